@@ -24387,14 +24387,11 @@ def count_of(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-GREEN = 32
-RED = 31
-YELLOW = 33
-# The colour of a word that tells how something went.
+# The words that tell how something went, by the colour that they are shown in.
 PAINT = {
-    GREEN: r"^completed\b|(?<= )changed(?=  |$)",
-    RED: r"^(?:stuck|failed|not_proven|error|differs|refused|FAIL)\b",
-    YELLOW: r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
+    "32": r"^completed\b|(?<= )changed(?=  |$)",  # green
+    "31": r"^(?:stuck|failed|not_proven|error|differs|refused|FAIL)\b",  # red
+    "33": r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
 }
 
 
@@ -24419,27 +24416,24 @@ DONE_LEAST = 24
 DONE_MOST = 56
 EFFECT_MOST = 24
 REASON_MOST = 600  # characters
-FURTHER_LINE = (
-    "    | "  # stands before all lines of a text but its first, so that none can be forged
-)
+# Stands before all lines of a text but its first, so that none can be forged.
+FURTHER_LINE = "    | "
 
 
-def turn_rows(line: TurnLine, columns: int) -> list[str]:
-    """A turn in rows of at most so many columns, 59 or more, with the mark of further lines."""
+def turn_row(line: TurnLine, columns: int) -> str:
+    """A turn in a row of at most so many columns, 59 or more; a long effect stands in a second."""
     effect = line.effect
     reason = ""
     if len(effect) > EFFECT_MOST:
-        reason = cut(effect, REASON_MOST)
+        reason = "\n" + cut(effect, REASON_MOST)
         effect = cut(effect.partition(":")[0], EFFECT_MOST)
     front = f"{line.turn:>4}  {line.role:<9} "
     back = f" {effect:<10}"
-    costs = [f" {line.seconds:5.1f} s", f" {line.tokens:>6} tokens"]
-    while costs and columns - len(front + back + "".join(costs)) < DONE_LEAST:
-        costs.pop()
-    back += "".join(costs)
+    for cost in (f" {line.seconds:5.1f} s", f" {line.tokens:>6} tokens"):
+        if columns - len(front + back + cost) >= DONE_LEAST:
+            back += cost
     left = min(DONE_MOST, columns - len(front + back))
-    row = f"{front}{cut(line.done, left):<{left}}{back}"
-    return [row.rstrip(), *textwrap.wrap(reason, columns - len(FURTHER_LINE))]
+    return f"{front}{cut(line.done, left):<{left}}{back}".rstrip() + reason
 
 
 def plain_backslashes(text: str) -> str:
@@ -24464,7 +24458,7 @@ def write_through(text: str) -> None:
 
 
 class Terminal:
-    """Lines that stay and, on a capable terminal, a live one below them.
+    """Lines that stay and, on a capable terminal, a live one below them; and what the person types.
 
     A line of level 0 is always shown, one of level 1 unless -q is given, of level 2 with -v. A
     thread prints them, since nobody may read, and whoever selects in a Windows console holds it up.
@@ -24484,69 +24478,91 @@ class Terminal:
         self._erase = ""  # what removes the live line, if there is one
         # Replaced as a whole, since two threads use it.
         self._doing = NOTHING_GOES_ON
+        self._typed = SimpleQueue[str]()
+        self._nobody = False  # types any more
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._thread = threading.Thread(target=self._print, daemon=True)
-        self.live = _can_be_live(undo)
+        self._for_eyes = bool(sys.stdout and sys.stdout.isatty())
+        self.live = self._for_eyes and os.environ.get("TERM") != "dumb"
+        if self.live and sys.platform == "win32":
+            self.live = escape_sequences(load_win32(), undo)
         self.colour = self.live and not os.environ.get("NO_COLOR")
         self._thread.start()
         undo.callback(self._end)
 
     def say(self, text: str, level: int = 1) -> None:
-        """A line that stays, if it is of a level that is shown."""
-        line = ""
-        if level <= self.level:
-            line = self._painted(printable(self.hide(text))) + "\n"
-            line = line.replace("\n", f"\n{FURTHER_LINE}").removesuffix(FURTHER_LINE)
-            if level > 1:
-                line = f"  {line}"  # of the log, which is full of what the model said
+        """A text that stays, if it is of a level that is shown; in rows that fit a terminal."""
         if level == 0:
             # After a question or the run's end nothing goes on.
             self._doing = NOTHING_GOES_ON
-        if line:
-            with self._changed:
-                self._waiting.append(line)
-                self._changed.notify_all()
+        if level > self.level:
+            return
+        text = printable(self.hide(text))  # before it is broken: a secret in two would not be found
+        columns = self._columns() if self._for_eyes else len(text) + len(FURTHER_LINE)
+        front = "  " if level > 1 else ""  # of the log, which is full of what the model said
+        rows = []
+        for line in text.split("\n"):
+            rows += textwrap.wrap(
+                line,
+                columns,
+                initial_indent=front,
+                subsequent_indent=FURTHER_LINE,
+                break_on_hyphens=False,
+            ) or [front]
+            front = FURTHER_LINE
+        shown = "\n".join([*rows, ""])
+        for code, pattern in PAINT.items():
+            if self.colour:
+                shown = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", shown, flags=re.MULTILINE)
+        with self._changed:
+            self._waiting.append(shown)
+            self._changed.notify_all()
 
     def printed(self, within_s: float = 0) -> bool:
         """Whether all that was said is printed, or will be within that time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, within_s)
 
-    def tell(self, text: str) -> None:
-        """A text always shown; its rows fit a terminal, and in a pipe its lines stay whole."""
-        if not sys.stdout or not sys.stdout.isatty():
-            self.say(text, 0)
-            return
-        columns = self.columns() - len(FURTHER_LINE)
-        rows = []
-        # Hidden before it is broken, since a secret in two rows would not be found.
-        for line in self.hide(text).split("\n"):
-            rows += textwrap.wrap(line, columns, break_on_hyphens=False)
-        self.say("\n".join(rows), 0)
+    def ask(self, question: str, waits: Callable[[], bool] = lambda: True) -> str:
+        """The line that the person types to a question as long as it `waits`; "" without one.
+
+        One thread reads for all questions, and between them, too: what was typed before a question
+        was printed is no answer to it, and no line goes to one that is over.
+        """
+        if _person_is_there() and not self._reader.ident:
+            self._reader.start()
+            self.clock.sleep(TYPED_BEFORE_S)
+        self.say(question, 0)
+        while not self.printed() and waits():
+            self.clock.sleep(ANSWER_EVERY_S)
+        while not self._typed.empty():
+            self._typed.get()
+        while self._typed.empty() and not self._nobody and waits():
+            self.clock.sleep(ANSWER_EVERY_S)
+        return "" if self._typed.empty() else self._typed.get().strip()
 
     def take(self, item: Item) -> None:
-        """What the run publishes: a turn leaves its rows, the live line shows what goes on."""
+        """What the run publishes: a turn leaves its row, the live line shows what goes on."""
         if isinstance(item, TurnLine):
             self.last_turn = item
             # Hidden before it is cut and its backslashes are halved: neither part would be found.
             done = plain_backslashes(self.hide(item.done))
             effect = plain_backslashes(self.hide(item.effect))
-            rows = turn_rows(replace(item, done=done, effect=effect), self.columns())
-            self.say("\n".join(rows))
+            self.say(turn_row(replace(item, done=done, effect=effect), self._columns()))
         elif isinstance(item, Phase):
             self._doing = Doing(item.text, self.clock.now())
 
-    def columns(self) -> int:
+    def _columns(self) -> int:
         """How wide a row may be: a terminal's last column stays free, since some would wrap."""
-        if not sys.stdout or not sys.stdout.isatty():
+        if not self._for_eyes:
             return PIPE_COLUMNS
         return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
 
-    def _painted(self, line: str) -> str:
-        """The line with its outcomes in colour."""
-        if self.colour:
-            for code, pattern in PAINT.items():
-                line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line, flags=re.MULTILINE)
-        return line
+    def _read(self) -> None:
+        """Reads what the person types, until Ctrl+D or Ctrl+Z."""
+        for line in sys.stdin:
+            self._typed.put(line)
+        self._nobody = True
 
     def _print(self) -> None:
         """Prints what is said, and meanwhile the live line anew, many times a second."""
@@ -24560,15 +24576,12 @@ class Terminal:
                     self._waiting.popleft()
                     self._changed.notify_all()
             elif self.live and self.level and self._doing.text:
-                self._write(self._live_line(), "\r\x1b[K")
+                doing = self._doing
+                line = (
+                    f"      {doing.text}, {self.clock.now() - doing.since:.0f} s   {self.watch()}"
+                )
+                self._write(line[: self._columns()], "\r\x1b[K")
         self._write("", "")
-
-    def _live_line(self) -> str:
-        """What goes on, in one row."""
-        doing = self._doing
-        seconds = self.clock.now() - doing.since
-        width = shutil.get_terminal_size().columns - 1
-        return f"      {doing.text}, {seconds:.0f} s   {self.watch()}"[:width]
 
     def _write(self, text: str, erase: str) -> None:
         """In place of the live line, if there is one; a closed pipe must not end the run."""
@@ -24584,13 +24597,6 @@ class Terminal:
         self._thread.join(PRINT_END_S)
 
 
-def _can_be_live(undo: ExitStack) -> bool:
-    """Whether the terminal obeys escape sequences, which are switched on until `undo` closes."""
-    if not sys.stdout or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        return False
-    return sys.platform != "win32" or escape_sequences(load_win32(), undo)
-
-
 def _person_is_there() -> bool:
     """Whether somebody can type an answer; a program without a console has no stdin."""
     if not sys.stdin or not sys.stdin.isatty():
@@ -24598,26 +24604,32 @@ def _person_is_there() -> bool:
     return sys.platform != "win32" or reads_a_console(load_win32())
 
 
+TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
+ANSWER_EVERY_S = 0.05  # whether there is an answer
 TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
 
 
-def read_task(options: argparse.Namespace) -> str:
+def read_task(options: argparse.Namespace, terminal: Terminal) -> str:
     """The task: given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
 
     Raises ConfigError if there is none.
     """
     if options.demo and options.resume is None:
         return demo_task(options.task)
-    if options.task:
-        return str(options.task)
-    try:
-        task = _entered_task().strip()
-    except UnicodeDecodeError:
-        # The code page of a pipe cannot be known, and a guess would be typed.
-        raise ConfigError("The task in the pipe is not in UTF-8; send it in UTF-8.") from None
-    if not task:
+    task = options.task or ""
+    if not task and _person_is_there():
+        task = terminal.ask("Task:")
+    elif not task and sys.stdin:
+        # A window such as IDLE's has no buffer and gives text.
+        line = getattr(sys.stdin, "buffer", sys.stdin).readline()
+        try:
+            task = line if isinstance(line, str) else line.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            # The code page of a pipe cannot be known, and a guess would be typed.
+            raise ConfigError("The task in the pipe is not in UTF-8; send it in UTF-8.") from None
+    if not task.strip():
         raise ConfigError(f"There is no task; say what to do, as in {TASK_EXAMPLE}.")
-    return task
+    return task.strip()
 
 
 def demo_task(wanted: str | None) -> str:
@@ -24631,29 +24643,14 @@ def demo_task(wanted: str | None) -> str:
     raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}.")
 
 
-def _entered_task() -> str:
-    """One line from the person or from a pipe; nothing where a program has no stdin."""
-    if _person_is_there():
-        print("Task:", end=" ", flush=True)
-        return sys.stdin.readline()
-    print("Task:", flush=True)
-    if not sys.stdin:
-        return ""
-    if not hasattr(sys.stdin, "buffer"):  # a window such as IDLE's, which gives text
-        return sys.stdin.readline()
-    return sys.stdin.buffer.readline().decode("utf-8-sig")
-
-
-def choose_model(names: Sequence[str]) -> int | None:
+def choose_model(terminal: Terminal, names: Sequence[str]) -> int | None:
     """The place of the model that the person picks from a numbered list; None without an answer."""
     if not _person_is_there():
         return None
     rows = [f"{number:>3}  {name}" for number, name in enumerate(names, 1)]
-    say("\n".join(["Which model?", *rows]))
+    question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(names)}:"])
     while True:
-        print(f"A number from 1 to {len(names)}:", end=" ", flush=True)
-        line = sys.stdin.readline()
-        word = line.strip()
+        word = terminal.ask(question)
         if word.isdecimal() and 1 <= int(word) <= len(names):
             return int(word) - 1
         if not word:
@@ -24713,69 +24710,37 @@ def fixed_words() -> frozenset[str]:
     return frozenset(words)
 
 
-TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
-
-
 def console_confirm(
-    config: Config, clock: Clock, tell: Callable[[str], None], told: Callable[[], bool]
+    config: Config, terminal: Terminal, logger: ExecutionLogger
 ) -> Callable[[str], bool]:
-    """What asks the person at the terminal whether an act is allowed.
+    """What asks the person at the terminal whether an act is allowed; no answer in time is a no.
 
-    Without an answer in time the answer is no, and so is what was typed before all was `told`;
-    where nobody can be asked, ToolError says so.
+    Those who watch the run hear of it meanwhile. Where nobody can be asked, ToolError says so.
     """
-    lines = SimpleQueue[str]()
-
-    def read_lines() -> None:
-        for line in sys.stdin:
-            lines.put(line)
-
-    reader = threading.Thread(target=read_lines, daemon=True)
+    clock = terminal.clock
 
     def confirm(question: str) -> bool:
         if not _person_is_there():
-            tell(
+            terminal.say(
                 f"not allowed: {question}; nobody can be asked, "
-                "so use --confirm never or allow_risky"
+                "so use --confirm never or allow_risky",
+                0,
             )
             raise ToolError(nobody_to_ask_text(question), "not_allowed")
-        # It reads on between questions, so that nothing typed before one can answer it.
-        if not reader.ident:
-            reader.start()
-            clock.sleep(TYPED_BEFORE_S)
-        tell(
-            f"Allow this? {question}\n"
-            f"    y and Enter allows it; anything else or {config.confirm_wait:g} s does not."
-        )
-        deadline = clock.now() + config.confirm_wait
-        while not told() and clock.now() < deadline:
-            clock.sleep(0.05)
-        while not lines.empty():
-            lines.get()
-        while lines.empty() and clock.now() < deadline:
-            clock.sleep(0.05)
-        if lines.empty():
-            return False
-        return lines.get().strip().lower() in ("y", "yes")
-
-    return confirm
-
-
-def announced(
-    confirm: Callable[[str], bool], logger: ExecutionLogger, clock: Clock
-) -> Callable[[str], bool]:
-    """The same question, of which those who watch the run hear as long as it waits."""
-
-    def ask(question: str) -> bool:
         logger.publish(Question(logger.hide(question)))
         begin = clock.now()
         try:
-            return confirm(question)
+            answer = terminal.ask(
+                f"Allow this? {question}\n"
+                f"    y and Enter allows it; anything else or {config.confirm_wait:g} s does not.",
+                lambda: clock.now() - begin < config.confirm_wait,
+            )
+            return answer.lower() in ("y", "yes")
         finally:
             logger.publish(Question(""))
             logger.record(AnswerRecord(seconds=round(clock.now() - begin, 3)))
 
-    return ask
+    return confirm
 
 
 def await_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
@@ -24791,26 +24756,11 @@ def await_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
         terminal.say("Nobody has opened it; the demo begins without.")
 
 
-def keep_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+def keep_page(panel: Panel, terminal: Terminal) -> None:
     """Leaves the page of a demo until it is closed, Enter is pressed, or the run is stopped."""
-    if not panel.watched() or not panel.config.demo_page_wait:
-        return
-    terminal.say("The page stays until you close it or press Enter here.")
-    pressed = threading.Event()
-
-    def read_line() -> None:
-        sys.stdin.readline()
-        pressed.set()
-
-    if _person_is_there():
-        threading.Thread(target=read_line, daemon=True).start()
-    seen = clock.now()
-    with suppress(Stopped):
-        # A page that is loaded anew is away for a moment.
-        while not pressed.is_set() and clock.now() - seen < PANEL_GONE:
-            if panel.watched():
-                seen = clock.now()
-            clock.sleep(0.1)
+    if panel.watched() and panel.config.demo_page_wait:
+        with suppress(Stopped):
+            terminal.ask("The page stays until you close it or press Enter here.", panel.watched)
 
 
 # Which of them exist depends on the system.
@@ -25380,7 +25330,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
             resume(session.engine, session.state)
         code = finish(session)
         if session.shown_in:
-            keep_page(session.shown_in, session.terminal, clock)
+            keep_page(session.shown_in, session.terminal)
         return code
 
 
@@ -25402,12 +25352,7 @@ def server_of(
     """The client of the model's server, with what it may ask the person."""
     key = os.environ.pop("LMSTUDIO_API_KEY", "")
     server = ModelServer(config, terminal.clock, stop, key, terminal.say)
-
-    def choose(names: Sequence[str]) -> int | None:
-        terminal.printed(PRINT_END_S)  # what was said stands above the question
-        return choose_model(names)
-
-    server.choose = choose
+    server.choose = partial(choose_model, terminal)
     server.profile_model = PROFILES[options.profile].settings.get("lmstudio_model", "")
     return server
 
@@ -25439,8 +25384,7 @@ def open_session(
     task = f"Repeat {recording.folder}" if recording else ""
     if not recording:
         model = server.discover()
-        terminal.printed(PRINT_END_S)
-        task = secrets.hide(read_task(options))
+        task = secrets.hide(read_task(options, terminal))
     told = [model.note] if model.note else []
     profile = chosen_profile(options.profile, config)
     corrected = correction_of_run(config, profile, desktop, model, server, told.append)
@@ -25457,7 +25401,7 @@ def open_session(
         clock,
         stop,
         notice,
-        announced(console_confirm(config, clock, terminal.tell, terminal.printed), logger, clock),
+        console_confirm(config, terminal, logger),
         secrets,
     )
     actuator.task = task
@@ -25652,21 +25596,21 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
             logger.section("MISSION COMPLETE")
         logger.section("DEBRIEF")
         logger.log(session.book.debrief())
-    terminal.tell(f"{outcome.kind}: {outcome.text}")
+    terminal.say(f"{outcome.kind}: {outcome.text}", 0)
     for number, ruling in enumerate(outcome.checks, 1):
-        terminal.tell(f"  check {number} {ruling}")
+        terminal.say(f"  check {number} {ruling}", 0)
     if outcome.kind != "completed" and terminal.level == 0:
         tell_last_turn(terminal, session.engine.actuator)
-    terminal.tell(f"{end_figures(session)}; see {logger.folder / 'report.html'}")
+    terminal.say(f"{end_figures(session)}; see {logger.folder / 'report.html'}", 0)
 
 
 def tell_last_turn(terminal: Terminal, actuator: Actuator) -> None:
     """With -q no turn was shown: how the last one went tells why, and so may pauses."""
     last = terminal.last_turn
     if last:
-        terminal.tell(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}")
+        terminal.say(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}", 0)
     if actuator.pauses:
-        terminal.tell(f"paused {count_of(actuator.pauses, 'time')}, last: {actuator.last_pause}")
+        terminal.say(f"paused {count_of(actuator.pauses, 'time')}, last: {actuator.last_pause}", 0)
 
 
 def end_figures(session: Session) -> str:

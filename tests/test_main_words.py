@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import io
-import sys
 import unittest
 from pathlib import Path
 from unittest import mock
 
 import agent
+from tests.seams import desktop_of_main
 from tests.test_main import CommandLineCase
 
 LONG = "a" * 300  # no file system takes a name of so many characters
@@ -80,11 +79,11 @@ class Consoles(CommandLineCase):
 
     def test_a_task_is_read_from_a_window_that_gives_text_and_no_bytes(self) -> None:
         window = io.StringIO("Open Notepad and write: hello\n")  # as IDLE's, it has no buffer
-        with (
-            mock.patch.object(sys, "stdin", window),
-            contextlib.redirect_stdout(io.StringIO()),
-        ):
-            self.assertEqual(agent._entered_task().strip(), "Open Notepad and write: hello")
+        with desktop_of_main(agent.DemoDesktop):
+            demo = agent.DemoModel()
+            self.addCleanup(demo.close)
+            self.main("--endpoint", demo.endpoint, "--max-steps", "1", stdin=window)
+        self.assertEqual(self.records()[0]["task"], "Open Notepad and write: hello")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import unittest
 from collections.abc import Callable
@@ -423,10 +425,12 @@ class Rows(NativeCase):
         trial, _, _ = self.play(click, DONE)
         first = trial.history[0]
         self.assertRegex(first.args, r'^\(500, 500\) "The desktop shows .*"$')
-        row = agent.turn_rows(
-            agent.TurnLine(1, "model", f"{first.tool} {first.args}", "changed", 0.8, 1693), 99
-        )
-        self.assertIn("click (500, 500)", row[0])
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), contextlib.ExitStack() as undo:
+            terminal = agent.Terminal(trial.clock, 1, str, undo)
+            row = (1, "model", f"{first.tool} {first.args}", "changed", 0.8, 1693)
+            terminal.take(agent.TurnLine(*row))
+        self.assertIn("click (500, 500)", shown.getvalue())
 
 
 class People(NativeCase):

@@ -850,13 +850,11 @@ class Wired(CommandLineCase):
         def person(panel: agent.Panel) -> None:
             seen.append(panel._state.error)
 
-        def confirm(*_: Any) -> Any:
-            return lambda question: seen.append(self.panels[0]._state.error) or True
+        def ask(*_: Any) -> str:
+            seen.append(self.panels[0]._state.error)
+            return "y"
 
-        with (
-            mock.patch.object(agent, "console_confirm", confirm),
-            mock.patch.object(agent, "_person_is_there", lambda: True),
-        ):
+        with mock.patch.object(agent.Terminal, "ask", ask), seams.person_there():
             self.assertEqual(self.run_with(person, "--confirm", "always")[0], 0)
         self.assertEqual(seen.count(""), 1)
         self.assertIn("It waits for a yes at the terminal: double_click", seen[0])
