@@ -24743,17 +24743,18 @@ def console_confirm(
     return confirm
 
 
-def await_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+def await_page(panel: Panel, terminal: Terminal) -> None:
     """Waits for the first page of a demo, unless demo_page_wait is 0; raises Stopped."""
     patience_s = panel.config.demo_page_wait
     if not patience_s:
         return
     terminal.say(f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.")
-    end = clock.now() + patience_s
-    while not panel.watched() and clock.now() < end:
-        clock.sleep(0.1)
-    if not panel.watched():
-        terminal.say("Nobody has opened it; the demo begins without.")
+    end = terminal.clock.now() + patience_s
+    while not panel.watched():
+        if terminal.clock.now() >= end:
+            terminal.say("Nobody has opened it; the demo begins without.")
+            return
+        terminal.clock.sleep(ANSWER_EVERY_S)
 
 
 def keep_page(panel: Panel, terminal: Terminal) -> None:
@@ -24941,7 +24942,11 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises ConfigError with what argparse finds wrong."""
         said = message.removeprefix("argument ")[:300]
-        raise ConfigError(f"{said}; --help shows how options are used.")
+        used = "--help shows how options are used"
+        for name, operands in OPTIONS:
+            if said.startswith(f"{name}: expected"):
+                used = f"use it as in {name} {operands.removesuffix('...')}"
+        raise ConfigError(f"{said}; {used}.")
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -25281,21 +25286,22 @@ def old_run(options: argparse.Namespace, config: Config) -> Path | None:
     journal = read_journal(folder)
     run = run_of(journal, folder)
     ends = [record.outcome for record in journal.records if isinstance(record, EndRecord)]
+    drawn = run.config.get("lmstudio_model") == DEMO_SETTINGS["lmstudio_model"]
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
-    elif options.replay is None and ends[-1:] == ["completed"]:
+    elif options.resume is not None and ends[-1:] == ["completed"]:
         fault = "was completed; there is nothing to resume"
-    elif options.replay is not None and config.dry_run:
-        pass  # its acts are listed only
-    elif run.config.get("lmstudio_model") != DEMO_SETTINGS["lmstudio_model"]:
-        fault = "was done on a real desktop; leave out --demo" if options.demo else ""
-    elif not options.demo:
+    elif config.dry_run and options.resume is None:
+        fault = ""  # its acts are listed only
+    elif drawn and not options.demo:
         fault = "is a run of the demo, whose desktop is drawn; add --demo"
+    elif options.demo and not drawn:
+        fault = "was done on a real desktop; leave out --demo"
     if fault:
         raise ConfigError(f"{folder.name} {fault}.")
     options.task = run.task
-    if options.replay is None:
+    if options.resume is not None:
         options.profile = run.profile
     return folder
 
@@ -25558,7 +25564,7 @@ def finish(session: Session) -> int:
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
         if session.shown_in:
-            await_page(session.shown_in, session.terminal, engine.clock)
+            await_page(session.shown_in, session.terminal)
         if session.recording:
             outcome = run_replay(engine, session.state, session.recording)
         else:
@@ -25636,9 +25642,8 @@ def in_rows(error: str) -> str:
     """An error in rows that end between words where it is read on a terminal; else one line."""
     if not sys.stderr or not sys.stderr.isatty():
         return error
-    columns = shutil.get_terminal_size().columns - 1
-    rows = textwrap.wrap(error, max(COLUMNS_LEAST, columns), break_on_hyphens=False)
-    return "\n".join(rows)
+    columns = max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
+    return textwrap.fill(error, columns, break_on_hyphens=False)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
