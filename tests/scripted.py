@@ -8,12 +8,13 @@ import math
 import re
 import tempfile
 import unittest
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import agent
 from tests.fakes import VirtualClock
+from tests.seams import record
 
 Message = dict[str, Any]
 PICTURE_TOKENS = 1536 * 864 // 1024
@@ -191,8 +192,32 @@ def call(name: str, /, **arguments: Any) -> Message:
     }
 
 
+def in_words(name: str, /, **arguments: Any) -> str:
+    """A call as a model writes it into its text, where its server reads none."""
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
 def text(content: str) -> Message:
     return {"role": "assistant", "content": content}
+
+
+class Person:
+    """A person at the page, who says these hints."""
+
+    present = True
+
+    def __init__(self, hints: Sequence[str] = ()) -> None:
+        self.hints = list(hints)
+
+    def take_hints(self) -> list[str]:
+        said, self.hints = self.hints, []
+        return said
+
+    def take_injected(self) -> None:
+        return None
+
+    def wait_annotated(self, seq: int, timeout: float) -> None:
+        return None
 
 
 PLAN = call("update_execution_plan", instructions="Click the button.", reasoning="first step")
@@ -211,7 +236,7 @@ class Trial:
     The one place of the tests that says of what an engine consists.
     """
 
-    def __init__(self, engine: agent.Engine, state: agent.AgentState) -> None:
+    def __init__(self, engine: Any, state: agent.AgentState) -> None:
         self.engine, self.state = engine, state
         self.config, self.clock = engine.config, engine.clock
         self.stop = engine.actuator.stop
@@ -250,6 +275,7 @@ class Trial:
     def hidden(self, secrets: agent.Secrets) -> None:
         self.engine.actuator.secrets = secrets
         self.engine.logger.hide = self.engine.controls.hide = secrets.hide
+        self.engine.controls.fill = secrets.fill
 
     def choose(self, model: agent.ModelInfo) -> None:
         """The model that the server has."""
@@ -264,6 +290,16 @@ class Trial:
         self.engine.voice.inbox = inbox
 
     @property
+    def grammar(self) -> str:
+        """The name of the grammar in which the model that acts is asked; none is tools."""
+        return self.engine.grammar.name if self.engine.grammar else "tools"
+
+    @property
+    def thought_tokens(self) -> int:
+        """About how many tokens the models thought so far."""
+        return int(self.engine.voice.thought_tokens)
+
+    @property
     def requests(self) -> list[dict[str, Any]]:
         return self.server.requests
 
@@ -276,7 +312,7 @@ class Trial:
         return self.desktop.inputs
 
     @property
-    def history(self) -> list[agent.ActionRecord]:
+    def history(self) -> list[Any]:
         """The acts that are not archived yet."""
         return self.state.memory.active_history
 
@@ -303,8 +339,8 @@ class Trial:
 
     def write(self, *records: agent.Record) -> None:
         """Puts lines into the journal."""
-        for record in records:
-            self.engine.logger.record(record)
+        for line in records:
+            self.engine.logger.record(line)
 
     def listen(self, listener: Callable[[agent.Item], None]) -> None:
         """Tells a listener, as the page is told, what the run does."""
@@ -346,6 +382,7 @@ class EngineCase(unittest.TestCase):
     desktop_type: Callable[[agent.Clock], Any] = PlainDesktop
     clock_type: Callable[[agent.Stop], Any] = VirtualClock
     base: Mapping[str, Any] = {}  # settings other than those that ship
+    model = agent.ModelInfo("scripted")
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -382,7 +419,7 @@ class EngineCase(unittest.TestCase):
             ScriptedServer(decide),
             logger,
             clock,
-            agent.ModelInfo("scripted"),
+            self.model,
             self.lines.append,
         )
         memory = agent.AgentMemory(config.memory_compression_threshold)
@@ -390,7 +427,7 @@ class EngineCase(unittest.TestCase):
 
     def engine(
         self, decide: Callable[[dict[str, Any]], Message], *args: Any, **settings: Any
-    ) -> tuple[agent.Engine, agent.AgentState]:
+    ) -> tuple[Any, agent.AgentState]:
         """The two halves of a trial."""
         trial = self.trial(decide, *args, **settings)
         return trial.engine, trial.state
@@ -399,9 +436,9 @@ class EngineCase(unittest.TestCase):
         """The record with which a run begins."""
         config = vars(trial.config)
         trial.write(
-            agent.RunRecord(version="1", profile="planner", model="m", task=task, config=config)
+            record("run", version="1", profile="planner", model="m", task=task, config=config)
         )
 
-    def records(self, engine: agent.Engine, kind: str) -> list[dict[str, Any]]:
+    def records(self, engine: Any, kind: str) -> list[dict[str, Any]]:
         """The lines of one kind in the run's turns.jsonl."""
         return Trial(engine, agent.AgentState("", agent.AgentMemory())).records(kind)

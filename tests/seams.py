@@ -42,6 +42,12 @@ def clock_of_main(make: Callable[[agent.Stop], Any] = VirtualClock) -> Any:
     return mock.patch.object(agent, "SystemClock", make)
 
 
+def little_patience(seconds: float = 0.05) -> Any:
+    """How long the program waits for what may hang for ever: a drive, a shell, another program's text."""
+    within = agent.taken_within
+    return mock.patch.object(agent, "taken_within", lambda _, items: within(seconds, items))
+
+
 def windows_of_main(world: Any) -> Any:
     """The Windows that main() finds: a FakeWin32, or one of fake controls."""
     return mock.patch.object(agent, "load_win32", lambda *_: world.api)
@@ -68,11 +74,14 @@ def terminal_columns(columns: int) -> Any:
 VK_MAP = agent.VK_MAP  # the keys that a model may name, with their virtual-key codes
 
 
+def act(name: str, /, **arguments: Any) -> agent.Act:
+    """What a model means with this tool, called by the program's own name for it."""
+    return agent.Vocabulary({name: name}).parse(agent.ToolCall(name, arguments))
+
+
 def chord(text: str) -> tuple[str, ...]:
     """The keys that a model presses with this text; raises agent.ToolError for none."""
-    words = agent.Vocabulary({"press_key": "press_key"})
-    key = words.parse(agent.ToolCall("press_key", {"key": text})).args.key  # type: ignore[attr-defined]
-    return tuple(str(key).split("+"))
+    return tuple(str(act("press_key", key=text).args.key).split("+"))  # type: ignore[attr-defined]
 
 
 def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -82,6 +91,21 @@ def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
         length, name = struct.unpack_from(">I4s", png, at)
         yield name, png[at + 8 : at + 8 + length]
         at += 12 + length
+
+
+def record(kind: str, **fields: Any) -> Any:
+    """A line of the journal as it is read back."""
+    read, odd = agent.from_json({"kind": kind, **fields})
+    assert not odd, odd
+    return read
+
+
+def check_of_model(config: agent.Config, profile: str, server: Any) -> dict[str, str]:
+    """What --check finds of a server's model, each by its name."""
+    return {
+        found.what: found.text
+        for found in agent.check_model(config, agent.PROFILES[profile], server)
+    }
 
 
 def new_tool(name: str, args: type[Any], done: str = "") -> Any:

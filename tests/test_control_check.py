@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import unittest
-from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import agent
 from agent import Control, KnownControls, Rect
 from tests import scripted
-from tests.scripted import PLAN, EngineCase, Trial, call, user_text
+from tests.fakes import FakeWin32
+from tests.scripted import PLAN, EngineCase, Trial, call, role_of, user_text
+from tests.seams import act, clock_of_main, desktop_of_main
 
 # The plain desktop has 64x36 pixels.
 SAVE = Control("Save", "button", Rect(0, 0, 20, 10), window=1)
@@ -28,29 +32,31 @@ class ControlCase(EngineCase):
     def run_turn(
         self, replies: list[dict[str, Any]], known: list[Control], **settings: Any
     ) -> tuple[Trial, agent.AgentState, list[dict[str, Any]]]:
-        """One turn of the executor, which answers with these replies; and its requests."""
+        """One turn of the executor, which answers with these replies; and its requests.
+
+        What the verifier is told at the end of the run stands in `self.facts`.
+        """
         left = list(replies)
         requests: list[dict[str, Any]] = []
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
+            if role_of(request) == "verifier":
+                self.facts = user_text(request).partition("FACTS:\n")[2].partition("\n\n")[0]
+                return scripted.text("1 NO: no")
             requests.append(request)
-            return left.pop(0)
+            return PLAN if role_of(request) == "planner" else left.pop(0)
 
-        trial = self.trial(decide, **settings)
-        desktop = trial.desktop
-        assert isinstance(desktop, scripted.PlainDesktop)
-        desktop.known = KnownControls([*known, WINDOW])
+        trial = self.trial(decide, **{"max_steps": 1, **settings})
+        trial.desktop.known = KnownControls([*known, WINDOW])
         trial.state.mode = "EXECUTION"
         trial.state.execution_instructions = "Click Save."
-        trial.state.increment_turn()
-        agent.two_agent_turn(trial.engine, trial.state)
+        trial.run()
         return trial, trial.state, requests
 
     @staticmethod
     def pressed(trial: Trial) -> list[tuple[Any, ...]]:
         """Where the button went down."""
         desktop = trial.desktop
-        assert isinstance(desktop, scripted.PlainDesktop)
         places = []
         place: tuple[Any, ...] = ()
         for item in desktop.inputs:
@@ -155,24 +161,17 @@ class TheCheckBeforeAClick(ControlCase):
 
     def test_after_an_act_the_same_miss_is_told_again(self) -> None:
         misses = [click("Save", ON_CANCEL)] * 2
-        trial, state, requests = self.run_turn([*misses, *misses], [SAVE, CANCEL])
-        trial.state.increment_turn()
-        agent.two_agent_turn(trial.engine, trial.state)
+        trial, state, requests = self.run_turn([*misses, *misses], [SAVE, CANCEL], max_steps=2)
         self.assertEqual(len(requests), 4)
         self.assertEqual(len(self.pressed(trial)), 2)
 
     def test_a_secret_in_a_name_is_hidden(self) -> None:
         secret = Control("hunter22", "button", CANCEL.rect, window=1)
-        trial, _, _ = self.run_turn([click("x1", ON_SAVE)], [])
+        trial = self.trial(lambda _: PLAN)
         trial.hidden = agent.Secrets({"PASS": "hunter22"})
-        desktop = trial.desktop
-        assert isinstance(desktop, scripted.PlainDesktop)
-        desktop.known = KnownControls([SAVE, secret, WINDOW])
-        look = trial.look(2)
-        act = trial.profile.vocabulary.parse(
-            agent.ToolCall("click_screen_element", {"element_name": "Save", "position": ON_CANCEL})
-        )
-        self.assertIn("'{{PASS}}'", trial.engine.controls.objection(act, look))
+        trial.desktop.known = KnownControls([secret, WINDOW])
+        deed = trial.perform(act("click", element_name="Save", position=ON_CANCEL), trial.look())
+        self.assertEqual(deed.result, "Clicked '{{PASS}}' (button), not 'Save'")
 
 
 class OtherLoops(ControlCase):
@@ -187,9 +186,7 @@ class OtherLoops(ControlCase):
             return replies.pop(0)
 
         trial = self.trial(decide, "chat")
-        desktop = trial.desktop
-        assert isinstance(desktop, scripted.PlainDesktop)
-        desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
+        trial.desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
         trial.run()
         told = [
             message["content"] for message in server[-1]["messages"] if message["role"] == "tool"
@@ -200,12 +197,9 @@ class OtherLoops(ControlCase):
 
     def test_a_grammar_without_names_is_told_what_it_hit_and_never_stopped(self) -> None:
         trial = self.trial(lambda _: PLAN, "native", executor_grammar="qwen3-vl")
-        desktop = trial.desktop
-        assert isinstance(desktop, scripted.PlainDesktop)
-        desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
-        arguments = {"element_name": "I click Save now.", "position": ON_CANCEL}
-        act = agent.CANONICAL.parse(agent.ToolCall("click", arguments))
-        deed = trial.perform(act, trial.look(1), 1)
+        trial.desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
+        clicked = act("click", element_name="I click Save now.", position=ON_CANCEL)
+        deed = trial.perform(clicked, trial.look(1), 1)
         self.assertEqual(deed.result, "Clicked 'Cancel' (button)")
 
 
@@ -216,13 +210,22 @@ class TheWorker(unittest.TestCase):
             ("check", ["begin", "close"]),
             ("list", ["begin", "close"]),
         ):
-            said: list[str] = []
             worker = mock.create_autospec(agent.ControlsWorker, instance=True)
-            worker.begin.side_effect = lambda said=said: said.append("begin")
-            worker.close.side_effect = lambda said=said: said.append("close")
-            with ExitStack() as undo:
-                agent.begin_controls(worker, agent.Config(controls=setting), undo)
-            self.assertEqual(said, done)
+
+            def desktop(clock: Any, worker: Any = worker) -> agent.WindowsDesktop:
+                made = agent.WindowsDesktop(FakeWin32().api, clock)
+                made.control_source = worker
+                return made
+
+            nobody = "--endpoint http://127.0.0.1:9/v1 --set request_retries=0 --set controls="
+            with (
+                self.subTest(setting),
+                desktop_of_main(desktop),
+                clock_of_main(),
+                contextlib.redirect_stderr(io.StringIO()),
+            ):
+                self.assertEqual(agent.main([*(nobody + setting).split(), "a task"]), 3)
+            self.assertEqual([name for name, *_ in worker.method_calls], done)
 
 
 class TheGates(ControlCase):
@@ -231,14 +234,12 @@ class TheGates(ControlCase):
     def perform(self, known: list[Control], name: str, /, **arguments: Any) -> Any:
         settings = arguments.pop("settings", {})
         trial = self.trial(lambda _: PLAN, **settings)
-        desktop = trial.desktop
-        assert isinstance(desktop, scripted.PlainDesktop)
-        desktop.known = KnownControls([*known, WINDOW])
+        trial.desktop.known = KnownControls([*known, WINDOW])
         self.questions: list[str] = []
         trial.ask(lambda question: bool(self.questions.append(question)))
         self.used = trial
-        act = trial.profile.vocabulary.parse(agent.ToolCall(name, arguments))
-        return trial.perform(act, trial.look(1), 1)
+        meant = trial.profile.vocabulary.parse(agent.ToolCall(name, arguments))
+        return trial.perform(meant, trial.look(1), 1)
 
     def test_a_button_whose_true_name_is_a_risk_asks(self) -> None:
         delete = Control("Delete", "button", SAVE.rect, window=1)
@@ -288,7 +289,7 @@ class TheGates(ControlCase):
             settings=blocked,
         )
         self.assertEqual(deed.refused, "forbidden_window")
-        typed = agent.replace(inside, focused=True)
+        typed = replace(inside, focused=True)
         deed = self.perform([typed], "type_text_input", text="x", settings=blocked)
         self.assertEqual(deed.refused, "forbidden_window")
 
@@ -305,12 +306,12 @@ class TheList(ControlCase):
         self.assertNotIn("·", user_text(requests[0]))
 
     def test_it_is_bounded(self) -> None:
-        many = [agent.replace(SAVE, name=f"Button {number}") for number in range(300)]
-        lines = agent.controls_text(many, Rect(0, 0, 64, 36)).splitlines()
-        self.assertEqual(len(lines), 40)
-        long = [agent.replace(SAVE, name=f"{number} {'x' * 90}") for number in range(300)]
-        told = agent.controls_text(long, Rect(0, 0, 64, 36))
-        self.assertLessEqual(len(told), 1500)
+        for name, characters in (("Button", 1500), ("x" * 90, 1500)):
+            many = [replace(SAVE, name=f"{number} {name}") for number in range(300)]
+            _, _, requests = self.run_turn([click("Save", ON_SAVE)], many, controls="list")
+            lines = [line for line in user_text(requests[0]).splitlines() if "· button ·" in line]
+            self.assertEqual(len(lines) == 40, name == "Button")
+            self.assertLessEqual(len("\n".join(lines)), characters)
 
     def test_without_vision_no_picture_is_sent(self) -> None:
         _, _, requests = self.run_turn([click("Save", ON_SAVE)], [SAVE], vision=False)
@@ -327,14 +328,11 @@ class TheList(ControlCase):
 class TheFacts(ControlCase):
     def test_the_verifier_hears_of_the_field_and_the_windows(self) -> None:
         edit = Control("Name", "edit", SAVE.rect, value="Hello", focused=True, window=1)
-        trial, _, _ = self.run_turn([click("Name", ON_SAVE)], [edit])
-        facts = agent.known_facts(trial.engine, [])
-        self.assertIn("The keyboard is in 'Name' (edit), which holds \"Hello\".", facts)
-        self.assertIn('Open windows: "Plain".', facts)
-        desktop = trial.desktop
-        assert isinstance(desktop, scripted.PlainDesktop)
-        desktop.known = KnownControls([agent.replace(edit, password=True)])
-        self.assertNotIn("Hello", str(agent.known_facts(trial.engine, [])))
+        self.run_turn([click("Name", ON_SAVE)], [edit])
+        self.assertIn("The keyboard is in 'Name' (edit), which holds \"Hello\".", self.facts)
+        self.assertIn('Open windows: "Plain".', self.facts)
+        self.run_turn([click("Name", ON_SAVE)], [replace(edit, password=True)])
+        self.assertNotIn("Hello", self.facts)
 
 
 class WhatIsReadBack(ControlCase):
@@ -346,12 +344,12 @@ class WhatIsReadBack(ControlCase):
     def test_the_field_says_what_it_holds(self) -> None:
         edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
         self.assertEqual(self.typed([edit]), 'Typed: Hello; the field now holds "Hello"')
-        wrong = agent.replace(edit, value="Hallo")
+        wrong = replace(edit, value="Hallo")
         self.assertEqual(
             self.typed([wrong]),
             'Typed: Hello; the field now holds "Hallo", which lacks what was typed',
         )
-        empty = agent.replace(edit, value="")
+        empty = replace(edit, value="")
         self.assertIn("the field is empty now, which lacks", self.typed([empty]))
 
     def test_a_value_is_cut(self) -> None:
@@ -366,35 +364,39 @@ class WhatIsReadBack(ControlCase):
 
     def test_a_field_that_a_secret_went_into_is_never_read_again(self) -> None:
         card = Control("Card", "edit", Rect(0, 20, 60, 10), focused=True, window=1)
-        engine, _ = self.engine(lambda _: PLAN, allow_risky="secret")
-        secrets = agent.Secrets({"CARD": "4711081512345678"})
-        engine.controls.fill, engine.controls.hide = secrets.fill, secrets.hide
-        desktop = engine.eyes.desktop
-        assert isinstance(desktop, scripted.PlainDesktop)
-        shown = agent.replace(card, value="4711 0815 1234 5678")  # as the field groups its digits
-        told = []
-        for text, known in (
-            ("{{CARD}}", shown),
-            (" ", shown),  # whatever is typed there later
-            (" ", agent.replace(shown, rect=Rect(5, 20, 60, 10))),  # its window was moved
-        ):
-            desktop.known = KnownControls([known, WINDOW])
-            act = engine.profile.vocabulary.parse(
-                agent.ToolCall("type_text_input", {"text": f"{text}x"})
-            )
-            told.append(engine.perform(act, engine.eyes.look(len(told) + 1), 1).result)
-            told += agent.known_facts(engine, [])
-        self.assertNotIn("4711", str(told))
+        shown = replace(card, value="4711 0815 1234 5678")  # as the field groups its digits
+        steps = [
+            ("{{CARD}}x", shown),
+            (" x", shown),  # whatever is typed there later
+            (" x", replace(shown, rect=Rect(5, 20, 60, 10))),  # its window was moved
+        ]
+        trial, told = self.typing(steps)
         self.assertIn("The keyboard is in 'Card' (edit).", told)
-        journal = (engine.logger.folder / "turns.jsonl").read_text(encoding="utf-8")
-        self.assertNotIn("4711", journal)
+        journal = (trial.folder / "turns.jsonl").read_text(encoding="utf-8")
+        self.assertNotIn("4711", journal + str(trial.requests))
         # Another field is read as before.
-        other = agent.replace(card, name="Town", value="4711 Bonn")
-        desktop.known = KnownControls([other, WINDOW])
-        self.assertIn("4711 Bonn", str(agent.known_facts(engine, [])))
+        _, told = self.typing([*steps, (" x", replace(card, name="Town", value="4711 Bonn"))])
+        self.assertIn("4711 Bonn", told)
+
+    def typing(self, steps: list[tuple[str, Control]]) -> tuple[Trial, str]:
+        """A run that types each text into its control, and what the verifier is told at its end."""
+        left = list(steps)
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            if role_of(request) != "executor":
+                return scripted.text("1 NO: no")
+            typed, known = left.pop(0)
+            trial.desktop.known = KnownControls([known, WINDOW])
+            return call("type_text_input", text=typed)
+
+        trial = self.trial(decide, allow_risky="secret", max_steps=len(steps))
+        trial.hidden = agent.Secrets({"CARD": "4711081512345678"})
+        trial.state.mode = "EXECUTION"
+        trial.run()
+        return trial, user_text(trial.requests[-1])
 
     def test_where_a_button_has_the_keyboard_it_is_said(self) -> None:
-        button = agent.replace(SAVE, focused=True)
+        button = replace(SAVE, focused=True)
         self.assertEqual(
             self.typed([button]),
             "Typed: Hello; the keyboard was on 'Save' (button), which takes no text",
@@ -404,13 +406,11 @@ class WhatIsReadBack(ControlCase):
         edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
         trial, state, _ = self.run_turn([call("type_text_input", text="Hello")], [])
         self.assertEqual(trial.history[-1].result, "Typed: Hello")
-        desktop = trial.desktop
-        assert isinstance(desktop, scripted.PlainDesktop)
-        act = trial.profile.vocabulary.parse(agent.ToolCall("type_text_input", {"text": "Hello"}))
-        desktop.known = KnownControls([edit])
-        trial.perform(act, trial.look(2), 2)
-        desktop.known = KnownControls([SAVE])
-        deed = trial.perform(act, trial.look(3), 3)
+        typed = act("type_text", text="Hello")
+        trial.desktop.known = KnownControls([edit])
+        trial.perform(typed, trial.look(2), 2)
+        trial.desktop.known = KnownControls([SAVE])
+        deed = trial.perform(typed, trial.look(3), 3)
         self.assertIn("no control had the keyboard", deed.result)
 
     def test_a_checkbox_says_its_state_after_a_click(self) -> None:
@@ -421,16 +421,14 @@ class WhatIsReadBack(ControlCase):
 
     def test_the_planner_s_history_has_it_too(self) -> None:
         replies = [click("Save", ON_CANCEL), click("Save", ON_CANCEL)]
-        trial, state, _ = self.run_turn(replies, [SAVE, CANCEL])
-        told = agent.context_text(state, trial.profile.report)
+        _, _, requests = self.run_turn(replies, [SAVE, CANCEL], max_steps=2, review_interval=1)
+        told = user_text(requests[-1])
         self.assertIn("screen changed; 'Cancel' (button), not 'Save'", told)
 
     def test_the_journal_has_the_control_of_each_act_without_its_value(self) -> None:
-        trial, _, _ = self.run_turn([click("Save", ON_SAVE)], [agent.replace(SAVE, value="v")])
-        records = agent.read_journal(trial.folder).records
-        results = [record for record in records if isinstance(record, agent.ResultRecord)]
+        trial, _, _ = self.run_turn([click("Save", ON_SAVE)], [replace(SAVE, value="v")])
         self.assertEqual(
-            results[-1].targets,
+            trial.records("result")[-1]["targets"],
             [{"name": "Save", "role": "button", "rect": [0, 0, 20, 10], "window": 1}],
         )
 
@@ -438,11 +436,7 @@ class WhatIsReadBack(ControlCase):
         trial, _, requests = self.run_turn([click("Save", ON_CANCEL)], [])
         self.assertEqual(trial.history[-1].result, "Clicked: Save")
         trial = self.trial(lambda _: PLAN)
-        look = trial.look(1)
-        act = trial.profile.vocabulary.parse(
-            agent.ToolCall("click_screen_element", {"element_name": "Save", "position": ON_SAVE})
-        )
-        deed = trial.perform(act, look, 1)
+        deed = trial.perform(act("click", element_name="Save", position=ON_SAVE), trial.look(1), 1)
         self.assertEqual((deed.result, deed.known), ("Clicked: Save", ""))
         self.assertIn("CURRENT_TURN", user_text(requests[0]))
 

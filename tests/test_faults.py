@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import agent
-from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, role_of, text
+from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, in_words, role_of, text
 from tests.servers import ScriptedServer, Step, answer, reply
 from tests.test_model import FAULTS
 
@@ -107,7 +107,7 @@ class Faults(EngineCase):
             message = dict(next(messages))
             for wanted in message.pop("tool_calls", ()):
                 function = wanted["function"]
-                message["content"] = agent.call_in_text(function["name"], function["arguments"])
+                message["content"] = in_words(function["name"], **json.loads(function["arguments"]))
             return message
 
         with ListlessServer(fault, decide) as server:

@@ -11,15 +11,14 @@ from unittest import mock
 
 from agent import (
     GRAMMARS,
-    GrammarCall,
     PersonNeeded,
-    PictureRule,
     ReplyError,
     Size,
     grammar_for,
+    native_call,
     read_any,
 )
-from tests import fuzz_grammars
+from tests import fuzz_grammars, seams
 from tests.samples import sample
 
 ROWS = [
@@ -35,7 +34,7 @@ NAMES = (
 
 def read(
     grammar: str, text: Any, reason: str | None = "stop", picture: tuple[int, int] = PICTURE
-) -> GrammarCall:
+) -> Any:
     message = text if isinstance(text, dict) else {"role": "assistant", "content": text}
     return GRAMMARS[grammar].read(message, reason, picture)
 
@@ -439,6 +438,21 @@ class EachGrammar(unittest.TestCase):
                 with self.subTest(name, text=text):
                     self.assertEqual(act(name, text), wanted)
 
+    def test_every_act_is_one_that_a_tool_of_the_program_does(self) -> None:
+        """But for those that need no tool: the program itself looks, waits, or ends the run."""
+        for name, cases in CASES.items():
+            for text, wanted in cases:
+                if wanted and wanted[0] not in {
+                    "wait",
+                    "screenshot",
+                    "finished",
+                    "answer",
+                    "failed",
+                }:
+                    with self.subTest(name, text=text):
+                        call = native_call(read(name, text))
+                        self.assertEqual(seams.act(call.name, **call.arguments).name, wanted[0])
+
     def test_a_broken_first_call_is_never_skipped_for_a_good_second_one(self) -> None:
         broken = {
             "qwen3-vl": json_call(action="left_click")
@@ -528,7 +542,7 @@ class Pictures(unittest.TestCase):
         self.assertEqual(GRAMMARS["qwen3-vl"].picture.seen_size(Size(1536, 864)), (1536, 864))
 
     def test_a_picture_beyond_the_limits_is_brought_within_them(self) -> None:
-        rule = PictureRule(28, 3_136, 12_845_056)
+        rule = GRAMMARS["qwen2.5-vl"].picture
         self.assertLessEqual(rule.seen_size(Size(8000, 5000)).pixels, 12_845_056)
         self.assertGreaterEqual(rule.seen_size(Size(20, 20)).pixels, 3_136)
         for size in ((0, 5), (5000, 5)):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import unittest
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import agent
-from tests.scripted import FEWER_REQUESTS, EngineCase, Trial, text
+from tests.scripted import FEWER_REQUESTS, EngineCase, Person, Trial, text
+from tests.seams import act, check_of_model
+from tests.servers import RoutedServer, http
 from tests.spoken import spoken
+from tests.test_model import LMS_OTHER, model_server
 
 Message = dict[str, Any]
 QWEN = agent.GRAMMARS["qwen3-vl"]
@@ -28,7 +30,7 @@ DONE = said("terminate", "The task is done", status="success")
 
 
 def is_verifier(request: dict[str, Any]) -> bool:
-    return agent.VERIFIER_PROMPT in str(request["messages"][0]["content"])
+    return "You check whether a task" in str(request["messages"][0]["content"])
 
 
 def answers(*replies: Message, verdict: str = "YES: it is") -> Callable[[dict[str, Any]], Message]:
@@ -130,7 +132,7 @@ class Runs(NativeCase):
         thinking = {**CLICK, "reasoning_content": "The button is grey."}
         trial, _, _ = self.play(thinking, DONE)
         self.assertIn("The button is grey.", words_of(self.asked(trial)[1]))
-        self.assertGreater(trial.engine.voice.thought_tokens, 0)
+        self.assertGreater(trial.thought_tokens, 0)
 
     def test_a_call_that_is_only_thought_is_not_done(self) -> None:
         thought = {"role": "assistant", "content": f"<think>{CLICK['content']}</think>I look."}
@@ -198,22 +200,17 @@ class Runs(NativeCase):
         self.assertEqual(again.run().kind, "completed")
         self.assertIn("Step 2: Click the button", words_of(self.asked(again)[0]))
 
-    def test_a_run_can_be_repeated(self) -> None:
-        trial, _, _ = self.play(said("double_click", coordinate=[500, 500]), CLICK, DONE)
-        recording = agent.recording_of(trial.folder)
-        self.assertEqual([step.act.name for step in recording.steps], ["double_click", "click"])
-
     def test_hints_of_the_person_reach_the_model(self) -> None:
         trial = self.trial(answers(CLICK, DONE), "native", executor_grammar="qwen3-vl")
-        trial.engine.voice._hints.append("Use the left one")
+        trial.hear(Person(["Use the left one"]))
         trial.run()
         self.assertIn("Use the left one", words_of(self.asked(trial)[0]))
 
 
 class Choosing(NativeCase):
     def grammar(self, model: agent.ModelInfo, profile: str = "native", name: str = "") -> str:
-        config = agent.load_config({"test": {"executor_grammar": name}})
-        return agent.grammar_name(agent.chosen_grammar(config, agent.PROFILES[profile], model))
+        self.model = model
+        return self.trial(answers(DONE), profile, executor_grammar=name).grammar
 
     def test_it_goes_by_the_name_then_by_the_servers_word_for_the_family(self) -> None:
         info = agent.ModelInfo
@@ -244,8 +241,10 @@ class Choosing(NativeCase):
 
     def test_the_servers_list_tells_the_family(self) -> None:
         entry = {"id": "mine", "type": "vlm", "state": "loaded", "arch": "qwen3vl"}
-        (info,) = agent._models_of_entry(entry)
-        self.assertEqual(info.architecture, "qwen3vl")
+        pages = {"/api/v0/models": http(200, {"data": [entry]})}
+        with RoutedServer(pages, LMS_OTHER) as server:
+            info = model_server(server.url).discover()
+        self.assertEqual(self.grammar(info), "qwen3-vl")
 
 
 WHOLE = [
@@ -330,43 +329,54 @@ class Planned(NativeCase):
 
 
 class Meanings(NativeCase):
-    """What a grammar's call comes to in tools of this program."""
+    """What a reply comes to in tools of this program."""
 
-    def given(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """The arguments of the tool's call, which can be read."""
-        call = agent.native_call(agent.GrammarCall(name, arguments, said="Do it"))
-        self.assertEqual(agent.CANONICAL.parse(call).name, name)
+    def given(self, grammar: str, reply: Message) -> dict[str, Any]:
+        """The arguments of the call, which its tool takes."""
+        call = agent.native_call(agent.GRAMMARS[grammar].read(reply, "stop", (1000, 1000)))
+        self.assertEqual(act(call.name, **call.arguments).name, call.name)
         return call.arguments
 
-    def test_a_click_has_the_sentence_as_its_label_and_none_where_no_place_is_said(self) -> None:
-        self.assertEqual(self.given("click"), {"element_name": "Do it", "position": None})
-        given = self.given("triple_click", position=[1, 2], modifiers=["ctrl", "shift"])
-        self.assertEqual(given["modifiers"], "ctrl+shift")
+    def label(self, sentence: str) -> str:
+        return str(
+            self.given("qwen3-vl", said("left_click", sentence, coordinate=[1, 2]))["element_name"]
+        )
 
-    def test_a_long_sentence_is_cut(self) -> None:
-        call = agent.native_call(agent.GrammarCall("click", {}, said="x" * 500))
-        self.assertEqual(len(call.arguments["element_name"]), 300)
+    def test_a_click_has_the_sentence_as_its_label(self) -> None:
+        self.assertEqual(self.label("Do it"), "Do it")
 
-    def test_every_canonical_act_is_one_that_the_actuator_knows(self) -> None:
-        place = {"position": [1, 2]}
-        for name in ("click", "double_click", "right_click", "middle_click", "triple_click"):
-            self.given(name, **place)
-        for name in ("mouse_down", "mouse_up"):
-            self.given(name)
-        self.given("move", **place)
-        self.given("drag", end=[3, 4])
-        self.given("drag", start=[1, 2], end=[3, 4])
-        for name in ("key_down", "key_up", "press_key"):
-            self.given(name, key="shift")
-        self.given("scroll", ticks=-3, **place)
-        self.given("hscroll", ticks=2)
+    def test_a_sentence_that_is_cut_ends_with_a_sign_of_it(self) -> None:
+        label = self.label("word " * 200)
+        self.assertEqual(len(label), 300)
+        self.assertTrue(label.endswith("..."))
+
+    def test_a_risk_at_the_end_of_a_long_sentence_stays_in_sight(self) -> None:
+        sentence = "Click the button in the lower right corner of the window, " * 3
+        self.assertIn("Delete", self.label(sentence + "which is Delete all"))
+
+    def test_of_a_click_without_a_sentence_the_end_of_its_thought_is_the_label(self) -> None:
+        for thought, wanted in (
+            ("I look. " * 50 + "Now I click\nDelete.", r"^\.\.\..*Now I click Delete\.$"),
+            ("I click Delete.", "^I click Delete.$"),
+        ):
+            reply = {**said("left_click", "", coordinate=[1, 2]), "reasoning_content": thought}
+            label = self.given("qwen3-vl", reply)["element_name"]
+            self.assertRegex(label, wanted)
+            self.assertLessEqual(len(label), 120)
 
     def test_what_a_tool_does_in_several_steps_is_left_to_it(self) -> None:
-        written = {"text": "hi", "position": [1, 2], "clear": True, "submit": True}
-        labelled = {**written, "element_name": "Do it"}  # what is clicked first
-        self.assertEqual(self.given("type_text", **written), labelled)
-        self.assertEqual(self.given("open_app", name="Notepad"), {"name": "Notepad"})
-        keys = self.given("press_key", keys=["ctrl+a", "delete"])
+        written = said("type", text="hi", coordinate=[1, 2], delete_existing_text=True)
+        self.assertEqual(
+            self.given("fara-7b", written),
+            {
+                "text": "hi",
+                "position": [1, 2],
+                "clear": True,
+                "submit": True,
+                "element_name": "Do it",
+            },
+        )
+        keys = self.given("qwen3-vl", said("key", keys=["ctrl+a", "delete"]))
         self.assertEqual(keys, {"key": "ctrl+a", "then": ["delete"]})
 
     def test_each_of_several_acts_is_done_on_a_look_of_its_own(self) -> None:
@@ -376,120 +386,81 @@ class Meanings(NativeCase):
         self.assertEqual(len(trial.records("look")), 3)
 
     def test_a_key_is_not_held_longer_than_the_model_waits_three_times(self) -> None:
-        trial = self.trial(answers(DONE), "native", executor_grammar="qwen3-vl")
-        look = trial.look(1)
-        hold = agent.GrammarCall("key_down", {"key": "shift"})
-        record = agent.ActionRecord(1)
-        agent.follow_native(trial.engine, trial.state, hold, look, record)
-        for number in range(3):
-            self.assertEqual(trial.held_keys, ["shift"], number)
-            wait = agent.GrammarCall("wait", {"seconds": 1})
-            agent.follow_native(trial.engine, trial.state, wait, look, record)
-        self.assertEqual(trial.held_keys, [])
+        said = ("press(key='shift')", *["wait()"] * 3, "finished()")
+        speak = answers(*(text(f"Action: {verb}") for verb in said))
+        held: list[list[str]] = []
+
+        def decide(request: dict[str, Any]) -> Message:
+            held.append(trial.held_keys)
+            return speak(request)
+
+        trial = self.trial(decide, "native", executor_grammar="ui-tars-point")
+        self.assertEqual(trial.run().kind, "completed")
+        self.assertEqual(held[:5], [[], ["shift"], ["shift"], ["shift"], []])
 
 
 class Checked(NativeCase):
-    def findings(self, profile: str, **settings: Any) -> dict[str, Any]:
-        from unittest import mock
-
-        config = agent.load_config({"test": settings})
+    def check(self, profile: str) -> tuple[dict[str, str], dict[str, Any]]:
+        """What --check finds in that profile, and what it asked."""
         server = mock.Mock(where="here")
         server.discover.return_value = agent.ModelInfo("qwen3-vl-4b", vision=False)
-        escape = said("key", keys=["escape"])
         server.complete.return_value = agent.Reply(
-            escape, "stop", agent.Usage(1, 1, None), "qwen3-vl-4b", 0.1, 1
+            said("key", keys=["escape"]), "stop", agent.Usage(1, 1, None), "qwen3-vl-4b", 0.1, 1
         )
-        found = agent.check_model(config, agent.PROFILES[profile], server)
-        self.server = server
-        return {finding.what: finding for finding in found}
+        found = check_of_model(agent.Config(), profile, server)
+        return found, json.loads(server.complete.call_args[0][0])
 
     def test_the_grammar_is_shown_and_tried(self) -> None:
-        findings = self.findings("native")
-        self.assertEqual(findings["grammar"].text, "asked in qwen3-vl")
-        self.assertEqual(
-            findings["tool calls"].text, 'press_key {"key": "escape"}, not carried out'
-        )
-        request = json.loads(self.server.complete.call_args[0][0])
+        findings, request = self.check("native")
+        self.assertEqual(findings["grammar"], "asked in qwen3-vl")
+        self.assertEqual(findings["tool calls"], 'press_key {"key": "escape"}, not carried out')
         self.assertEqual(request["temperature"], 0)
 
     def test_another_profile_says_in_what_the_model_was_trained(self) -> None:
-        text = self.findings("planner")["grammar"].text
+        text = self.check("planner")[0]["grammar"]
         self.assertIn("asked in tools", text)
         self.assertIn("trained in qwen3-vl", text)
 
 
-class Rows(NativeCase):
-    def test_the_place_stands_before_the_sentence_whose_end_a_narrow_row_loses(self) -> None:
-        sentence = "The desktop shows the Notes icon and no window, so that I open it with a click"
-        click = said("left_click", sentence, coordinate=[500, 500])
-        trial, _, _ = self.play(click, DONE)
-        first = trial.history[0]
-        self.assertRegex(first.args, r'^\(500, 500\) "The desktop shows .*"$')
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown), contextlib.ExitStack() as undo:
-            terminal = agent.Terminal(trial.clock, 1, str, undo)
-            row = (1, "model", f"{first.tool} {first.args}", "changed", 0.8, 1693)
-            terminal.take(agent.TurnLine(*row))
-        self.assertIn("click (500, 500)", shown.getvalue())
-
-
 class People(NativeCase):
-    def test_a_call_for_the_person_is_a_turn_and_the_run_goes_on(self) -> None:
-        wish = said("interact", text="close the dialog")
-        replies = answers(wish, DONE)
-        trial = self.trial(replies, "native", executor_grammar="gui-owl-1.5")
-        asked: list[str] = []
-        trial.ask(lambda question: asked.append(question) is None)
-        self.assertEqual(trial.run().kind, "completed")
-        self.assertIn("close the dialog", asked[0])
-        first = trial.history[0]
-        self.assertEqual(
-            (first.tool, first.result), ("ask_person", "The person was asked and has done it.")
-        )
-
-    def test_with_a_panel_it_is_a_pause_that_the_panel_ends(self) -> None:
-        trial = self.trial(answers(DONE), "native", executor_grammar="qwen3-vl")
-
-        class Panel(agent.NoInbox):
-            present = True
-
-        trial.hear(Panel())
-        stop = trial.stop
-        paused: list[str] = []
-
-        def resume() -> None:
-            paused.append(stop.paused)
-            stop.paused = ""
-
-        trial.clock.at(trial.clock.now() + 5, resume)
-        self.assertEqual(
-            agent.ask_person(trial.engine, "close the dialog"),
-            "The person was asked and has done it.",
-        )
-        self.assertIn("close the dialog", paused[0])
-
-    def help(self, answer: bool | Exception) -> str:
-        trial = self.trial(answers(DONE), "native", executor_grammar="qwen3-vl")
+    def ask(self, answer: bool | Exception | None = None, panel: bool = False) -> Any:
+        """The turn in which a model asks the person to close a dialog."""
 
         def confirm(question: str) -> bool:
             self.assertIn("close the dialog", question)
             if isinstance(answer, Exception):
                 raise answer
-            return answer
+            return bool(answer)
 
+        wish = said("interact", text="close the dialog")
+        trial = self.trial(answers(wish, DONE), "native", executor_grammar="gui-owl-1.5")
         trial.ask(confirm)
-        return agent.ask_person(trial.engine, "close the dialog")
+        if panel:
+            trial.hear(Person())
+            trial.clock.at(trial.clock.now() + 5, lambda: self.go_on(trial.stop))
+        self.assertEqual(trial.run().kind, "completed")
+        return trial.history[0]
+
+    def go_on(self, stop: agent.Stop) -> None:
+        self.assertIn("close the dialog", stop.paused)
+        stop.paused = ""
 
     def test_the_person_is_asked_and_the_model_told_what_came_of_it(self) -> None:
-        self.assertEqual(self.help(True), "The person was asked and has done it.")
+        first = self.ask(True)
         self.assertEqual(
-            self.help(False),
+            (first.tool, first.result), ("ask_person", "The person was asked and has done it.")
+        )
+        self.assertEqual(
+            self.ask(False).result,
             "The person was asked and did not do it; go on without, or end with failure.",
         )
         self.assertEqual(
-            self.help(agent.ToolError("nobody")),
+            self.ask(agent.ToolError("nobody")).result,
             "Nobody can be asked; do it another way, or end with failure.",
         )
+
+    def test_with_a_panel_it_is_a_pause_that_the_panel_ends(self) -> None:
+        self.assertEqual(self.ask(panel=True).result, "The person was asked and has done it.")
 
 
 if __name__ == "__main__":

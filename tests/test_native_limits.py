@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unittest
 from typing import Any
-from unittest import mock
 
 import agent
 from tests.scripted import FEWER_REQUESTS, Trial, text
@@ -118,28 +117,6 @@ class Corrections(unittest.TestCase):
         self.assertIn("x from 0 to 1540 and y from 0 to 868", self.told("ui-tars-1.5", beyond))
 
 
-class Labels(unittest.TestCase):
-    def label(self, **words: str) -> str:
-        call = agent.native_call(agent.GrammarCall("click", {}, **words))
-        return str(call.arguments["element_name"])
-
-    def test_a_sentence_that_is_cut_ends_with_a_sign_of_it(self) -> None:
-        label = self.label(said="word " * 200)
-        self.assertEqual(len(label), 300)
-        self.assertTrue(label.endswith("..."))
-
-    def test_a_risk_at_the_end_of_a_long_sentence_stays_in_sight(self) -> None:
-        sentence = "Click the button in the lower right corner of the window, " * 3
-        self.assertIn("Delete", self.label(said=sentence + "which is Delete all"))
-
-    def test_a_thought_that_is_cut_begins_with_a_sign_of_it(self) -> None:
-        label = self.label(thought="I look. " * 50 + "Now I click Delete.")
-        self.assertEqual(len(label), 120)
-        self.assertTrue(label.startswith("..."))
-        self.assertTrue(label.endswith("Now I click Delete."))
-        self.assertEqual(self.label(thought="I click Delete."), "I click Delete.")
-
-
 class Thoughts(NativeCase):
     def cost(self, reply: Message, grammar: str, done: Message) -> agent.Book:
         """The book of a run whose first reply is that one."""
@@ -148,7 +125,7 @@ class Thoughts(NativeCase):
         folder = trial.folder
         trial.close()
         book = agent.book_of(folder)
-        self.assertEqual(book.run.sums.thought, trial.engine.voice.thought_tokens)
+        self.assertEqual(book.run.sums.thought, trial.thought_tokens)
         return book
 
     def test_statistics_and_page_say_what_the_thoughts_of_a_turn_cost(self) -> None:
@@ -159,18 +136,12 @@ class Thoughts(NativeCase):
         self.assertEqual(dict(book.figures())["of them thought, about"], str(tokens))
         items = [book.turn_item(turn)["thought"] for turn in book.turns if turn.turn]
         self.assertEqual(items[0], tokens)
-        self.assertIn("turn.thought", agent.PAGE)
 
     def test_the_thought_of_a_grammar_that_has_a_place_for_it_counts_too(self) -> None:
         owl = agent.GRAMMARS["gui-owl-1.0"]
         thinking = spoken(owl, "click", [500, 500]).replace("I click", THOUGHT * 4, 1)
         book = self.cost(text(thinking), owl.name, text(spoken(owl, "end")))
         self.assertGreater(book.run.sums.thought, len(THOUGHT) * 3 // 4)
-
-    def test_an_older_journal_without_thoughts_counts_none(self) -> None:
-        record = agent.ReplyRecord(1, tokens={"prompt": 5, "completion": 2, "cached": None})
-        entry = agent.TurnEntry(1, 0.0)
-        self.assertEqual(agent._enter_reply(mock.Mock(), entry, record).thought, 0)
 
 
 if __name__ == "__main__":

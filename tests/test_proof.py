@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import threading
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,6 +16,7 @@ from unittest import mock
 import agent
 from tests.samples import sample
 from tests.scripted import PROOF, EngineCase, call, text, user_text
+from tests.seams import little_patience
 
 DONE = call("report_mission_complete", evidence=PROOF)
 KEY = call("press_keyboard_key", key="a")
@@ -183,38 +187,77 @@ class Facts(Judged):
         task = f"Delete {self.folder / 'note.txt'} and save the list"
         self.assertEqual(self.judged(task, "note.txt is no longer there").kind, "completed")
 
-    def test_only_named_files_are_looked_at_and_pipes_never_opened(self) -> None:
-        named = agent.named_paths(
-            r'Save as "C:\My files\a b.txt", then D:\x.txt. See https://a.b/c and \\srv\share\y'
-        )
-        self.assertEqual(named, [r"C:\My files\a b.txt", r"D:\x.txt"])
-        with mock.patch.object(agent, "look_at_file") as looks:
-            self.assertEqual(self.claims("1 YES: a\n2 YES: b").kind, "completed")
-            self.claims("1 YES: a\n2 YES: b", task=r"Save C:\a.txt", task_files=False)
-            looks.assert_not_called()
+    def told(self, task: str, **settings: Any) -> list[str]:
+        """What the verifier is told of the files that a task names."""
+        self.claims("1 YES: a\n2 YES: b", task=task, not_proven_most=1, **settings)
+        facts = self.asked("verifier")[0].partition("FACTS:\n")[2].partition("\n\n")[0]
+        verbs = r" (exists|does not exist|cannot be looked at)\b"
+        return [line for line in facts.splitlines() if re.search(verbs, line)]
+
+    def test_only_named_files_are_looked_at(self) -> None:
+        task = r'Save as "C:\My files\a b.txt", then D:\x.txt. See https://a.b/c and \\srv\share\y'
+        there = [r"C:\My files\a b.txt does not exist.", r"D:\x.txt does not exist."]
+        self.assertEqual(self.told(task), there)
+        self.assertEqual(self.told(task, task_files=False), [])
+        self.assertEqual(self.told("Write hello"), [])
+
+    def test_of_a_path_with_blanks_and_without_quotes_nothing_is_known(self) -> None:
+        for path in (
+            r"C:\Users\John Smith\Desktop\note.txt",
+            r"C:\Users\J. Smith\note.txt",
+            r"C:\temp\My long note.txt",
+            r"C:\v1.2 files\note.txt",
+        ):
+            self.assertEqual(self.told(f"Save it as {path}."), [], path)
+            self.assertEqual(self.told(f"Save it as {path}, then go on"), [], path)
+            self.assertEqual(self.told(f'Save it as "{path}".'), [f"{path} does not exist."])
+        for task in (
+            r"Save C:\a.txt as D:\b.txt and close it",
+            r"Save it as C:\a.txt, then open notes.txt",
+            r"Save C:\a.txt and e.g. wait",
+        ):
+            self.assertIn(r"C:\a.txt does not exist.", self.told(task), task)
+
+    def test_what_a_pipe_a_code_page_or_rich_text_holds_is_not_known(self) -> None:
+        path = self.folder / "a.txt"
+        path.write_bytes("Grüße".encode("cp1252"))
+        self.assertNotIn("Gr", self.told(f"Open {path}")[0].removeprefix(str(path)))
+        path.write_bytes(rb"{\rtf1 Gr\'fc\'dfe}")
+        check = 'a.txt contains "Grüße".'
+        self.assertEqual(self.judged(f"Save it as {path}", check).kind, "completed")
+        path.write_bytes("é".encode() * 500)  # cut in the middle of a sign
+        self.assertTrue(self.told(f"Open {path}")[0].endswith('it begins "' + "é" * 200 + '".'))
         if hasattr(os, "mkfifo"):
-            pipe = self.folder / "pipe"
+            pipe = self.folder / "pipe.txt"
             os.mkfifo(pipe)
-            self.assertIsNone(agent.look_at_file(str(pipe), 0).begins)
+            self.assertNotIn("it begins", self.told(f"Open {pipe}")[0])
 
     def test_a_path_that_may_lead_to_another_machine_is_not_even_asked_for(self) -> None:
         """Windows takes any two slashes at the front for the name of a machine."""
         for front in ("\\\\", "//", "\\/", "/\\"):
-            for path in (f"{front}srv/share/a.txt", "$SHARE/a.txt"):
-                with mock.patch.dict(os.environ, {"SHARE": f"{front}srv/share"}):
-                    told = agent.look_at_file(path, 0).told(str)
-                self.assertEqual(told, f"{path} cannot be looked at.")
+            asked: list[str] = []
+            with (
+                mock.patch.object(os.path, "expandvars", lambda path, f=front: f"{f}srv/a.txt"),
+                self.stat(lambda path, asked=asked: asked.append(path)),
+            ):
+                path = r"%SHARE%\a.txt"
+                self.assertEqual(self.told(f"Save it as {path}"), [f"{path} cannot be looked at."])
+            self.assertEqual([path for path in asked if "srv" in path], [])
 
     def test_a_drive_that_never_answers_holds_nothing_up(self) -> None:
-        gate = agent.threading.Event()
+        gate = threading.Event()
         self.addCleanup(gate.set)
-        with (
-            mock.patch.object(agent, "look_at_file", lambda *_: gate.wait(60)),
-            mock.patch.object(agent, "FILE_PATIENCE_S", 0.01),
-        ):
+        far = self.stat(lambda path: "far.txt" in path and gate.wait(60))
+        with far, little_patience():
             outcome = self.judged(r"Save it as Z:\far.txt", "All is saved.")
         self.assertEqual(outcome.kind, "completed")
         self.assertIn(r"Z:\far.txt cannot be looked at.", self.asked("verifier")[0])
+
+    def stat(self, heard: Callable[[str], object]) -> Any:
+        """Whoever asks for a file is heard first."""
+        stat = Path.stat
+        asked = lambda path, **more: (heard(str(path)), stat(path, **more))[1]  # noqa: E731
+        return mock.patch.object(Path, "stat", asked)
 
     def test_secrets_in_a_file_are_hidden(self) -> None:
         path = self.folder / "note.txt"

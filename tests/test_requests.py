@@ -7,24 +7,24 @@ import json
 import unittest
 from dataclasses import replace
 from typing import Any, NamedTuple
-from unittest import mock
 
 import agent
-from tests.fakes import VirtualClock
 from tests.samples import sample
 from tests.scripted import (
     FEWER_REQUESTS,
-    PICTURE_TOKENS,
     PLAN,
     EngineCase,
+    PlainDesktop,
     Trial,
     call,
+    in_words,
     reused,
     role_of,
     server_reads,
     text,
 )
-from tests.servers import RoutedServer, http
+from tests.servers import RoutedServer, ScriptedServer, answer, http, reply
+from tests.test_model import model_server
 
 Request = dict[str, Any]
 
@@ -81,13 +81,6 @@ class WhereThePictureStands(EngineCase):
         self.assertNotEqual(parts(same)[1], parts(new)[1])
         self.assertTrue(parts(new)[0].startswith(parts(same)[0] + lines))
 
-    def test_a_context_that_is_another_one_is_not_frozen(self) -> None:
-        trial = self.trial(lambda r: PLAN)
-        placed = trial.engine.voice._placed("TASK: a\nPLAN: b", "Act.", b"UE5H")
-        again = trial.engine.voice._placed("TASK: a\nPLAN: bc", "Act.", b"UE5H")
-        self.assertEqual((placed.before, placed.text), ("TASK: a\nPLAN: b", "Act."))
-        self.assertEqual((again.before, again.text), ("TASK: a\nPLAN: bc", "Act."))
-
     def test_first_puts_the_picture_before_all_text(self) -> None:
         for request in self.requests(image_place="first"):
             picture, words = parts(request)
@@ -115,9 +108,10 @@ class WhereThePictureStands(EngineCase):
         self.assertEqual([part["type"] for part in content], ["image_url"])
 
 
-class Reuse(EngineCase):
-    def usage(self, **answer: Any) -> agent.Usage:
-        return agent._usage(answer)
+class Reuse(unittest.TestCase):
+    def usage(self, **told: Any) -> agent.Usage:
+        with ScriptedServer(answer(200, reply(**told))) as server:
+            return model_server(server.url).complete(b"{}").usage
 
     def test_what_the_server_kept_is_told_by_its_usage_before_its_timings(self) -> None:
         counted = {"prompt_tokens": 100, "completion_tokens": 5}
@@ -221,7 +215,7 @@ class CallsInTheText(EngineCase):
 
 def said_call(name: str, **arguments: str) -> str:
     """A call as the text asks for it."""
-    return agent.call_in_text(name, json.dumps(arguments))
+    return in_words(name, **arguments)
 
 
 class WhatWillNotPass(EngineCase):
@@ -256,8 +250,7 @@ class Discovery(unittest.TestCase):
             pages["/props"] = http(200, properties)
         other = http(404, {"error": {"message": "File Not Found", "type": "not_found_error"}})
         with RoutedServer(pages, other) as server:
-            config = replace(agent.Config(), lmstudio_endpoint=server.url)
-            return agent.ModelServer(config, VirtualClock(), agent.Stop()).discover()
+            return model_server(server.url).discover()
 
     def test_llama_cpp_tells_whether_its_model_sees(self) -> None:
         for modalities, capabilities in (
@@ -279,11 +272,6 @@ class Discovery(unittest.TestCase):
         self.assertIsNone(self.discover(page).tools)
         other = self.discover(listed(["text", "image"], [], "vllm"))
         self.assertEqual((other.tools, other.llama_cpp), (None, False))
-
-    def test_a_time_out_does_not_blame_the_models_size(self) -> None:
-        sentence = agent._FAULTS["timeout"].sentence
-        self.assertNotIn("smaller", sentence)
-        self.assertIn("busy", sentence)
 
 
 class Schemas(unittest.TestCase):
@@ -315,8 +303,20 @@ class Conversed(NamedTuple):
     told: list[str]
 
 
+class SmallPictures(PlainDesktop):
+    """Its pictures are small whatever is asked for, for the time that larger ones take."""
+
+    def capture(self, area: agent.Rect, width: int, height: int) -> agent.Frame:
+        return super().capture(area, 64, 36)
+
+    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
+        return super().glance(area, 64, 36)
+
+
 class Conversations(EngineCase):
     """A hundred steps of a conversation, with a server that counts as a real one does."""
+
+    desktop_type = SmallPictures
 
     def converse(self, context: int, acts: int) -> Conversed:
         """A conversation of so many acts in so many tokens."""
@@ -334,7 +334,9 @@ class Conversations(EngineCase):
             act = call("type_text", text=f"{number} is a line of the list. ")
             return {**(call("observe_screen") if number % 2 else act), "content": said}
 
-        trial = self.trial(decide, "chat", max_steps=acts)
+        trial = self.trial(
+            decide, "chat", max_steps=acts, screen_capture_w=1536, screen_capture_h=864
+        )
         trial.choose(agent.ModelInfo("scripted", True, True, context))
         plain = trial.server.complete
 
@@ -347,9 +349,7 @@ class Conversations(EngineCase):
             return replace(reply, usage=agent.Usage(tokens, said, None))
 
         trial.server.complete = counted
-        # Small frames that cost as much as large ones, for the time that those take.
-        with mock.patch.object(agent, "picture_tokens", lambda config: PICTURE_TOKENS):
-            self.assertEqual(trial.run().kind, "max_steps")
+        self.assertEqual(trial.run().kind, "max_steps")
         self.assertEqual(trial.records("model_failed"), [])
         return trial.requests, len(trial.records("archive"))
 
@@ -377,35 +377,3 @@ class Conversations(EngineCase):
         told = self.converse(6144, 4).told
         self.assertEqual(len(told), 1)
         self.assertRegex(told[0], "context of 6144 tokens .* with 8192 or more")
-
-    def test_what_is_kept_leaves_room_for_the_steps_to_come(self) -> None:
-        config = agent.load_config({"profile": agent.PROFILES["chat"].settings})
-        chat = agent.Conversation([], base_tokens=1000, step_tokens=150)
-        for context, wanted in (
-            (32768, (2, 2, 8)),
-            (8192, (1, 1, 5)),
-            (7168, (1, 0, 6)),
-            (6144, (1, 0, 1)),
-        ):
-            room = agent.room_for(config, context, chat)
-            self.assertEqual((context, *room), (context, *wanted))
-            tokens = 1000 + (room.screenshots + room.slack) * PICTURE_TOKENS
-            tokens += (room.steps + 12) * 150 + config.executor_max_tokens
-            if context > 6144:
-                self.assertLessEqual(tokens, context)
-
-    def test_a_picture_that_comes_and_one_that_goes_count_for_the_next_request(self) -> None:
-        trial = self.trial(lambda r: PLAN, "chat", screen_capture_w=1536, screen_capture_h=864)
-        trial.choose(agent.ModelInfo("scripted", True, True, 8192))
-        shown = agent.Message("user", "Screenshot 1", b"UE5H")
-        steps = [agent.Message("assistant", "I look."), shown]
-        for messages, gone, used, wanted in (
-            (steps[:1], 0, 5900, False),
-            (steps, 0, 5900, True),
-            (steps, 1, 5900, False),
-            (steps[:1], 0, 6100, True),
-        ):
-            usage = agent.Usage(used - 50, 50, None)
-            reply = agent.Reply({}, "stop", usage, "scripted", 0.1, 1)
-            chat = agent.Conversation([agent.Message("user", "TASK"), *messages])
-            self.assertEqual(agent.is_full(trial.engine, chat, reply, gone), wanted)

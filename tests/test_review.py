@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import unittest
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import agent
+from tests import test_proof
 from tests.fakes import Foreground
-from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, role_of, text
-from tests.seams import VK_MAP
+from tests.scripted import FEWER_REQUESTS, PLAN, PlainDesktop, Trial, call, role_of, text
+from tests.seams import VK_MAP, clock_of_main, desktop_of_main
 from tests.test_actuator import Stage
 from tests.test_more_tools import Turns
-from tests.test_native import CLICK, DONE, NativeCase, said
+from tests.test_native import CLICK, DONE, NativeCase, is_verifier, said
 from tests.test_proof import Judged
 
 ASKED = "The person did not allow this"
@@ -52,53 +56,27 @@ class HeldKeys(unittest.TestCase):
         made.do("type_text", text="calc")
 
 
-def act(name: str, /, **arguments: Any) -> agent.Act:
-    return agent.CANONICAL.parse(agent.ToolCall(name, arguments))
-
-
 class Rulings(Judged):
     def test_the_question_said_again_is_no_answer(self) -> None:
-        for echo in ("1 YES or NO: it is", "1 YES/NO", "1: **YES** or **NO**"):
-            self.assertIsNone(agent.read_rulings(echo, ["a"]), echo)
-        self.assertIsNone(agent.read_rulings("YES or NO and the reason", ["a"]))
-        (ruling,) = agent.read_rulings("1 NO: no star, yes or no", ["a"]) or ()
-        self.assertFalse(ruling.holds)
-
-    def test_one_check_answered_in_two_ways_is_undecided(self) -> None:
-        self.assertIsNone(agent.read_rulings("Yes, let me see.\n1 NO: a star is there", ["a"]))
+        for echo in (
+            "1 YES or NO: it is",
+            "1 YES/NO",
+            "1: **YES** or **NO**",
+            "YES or NO and the reason",
+            "Yes, let me see.\n1 NO: a star is there",  # one check answered in two ways
+        ):
+            self.claims(echo, checks=("a",), not_proven_most=1)
+            self.assertEqual(len(self.asked("verifier")), 2, echo)
+        self.claims("1 NO: no star, yes or no", checks=("a",), not_proven_most=1)
+        self.assertEqual(len(self.asked("verifier")), 1)
 
     def test_a_claim_is_one_line_and_cannot_write_facts(self) -> None:
-        told = agent.verifier_text("t", "done\n\nFACTS:\nC:\\a.txt exists", ["c"], ["none"])
-        self.assertIn("CLAIM: done FACTS: C:\\a.txt exists\n\nFACTS:\nnone", told)
-
-
-class Paths(EngineCase):
-    def test_of_a_path_with_blanks_and_without_quotes_nothing_is_known(self) -> None:
-        for path in (
-            r"C:\Users\John Smith\Desktop\note.txt",
-            r"C:\Users\J. Smith\note.txt",
-            r"C:\temp\My long note.txt",
-            r"C:\v1.2 files\note.txt",
-        ):
-            self.assertEqual(agent.named_paths(f"Save it as {path}."), [], path)
-            self.assertEqual(agent.named_paths(f"Save it as {path}, then go on"), [], path)
-            self.assertEqual(agent.named_paths(f'Save it as "{path}".'), [path])
-        for task in (
-            r"Save C:\a.txt as D:\b.txt and close it",
-            r"Save it as C:\a.txt, then open notes.txt",
-            r"Save C:\a.txt and e.g. wait",
-        ):
-            self.assertIn("C:\\a.txt", agent.named_paths(task), task)
-
-    def test_what_a_code_page_or_rich_text_holds_is_not_known(self) -> None:
-        path = self.folder / "a.txt"
-        path.write_bytes("Grüße".encode("cp1252"))
-        self.assertIsNone(agent.look_at_file(str(path), 0).begins)
-        path.write_bytes(rb"{\rtf1 Gr\'fc\'dfe}")
-        self.assertFalse(agent.look_at_file(str(path), 0).whole)
-        path.write_bytes("é".encode() * 500)  # cut in the middle of a sign
-        fact = agent.look_at_file(str(path), 0)
-        self.assertTrue(fact.told(str).endswith('it begins "' + "é" * 200 + '".'))
+        evidence = "It is done, as I said.\n\nFACTS:\nC:\\a.txt exists and holds all that was to be written into it, as the title of the window says."
+        with mock.patch.dict(test_proof.DONE, call("report_mission_complete", evidence=evidence)):
+            self.claims("1 YES: a", checks=("c",))
+        said = self.asked("verifier")[0]
+        self.assertEqual(said.count("\nFACTS:\n"), 1)
+        self.assertIn("CLAIM: It is done, as I said. FACTS: C:\\a.txt exists", said)
 
 
 class Endings(NativeCase):
@@ -118,7 +96,7 @@ class Endings(NativeCase):
         def decide(request: dict[str, Any]) -> dict[str, Any]:
             if "update_execution_plan" in str(request.get("tools")):
                 return plan
-            if agent.VERIFIER_PROMPT in str(request["messages"][0]["content"]):
+            if is_verifier(request):
                 return text("NO: goals are left")
             return next(acts)
 
@@ -130,29 +108,28 @@ class Endings(NativeCase):
 
 class Typing(NativeCase):
     def test_a_click_before_a_text_is_judged_by_the_replys_own_sentence(self) -> None:
-        typed = {"text": "x", "position": [5, 5]}
-        native = agent.native_call(agent.GrammarCall("type_text", typed, "Delete all files"))
-        self.assertEqual(self.asked(native), ["delete", ""])
-        alone = agent.GrammarCall("type_text", {"text": "x"}, "Type delete into the field")
-        self.assertEqual(self.asked(agent.native_call(alone)), [""])
+        """Of a text without a place the sentence says what is typed, which is no risk of a click."""
+        typed = {"text": "x", "press_enter": False}
+        self.assertEqual(
+            self.reasons("fara-7b", said("type", "Delete all files", coordinate=[5, 5], **typed)),
+            ["delete"],
+        )
+        self.assertEqual(
+            self.reasons("fara-7b", said("type", "Type delete into the field", **typed)), []
+        )
 
     def test_a_click_without_a_sentence_is_judged_by_how_its_thought_ends(self) -> None:
         thought = "The list is long. " * 20 + "Now I click\nDelete."
-        call = agent.GrammarCall("click", {"position": [5, 5]}, "", thought)
-        self.assertEqual(self.asked(agent.native_call(call)), ["delete"])
+        silent = {**said("left_click", "", coordinate=[5, 5]), "reasoning_content": thought}
+        self.assertEqual(self.reasons("qwen3-vl", silent), ["delete"])
 
-    def asked(self, call: agent.ToolCall) -> list[str]:
-        """Of each step of a native act the reason why it is asked about, or an empty text."""
-        reasons = []
-        for step in agent.steps_of(agent.CANONICAL.parse(call)):
-            questions: list[str] = []
-            stage = Stage()
-            stage.actuator.confirm = lambda question, questions=questions: bool(
-                questions.append(question)
-            )
-            stage.actuator.perform(step, stage.look())
-            reasons += [question.rpartition(": ")[2] for question in questions] or [""]
-        return reasons
+    def reasons(self, grammar: str, reply: dict[str, Any]) -> list[str]:
+        """Why each step of a reply is asked about."""
+        asked: list[str] = []
+        trial = self.trial(lambda _: reply, "native", executor_grammar=grammar, max_steps=1)
+        trial.ask(lambda question: bool(asked.append(question)))
+        trial.run()
+        return [question.rpartition(": ")[2] for question in asked]
 
     def test_more_keys_than_an_act_takes_get_a_correction_in_the_same_turn(self) -> None:
         keys = said("key", "Go down", keys=["down"] * 5)
@@ -163,20 +140,36 @@ class Typing(NativeCase):
 
 
 class Room(NativeCase):
-    def test_the_task_and_the_replies_shown_take_room_from_the_earlier_steps(self) -> None:
-        trial = self.trial(lambda _: CLICK, "native", executor_grammar="qwen3-vl")
-        trial.choose(replace(trial.engine.voice.model, context_length=8192))
-        native, look = agent.begin_native(trial.engine), trial.look(1)
-        assert native
-        alone = agent.room_of_steps(trial.engine, native, look, "")
-        self.assertEqual(agent.room_of_steps(trial.engine, native, look, "x" * 4000), alone - 4000)
-        native.shown.append(agent.NativeTurn(look.base64, "y" * 400, 1))
-        picture = agent.picture_of(look).pixels // native.grammar.picture.factor**2
-        room = agent.room_of_steps(trial.engine, native, look, "")
-        self.assertEqual(room, alone - 400 - 4 * picture)
-        self.assertEqual(len(native.shown), 1)
-        agent.room_of_steps(trial.engine, native, look, "x" * 4 * 7000)
-        self.assertEqual(len(native.shown), 0)
+    """In a small context the task and the pictures shown take room from the earlier steps."""
+
+    base = FEWER_REQUESTS
+    model = agent.ModelInfo("scripted", context_length=4096)
+
+    def told(self, task: str, turns: int, shown: int) -> tuple[int, int]:
+        """The lines of earlier steps and the pictures in the last request of a run."""
+        step = said("left_click", "Click this one. " * 17, coordinate=[500, 500])
+        trial = self.trial(
+            lambda _: step,
+            "native",
+            executor_grammar="qwen3-vl",
+            max_steps=turns,
+            native_screenshots=shown,
+            stall_stop=turns,
+            screen_capture_w=640,
+            screen_capture_h=640,
+        )
+        trial.state.task = task
+        trial.run()
+        last = str(trial.requests[-1]["messages"])
+        return last.count("Step "), last.count("image/png")
+
+    def test_a_longer_task_leaves_room_for_fewer_of_them(self) -> None:
+        (short, _), (long, _) = self.told("Go", 40, 1), self.told("Go " * 300, 40, 1)
+        self.assertTrue(0 < long < short < 39, (long, short))
+
+    def test_pictures_for_which_there_is_no_room_are_left_out(self) -> None:
+        self.assertEqual(self.told("Go", 6, 5)[1], 2)  # each takes 400 of 4096 tokens
+        self.assertEqual(self.told("Go " * 300, 6, 5)[1], 1)
 
 
 class Closer(Turns):
@@ -192,8 +185,7 @@ class Closer(Turns):
         self.run_calls(self.click(500, 500), dead=True, stall_recover=1)
         self.assertEqual(self.parts("_recovery"), [[0, 0, 0, 0]])
         moves = [event[1:] for event in self.desktop.inputs if event[0] == "move"]
-        start = agent.to_point(agent.Coordinate(10, 980), self.desktop.screen())
-        self.assertEqual(moves[-1], start)
+        self.assertEqual(moves[-1], (1, 34))  # [10, 980] of 64x36 pixels
 
     def test_the_last_look_shows_the_whole_screen(self) -> None:
         replies = iter([call("click_screen_element", element_name="it", position=[500, 500])])
@@ -213,24 +205,32 @@ class Closer(Turns):
 class Repeats(Turns):
     base = FEWER_REQUESTS
 
+    def trial(self, *given: Any, **settings: Any) -> Trial:
+        made = super().trial(*given, **settings)
+        self.begin(made)
+        return made
+
+    def again(self) -> list[tuple[int, int]]:
+        """Where the mouse goes when the run is repeated from the command line."""
+        self.made.close()
+        settings = [
+            f"dump_dir={self.folder / 'dumps'}",
+            "screen_capture_w=64",
+            "screen_capture_h=64",
+        ]
+        words = [word for setting in settings for word in ("--set", setting)]
+        out = io.StringIO()
+        with (
+            desktop_of_main(PlainDesktop) as opened,
+            clock_of_main(),
+            contextlib.redirect_stdout(out),
+        ):
+            self.assertEqual(agent.main(["--replay", "1", *words]), 0, out.getvalue())
+        return [event[1:] for event in opened[0].inputs if event[0] == "move"]
+
     def test_an_act_on_a_closer_picture_is_repeated_on_such_a_picture(self) -> None:
         self.run_calls(call("zoom", position=[750, 250]), self.click(0, 1000))
-        folder = self.made.folder
-        self.made.close()
-        again = self.trial(lambda _: text(""))
-        outcome = agent.run_replay(again.engine, again.state, agent.recording_of(folder))
-        self.assertEqual(outcome.kind, "completed", outcome.text)
-        moves = [event[1:] for event in again.inputs if event[0] == "move"]
-        self.assertEqual(moves, [(31, 17)])
-
-    def test_a_click_where_the_mouse_is_can_be_repeated(self) -> None:
-        clicked = act("click", element_name="it", position=None)
-        trial = self.trial(lambda _: text(""))
-        self.begin(trial)
-        trial.desktop.move(agent.Point(5, 5))
-        agent.perform_act(trial.engine, trial.state, clicked, trial.look(1))
-        repeated, *_ = agent.recording_of(trial.folder).steps[0]
-        self.assertEqual(repeated.args, clicked.args)
+        self.assertEqual(self.again(), [(31, 17)])
 
 
 if __name__ == "__main__":

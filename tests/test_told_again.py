@@ -8,14 +8,15 @@ import unittest
 from typing import Any
 
 import agent
-from tests.scripted import FEWER_REQUESTS, EngineCase, role_of, text
+from tests.scripted import FEWER_REQUESTS, EngineCase, in_words, role_of, text, user_text
+from tests.seams import record
 
 Request = dict[str, Any]
 
 
 def said_call(name: str, /, **arguments: Any) -> Request:
     """A call that its server left in the text, behind a sentence."""
-    return text(f"A sentence.\n{agent.call_in_text(name, json.dumps(arguments))}")
+    return text(f"A sentence.\n{in_words(name, **arguments)}")
 
 
 class ToldAgain(EngineCase):
@@ -30,8 +31,8 @@ class ToldAgain(EngineCase):
         trial = self.trial(decide, max_steps=10)
         trial.run()
         self.assertEqual(trial.state.plan, "A sentence.")
-        for record in trial.records("action"):
-            self.assertEqual(record["response_text"], "A sentence.")
+        for line in trial.records("action"):
+            self.assertEqual(line["response_text"], "A sentence.")
         for request in trial.requests:
             self.assertNotIn("<tool_call>", json.dumps(request["messages"]))
 
@@ -81,12 +82,13 @@ class ToldAgain(EngineCase):
         self.assertEqual(len(trial.requests), 1)
 
     def test_the_last_action_is_not_offered_for_archiving(self) -> None:
-        trial = self.trial(lambda r: text("-"))
+        trial = self.trial(
+            lambda r: text("-"), memory_compression_threshold=3, memory_keep_actions=1, max_steps=6
+        )
         for turn in (2, 3, 5):
-            trial.state.memory.add_action(agent.ActionRecord(turn, "press_keyboard_key"))
-        trial.state.memory.threshold = 3
-        asked = agent.planner_question(trial.state, trial.config, agent.PLANNER_REPORT)
-        self.assertIn("among [2, 3].", asked)
+            trial.state.memory.add_action(record("action", turn=turn, tool="press_keyboard_key"))
+        trial.run()
+        self.assertIn("among [2, 3].", user_text(trial.requests[0]))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ import unittest
 from typing import Any
 
 import agent
-from tests.fakes import VirtualClock
-from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, role_of, text
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, in_words, role_of, text
 from tests.servers import ScriptedServer, answer
+from tests.test_model import model_server
 
 Request = dict[str, Any]
 
@@ -31,9 +31,7 @@ class UnreadCalls(EngineCase):
         for name, said in SAID.items():
             fault = answer(500, {"error": {"code": 500, "message": said, "type": "server_error"}})
             with self.subTest(name), ScriptedServer(fault) as server:
-                config = agent.load_config({"test": {"lmstudio_endpoint": server.url}})
-                client = agent.ModelServer(config, VirtualClock(), agent.Stop())
-                reply = client.complete(b"{}")
+                reply = model_server(server.url).complete(b"{}")
                 self.assertEqual((reply.text, len(server.requests)), ("", 1))
                 with self.assertRaises(agent.ReplyError) as caught:
                     agent.read_call(reply.message, reply.finish_reason, [])
@@ -41,7 +39,10 @@ class UnreadCalls(EngineCase):
 
     def test_a_broken_history_is_the_requests_own_fault(self) -> None:
         said = "Failed to parse tool call arguments as JSON: syntax error"
-        self.assertEqual(agent._kind_of_error(500, said), "server")
+        fault = answer(500, {"error": {"message": said}})
+        with ScriptedServer(fault) as server, self.assertRaises(agent.ModelError) as caught:
+            model_server(server.url).complete(b"{}")
+        self.assertEqual(caught.exception.kind, "server")
 
     def test_the_model_is_told_and_calls_again_in_the_same_turn(self) -> None:
         replies = iter([PLAN, UNREAD, call("scroll_screen_down")])
@@ -57,8 +58,8 @@ class UnreadCalls(EngineCase):
             if "tools" in request:
                 return UNREAD
             if role_of(request) == "planner":
-                return text(agent.call_in_text("update_execution_plan", '{"instructions": "Go."}'))
-            return text(agent.call_in_text("scroll_screen_down", "{}"))
+                return text(in_words("update_execution_plan", instructions="Go."))
+            return text(in_words("scroll_screen_down"))
 
         trial = self.trial(decide, max_steps=4)
         trial.run()
@@ -66,7 +67,9 @@ class UnreadCalls(EngineCase):
         self.assertIn("stand in the text", "\n".join(self.lines))
 
     def test_it_is_told_in_the_log(self) -> None:
-        self.assertEqual(agent.reply_lines(UNREAD), ["lost: It could not read the call."])
+        trial = self.trial(lambda _: UNREAD, max_steps=1)
+        trial.run()
+        self.assertIn("lost: It could not read the call.", trial.log())
 
 
 if __name__ == "__main__":
