@@ -12640,6 +12640,11 @@ def grammar_for(model_name: str, architecture: str = "") -> str:
     return TOOLS_GRAMMAR
 
 
+def trained_in(model: ModelInfo) -> Grammar:
+    """The grammar that a model speaks, by all that its server tells of it."""
+    return GRAMMARS[grammar_for(model.stored or model.name, model.architecture)]
+
+
 # A reply that is refused for one of these reasons is not in the grammar at all.
 _NOT_ITS_FORM = ("no_call", "unknown_tool", "foreign")
 
@@ -14788,7 +14793,7 @@ def model_settings(config: Config, model: ModelInfo) -> JsonDict:
     settings: JsonDict = {"model": model.name}
     if config.thinking == "auto":
         return settings
-    switch = GRAMMARS[grammar_for(model.stored or model.name, model.architecture)].thinking_switch
+    switch = trained_in(model).thinking_switch
     if switch:
         settings["chat_template_kwargs"] = {switch: config.thinking == "on"}
     if config.thinking in model.efforts:
@@ -15403,9 +15408,6 @@ CALIBRATION_BYTES_MOST = 100_000
 GRID_MIDDLE = GRID / 2
 SURE_99 = 2.575829  # deviations of a normal distribution, between which 99 % of it lie
 FIT_LEAST = 6  # answers; with fewer an interval says nothing
-FIT_MOST = 1e6  # of any figure of a line
-OUTLIER_DEVIATIONS = 4
-OUTLIER_LEAST = 15.0  # grid units: an answer that is nearer belongs to the line
 CORRECTED_LEAST = 3.0  # grid units at an edge: one pixel of a small picture makes as much
 CORRECTED_SCALE_MOST = 0.08  # beyond it the model means another space, which no line undoes
 CORRECTED_SHIFT_MOST = 80.0  # grid units, the same share of the grid
@@ -15425,101 +15427,49 @@ class AxisFit(NamedTuple):
     answers: int = 0
 
     def __str__(self) -> str:
-        scale = f"{self.scale:.4f} +-{self.scale_error:.4f}"
-        shift = f"{self.shift:+.1f} +-{self.shift_error:.1f}"
-        return f"scale {scale}, shift {shift} (n {self.answers})"
-
-    @property
-    def offset(self) -> float:
-        """Where an answer to the grid's zero lies: answer = scale * truth + offset."""
-        return self.shift + GRID_MIDDLE * (1 - self.scale)
-
-    @property
-    def on_grid(self) -> bool:
-        """Whether clicks at such answers hit what was meant, as they are."""
-        return abs(self.scale - 1) <= 0.04 and abs(self.offset) <= 20
-
-    def is_far(self, sure: bool) -> bool:
-        """Whether the answers lie too far off for a line to correct: measured, or surely so."""
-        scale = abs(self.scale - 1)
-        shift = abs(self.shift)
-        if sure:
-            scale -= self.scale_error
-            shift -= self.shift_error
-        return scale > CORRECTED_SCALE_MOST or shift > CORRECTED_SHIFT_MOST
+        scale = f"scale {self.scale:.3f} +-{self.scale_error:.3f}"
+        return f"{scale}, shift {self.shift:+.0f} +-{self.shift_error:.0f}"
 
     def certain(self) -> AxisFit:
         """The line of what is certain: a part whose interval holds "no fault" is left out."""
         scale = self.scale if abs(self.scale - 1) > self.scale_error else 1.0
         shift = self.shift if abs(self.shift) > self.shift_error else 0.0
-        if abs(scale - 1) * GRID_MIDDLE + abs(shift) < CORRECTED_LEAST:
-            return AxisFit()
-        return AxisFit(scale, shift)
+        moved = abs(scale - 1) * GRID_MIDDLE + abs(shift)
+        return AxisFit(scale, shift) if moved >= CORRECTED_LEAST else AxisFit()
 
-    def undo(self, place: int) -> int:
+    def undo(self, place: float) -> int:
         """The place on the grid that an answer means; it may lie outside."""
         away = place - GRID_MIDDLE - self.shift
-        meant = GRID_MIDDLE + away / self.scale
-        return math.floor(meant + 0.5)
-
-    def miss(self, truth: float, answer: float) -> float:
-        """How far an answer lies beyond the line."""
-        expected = self.scale * (truth - GRID_MIDDLE) + self.shift
-        return answer - GRID_MIDDLE - expected
+        return round(GRID_MIDDLE + away / self.scale)
 
 
 def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit | None:
-    """The line through (truth, answer), outliers left out; None if there are too few for one.
+    """The line through (truth, answer) by medians; None if there are too few for one.
 
-    A model that takes the neighbour of what was meant changes nothing: the line is one of medians.
+    Theil and Sen: the median of all slopes, then that of what it leaves, so that one wild answer
+    changes nothing. How far the ranks lie around a median is Kendall's and the sign test's.
     """
-    line = _median_line(pairs)
-    if not line:
-        return None
-    misses = [abs(line.miss(*pair)) for pair in pairs]
-    # 1.4826 median deviations are one standard deviation of normal errors.
-    limit = max(OUTLIER_LEAST, OUTLIER_DEVIATIONS * 1.4826 * _median(misses))
-    kept = [pair for pair in pairs if abs(line.miss(*pair)) <= limit]
-    return _median_line(kept) or line
-
-
-def _median_line(pairs: Sequence[tuple[float, float]]) -> AxisFit | None:
-    """The medians of all slopes and of what they leave, each with its interval by ranks.
-
-    Theil and Sen; how far the ranks lie around the median is Kendall's and the sign test's.
-    """
-    number = len(pairs)
-    if number < FIT_LEAST or len({truth for truth, _ in pairs}) < 3:
-        return None
     slopes: list[float] = []
-    for (truth, answer), (other_truth, other_answer) in combinations(pairs, 2):
-        if truth != other_truth:
-            slopes.append((answer - other_answer) / (truth - other_truth))
-    line = AxisFit(_median(slopes))
-    misses = [line.miss(*pair) for pair in pairs]
+    for (truth, answer), (other, answered) in combinations(pairs, 2):
+        if truth != other:
+            slopes.append((answer - answered) / (truth - other))
+    number = len(pairs)
+    if number < FIT_LEAST or not slopes:
+        return None
     kendall = number * (number - 1) * (2 * number + 5) / 18
-    return AxisFit(
-        line.scale,
-        _median(misses),
-        _half_interval(slopes, SURE_99 * math.sqrt(kendall)),
-        _half_interval(misses, SURE_99 * math.sqrt(number)),
-        number,
-    )
+    scale, scale_error = _median(slopes, math.sqrt(kendall))
+    left = [answer - GRID_MIDDLE - scale * (truth - GRID_MIDDLE) for truth, answer in pairs]
+    shift, shift_error = _median(left, math.sqrt(number))
+    return AxisFit(scale, shift, scale_error, shift_error, number)
 
 
-def _median(values: Iterable[float]) -> float:
-    """The middle one, or between the two middle ones."""
+def _median(values: Iterable[float], deviation: float) -> tuple[float, float]:
+    """The median, and the larger half of its interval of 99 % by ranks of that deviation."""
     ordered = sorted(values)
     half = len(ordered) // 2
-    return (ordered[half] + ordered[~half]) / 2
-
-
-def _half_interval(values: Iterable[float], ranks: float) -> float:
-    """The larger half of the interval around the median that so many ranks make."""
-    ordered = sorted(values)
-    below = max(0, math.floor((len(ordered) - ranks) / 2))
-    middle = _median(ordered)
-    return max(middle - ordered[below], ordered[-1 - below] - middle)
+    middle = (ordered[half] + ordered[~half]) / 2
+    below = max(0, math.floor((len(ordered) - SURE_99 * deviation) / 2))
+    return middle, max(middle - ordered[below], ordered[~below] - middle)
 
 
 class CalibrationKey(NamedTuple):
@@ -15530,15 +15480,31 @@ class CalibrationKey(NamedTuple):
     size: str  # of the picture, such as 1536x864
     grammar: str
 
-    def __str__(self) -> str:
-        return plain_line(f"{self.model} at {self.size}, grammar {self.grammar}", 200)
+    def is_of(self, entry: JsonDict) -> bool:
+        """Whether an entry of the file holds for the same."""
+        return self._asdict().items() <= entry.items()
 
 
 class Correction(NamedTuple):
-    """What undoes the faults of both axes; this default changes nothing."""
+    """The lines of both axes, and what undoes them; this default changes nothing."""
 
     x: AxisFit = AxisFit()
     y: AxisFit = AxisFit()
+
+    def __str__(self) -> str:
+        return f"across {self.x}; down {self.y}"
+
+    def certain(self) -> Correction:
+        """What is certain of both, which alone is undone."""
+        return Correction(self.x.certain(), self.y.certain())
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the answers certainly lie too far from the grid to be corrected."""
+        for line in self.certain():
+            if abs(line.scale - 1) > CORRECTED_SCALE_MOST or abs(line.shift) > CORRECTED_SHIFT_MOST:
+                return True
+        return False
 
     def place(self, said: Coordinate) -> Coordinate:
         """The place that a model means; raises ToolError for one outside the grid."""
@@ -15546,13 +15512,8 @@ class Correction(NamedTuple):
 
     def act(self, act: Act) -> Act:
         """The act at the places that are meant; raises ToolError as `place` does."""
-        if self == NO_CORRECTION:
-            return act
-        meant: dict[str, Coordinate] = {}
-        for name, kind in annotations_of(type(act.args)).items():
-            value = getattr(act.args, name)
-            if kind is Coordinate and value is not None:
-                meant[name] = self.place(value)
+        said = vars(act.args).items()
+        meant = {name: self.place(value) for name, value in said if isinstance(value, Coordinate)}
         return replace(act, args=replace(act.args, **meant))
 
     def box(self, said: Mapping[str, int]) -> dict[str, int]:
@@ -15567,124 +15528,68 @@ class Correction(NamedTuple):
 NO_CORRECTION = Correction()
 
 
-class Calibration(NamedTuple):
-    """What was measured of a model's places, and when."""
-
-    key: CalibrationKey
-    build: str  # of the server, empty where it tells none
-    measured: str  # the day
-    x: AxisFit
-    y: AxisFit
-
-    @property
-    def usable(self) -> bool:
-        """Whether the answers are near enough to the grid, and sure, for a line to correct."""
-        axes = (self.x, self.y)
-        unsure = any(fit.scale_error > CORRECTED_SCALE_MOST for fit in axes)
-        return not unsure and not any(fit.is_far(sure=False) for fit in axes)
-
-    @property
-    def correction(self) -> Correction:
-        """What undoes it; nothing where it is not usable."""
-        if not self.usable:
-            return NO_CORRECTION
-        return Correction(self.x.certain(), self.y.certain())
-
-    @property
-    def beyond(self) -> bool:
-        """Whether the answers are surely too far from the grid to be corrected."""
-        return self.x.is_far(sure=True) or self.y.is_far(sure=True)
-
-    @property
-    def figures(self) -> str:
-        """Scale and shift of both axes on one line, the shift in thousandths of the grid."""
-        x = self.x
-        y = self.y
-        return (
-            f"scale {x.scale:.4f} +-{x.scale_error:.4f} x {y.scale:.4f} +-{y.scale_error:.4f},"
-            f" shift {x.shift:+.0f}, {y.shift:+.0f}"
-        )
-
-    @property
-    def cause(self) -> str:
-        """Why a run is refused that cannot be corrected."""
-        model = plain_line(self.key.model, 100)
-        return (
-            f"{model} points elsewhere than at what it means ({self.figures}), too far to"
-            " be corrected; use another model or server and measure it with --check,"
-            " or --set calibration=off"
-        )
+def _line_of(entry: Any) -> AxisFit:
+    """One axis of the file; one that somebody changed raises TypeError or ValueError."""
+    line = AxisFit(**entry)
+    for figure in line:
+        _read_field(figure, "float")
+    if min(line.scale_error, line.shift_error) < 0:
+        raise ValueError("no measurement gives such a line")
+    return line
 
 
-def _calibration_of(value: object) -> Calibration:
-    """A calibration of the file; raises ValueError for one that somebody changed."""
-    entry = json_object(value)
-    texts: list[str] = []
-    for name in (*CalibrationKey._fields, "build", "measured"):
-        text = entry.get(name)
-        if not isinstance(text, str):
-            raise ValueError(f"{name} must be a text")
-        texts.append(text[:300])
-    *key, build, measured = texts
-    axes = [_fit_of(entry.get(axis)) for axis in "xy"]
-    return Calibration(CalibrationKey(*key), build, plain_line(measured, 40), *axes)
+def calibrations(root: Path, notice: Callable[[str], None]) -> list[JsonDict]:
+    """The entries that are kept in a folder of runs, with their lines as values.
 
-
-def _fit_of(value: object) -> AxisFit:
-    """One axis of the file; raises ValueError."""
-    entry = json_object(value)
-    numbers: list[float] = []
-    for name in AxisFit._fields:
-        number = _finite_number(entry.get(name))
-        if number is None or abs(number) > FIT_MOST:
-            raise ValueError(f"{name} must be a number that a measurement gives")
-        numbers.append(number)
-    scale, shift, scale_error, shift_error, answers = numbers
-    if scale_error < 0 or shift_error < 0 or answers < FIT_LEAST:
-        raise ValueError("a line that no measurement gives")
-    return AxisFit(scale, shift, scale_error, shift_error, int(answers))
-
-
-def calibrations(root: Path, notice: Callable[[str], None]) -> list[Calibration]:
-    """All that are kept in a folder of runs; one sentence to `notice` if they cannot be read.
-
-    None is needed: a file that is damaged is ignored.
+    None is needed: a file that is damaged is ignored, with one sentence to `notice`.
     """
     path = root / CALIBRATION_FILE
     try:
         with open(path, "rb", opener=open_ordinary) as stream:
             data = stream.read(CALIBRATION_BYTES_MOST)
-        listed = json_list(json_object(strict_json(data)).get("calibrations"))
-        return [_calibration_of(entry) for entry in listed]
+        entries = json_list(json_object(strict_json(data)).get("calibrations"))
+        for entry in entries:
+            entry["x"] = _line_of(entry["x"])
+            entry["y"] = _line_of(entry["y"])
+        return entries
     except FileNotFoundError:
         return []
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, LookupError) as error:
         reason = getattr(error, "strerror", None) or error
         notice(f"{path} is ignored, since it cannot be read ({reason}); --check measures anew")
         return []
 
 
-def keep_calibration(root: Path, measured: Calibration, notice: Callable[[str], None]) -> None:
+def keep_calibration(
+    root: Path,
+    key: CalibrationKey,
+    build: str,
+    measured: Correction,
+    notice: Callable[[str], None],
+) -> None:
     """Writes it in the place of an older one, the file whole or not at all.
 
     Of two programs that write at once one may lose its entry, which the next --check measures.
     """
-    others = [known for known in calibrations(root, notice) if known.key != measured.key]
-    entries: list[JsonDict] = []
-    for known in [measured, *others][:CALIBRATIONS_MOST]:
-        about = {"build": known.build, "measured": known.measured}
-        axes = {"x": known.x._asdict(), "y": known.y._asdict()}
-        entries.append({**known.key._asdict(), **about, **axes})
+    about = {"build": build, "measured": f"{datetime.now():%Y-%m-%d}"}
+    entries = [{**key._asdict(), **about, **measured._asdict()}]
+    for entry in calibrations(root, notice):
+        if not key.is_of(entry):
+            entries.append(entry)
+    del entries[CALIBRATIONS_MOST:]
+    for entry in entries:
+        entry["x"] = entry["x"]._asdict()
+        entry["y"] = entry["y"]._asdict()
     data = json.dumps({"calibrations": entries}, indent=1).encode()
-    beside = f"{CALIBRATION_FILE}.{token_urlsafe(6)}"
+    path = root / CALIBRATION_FILE
+    beside = path.with_suffix(f".{token_urlsafe(6)}")
     try:
         root.mkdir(parents=True, exist_ok=True)
-        write_run_file(root, beside, data)
-        os.replace(root / beside, root / CALIBRATION_FILE)
+        write_run_file(root, beside.name, data)
+        beside.replace(path)
     except OSError as error:
         with suppress(OSError):
-            (root / beside).unlink()
-        path = root / CALIBRATION_FILE
+            beside.unlink()
         notice(f"{path} cannot be written ({error.strerror}); the measurement is not kept")
 
 
@@ -15693,26 +15598,25 @@ def correction_for(
 ) -> Correction:
     """What undoes the faults of the model that a run asks; `notice` is told what is corrected.
 
-    Raises ConfigError if its places are too far from what it means to be corrected.
+    `build` is the server's, empty where it tells none. Raises ConfigError if the model's places are
+    too far from what it means to be corrected.
     """
-    for known in calibrations(root, notice):
-        if known.key != key:
+    for entry in calibrations(root, notice):
+        if not key.is_of(entry):
             continue
-        if known.build != build:
-            old = plain_line(known.build, 60) or "unknown"
-            new = plain_line(build, 60) or "unknown"
-            notice(
-                f"The server was another version when {key} was measured ({old}, now {new});"
-                " --check measures anew."
-            )
+        if entry.get("build") != build:
+            notice("The server was another version when it was measured; --check measures anew.")
             return NO_CORRECTION
-        if known.beyond:
-            raise ConfigError(f"{known.cause}.")
-        if not known.usable:
-            notice(f"Places are too unsure to be corrected: {known.figures}.")
-        elif known.correction != NO_CORRECTION:
-            notice(f"Places are corrected as measured on {known.measured}: {known.figures}.")
-        return known.correction
+        measured = Correction(entry["x"], entry["y"])
+        if measured.beyond:
+            raise ConfigError(
+                f"{key.model[:100]} points too far from what it means ({measured}) to be corrected;"
+                " use another model or server, measured with --check, or --set calibration=off."
+            )
+        if measured.certain() != NO_CORRECTION:
+            day = plain_line(str(entry.get("measured")), 40)
+            notice(f"Places are corrected as measured on {day}: {measured}.")
+        return measured.certain()
     return NO_CORRECTION
 
 
@@ -17405,9 +17309,9 @@ def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Gramma
         refuse_blindness(profile, name)
         return None
     if not name and profile.loop == "native":
-        name = grammar_for(model.stored or model.name, model.architecture)
-        if not GRAMMARS[name].whole_tasks:
-            name = TOOLS_GRAMMAR
+        trained = trained_in(model)
+        if trained.whole_tasks:
+            name = trained.name
     if name in ("", TOOLS_GRAMMAR):
         return None
     grammar = GRAMMARS.get(name)
@@ -22286,22 +22190,6 @@ class Panel:
 # Check - the doctor: desktop, server and model examined, with what to do about each
 ####################################################################################################
 
-MARKS_PROMPT = "You find things in pictures."
-
-
-def click_mark_text(name: str) -> str:
-    """The task to click one of the squares of a picture."""
-    return f"Click the middle of the {name} square."
-
-
-def marks_question(names: Iterable[str]) -> str:
-    """The request for the places of squares of these colours, beside their picture."""
-    form = json.dumps(dict.fromkeys(names, ["x", "y"]))
-    return (
-        f"The picture shows four squares. {GRID_RULES}\n"
-        f"Answer with the centre of each as JSON, nothing else: {form}"
-    )
-
 
 class Finding(NamedTuple):
     """One line of the doctor's table."""
@@ -22323,15 +22211,11 @@ def check_system() -> Finding:
     return Finding("system", True, f"{system}, Python {python}, 64 bit")
 
 
-def _waits_in_silence(text: str) -> None:
-    """What is told of a wait where nobody looks on."""
-
-
 def check_desktop(
     config: Config,
     open_it: Callable[[], Desktop],
     clock: Clock,
-    waiting: Callable[[str], None] = _waits_in_silence,
+    waiting: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Finding]:
     """Screen, capture and front window; stops at the first that makes the rest pointless.
 
@@ -22346,8 +22230,15 @@ def check_desktop(
         text = f"{screen.width}x{screen.height} in all, working area {area}"
         yield Finding("screen", True, text)
         frame = desktop.capture(area, *frame_size(area, config))
-        yield _check_capture(frame, clock.now() - began)
-        yield _check_window(frame.window or Window(0, "none"))
+        text = f"{clock.now() - began:.2f} s"
+        if frame.blank:
+            text = "one colour; restore the remote session or wake the display"
+        yield Finding("capture", not frame.blank, text)
+        window = frame.window or Window(0, "none")
+        text = f"{window.title or 'no title'} ({window.program})"
+        if window.elevated:
+            text += " runs as administrator: input will not reach it"
+        yield Finding("window", not window.elevated, text)
         waiting("the controls of that window")
         yield from check_controls(desktop, frame.window)
     except Stopped:
@@ -22372,29 +22263,54 @@ def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]
     yield Finding("controls", True, str(ControlAnswer(known, [])))
 
 
-def _check_capture(frame: Frame, seconds: float) -> Finding:
-    """Whether a capture shows anything, and how long it took."""
-    if frame.blank:
-        text = "one colour; restore the remote session or wake the display"
-        return Finding("capture", False, text)
-    return Finding("capture", True, f"{seconds:.2f} s")
+class Asked(NamedTuple):
+    """A model that is examined: who it is, where, and in which grammar; None for tools."""
 
+    config: Config
+    info: ModelInfo
+    server: ModelServer
+    grammar: Grammar | None = None
 
-def _check_window(window: Window) -> Finding:
-    """Whether the window in front takes input from this program."""
-    text = f"{window.title or 'no title'} ({window.program})"
-    if window.elevated:
-        text += " runs as administrator: input will not reach it"
-    return Finding("window", not window.elevated, text)
+    @property
+    def size(self) -> Size:
+        """The size of the pictures that it sees."""
+        size = screen_size(self.config)
+        if self.grammar:
+            size = self.grammar.picture.seen_size(size)
+        return size
+
+    def ask(self, task: str, picture: bytes, tools: Sequence[Schema] = ()) -> Reply:
+        """What it replies to a task; in a grammar of its own that is asked as a run asks it."""
+        settings: JsonDict = {"temperature": 0, "max_tokens": 300}
+        messages = [Message("user", task, picture)]
+        if self.grammar:
+            manner = native_manner(self.grammar, self.config, self.size)
+            settings = dict(manner.settings)
+            tools = manner.tools
+            words = self.grammar.first_text(task, [])
+            messages = shown_to(self.grammar, words, picture)
+            if manner.system:
+                messages.insert(0, Message("system", manner.system))
+        if tools:
+            settings |= {"tools": tools, "tool_choice": "auto"}
+        settings |= model_settings(self.config, self.info)
+        body = request_body(settings, messages)
+        return self.server.complete(body)
+
+    def call_in(self, reply: Reply, tools: Sequence[Schema] = ()) -> ToolCall | GrammarCall:
+        """The call that it made; raises ReplyError."""
+        if self.grammar:
+            return self.grammar.read(reply.message, reply.finish_reason, self.size)
+        return read_call(reply.message, reply.finish_reason, tools)
 
 
 def check_model(
     config: Config,
     profile: Profile,
     server: ModelServer,
-    waiting: Callable[[str], None] = _waits_in_silence,
+    waiting: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Finding]:
-    """Server, model, context, vision, calibration and a harmless call.
+    """Server, model, context, whether it points, how well, and whether it calls.
 
     A failure says what to do about it, and is the last finding if the server gave it. `waiting` is
     told what takes its time now.
@@ -22410,13 +22326,10 @@ def check_model(
         yield _check_grammar(grammar, info)
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
-            waiting(f"{info.name} to find four squares in a picture, {most}")
+            waiting(f"{info.name} to find {len(MARKS)} squares in pictures, {most} each")
             yield from check_calibration(config, info, server, grammar)
         waiting(f"{info.name} to call a tool, {most}")
-        if grammar:
-            yield _check_native_call(grammar, config, info, server)
-        else:
-            yield _check_tool_calls(profile, info, server)
+        yield _check_call(Asked(config, info, server, grammar), profile)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
         text = f"{error} Choose another model, one with tool use, or set calls to text."
@@ -22449,73 +22362,38 @@ def _check_context(info: ModelInfo) -> Finding:
     return Finding("context", True, known)
 
 
-def _check_tool_calls(profile: Profile, info: ModelInfo, server: ModelServer) -> Finding:
-    """Has the model call a tool, which nobody carries out; raises ReplyError if it does not.
+def _check_grammar(grammar: Grammar | None, info: ModelInfo) -> Finding:
+    """In which grammar the model will be asked, and in which it was trained if that is another."""
+    asked_in = grammar_name(grammar)
+    own = trained_in(info).name
+    text = f"asked in {asked_in}"
+    if own != asked_in:
+        text += f"; by its name it was trained in {own}, which --profile native asks in"
+    return Finding("grammar", True, text)
+
+
+def _check_call(asked: Asked, profile: Profile) -> Finding:
+    """Has the model press a key, which nobody carries out; raises ReplyError if it does not.
 
     The tool's name stands in the list of tools alone, which some chat templates leave out.
     """
     tools = profile.vocabulary.schemas(["press_key"])
-    settings = {
-        **model_settings(server.config, info),
-        "tools": tools,
-        "tool_choice": "auto",
-        "temperature": 0,
-        "max_tokens": 300,
-    }
-    messages = [
-        Message("system", "You test a keyboard."),
-        Message("user", "Press the key escape."),
-    ]
-    reply = server.complete(request_body(settings, messages))
-    call = read_call(reply.message, reply.finish_reason, tools)
-    text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
+    picture = b""
+    if asked.grammar:
+        picture = _squares(asked.size, {})
+    reply = asked.ask("Press the key escape.", picture, tools)
+    call = asked.call_in(reply, tools)
+    given = json.dumps(call.arguments)
+    text = f"{call.name} {given}, not carried out"
     return Finding("tool calls", True, text)
-
-
-def _check_grammar(grammar: Grammar | None, info: ModelInfo) -> Finding:
-    """In which grammar the model will be asked, and in which it was trained if that is another."""
-    asked_in = grammar_name(grammar)
-    trained_in = grammar_for(info.stored or info.name, info.architecture)
-    text = f"asked in {asked_in}"
-    if trained_in != asked_in:
-        text += f"; by its name it was trained in {trained_in}, which --profile native asks in"
-    return Finding("grammar", True, text)
-
-
-def _check_native_call(
-    grammar: Grammar, config: Config, info: ModelInfo, server: ModelServer
-) -> Finding:
-    """Has the model press a key in its grammar, which nobody carries out; raises ReplyError."""
-    size = grammar.picture.seen_size(screen_size(config))
-    picture = _calibration_picture(Rect(0, 0, *size), {})
-    asked = _native_question(grammar, config, info, "Press the key escape.", picture)
-    reply = server.complete(asked)
-    call = grammar.read(reply.message, reply.finish_reason, size)
-    text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
-    return Finding("tool calls", True, text)
-
-
-def _native_question(
-    grammar: Grammar, config: Config, info: ModelInfo, task: str, picture: bytes
-) -> bytes:
-    """The request for the first act of a task, as a run in the grammar makes it."""
-    size = grammar.picture.seen_size(screen_size(config))
-    manner = native_manner(grammar, config, size)
-    words = grammar.first_text(task, [])
-    messages = shown_to(grammar, words, picture)
-    if manner.system:
-        messages.insert(0, Message("system", manner.system))
-    return request_body({**model_settings(config, info), **manner.settings}, messages)
 
 
 MARK_COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09010}
-# Where they stand in each of three pictures, on the grid: each picture reaches two of its edges,
-# and all of them together are four columns and three rows.
-MARK_PLACES = (
-    (Coordinate(25, 40), Coordinate(970, 500), Coordinate(340, 960), Coordinate(660, 40)),
-    (Coordinate(970, 40), Coordinate(340, 500), Coordinate(660, 960), Coordinate(25, 500)),
-    (Coordinate(340, 40), Coordinate(25, 960), Coordinate(970, 960), Coordinate(660, 500)),
-)
+# Where squares are asked for, on the grid: from edge to edge, no two in a row or a column, so that
+# one wild answer spoils one slope of each other only. Every third of them stands in one picture.
+MARKS = [Coordinate(25 + 86 * number, 40 + 84 * (5 * number % 12)) for number in range(12)]
+HIT_MOST = 15  # grid units beside a place: half of a button
+HITS_LEAST = 9  # with fewer a run clicks too often beside what it means
 
 
 class Aim(NamedTuple):
@@ -22526,112 +22404,82 @@ class Aim(NamedTuple):
     y: float
 
 
-class Marked(NamedTuple):
-    """The places that were said of a picture's squares, the last reply, and its question's text."""
-
-    aims: list[Aim]
-    reply: Reply
-    text_chars: int
-
-
-# Asks where the squares of a picture are.
-MarkAsk = Callable[[bytes, Mapping[str, Coordinate]], Marked]
-
-
 def check_calibration(
     config: Config, info: ModelInfo, server: ModelServer, grammar: Grammar | None = None
 ) -> Iterator[Finding]:
     """Asks where the squares of made-up pictures are, and keeps what their places tell.
 
-    That tells what a screenshot costs, whether it was shrunk, and what space the answers are in. In
-    a `grammar` of its own a model clicks one square a request.
+    That tells what a screenshot costs, whether it was shrunk, what space the answers are in, and
+    how many of them hit.
     """
-    size = screen_size(config)
-    ask: MarkAsk = partial(_ask_for_marks, config, info, server)
-    if grammar:
-        size = grammar.picture.seen_size(size)
-        ask = partial(_ask_for_clicks, grammar, config, info, server)
-    whole = Rect(0, 0, *size)
+    asked = Asked(config, info, server, grammar)
     aims: list[Aim] = []
-    for number, places in enumerate(MARK_PLACES):
-        wanted = dict(zip(MARK_COLOURS, places, strict=True))
-        picture = _calibration_picture(whole, wanted)
-        marked = ask(picture, wanted)
-        if number == 0:
-            yield _check_cost(marked.reply, info, whole, marked.text_chars)
-        aims += marked.aims
+    for first in range(3):
+        places = dict(zip(MARK_COLOURS, MARKS[first::3], strict=True))
+        picture = _squares(asked.size, places)
+        for name, truth in places.items():
+            middle = f"the middle of the {name} square"
+            task = f"Click {middle}."
+            if not grammar:  # a question, so that a model without calls is measured, too
+                task = f"Where is {middle}? {GRID_RULES} Answer [x, y] only."
+            reply = asked.ask(task, picture)
+            if truth == MARKS[0]:
+                yield _check_cost(reply, info, asked.size, task)
+            aims += _aims_in(asked, reply, truth)
         if not aims:
             break  # who finds none in one picture finds none in the next
-    key = calibration_key(config, info, server.where)
-    key = key._replace(grammar=grammar_name(grammar))
-    yield judge_aims(config, key, info.build, aims)
+    yield _judge(asked, aims)
 
 
-def _ask_for_marks(
-    config: Config,
-    info: ModelInfo,
-    server: ModelServer,
-    picture: bytes,
-    wanted: Mapping[str, Coordinate],
-) -> Marked:
-    """All squares by one request."""
-    question = marks_question(wanted)
-    messages = [
-        Message("system", MARKS_PROMPT),
-        Message("user", question, picture),
-    ]
-    settings = {
-        **model_settings(config, info),
-        "temperature": 0,
-        "max_tokens": 300,
-    }
-    reply = server.complete(request_body(settings, messages))
-    aims = _calibration_aims(reply.text, wanted)
-    return Marked(aims, reply, len(MARKS_PROMPT + question))
-
-
-def _ask_for_clicks(
-    grammar: Grammar,
-    config: Config,
-    info: ModelInfo,
-    server: ModelServer,
-    picture: bytes,
-    wanted: Mapping[str, Coordinate],
-) -> Marked:
-    """Each square by a request of its own, in the model's grammar; one that is no click is none."""
-    size = grammar.picture.seen_size(screen_size(config))
-    aims: list[Aim] = []
-    for name, truth in wanted.items():
-        task = click_mark_text(name)
-        asked = _native_question(grammar, config, info, task, picture)
-        reply = server.complete(asked)
+def _aims_in(asked: Asked, reply: Reply, truth: Coordinate) -> Iterator[Aim]:
+    """The place of a reply; none where it names no place or a box."""
+    place: list[Any] = []
+    if asked.grammar:
         with suppress(ReplyError):
-            call = grammar.read(reply.message, reply.finish_reason, size)
-            place = json_list(call.arguments.get("position"))
-            if len(place) == 2:
-                aims.append(Aim(truth, *place))
-    return Marked(aims, reply, len(asked) - len(picture))
+            place = json_list(asked.call_in(reply).arguments.get("position"))
+    else:
+        number = r"-?\d{1,6}(?:\.\d{1,6})?"
+        numbers = rf"{number}(?:\s?,\s?{number})+"
+        said = re.findall(numbers, reply.text[:FACT_CHARACTERS])
+        if said:  # the last word counts
+            place = [float(figure) for figure in said[-1].split(",")]
+    if len(place) == 2:
+        yield Aim(truth, *place)
 
 
-def judge_aims(config: Config, key: CalibrationKey, build: str, aims: Sequence[Aim]) -> Finding:
-    """Whether the answers lie on the grid, or can be corrected so; a line is kept."""
-    x = fit_axis([(aim.truth.x, aim.x) for aim in aims])
-    y = fit_axis([(aim.truth.y, aim.y) for aim in aims])
+def _judge(asked: Asked, aims: Sequence[Aim]) -> Finding:
+    """Keeps how the answers lie beside the grid; whether they hit, corrected as in a run."""
+    config = asked.config
+    along_x = [(aim.truth.x, aim.x) for aim in aims]
+    along_y = [(aim.truth.y, aim.y) for aim in aims]
+    x = fit_axis(along_x)
+    y = fit_axis(along_y)
     if not x or not y:
-        text = "it did not say where the marks are; choose a model trained for that"
+        text = "it did not say where the squares are; choose a model trained for that"
         return Finding("calibration", False, text)
-    whole = Rect(0, 0, *screen_size(config))
-    measured = Calibration(
-        key=key,
-        build=build,
-        measured=f"{datetime.now():%Y-%m-%d}",
-        x=x,
-        y=y,
-    )
+    measured = Correction(x, y)
+    spoken = grammar_name(asked.grammar)
+    key = calibration_key(config, asked.info, asked.server.where, spoken)
     notices: list[str] = []
-    keep_calibration(Path(config.dump_dir), measured, notices.append)
-    finding = _judge_calibration(measured, whole, config.calibration)
-    return finding._replace(text="; ".join([finding.text, *notices]))
+    keep_calibration(Path(config.dump_dir), key, asked.info.build, measured, notices.append)
+    known = measured.certain()
+    text = "0-1000 grid"
+    if known != NO_CORRECTION:
+        text = "off the 0-1000 grid, which is corrected from now on"
+        if measured.beyond or not config.calibration:
+            known = NO_CORRECTION
+            text = "off the 0-1000 grid, not corrected"
+    hits = 0
+    for aim in aims:
+        x_meant = known.x.undo(aim.x)
+        y_meant = known.y.undo(aim.y)
+        off = max(abs(x_meant - aim.truth.x), abs(y_meant - aim.truth.y))
+        hits += off <= HIT_MOST
+    text += f": {measured}; {hits} of {len(MARKS)} places within {HIT_MOST}"
+    fine = hits >= HITS_LEAST
+    if not fine:
+        text += "; use a larger or less quantised model, or Qwen3-VL"
+    return Finding("calibration", fine, "; ".join([text, *notices]))
 
 
 def at_size_of(desktop: Desktop, config: Config) -> Config:
@@ -22640,17 +22488,20 @@ def at_size_of(desktop: Desktop, config: Config) -> Config:
     return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
 
 
-def calibration_key(config: Config, info: ModelInfo, where: str) -> CalibrationKey:
+def calibration_key(
+    config: Config, info: ModelInfo, where: str, grammar: str = TOOLS_GRAMMAR
+) -> CalibrationKey:
     """What a measurement made with these settings holds for."""
     size = screen_size(config)
-    return CalibrationKey(where, info.name, f"{size.width}x{size.height}", TOOLS_GRAMMAR)
+    return CalibrationKey(where, info.name, f"{size.width}x{size.height}", grammar)
 
 
-def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> Finding:
+def _check_cost(reply: Reply, info: ModelInfo, size: Size, text: str) -> Finding:
     """What a screenshot costs, and whether the server's count of tokens fits it."""
-    # Qwen3-VL takes a token for each 32x32 pixels.
-    image_tokens = whole.width * whole.height // 1024
-    warnings = reply_warnings(reply, info.name, info, image_tokens, text_chars)
+    pictures = trained_in(info).picture
+    seen = pictures.seen_size(size)
+    tokens = pictures.tokens(seen)
+    warnings = reply_warnings(reply, info.name, info, tokens, len(text))
     cost = f"{reply.seconds:.1f} s"
     if reply.usage.prompt_tokens:
         cost += f", {reply.usage.prompt_tokens} tokens of prompt"
@@ -22658,67 +22509,19 @@ def _check_cost(reply: Reply, info: ModelInfo, whole: Rect, text_chars: int) -> 
     return Finding("screenshot", not warnings, "; ".join([cost, *texts]))
 
 
-def _calibration_picture(whole: Rect, squares: Mapping[str, Coordinate]) -> bytes:
+def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
     """Squares of these colours on white, as the base64 text of a PNG."""
-    canvas = Canvas(whole.width, whole.height)
+    whole = Rect(0, 0, *size)
+    canvas = Canvas(*size)
     canvas.fill(whole, 0xFFFFFF)
-    side = max(8, whole.height // 20) | 1  # odd, so that the centre is a pixel
+    side = max(8, size.height // 20) | 1  # odd, so that the centre is a pixel
     for colour, place in squares.items():
         centre = to_point(place, whole)
         left = centre.x - side // 2
         top = centre.y - side // 2
         canvas.fill(Rect(left, top, side, side), MARK_COLOURS[colour])
     pixels = bytes(canvas.pixels)
-    return PngEncoder().encode(pixels, whole.width, whole.height).base64
-
-
-def _calibration_aims(text: str, wanted: Mapping[str, Coordinate]) -> list[Aim]:
-    """What a reply says of the marks; the last word on each counts."""
-    names = "|".join(wanted)
-    number = r"(-?\d{1,6}(?:\.\d{1,6})?)"
-    pattern = rf"({names})\W{{1,12}}?{number}\s*,\W{{0,12}}{number}"
-    said: dict[str, Aim] = {}
-    # Whatever stands around the numbers is let be: brackets, quotes, blanks.
-    for name, x, y in re.findall(pattern, text[:FACT_CHARACTERS]):
-        said[name] = Aim(wanted[name], float(x), float(y))
-    return list(said.values())
-
-
-def _judge_calibration(measured: Calibration, whole: Rect, corrects: bool) -> Finding:
-    """Whether the answers lie on the grid; if not, where."""
-    x = measured.x
-    y = measured.y
-    shown = f"scale {x.scale:.2f} x {y.scale:.2f}, offset {x.offset:+.0f}, {y.offset:+.0f}"
-    if corrects and measured.usable:
-        if measured.correction == NO_CORRECTION:
-            return Finding("calibration", True, f"0-1000 grid, {shown}")
-        text = f"off the 0-1000 grid, which is corrected from now on: {measured.figures}"
-        return Finding("calibration", True, text)
-    if x.on_grid and y.on_grid:
-        return Finding("calibration", True, f"0-1000 grid, {shown}, not corrected")
-    if _same_shape(x.scale, y.scale, whole):
-        # The scales then tell the size of the picture in whose pixels the model answers.
-        width = x.scale * GRID + 1
-        height = y.scale * GRID + 1
-        text = (
-            f"the model answers in pixels of a {width:.0f}x{height:.0f} picture ({shown}), "
-            "not on the grid; use Qwen3-VL, which answers on it"
-        )
-    else:
-        text = (
-            f"the answers lie elsewhere ({shown}); clicks would miss: "
-            "use a larger or less quantised model"
-        )
-    return Finding("calibration", False, text)
-
-
-def _same_shape(width: float, height: float, whole: Rect) -> bool:
-    """Whether two sides are in the picture's own proportion, to 6 %."""
-    if height <= 0:
-        return False
-    shape = width / height
-    wanted = whole.width / whole.height
-    return abs(shape / wanted - 1) <= 0.06
+    return PngEncoder().encode(pixels, *size).base64
 
 
 ####################################################################################################
@@ -25193,9 +24996,9 @@ def correction_of_run(
     """What the places of a run's model need; raises ConfigError if nothing can correct them."""
     if not config.calibration or model.name == DEMO_SETTINGS["lmstudio_model"]:
         return NO_CORRECTION
-    key = calibration_key(at_size_of(desktop, config), model, server.where)
     # A line that was measured in one grammar says nothing about another.
-    key = key._replace(grammar=grammar_name(chosen_grammar(config, profile, model)))
+    grammar = grammar_name(chosen_grammar(config, profile, model))
+    key = calibration_key(at_size_of(desktop, config), model, server.where, grammar)
     return correction_for(Path(config.dump_dir), key, model.build, notice)
 
 
@@ -25265,7 +25068,7 @@ def examine(
     server = server_of(options, config, stop, terminal)
     yield check_system()
     yield from check_desktop(config, partial(open_desktop, options, clock), clock, waiting)
-    with suppress(Win32Error, ConfigError):  # where there is no desktop it stays as it is
+    with suppress(Win32Error, ConfigError):  # without a desktop a usual screen's pictures will do
         config = at_size_of(open_desktop(options, clock), config)
     if options.demo:
         yield Finding("model", True, "the demo's own; without --demo yours is examined")

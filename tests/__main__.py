@@ -4,6 +4,7 @@
 
 It takes the modules that `python -m unittest` takes. Each process takes the next
 module that nobody has begun, the longest first. What fails is printed in full, and the end reads as unittest's does.
+A module that prints something of its own has failed.
 With --times a table of what each module took comes before the end. With --whole those proofs are tried whole of which
 the suite has a part (tests/samples.py); without a module these are the modules that have one, and
 tests.attacks.check_patterns, which the suite leaves out.
@@ -82,14 +83,25 @@ def source_of(module: str) -> str:
 # -- one of the processes
 
 
-def work(folder: Path, names: list[str]) -> None:
-    """Runs modules that no other process has begun; each leaves its result as a file in the folder."""
+def work(log: Path, names: list[str]) -> None:
+    """Runs modules that no other process has begun; each leaves its result as a file beside the log.
+
+    The log holds what this process, and those that it starts, print themselves.
+    """
     # The file's syntax tree, which test_shape keeps, makes the usual collections take long.
     gc.set_threshold(100_000, 50, 100)
+    folder = log.parent
     for name in names:
         if not claimed(folder / f"{name}.begun"):
             continue
+        before = len(log.read_bytes())
         result = run(name)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        printed = log.read_bytes()[before:].decode("utf-8", "replace")
+        if printed:
+            words = f"{result.words}It prints something of its own:\n{printed[:LOG_SHOWN]}\n"
+            result = result._replace(failed=1, words=words)
         part = folder / f"{name}.part"
         part.write_text(json.dumps(result), encoding="utf-8")
         part.replace(folder / f"{name}.json")
@@ -135,7 +147,7 @@ def start(folder: Path, number: int, names: list[str]) -> subprocess.Popen[bytes
     log = folder / f"process_{number}.log"
     with log.open("wb") as printed:
         return subprocess.Popen(
-            [sys.executable, "-m", "tests", "--work", str(folder), *names],
+            [sys.executable, "-m", "tests", "--work", str(log), *names],
             cwd=ROOT,
             env=environment(folder),
             stdin=subprocess.DEVNULL,

@@ -102,7 +102,7 @@ OWN = (
     ("two-answers", "Replies", "a key given twice with different values is refused", "_unique", "len(found) < len(pairs)", "len(found) < 0"),
     ("box-order", "Argument values", "a box whose left is right of its right is refused", "_read_place", "left > right or top > bottom", "left > right and top > bottom"),
     ("memory-full", "Memory and state", "memory is compressed at its threshold", "AgentMemory.needs_compression", ">= self.threshold", "> self.threshold + 1"),
-    ("keep-latest-run", "Journal", "the latest run is never deleted", "delete_old_runs", "if place and (too_many", "if (too_many"),
+    ("keep-latest-run", "Journal", "the run that goes on is never deleted", "delete_old_runs", "if run.resolve() in in_use:", "if run.resolve() == in_use:"),
     ("screenshot-limit", "Journal", "beyond its size a run keeps no further pictures", "ExecutionLogger.save_screenshot", "0 < self._most <= self._size", "self._most < 0"),
     ("correction-count", "Exchange", "a reply without a call is corrected so often only", "Voice.ask_for_call", "number <= corrections", "number < corrections"),
     ("caret", "Changes", "what is wider than a caret is a change", "_is_caret", "width <= CARET_WIDTH", "width <= 9 * CARET_WIDTH"),

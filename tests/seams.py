@@ -13,7 +13,8 @@ import shutil
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -108,6 +109,25 @@ def check_of_model(config: agent.Config, profile: str, server: Any) -> dict[str,
     }
 
 
+def marks_of(
+    actions: Sequence[Any], boxes: Sequence[Any] = (), trail: Sequence[Any] = ()
+) -> tuple[Any, ...]:
+    """The marks of a story's turn, as they are drawn."""
+    return agent.read_marks(actions, boxes, trail)
+
+
+def rgb_of(pixels: bytes) -> bytes:
+    """Pixels of a screen as the three bytes that a PNG has of each."""
+    rgb = bytearray(len(pixels) // 4 * 3)
+    rgb[0::3], rgb[1::3], rgb[2::3] = pixels[2::4], pixels[1::4], pixels[0::4]
+    return bytes(rgb)
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    """A chunk of a PNG."""
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
 def new_tool(name: str, args: type[Any], done: str = "") -> Any:
     """A row for agent.TOOLS: a tool of that name and those arguments, of which `done` tells the result."""
     return agent.TOOLS["click"]._replace(name=name, args=args, done=done)
@@ -167,3 +187,15 @@ def person_at_main(types: Callable[[str], str | None]) -> Iterator[Keyboard]:
     keyboard = Keyboard()
     with person_there(), clock_of_main(lambda stop: PersonsClock(stop, keyboard, types)):
         yield keyboard
+
+
+@contextlib.contextmanager
+def tool_for_a_while(
+    name: str, args: type[Any], hand: Callable[[Any, Any], None]
+) -> Iterator[None]:
+    """A new tool by the two rows that it takes: what it is, and what mouse and keyboard do."""
+    agent.TOOLS[name], agent.HANDS[name] = new_tool(name, args, "Done"), hand
+    try:
+        yield
+    finally:
+        del agent.TOOLS[name], agent.HANDS[name]

@@ -24,6 +24,8 @@ COLUMNS_MOST = 100
 FUNCTION_LINES_MOST = 60
 FUNCTION_LINES_MEDIAN_MOST = 12
 ROOM_LINES_MOST = 500
+NAMES_USED_MOST = 250  # of agent.py, by all that stands under tests/
+PATCHES_MOST = 90
 NODES_A_LINE_MOST = 9.0  # bottle has 7.2, mini-swe-agent 6.1
 ANY_MOST = 50
 FORMAT_SKIPS_MOST = 3  # tables that lose by the formatter
@@ -683,6 +685,43 @@ RULES: tuple[Callable[[str], list[str]], ...] = (
     deeds_at_import,
     syntax_too_new,
 )
+
+
+def names_used(texts: Iterable[str]) -> set[str]:
+    """The names of agent.py that these tests use."""
+    used = set()
+    for node in nodes_of(texts):
+        if isinstance(node, ast.Attribute) and is_the_file(node.value):
+            used.add(node.attr)
+        elif isinstance(node, ast.ImportFrom) and node.module == "agent":
+            used.update(alias.name for alias in node.names)
+    return used
+
+
+def patches_on_it(texts: Iterable[str]) -> list[str]:
+    """Where these tests put something else for a name of agent.py, or of what such a name holds."""
+    return [
+        ast.unparse(node)
+        for node in nodes_of(texts)
+        if isinstance(node, ast.Call) and node.args and is_of_the_file(node.args[0])
+        if "patch" in ast.unparse(node.func)
+    ]
+
+
+def nodes_of(texts: Iterable[str]) -> Iterator[ast.AST]:
+    for text in texts:
+        yield from ast.walk(ast.parse(text))
+
+
+def is_the_file(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "agent"
+
+
+def is_of_the_file(node: ast.expr) -> bool:
+    """Whether it is agent.py, something in it, or a text that names either."""
+    if isinstance(node, ast.Constant):
+        return str(node.value).split(".")[0] == "agent"
+    return is_the_file(node) or (isinstance(node, ast.Attribute) and is_of_the_file(node.value))
 
 
 def table(text: str) -> Iterator[str]:

@@ -543,10 +543,6 @@ class NothingHeld(unittest.TestCase):
     CONFIG = {"drag_steps": 3, "text_batch_events": 4, "scroll_ticks": 2}
 
     def setUp(self) -> None:
-        # A program that shows no window is looked for again and again, with the same calls.
-        patience = mock.patch.object(agent, "OLD_S", 0.3)
-        patience.start()
-        self.addCleanup(patience.stop)
         self.seen = Stage().look().pixels  # the same before every act
 
     def prepared(self, name: str, swapped: bool = False) -> tuple[Stage, Callable[[], Any]]:

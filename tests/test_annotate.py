@@ -10,6 +10,7 @@ from typing import Any
 
 import agent
 from tests.samples import sample
+from tests.seams import marks_of
 
 WIDE, HIGH = 400, 300
 GREY = bytes([128, 128, 128, 0]) * (WIDE * HIGH)
@@ -25,7 +26,7 @@ def marked(
     trail: Any = (),
     **settings: Any,
 ) -> bytearray:
-    turn = agent.read_marks(actions, boxes, trail)
+    turn = marks_of(actions, boxes, trail)
     style = agent.mark_style(agent.load_config({"test": settings}))
     return agent.annotate(GREY, WIDE, HIGH, turn, style)
 
@@ -154,8 +155,8 @@ class Trail(unittest.TestCase):
             [act("click", 500, 500)],
             [[act("click", 505, 500)], [act("drag", 300, 300, 700, 700)]],
         )
-        older = agent.annotate(GREY, WIDE, HIGH, agent.read_marks([], [], trail))
-        both = agent.annotate(bytes(older), WIDE, HIGH, agent.read_marks(now))
+        older = agent.annotate(GREY, WIDE, HIGH, marks_of([], [], trail))
+        both = agent.annotate(bytes(older), WIDE, HIGH, marks_of(now))
         self.assertEqual(marked(now, trail=trail), both)
 
     def test_one_turn_means_no_trail(self) -> None:
@@ -231,7 +232,7 @@ class Whole(unittest.TestCase):
     def test_the_given_pixels_stay_as_they_are_and_marks_are_the_same_every_time(self) -> None:
         before = bytes(random.Random(5).randbytes(len(GREY)))
         turn = [act("click", 100, 200), act("drag", 20, 900, 990, 10)]
-        given = agent.read_marks(turn, [Boxes.BOX], [turn])
+        given = marks_of(turn, [Boxes.BOX], [turn])
         copies = [agent.annotate(before, WIDE, HIGH, given) for _ in range(2)]
         self.assertEqual(copies[0], copies[1])
         self.assertNotEqual(copies[0], before)

@@ -5,13 +5,14 @@ Folders is the slow one, since most of its attacks start the program anew.
 
 from __future__ import annotations
 
+import io
 import os
 import unittest
+from contextlib import redirect_stdout
 from unittest import mock
 
 import agent
 from tests.attacks import folders, outside, secrets, server
-from tests.samples import sample
 from tests.scripted import EngineCase
 
 
@@ -38,20 +39,20 @@ class Secrets(EngineCase):
         stage.page.late_s = 5.0
         stage.type_secret()
         self.assertEqual(stage.grey_share(), 1.0)
-        stage.engine.clock.sleep(6)
+        stage.trial.clock.sleep(6)
         self.assertLess(stage.grey_share(), 0.1)
 
     def test_the_journal_has_place_and_window_of_a_secret_and_no_value(self) -> None:
         stage = secrets.Stage(self)
         stage.type_secret()
         stage.shows_ink()
-        whole, part = self.records(stage.engine, "secret")
+        whole, part = stage.trial.records("secret")
         self.assertEqual((whole["handle"], whole["window"]), (7, [20, 10, 180, 100]))
         self.assertEqual(whole["box"], [0, 0, 0, 0])
         left, top, width, height = part["box"]
         self.assertLess(width * height, 180 * 10)
         self.assertTrue(agent.Rect(left, top, width, height).contains(agent.Point(30, 52)))
-        text = (stage.engine.logger.folder / "turns.jsonl").read_text(encoding="utf-8")
+        text = (stage.trial.folder / "turns.jsonl").read_text(encoding="utf-8")
         self.assertNotIn("hunter", text)
 
 
@@ -63,14 +64,14 @@ class Folders(unittest.TestCase):
     def test_nothing_in_a_run_folder_reaches_outside_of_it_hangs_or_breaks_the_program(
         self,
     ) -> None:
-        for attack in folders.ATTACKS[:: sample(1, 2)]:
+        for attack in folders.ATTACKS:
             self.assertFalse(folders.gets_through(attack), attack.__name__)
 
 
 class Outside(unittest.TestCase):
     @unittest.skipIf(os.name == "nt", "links and pipes take rights on Windows")
     def test_no_file_name_or_number_from_outside_gets_through(self) -> None:
-        for _number, attack in outside.ATTACKS[:: sample(1, 2)]:
+        for _number, attack in outside.ATTACKS:
             self.assertFalse(outside.gets_through(attack), attack.__name__)
 
 
@@ -80,13 +81,13 @@ class Servers(unittest.TestCase):
             self.assertFalse(server.gets_through(attack), attack.__name__)
 
     def test_a_short_secret_is_warned_about_and_hidden_as_a_whole_word(self) -> None:
-        said: list[str] = []
+        said = io.StringIO()
         with (
             mock.patch.dict(os.environ, {"PIN": "4711", "LONG": "hunter2hunter2"}),
-            mock.patch.object(agent, "say", said.append),
+            redirect_stdout(said),
         ):
             hidden = agent.read_secrets(["PIN", "LONG"])
-        self.assertRegex("".join(said), "^warning: --secret PIN has fewer than 8 [^:]*: [^:]*$")
+        self.assertRegex(said.getvalue(), "^warning: --secret PIN has fewer than 8 [^:]*: [^:]*\n$")
         self.assertEqual(
             hidden.hide("4711, 14711 and xhunter2hunter2x"), "{{PIN}}, 14711 and x{{LONG}}x"
         )

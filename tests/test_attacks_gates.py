@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import unittest
-from dataclasses import replace
-from typing import Any
+from dataclasses import make_dataclass, replace
+from typing import Any, get_type_hints
 
 import agent
 from agent import Rect
 from tests.attacks import gates, variants
 from tests.fakes import Foreground
-from tests.samples import sample
-from tests.test_actuator import Stage, act
+from tests.seams import tool_for_a_while
+from tests.test_actuator import Stage
 
 SPOT = gates.SPOT
 
 
 class Attacks(unittest.TestCase):
     def test_each_attack_is_asked_about_or_refused(self) -> None:
-        for number, name, result in (*gates.attacks(), *variants.attacks(sample(1, 3))):
+        for number, name, result in (*gates.attacks(), *variants.attacks()):
             with self.subTest(number=number, name=name):
                 self.assertIn(result, ("asked", "refused"))
 
     def test_nobody_is_asked_about_what_is_harmless(self) -> None:
-        for number, name, result in (*gates.harmless(), *variants.harmless(sample(1, 3))):
+        for number, name, result in (*gates.harmless(), *variants.harmless()):
             with self.subTest(number=number, name=name):
                 self.assertEqual(result, "passed")
 
@@ -124,20 +124,26 @@ class Yes(unittest.TestCase):
             stage.attempt("click", **{"element_name": "Delete", "position": SPOT, **arguments})
             self.assertEqual(len(asked), 2)
 
-    def test_an_approved_click_is_stale_where_its_target_changed_and_made_where_it_did_not(
-        self,
-    ) -> None:
-        for box, kind in ((Rect(500, 350, 300, 200), "stale_frame"), (Rect(0, 0, 20, 20), "")):
-            stage = Stage()
-            stage.config = agent.load_config({"test": {"replay_box": 4}})
-            stage.actuator.config = stage.config
+    def test_an_approved_act_is_stale_where_one_of_its_places_changed(self) -> None:
+        click = ("click", {"element_name": "Delete", "position": SPOT})
+        drag = ("drag", {"start": SPOT, "end": [700, 800]})
+        first, last, beside = (
+            Rect(500, 350, 300, 200), Rect(1250, 750, 300, 200), Rect(0, 0, 20, 20),
+        )  # fmt: skip
+        for (name, arguments), box, kind in (
+            (click, first, "stale_frame"),
+            (click, beside, ""),
+            (drag, first, "stale_frame"),
+            (drag, last, "stale_frame"),
+            (drag, beside, ""),
+        ):
+            stage = Stage(config={"replay_box": 4, "confirm": "always"})
             stage.actuator.confirm = lambda _, stage=stage, box=box: (
                 stage.world.fill(box, 0xFFFFFF) or True
             )
             frame = stage.desktop.capture(stage.area, 192, 108)
-            wanted = act("click", element_name="Delete", position=SPOT)
-            performed = stage.actuator.perform(wanted, frame)
-            self.assertEqual(performed.refused, kind)
+            performed = stage.attempt(name, frame, **arguments)
+            self.assertEqual(performed.refused, kind, (name, box))
 
 
 class Recovery(unittest.TestCase):
@@ -187,6 +193,48 @@ class Programs(unittest.TestCase):
         self.assertFalse(self.asked("%windir%\\system32\\calc.exe"))
         for typed in ("C:\\Temp\\calc.exe", "..\\calc", "/calc", "calc & evil", "nоtepad"):
             self.assertTrue(self.asked(typed), typed)
+
+
+def kind_of(tool: str, argument: str) -> Any:
+    """How an argument of a tool is annotated."""
+    return get_type_hints(agent.TOOLS[tool].args)[argument]
+
+
+# Arguments of a tool that nobody has yet, each by its annotation alone.
+FillArgs: Any = make_dataclass(
+    "FillArgs",
+    {
+        "caption": kind_of("click", "element_name"),
+        "spot": agent.Coordinate,
+        "words": kind_of("type_text", "text"),
+    }.items(),
+    frozen=True,
+)
+
+
+class NewTools(unittest.TestCase):
+    def test_their_arguments_are_guarded_whatever_they_are_called(self) -> None:
+        def fill(hands: Any, args: Any) -> None:
+            hands.click(args.spot)
+            hands.type_text(args.words)
+
+        stage = Stage(config={"text_chars_most": 9, "blocked_windows": "mail.exe"})
+        mail = Foreground("Mail", Rect(0, 900, 600, 180), "C:\\mail.exe", 0x30002, 4712)
+        stage.world.others = [mail]
+        with tool_for_a_while("fill", FillArgs, fill):
+            for kind, change in (
+                ("too_long", {"words": "x" * 10}),
+                ("not_allowed", {"words": "{{PIN}}"}),
+                ("not_allowed", {"caption": "Password"}),
+                ("forbidden_window", {"spot": agent.Coordinate(20, 900)}),
+                ("", {}),
+            ):
+                whole = {"caption": "Name", "spot": agent.Coordinate(300, 400), "words": "abc"}
+                args = FillArgs(**{**whole, **change})
+                call = agent.ToolCall("fill", {})
+                done = stage.actuator.perform(agent.Act("fill", args, call), stage.look())
+                self.assertEqual((done.refused, bool(stage.world.events)), (kind, not kind))
+        self.assertEqual(stage.world.typed, "abc")
 
 
 class Facts(unittest.TestCase):

@@ -86,10 +86,10 @@ class Native(unittest.TestCase):
                 spoken = agent.GRAMMARS[grammar]
                 found = list(agent.check_calibration(config, model.discover(), model, spoken))
                 self.assertEqual([finding.fine for finding in found], [True, True], found)
-                self.assertIn("corrected from now on: scale 0.98", found[1].text)
+                self.assertIn("corrected from now on: across scale 0.98", found[1].text)
                 self.assertEqual(len(model.requests), 12)
                 known = agent.calibrations(self.root, print)
-                self.assertEqual(known[0].key.grammar, grammar)
+                self.assertEqual(known[0]["grammar"], grammar)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import tempfile
 import unittest
 from contextlib import redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 from tests import breaks, breaks_table
 from tests.breaks import Break
@@ -86,8 +88,9 @@ class Trials(unittest.TestCase):
         self.bench = breaks.Bench(self.root, Path(folder.name))
 
     def seen_by(self, *row: str) -> str:
+        self.assertEqual(self.bench.learn(SMALL, ["test_sums"]), [])
         trial = breaks.Trial(row[0], Break(*row).applied(SMALL), ("test_sums",))
-        return self.bench.seen_by(trial, 30)
+        return self.bench.seen_by(trial)
 
     def test_a_break_that_a_test_fails_on_is_seen_and_another_is_not(self) -> None:
         self.assertEqual(self.seen_by(*ROW), "test_sums")
@@ -95,13 +98,45 @@ class Trials(unittest.TestCase):
         self.assertEqual((self.root / "agent.py").read_text(encoding="utf-8"), SMALL)
 
     def test_one_that_never_ends_is_seen(self) -> None:
-        row = ("hangs", "Sums", "", "is_enough", "print(number)", "\n    while 1: pass")
-        trial = breaks.Trial(row[0], Break(*row).applied(SMALL), ("test_sums",))
-        self.assertEqual(self.bench.seen_by(trial, 1.5), "test_sums")
+        with (
+            mock.patch.multiple(breaks, PATIENCE_S=1, PATIENCE=1),
+            mock.patch.object(breaks.Bench, "learn", lambda *_: []),
+        ):
+            self.bench.guards["test_sums"] = breaks.Guard("test_sums", True, 0.5, frozenset())
+            row = ("hangs", "Sums", "", "is_enough", "print(number)", "\n    while 1: pass")
+            self.assertEqual(self.seen_by(*row), "test_sums")
 
-    def test_what_fails_without_a_break_is_found(self) -> None:
-        self.assertEqual(breaks.red_before(self.bench, SMALL, ["test_sums"]), [])
-        self.assertEqual(breaks.red_before(self.bench, "", ["test_sums"]), ["test_sums"])
+    def test_what_fails_without_a_break_is_told_and_sees_nothing(self) -> None:
+        self.assertEqual(self.bench.learn("", ["test_sums"]), ["test_sums"])
+        trial = breaks.Trial("", Break(*ROW).applied(SMALL), ("test_sums",))
+        self.assertEqual(self.bench.seen_by(trial), "")
+
+    def test_what_fails_every_other_time_is_told_and_sees_nothing(self) -> None:
+        test = (
+            SMALL_TEST
+            + """
+    def test_of_chance(self):
+        import os
+        if os.path.exists("odd"):
+            os.remove("odd")
+        else:
+            open("odd", "w").close()
+            self.assertEqual(agent.LEAST, 2)
+"""
+        )
+        for copy in self.bench.free:
+            (copy / "tests" / "test_sums.py").write_text(test, encoding="utf-8")
+        self.assertEqual(self.bench.learn(SMALL, ["test_sums"]), [])
+        self.bench.free[-1].joinpath("odd").unlink(missing_ok=True)
+        trial = breaks.Trial("", SMALL.replace("LEAST = 2", "LEAST = 1"), ("test_sums",))
+        self.assertEqual((self.bench.seen_by(trial), self.bench.flaky), ("", {"test_sums"}))
+
+    def test_a_mutation_is_tried_with_the_modules_that_run_its_function(self) -> None:
+        self.bench.learn(SMALL, ["test_sums"])
+        for function, modules in (("is_enough", ("test_sums",)), ("is_much", ())):
+            line = SMALL[: SMALL.index(f"def {function}")].count("\n") + 2
+            mutation = breaks.Mutation(line, 0, 0, "")
+            self.assertEqual(breaks.who_may_see(SMALL, mutation, self.bench.guards), modules)
 
 
 class Chance(unittest.TestCase):
@@ -111,7 +146,7 @@ class Chance(unittest.TestCase):
             ("print(number)", "pass"),
             ("number >= LEAST", "(number < LEAST)"),
             ("number > 9", "(number <= 9)"),
-            ("9", "10"),
+            ("9", "36"),
         }
         self.assertEqual(parts, wanted)
 
@@ -122,11 +157,27 @@ class Chance(unittest.TestCase):
         for mutation in first:
             self.assertNotEqual(mutation.applied(TEXT), TEXT)
 
-    def test_the_modules_of_its_room_are_asked_first_and_then_all_others(self) -> None:
+    def test_the_modules_of_its_room_are_asked_first_and_then_the_quickest(self) -> None:
         place = next(room for room in breaks.shape.rooms(TEXT) if room.name == "Replay")
-        mutation = breaks.Mutation(place.first + 5, 0, 0, "")
-        names = breaks.rooms_first(TEXT, mutation, breaks.suite())
-        self.assertEqual((names[0], sorted(names)), ("test_replay", sorted(breaks.suite())))
+        function = next(
+            node.lineno
+            for node in ast.walk(breaks.parsed(TEXT))
+            if isinstance(node, ast.FunctionDef) and node.lineno > place.first
+        )
+        called = frozenset([function])
+        guards = {
+            name: breaks.Guard(name, green, seconds, frozenset() if name == "test_png" else called)
+            for name, green, seconds in (
+                ("test_loops", True, 5.0),
+                ("test_tools", True, 1.0),
+                ("test_png", True, 0.1),
+                ("test_chat", False, 0.1),
+                ("test_replay", True, 9.0),
+            )
+        }
+        mutation = breaks.Mutation(function + 1, 0, 0, "")
+        names = breaks.who_may_see(TEXT, mutation, guards)
+        self.assertEqual(names, ("test_replay", "test_tools", "test_loops"))
 
     def test_the_list_has_a_line_for_each(self) -> None:
         out = io.StringIO()

@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -56,13 +57,12 @@ class Swollen:
 
     def complete(self, body: bytes) -> agent.Reply:
         request = json.loads(body)
-        image = request["messages"][1]["content"][0]["image_url"]["url"]
-        said = {}
-        for name, places in squares(image).items():
-            said[name] = [
-                round(500 + self.scale * (place - 500) + self.shift) + next(self.noise)
-                for place in places
-            ]
+        image, asked = request["messages"][0]["content"]
+        (name,) = re.findall(r"the middle of the (\w+) square", asked["text"])
+        said = [
+            round(500 + self.scale * (place - 500) + self.shift) + next(self.noise)
+            for place in squares(image["image_url"]["url"])[name]
+        ]
         message = {"role": "assistant", "content": json.dumps(said)}
         return agent.Reply(message, "stop", agent.Usage(100, 10, None), "qwen", 0.1, 1)
 
@@ -163,7 +163,7 @@ class Lines(unittest.TestCase):
     def test_beyond_eight_per_cent_nothing_is_corrected(self) -> None:
         self.assertTrue(corrects(correction_by(0.93)))
         for how in ({"scale": 0.91}, {"scale": 1.0, "shift": 90}):
-            with self.assertRaisesRegex(agent.ConfigError, "measure it with --check"):
+            with self.assertRaisesRegex(agent.ConfigError, "measured with --check"):
                 correction_by(**how)
 
     def test_wilson_intervals_are_those_of_the_tables(self) -> None:
@@ -191,7 +191,7 @@ class Kept(Folder):
             "[" * 9000,
             json.dumps({"calibrations": [{**whole, "x": {**whole["x"], "shift": "-"}}]}),
             json.dumps({"calibrations": [{**whole, "x": {**whole["x"], "shift_error": -1}}]}),
-            json.dumps({"calibrations": [{**whole, "model": 5}]}),
+            json.dumps({"calibrations": [5]}),
             json.dumps({"calibrations": [{**whole, "y": None}]}),
             json.dumps({"calibrations": [whole]})[:-9],
         ):
@@ -207,7 +207,7 @@ class Kept(Folder):
         self.assertTrue(corrects(same.correction))
         newer = corrected(self.root, build="b2")
         self.assertFalse(corrects(newer.correction))
-        self.assertIn("now b2", newer.text)
+        self.assertIn("another version", newer.text)
 
     def test_a_run_whose_model_points_too_far_off_is_refused_with_the_cause(self) -> None:
         measured(self.root, Swollen(0.8))
@@ -291,7 +291,7 @@ class Clicks(Folder):
         unknown = corrected(self.root).correction
         finding = measured(self.root, Swollen(0.96))
         self.assertTrue(finding.fine)
-        self.assertRegex(finding.text, r"corrected from now on: scale 0\.9[56]")
+        self.assertRegex(finding.text, r"corrected from now on: across scale 0\.9[56]")
         self.assertFalse(self.clicked(unknown, 0.96))
         self.assertTrue(self.clicked(corrected(self.root).correction, 0.96))
 
@@ -308,7 +308,7 @@ class Clicks(Folder):
         self.assertFalse(corrects(corrected(self.root, calibration=False, **own).correction))
 
     def test_a_true_model_is_not_corrected(self) -> None:
-        self.assertIn("0-1000 grid, scale 1.00 x 1.00", measured(self.root, Swollen(1.0)).text)
+        self.assertIn("0-1000 grid: across scale 1.000", measured(self.root, Swollen(1.0)).text)
         found = corrected(self.root)
         self.assertEqual((corrects(found.correction), found.text), (False, ""))
 

@@ -58,37 +58,7 @@ class Regions(unittest.TestCase):
             found = agent.changed_region(before, after, width)
             edges = found and (found.left, found.top, found.right, found.bottom)
             self.assertEqual(edges or None, box or None)
-            rows = [
-                [picture[at : at + width * 4] for at in range(0, len(after), width * 4)]
-                for picture in (before, after)
-            ]
-            self.assertIs(agent.are_alike(*rows), found is None)
         self.assertGreater(carets, 20)
-
-
-class Shares(unittest.TestCase):
-    def test_a_replay_counts_the_pixels_of_a_box_that_differ(self) -> None:
-        one = bytes(300 * 200 * 3)
-        other = bytearray(one)
-        for x, y in ((12, 21), (15, 21), (40, 39), (9, 30), (50, 30)):
-            at = (y * 300 + x) * 3
-            other[at : at + 3] = b"\xff\xff\xff"
-        share = agent._differing_pixels(one, other, 300, agent.Rect(10, 20, 40, 20))
-        self.assertEqual(share, 3 / 800)  # two stand beside the box
-
-
-class Scaling(unittest.TestCase):
-    def test_each_pixel_is_the_one_that_its_place_names(self) -> None:
-        chance = random.Random(14)
-        for width, height in ((8, 6), (7, 5), (24, 3), (1, 1), (30, 20)):
-            pixels = chance.randbytes(20 * 14 * 4)
-            part = agent.Rect(3, 2, 12, 9)
-            scaled = agent.scale_bgrx(pixels, 20, part, width, height)
-            for y in range(height):
-                for x in range(width):
-                    column, row = 3 + x * 12 // width, 2 + y * 9 // height
-                    at, to = (row * 20 + column) * 4, (y * width + x) * 4
-                    self.assertEqual(scaled[to : to + 4], pixels[at : at + 4], (x, y))
 
 
 if __name__ == "__main__":

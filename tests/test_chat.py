@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import io
 import itertools
 import json
 import os
 import random
 import re
-import shutil
 import signal
-import tempfile
 import unittest
-from pathlib import Path
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import agent
 from tests.samples import sample
 from tests.scripted import EngineCase, Trial, call, reused, text
-from tests.seams import desktop_of_main
+from tests.seams import clock_of_main, desktop_of_main, record
+from tests.test_main import CommandLineCase
 
 Message = dict[str, Any]
 CLICK = call("click_element", label="Button", box=[500, 500])
@@ -323,7 +318,7 @@ class Errors(ChatCase):
     def test_a_reply_cut_by_the_token_limit_is_not_the_end(self) -> None:
         trial = self.trial(in_turn(text("I see a window and")), "chat")
         plain, first = trial.server.complete, itertools.count()
-        trial.server.complete = lambda body: agent.replace(
+        trial.server.complete = lambda body: replace(
             plain(body), finish_reason="stop" if next(first) else "length"
         )
         self.assertEqual(trial.run().text, "All done.")
@@ -537,7 +532,7 @@ class Hygiene(ChatCase):
         trial.state.turn = 3
         for turn in (1, 2, 3):
             trial.state.memory.add_action(
-                agent.ActionRecord(turn, "click_element", "x", "Clicked: x")
+                record("action", turn=turn, tool="click_element", args="x", result="Clicked: x")
             )
         trial.run()
         self.assertIn(
@@ -603,58 +598,50 @@ class Traces(ChatCase):
             self.assertNotRegex(file.read_text(encoding="utf-8"), "[A-Za-z0-9+/]{100}")
 
 
-class Scenarios(unittest.TestCase):
-    def pick(self, *argv: str) -> argparse.Namespace:
-        options = agent.command_line().parse_args(list(argv))
-        agent.pick_scenario(options)
-        return options
-
-    def file(self, content: str) -> str:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        path = Path(folder.name, "mine.json")
-        path.write_text(content, encoding="utf-8")
-        return str(path)
+class Scenarios(CommandLineCase):
+    def started(self, *argv: str) -> tuple[str, str]:
+        """Profile and task of a run that is started so."""
+        demo = agent.DemoModel()
+        self.addCleanup(demo.close)
+        with desktop_of_main(agent.DemoDesktop), clock_of_main():
+            self.main(*argv, "--endpoint", demo.endpoint, "--max-steps", "1")
+        begun = self.records(len(list((self.folder / "dumps").iterdir())))[0]
+        return begun["profile"], begun["task"]
 
     def test_they_are_chosen_by_name_with_their_profile(self) -> None:
         for name in ("notepad", " NotePad "):
-            options = self.pick("--scenario", name)
-            self.assertIn("select all", options.task)
-            self.assertEqual(options.profile, "chat")
-        self.assertEqual(self.pick("--scenario", "click").profile, "pointer")
-        self.assertEqual(self.pick("--scenario", "click", "--profile", "chat").profile, "chat")
-        self.assertEqual(self.pick("do it").profile, "planner")
+            profile, task = self.started("--scenario", name)
+            self.assertIn("select all", task)
+            self.assertEqual(profile, "chat")
+        self.assertEqual(self.started("--scenario", "click")[0], "pointer")
+        self.assertEqual(self.started("--scenario", "click", "--profile", "chat")[0], "chat")
 
     def test_the_list_shows_numbers_names_profiles_and_tasks(self) -> None:
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            self.assertEqual(agent.main(["--scenarios"]), 0)
-        lines = out.getvalue().splitlines()
+        lines = self.main("--scenarios")[1].splitlines()
         self.assertEqual(len(lines), 7)
         self.assertRegex(lines[0], r"^chat +1  web-chat +The browser")
         self.assertRegex(lines[3], r"^pointer +1  see-cursor +Take a screenshot")
 
     def test_numbers_count_as_each_profile_is_described(self) -> None:
-        described = {
-            "chat": ("web-chat", "start-menu", "notepad"),
-            "pointer": ("see-cursor", "centre-cursor", "click", "type"),
-        }
-        for profile, names in described.items():
-            for number, name in enumerate(names, 1):
-                chosen = self.pick("--profile", profile, "--scenario", str(number))
-                self.assertEqual(chosen.profile, profile)
-                self.assertEqual(chosen.task, self.pick("--scenario", name).task)
-            with self.assertRaisesRegex(agent.ConfigError, "with --profile their numbers"):
-                self.pick("--profile", profile, "--scenario", str(len(names) + 1))
-        with self.assertRaisesRegex(agent.ConfigError, "with --profile their numbers"):
-            self.pick("--scenario", "1")
+        for line in self.main("--scenarios")[1].splitlines()[2:5]:
+            profile, number, _, words = line.split(maxsplit=3)
+            begun = self.started("--profile", profile, "--scenario", number)
+            self.assertEqual(begun[0], profile)
+            self.assertTrue(begun[1].startswith(words.partition("...")[0].strip()), begun)
 
     def test_an_unknown_scenario_and_a_second_task_are_refused(self) -> None:
-        for argv in (("--scenario", "99"), ("--scenario", "0"), ("--scenario", "1", "and more")):
-            with self.assertRaises(agent.ConfigError):
-                self.pick(*argv)
+        for argv, words in (
+            (("99",), "with --profile their numbers"),
+            (("1",), "with --profile their numbers"),
+            (("4", "--profile", "chat"), "with --profile their numbers"),
+            (("click", "and more"), ""),
+        ):
+            code, out, err = self.main("--scenario", *argv)
+            self.assertEqual((code, out, err.count("\n")), (2, "", 1))
+            self.assertIn(words, err)
 
 
-class Environment(unittest.TestCase):
+class Environment(CommandLineCase):
     NAMES = {
         "LMSTUDIO_ENDPOINT": "lmstudio_endpoint",
         "LMSTUDIO_MODEL": "lmstudio_model",
@@ -673,24 +660,22 @@ class Environment(unittest.TestCase):
     }
 
     def config(self, environ: dict[str, str], *argv: str) -> agent.Config:
-        options = agent.command_line().parse_args(list(argv))
-        agent.pick_scenario(options)
+        options = agent.command_line().parse_args(["--profile", "planner", *argv])
         return agent.read_config(options, environ)
 
     def test_every_described_variable_sets_its_field_and_stands_in_the_help(self) -> None:
-        shown = list(agent.settings_table(""))
+        shown = self.main("--settings")[1]
         for name, setting in self.NAMES.items():
             value = "x" if isinstance(getattr(agent.Config(), setting), str) else "80"
             value = {"LMSTUDIO_TEMPERATURE": "1", "AGENT_STEP_DELAY": "50"}.get(name, value)
             self.assertEqual(
                 str(getattr(self.config({name: value}), setting)).removesuffix(".0"), value
             )
-            default = getattr(agent.Config(), setting)
-            place = shown.index(f"{setting} = {'(empty)' if default == '' else default}")
-            self.assertIn(f"environment {name}", " ".join(shown[place + 1].split()))
+            (told,) = re.findall(rf"(?m)^{setting} = .*\n(?:  .*\n)+", shown)
+            self.assertIn(f"environment {name}", " ".join(told.split()))
 
     def test_the_help_fits_one_screen(self) -> None:
-        lines = agent.HELP.splitlines()
+        lines = self.main("--help")[1].splitlines()
         self.assertLessEqual((len(lines), max(map(len, lines))), (50, 120))
 
     def test_a_wrong_value_names_its_variable(self) -> None:
@@ -722,18 +707,19 @@ class Environment(unittest.TestCase):
         )
         self.assertEqual([getattr(chat, name) for name in names], [0.6, 2048, 10, 0.4])
         self.assertEqual([getattr(pointer, name) for name in names], [0.2, 2048, 10, 0.4])
-        self.assertEqual(agent.screen_size(chat), (1536, 864))
-        self.assertEqual(agent.screen_size(pointer), (1376, 768))
         self.assertEqual(chat.lmstudio_model, "qwen3-vl-8b-instruct")
         self.assertEqual(self.config({"AGENT_MAX_STEPS": "33"}, "--profile", "chat").max_steps, 33)
 
 
-class ServerLog(unittest.TestCase):
+LOGGED = ("--profile", "pointer", "--described")
+
+
+class ServerLog(CommandLineCase):
+    """From the command line, against the drawn desktop as if it were the real one, with LM Studio's log beside it."""
+
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.home, self.run = Path(folder.name, "home"), Path(folder.name, "run")
-        self.run.mkdir()
+        super().setUp()
+        self.home = self.folder / "home"
         places = mock.patch.dict(os.environ, HOME=str(self.home), USERPROFILE=str(self.home))
         places.start()
         self.addCleanup(places.stop)
@@ -744,117 +730,82 @@ class ServerLog(unittest.TestCase):
         with path.open("ab") as log:
             log.write(content)
 
-    def export(self, before: dict[Path, int]) -> str:
-        """What it said about exporting to the run's folder."""
-        said: list[str] = []
-        logger: Any = SimpleNamespace(folder=self.run, log=said.append)
-        agent.export_lmstudio_log(before, logger)
-        return said[0]
+    def asked(self, path: str) -> None:
+        """The server writes its log of a request."""
+        self.write("2026-06/2026-06-27.1.log", f"[2026-06-27 10:00:05][INFO] {path}\n".encode())
 
-    def test_only_what_was_written_during_the_run_is_copied_raw_and_cleaned(self) -> None:
-        self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:00][INFO] before\n")
-        self.write("2026-06/2026-06-26.1.log", b"[2026-06-26 10:00:00][INFO] yesterday\n")
-        before = agent.lmstudio_logs()
-        image = b"iVBORw0KGgo" + b"A1+/" * 400_000 + b"=="
-        during = (
-            b'[2026-06-27 10:00:05][DEBUG] Received request {"url": "data:image/png;base64,'
-            + image
-            + b'"}\r\n'
-        )
-        self.write("2026-06/2026-06-27.1.log", during)
-        self.write("2026-06/2026-06-27.2.log", b"[2026-06-27 10:00:09][INFO] next file\n")
-        self.assertIn("2026-06-27.2.log", self.export(before))
-        raw, clean = (
-            Path(self.run, f"lmstudio_{kind}.log").read_bytes() for kind in ("raw", "clean")
-        )
-        self.assertEqual(raw, during + b"[2026-06-27 10:00:09][INFO] next file\n")
-        self.assertIn(b"Received request", clean)
-        self.assertRegex(clean, rb"base64,<\d+ characters>\"\}\r\n")
-        self.assertLess(len(clean), 250)
-
-    def test_the_older_place_is_known_too(self) -> None:
-        before = agent.lmstudio_logs()
-        self.write("2025-01/2025-01-02.1.log", b"old place\n", ".cache/lm-studio/server-logs")
-        self.export(before)
-        self.assertEqual((self.run / "lmstudio_raw.log").read_bytes(), b"old place\n")
-
-    def test_without_such_a_log_no_file_appears(self) -> None:
-        self.assertIn("no log of this run", self.export(agent.lmstudio_logs()))
-        self.assertEqual(list(self.run.iterdir()), [])
-
-
-LOGGED = ("--profile", "pointer", "--described")
-
-
-class WholeRuns(ServerLog):
-    """From the command line, against the drawn desktop as if it were the real one, with LM Studio's log beside it."""
-
-    def main(self, *argv: str, at_reply: Any = lambda: None) -> int:
+    def start(self, *argv: str, at_reply: Any = lambda: None) -> int:
         demo = agent.DemoModel()
         self.addCleanup(demo.close)
         plain = demo.respond
 
         def respond(path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-            self.write(
-                "2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:05][INFO] " + path.encode() + b"\n"
-            )
-            return at_reply() or plain(path, body)
+            self.asked(path)
+            return ("chat" in path and at_reply()) or plain(path, body)
 
         demo.respond = respond
-        environ = {
-            "LMSTUDIO_ENDPOINT": demo.endpoint,
-            "AGENT_DUMP_DIR": str(self.run),
-            "AGENT_STEP_DELAY": "0",
-            "AGENT_IMAGE_W": "768",
-            "AGENT_IMAGE_H": "432",
-        }
-        with (
-            mock.patch.dict(os.environ, environ),
-            desktop_of_main(agent.DemoDesktop),
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-        ):
-            return agent.main(argv)
+        with desktop_of_main(agent.DemoDesktop), clock_of_main():
+            return self.main(*argv, "--endpoint", demo.endpoint)[0]
 
     def logs(self) -> tuple[str, str]:
-        (folder,) = self.run.iterdir()
+        """What was copied of the server's log, and the log of the last run."""
+        folder = max((self.folder / "dumps").iterdir())
         raw, human = folder / "lmstudio_raw.log", folder / "execution_log.txt"
         return raw.read_text() if raw.exists() else "", human.read_text(encoding="utf-8")
 
-    def test_pointer_as_described_leaves_the_servers_log_of_its_own_run(self) -> None:
+    def test_only_what_was_written_during_the_run_is_copied_raw_and_cleaned(self) -> None:
         self.write("2026-06/2026-06-27.1.log", b"[2026-06-27 10:00:00][INFO] before\n")
-        self.assertEqual(
-            self.main(*LOGGED, "--max-steps", "100", 'Write "Hi" into Notes and save it.'), 0
-        )
+        self.write("2026-06/2026-06-26.1.log", b"[2026-06-26 10:00:00][INFO] yesterday\n")
+        image = b'{"url": "data:image/png;base64,' + b"A1+/" * 4000 + b'=="}\r\n'
+        others = iter([image])
+
+        def at_reply() -> None:
+            for other in others:
+                self.write("2026-06/2026-06-27.1.log", other)
+                self.write("2026-06/2026-06-27.2.log", b"[2026-06-27 10:00:09][INFO] next file\n")
+
+        task = 'Write "Hi" into Notes and save it.'
+        self.assertEqual(self.start(*LOGGED, "--max-steps", "100", task, at_reply=at_reply), 0)
         raw, human = self.logs()
         self.assertNotIn("before", raw)
+        self.assertNotIn("yesterday", raw)
         self.assertGreater(raw.count("/v1/chat/completions"), 10)
+        self.assertEqual(raw.count("A1+/"), 4000)
+        self.assertTrue(raw.endswith("next file\n"))
+        clean = (self.run_folder() / "lmstudio_clean.log").read_text()
+        self.assertRegex(clean, r'base64,<\d+ characters>"}')
         self.assertIn("LM Studio's log of this run copied", human)
 
-    def test_a_stopped_run_keeps_the_log_too(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with self.subTest(signal=number):
-                calls = itertools.count()
-                stop = lambda c=calls, n=number: signal.raise_signal(n) if next(c) == 4 else None  # noqa: E731
-                self.assertEqual(self.main(*LOGGED, "x", at_reply=stop), 130)
-                self.assertIn("/v1/chat/completions", self.logs()[0])
-                shutil.rmtree(self.run)
-                self.run.mkdir()
+    def test_the_older_place_is_known_too(self) -> None:
+        self.asked = lambda path: self.write(  # type: ignore[method-assign]
+            "2025-01/2025-01-02.1.log", b"old place\n", ".cache/lm-studio/server-logs"
+        )
+        self.start(*LOGGED, "--max-steps", "1", "x")
+        self.assertIn("old place\n", self.logs()[0])
 
-    def test_a_run_that_fails_keeps_the_log_too(self) -> None:
-        calls = itertools.count()
-        fail = lambda: (400, {"error": {"message": "no"}}) if next(calls) > 4 else None  # noqa: E731
-        self.assertEqual(self.main(*LOGGED, "x", at_reply=fail), 3)
-        self.assertIn("/v1/chat/completions", self.logs()[0])
+    def test_without_such_a_log_no_file_appears(self) -> None:
+        self.asked = lambda path: None  # type: ignore[method-assign]
+        self.start(*LOGGED, "--max-steps", "1", "x")
+        raw, human = self.logs()
+        self.assertEqual(raw, "")
+        self.assertIn("no log of this run", human)
+
+    def test_a_run_that_is_stopped_or_fails_keeps_the_log_too(self) -> None:
+        stop = lambda: signal.raise_signal(signal.SIGINT)  # noqa: E731
+        term = lambda: signal.raise_signal(signal.SIGTERM)  # noqa: E731
+        fail = lambda: (400, {"error": {"message": "no"}})  # noqa: E731
+        for happens, code in ((stop, 130), (term, 130), (fail, 3)):
+            calls = itertools.count()
+            at_reply = lambda c=calls, what=happens: what() if next(c) > 4 else None  # noqa: E731
+            self.assertEqual(self.start(*LOGGED, "x", at_reply=at_reply), code)
+            self.assertIn("/v1/chat/completions", self.logs()[0])
 
     def test_without_the_switch_nothing_outside_of_the_runs_folder_is_read(self) -> None:
         for words in (("--profile", "pointer"), ("--profile", "chat", "--described")):
             with self.subTest(words=words):
-                self.main(*words, "--max-steps", "2", "x")
+                self.start(*words, "--max-steps", "2", "x")
                 raw, human = self.logs()
                 self.assertEqual((raw, "LM Studio" in human), ("", False))
-                shutil.rmtree(self.run)
-                self.run.mkdir()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import functools
+import itertools
 import json
 import re
 import tempfile
@@ -18,9 +20,9 @@ from tests.scripted import call, text
 WIDTH, HEIGHT = 640, 360
 
 
-def marks_in(request: dict[str, Any]) -> dict[str, tuple[float, float]]:
+@functools.cache
+def marks_in(url: str) -> dict[str, tuple[float, float]]:
     """The centres of the coloured squares in the request's picture, in its pixels: this server looks."""
-    url = request["messages"][1]["content"][0]["image_url"]["url"]
     rgb, width, height = agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
     found: dict[str, tuple[float, float]] = {}
     for name, colour in agent.MARK_COLOURS.items():
@@ -28,7 +30,8 @@ def marks_in(request: dict[str, Any]) -> dict[str, tuple[float, float]]:
         begins = [match.start() for match in re.finditer(b"(?=%b)" % wanted, rgb)]
         pixels = [begin // 3 for begin in begins if begin % 3 == 0]
         xs, ys = [pixel % width for pixel in pixels], [pixel // width for pixel in pixels]
-        found[name] = ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2)
+        if pixels:
+            found[name] = ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2)
     return found
 
 
@@ -57,9 +60,10 @@ class Studio:
                 if self.calls
                 else text("I would press escape.")
             )
-        return text(
-            json.dumps({name: self.place(*spot) for name, spot in marks_in(request).items()})
-        )
+        image = request["messages"][0]["content"][0]["image_url"]
+        asked = re.search(r"the middle of the (\w+) square", str(request["messages"]))
+        assert asked
+        return text(json.dumps(self.place(*marks_in(image["url"])[asked[1]])))
 
     def answer(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         if path == "/api/v0/models":
@@ -114,7 +118,8 @@ class Check(unittest.TestCase):
     def test_a_healthy_server_passes_everything(self) -> None:
         findings = self.findings(Studio())
         self.assertEqual([f.what for f in findings.values() if not f.fine], [])
-        self.assertIn("0-1000 grid, scale 1.00 x 1.00", findings["calibration"].text)
+        self.assertIn("0-1000 grid: across scale 0.99", findings["calibration"].text)
+        self.assertIn("12 of 12 places within 15", findings["calibration"].text)
         self.assertIn("1700 tokens", findings["screenshot"].text)
         self.assertIn('"key": "escape"', findings["tool calls"].text)
 
@@ -134,10 +139,17 @@ class Check(unittest.TestCase):
 
     def test_a_server_that_shrinks_the_picture_is_found_out_by_its_token_count(self) -> None:
         studio = Studio()
-        studio.prompt_tokens = 200
+        studio.prompt_tokens = 130
         finding = self.findings(studio)["screenshot"]
         self.assertFalse(finding.fine)
         self.assertIn("shrank", finding.text)
+
+    def test_tokens_are_counted_by_the_patches_of_the_model(self) -> None:
+        for model, fine in (("qwen3-vl-2b-instruct", True), ("qwen2.5-vl-7b", False)):
+            studio = Studio()
+            studio.models[0]["id"] = model
+            studio.prompt_tokens = 200  # enough for 20 x 11 patches, not for 23 x 13
+            self.assertEqual(self.findings(studio)["screenshot"].fine, fine, model)
 
     def test_a_model_that_answers_in_pixels_is_found_out_whatever_the_size_it_saw(self) -> None:
         for shown in (WIDTH, WIDTH // 2):
@@ -145,16 +157,33 @@ class Check(unittest.TestCase):
             studio.place = lambda x, y, f=shown / WIDTH: [round(x * f), round(y * f)]
             finding = self.findings(studio)["calibration"]
             self.assertFalse(finding.fine)
-            self.assertIn("pixels of a ", finding.text)
-            seen_width = int(finding.text.partition("pixels of a ")[2].partition("x")[0])
-            self.assertAlmostEqual(seen_width, shown, delta=3)
+            self.assertIn(f"not corrected: across scale {shown / 1000:.2f}", finding.text)
 
     def test_answers_that_are_off_are_measured(self) -> None:
         studio = Studio()
         studio.place = lambda x, y: [round(x / WIDTH * 800 + 90), round(y / HEIGHT * 1000)]
         finding = self.findings(studio)["calibration"]
         self.assertFalse(finding.fine)
-        self.assertRegex(finding.text, r"scale 0\.80 x 1\.00, offset \+(89|90|91), [+-][01]\b")
+        self.assertRegex(finding.text, r"across scale 0\.(80|79).*, shift -(9|10|11) .*down scale")
+
+    def test_a_model_whose_clicks_scatter_fails_by_its_score(self) -> None:
+        studio = Studio()
+        far = itertools.cycle((0, 0, 60, -60, 0, 60, 0))
+        studio.place = lambda x, y: [
+            round(x / WIDTH * 1000) + next(far),
+            round(y / HEIGHT * 1000),
+        ]
+        finding = self.findings(studio)["calibration"]
+        self.assertFalse(finding.fine)
+        self.assertRegex(finding.text, r"; [5-8] of 12 places within 15; use a larger")
+
+    def test_a_model_without_calls_is_measured_and_a_box_is_no_place(self) -> None:
+        studio = Studio()
+        studio.calls = False
+        found = self.findings(studio)
+        self.assertEqual((found["calibration"].fine, found["tool calls"].fine), (True, False))
+        studio.place = lambda x, y: [round(x), round(y), round(x) + 9, round(y) + 9]
+        self.assertIn("did not say where", self.findings(studio)["calibration"].text)
 
     def test_a_model_that_cannot_point_or_call_is_told_apart(self) -> None:
         studio = Studio()

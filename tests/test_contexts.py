@@ -12,7 +12,7 @@ import unittest
 from typing import Any
 
 import agent
-from tests.scripted import EngineCase, call, role_of, user_text
+from tests.scripted import EngineCase, call, role_of, text, user_text
 
 COVERED = "a message 'Access denied' covers the window and has a button OK"
 # Every sentence another one, since what a model says again and again is cut.
@@ -140,9 +140,10 @@ class ThePlan(ContextCase):
     def test_is_told_with_as_many_characters_as_each_description_says(self) -> None:
         for profile, chars in (("planner", 400), ("commander", 500)):
             with self.subTest(profile):
-                form = agent.PROFILES[profile].report
-                state = agent.AgentState("a task", agent.AgentMemory(8), plan="p" * 900)
-                told = re.search(r"CURRENT_PLAN:\n(.*)", agent.context_text(state, form))
+                trial = self.trial(lambda _: text("-"), profile, max_steps=1)
+                trial.state.plan = "p" * 900
+                trial.run()
+                told = re.search(r"CURRENT_PLAN:\n(.*)", user_text(trial.requests[0]))
                 assert told
                 self.assertEqual(len(told[1]), chars)
 
@@ -192,7 +193,7 @@ class TheExecutor(ContextCase):
             self.assertTrue(after.startswith(before))
 
 
-class Reports(unittest.TestCase):
+class Reports(ContextCase):
     def test_fields_are_found_however_a_small_model_writes_them(self) -> None:
         for written in (
             "OBS: a desktop\nACT: click it",
@@ -200,13 +201,11 @@ class Reports(unittest.TestCase):
             "OBS: a desktop ACT: click it",
             "Well.\n- *OBS*: a\n desktop\n- ACT : click it",
         ):
-            found = agent.report_fields(written)
-            self.assertEqual(found["ACT"], "click it", written)
-            self.assertRegex(found["OBS"], "^a desktop( -)?$")
-
-    def test_long_fields_share_the_room_that_short_ones_leave(self) -> None:
-        shown = agent.fields_text({"OBS": "x" * 500, "ACT": "go"}, 100)
-        self.assertEqual((len(shown), shown.endswith("... ACT: go")), (100, True))
+            reply = said(call("click_element", label="OK", position=[1, 5]), f"{written} {LONG}")
+            last = self.contexts("commander", [reply])["planner"][-1]
+            self.assertRegex(
+                last, r"LAST_REPORT \(Turn_2\): OBS: a desktop( -)? ACT: click it Row 0"
+            )
 
 
 def print_contexts() -> None:

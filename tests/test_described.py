@@ -7,10 +7,9 @@ import json
 import unittest
 from dataclasses import replace
 from typing import Any
-from unittest import mock
 
 import agent
-from tests.scripted import PLAN, PROOF, EngineCase, call, role_of, text
+from tests.scripted import PLAN, PROOF, EngineCase, SmallPictures, call, role_of, text
 from tests.test_chat import LOOK, images
 
 SAMPLING = {"top_p": 0.8, "top_k": 20, "min_p": 0.05, "presence_penalty": -1.5, "seed": 7}
@@ -56,7 +55,14 @@ class WarnedOnce(EngineCase):
         """The warnings of a run whose server counts so many tokens, one request after the other."""
         counted = iter(counts)
         act = call("press_key", key="a")
-        trial = self.trial(lambda r: act, "chat", max_steps=len(counts))
+        self.desktop_type = SmallPictures
+        trial = self.trial(
+            lambda r: act,
+            "chat",
+            max_steps=len(counts),
+            screen_capture_w=1024,
+            screen_capture_h=1024,
+        )
         answer = trial.server.complete
 
         def complete(body: bytes) -> agent.Reply:
@@ -64,9 +70,7 @@ class WarnedOnce(EngineCase):
             return replace(answer(body), usage=usage)
 
         trial.server.complete = complete
-        # Small frames that cost as much as large ones, for the time that those take.
-        with mock.patch.object(agent, "picture_tokens", lambda config: 1024):
-            trial.run()
+        trial.run()
         return [line for line in self.lines if line.startswith("warning: The server counted")]
 
     def test_the_same_warning_with_another_number_comes_once(self) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import os
+import contextlib
+import io
 import unittest
 from typing import Any
 from unittest import mock
 
 import agent
-from tests.seams import person_there
+from tests.seams import person_there, terminal_columns
 from tests.test_actuator import Stage
 from tests.test_main import CommandLineCase
 
@@ -28,12 +28,10 @@ class Refused(CommandLineCase):
             (("--runs", "--panel"), "--panel and --runs do not go together"),
         ):
             self.assertIn(told, self.refused(*words))
-        for kept in (["--resume", "--panel"], ["--replay", "1", "--dry-run"]):
-            agent.read_options(kept)
 
     def test_settings_with_wrong_keys_are_told_before_the_task_is_asked_for(self) -> None:
-        with mock.patch.object(agent, "read_task", side_effect=AssertionError("asked")):
-            said = self.refused("--demo", "--set", "blocked_keys=ctrl+nokey")
+        with person_there():  # who would be asked on stdout
+            said = self.refused("--set", "blocked_keys=ctrl+nokey")
         self.assertIn("nokey", said)
 
     def test_a_file_that_is_missing_is_told_as_missing(self) -> None:
@@ -74,38 +72,33 @@ class Secrets(unittest.TestCase):
 
 class FullDisk(CommandLineCase):
     def test_a_text_that_cannot_be_written_whole_leaves_no_half(self) -> None:
-        target = self.folder / "half.py"
-        written = mock.Mock(wraps=open)
+        self.recorded()
+        target = self.folder / "half.html"
+        opened = open
 
-        def full(*given: Any, **more: Any) -> Any:
-            stream = written(*given, **more)
-            whole = mock.MagicMock(wraps=stream)
-            whole.__enter__.return_value.write.side_effect = OSError(28, "No space left on device")
-            whole.__exit__.side_effect = lambda *_: stream.close()
-            return whole
+        def full(path: Any, *given: Any, **more: Any) -> Any:
+            stream = opened(path, *given, **more)
+            if str(path) == str(target):
+                stream.write = mock.Mock(side_effect=OSError(28, "No space left on device"))
+            return stream
 
-        refused = self.assertRaisesRegex(agent.ConfigError, "No space left")
-        with mock.patch("builtins.open", full), refused:
-            agent.write_text(target, "text", "x")
-        self.assertFalse(target.exists())
-        target.write_text("mine", encoding="utf-8")
-        with self.assertRaisesRegex(agent.ConfigError, "exists"):
-            agent.write_text(target, "text", "x")
-        self.assertEqual(target.read_text(encoding="utf-8"), "mine")
+        with mock.patch("builtins.open", full):
+            code, _, err = self.main("--report", "1", str(target))
+        self.assertEqual((code, target.exists()), (2, False))
+        self.assertIn("No space left", err)
 
 
 class Rows(unittest.TestCase):
     def test_an_error_on_a_terminal_has_rows_that_end_between_words(self) -> None:
-        error = "agent.py: " + "several words " * 20
-        self.assertEqual(agent.in_rows(error), error)
-        size = os.terminal_size((80, 24))
-        with (
-            mock.patch("sys.stderr", argparse.Namespace(isatty=lambda: True)),
-            mock.patch("shutil.get_terminal_size", lambda: size),
-        ):
-            rows = agent.in_rows(error).split("\n")
+        screen = io.StringIO()
+        with contextlib.redirect_stderr(screen), terminal_columns(80):
+            for terminal in (False, True):
+                with mock.patch.object(screen, "isatty", lambda there=terminal: there):
+                    agent.main(["--config", "several words " * 10])
+        plain, *rows = screen.getvalue().splitlines()
+        self.assertGreater(len(plain), 80)
         self.assertLess(max(map(len, rows)), 80)
-        self.assertEqual(" ".join(rows).split(), error.split())
+        self.assertEqual(" ".join(rows).split(), plain.split())
 
 
 class Tables(unittest.TestCase):
@@ -115,19 +108,3 @@ class Tables(unittest.TestCase):
         stage.actuator.confirm = lambda question: bool(asked.append(question))
         stage.attempt("click", element_name="Shut down", position=[300, 400])
         self.assertTrue(asked[0].endswith(": power (turns off or signs out)"), asked)
-
-
-class Verdicts(CommandLineCase):
-    def test_what_is_not_known_is_a_note_and_no_failure(self) -> None:
-        findings = [
-            agent.Finding("screen", True, "there"),
-            agent.Finding("controls", True, "UI Automation: nothing", note=True),
-        ]
-        with mock.patch.object(agent, "examine", lambda *_: iter(findings)):
-            code, out, _ = self.main("--check")
-        self.assertEqual(code, 0)
-        self.assertEqual([line.split()[0] for line in out.splitlines()], ["ok", "note"])
-        with mock.patch.object(
-            agent, "examine", lambda *_: iter([findings[1]._replace(fine=False)])
-        ):
-            self.assertEqual(self.main("--check")[0], agent.Win32Error.exit_code)

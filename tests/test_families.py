@@ -5,12 +5,20 @@ from __future__ import annotations
 import unittest
 
 import agent
+from tests.servers import RoutedServer, http
+from tests.test_model import OLLAMA_OTHER, model_server, plain
 
 
 class Choice(unittest.TestCase):
+    wanted = ""
+
     def chosen(self, *names: str) -> str | None:
-        found = agent.own_choice([agent.ModelInfo(name, stored=name) for name in names])
-        return found.name if found else None
+        """The model that is used of a server that lists these; None where it is left to the person."""
+        with RoutedServer({"/v1/models": http(200, plain(*names))}, OLLAMA_OTHER) as server:
+            try:
+                return model_server(server.url, lmstudio_model=self.wanted).discover().name
+            except agent.ModelError:
+                return None
 
     def test_qwen3_vl_comes_before_qwen3_5_which_thinks_and_that_before_others(self) -> None:
         names = ["gemma-3-4b", "qwen2-vl-7b", "glm-4.6v-flash", "qwen/qwen3.5-2b", "qwen3.5-4b"]
@@ -22,14 +30,18 @@ class Choice(unittest.TestCase):
 
     def test_a_text_model_of_8b_is_not_taken_for_a_family_that_sees(self) -> None:
         for name in ("qwen3-8b", "qwen/qwen3-4b-2507", "gemma-3-4b", "ministral-3-3b"):
-            self.assertIsNone(agent._place_of_family(agent.ModelInfo(name, stored=name)), name)
+            self.assertIsNone(self.chosen("llava", name), name)
+            self.assertEqual(self.chosen(name, "qwen3-vl-4b"), "qwen3-vl-4b")
 
     def test_a_name_without_a_quantization_means_any(self) -> None:
         there = "qwen3-vl-4b-instruct@q4_k_m"
-        self.assertTrue(agent._is_meant("qwen/qwen3-vl-4b", there))
-        self.assertTrue(agent._is_meant("qwen3-vl-4b@q4_k_m", there))
-        self.assertFalse(agent._is_meant("qwen3-vl-4b@q8_0", there))
-        self.assertFalse(agent._is_meant("qwen3-vl-8b", there))
+        for self.wanted, found in (
+            ("qwen/qwen3-vl-4b", there),
+            ("qwen3-vl-4b@q4_k_m", there),
+            ("qwen3-vl-4b@q8_0", None),
+            ("qwen3-vl-8b", None),
+        ):
+            self.assertEqual(self.chosen(there), found, self.wanted)
 
 
 class Grammars(unittest.TestCase):

@@ -392,7 +392,7 @@ class CheckTells(CommandLineCase):
         with mock.patch.object(agent.DemoModel, "respond", silent):
             code, out, err = self.check("--endpoint", demo.endpoint)
         self.assertEqual(code, 130)
-        self.assertIn("to find four squares in a picture, at most 240 s", out.splitlines()[-1])
+        self.assertIn("to find 12 squares in pictures, at most 240 s each", out.splitlines()[-1])
         self.assertEqual(err, "agent.py: Stopped: Ctrl+C; what is not listed was not examined.\n")
 
 

@@ -719,16 +719,10 @@ class Fuzz(unittest.TestCase):
         self.assertGreater(counts["held_key"], 0)
 
     def test_the_judge_sees_each_gate_that_is_left_out(self) -> None:
-        left_out: dict[str, list[mock._patch[Any]]] = {
-            name: [
-                mock.patch.object(agent, "GATES", [g for g in agent.GATES if g.__name__ != name])
-            ]
-            for name in ("gate_windows", "gate_confirm", "gate_menu_keys", "gate_text_length")
-        }
-        left_out["held keys"] = [mock.patch.object(agent, "with_held", lambda act, held: act)]
-        left_out["held for long"] = [mock.patch.object(agent, "HELD_ACTS_MOST", 6)]
-        for name, patches in left_out.items():
-            with contextlib.redirect_stderr(io.StringIO()), patches[0]:
+        for name in ("gate_windows", "gate_confirm", "gate_menu_keys", "gate_text_length"):
+            others = [gate for gate in agent.GATES if gate.__name__ != name]
+            left_out = mock.patch.object(agent, "GATES", others)
+            with contextlib.redirect_stderr(io.StringIO()), left_out:
                 counts = fuzz(3_000, seed=1, to_the_first=True)
                 self.assertGreater(counts["violations"], 0, name)
 

@@ -13,10 +13,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-import agent
-from tests.fakes import VirtualClock
+from tests import seams
 from tests.samples import sample
 from tests.test_main import CommandLineCase, copy_folder
 
@@ -38,7 +36,7 @@ class JournalCase(CommandLineCase):
 
     def setUp(self) -> None:
         super().setUp()
-        clock = mock.patch.object(agent, "SystemClock", lambda stop: VirtualClock(stop))
+        clock = seams.clock_of_main()
         clock.start()
         self.addCleanup(clock.stop)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import unittest
 from typing import Any
@@ -410,7 +411,7 @@ class TurnFiles(EngineCase):
 
     def all_records(self, trial: Trial) -> list[dict[str, Any]]:
         lines = (trial.folder / "turns.jsonl").read_text(encoding="utf-8").splitlines()
-        return [agent.json.loads(line) for line in lines]
+        return [json.loads(line) for line in lines]
 
     def test_no_image_data_enters_a_log(self) -> None:
         trial = self.trial(

@@ -32,12 +32,10 @@ from tests.servers import (
     stall,
     trickle,
 )
-from tests.timing import comes_true
+from tests.timing import HANGS_S, comes_true
 
 KEY = "sk-secret-4711"
 GOOD = answer(200, reply())
-
-SOON_S = 3.0  # tells what takes milliseconds from what hangs, on a busy machine, too
 
 
 def model_server(
@@ -467,7 +465,7 @@ class FaultTests(unittest.TestCase):
                 client = model_server(server.url, lmstudio_timeout=0.15)
                 begin = time.monotonic()
                 error = self.failure(client)
-                self.assertLess(time.monotonic() - begin, 0.15 + SOON_S)
+                self.assertLess(time.monotonic() - begin, HANGS_S)
                 # A busy machine may let the server read after the client has given up.
                 self.assertTrue(comes_true(lambda server=server: server.requests))
                 self.assertEqual(
@@ -516,11 +514,11 @@ class FaultTests(unittest.TestCase):
                 threading.Timer(0.05, press).start()
                 with self.assertRaises(agent.Stopped):
                     client.complete(b"{}")
-                self.assertLess(time.monotonic() - pressed[0], SOON_S)
+                self.assertLess(time.monotonic() - pressed[0], HANGS_S)
                 self.assert_no_worker()
 
     def assert_no_worker(self) -> None:
-        end = time.monotonic() + SOON_S
+        end = time.monotonic() + HANGS_S
         while any(thread.name == "model exchange" for thread in threading.enumerate()):
             self.assertLess(time.monotonic(), end, "the worker is still there")
             time.sleep(0.005)

@@ -14,9 +14,10 @@ from typing import Any
 from unittest import mock
 
 import agent
-from agent import Coordinate, Program, Rect, ToolCall
+from agent import Coordinate, Program, Rect
 from tests.fakes import Foreground, windows_desktop
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call, role_of, user_text
+from tests.seams import act, little_patience
 from tests.test_actuator import Stage
 
 MENU = "C:\\Menu\\"
@@ -35,10 +36,6 @@ PROGRAMS = [
     Program("notes-of-one", "C:\\Windows\\notes-of-one.exe", ("notes-of-one.exe",), 2),
 ]
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
-
-
-def act(name: str, /, **arguments: Any) -> agent.Act:
-    return WORDS.parse(ToolCall(name, arguments))
 
 
 def stage(**world: Any) -> Stage:
@@ -143,7 +140,7 @@ class OpenApp(unittest.TestCase):
 
         made.world._ShellExecuteW = asks  # type: ignore[method-assign]
         made.world.window = Foreground(path="C:\\other.exe", title="Else")
-        with mock.patch.object(agent, "START_PROGRAM_S", 0.05):
+        with little_patience():
             performed = opened(made, "notepad")
         self.assertEqual(returned, [])
         self.assertIn("no window of it is in front", performed.result)
@@ -428,18 +425,6 @@ class SeveralSteps(EngineCase):
         deed = self.perform("type_text", "enter", text="abc", submit=True)
         self.assertEqual(deed.refused, "")
 
-    def test_every_step_is_done_on_a_look_of_its_own(self) -> None:
-        used: list[int] = []
-        original = agent.Actuator.perform
-
-        def watched(hands: agent.Actuator, step: agent.Act, frame: agent.Frame, last: bool) -> Any:
-            used.append(frame.number)
-            return original(hands, step, frame, last)
-
-        with mock.patch.object(agent.Actuator, "perform", watched):
-            self.perform("type_text", text="a", position=[1, 1], clear=True, submit=True)
-        self.assertEqual(len(set(used)), 4)
-
     def test_a_step_that_is_refused_ends_it_half_way(self) -> None:
         deed = self.perform(
             "press_key", key="tab", then=["alt+f4", "enter"], settings={"confirm": "risky"}
@@ -497,17 +482,12 @@ class SeveralSteps(EngineCase):
         self.assertIn("would press key", deed.result)
         self.assertEqual(self.desktop.done(), [])
 
-    def test_the_journal_has_what_was_given_and_a_recording_repeats_it(self) -> None:
+    def test_the_journal_has_what_was_given(self) -> None:
         self.perform("type_text", text="abc", position=[500, 500], submit=True)
         intent = self.made.records("intent")[0]
         self.assertEqual(
             intent["args"],
             {"text": "abc", "position": {"x": 500, "y": 500}, "submit": True, "reasoning": ""},
-        )
-        recording = agent.recording_of(self.made.folder)
-        (again,) = recording.steps
-        self.assertEqual(
-            again.act.args, agent.TypeTextArgs("abc", Coordinate(500, 500), False, True)
         )
 
     def test_words_for_true_and_false_are_read_and_nothing_else(self) -> None:
@@ -601,8 +581,12 @@ class Zooming(Turns):
 
     def test_each_pixel_of_a_part_can_be_reached_and_none_beside_it(self) -> None:
         area = Rect(-1920, 40, 1920, 1079)
+        trial = self.trial(lambda request: PLAN)
+        trial.desktop = Targets(trial.clock)
+        trial.desktop.size = area
         for point in ((-1920, 40), (-1, 1118), (-960, 500), (-1915, 1100)):
-            part = agent.part_around(agent.Point(*point), area)
+            trial.zoom(agent.Point(*point))
+            part = trial.look().frame.area
             self.assertEqual((part.width, part.height), (960, 539))
             self.assertEqual(part.intersection(area), part)
             self.assertTrue(part.contains(agent.Point(*point)))
@@ -659,7 +643,7 @@ class Zooming(Turns):
 
     def test_keys_reach_the_window_in_front_from_a_closer_picture_of_another_place(self) -> None:
         made = Stage()
-        frame = agent.replace(made.look(), area=Rect(1500, 900, 100, 100), whole=made.area)
+        frame = replace(made.look(), area=Rect(1500, 900, 100, 100), whole=made.area)
         self.assertEqual(made.attempt("press_key", frame, key="a").refused, "")
 
 
@@ -733,11 +717,12 @@ class Hits(EngineCase):
             screen = Rect(0, 0, width, height)
             whole = self.hits(screen, closely=False)
             closer = self.hits(screen, closely=True)
-            print(f"{width}x{height}: {whole} of 12 hit on the whole picture, {closer} on a part")
             self.assertGreater(closer, whole)
 
 
 class WhatWindowsLists(unittest.TestCase):
+    MENU = ("Microsoft", "Windows", "Start Menu", "Programs")
+
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -749,24 +734,36 @@ class WhatWindowsLists(unittest.TestCase):
         path.write_bytes(data)
         return path
 
+    def listed(self, path: str = "") -> list[Program]:
+        """What Windows lists with this PATH, but for what the machine's own App Paths name."""
+        environment = {
+            "APPDATA": str(self.folder / "own"),
+            "PROGRAMDATA": str(self.folder / "all"),
+            "PATH": path,
+        }
+        _, desktop, _ = windows_desktop()
+        with mock.patch.dict(os.environ, environment):
+            return [program for program in desktop.programs() if program.rank != 1]
+
+    def files(self, data: bytes) -> tuple[str, ...]:
+        """The programs that a shortcut names."""
+        self.file("own", *self.MENU, "s.lnk", data=data)
+        (program,) = self.listed()
+        return program.files
+
     def test_shortcuts_of_both_start_menus_and_programs_on_path_are_listed(self) -> None:
-        menu = ("Microsoft", "Windows", "Start Menu", "Programs")
-        own = self.file("own", *menu, "Mine.lnk", data=b"C:\\x\\Mine.EXE\x00")
-        deep = self.file("all", *menu, "Games", "Go.lnk", data="C:\\go.exe -w".encode("utf-16-le"))
-        self.file("all", *menu, "Site.url")
+        own = self.file("own", *self.MENU, "Mine.lnk", data=b"C:\\x\\Mine.EXE\x00")
+        data = "C:\\go.exe -w".encode("utf-16-le")
+        deep = self.file("all", *self.MENU, "Games", "Go.lnk", data=data)
+        self.file("all", *self.MENU, "Site.url")
         tool = self.file("bin", "tool.exe")
         self.file("bin", "tool.dll")
         # A place that PATH names from the present folder; on Windows there is none to another drive.
         same_drive = tool.parent.resolve().drive == Path.cwd().drive
         relative = os.path.relpath(tool.parent) if same_drive else "bin"
-        environment = {
-            "APPDATA": str(self.folder / "own"),
-            "PROGRAMDATA": str(self.folder / "all"),
-            "PATH": os.pathsep.join([str(tool.parent), "", relative, str(self.folder / "no")]),
-        }
-        listed = agent.known_programs(environment)
-        self.assertEqual(  # rank 1 is what the machine's own App Paths name
-            [program for program in listed if program.rank != 1],
+        path = os.pathsep.join([str(tool.parent), "", relative, str(self.folder / "no")])
+        self.assertEqual(
+            self.listed(path),
             [
                 Program("Mine", str(own), ("mine.exe",)),
                 Program("Go", str(deep), ("go.exe",)),
@@ -774,44 +771,32 @@ class WhatWindowsLists(unittest.TestCase):
             ],
         )
 
+    def test_a_folder_of_programs_that_never_answers_does_not_hang_the_scan(self) -> None:
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        self.file("own", *self.MENU, "Mine.lnk")
+        with mock.patch.object(Path, "glob", lambda *_: gate.wait(60)), little_patience(1.0):
+            listed = self.listed(str(self.folder))
+        self.assertEqual([program.name for program in listed], ["Mine"])
+
     def test_all_programs_of_a_shortcut_are_seen_in_both_encodings_at_odd_places_too(self) -> None:
         data = b"\x01C:\\a\\Harm.exe\x00" + b"x" + 'C:\\w\\cmd.exe" /c'.encode("utf-16-le")
         for pad in (b"", b"\x07"):
-            files = agent.files_in_shortcut(self.file("s.lnk", data=pad + data))
-            self.assertLessEqual({"harm.exe", "cmd.exe"}, set(files))
+            self.assertLessEqual({"harm.exe", "cmd.exe"}, set(self.files(pad + data)))
 
     def test_each_kind_of_file_that_runs_when_it_is_opened_is_seen_in_a_shortcut(self) -> None:
-        for (
-            ending
-        ) in "exe bat cmd ps1 vbs vbe js jse jar wsf wsh hta scr pif msi cpl chm pyw".split():
-            data = f"C:\\x\\Notes.{ending}\0".encode("utf-16-le")
-            files = agent.files_in_shortcut(self.file("Notepad.lnk", data=data))
+        endings = "exe bat cmd ps1 vbs vbe js jse jar wsf wsh hta scr pif msi cpl chm pyw"
+        for ending in endings.split():
+            files = self.files(f"C:\\x\\Notes.{ending}\0".encode("utf-16-le"))
             self.assertEqual(files, (f"notes.{ending}",))
 
-    def test_a_large_or_missing_shortcut_names_nothing_that_would_take_long(self) -> None:
-        self.assertEqual(agent.files_in_shortcut(self.folder / "none.lnk"), ())
-        huge = self.file("huge.lnk", data=b"a" * 5_000_000)
-        self.assertEqual(agent.files_in_shortcut(huge), ())
-
-    def test_an_entry_of_app_paths_is_a_program(self) -> None:
-        program = agent.registered_program("Chrome.exe", "C:\\Google\\chrome.exe")
-        self.assertEqual(program, Program("Chrome", "C:\\Google\\chrome.exe", ("chrome.exe",), 1))
+    def test_a_large_shortcut_names_nothing_that_would_take_long(self) -> None:
+        self.assertEqual(self.files(b"a" * 5_000_000), ())
 
 
 class Offered(EngineCase):
     def shown(self, profile: agent.Profile) -> str:
         return json.dumps([profile.schemas(role) for role in profile.roles.values()])
-
-    def test_planner_and_commander_offer_them_and_as_described_they_do_not(self) -> None:
-        for name in ("planner", "commander"):
-            config = agent.load_config({})
-            self.assertIn("open_app", self.shown(agent.chosen_profile(name, config)))
-            plain = agent.chosen_profile(name, agent.load_config({"x": {"described": True}}))
-            shown = self.shown(plain)
-            for word in ("open_app", "focus_window", '"wait"', "zoom", "submit", "clear", "then"):
-                self.assertNotIn(word, shown)
-            executor = plain.roles["executor"]
-            self.assertNotIn("open_app", plain.system(executor))
 
     def test_the_other_profiles_know_none_of_them(self) -> None:
         for name in ("chat", "pointer", "story"):

@@ -33,12 +33,9 @@ class Lists(NativeCase):
             self.assertNotIn("CONTROLS", words)
 
     def test_places_are_those_that_the_grammar_says(self) -> None:
-        area = agent.Rect(0, 0, 1920, 1080)
-        middle = agent.Control("Save", "button", agent.Rect(900, 500, 120, 80))
-        on_grid = agent.controls_text([middle], area)
-        in_pixels = agent.controls_text([middle], area, (1036, 784))
-        self.assertEqual(on_grid, "Save · button · 500,500")
-        self.assertEqual(in_pixels, "Save · button · 518,392")
+        """In the middle of a picture that qwen2.5-vl sees in 56x56 pixels."""
+        self.assertIn("Save · button · 508,514", self.words("qwen3-vl", "list")[0])
+        self.assertIn("Save · button · 28,29", self.words("qwen2.5-vl", "list")[0])
 
 
 if __name__ == "__main__":

@@ -161,31 +161,6 @@ class Progress(ProgressCase):
         self.assertEqual(outcome.kind, "stuck")
         self.assertLess(self.made.state.turn, 20)
 
-    def test_screens_tell_a_caret_from_a_letter(self) -> None:
-        blank = bytearray(b"\x80\x80\x80\x00" * (64 * 32))
-        screens = agent.Screens()
-        screens.keep(frame_of(blank))
-        for left, width, new in ((10, 1, False), (10, 3, False), (10, 5, True)):
-            marked = bytearray(blank)
-            for y in range(5, 17):
-                marked[(y * 64 + left) * 4 : (y * 64 + left + width) * 4] = bytes(4 * width)
-            self.assertIs(screens.is_new(frame_of(marked), agent.Rect(0, 0, 64, 32)), new)
-
-    def test_no_more_screens_are_kept_than_the_last_ones(self) -> None:
-        screens = agent.Screens()
-        whole = agent.Rect(0, 0, 64, 32)
-        shown = [frame_of(bytes([n, n, n, 0]) * (64 * 32)) for n in range(12 + 1)]
-        for frame in shown:
-            screens.keep(frame)
-        self.assertTrue(screens.is_new(shown[0], whole))
-        self.assertFalse(any(screens.is_new(frame, whole) for frame in shown[1:]))
-
-
-def frame_of(pixels: bytes | bytearray) -> agent.Frame:
-    area = agent.Rect(0, 0, 64, 32)
-    data = bytes(pixels)
-    return agent.Frame(1, 64, 32, data, data, area, area, 0.0)
-
 
 class Recovery(ProgressCase):
     def test_a_run_dialog_that_was_filled_is_not_closed(self) -> None:
@@ -301,6 +276,10 @@ class LastLook(ProgressCase):
             self.assertEqual(self.made.roles.count("verifier"), 1)
             self.assertIn("the run is about to end", self.last_request())
             self.assertEqual(self.ending("NO: it is not", BUTTON, **settings).kind, kind)
+
+    def test_a_yes_without_a_reason_ends_it_with_what_was_checked(self) -> None:
+        outcome = self.ending("YES", BUTTON, max_steps=4)
+        self.assertEqual(outcome[:2], ("completed", self.made.state.task))
 
     def last_request(self) -> str:
         return user_text(self.made.requests[-1])

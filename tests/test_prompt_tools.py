@@ -15,7 +15,7 @@ class Prompts(unittest.TestCase):
             if "keyboard" in profile.system(role) and profile.loop == "chat":
                 named.append(profile.name)
         self.assertEqual(named, ["chat"])
-        self.assertNotIn("press_key", agent.POINTER_WORDS.tools)
+        self.assertNotIn("press_key", agent.PROFILES["pointer"].vocabulary.tools)
 
     def test_the_chats_say_the_same_of_what_failed_but_for_the_ways_they_have(self) -> None:
         chat, pointer = (

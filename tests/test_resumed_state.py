@@ -8,6 +8,7 @@ from typing import Any
 
 import agent
 from tests.scripted import PLAN, EngineCase, Trial, call, role_of
+from tests.seams import act
 
 
 class Resumed(EngineCase):
@@ -43,8 +44,7 @@ class Resumed(EngineCase):
         trial = self.trial(lambda request: PLAN)
         look = trial.look(1, "turn_0001")
         trial.engine.filled = 77
-        args = agent.NoArgs()
-        trial.perform(agent.Act("wait", args, agent.ToolCall("wait", {})), look, 1)
+        trial.perform(act("wait", seconds=1), look, 1)
         trial.close()
         again, _ = self.again(trial.folder)
         self.assertEqual(again.engine.filled, trial.engine.filled)

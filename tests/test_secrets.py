@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import sys
 import tempfile
 import traceback
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import agent
-from tests.fakes import EndedProcess, FakeWin32, Foreground, VirtualClock
+from tests.fakes import FakeWin32, Foreground, VirtualClock
 from tests.scripted import PROOF, EngineCase, call, role_of, text
 from tests.seams import clock_of_main, person_there, windows_of_main
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply
@@ -143,7 +145,7 @@ class Blanking(EngineCase):
                 b"\xff\xff\xff"
             )  # a square that the typing made
             for shown, grey in ((1, blank), (2, False)):
-                windows.append(agent.replace(windows[0], handle=shown))
+                windows.append(replace(windows[0], handle=shown))
                 pixels = trial.look(2).frame.pixels
                 self.assertEqual(
                     pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff"
@@ -256,6 +258,7 @@ class Canary(unittest.TestCase):
                 "screen_capture_w=64",
                 "screen_capture_h=64",
                 "confirm=never",
+                "controls=off",
                 f"dump_dir={folder}/dumps",
                 "request_retries=1",
                 "model_failures=5",
@@ -272,20 +275,16 @@ class Canary(unittest.TestCase):
             ]
             stack.enter_context(windows_of_main(world))
             stack.enter_context(clock_of_main(lambda _stop: clock))
-            for target, name, value in (
-                (sys, "stdin", None),
-                (agent, "lmstudio_logs", dict),
-                (agent, "PipedProcess", EndedProcess),
-            ):
-                stack.enter_context(mock.patch.object(target, name, value))
+            stack.enter_context(mock.patch.object(sys, "stdin", None))
             stack.enter_context(mock.patch.dict(os.environ, environ))
             stack.enter_context(contextlib.redirect_stdout(out))
             stack.enter_context(contextlib.redirect_stderr(err))
-            agent.main([*arguments, f"Log in with {CANARY} or {{{{TOKEN}}}} or {PLAIN}"])
-            files = {
-                str(path): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()
-            }
-            files |= {str(path) + " (name)": str(path).encode() for path in Path(folder).rglob("*")}
+            try:
+                agent.main([*arguments, f"Log in with {CANARY} or {{{{TOKEN}}}} or {PLAIN}"])
+            finally:
+                paths = list(Path(folder).rglob("*"))
+                self.files = files = {str(p): p.read_bytes() for p in paths if p.is_file()}
+                files |= {f"{path} (name)": str(path).encode() for path in paths}
         files |= {"stdout": out.getvalue().encode(), "stderr": err.getvalue().encode()}
         return files, world, model.requests
 
@@ -317,24 +316,21 @@ class Canary(unittest.TestCase):
         self.assertTrue(self.hits({"requests": b"".join(requests)}))
 
     def test_a_bug_that_shows_a_value_is_reported_and_logged_without_it(self) -> None:
-        logged: list[str] = []
-        log = agent.ExecutionLogger._write
-        with (
-            mock.patch.object(
-                agent, "execute_turn", side_effect=ZeroDivisionError(f"{PLAIN} by zero")
-            ),
-            mock.patch.object(
-                agent.ExecutionLogger,
-                "_write",
-                lambda *a: logged.append(a[0].hide(a[2])) or log(*a),
-            ),
-            self.assertRaises(RuntimeError) as caught,
-        ):
+        calls = itertools.count()
+        sleep = VirtualClock.sleep
+
+        def bug(clock: VirtualClock, seconds: float) -> None:
+            sleep(clock, seconds)
+            if next(calls) > 20:
+                raise ZeroDivisionError(f"{PLAIN} by zero")
+
+        buggy = mock.patch.object(VirtualClock, "sleep", bug)
+        with buggy, self.assertRaises(RuntimeError) as caught:
             self.run_everywhere()
-        self.assertEqual(
-            self.hits({"error": "".join(traceback.format_exception(caught.exception)).encode()}), []
-        )
-        self.assertIn("ZeroDivisionError: {{TOKEN}} by zero", "".join(logged))
+        told = "".join(traceback.format_exception(caught.exception))
+        self.assertEqual(self.hits({**self.files, "error": told.encode()}), [])
+        (log,) = [data for name, data in self.files.items() if name.endswith("execution_log.txt")]
+        self.assertIn("ZeroDivisionError: {{TOKEN}} by zero", log.decode())
 
 
 if __name__ == "__main__":

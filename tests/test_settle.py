@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest import mock
 
 import agent
 from agent import Canvas, Rect
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call, role_of, user_text
+from tests.seams import record
 
 GREY = 0x808080
 
@@ -131,7 +132,7 @@ class Settling(EngineCase):
 
     def test_the_programs_own_console_that_never_rests_is_neither_unrest_nor_a_change(self) -> None:
         console = agent.Window(7, "agent", "python.exe", Rect(0, 0, 9, 9), own=True)
-        with patch.object(self.desktop_type, "window_at", lambda *_: console):
+        with mock.patch.object(self.desktop_type, "window_at", lambda *_: console):
             trial, _, taken = self.act(lambda ms: max(0, int(ms // 30)))
         config = trial.config
         self.assertGreaterEqual(taken, config.settle_patience_ms)
@@ -192,23 +193,29 @@ class Settling(EngineCase):
 class Screenshots(EngineCase):
     base = FEWER_REQUESTS
 
-    def slow_disk(self, logger: agent.ExecutionLogger) -> threading.Event:
-        """Holds back every file until the event is set."""
-        ready, write = threading.Event(), agent.write_run_file
+    def slow_disk(self) -> threading.Event:
+        """Holds back every picture until the event is set."""
+        ready = threading.Event()
+        self.addCleanup(ready.set)
+        self.before_a_picture(lambda: ready.wait(60))
+        return ready
 
-        def held(folder: Path, name: str, data: bytes) -> None:
-            ready.wait(10)
-            write(folder, name, data)
+    def before_a_picture(self, happens: Callable[[], object]) -> None:
+        """Lets something happen before any picture's file is opened."""
+        opened = open
 
-        patcher = patch.object(agent, "write_run_file", held)
+        def opening(path: Any, *given: Any, **more: Any) -> Any:
+            if str(path).endswith(".png"):
+                happens()
+            return opened(path, *given, **more)
+
+        patcher = mock.patch("builtins.open", opening)
         patcher.start()
         self.addCleanup(patcher.stop)
-        self.addCleanup(ready.set)
-        return ready
 
     def test_a_screenshot_is_written_beside_the_turn_and_none_is_lost(self) -> None:
         trial = self.trial(lambda r: PLAN)
-        ready = self.slow_disk(trial.engine.logger)
+        ready = self.slow_disk()
         path = trial.folder / trial.engine.logger.save_screenshot("one", b"1" * 99)
         self.assertFalse(path.exists())
         ready.set()
@@ -223,14 +230,14 @@ class Screenshots(EngineCase):
     def test_record_next_screenshot_and_close_wait_for_a_screenshot(self) -> None:
         for wait in ("record", "save_screenshot", "close"):
             trial = self.trial(lambda r: PLAN)
-            logger, ready = trial.engine.logger, self.slow_disk(trial.engine.logger)
+            logger, ready = trial.engine.logger, self.slow_disk()
             path, begun = logger.folder / logger.save_screenshot("one", b"1"), logger._written
             waits = {
-                "record": lambda e=logger: e.record(agent.IntentRecord()),
+                "record": lambda e=logger: e.record(record("intent")),
                 "close": logger.close,
             }
             waits["save_screenshot"] = lambda e=logger: e.save_screenshot("two", b"2")
-            with patch.object(begun, "result", lambda r=ready, f=begun.result: (r.set(), f())):
+            with mock.patch.object(begun, "result", lambda r=ready, f=begun.result: (r.set(), f())):
                 waits[wait]()
             self.assertTrue(ready.is_set(), wait)
             self.assertEqual(path.read_bytes(), b"1")
@@ -240,8 +247,8 @@ class Screenshots(EngineCase):
             lambda r: PLAN if role_of(r) == "planner" else call("press_keyboard_key", key="a")
         )
         full = OSError(28, "No space left on device")
-        with patch.object(agent, "write_run_file", side_effect=full):
-            self.assertRaisesRegex(agent.AgentError, "No space left", trial.run)
+        self.before_a_picture(mock.Mock(side_effect=full))
+        self.assertRaisesRegex(agent.AgentError, "No space left", trial.run)
         self.assertEqual(trial.inputs, [])
         trial.close()  # says nothing more
 
@@ -272,10 +279,14 @@ class Unseen(EngineCase):
         self.desktop_type = DarkAtFirst
         engine, state = self.engine(lambda r: PLAN, max_steps=1)
         agent.run_agent(engine, state)
-        self.assertEqual(self.lines[0], f"paused: {agent.ONE_COLOUR}")
-        for record in self.records(engine, "look"):
-            png = (engine.logger.folder / record["screenshot"]).read_bytes()
-            self.assertGreater(len(set(agent.png_to_rgb(png)[0])), 1, record)
+        self.assertEqual(
+            self.lines[0],
+            "paused: The screen shows one single colour;"
+            " restore the remote session or wake the display.",
+        )
+        for look in self.records(engine, "look"):
+            png = (engine.logger.folder / look["screenshot"]).read_bytes()
+            self.assertGreater(len(set(agent.png_to_rgb(png)[0])), 1, look)
 
     def captures_between(self, reason: str) -> int:
         """How often the screen is captured between a planner's request and the executor's next one.
@@ -300,4 +311,9 @@ class Unseen(EngineCase):
     def test_after_a_pause_the_screen_is_looked_at_anew(self) -> None:
         """The person who paused the run may have done anything on it; without one the frame is good."""
         self.assertEqual(self.captures_between(""), 0)
-        self.assertEqual(self.captures_between(agent.IN_USE), 1)
+        self.assertEqual(
+            self.captures_between(
+                "mouse or keyboard is in use; it goes on by itself after some quiet"
+            ),
+            1,
+        )

@@ -59,6 +59,32 @@ class ShapeCase(unittest.TestCase):
             self.fail(f"{rule.__doc__}\n{breaches}")
 
 
+class Seams(ShapeCase):
+    """A room can be written anew without its tests: they use few of the file's names, and patch fewer."""
+
+    TEXTS = [
+        path.read_text(encoding="utf-8") for path in shape.SOURCE.parent.rglob("tests/**/*.py")
+    ]
+
+    def test_the_tests_use_few_of_its_names(self) -> None:
+        used = shape.names_used(self.TEXTS)
+        self.assertIn("main", used)
+        self.assertLessEqual(len(used), shape.NAMES_USED_MOST, sorted(used))
+
+    def test_the_tests_patch_few_of_them(self) -> None:
+        patches = shape.patches_on_it(self.TEXTS)
+        self.assertLessEqual(len(patches), shape.PATCHES_MOST, "\n".join(patches))
+
+    def test_a_name_and_a_patch_are_noticed_however_they_are_written(self) -> None:
+        text = (
+            "from agent import one\nimport agent\nagent.two(1)\n"
+            "mock.patch.object(agent, 'three', 4)\npatch('agent.four')\n"
+            "mock.patch.object(agent.Five, 'six')\nmock.patch.object(sys, 'agent')"
+        )
+        self.assertEqual(shape.names_used([text]), {"one", "two", "Five"})
+        self.assertEqual(len(shape.patches_on_it([text])), 3)
+
+
 class Rooms(ShapeCase):
     def test_the_docstring_lists_the_rooms_as_the_banners_do(self) -> None:
         self.assertTrue(shape.rooms(TEXT))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import unittest
 from typing import Any
 
-import agent
 from tests.scripted import EngineCase
 from tests.test_calibration import correction_by
 from tests.test_story import Json, orange, picture, told
@@ -27,10 +25,7 @@ class Corrected(EngineCase):
             screen_capture_h=360,
         )
         trial.engine.correction = correction
-        with contextlib.ExitStack() as undo:
-            agent.keep_book(trial.engine.logger, None, undo)
-            self.begin(trial)
-            trial.run()
+        trial.run()
         return trial
 
     def raw(self, trial: Any) -> Json:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 import unittest
-from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import agent
 from tests.scripted import PLAN, EngineCase, call, role_of, text
+from tests.seams import check_of_model
+from tests.servers import RoutedServer, http
+from tests.test_model import LMS_OTHER, model_server, native
 
 Settings = dict[str, Any]
-
-
-def switched(model: agent.ModelInfo, thinking: str) -> Settings:
-    """What a request to the model says of thinking."""
-    config = agent.load_config({"test": {"thinking": thinking}})
-    settings = agent.model_settings(config, model)
-    assert settings.pop("model") == model.name
-    return settings
 
 
 def template(name: str, value: bool) -> Settings:
@@ -58,7 +52,20 @@ class InEveryProfile(EngineCase):
             self.assertNotIn("reasoning_effort", body)
 
 
-class ByModel(unittest.TestCase):
+class ByModel(EngineCase):
+    def switched(self, model: agent.ModelInfo, thinking: str) -> Settings:
+        """What a request to the model says of thinking."""
+        self.model = model
+        trial = self.trial(lambda _: text("-"), max_steps=1, thinking=thinking)
+        trial.run()
+        told = ("chat_template_kwargs", "reasoning_effort")
+        return {name: value for name, value in trial.requests[0].items() if name in told}
+
+    def listed(self, path: str, page: Settings) -> agent.ModelInfo:
+        """The model of a server with this list."""
+        with RoutedServer({path: http(200, page)}, LMS_OTHER) as server:
+            return model_server(server.url).discover()
+
     def test_each_model_has_its_own_switch_or_none(self) -> None:
         switches = {
             "qwen3.5-4b": template("enable_thinking", False),
@@ -68,41 +75,28 @@ class ByModel(unittest.TestCase):
         }
         for name, wanted in switches.items():
             with self.subTest(name):
-                self.assertEqual(switched(agent.ModelInfo(name), "off"), wanted)
-                self.assertEqual(switched(agent.ModelInfo(name), "auto"), {})
-        on = switched(agent.ModelInfo("qwen3.5-4b"), "on")
+                self.assertEqual(self.switched(agent.ModelInfo(name), "off"), wanted)
+                self.assertEqual(self.switched(agent.ModelInfo(name), "auto"), {})
+        on = self.switched(agent.ModelInfo("qwen3.5-4b"), "on")
         self.assertEqual(on, template("enable_thinking", True))
 
     def test_where_lm_studio_lists_a_switch_it_is_used(self) -> None:
-        page = {
-            "models": [
-                {
-                    "type": "llm",
-                    "key": "qwen/qwen3.5-4b",
-                    "loaded_instances": [],
-                    "capabilities": {
-                        "vision": True,
-                        "reasoning": {"allowed_options": ["off", "on"], "default": "on"},
-                    },
-                },
-                {
-                    "type": "llm",
-                    "key": "qwen/qwen3-vl-4b",
-                    "loaded_instances": [],
-                    "capabilities": {"vision": True},
-                },
-            ]
-        }
-        thinker, plain = agent._models(page)
-        self.assertEqual(switched(thinker, "off")["reasoning_effort"], "none")
-        self.assertEqual(switched(thinker, "on")["reasoning_effort"], "medium")
-        self.assertEqual(switched(replace(plain), "off"), {})
+        reasoning = {"allowed_options": ["off", "on"], "default": "on"}
+        sees = {"vision": True}
+        thinks = native("qwen/qwen3.5-4b", True, capabilities={**sees, "reasoning": reasoning})
+        thinker, plain = (
+            self.listed("/api/v1/models", {"models": [one]})
+            for one in (thinks, native("qwen/qwen3-vl-4b", True))
+        )
+        self.assertEqual(self.switched(thinker, "off")["reasoning_effort"], "none")
+        self.assertEqual(self.switched(thinker, "on")["reasoning_effort"], "medium")
+        self.assertEqual(self.switched(plain, "off"), {})
 
     def test_ollama_is_told_by_its_own_switch_and_only_to_be_quiet(self) -> None:
         page = {"object": "list", "data": [{"id": "qwen3.5:4b", "owned_by": "library"}]}
-        (model,) = agent._models(page)
-        self.assertEqual(switched(model, "off")["reasoning_effort"], "none")
-        self.assertNotIn("reasoning_effort", switched(model, "on"))
+        model = self.listed("/v1/models", page)
+        self.assertEqual(self.switched(model, "off")["reasoning_effort"], "none")
+        self.assertNotIn("reasoning_effort", self.switched(model, "on"))
 
 
 class WhileMeasuring(unittest.TestCase):
@@ -118,7 +112,7 @@ class WhileMeasuring(unittest.TestCase):
             server.complete.return_value = agent.Reply(
                 message, "stop", agent.Usage(1, 1, None), "", 0.1, 1
             )
-            list(agent.check_model(self.config, agent.PROFILES[profile], server))
+            check_of_model(self.config, profile, server)
             bodies = [json.loads(asked.args[0]) for asked in server.complete.call_args_list]
             self.assertGreaterEqual(len(bodies), 2)
             for body in bodies:

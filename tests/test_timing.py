@@ -1,26 +1,20 @@
-"""What the suite measures with: limits that a busy machine keeps, and the table of what each module takes."""
+"""What the suite measures with: waiting for another thread, and the table of what each module takes."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
+import tempfile
 import unittest
+from pathlib import Path
+from unittest import mock
 
 from tests import __main__ as suite
-from tests.timing import TRIES, comes_true, least
+from tests.timing import comes_true
 
 
-class Limits(unittest.TestCase):
-    def test_what_is_once_quick_enough_is_measured_no_more(self) -> None:
-        found = [0.5, 0.4, 0.1, 0.9]
-        self.assertEqual(least(lambda: found.pop(0), 0.2), 0.1)
-        self.assertEqual(found, [0.9])
-
-    def test_what_is_too_slow_each_time_stays_so(self) -> None:
-        found = [0.5] * (TRIES + 1)
-        self.assertEqual(least(lambda: found.pop(0), 0.2), 0.5)
-        self.assertEqual(len(found), 1)
-
+class Waiting(unittest.TestCase):
     def test_a_condition_is_looked_at_until_it_holds(self) -> None:
         found = [False, False, True]
         self.assertTrue(comes_true(lambda: found.pop(0)))
@@ -44,6 +38,37 @@ class Times(unittest.TestCase):
                 ["4", "12.0", "3.5", "all"],
             ],
         )
+
+
+class Gate(unittest.TestCase):
+    def test_every_module_that_it_names_is_there(self) -> None:
+        text = (suite.ROOT / ".ci" / "run").read_text(encoding="utf-8")
+        named = text.partition('meet="')[2].partition('"')[0].split()
+        self.assertGreater(len(named), 20)
+        self.assertEqual({f"tests.test_{name}" for name in named} - {*suite.modules()}, set())
+
+
+class Silence(unittest.TestCase):
+    def test_a_module_that_prints_something_of_its_own_has_failed(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, test in (
+                ("says_nothing", "pass"),
+                ("says_a_word", "print('a word')"),
+                ("has_a_child_that_does", "import os; os.system('echo its word')"),
+            ):
+                lines = f"import unittest\nclass T(unittest.TestCase):\n def test(self): {test}\n"
+                (Path(folder) / f"{name}.py").write_text(lines)
+            names = ["says_nothing", "says_a_word", "has_a_child_that_does"]
+            printed = io.StringIO()
+            with (
+                mock.patch.dict(os.environ, {"PYTHONPATH": folder}),
+                contextlib.redirect_stdout(printed),
+            ):
+                self.assertEqual(suite.run_all(names, times=False), 1)
+        last = printed.getvalue().splitlines()[-1]
+        self.assertEqual(set(last[8:-1].split(", ")), {*names[1:]})
+        for words in ("a word", "its word"):
+            self.assertIn(f"It prints something of its own:\n{words}\n", printed.getvalue())
 
 
 if __name__ == "__main__":

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import unittest
 from dataclasses import replace
 from typing import Any
-from unittest import mock
 
 import agent
 from tests import seams
 from tests.fakes import Foreground
-from tests.scripted import EngineCase
+from tests.scripted import EngineCase, PlainDesktop
 from tests.test_actuator import Stage
 from tests.test_proof import Judged
 
@@ -59,7 +57,7 @@ class Held(EngineCase):
 
         def perform(name: str, **arguments: Any) -> None:
             nonlocal look
-            trial.perform(agent.CANONICAL.parse(agent.ToolCall(name, arguments)), look, 1)
+            trial.perform(seams.act(name, **arguments), look, 1)
             look = trial.look(1, "next")
 
         perform("key_down", key="shift")
@@ -83,37 +81,18 @@ class TypingAtAPlace(unittest.TestCase):
         stage.actuator.perform(agent.steps_of(act)[0], stage.look())
         self.assertTrue(asked[0].endswith(": delete"), asked)
 
-    def test_the_described_tool_has_no_such_argument(self) -> None:
-        config = agent.Config(described=True)
-        words = agent.chosen_profile("planner", config).vocabulary
-        (schema,) = words.schemas(["type_text"])
-        self.assertEqual(set(schema["function"]["parameters"]["properties"]), {"text", "reasoning"})
-
-
-class InTime(unittest.TestCase):
-    def test_a_folder_of_programs_that_never_answers_does_not_hang_the_scan(self) -> None:
-        gate = threading.Event()
-        self.addCleanup(gate.set)
-        found = agent.Program("Mine", "Mine.lnk")
-
-        def on_path(environment: Any) -> Any:
-            yield found
-            gate.wait(60)
-
-        with (
-            mock.patch.object(agent, "programs_on_path", on_path),
-            mock.patch.object(agent, "registered_programs", lambda: iter(())),
-            mock.patch.object(agent, "SCAN_DEADLINE_S", 0.05),
-        ):
-            self.assertEqual(agent.known_programs({}), [found])
-
 
 class Clipboard(Judged):
-    def told(self, desktop: Any) -> str:
+    def told(self, length: Any) -> str:
+        """What the verifier is told on a desktop with so much on its clipboard."""
+
+        class Copied(PlainDesktop):
+            def clipboard_length(self) -> int | None:
+                return length()  # type: ignore[no-any-return]
+
+        self.desktop_type = Copied
         self.claims("1 YES: a\n2 YES: b", not_proven_most=1)
-        trial = self.made
-        trial.desktop.clipboard_length = desktop
-        return "\n".join(agent.known_facts(trial.engine, []))
+        return self.asked("verifier")[0]
 
     def test_the_verifier_is_told_how_much_text_it_holds(self) -> None:
         self.assertIn("Characters of text on the clipboard: 11.", self.told(lambda: 11))
@@ -122,7 +101,7 @@ class Clipboard(Judged):
     def test_a_program_that_never_gives_its_text_hangs_nothing(self) -> None:
         gate = threading.Event()
         self.addCleanup(gate.set)
-        with mock.patch.object(agent, "CLIPBOARD_PATIENCE_S", 0.05):
+        with seams.little_patience():
             self.assertNotIn("clipboard", self.told(lambda: gate.wait(60)))
 
     def test_windows_tells_the_length(self) -> None:
@@ -149,16 +128,6 @@ class Clipboard(Judged):
 
 
 class Files(Judged):
-    def test_a_variable_that_names_another_machine_is_not_followed(self) -> None:
-        with (
-            mock.patch.dict(os.environ, {"LOGONSERVER": "\\\\SERVER"}),
-            mock.patch.object(os.path, "expandvars", lambda path: "\\\\SERVER\\share\\a.txt"),
-            mock.patch.object(agent.Path, "stat", side_effect=AssertionError("it was asked")),
-        ):
-            fact = agent.look_at_file("%LOGONSERVER%\\share\\a.txt", 0)
-        self.assertEqual((fact.exists, fact.size), (True, None))
-        self.assertEqual(agent.named_paths("Save it as \\\\SERVER\\share\\a.txt"), [])
-
     def test_a_secret_across_the_end_of_what_is_told_leaves_no_part_of_it(self) -> None:
         path = self.folder / "note.txt"
         path.write_text("x" * 195 + "4711-4711 and so on", encoding="utf-8")

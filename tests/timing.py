@@ -1,4 +1,4 @@
-"""Limits of real time that hold on a busy machine, too, and waiting for what happens in another thread."""
+"""Waiting for what happens in another thread, on a busy machine, too."""
 
 from __future__ import annotations
 
@@ -6,20 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-TRIES = 5
 HANGS_S = 20.0  # what has not come by then does not come
-
-
-def least(measure: Callable[[], float], limit_s: float) -> float:
-    """The least of as many measurements, in seconds, as it takes to come below the limit.
-
-    Whatever else the machine does only adds to a measurement, and not to each; what is itself too
-    slow never comes below the limit.
-    """
-    found = [measure()]
-    while min(found) >= limit_s and len(found) < TRIES:
-        found.append(measure())
-    return min(found)
 
 
 def comes_true(condition: Callable[[], object]) -> bool:

@@ -18,11 +18,11 @@ from tests.attacks import folders, gates, outside, patterns, secrets, server, va
 BEFORE = Path(__file__).with_name("before.json")
 # What each of the first day's attacks is about.
 NUMBERS = {
-    "slow_error_text": "1", "slow_thought": "1", "slow_end_tokens": "1", "absurd_token_count": "10",
+    "slow_error_text": "1", "absurd_token_count": "10",
     "small_objects": "20", "forged_hint": "18", "forged_outcome": "19", "oracle": "15", "broken_journal": "16",
     "key_in_files": "17", "key_is_typed": "17", "stored_replies": "8", "linked_picture_is_exported": "12",
     "linked_folder_is_exported": "12", "linked_report_overwrites": "12", "linked_log_is_written_on_resume": "12",
-    "pipe_hangs": "12", "resume_deletes_its_run": "7", "replay_deletes_its_run": "7", "bomb_takes_seconds": "13",
+    "pipe_hangs": "12", "bomb_takes_seconds": "13",
     "deep_json_breaks": "14", "deep_journal_breaks": "14", "forged_state_is_believed": "11",
     "others_can_read": "23", "huge_reply_is_stored_whole": "8", "run_outgrows_its_limit": "8",
 }  # fmt: skip

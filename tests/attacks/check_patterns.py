@@ -12,7 +12,6 @@ import tempfile
 import unittest
 from pathlib import Path
 
-import agent
 from tests.attacks import patterns
 
 
@@ -26,8 +25,6 @@ class Patterns(unittest.TestCase):
         for use in patterns.uses(patterns.SOURCE):
             text = use.pattern if isinstance(use.pattern, str) else use.pattern.decode("latin-1")
             self.assertNotRegex(text, doubled, use.line)
-        for pattern in agent.folded_patterns():
-            self.assertNotRegex(pattern, doubled)
 
     def test_a_slow_pattern_is_found_wherever_it_stands_and_told_from_a_quick_one(self) -> None:
         quick = r'QUICK = re.compile(r"\A[a-z]+\Z")' + "\ndef f(t): return QUICK.match(t)"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import io
+import itertools
 import json
 import os
 import stat
@@ -21,6 +21,7 @@ from pathlib import Path
 from unittest import mock
 
 import agent
+from tests.scripted import EngineCase, text
 from tests.starting import Warm
 
 MARK = "c4nary-of-the-outside"
@@ -106,41 +107,19 @@ def pipe_hangs(root: Path) -> bool:
     return main_of(*settings(root), "--runs")[0] == -1
 
 
-def resume_deletes_its_run(root: Path) -> bool:
-    """--resume of the older of two runs with keep_runs=1 deletes what it resumes."""
-    old = run_of(root, 1)
-    run_of(root, 2)
-    main_of(*settings(root, "--set", "keep_runs=1"), "--demo", "--max-steps", "1", "--resume", "1")
-    return not (old / "turns.jsonl").exists()
-
-
-def replay_deletes_its_run(root: Path) -> bool:
-    """--replay with keep_runs=1 deletes what it replays."""
-    click = {"element_name": "x", "position": [1, 1], "reasoning": ""}
-    intent = {"kind": "intent", "turn": 1, "tool": "click", "args": click, "time": 2}
-    result = {"kind": "result", "turn": 1, "result": "Clicked", "changed": True, "time": 3}
-    old = run_of(root, 1, intent, result)
-    main_of(
-        *settings(root, "--set", "keep_runs=1", "--set", "replay_patience=0"),
-        "--demo",
-        "--replay",
-        "1",
-    )
-    return not (old / "turns.jsonl").exists()
-
-
 def bomb_takes_seconds(root: Path) -> bool:
-    """A small picture of slow filters is read to its end, however long that takes.
-
-    The limit is lowered with the picture, so that no machine is fast enough to keep it.
-    """
+    """A small picture of slow filters is read to its end, however long that takes."""
     width, height = 8000, 100
-    rows = (b"\4" + bytes(width * 3)) * height
-    header = b"\x89PNG\r\n\x1a\n" + agent.png_pack(
-        b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
-    )
-    bomb = header + agent.png_pack(b"IDAT", zlib.compress(rows)) + agent.png_pack(b"IEND", b"")
-    with mock.patch.object(agent, "DECODING_MOST_S", 0.05):
+    bomb = b"\x89PNG\r\n\x1a\n"
+    for name, data in (
+        (b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress((b"\4" + bytes(width * 3)) * height)),
+        (b"IEND", b""),
+    ):
+        bomb += struct.pack(">I", len(data)) + name + data
+        bomb += struct.pack(">I", zlib.crc32(name + data))
+    seconds = itertools.count()
+    with mock.patch("time.monotonic", lambda: next(seconds)):  # so that no machine is fast enough
         try:
             agent.png_to_rgb(bomb)
         except agent.AgentError:
@@ -188,20 +167,20 @@ def others_can_read(root: Path) -> bool:
 
 def huge_reply_is_stored_whole(root: Path) -> bool:
     """A reply of 1.5 MB costs several megabytes of disk a turn."""
-    logger = agent.ExecutionLogger(str(root / "dumps"))
-    message = {"role": "assistant", "content": "x y " * 400_000}
-    with mock.patch.object(sys, "stdout", io.StringIO()):
-        stored = getattr(agent, "stored_reply", lambda value: value)(message)
-        logger.record(agent.ReplyRecord(message=stored))
-        logger.exchange("RESPONSE", agent.reply_lines(message))
-    logger.close()
-    return sum(path.stat().st_size for path in logger.folder.rglob("*.*")) > 1_000_000
+    case = EngineCase()
+    case.folder = root
+    try:
+        trial = case.trial(lambda request: text("x y " * 400_000), max_steps=1)
+        with contextlib.suppress(agent.AgentError):
+            trial.run()
+    finally:
+        case.doCleanups()
+    return sum(path.stat().st_size for path in trial.folder.rglob("*.*")) > 1_000_000
 
 
 def run_outgrows_its_limit(root: Path) -> bool:
     """keep_megabytes=1, and one run of pictures and texts writes ten megabytes."""
-    limits = {"most_megabytes": 1} if hasattr(agent, "stored_reply") else {}
-    logger = agent.ExecutionLogger(str(root / "dumps"), **limits)
+    logger = agent.ExecutionLogger(str(root / "dumps"), most_megabytes=1)
     with contextlib.suppress(agent.AgentError):
         for number in range(100):
             logger.save_screenshot(f"turn_{number:04d}", os.urandom(100_000))
@@ -218,8 +197,6 @@ ATTACKS: tuple[Callable[[Path], bool], ...] = (
     linked_report_overwrites,
     linked_log_is_written_on_resume,
     pipe_hangs,
-    resume_deletes_its_run,
-    replay_deletes_its_run,
     bomb_takes_seconds,
     deep_json_breaks,
     deep_journal_breaks,

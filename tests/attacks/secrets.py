@@ -26,6 +26,19 @@ GROUND = b"\x80\x80\x80\x00"
 LINE = 12  # rows
 
 
+def some_of(pixels: bytes, area: agent.Rect, width: int, height: int) -> bytes:
+    """The pixels of an area of the screen, so many across and down."""
+    if (area.width, area.height, width, height) == (WIDTH, HEIGHT, WIDTH, HEIGHT):
+        return pixels
+    found = bytearray()
+    for row in range(height):
+        begin = (area.top + row * area.height // height) * WIDTH + area.left
+        for column in range(width):
+            at = (begin + column * area.width // width) * 4
+            found += pixels[at : at + 4]
+    return bytes(found)
+
+
 class Page(PlainDesktop):
     """A window on a larger screen that shows what was typed into it, in letters of bars."""
 
@@ -63,7 +76,7 @@ class Page(PlainDesktop):
             for place, letter in enumerate(self.typed):
                 self.letter(pixels, place, ord(letter))
         pixels[:4] = b"\x01\x02\x03\x00"
-        return agent.scale_bgrx(bytes(pixels), WIDTH, area, width, height)
+        return some_of(bytes(pixels), area, width, height)
 
     def letter(self, pixels: bytearray, place: int, code: int) -> None:
         window = self.foreground().rect
@@ -85,7 +98,7 @@ class Stage:
 
     def __init__(self, case: EngineCase, old: Path | None = None, page: Page | None = None) -> None:
         with mock.patch.object(case, "desktop_type", lambda clock: page or Page(clock)):
-            self.engine, self.state = case.engine(
+            self.trial = case.trial(
                 lambda request: text("-"),
                 old=old,
                 screen_capture_w=WIDTH,
@@ -93,37 +106,39 @@ class Stage:
                 confirm="never",
                 text_batch_events=4,
             )
-        self.engine.actuator.secrets = agent.Secrets({"PASSWORD": SECRET})
-        self.page: Any = self.engine.eyes.desktop
-        self.page.clock = self.engine.clock
+        self.trial.hidden = agent.Secrets({"PASSWORD": SECRET})
+        self.page: Any = self.trial.desktop
+        self.page.clock = self.trial.clock
         self.turn = 0
 
     def act(self, tool: str, **arguments: Any) -> None:
         self.turn += 1
-        act = self.engine.profile.vocabulary.parse(agent.ToolCall(tool, arguments))
-        look = self.engine.eyes.look(self.turn)
+        act = self.trial.profile.vocabulary.parse(agent.ToolCall(tool, arguments))
+        look = self.trial.look(self.turn)
         with suppress(agent.Stopped):
-            self.engine.perform(act, look, self.turn)
+            self.trial.perform(act, look, self.turn)
 
     def type_secret(self) -> None:
         self.act("type_text_input", text="{{PASSWORD}}")
 
+    def seen(self) -> bytes:
+        """The next picture; a new frame is taken for it."""
+        self.trial.clock.sleep(0.3)
+        return self.trial.look(self.turn).frame.pixels
+
     def shows_ink(self) -> bool:
-        """Whether the next picture has any of what was typed; a new frame is taken for it."""
+        """Whether the next picture has any of what was typed."""
         self.turn += 1
-        self.engine.eyes.forget()
-        frame = self.engine.eyes.look(self.turn).frame
-        pixels = {frame.pixels[at : at + 4] for at in range(0, len(frame.pixels), 4)}
-        return INK in pixels
+        pixels = self.seen()
+        return INK in {pixels[at : at + 4] for at in range(0, len(pixels), 4)}
 
     def grey_share(self) -> float:
         """The share of the screen that is grey where the page is not."""
-        self.engine.eyes.forget()
-        frame = self.engine.eyes.look(self.turn).frame
+        pixels = self.seen()
         window = self.page.foreground().rect
         rows = range(window.top, window.top + window.height)
         grey = sum(
-            frame.pixels[(y * WIDTH + x) * 4 : (y * WIDTH + x) * 4 + 3] == GROUND[:3]
+            pixels[(y * WIDTH + x) * 4 : (y * WIDTH + x) * 4 + 3] == GROUND[:3]
             for y in rows
             for x in range(window.left, window.left + window.width)
         )
@@ -151,7 +166,7 @@ def late(case: EngineCase) -> bool:
     stage.page.late_s = 5.0
     stage.type_secret()
     seen = stage.shows_ink()
-    stage.engine.clock.sleep(6)
+    stage.trial.clock.sleep(6)
     return stage.shows_ink() or seen
 
 
@@ -161,7 +176,7 @@ def late_after_another_act(case: EngineCase) -> bool:
     stage.page.late_s = 5.0
     stage.type_secret()
     stage.act("press_keyboard_key", key="tab")
-    stage.engine.clock.sleep(6)
+    stage.trial.clock.sleep(6)
     return stage.shows_ink()
 
 
@@ -195,9 +210,9 @@ def stopped_and_resumed(case: EngineCase) -> bool:
 
 def resume(case: EngineCase, first: Stage) -> Stage:
     """A new program that goes on in the folder of the first one, on the same screen."""
-    first.engine.logger.close()
-    second = Stage(case, first.engine.logger.folder, first.page)
-    agent.resume(second.engine, second.state)
+    first.trial.close()
+    second = Stage(case, first.trial.folder, first.page)
+    second.trial.resume()
     return second
 
 

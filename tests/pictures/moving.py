@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 import agent  # noqa: E402  (it is found only now)
+from tests.seams import chunk, rgb_of  # noqa: E402
 
 WIDTH = 480  # pixels of the moving picture
 CAPTION = 24  # pixels of the line below
@@ -120,7 +121,7 @@ def frame_of(folder: Path, turn: Turn) -> tuple[bytes, int]:
     if len(said) > LETTERS:
         said = said[: LETTERS - 3] + "..."
     canvas.text(6, shown + 3, said, WHITE)
-    return bytes(agent.bgrx_to_rgb(bytes(canvas.pixels))), height
+    return rgb_of(canvas.pixels), height
 
 
 def what_differs(before: bytes, after: bytes, height: int) -> Part:
@@ -155,8 +156,8 @@ def moving_picture(frames: Sequence[bytes], height: int) -> bytes:
     """The APNG: chunks acTL, fcTL and fdAT as the PNG specification, third edition, describes them."""
     header = struct.pack(">2I5B", WIDTH, height, 8, 2, 0, 0, 0)
     chunks = [
-        agent.png_pack(b"IHDR", header),
-        agent.png_pack(b"acTL", struct.pack(">2I", len(frames), 0)),
+        chunk(b"IHDR", header),
+        chunk(b"acTL", struct.pack(">2I", len(frames), 0)),
     ]
     sequence = 0
     for number, frame in enumerate(frames):
@@ -166,15 +167,15 @@ def moving_picture(frames: Sequence[bytes], height: int) -> bytes:
         control = struct.pack(
             ">5I2H2B", sequence, part.width, part.height, part.left, part.top, delay, 1000, 0, 0
         )
-        chunks.append(agent.png_pack(b"fcTL", control))
+        chunks.append(chunk(b"fcTL", control))
         sequence += 1
         data = packed(part)
         if number:
-            chunks.append(agent.png_pack(b"fdAT", struct.pack(">I", sequence) + data))
+            chunks.append(chunk(b"fdAT", struct.pack(">I", sequence) + data))
             sequence += 1
         else:
-            chunks.append(agent.png_pack(b"IDAT", data))
-    return b"".join([b"\x89PNG\r\n\x1a\n", *chunks, agent.png_pack(b"IEND", b"")])
+            chunks.append(chunk(b"IDAT", data))
+    return b"".join([b"\x89PNG\r\n\x1a\n", *chunks, chunk(b"IEND", b"")])
 
 
 def main() -> None:

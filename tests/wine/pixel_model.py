@@ -659,9 +659,9 @@ MARKS = {
 
 
 def asked_marks(body: Json) -> list[str]:
-    """The colours that a calibration question lists as the keys of the JSON it wants."""
+    """The colour of the square for which a calibration asks."""
     asked = " ".join(text for message in body["messages"] for text in texts(message))
-    return [name for name in MARKS if f'"{name}"' in asked] if "squares" in asked else []
+    return [name for name in MARKS if f"the {name} square" in asked]
 
 
 def find_marks(pixels: Pixels, names: list[str]) -> dict[str, list[int]]:
