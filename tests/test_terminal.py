@@ -353,8 +353,10 @@ class Allowed(CommandLineCase):
     def first_act(self, answer: str | None) -> str:
         """What came of it, where the person answers so."""
         with person_at_main(lambda out: answer if "Allow this?" in out else None) as keyboard:
-            risky = ("--set", "risky_words=icon", "--max-steps", "2")
-            _, self.out, _ = self.main("--demo", *risky, stdin=keyboard)
+            # In virtual time, in which a minute may be over before the question is printed.
+            wait = "60" if answer is None else "86400"
+            risky = ("--set", "risky_words=icon", "--set", f"confirm_wait={wait}")
+            _, self.out, _ = self.main("--demo", *risky, "--max-steps", "2", stdin=keyboard)
             keyboard.end()
         results = [record for record in self.records() if record["kind"] == "result"]
         shutil.rmtree(self.folder / "dumps")
