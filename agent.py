@@ -87,8 +87,7 @@ ROOMS
     Replay - the acts of a run, again
     Report - what a run's records say to whoever looks back
     Page - the one page that is report and panel
-    Panel server - who is let in to the page of a run, and for how long; it knows nothing of the run
-    Panel - what a page is shown of the run, and what the person says to it there
+    Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
     Check - the doctor: desktop, server and model examined, with what to do about each
     Demo tasks - what the drawn desktop can be asked for, and its programs
     Demo state - what the drawn desktop knows, and what becomes of it by an act
@@ -14068,8 +14067,8 @@ story | actions | move, click, right_click, double_click, drag | type, key, scro
 wait, done, too | a desktop without a keyboard has few tasks, and a task has an end
 story | request | prompt, then observation and picture | prompt, task, observation, picture \
 | a system prompt that never changes is reused by the server
-story | who draws the marks | the page, which posts /annotated; /config and /inject are there \
-| the program alone | the run needs no page
+story | who draws the marks | a page that asks /config and /state and posts /annotated; /inject \
+is there | the program alone | the run needs no page
 chat pointer story | clamping | coordinates outside of the grid go onto its edge | they are \
 refused and explained | kept: an edge is not what was meant (never a guess)
 chat pointer | ASCII only | other letters are left out of a typed text | it is typed exactly \
@@ -14764,7 +14763,7 @@ class Inbox(Protocol):
 
     def take_hints(self) -> list[str]: ...  # for the model, those since the last call
     def take_injected(self) -> str | None: ...  # the next reply that was handed in
-    def wait_annotated(self, seq: int, timeout: float) -> bytes | None: ...  # the picture marked
+    def wait_annotated(self, seq: int, timeout: float) -> bytes | None: ...  # None: it took longer
     @property
     def present(self) -> bool: ...  # whether anybody can say anything at all
 
@@ -14781,7 +14780,7 @@ class NoInbox:
         return None
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
-        return None
+        return b""
 
 
 def model_settings(config: Config, model: ModelInfo) -> JsonDict:
@@ -18696,7 +18695,7 @@ def marked_picture(
 ) -> bytes:
     """The screen after the actions with their marks, as base64; both pictures are saved.
 
-    The program draws the marks; as described it is the panel's page, where one is open and in time.
+    The program draws the marks; as described it is a page, where one asks for that and is in time.
     """
     logger = engine.logger
     done = chapter.done
@@ -18734,11 +18733,11 @@ def marked_picture(
         chapter.asked,
     )
     logger.publish(shown)
-    drawn: bytes | None = None
-    if engine.config.described and engine.voice.inbox.present:
+    drawn: bytes | None = b""
+    if engine.config.described:
         drawn = engine.voice.inbox.wait_annotated(state.turn, engine.config.panel_patience)
-        if not drawn:
-            engine.say("The panel sent no picture in time, so the program drew the marks.")
+    if drawn is None:
+        engine.say("The panel sent no picture in time, so the program drew the marks.")
     if not drawn:
         drawn = draw_marks(engine, state, look.frame, done, boxes)
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
@@ -21089,21 +21088,15 @@ PAGE = r"""<!doctype html>
 
       // -- the panel: the same items through its event stream, the screen, the person's words
 
-      // What is handed back is painted apart: the person sees rings, which cover nothing.
       const screenPen = byId("screen").getContext("2d", { alpha: false });
-      const sheet = document.createElement("canvas");
-      const pen = sheet.getContext("2d", { alpha: false, willReadFrequently: true });
       const token = location.hash.slice(1);
       let shown = 0; // the number of the picture on the canvas
-      let drawn = ""; // that number and its marks, to see whether there are others
-      let patches = []; // its marks, as they are painted
-      let posted = 0; // the number of the picture that was handed back last
+      let version = -1; // of the latest news
       let busy = false; // with the canvas
       let news = ""; // what the note says of the run
 
       function ask(path, body) {
         const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
-        if (!body) return fetch(path, { headers });
         return fetch(path, { method: "POST", body: JSON.stringify(body), headers });
       }
 
@@ -21123,68 +21116,33 @@ PAGE = r"""<!doctype html>
         return Boolean(answer?.ok);
       }
 
-      // As `annotate` in agent.py does: colours, and round gradients where there is a radius.
-      function paint(patches) {
-        for (const [left, top, wide, high, colour, alpha, x, y, radius] of patches) {
-          pen.globalAlpha = alpha;
-          pen.fillStyle = radius ? gradient(colour, x + 0.5, y + 0.5, radius + 0.5) : hex(colour);
-          pen.fillRect(left, top, wide, high);
-        }
-        pen.globalAlpha = 1;
-      }
-
-      function gradient(stops, x, y, radius) {
-        const round = pen.createRadialGradient(x, y, 0, x, y, radius);
-        for (const [at, colour] of stops) round.addColorStop(at, colour);
-        round.addColorStop(1, "transparent");
-        return round;
-      }
-
-      function hex(colour) {
-        return "#" + colour.toString(16).padStart(6, "0");
-      }
-
-      function marksOf({ msg_id, actions, bboxes, trail }) {
-        return JSON.stringify([msg_id, actions, bboxes, trail]);
-      }
-
-      // The picture: fetched when it or its marks are new, handed back where it is waited for.
+      // The picture: fetched when it is new; its marks are those of the turns.
       async function refreshScreen() {
         const wanted = state;
-        if (busy || !state.msg_id) return;
+        if (busy || !state.picture) return;
         busy = true;
         try {
-          if (marksOf(wanted) !== drawn) await drawScreen();
-          const awaited = wanted.phase === "waiting_annotated" && wanted.msg_id === shown;
-          if (awaited && posted !== shown) await handBack(wanted.pending_seq);
+          if (wanted.picture !== shown) await drawScreen(wanted.picture);
+          markScreen();
         } catch (error) {
           if (!run.outcome) showNote("The picture cannot be shown: " + error.message, "bad");
         }
         busy = false;
-        if (wanted !== state) refreshScreen();
+        if (wanted.picture !== state.picture) refreshScreen();
       }
 
-      async function drawScreen() {
-        const answer = await ask("/state");
-        const all = await answer.json();
+      async function drawScreen(number) {
         const base = new Image();
-        base.src = "data:image/png;base64," + all.raw_b64;
+        base.src = await fetchPicture("");
         await base.decode();
-        for (const { canvas } of [screenPen, pen]) {
-          canvas.width = base.width;
-          canvas.height = base.height;
-        }
+        screenPen.canvas.width = base.width;
+        screenPen.canvas.height = base.height;
         screenPen.drawImage(base, 0, 0);
-        pen.drawImage(base, 0, 0);
-        patches = all.marks;
-        pictures.set("", base.src);
-        shown = all.msg_id;
-        drawn = marksOf(all);
-        markScreen(all);
+        shown = number;
       }
 
-      // Rings for the latest acts and those before, and boxes for what the model looked at.
-      function markScreen({ actions, bboxes, trail }) {
+      // Rings for the latest turn's acts, and frames for what the last one changed.
+      function markScreen() {
         const { width, height } = screenPen.canvas;
         byId("now").querySelector("svg")?.remove();
         run.size = run.began ? run.size : [width, height];
@@ -21192,26 +21150,21 @@ PAGE = r"""<!doctype html>
         const svg = addShape(byId("now").querySelector(".frame"), "svg", {
           viewBox: `0 0 ${wide} ${high}`,
         });
-        for (const { x1, y1, x2, y2 } of bboxes)
+        const acts = turns.findLast((one) => one.acts.length)?.acts || [];
+        for (const { x1, y1, x2, y2 } of state.boxes)
           markRegion(
             svg,
             [Math.min(x1, x2), Math.min(y1, y2), Math.max(x1, x2), Math.max(y1, y2)],
             "region",
           );
-        for (const before of trail.slice(0, TRAIL))
-          before.forEach((act) => markAct(svg, actOf(act), "trail"));
-        for (const act of actions) markAct(svg, actOf(act));
-      }
-
-      function actOf({ name, x1, y1, x2, y2 }) {
-        const args = { start: { x: x1, y: y1 }, end: { x: x2, y: y2 } };
-        return { tool: name, args, changed: true };
+        if (state.settled && acts.at(-1)?.region) markRegion(svg, acts.at(-1).region, "region");
+        for (const act of acts) markAct(svg, act);
       }
 
       async function fetchPicture(name) {
         const answer = await ask("/picture", { name }).catch(() => null);
         if (!answer?.ok) return "";
-        pictures.set(name, "data:image/png;base64," + (await answer.json()).png_b64);
+        pictures.set(name, URL.createObjectURL(await answer.blob()));
         if (pictures.size > PICTURES_MOST) pictures.delete(pictures.keys().next().value);
         return pictures.get(name) || "";
       }
@@ -21220,19 +21173,6 @@ PAGE = r"""<!doctype html>
         const svg = byId("now").querySelector("svg");
         if (!svg) return;
         openZoom([{ kind: "screen", name: "", acts: [], marks: svg }], 0);
-      }
-
-      async function handBack(seq) {
-        posted = shown; // before anything is waited for, so that it is sent once
-        paint(patches);
-        const blob = await new Promise((done) => pen.canvas.toBlob(done));
-        const reader = new FileReader();
-        await new Promise((done) => {
-          reader.onload = done;
-          reader.readAsDataURL(blob);
-        });
-        // A refusal is no matter: another panel was quicker, or it was too late.
-        await ask("/annotated", { seq, image_b64: reader.result.split(",")[1] });
       }
 
       function render() {
@@ -21329,32 +21269,26 @@ PAGE = r"""<!doctype html>
         if (article.classList.contains("open")) go(at, true);
       }
 
-      function takeEvent(text) {
-        state = JSON.parse(text);
+      function takeNews(news) {
+        state = news;
+        version = news.version;
         state.items.forEach(take);
         layLine();
         // Whoever looks at the latest turn goes on with it.
         go(following ? turns.length - 1 : current, true);
       }
 
-      // Follows the event stream to its end; true: there is no use in asking again.
-      async function readEvents() {
-        const answer = await ask("/events");
+      // Asks for what is new; true: there is no use in asking again.
+      async function askNews() {
+        const answer = await ask("/news", { since: version });
         if (answer.status === 401) {
           showNote((await answer.json()).error, "bad");
           return true;
         }
-        let rest = "";
-        for await (const more of answer.body.pipeThrough(new TextDecoderStream())) {
-          const events = (rest + more).split("\n\n");
-          rest = events.pop();
-          for (const event of events) {
-            if (event.startsWith("data: ")) takeEvent(event.slice("data: ".length));
-          }
-          render();
-          refreshScreen();
-        }
-        return false;
+        takeNews(await answer.json());
+        render();
+        refreshScreen();
+        return Boolean(state.over);
       }
 
       // As a hint or, where one is waited for, as the model's first reply; whether it was taken.
@@ -21385,9 +21319,11 @@ PAGE = r"""<!doctype html>
         byId("copy").onclick = () => navigator.clipboard.writeText(state.report);
         byId("say").onsubmit = sendWords;
         showWaiting(false);
-        let refused = false;
-        while (!refused && !run.outcome) {
-          refused = await readEvents().catch(() => false);
+        let over = false;
+        while (!over) {
+          const answered = await askNews().catch(() => null);
+          over = answered ?? Boolean(run.outcome);
+          if (answered !== null) continue;
           state.phase = "not connected";
           render();
           await new Promise((done) => setTimeout(done, RETRY_MS));
@@ -21475,116 +21411,39 @@ def _picture_url(folder: Path, name: str) -> str:
 
 
 ####################################################################################################
-# Panel server - who is let in to the page of a run, and for how long; it knows nothing of the run
+# Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
 ####################################################################################################
 
 PANEL_SECONDS = 10.0  # for a whole request and its answer
 PANEL_CONNECTIONS = 64  # at once; with more, the oldest has to go
-PANEL_GONE = 2.0  # seconds in which a page that lost the program asks again
-PANEL_REPLY_MOST = 4 << 20  # bytes of a reply that is handed in
-PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-PANEL_PAGE_POLICY = (
-    f"{PANEL_POLICY}; script-src 'nonce-{{0}}'; style-src 'nonce-{{0}}';"
-    " img-src data: blob:; connect-src 'self'"
-)
-PANEL_GUARDS = {
+PANEL_NEWS_S = 0.5  # after which a page hears that there is nothing new
+PANEL_GONE = 2.0  # seconds without a question, after which no page is open
+PANEL_END_S = 1.0  # in which open pages may hear that it is over
+PANEL_TURNS = 300  # the latest ones, which the page gets
+PANEL_HINT_MOST = 2000  # characters
+PANEL_BODY_MOST = 64 << 10  # bytes
+DESCRIBED_BODY_MOST = 64 << 20  # with a picture in it
+PANEL_HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-
-
-class PanelSource(Protocol):
-    """What the server asks of whoever knows the run, from a thread for each request."""
-
-    def news(self, since: int) -> tuple[int, str]:
-        """(version, JSON) of the present state, or of the next one if `since` is the present."""
-
-    def ended_at(self, version: int) -> bool:
-        """Whether the run is over and nothing comes after that version."""
-
-    def answer(self, path: str, body: bytes) -> tuple[int, str]:
-        """(HTTP status, JSON) for a request that passed the gate."""
-
-
-@dataclass(frozen=True)
-class PanelRoute:
-    """How a path may be asked for."""
-
-    method: str
-    most: int  # bytes of a body
-
-
-NO_ROUTE = PanelRoute("", 0)
-PANEL_ROUTES = {
-    "/": PanelRoute("GET", 0),
-    "/state": PanelRoute("GET", 0),
-    "/events": PanelRoute("GET", 0),
-    "/picture": PanelRoute("POST", 1 << 10),
-    "/control": PanelRoute("POST", 1 << 16),
-}
-# Those that a story has only as it was described.
-DESCRIBED_ROUTES = {
-    "/config": PanelRoute("GET", 0),
-    "/annotated": PanelRoute("POST", 64 << 20),
-    "/inject": PanelRoute("POST", PANEL_REPLY_MOST),
-}
-
-
-@dataclass(frozen=True)
-class PanelHead:
-    """The head of a request as the gate sees it."""
-
-    own_host: str  # what `host` has to be
-    malformed: bool
-    host: str
-    origin: str
-    site: str  # where the browser says that the request comes from
-    path: str
-    route: PanelRoute  # how the path may be asked for; NO_ROUTE if there is nothing there
-    method: str
-    has_key: bool
-    chunked: bool
-    length: str
-    kind: str  # of the body
-
-
-def is_length(text: str) -> bool:
-    """Whether that is a plain number, in ASCII digits and small enough to be read as one."""
-    return re.fullmatch("[0-9]{1,12}", text) is not None
-
-
-# The gate: (refused when, status, sentence), asked from top to bottom before the body is read.
-# Only our own page passes all of it.
-PANEL_GATE: tuple[tuple[Callable[[PanelHead], bool], int, str], ...] = (
-    (lambda head: head.malformed, 400, "A header is malformed or given twice."),
-    # A name that someone's DNS points here is not ours.
-    (lambda head: head.host != head.own_host, 403, "Wrong Host."),
-    (lambda head: head.origin != f"http://{head.own_host}", 403, "Wrong Origin."),
-    (lambda head: head.site not in ("same-origin", "none"), 403, "Other sites may not ask."),
-    (lambda head: head.route == NO_ROUTE, 404, "There is no such page."),
-    (lambda head: head.method != head.route.method, 405, "This takes {route.method}."),
-    # The page itself has no secret in it, and a browser sends no key when it opens an address.
-    (
-        lambda head: head.path != "/" and not head.has_key,
-        401,
-        "Open the address the program printed.",
-    ),
-    (lambda head: head.chunked or not head.length, 411, "A plain Content-Length is needed."),
-    (lambda head: not is_length(head.length), 400, "Content-Length is not a number."),
-    (lambda head: int(head.length) > head.route.most, 413, "At most {route.most} bytes."),
-    (
-        lambda head: head.method == "POST" and head.kind != "application/json",
-        415,
-        "The body must be application/json.",
-    ),
+PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+PANEL_PAGE_POLICY = (
+    f"{PANEL_POLICY}; script-src 'nonce-{{0}}'; style-src 'nonce-{{0}}';"
+    " img-src data: blob:; connect-src 'self'"
 )
 
 
 class PanelRequest(BaseHTTPRequestHandler):
-    """One request and its answer; its body is not read before the whole gate is passed."""
+    """One request and its answer.
+
+    Whoever asks gets the page, which tells nothing of the run. All else is for who has the key: it
+    stands behind the # of the address, which browsers keep to themselves, and comes in a header,
+    which no browser sends for another site's page, whatever that page knows.
+    """
 
     server: PanelServer
     default_request_version = "HTTP/1.0"  # else HTTP/0.9, whose answers have no status
@@ -21602,85 +21461,55 @@ class PanelRequest(BaseHTTPRequestHandler):
         """Nothing: the terminal belongs to the run."""
 
     def do_GET(self) -> None:
-        """A request of whatever method: the gate, then what its path asks for."""
-        head = self._head()
-        for is_refused, status, sentence in PANEL_GATE:
-            if is_refused(head):
-                self.send_error(status, sentence.format(route=head.route))
-                return
-        body = self.rfile.read(int(head.length))
-        self.server.seen = time.monotonic()
-        if head.path == "/state":
-            self.server.polled = self.server.seen
-        if head.path == "/events":
-            self._send_events()
-        elif head.path == "/":
+        """A request of either method; its body is not read before all the rest is as it should."""
+        route = f"{self.command} {self.path}"
+        panel = self.server.panel
+        key = self.headers.get("Authorization", "").encode("latin-1", "replace")
+        length = self.headers.get("Content-Length", "0" if self.command == "GET" else "")
+        # A name that someone's DNS points here is not ours.
+        if self.headers.get_all("Host") != [self.server.host]:
+            self.send_error(403, "Wrong Host.")
+        elif route == "GET /":
             self._send_page()
-        elif len(body) == int(head.length):  # else the other side has gone
-            self._send(*self.server.source.answer(head.path, body))
+        elif not compare_digest(key, self.server.key):
+            self.send_error(401, "Open the address the program printed.")
+        elif route not in panel.routes:
+            self.send_error(404, "There is no such address.")
+        elif not re.fullmatch("[0-9]{1,9}", length):
+            self.send_error(411, "A plain Content-Length is needed.")
+        elif int(length) > panel.body_most:
+            self.send_error(413, f"At most {panel.body_most} bytes.")
+        else:
+            body = self.rfile.read(int(length))
+            self._send(*panel.answer(route, body))
 
     do_POST = do_GET
-
-    def _head(self) -> PanelHead:
-        """What the gate looks at; a browser leaves some of it out when it opens an address."""
-        headers = self.headers
-        own_host = self.server.host
-        words = self.requestline.split(" ")
-        path = words[1] if len(words) == 3 else ""  # self.path is tidied up already
-        once = len({name.lower() for name in headers}) == len(headers)
-        plain = "".join(headers.values()).isprintable()
-        bearer = headers.get("Authorization", "").encode("latin-1", "replace")
-        return PanelHead(
-            own_host=own_host,
-            malformed=not once or not plain or bool(headers.defects),
-            host=headers.get("Host", ""),
-            origin=headers.get("Origin", f"http://{own_host}"),
-            site=headers.get("Sec-Fetch-Site", "none"),
-            path=path,
-            route=self.server.routes.get(path, NO_ROUTE),
-            method=self.command,
-            has_key=compare_digest(bearer, self.server.bearer),
-            chunked="Transfer-Encoding" in headers,
-            length=headers.get("Content-Length", "0" if self.command == "GET" else ""),
-            kind=headers.get("Content-Type", "").partition(";")[0].strip().lower(),
-        )
-
-    def _send_events(self) -> None:
-        """Server-sent events: what is new, the picture aside, until one side ends it."""
-        server = self.server
-        # There is no deadline for all of it, but one for each write.
-        server.open[self.connection] = math.inf
-        self.connection.settimeout(PANEL_SECONDS)
-        self._send(200, "", "text/event-stream")
-        sent = -1
-        while not server.source.ended_at(sent):
-            version, event = server.source.news(sent)
-            line = ": still here" if version == sent else f"data: {event}"
-            self.wfile.write(f"{line}\n\n".encode())
-            sent = version
 
     def _send_page(self) -> None:
         """The page, whose script and style alone have the number that this answer permits."""
         nonce = token_urlsafe(16)
         page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
         page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
-        self._send(200, page, "text/html; charset=utf-8", PANEL_PAGE_POLICY.format(nonce))
+        self._send(200, page.encode(), "text/html; charset=utf-8", PANEL_PAGE_POLICY.format(nonce))
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """A refusal, be it the gate's or the module's own."""
+        """A refusal, be it ours or the module's own."""
         self._send(code, json.dumps({"error": message}))
 
     def _send(
-        self, status: int, body: str, kind: str = "application/json", policy: str = PANEL_POLICY
+        self, status: int, content: str | bytes, kind: str = "image/png", policy: str = PANEL_POLICY
     ) -> None:
-        """An answer with all its guards, or how a stream begins."""
+        """An answer with all its guards; a text is JSON."""
+        if isinstance(content, str):
+            content = content.encode()
+            kind = "application/json"
         self.send_response_only(status)
-        for name, value in PANEL_GUARDS.items():
+        for name, value in PANEL_HEADERS.items():
             self.send_header(name, value)
         self.send_header("Content-Security-Policy", policy)
         self.send_header("Content-Type", kind)
         self.end_headers()
-        self.wfile.write(body.encode())
+        self.wfile.write(content)
 
 
 class PanelServer(ThreadingTCPServer):
@@ -21694,24 +21523,18 @@ class PanelServer(ThreadingTCPServer):
     # On Windows that option would let another program take the port while we listen on it.
     allow_reuse_address = sys.platform != "win32"
 
-    def __init__(
-        self, port: int, source: PanelSource, routes: Mapping[str, PanelRoute] = PANEL_ROUTES
-    ) -> None:
-        self.source = source
-        self.routes = routes
-        self.seen = 0.0  # when the page asked last, on the monotonic clock
-        self.polled = -math.inf  # when /state was asked for last
-        self.open: dict[socket.socket, float] = {}  # connection: its deadline, or inf for a page
-        self._closing = False
+    def __init__(self, port: int, panel: Panel) -> None:
+        self.panel = panel
+        self.open: dict[socket.socket, float] = {}  # connection: its deadline
         try:
             super().__init__(("127.0.0.1", port), PanelRequest)
         except OSError as error:
             problem = f"Port {port} cannot be used for the panel ({error.strerror})"
             raise ConfigError(f"{problem}; choose another panel_port, or 0 for any.") from None
         token = token_urlsafe(32)
+        self.key = f"Bearer {token}".encode()
         self.host = f"127.0.0.1:{self.server_address[1]}"
-        self.bearer = f"Bearer {token}".encode()
-        self.url = f"http://{self.host}/#{token}"  # browsers keep the part after # to themselves
+        self.url = f"http://{self.host}/#{token}"
         threading.Thread(target=self.serve_forever, args=(0.05,), name="panel", daemon=True).start()
 
     def server_bind(self) -> None:
@@ -21722,128 +21545,28 @@ class PanelServer(ThreadingTCPServer):
 
     def service_actions(self) -> None:
         """Many times a second: hangs up on who takes too long, and on the oldest of too many."""
-        # Open pages come last, so that a crowd of others does not cut them off.
-        connections = sorted(self.open.items(), key=lambda item: item[1] == math.inf)
+        connections = list(self.open.items())
         surplus = len(connections) - PANEL_CONNECTIONS
         for place, (connection, deadline) in enumerate(connections):
-            if place < surplus or deadline < time.monotonic() or self._closing:
+            if place < surplus or deadline < time.monotonic():
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)  # wakes up its thread
 
-    def listened_to(self) -> bool:
-        """Whether a page hears of events."""
-        return math.inf in list(self.open.values())
 
-    def watched(self) -> bool:
-        """Whether a page is open: it hears of events, or asks for the state again and again."""
-        return self.listened_to() or time.monotonic() - self.polled < PANEL_GONE
-
-    def close(self) -> None:
-        """Gives open pages a second to hear how it ended, then hangs up on everybody."""
-        end = time.monotonic() + 1
-        while self.listened_to() and time.monotonic() < end:
-            time.sleep(0.01)
-        self.shutdown()
-        self._closing = True
-        self.service_actions()
-        self.server_close()
+PanelAnswer = tuple[int, str | bytes]  # HTTP status, and JSON or a PNG
 
 
-####################################################################################################
-# Panel - what a page is shown of the run, and what the person says to it there
-####################################################################################################
-
-PANEL_NEWS_S = 0.5  # after which a page hears that there is nothing new
-PANEL_TURNS = 300  # the latest ones, which the page gets
-PANEL_TRAIL = 8  # of them may leave marks on the picture, more than ever are drawn
-PANEL_HINT_MOST = 2000  # characters of a hint
-PANEL_QUEUE_MOST = 100  # hints or replies that wait to be taken
-PANEL_PIXELS_MOST = 1 << 28  # bytes to which the pixels of an annotated picture may unpack
-PANEL_FILE_MOST = 64 << 20  # bytes of a saved screenshot
-PANEL_PNG_END = png_pack(b"IEND", b"")  # without it, the file is still being written
-# What a body that is not as described raises while it is read, its picture included.
-PANEL_FAULTS = (TypeError, ValueError, AttributeError, RecursionError, AgentError, zlib.error)
-PANEL_WORDS_HELP = (
-    "it takes vlm_text, or an action: pause, resume, stop, or hint"
-    f" with a text of 1 to {PANEL_HINT_MOST}"
+# What words that are not as they have to be raise while they are used.
+PANEL_FAULTS = (
+    AgentError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
 )
-
-
-MarksJson = Sequence[Mapping[str, object]]  # as read_marks takes them
-
-
-@dataclass(frozen=True)
-class PanelState:
-    """What the page is shown beside the turns; its JSON has these names, in this order."""
-
-    phase: str = "starting"
-    actions: MarksJson = ()  # what was done, to be marked on the picture
-    turn: int = 0
-    msg_id: int = 0  # the number of the picture
-    pending_seq: int = 0  # the picture that is awaited with its marks
-    annotated_seq: int = 0  # the one that came last
-    bboxes: MarksJson = ()
-    trail: Sequence[MarksJson] = ()  # the actions of earlier turns, latest first
-    error: str = ""
-    observation: str = ""
-    vlm_json: str = ""
-    raw_b64: str = ""  # the picture, a PNG
-    paused: str = ""  # by what
-    asked: MarksJson = ()  # each action as the model of a story wrote it, and what became of it
-    report: str = ""  # where the run's report is
-    settled: bool = False  # whether the picture is of the screen at rest after the latest act
-
-
-@dataclass(frozen=True)
-class PanelWords:
-    """The body of whatever the page sends; nothing in it has been checked, types included."""
-
-    seq: int = -1
-    image_b64: str = ""
-    vlm_text: str = ""
-    action: str = ""
-    text: str = ""
-    name: str = ""
-
-
-def saved_picture(folder: Path, name: str) -> bytes:
-    """The PNG of that name out of a run's folder and nowhere else; raises ValueError or OSError.
-
-    Only a whole, regular file whose path leads through no link is read, whatever the name says.
-    """
-    known = picture_name(name)
-    path = folder.resolve() / known
-    if not known or path.resolve() != path:
-        raise ValueError("that is no name of a screenshot of this run")
-    if not path.is_file() or path.stat().st_size > PANEL_FILE_MOST:
-        raise ValueError("that is no screenshot")
-    png = path.read_bytes()
-    if not png.startswith(PNG_SIGNATURE) or not png.endswith(PANEL_PNG_END):
-        raise ValueError("it is not written yet, or it is no PNG")
-    return png
-
-
-def _panel_actions(acts: Sequence[ActEntry], doing: ActEntry | None = None) -> MarksJson:
-    """What was done, and what is being done, as actions for `marks`."""
-    return [_panel_action(act) for act in acts if act.changed is not None or act is doing]
-
-
-def _panel_action(act: ActEntry) -> dict[str, object]:
-    """An act of the book with its places as x1, y1, x2, y2."""
-    action: dict[str, object] = {"name": act.tool}
-    number = 0
-    for value in act.args.values():
-        if isinstance(value, Mapping) and value.keys() == {"x", "y"}:
-            number += 1
-            action |= {f"x{number}": value["x"], f"y{number}": value["y"]}
-    return action
-
-
-def _panel_boxes(act: ActEntry) -> MarksJson:
-    """Where the screen changed by an act, as boxes for `marks`."""
-    if not act.region:
-        return []
-    return [dict(zip(("x1", "y1", "x2", "y2"), act.region, strict=True))]
+WAITS_FOR_MARKS = "waiting_annotated"
 
 
 def described_config(config: Config) -> JsonDict:
@@ -21874,316 +21597,241 @@ class Panel:
 
     present = True  # as an Inbox: somebody can say something there
 
-    def __init__(self, config: Config, stop: Stop, book: Book, folder: Path | None = None) -> None:
+    def __init__(self, config: Config, stop: Stop, book: Book, folder: Path) -> None:
         self.config = config
         self.stop = stop
-        self.folder = folder  # where the run's screenshots are saved, if they are
         self.book = book  # must hear of each record before the panel does
+        self.folder = folder  # of the run, with its screenshots and its report
         self._changed = threading.Condition()  # guards everything below, and tells of each change
         self._version = 0
-        self._closed = False
-        self._style = mark_style(config)
-        report_file = str((folder / "report.html").resolve()) if folder else ""
-        self._state = PanelState(report=report_file)
-        self._turns: dict[int, tuple[int, str]] = {}  # number: the version it came with, its JSON
-        self._known = 0  # the latest turn that was published, which may still grow
-        self._marks_follow_acts = True  # until marks are given with a picture
-        self._settled: Frame | None = None  # the picture, until a page asks for it
-        self._encoder = PngEncoder()
-        self._doing: ActEntry | None = None  # what has begun and not ended
-        # Of the turn in which the picture was taken, its number and how many of its acts had begun.
-        self._before = (-1, 0)
-        self._size = b""  # width and height of the picture, as its PNG has them
-        self._awaited = -1  # the picture that a run waits for with its marks
-        self._annotated = b""  # that picture
+        self._told = 0  # the version that a page has heard of
+        self._asked = -math.inf  # when one asked last
+        self._screen: bytes | Frame = b""  # the latest picture: a PNG, or what becomes one if asked
+        self._state: JsonDict = {
+            "phase": "starting",
+            "error": "",
+            "picture": 0,  # the number of the latest one
+            "settled": False,  # whether that is of the screen at rest after the latest act
+            "turn": 0,
+            "actions": [],  # of a story, done before that picture
+            "boxes": [],  # of a story, where its model looked
+            "observation": "",
+            "vlm_json": "",
+            "pending_seq": 0,  # the turn whose picture is awaited with its marks
+            "annotated_seq": 0,  # the one that came last
+            "report": str((folder / "report.html").resolve()),
+            "over": False,
+        }
+        self._since = time.monotonic()  # when the phase began
+        self._items: dict[int, tuple[int, str]] = {}  # turn: the version it came with, its JSON
         self._hints: list[str] = []
         self._injected: list[str] = []
-        routes = PANEL_ROUTES | DESCRIBED_ROUTES if config.described else PANEL_ROUTES
-        self.server = PanelServer(config.panel_port, self, routes)
+        self._annotated = b""
+        self._polled = -math.inf  # when a page as described asked last
+        self.body_most = DESCRIBED_BODY_MOST if config.described else PANEL_BODY_MOST
+        self.routes = {
+            "POST /news": self._news,
+            "POST /picture": self._picture,
+            "POST /control": self._control,
+        }
+        if config.described:
+            self.routes |= {
+                "GET /config": self._tell_config,
+                "GET /state": self._tell_state,
+                "POST /inject": self._take_reply,
+                "POST /annotated": self._take_annotated,
+            }
+        self.server = PanelServer(config.panel_port, self)
         self.url = self.server.url
 
     def watched(self) -> bool:
-        """Whether a page is open."""
-        return self.server.watched()
+        """Whether a page is open: it asks again and again."""
+        return time.monotonic() - self._asked < PANEL_GONE
 
     def close(self) -> None:
-        """Tells the page how it ended, then ends the server."""
-        with self._changed:
-            self._closed = True
-            self.update()
-        self.server.close()
+        """Gives open pages a moment to hear how it ended, then ends the server."""
+        self.update(over=True)
+        end = time.monotonic() + PANEL_END_S
+        while time.monotonic() < end:
+            time.sleep(0.01)
+            if not self.server.open and (self._told == self._version or not self.watched()):
+                break
+        self.server.shutdown()
+        self.server.server_close()
 
     # -- from the run
 
     def take(self, item: Item) -> None:
         """What the run publishes."""
         if isinstance(item, Phase):
+            self._since = time.monotonic()
             self.update(phase=item.text)
         elif isinstance(item, Question):
             waits = f"It waits for a yes at the terminal: {item.text}"
             self.update(error=waits if item.text else "")
         elif isinstance(item, Spoken):
             self.update(vlm_json=item.text)
-        elif isinstance(item, Shown):
-            self.show(item)
         elif isinstance(item, Settled):
-            self._show_settled(item.frame)
-        else:
-            self._tell_error(item)
-            self._follow_act(item)
-            if isinstance(item, EndRecord):
-                self.update(phase=item.outcome)
-            self.publish()
+            self._show(item.frame, settled=True, boxes=[])
+        elif isinstance(item, Shown):
+            self._show(
+                item.png,
+                settled=False,
+                turn=item.turn,
+                actions=item.actions or [],
+                boxes=item.boxes,
+                observation=item.observation,
+            )
+        elif isinstance(item, Record):
+            self._enter(item)
 
-    def _tell_error(self, item: Item) -> None:
-        """The last request's failure is shown until a reply comes."""
-        if isinstance(item, FailureRecord):
-            self.update(error=item.text)
-        elif isinstance(item, ReplyRecord) and self._state.error:
-            self.update(error="")
-
-    def _follow_act(self, item: Item) -> None:
-        """An act is marked while it is done, and not only once its result is known."""
-        if isinstance(item, IntentRecord):
-            begun = [act for turn in self.book.turns[-1:] for act in turn.acts]
-            self._doing = begun[-1] if begun else None
-        elif isinstance(item, ResultRecord):
-            self._doing = None
-
-    def update(self, **values: Any) -> None:
-        """Changes what the page shows, such as phase="waiting_inject" or error="..."."""
+    def update(self, **values: object) -> None:
+        """Changes what the page shows, such as phase="looking" or error="..."."""
         with self._changed:
-            self._state = replace(self._state, **values)
+            self._state |= values
             self._version += 1
             self._changed.notify_all()
 
-    def show(self, picture: Shown) -> None:
-        """A new picture and what belongs on it.
-
-        Without actions, the acts that are published with the turns are marked on it.
-        """
+    def _show(self, screen: bytes | Frame, **values: object) -> None:
+        """A new picture of the screen."""
         with self._changed:
-            self._size = picture.png[16:24]
-            self._settled = None
-            self._begin_picture(picture.actions is None)
-            self.update(
-                settled=False,
-                raw_b64=base64.b64encode(picture.png).decode(),
-                turn=picture.turn,
-                msg_id=self._state.msg_id + 1,
-                actions=picture.actions or [],
-                bboxes=picture.boxes,
-                trail=picture.trail,
-                observation=picture.observation,
-                asked=picture.asked,
-            )
+            self._screen = screen
+            self.update(picture=self._state["picture"] + 1, **values)
 
-    def _show_settled(self, frame: Frame) -> None:
-        """The picture after an act; it becomes a PNG only if a page asks for it."""
+    def _enter(self, record: Record) -> None:
+        """Takes over what a record made new in the book: the run, as turn -1, and its turns."""
         with self._changed:
-            self._size = struct.pack(">2I", frame.width, frame.height)
-            self._settled = frame
-            self._begin_picture(marks_follow_acts=True)
-            number = self._state.msg_id + 1
-            self._state = replace(self._state, settled=True, msg_id=number)
-            self._mark_acts()
-
-    def _begin_picture(self, marks_follow_acts: bool) -> None:
-        """What was done so far was done before this picture, and belongs to its trail."""
-        self._marks_follow_acts = marks_follow_acts
-        for turn in self.book.turns[-1:]:
-            self._before = (turn.turn, len(turn.acts))
-
-    def publish(self) -> None:
-        """Takes over what is new in the book."""
-        with self._changed:
-            self._enter(self.book.run_item())
-            for turn in self.book.turns:
-                if turn.turn >= self._known:  # the latest one known may have changed
-                    self._enter(self.book.turn_item(turn))
-                    self._known = turn.turn
-            for number in list(self._turns)[1:-PANEL_TURNS]:
-                del self._turns[number]
-            self._mark_acts()
-
-    def _mark_acts(self) -> None:
-        """Acts since the picture was taken, those before it, and what the last of them changed."""
-        turns = self.book.turns[-PANEL_TRAIL:]
-        if not turns or not self._marks_follow_acts:
+            known = max(self._items, default=-1)
+            turns = [turn for turn in self.book.turns if turn.turn >= known]
+            for item in (self.book.run_item(), *map(self.book.turn_item, turns)):
+                text = json.dumps(item, default=str)
+                self._items[item["turn"]] = (self._version + 1, text)
+            for number in list(self._items)[1:-PANEL_TURNS]:
+                del self._items[number]
             self.update()
-            return
-        acts = turns[-1].acts
-        number, begun = self._before
-        if turns[-1].turn != number:
-            begun = 0
-        parts = [acts[begun:]]
-        if begun:
-            parts.append(acts[:begun])
-        parts += [turn.acts for turn in reversed(turns[:-1])]
-        actions, *trail = [_panel_actions(part, self._doing) for part in parts]
-        boxes: MarksJson = []
-        if self._state.settled and begun:
-            boxes = _panel_boxes(acts[begun - 1])
-        self.update(actions=actions, trail=trail, bboxes=boxes)
-
-    def _enter(self, item: Mapping[str, Any]) -> None:
-        """Keeps the run (turn -1) or a turn as JSON, with the version that it comes with."""
-        text = json.dumps(item, default=str)
-        self._turns[item["turn"]] = (self._version + 1, text)
+        if isinstance(record, EndRecord):
+            self.update(phase=record.outcome)
+        elif isinstance(record, FailureRecord):
+            self.update(error=record.text)
+        elif isinstance(record, ReplyRecord):  # a failure is shown until a reply comes
+            self.update(error="")
 
     def take_hints(self) -> list[str]:
         """The person's hints since the last call."""
-        with self._changed:
-            hints = self._hints
-            self._hints = []
-            return hints
+        hints = self._hints.copy()
+        del self._hints[: len(hints)]
+        return hints
 
     def take_injected(self) -> str | None:
-        """The next reply that was handed in through /inject, if any."""
-        with self._changed:
-            return self._injected.pop(0) if self._injected else None
+        """The next reply that was handed in, if any."""
+        return self._injected.pop(0) if self._injected else None
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
-        """The page's PNG of the picture shown last, waited for `timeout` seconds at most.
+        """The PNG of the picture shown last with its marks, from a page that asks /state.
 
-        None when the time is over or no page is there; raises Stopped.
+        None if it took over `timeout` seconds, nothing where no such page is; raises Stopped.
         """
+        end = time.monotonic() + timeout
         with self._changed:
-            self._awaited = seq
             self._annotated = b""
-            self.update(phase="waiting_annotated", pending_seq=seq)
-            self._await_picture(timeout)
-            self._awaited = -1
+            self.update(phase=WAITS_FOR_MARKS, pending_seq=seq)
+            while self._draws() and not self._annotated and not self.stop.reason:
+                self._changed.wait(0.05)
+                if time.monotonic() > end:
+                    break
             self.update(phase="asking")
         self.stop.check()
-        return self._annotated or None
+        return self._annotated or (None if self._draws() else b"")
 
-    def _await_picture(self, timeout: float) -> None:
-        """Waits until the picture is here, the run is stopped, or it is of no use any more."""
-        begun = time.monotonic()
-        end = begun + timeout
-        while not self._annotated and not self.stop.reason and time.monotonic() < end:
-            self._changed.wait(0.05)
-            if self.watched():
-                end = begun + timeout
-                continue
-            # A page that is being opened or loaded anew gets a moment to ask again.
-            last_sign = max(begun, self.server.seen)
-            end = min(end, last_sign + PANEL_GONE)
+    def _draws(self) -> bool:
+        """Whether a page as described is open."""
+        return time.monotonic() - self._polled < PANEL_GONE
 
-    # -- to and from the page, through the server
+    # -- to and from the page
 
-    def news(self, since: int) -> tuple[int, str]:
-        """(version, JSON) of the state without its picture, and of the turns newer than `since`.
-
-        Waits PANEL_NEWS_S for another version than that one.
-        """
-        with self._changed:
-            if not self._closed and self._version == since:
-                self._changed.wait(PANEL_NEWS_S)
-            if self._state.paused != self.stop.paused:
-                self.update(paused=self.stop.paused)
-            # The turns are JSON already: they are not packed again for every page and change.
-            turns = [turn for version, turn in self._turns.values() if version > since]
-            state = json.dumps(vars(replace(self._state, raw_b64="")))
-            event = f'{state.removesuffix("}")}, "items": [{",".join(turns)}]}}'
-            return self._version, event
-
-    def ended_at(self, version: int) -> bool:
-        """Whether the run is over and nothing comes after that version."""
-        return self._closed and self._version == version
-
-    def answer(self, path: str, body: bytes) -> tuple[int, str]:
-        """(HTTP status, JSON) for a request that passed the gate."""
-        if path == "/config":
-            return 200, json.dumps(described_config(self.config))
-        if path == "/picture":
-            return self._picture(body)
-        with self._changed:
-            if path == "/state":
-                return 200, self._state_json()
-            try:
-                status, problem = self._take(path, PanelWords(**json.loads(body)))
-            except PANEL_FAULTS as error:
-                status = 400
-                problem = f"The body is not as described: {error}"
-            self.update()
-        key = "done" if status == 200 else "error"
-        return status, json.dumps({key: problem})
-
-    def _picture(self, body: bytes) -> tuple[int, str]:
-        """A saved screenshot by its name, read while the run goes on."""
+    def answer(self, route: str, body: bytes) -> PanelAnswer:
+        """The answer to a request with the key."""
         try:
-            words = PanelWords(**json.loads(body))
-            if not self.folder:
-                raise ValueError("nothing is saved")
-            png = saved_picture(self.folder, words.name)
-        except (*PANEL_FAULTS, OSError):  # whose texts would name files
-            return 404, json.dumps({"error": "There is no such screenshot."})
-        return 200, json.dumps({"png_b64": base64.b64encode(png).decode()})
+            return self.routes[route](json.loads(body or b"{}"))
+        except PANEL_FAULTS:  # whose texts would name files
+            problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
+            return 404, json.dumps({"error": problem})
 
-    def _state_json(self) -> str:
-        """The whole state with the picture and its marks, ready to be painted."""
-        self._pack_settled()
-        state = self._state
-        width, height = struct.unpack(">2I", self._size or bytes(8))
-        turn = read_marks(state.actions, state.bboxes, state.trail)
-        patches = marks(width, height, turn, self._style)
-        shown = {**vars(state), "paused": self.stop.paused, "marks": list(patches)}
-        return json.dumps(shown)
+    def _news(self, words: JsonDict) -> PanelAnswer:
+        """The state and the turns newer than a version; waited for PANEL_NEWS_S."""
+        since = words["since"]
+        with self._changed:
+            self._asked = time.monotonic()
+            self._changed.wait_for(lambda: self._version > since, PANEL_NEWS_S)
+            self._told = self._version
+            state = {
+                **self._state,
+                "version": self._version,
+                "since": round(time.monotonic() - self._since, 1),
+                "paused": self.stop.paused,
+            }
+            # They are JSON already: they are not packed again for every page.
+            items = [text for version, text in self._items.values() if version > since]
+        return 200, f'{json.dumps(state).removesuffix("}")}, "items": [{", ".join(items)}]}}'
 
-    def _pack_settled(self) -> None:
-        """The screen at rest as a PNG: what nobody asks for costs a run nothing."""
-        frame = self._settled
-        if frame:
-            picture = self._encoder.encode(frame.pixels, frame.width, frame.height)
-            self._state = replace(self._state, raw_b64=picture.base64.decode())
-            self._settled = None
+    def _picture(self, words: JsonDict) -> PanelAnswer:
+        """A saved screenshot by its name, or without one the screen as it is now."""
+        if not words["name"]:
+            return 200, self._live()
+        png = read_run_file(self.folder, picture_name(words["name"]))
+        png_size(png)  # else it is still being written
+        return 200, png
 
-    def _take(self, path: str, words: PanelWords) -> tuple[int, str]:
-        """What the page sent to that path: (HTTP status, what is wrong with it), or raises."""
-        if path == "/annotated":
-            return self._take_picture(words)
-        if path == "/inject":
-            self._queue(self._injected, words.vlm_text, PANEL_REPLY_MOST)
-        else:
-            self._take_command(words)
-        return 200, ""
+    def _live(self) -> bytes:
+        """The latest picture as a PNG; what nobody asks for costs a run nothing."""
+        screen = self._screen
+        if isinstance(screen, Frame):
+            return PngEncoder().encode(screen.pixels, screen.width, screen.height).png
+        return screen
 
-    def _take_picture(self, words: PanelWords) -> tuple[int, str]:
-        """The picture with its marks, if it is awaited: a PNG of the same size that unpacks."""
-        seq = words.seq
-        # A bool is an int too, and is refused.
-        if type(seq) is not int or seq != self._awaited or seq < 0 or self._annotated:
-            return 409, f"seq {seq} is not awaited."
-        png = base64.b64decode(words.image_b64, validate=True)
-        packed = b"".join(data for tag, data in _png_chunks(png) if tag == b"IDAT")
-        pixels = zlib.decompressobj().decompress(packed, PANEL_PIXELS_MOST)
-        if png[16:24] != self._size or not pixels:
-            raise ValueError("image_b64 is no PNG of the picture's size")
-        self._annotated = png
-        self._state = replace(self._state, annotated_seq=seq)
-        return 200, ""
-
-    def _take_command(self, words: PanelWords) -> None:
-        """A press of a button, or a hint."""
-        if words.action == "hint":
-            self._queue(self._hints, words.text, PANEL_HINT_MOST)
-        elif words.action == "pause":
-            self.stop.paused = "in the panel"
-        elif words.action == "resume":
-            self.stop.paused = ""
-        elif words.action == "stop":
+    def _control(self, words: JsonDict) -> PanelAnswer:
+        """A button, or a hint; raises one of PANEL_FAULTS for what is neither."""
+        action = words["action"]
+        if action == "hint":
+            text = words["text"].strip()
+            if not 0 < len(text) <= PANEL_HINT_MOST:
+                raise ValueError(action)
+            self._hints.append(text)
+        elif action == "stop":
             self.stop.set("Stop in the panel")
         else:
-            raise ValueError(PANEL_WORDS_HELP)
+            self.stop.paused = {"pause": "in the panel", "resume": ""}[action]
+        self.update()
+        return 200, "{}"
 
-    def _queue(self, queue: list[str], text: str, most: int) -> None:
-        """Keeps a text for the run, unless it is empty, too long, or one of too many."""
-        words = text.strip()
-        if not words or len(words) > most or len(queue) >= PANEL_QUEUE_MOST:
-            raise ValueError(PANEL_WORDS_HELP)
-        queue.append(words)
+    # -- as described
+
+    def _tell_config(self, words: JsonDict) -> PanelAnswer:
+        return 200, json.dumps(described_config(self.config))
+
+    def _tell_state(self, words: JsonDict) -> PanelAnswer:
+        raw = base64.b64encode(self._live()).decode()
+        with self._changed:
+            self._polled = time.monotonic()
+            state = self._state
+            names = {"msg_id": state["picture"], "bboxes": state["boxes"], "raw_b64": raw}
+            return 200, json.dumps(state | names)
+
+    def _take_reply(self, words: JsonDict) -> PanelAnswer:
+        self._injected.append(words["vlm_text"].strip())
+        return 200, "{}"
+
+    def _take_annotated(self, words: JsonDict) -> PanelAnswer:
+        """The picture with its marks, if it is awaited."""
+        png = base64.b64decode(words["image_b64"], validate=True)
+        seq = words["seq"]
+        if self._state["phase"] != WAITS_FOR_MARKS or seq != self._state["pending_seq"]:
+            return 409, json.dumps({"error": "That seq is not awaited."})
+        if not png.startswith(PNG_SIGNATURE):
+            raise ValueError("that is no PNG")
+        self._annotated = png
+        self.update(annotated_seq=seq)
+        return 200, "{}"
 
 
 ####################################################################################################

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import random
 import struct
@@ -12,7 +13,7 @@ from typing import Any
 
 import agent
 from tests.samples import sample
-from tests.scripted import PLAN, PROOF, EngineCase, call, page_items, role_of, text
+from tests.scripted import PLAN, PROOF, EngineCase, PlainDesktop, call, page_items, role_of, text
 from tests.test_actuator import Stage
 from tests.test_main import CommandLineCase
 
@@ -26,7 +27,13 @@ def area(width: int, height: int) -> agent.Rect:
 
 
 def size(width: int, height: int, tokens: int = TOKENS, percent: int = 100) -> tuple[int, int]:
-    return tuple(agent.picture_size(area(width, height), tokens, percent))  # type: ignore[return-value]
+    config = sized(tokens, percent)
+    return tuple(agent.frame_size(area(width, height), config))  # type: ignore[return-value]
+
+
+@functools.cache
+def sized(tokens: int, percent: int) -> agent.Config:
+    return agent.load_config({"t": {"image_tokens": tokens, "capture_scale_percent": percent}})
 
 
 def tokens_of(picture: tuple[int, int]) -> int:
@@ -97,7 +104,7 @@ class SizeOfThePicture(unittest.TestCase):
         self.assertEqual(size(1, 1), (1, 1))
         self.assertEqual(size(20, 500), (20, 500))
         # Nor does a budget that allows none enlarge or stretch it.
-        self.assertEqual(size(5760, 1080, 16), (295, 55))
+        self.assertEqual(size(5760, 1080, 64), (591, 110))
 
     def test_the_scale_is_of_the_area_and_the_budget_holds_beside_it(self) -> None:
         self.assertEqual(size(1920, 1080, percent=50), (928, 512))
@@ -130,8 +137,8 @@ class Settings(unittest.TestCase):
         self.assertEqual(agent.frame_size(area(1920, 1080), config), (448, 256))
 
 
-class Screens:
-    """As much of a desktop as has an area: there are monitors left and right of the primary one."""
+class Screens(PlainDesktop):
+    """There are monitors left and right of the primary one."""
 
     def screen(self) -> agent.Rect:
         return agent.Rect(-1280, 0, 1280 + 1921 + 800, 1080)
@@ -140,16 +147,19 @@ class Screens:
         return agent.Rect(0, 0, 1921, 1080)
 
 
-class Crop(unittest.TestCase):
+class Crop(EngineCase):
+    desktop_type = Screens
+
     def resolve(self, setting: str) -> agent.Rect:
-        return agent.resolve_area(setting, Screens())  # type: ignore[arg-type]
+        """The part of the screens that is looked at."""
+        return self.trial(lambda _: PLAN, area=setting).look().frame.area
 
     def test_fractions_are_two_corners_on_the_primary_monitor(self) -> None:
         self.assertEqual(self.resolve("0.0,0.0,0.5,1.0"), (0, 0, 960, 1080))
         self.assertEqual(self.resolve("0.5,0.25,1,0.75"), (960, 270, 961, 540))
 
     def test_crops_side_by_side_share_no_pixel_and_leave_none_out(self) -> None:
-        for cut in (0.1, 0.25, 1 / 3, 0.5, 0.6180339):
+        for cut in (0.1, 0.25, 0.33333, 0.5, 0.61803):
             left, right = self.resolve(f"0.0,0,{cut},1"), self.resolve(f"{cut},0,1.0,1")
             self.assertEqual((right.left, left.width + right.width), (left.width, 1921))
 

@@ -21,6 +21,12 @@ def loaded(**values: Any) -> agent.Config:
     return agent.load_config({"--set": values})
 
 
+def read(environ: dict[str, str], *argv: str) -> agent.Config:
+    """The settings of a run that is started so."""
+    options = agent.command_line().parse_args(["--profile", "planner", *argv])
+    return agent.read_config(options, environ)
+
+
 class Fields(unittest.TestCase):
     def test_every_field_has_a_meaning_and_a_default_of_its_type_within_its_range(self) -> None:
         for name, spec in SPECS.items():
@@ -50,7 +56,6 @@ class Fields(unittest.TestCase):
 class Layers(unittest.TestCase):
     def test_no_layer_gives_the_defaults(self) -> None:
         self.assertEqual(agent.load_config({}), agent.Config())
-        self.assertEqual(agent.screen_size(agent.Config()), (1536, 864))
 
     def test_a_later_layer_wins_and_leaves_the_rest(self) -> None:
         config = agent.load_config(
@@ -162,7 +167,7 @@ class Environment(unittest.TestCase):
             "AGENT_DUMP_DIR": "runs",
             "PATH": "/bin",
         }
-        config = agent.load_config(agent.environment_layers(given))
+        config = read(given)
         server = (config.lmstudio_model, config.lmstudio_timeout, config.dump_dir)
         self.assertEqual(server, ("qwen3-vl-8b", 60.0, "runs"))
         self.assertEqual(
@@ -175,15 +180,13 @@ class Environment(unittest.TestCase):
         self.assertTrue(config.lmstudio_endpoint.startswith("http://127.0.0.1:9/"))
 
     def test_an_empty_variable_is_no_setting(self) -> None:
-        self.assertEqual(agent.environment_layers({"AGENT_MAX_STEPS": "", "HOME": "/"}), {})
+        self.assertEqual(read({"AGENT_MAX_STEPS": "", "HOME": "/"}), read({}))
 
     def test_a_wrong_variable_is_named(self) -> None:
         with self.assertRaisesRegex(
             agent.ConfigError, r"^environment variable AGENT_MAX_STEPS: max_steps takes"
         ):
-            agent.load_config(
-                agent.environment_layers({"LMSTUDIO_MODEL": "m", "AGENT_MAX_STEPS": "ten"})
-            )
+            read({"LMSTUDIO_MODEL": "m", "AGENT_MAX_STEPS": "ten"})
 
 
 class File(unittest.TestCase):
@@ -192,28 +195,25 @@ class File(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = Path(folder.name) / "my agent.json"
 
-    def layer(self, content: bytes) -> dict[str, dict[str, Any]]:
+    def config(self, content: bytes) -> agent.Config:
         self.path.write_bytes(content)
-        return agent.file_layer(str(self.path))
+        return read({}, "--config", str(self.path))
 
     def refused(self, content: bytes) -> str:
         with self.assertRaises(agent.ConfigError) as caught:
-            self.layer(content)
+            self.config(content)
         text = str(caught.exception)
         self.assertTrue(
             text.startswith(str(self.path)) and text.endswith(".") and "\n" not in text, text
         )
         return text.removeprefix(str(self.path))
 
-    def test_an_object_is_a_layer_under_the_files_name(self) -> None:
-        layer = self.layer(json.dumps({"max_steps": 5, "lmstudio_model": "größer"}).encode())
-        self.assertEqual(layer, {str(self.path): {"max_steps": 5, "lmstudio_model": "größer"}})
-        self.assertEqual(agent.load_config(layer).max_steps, 5)
+    def test_an_object_is_a_layer(self) -> None:
+        config = self.config(json.dumps({"max_steps": 5, "lmstudio_model": "größer"}).encode())
+        self.assertEqual((config.max_steps, config.lmstudio_model), (5, "größer"))
 
     def test_a_file_saved_by_notepad_with_a_mark_in_front_is_read(self) -> None:
-        self.assertEqual(
-            list(self.layer(b'\xef\xbb\xbf{"max_steps": 5}').values()), [{"max_steps": 5}]
-        )
+        self.assertEqual(self.config(b'\xef\xbb\xbf{"max_steps": 5}').max_steps, 5)
 
     def test_what_is_not_an_object_is_refused(self) -> None:
         for content in (b"[]", b"5", b"null", b'"x"'):
@@ -228,7 +228,7 @@ class File(unittest.TestCase):
     def test_a_file_that_cannot_be_read_is_named(self) -> None:
         for path in (self.path, self.path.parent):  # missing; a folder
             with self.assertRaises(agent.ConfigError) as caught:
-                agent.file_layer(str(path))
+                read({}, "--config", str(path))
             self.assertRegex(
                 str(caught.exception), r"(is not there; |is no ordinary file )[^\n]*\.$"
             )
@@ -244,7 +244,7 @@ class File(unittest.TestCase):
         self.addCleanup(self.path.unlink)
         for path in (*paths, str(self.path)):
             with self.assertRaisesRegex(agent.ConfigError, "is no ordinary file of at most 1 MB"):
-                agent.file_layer(path)
+                read({}, "--config", path)
 
 
 if __name__ == "__main__":

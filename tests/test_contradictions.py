@@ -6,12 +6,19 @@ import unittest
 from typing import Any
 
 import agent
+from tests.fakes import VirtualClock, windows_desktop
+
+
+def begun(settings: Any) -> None:
+    """A run with these settings may act."""
+    config, stop = agent.load_config({"test": settings}), agent.Stop()
+    agent.Actuator(windows_desktop()[1], config, VirtualClock(stop), stop)
 
 
 class Contradictions(unittest.TestCase):
     def refusal(self, **settings: Any) -> str:
         with self.assertRaises(agent.ConfigError) as caught:
-            agent.blocked_chords(agent.load_config({"test": settings}))
+            begun(settings)
         return str(caught.exception)
 
     def test_each_pair_is_refused_and_both_are_named_with_what_to_do(self) -> None:
@@ -37,7 +44,7 @@ class Contradictions(unittest.TestCase):
     def test_no_profile_contradicts_itself(self) -> None:
         for name, profile in agent.PROFILES.items():
             with self.subTest(name):
-                agent.blocked_chords(agent.load_config({"profile": profile.settings}))
+                begun(profile.settings)
 
 
 if __name__ == "__main__":

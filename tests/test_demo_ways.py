@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unittest
-from pathlib import Path
 from unittest import mock
 
 import agent
@@ -61,16 +60,6 @@ class Findings(unittest.TestCase):
             (texts["model"], texts["context"]),
             ("x, sees pictures; Using the model x.", "the server does not tell how many tokens"),
         )
-
-
-class TheEnd(unittest.TestCase):
-    def test_whoever_asks_for_the_state_is_told_of_it(self) -> None:
-        book = agent.Book("run_0001")
-        panel = agent.Panel(agent.Config(), agent.Stop(), book, Path("run_0001"))
-        self.addCleanup(panel.close)
-        panel.take(agent.Phase("verifier is thinking"))
-        panel.take(agent.EndRecord(1, outcome="completed"))
-        self.assertEqual(panel._state.phase, "completed")
 
 
 if __name__ == "__main__":

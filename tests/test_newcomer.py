@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import unittest
-import urllib.request
 from pathlib import Path
-from unittest import mock
 
 import agent
 from tests.test_main import CommandLineCase
@@ -88,22 +85,6 @@ class WhatIsSaid(CommandLineCase):
             record["tokens"]["prompt"] + record["tokens"]["completion"] for record in asked
         )
         self.assertIn(f", {len(asked)} requests, {tokens} tokens; see", last)
-
-
-class PolledPanel(unittest.TestCase):
-    def test_a_page_that_only_asks_for_the_state_is_one_until_it_stops_asking(self) -> None:
-        source = mock.Mock(answer=lambda path, body: (200, "{}"))
-        server = agent.PanelServer(0, source)
-        self.addCleanup(server.close)
-        self.assertFalse(server.watched())
-        headers = {"Authorization": server.bearer.decode()}
-        request = urllib.request.Request(f"http://{server.host}/state", headers=headers)
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with direct.open(request, timeout=10) as answer:
-            self.assertEqual(json.load(answer), {})
-        self.assertTrue(server.watched())
-        server.polled -= agent.PANEL_GONE
-        self.assertFalse(server.watched())
 
 
 if __name__ == "__main__":

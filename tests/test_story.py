@@ -78,7 +78,7 @@ def orange(rgb: bytes, width: int, x: int, y: int) -> bool:
 
 
 def a_panel(trial: Trial) -> agent.Panel:
-    return agent.Panel(trial.config, trial.stop, agent.Book("run_0001"))
+    return agent.Panel(trial.config, trial.stop, agent.Book("run_0001"), trial.folder)
 
 
 def watch(trial: Trial, panel: Any) -> Any:
@@ -694,6 +694,7 @@ class ARealPanel(StoryCase):
         with contextlib.suppress(OSError):  # the run is over
             while not over.wait(0.01):
                 state = ask("GET", "/state")[1]
+                self.asked.set()
                 if state["phase"] == "waiting_annotated":
                     rgb, width, height = agent.png_to_rgb(base64.b64decode(state["raw_b64"]))
                     png = agent.rgb_to_png(bytes(255 - value for value in rgb), width, height)
@@ -709,10 +710,12 @@ class ARealPanel(StoryCase):
         )
         panel = watch(trial, a_panel(trial))
         over = threading.Event()
+        self.asked = threading.Event()
         statuses: list[int] = []
         page = threading.Thread(target=self.page, args=(panel, over, statuses, offset))
         page.start()
         try:
+            self.assertTrue(self.asked.wait(60))
             trial.run()
         finally:
             over.set()
@@ -737,13 +740,14 @@ class ARealPanel(StoryCase):
             lambda request: told("I click.", [CLICK, {"name": "click", "x1": 5000, "y1": 1}]),
             "story",
             max_steps=2,
-            panel_patience=0.1,
+            described=True,
         )
         panel = watch(trial, a_panel(trial))
         self.addCleanup(panel.close)
         trial.run()
-        self.assertEqual(panel._state.actions, [{"name": "click", "x1": 500, "y1": 500}])
-        self.assertEqual(panel._state.observation, "I click.")
+        state = json.loads(panel.answer("GET /state", b"")[1])
+        self.assertEqual(state["actions"], [{"name": "click", "x1": 500, "y1": 500}])
+        self.assertEqual(state["observation"], "I click.")
 
 
 class Beginning(StoryCase):

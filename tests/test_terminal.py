@@ -352,7 +352,11 @@ class Allowed(CommandLineCase):
 
     def first_act(self, answer: str | None) -> str:
         """What came of it, where the person answers so."""
-        with person_at_main(lambda out: answer if "Allow this?" in out else None) as keyboard:
+
+        def types(out: str) -> str | None:
+            return answer if out.endswith(" s does not.\n") else None
+
+        with person_at_main(types) as keyboard:
             # In virtual time, in which a minute may be over before the question is printed.
             wait = "60" if answer is None else "86400"
             risky = ("--set", "risky_words=icon", "--set", f"confirm_wait={wait}")

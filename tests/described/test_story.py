@@ -8,6 +8,7 @@ import http.client
 import json
 import unittest
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import agent
@@ -174,7 +175,12 @@ class Addresses(unittest.TestCase):
     """The local HTTP API; every address but / needs the key, which is kept as ours."""
 
     def panel(self, described: bool = True) -> agent.Panel:
-        panel = agent.Panel(agent.Config(described=described), agent.Stop(), agent.Book("run_0001"))
+        panel = agent.Panel(
+            agent.Config(described=described),
+            agent.Stop(),
+            agent.Book("run_0001"),
+            Path("run_0001"),
+        )
         self.addCleanup(panel.close)
         return panel
 

@@ -72,10 +72,10 @@ class ThePanel(StopCase):
             found = re.search(r"(http://127\.0\.0\.1:\d+)/#(\S+)", output.text)
             assert found, output.text
             address, token = found.groups()
-            self.assertEqual(self.send(address, token, "/state"), 200)
+            self.assertEqual(self.send(address, token, "/news", {"since": -1}), 200)
             for wrong in ("", "x" * len(token)):
-                for path, told in (("/state", None), ("/control", {"action": "stop"})):
-                    self.assertIn(self.send(address, wrong, path, told), (401, 403, 404))
+                for path, told in (("/news", {"since": -1}), ("/control", {"action": "stop"})):
+                    self.assertEqual(self.send(address, wrong, path, told), 401)
             self.assertEqual(self.send(address, token, "/control", {"action": "pause"}), 200)
             go_on.set()
             until("it is paused", lambda: "paused: " in output.text, 30)
