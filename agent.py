@@ -89,11 +89,7 @@ ROOMS
     Page - the one page that is report and panel
     Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
     Check - the doctor: desktop, server and model examined, with what to do about each
-    Demo tasks - what the drawn desktop can be asked for, and its programs
-    Demo state - what the drawn desktop knows, and what becomes of it by an act
-    Demo pictures - how the drawn desktop looks, and the colours that tell what is what
-    Demo - a small drawn desktop with real behaviour
-    Demo grammars - how the model of the demo says its steps in each grammar
+    Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Terminal - what a person sees and says while it runs
     Help - the page of --help, which is what the options are, and the tables beside it
@@ -7552,7 +7548,8 @@ def looks_alike(one: Frame, other: Frame, attempt: Attempt, config: Config) -> b
     if len(one.clean) != len(other.clean) or not one.clean:
         return False
     boxes = boxes_around(attempt, config.replay_box)
-    return all(unlike_share(one, other, box) <= config.replay_tolerance for box in boxes)
+    shares = [unlike_share(one.clean, other.clean, one.rect, box) for box in boxes]
+    return all(share <= config.replay_tolerance for share in shares)
 
 
 def boxes_around(attempt: Attempt, reach: int) -> list[Rect]:
@@ -7582,17 +7579,18 @@ def in_picture(rect: Rect, frame: Frame) -> Rect:
     )
 
 
-def unlike_share(one: Frame, other: Frame, box: Rect) -> float:
-    """The share (0 to 1) of the pixels, evenly spread over a box, that differ."""
-    seen = box.intersection(Rect(0, 0, one.width, one.height))
+def unlike_share(one: bytes, other: bytes, whole: Rect, box: Rect) -> float:
+    """The share (0 to 1) of the pixels, evenly spread over a box of two pictures, that differ."""
+    seen = box.intersection(whole)
     step = max(1, math.isqrt(seen.width * seen.height // PIXELS_COMPARED))
+    depth = len(one) // (whole.width * whole.height)
     looked = 0
     unlike = 0
     for y in range(seen.top, seen.top + seen.height, step):
         for x in range(seen.left, seen.left + seen.width, step):
-            first = (y * one.width + x) * 4
+            first = (y * whole.width + x) * depth
             looked += 1
-            unlike += _is_unlike(one.clean[first : first + 3], other.clean[first : first + 3])
+            unlike += _is_unlike(one[first : first + 3], other[first : first + 3])
     return unlike / max(1, looked)
 
 
@@ -13953,146 +13951,131 @@ KEPT = "kept: "
 ALL_DESCRIBED = "planner commander chat pointer story"
 # A row a deviation, its columns as those of Deviation; what no row names is as described.
 _DEVIATIONS = """\
-planner commander | tools | only those that are described, without further arguments \
-| open_app, focus_window, wait, zoom; fields filled in, keys one after the other in one call \
-| one turn does what takes several
-planner commander | screen_capture_w | 1536 | | as image_tokens gives, an area keeps its proportions
-planner commander | screen_capture_h | 864 | | the same
+planner commander | tools | only those that are described, without further arguments | open_app, \
+focus_window, wait, zoom; fields filled in, keys one after the other in one call | one turn does \
+what takes several
+planner commander chat | screen_capture_w | 1536 | | as image_tokens gives, an area keeps its \
+proportions
+pointer | screen_capture_w | 1344 | | 1376, since pointing wants 1,024 tokens of a picture
+planner commander chat | screen_capture_h | 864 | | the same
+pointer | screen_capture_h | 756 | | 768, the same
 planner commander | ui_settle_delay | 0.3 | | looking until the screen rests is faster and surer
-planner commander | settle_floor_ms | 0 | | a fixed wait needs no looks beside it
-planner commander | settle_patience_ms | 0 | | the same
-planner commander | settle_cap_ms | 0 | | the same
+chat | ui_settle_delay | 0.1 | | the same
+pointer | ui_settle_delay | 0.06 | | the same
+planner commander chat pointer | settle_floor_ms | 0 | | looking until the screen rests is faster \
+and surer than a fixed wait
+planner commander chat pointer | settle_patience_ms | 0 | | the same
+planner commander chat pointer | settle_cap_ms | 0 | | the same
 planner commander | frame_reuse_ms | 0 | | the last look after an act is fresh enough for a turn
 planner commander | turn_delay | 1.5 | | no turn begins before the screen rests
 planner commander | char_input_delay | 0.01 | | no program was found that loses characters
-planner commander | scroll_ticks | 1 | | one notch is too little to see that it scrolled
-planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny target
+chat | char_input_delay | 0.005 | | no program was found that loses characters
+chat | text_batch_events | 4 | | the same
+planner commander chat | scroll_ticks | 1 | | one notch is too little to see that it scrolled
+planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny \
+target
 planner commander | image_place | last | | a server reuses what only grows before a picture
-planner commander | calls | tools | | a model whose calls come to nothing gets its tools in the text
-planner commander | tool_choice | auto | | fewer replies without a call, where the server sees to it
+planner commander chat pointer | calls | tools | | a model whose calls come to nothing gets its \
+tools in the text
+planner commander chat pointer | tool_choice | auto | | fewer replies without a call, where the \
+server sees to it
 planner commander | reply_corrections | 0 | | a short correction costs less than a lost turn
-planner commander | request_retries | 0 | | a server that reloads its model refuses for some seconds
-planner commander | model_failures | 0 | | one failed exchange is no reason to lose a run
-planner commander | verify_completion | false | | small models claim completion too early
-planner commander | derive_checks | false | | a check that was named first is not bent to the claim
-planner commander | second_opinion | false | | a judge is led by how it is asked
-planner commander | last_look | false | | a task may be done where a run gives up
-planner commander | calibration | false | | a steady error of a model's places can be measured
+all | request_retries | 0 | | a server that reloads its model refuses for some seconds
+planner commander chat pointer | model_failures | 0 | | one failed exchange is no reason to lose \
+a run
+all | verify_completion | false | | small models claim completion too early
+all | derive_checks | false | | a check that was named first is not bent to the claim
+all | second_opinion | false | | a judge is led by how it is asked
+all | last_look | false | | a task may be done where a run gives up
+all | calibration | false | | a steady error of a model's places can be measured
 planner commander | context | task, plan, OPERATING_MODE, CURRENT_TURN, archives, and the last 8 \
 actions with 60 characters of their results and 140 of the replies; tool, arguments, reasoning \
 and expected result of the last action | what only grows, then the picture, window, change and \
 last report | a server reuses half of the prompt; a change of the screen says more than a result
-planner commander | task, plan and instructions | stand in the system prompt | in the user message \
-| a system prompt that never changes is reused by the server
-planner commander | identity | "SOF" unit and specialist (commander) | unit and Operator \
-| the abbreviation tells a small model nothing
+chat pointer | context | grows until the server fails | its oldest steps become a line | kept: \
+nothing is lost
+planner commander | task, plan and instructions | stand in the system prompt | in the user \
+message | a system prompt that never changes is reused by the server
+planner commander | identity | "SOF" unit and specialist (commander) | unit and Operator | the \
+abbreviation tells a small model nothing
 planner | grid | four corners; LEFT, RIGHT, TOP, BOTTOM as ranges | three corners | shorter
 planner commander | review | a turn divided by review_interval, or after one that asks for it, \
-looks and leaves the next turn to the planner | so many turns after the last one, at once \
-| no turn is spent on looking alone
-planner commander | planner without instructions | is asked again in the next turn | is not \
-asked again, except after archiving | the executor goes on with what it has
-planner commander | last words | Mission completed in n turns; Max steps reached (n) \
-| the evidence; what is missing | they say more
-planner commander | coordinates | those outside of the grid are clamped onto its edge \
-| they are refused and explained | kept: an edge is not what was meant (never a guess)
-planner commander | halves of the grid | become pixels unrounded | 500.5 is read as 501 \
-| kept: a step of the grid is 2 pixels of 1920, less than a model can point
+looks and leaves the next turn to the planner | so many turns after the last one, at once | no \
+turn is spent on looking alone
+planner commander | planner without instructions | is asked again in the next turn | is not asked \
+again, except after archiving | the executor goes on with what it has
+planner commander | last words | Mission completed in n turns; Max steps reached (n) | the \
+evidence; what is missing | they say more
+all | coordinates off the grid | are clamped onto its edge | they are refused and explained | \
+kept: an edge is not what was meant (never a guess)
+planner commander pointer | halves of the grid | become pixels unrounded | 500.5 is read as 501 | \
+kept: a step of the grid is 2 pixels of 1920, less than a model can point
 planner commander | spinning | nothing ends a planner that never instructs or archives, or a turn \
 that changes nothing | it speaks twice in a row at most, the program archives by itself; the \
-executor is told, the planner reviews, recovery keys, the end as stuck \
-| kept: every turn makes progress or ends the run
-planner commander | no usable call, too little evidence | not remembered | remembered and told \
-| kept: who is not told says the same again
-planner commander | two calls of the planner in one reply | both count | the first one counts \
-| kept: one reply, one call, certainly read
-planner commander | status | DONE, COMPLETE, COMPLETED or BLOCKED leads to a review \
-| FINISHED, SUCCESS, FAILED, too | kept: they mean the same
-planner commander | reasoning | every tool requires it | it may be missing \
-| kept: a click without a reason is certain all the same
-planner commander | confirmation, stop, bounds | no prompt, no sandbox, Ctrl+C alone | every act \
-passes the gates | kept: one choke point; --confirm never leaves out the questions
-planner commander | controls | off | Windows is asked what a click reaches \
-| kept: facts beat words; nothing of it is told in the described context
-planner commander | a screen that cannot be captured | ends the run | pauses it \
-| kept: no fresh frame, no action
-planner commander | mouse | SetCursorPos | SendInput with absolute places, confirmed afterwards \
-| kept: programs see a real move, and a person's own is noticed
+executor is told, the planner reviews, recovery keys, the end as stuck | kept: every turn makes \
+progress or ends the run
+planner commander | no usable call, too little evidence | not remembered | remembered and told | \
+kept: who is not told says the same again
+planner commander | two calls of the planner in one reply | both count | the first one counts | \
+kept: one reply, one call, certainly read
+planner commander | status | DONE, COMPLETE, COMPLETED or BLOCKED leads to a review | FINISHED, \
+SUCCESS, FAILED, too | kept: they mean the same
+planner commander | reasoning | every tool requires it | it may be missing | kept: a click \
+without a reason is certain all the same
+planner commander | a screen that cannot be captured | ends the run | pauses it | kept: no fresh \
+frame, no action
+planner commander | mouse | SetCursorPos | SendInput with absolute places, confirmed afterwards | \
+kept: programs see a real move, and a person's own is noticed
 planner commander | keys | letters, digits, f1 to f12 and 22 names | more names, the same meaning \
 | kept: what is known certainly need not be refused
-planner commander | model and endpoint | qwen3-vl-2b-instruct at localhost | the loaded one at \
-127.0.0.1 | kept: --model and --endpoint name others; localhost may be tried as IPv6 first
-planner commander | JSON of requests | ASCII | UTF-8 \
-| kept: the same to any server, and half the bytes in other scripts
-planner commander | files | dumps/execution_log.txt, dumps/screenshots/turn_0001.png \
-| the same in dumps/run_0001, with journal and report | kept: no run writes over another one
+planner commander chat pointer | model and endpoint | qwen3-vl-2b-instruct at localhost | the \
+loaded one at 127.0.0.1 | kept: --model and --endpoint name others; localhost may be tried as \
+IPv6 first
+planner commander | JSON of requests | ASCII | UTF-8 | kept: the same to any server, and half the \
+bytes in other scripts
 planner commander | interruption | no resume, no graceful end | --resume; held input is released \
 | kept: nothing is lost
-chat pointer story | verify_completion | false | | small models claim completion too early
-chat pointer story | derive_checks | false | | a check that was named first is not bent to the claim
-chat pointer story | second_opinion | false | | a judge is led by how it is asked
-chat pointer story | last_look | false | | a task may be done where a run gives up
-chat pointer story | calibration | false | | a steady error of a model's places can be measured
-chat pointer story | request_retries | 0 | | a server that loads its model refuses for some seconds
-chat pointer | model_failures | 0 | | one failed exchange is no reason to lose a run
-chat pointer | turns_an_act | 1 | | ten steps are five looks and five acts; small models need more
-chat pointer | escalation | false | | ten steps end a run; more of them need what tells and ends it
+chat pointer | turns_an_act | 1 | | ten steps are five looks and five acts; small models need \
+more
+chat pointer | escalation | false | | ten steps end a run; more of them need what tells and ends \
+it
 chat pointer | prune_screenshots_at | 2 | | pruning each turn costs the server's prefix cache
-chat pointer | calls | tools | | a model whose calls come to nothing gets its tools in the text
-chat pointer | tool_choice | auto | | fewer replies without a call, where the server sees to it
-chat pointer | settle_floor_ms | 0 | | looking until the screen rests is faster and surer
-chat pointer | settle_patience_ms | 0 | | the same
-chat pointer | settle_cap_ms | 0 | | the same
-chat | ui_settle_delay | 0.1 | | the same
-pointer | ui_settle_delay | 0.06 | | the same
-chat | char_input_delay | 0.005 | | no program was found that loses characters
-chat | text_batch_events | 4 | | the same
-chat | scroll_ticks | 1 | | one notch is too little to see that it scrolled
-chat | screen_capture_w | 1536 | | as image_tokens gives, an area keeps its proportions
-chat | screen_capture_h | 864 | | the same
-pointer | screen_capture_w | 1344 | | 1376, since pointing wants 1,024 tokens of a picture
-pointer | screen_capture_h | 756 | | 768, the same
-story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn, and more seconds
+story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn, and more \
+seconds
 story | top_p | 1 | | what is not set is not sent: a server knows best
 story | observation_chars | 100000 | | a story that repeats itself would fill the context
 chat pointer | words without a call | end the run | are held against a fresh look; what names a \
 tool is no answer | small models often say what they are about to do
-chat pointer | message of a picture | a text, then the image | the image, then a text \
-| a server reuses what stands before a text that changes
-pointer | several calls in one reply | an error, none is performed | the first one is performed \
-| a model that lists its next steps gets on
-pointer | LM Studio's log | copied to lmstudio_raw.log and, shortened, lmstudio_clean.log | is not \
-read | other programs' requests stand in it
+chat pointer | message of a picture | a text, then the image | the image, then a text | a server \
+reuses what stands before a text that changes
+pointer | several calls in one reply | an error, none is performed | the first one is performed | \
+a model that lists its next steps gets on
+pointer | LM Studio's log | copied to lmstudio_raw.log and, shortened, lmstudio_clean.log | is \
+not read | other programs' requests stand in it
 story | actions | move, click, right_click, double_click, drag | type, key, scroll, scroll_up, \
 wait, done, too | a desktop without a keyboard has few tasks, and a task has an end
-story | request | prompt, then observation and picture | prompt, task, observation, picture \
-| a system prompt that never changes is reused by the server
+story | request | prompt, then observation and picture | prompt, task, observation, picture | a \
+system prompt that never changes is reused by the server
 story | who draws the marks | a page that asks /config and /state and posts /annotated; /inject \
 is there | the program alone | the run needs no page
-chat pointer story | clamping | coordinates outside of the grid go onto its edge | they are \
-refused and explained | kept: an edge is not what was meant (never a guess)
-chat pointer | ASCII only | other letters are left out of a typed text | it is typed exactly \
-| kept: a name without its umlauts is another name
-chat pointer | an empty reply | ends the run as a final answer | is told to the model \
-| kept: an empty reply is no answer
-chat pointer | context | grows until the server fails | its oldest steps become a line \
-| kept: nothing is lost
-chat pointer story | controls, confirmation, stop, bounds | none | every act passes the gates \
-| kept: one choke point, and facts beat words; --confirm never leaves out the questions
-chat pointer story | files | dumps/screen_0001.png; runs/run_0007/main.log | the same pictures in \
-dumps/run_0001, with journal, log and report | kept: no run writes over another one
-pointer | halves of the grid | become pixels unrounded | 500.5 is read as 501 \
-| kept: a step of the grid is 2 pixels of 1920, less than a model can point
-chat pointer | pixel of a place | cut off: 500 is pixel 959 of 1920 | the nearest: 960 \
-| kept: the nearest one is what was meant
-chat pointer | model and endpoint | localhost | 127.0.0.1 \
-| kept: localhost may be tried as IPv6 first
-story | task | is part of the first story | stands at the end of the system prompt \
-| kept: the person gives it when the run begins
-story | an action that cannot be read | is left out | ends the turn's actions, and is told \
-| kept: what follows was meant for the screen after it
-story | CORS | for everybody | none, and every address but / needs the key \
-| kept: another site could drive the desktop
+chat pointer | ASCII only | other letters are left out of a typed text | it is typed exactly | \
+kept: a name without its umlauts is another name
+chat pointer | an empty reply | ends the run as a final answer | is told to the model | kept: an \
+empty reply is no answer
+all | controls, confirmation, stop, bounds | no prompt, no sandbox, Ctrl+C alone | every act \
+passes the gates | kept: one choke point, and facts beat words; --confirm never leaves out the \
+questions
+all | files | dumps/execution_log.txt, dumps/screenshots/turn_0001.png; dumps/screen_0001.png; \
+runs/run_0007/main.log | the same names in dumps/run_0001, with journal, log and report | kept: \
+no run writes over another one
+chat pointer | pixel of a place | cut off: 500 is pixel 959 of 1920 | the nearest: 960 | kept: \
+the nearest one is what was meant
+story | task | is part of the first story | stands at the end of the system prompt | kept: the \
+person gives it when the run begins
+story | an action that cannot be read | is left out | ends the turn's actions, and is told | \
+kept: what follows was meant for the screen after it
+story | CORS | for everybody | none, and every address but / needs the key | kept: another site \
+could drive the desktop
 story | VLM_HTTP_TIMEOUT_SECONDS of 0 | waits for ever | is refused | kept: nothing may hang
 """
 
@@ -18480,10 +18463,8 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
 
 
 def last_reply(engine: Engine, story: Story) -> JsonDict:
-    """The model's last message, or the one that the person handed in instead of it."""
-    injected = engine.voice.inbox.take_injected()
-    reply: JsonDict = {"content": injected} if injected else story.reply
-    reply = engine.logger.hide(reply)
+    """The model's last message, as the person may see it."""
+    reply: JsonDict = engine.logger.hide(story.reply)
     words = message_text(reply.get("content"))
     engine.logger.publish(Spoken(words))
     return reply
@@ -18507,12 +18488,18 @@ def ask_for_story(
 def ask_as_described(
     engine: Engine, state: AgentState, notes: Sequence[str], image: bytes
 ) -> JsonDict:
-    """The same by a prompt that holds the task, and a message of observation and picture."""
+    """The same by a prompt that holds the task, and a message of observation and picture.
+
+    What the person handed in stands instead of the reply.
+    """
     manner = engine.voice.manner(engine.executor)
     told = f"{manner.system}\n{story_task_text(state.task, engine.config)}"
     observation = f"{state.plan or STORY_BEGINS}{''.join(notes)}"
     messages = [Message("user", "", image, observation)]
     reply = engine.voice.ask(engine.executor, messages, manner=manner._replace(system=told))
+    injected = engine.voice.inbox.take_injected()
+    if injected:
+        return {"content": injected}
     return reply.message if isinstance(reply, Reply) else {}
 
 
@@ -18837,7 +18824,8 @@ def recording_of(folder: Path) -> Recording:
         elif isinstance(record, IntentRecord):
             intent = record
         elif isinstance(record, ResultRecord) and record.changed is not None:
-            act = words.parse(ToolCall(intent.tool, _replayable(intent.args)))
+            args = _replayable(intent.args)
+            act = words.parse(ToolCall(intent.tool, args))
             if not picture_name(look.screenshot):
                 reason = f"it has no record of the screenshot on which {act} was done"
                 raise AgentError(f"{folder} cannot be repeated: {reason}.")
@@ -18863,87 +18851,79 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     engine.controls.by_name = False  # what was done then is done again, whatever it was called
     for act, _ in recording.steps:
-        typed = act.args.text if isinstance(act.args, TypeTextArgs) else ""
+        typed = ""
+        if isinstance(act.args, TypeTextArgs):
+            typed = act.args.text
         if engine.actuator.secrets.unknown(typed):
             raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
-    left = deque(recording.steps)
     try:
-        return run_turns(engine, state, partial(replay_turn, engine, state, recording, left))
+        return run_turns(engine, state, partial(replay_turn, engine, state, recording))
     finally:
         engine.actuator.release()
 
 
-def replay_turn(
-    engine: Engine,
-    state: AgentState,
-    recording: Recording,
-    left: deque[Step],
-) -> Outcome | None:
+PAUSES_MOST = 1000  # of one act, in case that no person makes them
+
+
+def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outcome | None:
     """One act, as soon as the screen around its target looks as recorded."""
-    act, recorded = left[0]
-    look, share = wait_for_likeness(engine, state, recording.folder, left[0])
-    if look is None:
-        picture = recording.folder / recorded.screenshot
-        most = engine.config.replay_tolerance
-        return Outcome(
-            "differs",
-            f"{act}: {share:.0%} of the screen around it is not as in {picture};"
-            f" at most {most:.0%} may differ.",
-        )
-    deed, _ = perform_act(engine, state, act, look)
-    record = ActionRecord(state.turn, act.name, act.shown, deed.result, look.screenshot)
+    step = recording.steps[state.turn - 1]
+    for _ in range(PAUSES_MOST):
+        look = wait_for_likeness(engine, state, recording.folder, step)
+        if isinstance(look, Outcome):
+            return look
+        deed, _ = perform_act(engine, state, step.act, look)
+        shown = step.act.shown
+        record = ActionRecord(state.turn, step.act.name, shown, deed.result, look.screenshot)
+        if not deed.wants_a_look:
+            break
     note_action(engine, state, replace(record, changed=deed.changed, region=deed.region))
-    if deed.wants_a_look:  # a pause in between
-        return None
     if deed.refused:
         return Outcome("refused", deed.result)
-    left.popleft()
-    if left:
+    if state.turn < len(recording.steps):
         return None
-    return Outcome("completed", f"Repeated {len(recording.steps)} acts.")
+    return Outcome("completed", f"Repeated {state.turn} acts.")
 
 
 def wait_for_likeness(
-    engine: Engine,
-    state: AgentState,
-    folder: Path,
-    step: Step,
-) -> tuple[Look | None, float]:
-    """A look on which the act can be done, or None and the share that differs (0 to 1)."""
+    engine: Engine, state: AgentState, folder: Path, step: Step
+) -> Look | Outcome:
+    """A look on which the act can be done, or how the replay ends without one."""
     config = engine.config
     end = engine.clock.now() + config.replay_patience
-    share = 1.0
     part = Rect(*step.look.part)
-    while engine.clock.now() <= end:
+    while True:
         if part.width:  # the act's places are on the grid of that part
             engine.eyes.zoom(middle_of(part))
         look = engine.eyes.look(state.turn)
         share = differing_share(config, look.frame, folder, step)
         if share <= config.replay_tolerance:
-            return look, share
+            return look
+        if engine.clock.now() > end:
+            break
         engine.clock.sleep(0.25)
-    return None, share
+    picture = folder / step.look.screenshot
+    most = config.replay_tolerance
+    return Outcome(
+        "differs",
+        f"{step.act}: {share:.0%} of the screen around it is not as in {picture};"
+        f" at most {most:.0%} may differ.",
+    )
 
 
-def differing_share(
-    config: Config,
-    frame: Frame,
-    folder: Path,
-    step: Step,
-) -> float:
+def differing_share(config: Config, frame: Frame, folder: Path, step: Step) -> float:
     """The largest share of pixels (0 to 1) that differ around a target of the act."""
     act, recorded = step
-    rgb, width, height = read_picture(folder, recorded.screenshot)
-    if (width, height) != (frame.width, frame.height):
+    rgb, *size = read_picture(folder, recorded.screenshot)
+    whole = Rect(0, 0, *size)
+    if whole != frame.rect:
         return 1.0
-    whole = Rect(0, 0, width, height)
+    side = 2 * config.replay_box
     boxes = []
-    reach = config.replay_box
-    side = 2 * reach
     for place in values_of(act.args, Coordinate):
         target = to_point(place, whole)
-        left = target.x - reach
-        top = target.y - reach
+        left = target.x - config.replay_box
+        top = target.y - config.replay_box
         boxes.append(Rect(left, top, side, side))
     if not boxes:  # its target is the window with the keyboard, which must be the same one
         then = Rect(*recorded.window)
@@ -18952,42 +18932,9 @@ def differing_share(
         if recorded.program != window_program(frame):
             return 1.0
         boxes = [then]
-    now = bgrx_to_rgb(frame.pixels)
-    shares = []
-    for box in boxes:
-        seen = box.intersection(whole)
-        share = _differing_pixels(rgb, now, width, seen)
-        shares.append(share)
+    now = bytes(bgrx_to_rgb(frame.pixels))
+    shares = [unlike_share(rgb, now, whole, box) for box in boxes]
     return max(shares)
-
-
-def _differing_pixels(
-    one: bytes,
-    other: bytes | bytearray,
-    width: int,
-    box: Rect,
-) -> float:
-    """The share of 10,000 pixels of two RGB pictures, evenly spread over a box, that differ."""
-    area = box.width * box.height
-    step = max(1, math.isqrt(area // 10_000))
-    columns = range(box.left, box.left + box.width, step)
-    rows = range(box.top, box.top + box.height, step)
-    unlike = 0
-    for y in rows:
-        first = (y * width + box.left) * 3
-        end = first + box.width * 3
-        if one[first:end] == other[first:end]:
-            continue  # most rows are the same, which is quickly seen
-        for x in columns:
-            at = (y * width + x) * 3
-            end = at + 3
-            pairs = zip(one[at:end], other[at:end], strict=True)
-            unlike += max(abs(a - b) for a, b in pairs) > LEVELS_MOST
-    looked = len(rows) * len(columns)
-    return unlike / max(1, looked)
-
-
-LEVELS_MOST = 32  # of 256: what a colour may differ by
 
 
 ####################################################################################################
@@ -22173,163 +22120,63 @@ def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
 
 
 ####################################################################################################
-# Demo tasks - what the drawn desktop can be asked for, and its programs
+# Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
 ####################################################################################################
 
-
-class DemoTask(NamedTuple):
-    """A task that the demo can carry out, and what its model says about it."""
-
-    name: str
-    text: str
-    program: str  # "Open" and this name in a request tell which task it is about
-    proof: tuple[str, ...]  # the signs that prove it done, when all of them are seen
-    yes: str  # the judge's answer then
-    no: str  # and its answer otherwise
-    order: str  # what the planner tells the executor, with {note} for the text to write
-    evidence: str  # what else the picture shows when it is done
-
-
-DEMO_TASKS = (
-    DemoTask(
-        "note",
-        'Open Notes, write "Hello from agent.py" and save it.',
-        "Notes",
-        ("saved mark",),
-        "YES: the green mark says Saved.",
-        "NO: there is no mark of saving.",
-        'Open Notes, click into its text area, type "{note}" and press Save. '
-        "Done when it shows its green mark.",
-        ". The text area holds the note, the status line counts its characters"
-        " and the title bar says Saved.",
-    ),
-    DemoTask(
-        "settings",
-        'Open Settings, switch "Night light" on and press OK.',
-        "Settings",
-        ("night light mark",),
-        "YES: the green mark says that the night light is on.",
-        "NO: there is no green mark of the night light.",
-        "Open Settings, click the check box of Night light and press OK. "
-        "Done when the desktop shows a green mark.",
-        ". The dialog is closed, the notice at the bottom says that the night light is on"
-        " and the sky has warmer colours.",
-    ),
-    DemoTask(
-        "contacts",
-        'Open Contacts, pick "Zoe" and press Call.',
-        "Contacts",
-        ("call mark", "Zoe picked"),
-        "YES: the green mark says that Zoe is called.",
-        "NO: there is no green mark of a call to Zoe.",
-        "Open Contacts, scroll its list down to Zoe, click Zoe and press Call. "
-        "Done when it shows a green mark beside Zoe.",
-        ". Zoe is picked in the list, the line below the list says Calling Zoe"
-        " and the title bar says so, too.",
-    ),
-)
-DEMO_TASK = DEMO_TASKS[0].text  # what --demo alone carries out
-
-
-def demo_task_called(wanted: str) -> DemoTask | None:
-    """The task of that text or name; None if the drawn desktop knows no such task."""
-    for task in DEMO_TASKS:
-        if wanted.split() in (task.text.split(), [task.name]):
-            return task
-    return None
-
-
-def demo_task_in(text: str) -> DemoTask:
-    """The task that a request is about; one that names no other program is about the note."""
-    for task in DEMO_TASKS:
-        if f"Open {task.program}" in text:
-            return task
-    return DEMO_TASKS[0]
-
-
+DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
-DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)  # all icons, pins and windows of the tasks
-
-
-class DemoProgram(NamedTuple):
-    """A program beside Notes; its places are pixels of the desktop."""
-
-    icon: Rect  # two clicks on it open the program
-    pin: Rect  # on the taskbar; one click on it does
-    window: Rect
-    drawing: Sequence[tuple[Rect, int]]  # on the icon of 44 pixels: places and their round corners
-
-
-DEMO_PROGRAMS = {
-    "Settings": DemoProgram(
-        Rect(28, 148, 92, 104),
-        Rect(58, 677, 38, 38),
-        Rect(400, 170, 480, 330),
-        # two sliders with their knobs
-        (
-            (Rect(9, 14, 26, 4), 2),
-            (Rect(24, 10, 8, 12), 3),
-            (Rect(9, 28, 26, 4), 2),
-            (Rect(12, 24, 8, 12), 3),
-        ),
-    ),
-    "Contacts": DemoProgram(
-        Rect(28, 268, 92, 104),
-        Rect(106, 677, 38, 38),
-        Rect(430, 84, 440, 484),
-        # a head above its shoulders
-        ((Rect(15, 8, 14, 14), 7), (Rect(9, 25, 26, 12), 6)),
-    ),
+DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)  # all that the task needs
+# By these colours the model knows what it sees. A picture is searched for their packed RGB, so none
+# may be the bytes of another one rotated.
+DEMO_SIGNS = {
+    "Notes icon": 0xF5B83D,
+    "Notes in the menu": 0xF0A92B,
+    "Start button": 0x1F6FEB,
+    "text area": 0xFCFDFE,
+    "caret": 0x4C8DF6,
+    "text": 0x1B2430,
+    "Save button": 0x2457D6,
+    "saved mark": 0x2DA44E,
+    "pointer": 0xFFFFFF,
 }
-# The places that are windows, and their handles.
-DEMO_HANDLES = {"menu": 1, "window": 2, "desktop": 3, "program": 4}
-# What a program for people who do not see the screen would hear of each place: its name and role.
-DEMO_CONTROLS = {
-    "menu": ("Start", "menu"),
-    "Notes in the menu": ("Notes", "menu item"),
-    "Save button": ("Save", "button"),
-    "text area": ("Text area", "edit"),
-    "Start button": ("Start", "button"),
-    "Notes icon": ("Notes", "list item"),
-    "Settings icon": ("Settings", "list item"),
-    "Settings pin": ("Settings", "button"),
-    "Contacts icon": ("Contacts", "list item"),
-    "Contacts pin": ("Contacts", "button"),
-    "desktop": ("Desktop", "list"),
-    "check box": ("Night light", "checkbox"),
-    "OK button": ("OK", "button"),
-    "Cancel button": ("Cancel", "button"),
-    "contacts list": ("Contacts", "list"),
-    "Call button": ("Call", "button"),
+# Colours that tell the model nothing.
+DEMO_LIGHT = 0xF8FAFC
+DEMO_PANE = 0xEEF2F7
+DEMO_LINE = 0xD3DBE6
+DEMO_GREY = 0x5B6675
+DEMO_BROWN = 0x8A5A00
+
+
+class DemoPlace(NamedTuple):
+    """What can be clicked, what Windows would tell of it, and the handle of its window."""
+
+    rect: Rect
+    name: str
+    role: str
+    window: int
+
+
+DEMO_NOTES = 2  # the handle of the program's window; 1 is the menu's, 3 the desktop's
+DEMO_PLACES = {  # topmost first
+    "Notes in the menu": DemoPlace(Rect(28, 576, 268, 58), "Notes", "menu item", 1),
+    "menu": DemoPlace(Rect(12, 560, 300, 90), "Start", "menu", 1),
+    "Save button": DemoPlace(Rect(902, 532, 108, 40), "Save", "button", 2),
+    "text area": DemoPlace(Rect(350, 152, 660, 364), "Text area", "edit", 2),
+    "window": DemoPlace(Rect(330, 96, 700, 496), "", "window", 2),  # its title is its name
+    "Start button": DemoPlace(Rect(10, 677, 38, 38), "Start", "button", 3),
+    "Notes icon": DemoPlace(Rect(28, 28, 92, 104), "Notes", "list item", 3),
+    "desktop": DemoPlace(DEMO_SCREEN, "Desktop", "list", 3),
 }
-DEMO_CONTACTS = "Ada Ben Cleo Dario Emma Finn Greta Hugo Iris Jonas Mira Otto Paula Zoe".split()
-DEMO_ROWS_SHOWN = 8  # of the contacts at a time
-DEMO_ROW_HEIGHT = 42  # pixels
-DEMO_ROWS_A_NOTCH = 3  # as Windows scrolls
-
-
-# Actions that do the same as another one; a chord is written as the actuator presses it.
-DEMO_SHORTCUTS = {
-    "win": "Start button",
-    "ctrl+escape": "Start button",
-    "ctrl+s": "Save button",
-    "Notes in the menu": "Notes icon twice",
-    "Settings pin": "Settings icon twice",
-    "Contacts pin": "Contacts icon twice",
+# What becomes of an act: a click on a place, or a key with its modifiers.
+DEMO_CHANGES: Mapping[str, JsonDict] = {
+    "escape": {"menu": False},
+    "Notes icon twice": {"opened": True, "menu": False},
+    "Notes in the menu": {"opened": True, "menu": False},
+    "text area": {"focus": True},
+    "desktop": {"focus": False},
+    "Notes icon": {"focus": False},
 }
-DEMO_MODIFIERS = ("ctrl", "alt", "win")
-# What a key writes, where that is not its own name.
-DEMO_WRITES = {
-    "space": " ",
-    "enter": "\n",
-    "tab": "    ",
-    "backspace": "\b",
-}
-
-
-####################################################################################################
-# Demo state - what the drawn desktop knows, and what becomes of it by an act
-####################################################################################################
+DEMO_WRITES = {"space": " ", "enter": "\n", "tab": "    ", "backspace": "\b"}
 
 
 @dataclass(frozen=True)
@@ -22340,650 +22187,152 @@ class DemoState:
     menu: bool = False
     focus: bool = False
     text: str = ""
-    saved_text: str = ""
-    clean: bool = False
-    more_programs: bool = False  # Settings and Contacts are there, too; the note goes without
-    program: str = ""  # the one of these that is open
-    ticked: bool = False  # the check box in Settings, which counts with OK
-    settings_kept: bool = False  # OK was pressed, and the notice of it shows
-    night_light: bool = False
-    first_contact: int = 0  # how many are scrolled away above
-    picked: str = ""
-    called: str = ""
+    saved_text: str | None = None
 
     @property
-    def program_title(self) -> str:
-        """The title of the other program's window."""
-        if self.program == "Contacts" and self.called:
-            return f"Calling {self.called} - Contacts"
-        return self.program
-
-    @property
-    def contacts_shown(self) -> Sequence[str]:
-        """The contacts that the list shows, from its first row."""
-        return DEMO_CONTACTS[self.first_contact :][:DEMO_ROWS_SHOWN]
+    def clean(self) -> bool:
+        """Whether the note is saved as it is."""
+        return self.saved_text == self.text
 
     @property
     def title(self) -> str:
-        """The title of the note program's window."""
+        """The title of the window of Notes."""
         if self.clean:
             return "Saved - Notes"
-        if self.text:
-            return "Untitled * - Notes"
-        return "Untitled - Notes"
+        return "Untitled * - Notes" if self.text else "Untitled - Notes"
 
-    def places(self) -> dict[str, Rect]:
+    def places(self) -> dict[str, DemoPlace]:
         """What can be clicked now, topmost first."""
-        places = {}
-        if self.menu:
-            places["Notes in the menu"] = Rect(28, 576, 268, 58)
-            places["menu"] = Rect(12, 560, 300, 90)
-        places |= self._places_in_program()
-        if self.opened:
-            places["Save button"] = Rect(902, 532, 108, 40)
-            places["text area"] = Rect(350, 152, 660, 364)
-            places["window"] = Rect(330, 96, 700, 496)
-        places["Start button"] = Rect(10, 677, 38, 38)
-        places["Notes icon"] = Rect(28, 28, 92, 104)
-        if self.more_programs:
-            for name, program in DEMO_PROGRAMS.items():
-                places[f"{name} icon"] = program.icon
-                places[f"{name} pin"] = program.pin
-        places["desktop"] = DEMO_SCREEN
-        return places
-
-    def _places_in_program(self) -> dict[str, Rect]:
-        """What can be clicked in the other program's window, topmost first."""
-        places = {}
-        if self.program == "Settings":
-            places["check box"] = Rect(444, 262, 14, 14)
-            places["OK button"] = Rect(636, 440, 104, 40)
-            places["Cancel button"] = Rect(752, 440, 104, 40)
-        if self.program == "Contacts":
-            top = 140
-            for name in self.contacts_shown:
-                places[f"{name} in the list"] = Rect(450, top, 400, DEMO_ROW_HEIGHT)
-                top += DEMO_ROW_HEIGHT
-            places["contacts list"] = Rect(450, 140, 400, DEMO_ROWS_SHOWN * DEMO_ROW_HEIGHT)
-            places["Call button"] = Rect(742, 504, 108, 40)
-        if self.program:
-            places["program"] = DEMO_PROGRAMS[self.program].window
-        return places
-
-    def control(self, place: str) -> Control:
-        """What is at one of the places that can be clicked now, as `controls` lists them."""
-        titles = {"window": self.title, "program": self.program_title}
-        name, role = DEMO_CONTROLS.get(place, (titles.get(place, ""), "window"))
-        if place.endswith(" in the list"):
-            name = place.removesuffix(" in the list")
-            role = "list item"
-        is_text = place == "text area"
-        return Control(
-            name=name,
-            role=role,
-            rect=self.places()[place],
-            value=self.text if is_text else None,
-            focused=is_text and self.focus and not self.menu,
-            checked=self.ticked if place == "check box" else None,
-        )
+        shown = {1: self.menu, DEMO_NOTES: self.opened, 3: True}
+        return {name: place for name, place in DEMO_PLACES.items() if shown[place.window]}
 
     def known_controls(self) -> KnownControls:
-        """All that can be clicked now, each with its window, which follows what it holds."""
+        """What Windows would tell of these places."""
         known: list[Control] = []
-        inside: list[Control] = []
-        for place in self.places():
-            inside.append(self.control(place))
-            handle = DEMO_HANDLES.get(place)
-            if handle:
-                known += [replace(control, window=handle, program="demo") for control in inside]
-                inside = []
+        for rect, name, role, window in self.places().values():
+            control = Control(name or self.title, role, rect, window=window, program="demo")
+            if role == "edit":
+                focused = self.focus and not self.menu
+                control = replace(control, value=self.text, focused=focused)
+            known.append(control)
         return KnownControls(known)
 
-    def after(self, action: str) -> DemoState:
-        """The state after a click on a control, or a key with its modifiers; most do nothing."""
-        action = DEMO_SHORTCUTS.get(action, action)
-        if action == "Start button":
+    def after(self, act: str) -> DemoState:
+        """The state after a click on a place, or a key with its modifiers; most do nothing."""
+        if act in ("Start button", "win", "ctrl+escape"):
             return replace(self, menu=not self.menu)
-        if action == "escape":
-            return replace(self, menu=False)
-        if action == "Notes icon twice":
-            return replace(self, opened=True, menu=False, program="")
-        if action == "text area":
-            return replace(self, focus=True)
-        if action in ("desktop", "Notes icon"):
-            return replace(self, focus=False)
-        if action == "Save button" and self.opened:
-            return replace(self, saved_text=self.text, clean=True)
-        return self._after_in_program(action)
-
-    def _after_in_program(self, action: str) -> DemoState:
-        """The state after an act on one of the other programs."""
-        opened = action.removesuffix(" icon twice")
-        if opened in DEMO_PROGRAMS:
-            return replace(self, program=opened, menu=False, focus=False, settings_kept=False)
-        if action == "check box":
-            return replace(self, ticked=not self.ticked)
-        if action == "Cancel button":
-            return replace(self, program="", ticked=self.night_light)
-        if action == "OK button":
-            return replace(self, program="", night_light=self.ticked, settings_kept=True)
-        if action == "Call button":
-            return replace(self, called=self.picked)
-        contact = action.removesuffix(" in the list")
-        if contact in DEMO_CONTACTS:
-            return replace(self, picked=contact, called="")
-        return self
-
-    def scrolled(self, units: int) -> DemoState:
-        """The state after the wheel was turned over the list; 120 units up are a notch."""
-        last = len(DEMO_CONTACTS) - DEMO_ROWS_SHOWN
-        first = self.first_contact - units * DEMO_ROWS_A_NOTCH // 120
-        return replace(self, first_contact=min(max(first, 0), last))
+        if act in ("Save button", "ctrl+s") and self.opened:
+            return replace(self, saved_text=self.text)
+        return replace(self, **DEMO_CHANGES.get(act, {}))
 
     def typed(self, text: str) -> DemoState:
         """The state after characters at the caret, or a backspace; both need the focus."""
-        writable = self.opened and self.focus and not self.menu
-        if not text or not writable:
+        if not self.opened or not self.focus or self.menu:
             return self
-        written = self.text + text
-        if text == "\b":
-            written = self.text[:-1]
-        return replace(self, text=written, clean=False)
-
-
-def demo_state(wanted: str) -> DemoState:
-    """The desktop before that task, by its text or name: the note's has no other program."""
-    task = demo_task_called(wanted) or DEMO_TASKS[0]
-    return DemoState(more_programs=task.program in DEMO_PROGRAMS)
-
-
-####################################################################################################
-# Demo pictures - how the drawn desktop looks, and the colours that tell what is what
-####################################################################################################
-
-
-class DemoSign(NamedTuple):
-    """A colour that stands for one thing on the demo desktop."""
-
-    name: str
-    colour: int
-    small: bool = False  # whether a single pixel of it counts
-
-
-# By these the model knows what it sees. A picture is searched for their packed RGB, so none may
-# be the bytes of another one rotated.
-DEMO_SIGNS = {
-    sign.name: sign
-    for sign in (
-        DemoSign("Notes icon", 0xF5B83D),
-        DemoSign("Notes in the menu", 0xF0A92B),
-        DemoSign("Start button", 0x1F6FEB),
-        DemoSign("text area", 0xFCFDFE),
-        DemoSign("caret", 0x4C8DF6),
-        DemoSign("text", 0x1B2430),
-        DemoSign("Save button", 0x2457D6),
-        DemoSign("saved mark", 0x2DA44E),
-        DemoSign("Settings icon", 0x9FB4D2),
-        DemoSign("Settings pin", 0x8DA4C6),
-        DemoSign("check box", 0xE6EEF9),
-        DemoSign("ticked box", 0x3A6FD8),
-        DemoSign("OK button", 0x2559D9),
-        DemoSign("night light mark", 0x2DA650),
-        DemoSign("Contacts icon", 0x45B8A9),
-        DemoSign("Contacts pin", 0x37AA9D),
-        DemoSign("contacts list", 0xFBFCFF),
-        DemoSign("Zoe in the list", 0xC24A8E),
-        DemoSign("Zoe picked", 0xB94388),
-        DemoSign("Call button", 0x2A5BDB),
-        DemoSign("call mark", 0x2DA852),
-        DemoSign("pointer", 0xFFFFFF, small=True),
-    )
-}
-# Colours that tell the model nothing.
-DEMO_LIGHT = 0xF8FAFC
-DEMO_PANE = 0xEEF2F7
-DEMO_LINE = 0xD3DBE6
-DEMO_GREY = 0x5B6675
-DEMO_BROWN = 0x8A5A00
-DEMO_PICKED = 0xDCE8FB
-# Round pictures of the contacts, in turn; Zoe's colour is a sign.
-DEMO_FACES = (0x5B7DB1, 0x6A9A6E, 0xB08450, 0x7D6BB0, 0x4F97A6)
-
-
-def demo_colour(name: str) -> int:
-    """The colour of a sign."""
-    return DEMO_SIGNS[name].colour
+        written = self.text[:-1] if text == "\b" else self.text + text
+        return replace(self, text=written)
 
 
 @lru_cache(maxsize=8)  # 30 MB at most; to draw one takes some 11 ms
 def demo_picture(state: DemoState) -> bytes:
     """The picture of a state as BGRX, without the pointer."""
     canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height)
-    _draw_desktop(canvas, state.night_light)
-    if state.more_programs:
-        _draw_programs(canvas)
-    if state.opened:
-        _draw_window(canvas, state)
-    if state.settings_kept:
-        _draw_notice(canvas, state)
-    if state.program:
-        DEMO_WINDOWS[state.program](canvas, state)
-    if state.menu:
-        _draw_menu(canvas, state.places()["menu"])
-    return bytes(canvas.pixels)
-
-
-@lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
-def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
-    """A part of a state's picture at width*height, as BGRX, without the pointer."""
-    picture = demo_picture(state)
-    return scale_bgrx(picture, DEMO_SCREEN.width, area, width, height)
-
-
-def _draw_desktop(canvas: Canvas, night_light: bool) -> None:
-    """A sky at dusk, the taskbar with its button, and the icon."""
-    for y in range(canvas.height):
+    for y in range(canvas.height):  # a sky at dusk
         red = 28 + y // 8
         green = 44 + y // 6
         blue = 110 + y // 7
-        if night_light:
-            red += 24 + y // 10
-            blue -= 24 + y // 10
         sky = red << 16 | green << 8 | blue
         canvas.run(0, y, canvas.width, sky)
     taskbar = Rect(0, 672, 1280, 48)
     canvas.fill(taskbar, DEMO_PANE, 0, 0.9)
     canvas.text(1136, 688, "demo desktop", DEMO_GREY)
     square = Rect(18, 685, 23, 23)
-    canvas.fill(square, demo_colour("Start button"), 6)
+    canvas.fill(square, DEMO_SIGNS["Start button"], 6)
     _draw_icon(canvas, 52, 40, DEMO_SIGNS["Notes icon"])
     canvas.text(47, 102, "Notes", DEMO_LIGHT)
+    if state.opened:
+        _draw_window(canvas, state)
+    if state.menu:
+        canvas.fill(DEMO_PLACES["menu"].rect, DEMO_PANE, 10)
+        _draw_icon(canvas, 44, 580, DEMO_SIGNS["Notes in the menu"])
+        canvas.text(108, 597, "Notes", DEMO_GREY)
+    return bytes(canvas.pixels)
 
 
-def _draw_menu(canvas: Canvas, place: Rect) -> None:
-    """The Start menu with its only entry."""
-    canvas.fill(place, DEMO_PANE, 10)
-    _draw_icon(canvas, 44, 580, DEMO_SIGNS["Notes in the menu"])
-    canvas.text(108, 597, "Notes", DEMO_GREY)
+@lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
+def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
+    """A part of a state's picture at width*height, as BGRX, without the pointer."""
+    return scale_bgrx(
+        demo_picture(state),
+        DEMO_SCREEN.width,
+        area,
+        width,
+        height,
+    )
 
 
-def _draw_icon(canvas: Canvas, left: int, top: int, sign: DemoSign) -> None:
+def _draw_icon(canvas: Canvas, left: int, top: int, colour: int) -> None:
     """A sheet with three lines of writing."""
     sheet = Rect(left, top, 44, 50)
-    canvas.fill(sheet, sign.colour, 7)
+    canvas.fill(sheet, colour, 7)
     for down, length in ((14, 26), (23, 26), (32, 17)):
         line = Rect(left + 9, top + down, length, 4)
         canvas.fill(line, DEMO_BROWN)
 
 
 def _draw_window(canvas: Canvas, state: DemoState) -> None:
-    """The note program: title, paper, text, status line and button."""
-    places = state.places()
-    paper = places["text area"]
-    button = places["Save button"]
-    canvas.fill(places["window"], DEMO_PANE, 10)
-    canvas.text(paper.left, paper.top - 42, state.title, DEMO_GREY)
-    _draw_paper(canvas, paper, state.focus)
-    _draw_writing(canvas, paper, state)
-    _draw_status(canvas, Point(paper.left, paper.top + 393), state)
-    canvas.fill(button, demo_colour("Save button"), 8)
-    canvas.text(button.left + 32, button.top + 13, "Save", DEMO_LIGHT)
-
-
-def _draw_paper(canvas: Canvas, paper: Rect, focus: bool) -> None:
-    """The empty text area, whose rim tells whether it has the focus."""
-    left, top, width, height = paper
-    rim = DEMO_LINE
-    if focus:
-        rim = demo_colour("caret")
-    canvas.fill(paper, rim, 6)
-    inside = Rect(left + 2, top + 2, width - 4, height - 4)
-    canvas.fill(inside, demo_colour("text area"), 5)
-
-
-def _draw_writing(canvas: Canvas, paper: Rect, state: DemoState) -> None:
-    """The text, and the caret behind it."""
-    left = paper.left + 16
-    bottom = paper.top + 16
-    for line in _demo_lines(state.text):
-        end = canvas.text(left, bottom, line, demo_colour("text"))
-        bottom += 26
-    if state.focus:
-        caret = Rect(end, bottom - 28, 2, 21)
-        canvas.fill(caret, demo_colour("caret"))
-
-
-def _demo_lines(text: str) -> list[str]:
-    """The text as the paper shows it: wrapped after 51 characters, its last 13 lines."""
+    """The note program: title, paper with text and caret, status line and button."""
+    canvas.fill(DEMO_PLACES["window"].rect, DEMO_PANE, 10)
+    canvas.text(350, 110, state.title, DEMO_GREY)
+    rim = DEMO_SIGNS["caret"] if state.focus else DEMO_LINE
+    canvas.fill(DEMO_PLACES["text area"].rect, rim, 6)
+    paper = Rect(352, 154, 656, 360)
+    canvas.fill(paper, DEMO_SIGNS["text area"], 5)
     lines: list[str] = []
     # A long text shows its end alone, so that drawing it takes no longer than any other.
-    for line in text[-2000:].split("\n"):
+    for line in state.text[-2000:].split("\n"):
         lines += re.findall(".{1,51}", line) or [""]
-    return lines[-13:]
-
-
-def _draw_status(canvas: Canvas, place: Point, state: DemoState) -> None:
-    """How long the text is, and whether it is saved."""
-    x, y = place
+    y = 168
+    for line in lines[-13:]:
+        end = canvas.text(366, y, line, DEMO_SIGNS["text"])
+        y += 26
+    if state.focus:
+        caret = Rect(end, y - 28, 2, 21)
+        canvas.fill(caret, DEMO_SIGNS["caret"])
     status = f"{len(state.text)} characters"
     if state.clean:
-        mark = Rect(x, y, 14, 14)
-        canvas.fill(mark, demo_colour("saved mark"), 7)
-        x += 24
-        status = f"Saved {status}"
-    canvas.text(x, y, status, DEMO_GREY)
+        mark = Rect(350, 545, 14, 14)
+        canvas.fill(mark, DEMO_SIGNS["saved mark"], 7)
+        canvas.text(374, 545, f"Saved {status}", DEMO_GREY)
+    else:
+        canvas.text(350, 545, status, DEMO_GREY)
+    canvas.fill(DEMO_PLACES["Save button"].rect, DEMO_SIGNS["Save button"], 8)
+    canvas.text(934, 545, "Save", DEMO_LIGHT)
 
 
 def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
     """An arrow head with a black rim, its tip at that pixel."""
-    white = demo_colour("pointer")
     for down in range(14):
-        y = top + down
         width = min(down, 22 - down)
-        canvas.run(left, y, width + 1, 0x000000)
-        canvas.run(left + 1, y, width - 1, white)
-
-
-def _draw_programs(canvas: Canvas) -> None:
-    """Icons on the desktop and on the taskbar, a name below those on the desktop."""
-    for name, program in DEMO_PROGRAMS.items():
-        icon = Rect(
-            left=program.icon.left + 24,
-            top=program.icon.top + 12,
-            width=44,
-            height=44,
-        )
-        _draw_program(canvas, icon, DEMO_SIGNS[f"{name} icon"], program)
-        middle = icon.left + icon.width // 2
-        canvas.text(
-            middle - _text_width(name, 2) // 2,
-            icon.top + 62,
-            name,
-            DEMO_LIGHT,
-        )
-        pin = Rect(
-            left=program.pin.left + 5,
-            top=program.pin.top + 5,
-            width=28,
-            height=28,
-        )
-        _draw_program(canvas, pin, DEMO_SIGNS[f"{name} pin"], program)
-
-
-def _draw_program(canvas: Canvas, place: Rect, sign: DemoSign, program: DemoProgram) -> None:
-    """A program's icon, in whatever size."""
-    canvas.fill(
-        place,
-        sign.colour,
-        place.width // 6,
-    )
-    for piece, radius in program.drawing:
-        left, top, width, height = (round(part * place.width / 44) for part in piece)
-        part = Rect(
-            left=place.left + left,
-            top=place.top + top,
-            width=width,
-            height=height,
-        )
-        canvas.fill(
-            part,
-            DEMO_LIGHT,
-            radius * place.width // 44,
-        )
-
-
-def _draw_settings(canvas: Canvas, state: DemoState) -> None:
-    """The dialog: a card with the check box, and the buttons."""
-    places = state.places()
-    window = places["program"]
-    canvas.fill(window, DEMO_PANE, 10)
-    canvas.text(
-        window.left + 24,
-        window.top + 20,
-        state.program_title,
-        DEMO_GREY,
-    )
-    card = Rect(
-        left=window.left + 24,
-        top=window.top + 66,
-        width=window.width - 48,
-        height=108,
-    )
-    canvas.fill(card, DEMO_LINE, 8)
-    inside = Rect(
-        left=card.left + 1,
-        top=card.top + 1,
-        width=card.width - 2,
-        height=card.height - 2,
-    )
-    canvas.fill(inside, DEMO_LIGHT, 7)
-    box = places["check box"]
-    _draw_check_box(canvas, box, state.ticked)
-    canvas.text(
-        box.left + 28,
-        box.top - 2,
-        "Night light",
-        demo_colour("text"),
-    )
-    canvas.text(
-        box.left + 28,
-        box.top + 36,
-        "Warmer colours for the evening",
-        DEMO_GREY,
-    )
-    _draw_switched(canvas, Rect(784, 256, 54, 26), state.ticked)
-    _draw_button(canvas, places["OK button"], "OK", demo_colour("OK button"), DEMO_LIGHT)
-    _draw_button(canvas, places["Cancel button"], "Cancel", DEMO_LINE, DEMO_GREY)
-
-
-def _draw_check_box(canvas: Canvas, box: Rect, ticked: bool) -> None:
-    """A small box with a rim, with a tick in it or without."""
-    canvas.fill(box, DEMO_GREY, 3)
-    inside = Rect(
-        left=box.left + 2,
-        top=box.top + 2,
-        width=box.width - 4,
-        height=box.height - 4,
-    )
-    if not ticked:
-        canvas.fill(inside, demo_colour("check box"), 1)
-        return
-    canvas.fill(box, demo_colour("ticked box"), 3)
-    for right, down in ((3, 6), (4, 7), (5, 8), (6, 7), (7, 6), (8, 5), (9, 4)):
-        canvas.fill(
-            Rect(box.left + right, box.top + down, 2, 2),
-            DEMO_LIGHT,
-        )
-
-
-def _draw_switched(canvas: Canvas, place: Rect, on: bool) -> None:
-    """A word in a pill, which tells of the check box even where something lies over the box."""
-    colour = demo_colour("ticked box") if on else DEMO_LINE
-    ink = DEMO_LIGHT if on else DEMO_GREY
-    _draw_button(canvas, place, "On" if on else "Off", colour, ink)
-
-
-def _draw_button(canvas: Canvas, place: Rect, name: str, colour: int, ink: int) -> None:
-    """A button with its name in the middle."""
-    canvas.fill(place, colour, 8)
-    left = place.left + (place.width - _text_width(name, 2)) // 2
-    canvas.text(
-        left,
-        place.top + place.height // 2 - 7,
-        name,
-        ink,
-    )
-
-
-def _draw_notice(canvas: Canvas, state: DemoState) -> None:
-    """What Settings say once they are kept; a green mark if the night light is on."""
-    place = Rect(1000, 592, 260, 60)
-    canvas.fill(place, DEMO_PANE, 10)
-    left = place.left + 22
-    if state.night_light:
-        mark = Rect(
-            left=left,
-            top=place.top + 23,
-            width=14,
-            height=14,
-        )
-        canvas.fill(mark, demo_colour("night light mark"), 7)
-        left += 24
-    switched = "on" if state.night_light else "off"
-    canvas.text(
-        left,
-        place.top + 22,
-        f"Night light is {switched}",
-        DEMO_GREY,
-    )
-
-
-def _draw_contacts(canvas: Canvas, state: DemoState) -> None:
-    """The list with its scroll bar, and below it whom to call."""
-    places = state.places()
-    window = places["program"]
-    box = places["contacts list"]
-    canvas.fill(window, DEMO_PANE, 10)
-    canvas.text(
-        box.left,
-        window.top + 20,
-        state.program_title,
-        DEMO_GREY,
-    )
-    rim = Rect(
-        left=box.left - 2,
-        top=box.top - 2,
-        width=box.width + 4,
-        height=box.height + 4,
-    )
-    canvas.fill(rim, DEMO_LINE)
-    canvas.fill(box, demo_colour("contacts list"))
-    for name in state.contacts_shown:
-        _draw_contact(canvas, places[f"{name} in the list"], name, state)
-    _draw_scroll_bar(canvas, box, state.first_contact)
-    _draw_call(canvas, places["Call button"], state)
-
-
-def _draw_contact(canvas: Canvas, row: Rect, name: str, state: DemoState) -> None:
-    """A row of the list: a round picture and a name."""
-    if name == state.picked:
-        ground = Rect(
-            left=row.left + 6,
-            top=row.top + 2,
-            width=row.width - 30,
-            height=row.height - 4,
-        )
-        canvas.fill(ground, DEMO_PICKED, 6)
-    _draw_face(
-        canvas,
-        Rect(row.left + 14, row.top + 6, 30, 30),
-        name,
-        " in the list",
-    )
-    canvas.text(
-        row.left + 62,
-        row.top + 14,
-        name,
-        demo_colour("text"),
-    )
-
-
-def _draw_face(canvas: Canvas, place: Rect, name: str, where: str) -> None:
-    """The round picture of a contact, with the first letter of the name."""
-    colour = DEMO_FACES[DEMO_CONTACTS.index(name) % len(DEMO_FACES)]
-    if name + where in DEMO_SIGNS:
-        colour = demo_colour(name + where)
-    _draw_round(canvas, place, colour)
-    left = place.left + (place.width - _text_width(name[0], 2)) // 2 + 1
-    canvas.text(
-        left,
-        place.top + place.height // 2 - 7,
-        name[0],
-        DEMO_LIGHT,
-    )
-
-
-def _draw_round(canvas: Canvas, place: Rect, colour: int) -> None:
-    """A disc that fills a square place."""
-    canvas.fill(
-        place,
-        colour,
-        place.width // 2,
-    )
-
-
-def _draw_scroll_bar(canvas: Canvas, box: Rect, first: int) -> None:
-    """Which part of the list is shown."""
-    bar = Rect(
-        left=box.left + box.width - 14,
-        top=box.top + 6,
-        width=8,
-        height=box.height - 12,
-    )
-    canvas.fill(bar, DEMO_PANE, 4)
-    most = len(DEMO_CONTACTS)
-    top = bar.top + bar.height * first // most
-    thumb = Rect(
-        left=bar.left,
-        top=top,
-        width=bar.width,
-        height=bar.height * DEMO_ROWS_SHOWN // most,
-    )
-    canvas.fill(thumb, DEMO_LINE, 4)
-
-
-def _draw_call(canvas: Canvas, button: Rect, state: DemoState) -> None:
-    """Who is picked, whether there is a call, and the button."""
-    left = 450
-    status = state.picked or "Pick somebody"
-    if state.picked:
-        _draw_face(canvas, Rect(left, button.top, 40, 40), state.picked, " picked")
-        left += 54
-    if state.called:
-        mark = Rect(
-            left=left,
-            top=button.top + 13,
-            width=14,
-            height=14,
-        )
-        _draw_round(canvas, mark, demo_colour("call mark"))
-        left += 24
-        status = f"Calling {state.called}"
-    canvas.text(
-        left,
-        button.top + 13,
-        status,
-        DEMO_GREY,
-    )
-    _draw_button(canvas, button, "Call", demo_colour("Call button"), DEMO_LIGHT)
-
-
-DEMO_WINDOWS: dict[str, Callable[[Canvas, DemoState], None]] = {
-    "Settings": _draw_settings,
-    "Contacts": _draw_contacts,
-}
-
-
-####################################################################################################
-# Demo - a small drawn desktop with real behaviour
-####################################################################################################
+        canvas.run(left, top + down, width + 1, 0x000000)
+        canvas.run(left + 1, top + down, width - 1, DEMO_SIGNS["pointer"])
 
 
 class DemoDesktop:
-    """A drawn Desktop with icons, a Start menu, and the programs that its task needs.
+    """A drawn Desktop with an icon, a Start menu, and one program to write notes.
 
     `acts` are the input events that reached it, `held` the keys and buttons that are down.
     """
 
-    def __init__(self, clock: Clock, state: DemoState | None = None) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.state = state or DemoState()
+        self.state = DemoState()
         self.held = set[str]()
         # Bounded, since a run may take any number of turns.
         self.acts = deque[str](maxlen=10_000)
         self._cursor = Point(640, 620)
-        self._pressed = ""  # the control on which the left button went down
-        self._clicked = ("", -math.inf)  # the last control that was clicked, and when
+        self._pressed = ""  # the place on which the left button went down
+        self._clicked = ("", -math.inf)  # the last place that was clicked, and when
         self._captures = 0
 
     def screen(self) -> Rect:
@@ -23001,48 +22350,34 @@ class DemoDesktop:
     def idle_s(self) -> float:
         return math.inf  # nobody else sits there
 
+    def clipboard_length(self) -> int | None:
+        return None  # there is none
+
     def cursor(self) -> Point:
         return self._cursor
 
     def foreground(self) -> Window | None:
-        return self._topmost(None)
+        return self._windows()[0]
 
     def window_at(self, point: Point) -> Window | None:
-        return self._topmost(point)
-
-    def windows(self) -> list[Window]:
-        found = []
-        for window in self._places_of_windows():
-            if window.handle in (2, 4):
-                found.append(window)
-        return found
-
-    def clipboard_length(self) -> int | None:
-        return None  # there is none
-
-    def programs(self) -> list[Program]:
-        names = ["Notes"]
-        if self.state.more_programs:
-            names += DEMO_PROGRAMS
-        programs = []
-        for name in names:
-            program = Program(name, f"{name.lower()}.demo")
-            programs.append(program)
-        return programs
-
-    def _topmost(self, point: Point | None) -> Window | None:
-        """The topmost window, or the topmost at a point."""
-        for window in self._places_of_windows():
-            if point is None or window.rect.contains(point):
+        for window in self._windows():
+            if window.rect.contains(point):
                 return window
         return None
 
-    def _places_of_windows(self) -> Iterator[Window]:
+    def windows(self) -> list[Window]:
+        return [window for window in self._windows() if window.handle == DEMO_NOTES]
+
+    def _windows(self) -> list[Window]:
         """All windows, topmost first; the desktop itself is the last one."""
-        for name, rect in self.state.places().items():
-            if name in DEMO_HANDLES:
-                title = self.state.control(name).name
-                yield Window(DEMO_HANDLES[name], title, "demo", rect)
+        windows: list[Window] = []
+        for control in self.state.known_controls().known:
+            if control.role in ("menu", "window", "list"):
+                windows.append(Window(control.window, control.name, "demo", control.rect))
+        return windows
+
+    def programs(self) -> list[Program]:
+        return [Program("Notes", "notes.demo")]
 
     def control_at(self, point: Point) -> Control | None:
         return self.state.known_controls().control_at(point)
@@ -23085,74 +22420,52 @@ class DemoDesktop:
 
     def move(self, point: Point) -> None:
         self.acts.append(f"move {point.x} {point.y}")
-        right = DEMO_SCREEN.width - 1
-        bottom = DEMO_SCREEN.height - 1
-        x = min(max(point.x, 0), right)
-        y = min(max(point.y, 0), bottom)
-        self._cursor = Point(x, y)
+        self._cursor = point
 
     def button(self, name: str, down: bool) -> None:
-        """A control acts when the left button goes up over it again; other buttons do nothing."""
+        """A place acts when the left button goes up over it again; other buttons do nothing."""
         self._hold("button", name, down)
-        if name != "left":
-            return
-        target = self._control()
-        if down:
+        places = self.state.places().items()
+        target = next(known for known, place in places if place.rect.contains(self._cursor))
+        if name == "left" and down:
             self._pressed = target
-        elif target == self._pressed:
+        elif name == "left" and target == self._pressed:
             self._click(target)
 
-    def _control(self) -> str:
-        """The control under the pointer."""
-        places = self.state.places().items()
-        return next(name for name, rect in places if rect.contains(self._cursor))
-
     def _click(self, target: str) -> None:
-        """A click on a control; one beside the Start menu closes it, too."""
+        """A click on a place; one beside the Start menu closes it, too."""
         now = self.clock.now()
         last, then = self._clicked
         self._clicked = (target, now)
-        state = self.state
         if target not in ("Start button", "menu"):
-            state = replace(state, menu=False)
+            self.state = self.state.after("escape")
         soon = (now - then) * 1000 <= self.double_click_ms()
         if target == last and target.endswith(" icon") and soon:
-            self._clicked = ("", now)  # a third click begins anew
             target = f"{target} twice"
-        self.state = state.after(target)
+        self.state = self.state.after(target)
 
     def _hold(self, kind: str, name: str, down: bool) -> None:
         """Notes that a key or a button went down or up."""
+        self.acts.append(f"{kind} {name} {'down' if down else 'up'}")
         if down:
-            self.acts.append(f"{kind} {name} down")
             self.held.add(name)
         else:
-            self.acts.append(f"{kind} {name} up")
             self.held.discard(name)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
-        if horizontal:
-            self.acts.append(f"wheel {units} horizontal")
-            return
-        self.acts.append(f"wheel {units}")
-        control = self._control()
-        if control == "contacts list" or control.endswith(" in the list"):
-            self.state = self.state.scrolled(units)
+        self.acts.append(f"wheel {units}{' horizontal' if horizontal else ''}")
 
     def key(self, name: str, down: bool) -> None:
-        """A key acts when it goes down, with the modifiers that are held; it writes without."""
+        """A key acts when it goes down, with what else is held; it writes without."""
         self._hold("key", name, down)
         if not down:
             return
-        modifiers = [key for key in DEMO_MODIFIERS if key in self.held and key != name]
-        chord = "+".join([*modifiers, name])
-        self.state = self.state.after(chord)
-        if modifiers:
-            return
-        written = name if len(name) == 1 else DEMO_WRITES.get(name, "")
+        others = sorted(self.held - {name, "shift"})
+        chord = "+".join([*others, name])
+        written = DEMO_WRITES.get(chord, chord if len(chord) == 1 else "")
         if "shift" in self.held:
             written = written.upper()
-        self.state = self.state.typed(written)
+        self.state = self.state.after(chord).typed(written)
 
     def text(self, text: str) -> None:
         self.acts.append(f"text {text}")
@@ -23160,179 +22473,10 @@ class DemoDesktop:
 
     def start_program(self, program: Program) -> None:
         self.acts.append(f"start {program.name}")
-        self.state = self.state.after(f"{program.name} icon twice")
+        self.state = self.state.after("Notes icon twice")
 
     def bring_to_front(self, window: Window) -> None:
         self.acts.append(f"front {window.title}")
-        if window.title == self.state.title:
-            self.state = replace(self.state, program="")
-
-
-####################################################################################################
-# Demo grammars - how the model of the demo says its steps in each grammar
-####################################################################################################
-
-# The canonical act of a step of the demo's model, with the arguments that it always has.
-DEMO_ACTS: Mapping[str, tuple[str, JsonDict]] = {
-    "click": ("click", {}),
-    "double click": ("double_click", {}),
-    "scroll": ("scroll", {"ticks": -5}),
-    "type": ("type_text", {}),
-    "finish": ("finished", {}),
-    "give up": ("failed", {}),
-}
-
-
-def written_act(
-    grammar: Grammar, act: str, arguments: JsonDict, sides: Sides
-) -> tuple[str, JsonDict]:
-    """An act's name and arguments as a grammar spells them; a KeyError if it has no such act."""
-    for action, entry in grammar.words.items():
-        for value, word in _meanings(entry):
-            if word.act != act or not _says(word, arguments):
-                continue
-            given = _spelled_parts(word, arguments, sides)
-            if isinstance(entry, Choice):
-                given[entry.given] = value
-            return action, given
-    raise KeyError(act)
-
-
-def _spelled_parts(word: Word, arguments: JsonDict, sides: Sides) -> JsonDict:
-    """The arguments of a word as a grammar has them."""
-    given: JsonDict = {}
-    for part in word.parts:
-        meant = arguments.get(part.name)
-        if meant is not None:
-            given[part.given] = _spelled(part, meant, sides)
-    return given
-
-
-def _meanings(entry: Word | Choice) -> list[tuple[str, Word]]:
-    """The words of an entry, each with the value that chooses it."""
-    if isinstance(entry, Choice):
-        return list(entry.words.items())
-    return [("", entry)]
-
-
-def _says(word: Word, arguments: JsonDict) -> bool:
-    """Whether what a word says by itself is what is meant."""
-    both = {**word.fixed, **arguments}
-    return both == {**arguments, **word.fixed}
-
-
-def _spelled(part: Part, value: object, sides: Sides) -> object:
-    """A canonical argument as a grammar has it: places in its own space, as pairs."""
-    if part.kind not in ("place", "box"):
-        return value
-    place = []
-    for number, side in zip(json_list(value), sides, strict=True):
-        place.append(round(number * side / GRID))
-    return tuple(place)
-
-
-def can_say(grammar: Grammar, step: str) -> bool:
-    """Whether a grammar has the act of a step; Fara's has no double click."""
-    if step not in DEMO_ACTS:
-        return False
-    act, _ = DEMO_ACTS[step]
-    entries = grammar.words.values()
-    return any(word.act == act for entry in entries for _, word in _meanings(entry))
-
-
-class Form(NamedTuple):
-    """How a reply is written down."""
-
-    whole: str  # of {why}, {action} and {arguments}
-    argument: str  # of {name} and {value}
-    place: str  # of {name}, {x} and {y}
-    between: str  # two arguments
-    spell: Callable[[object], str]
-    takes_action: bool = False  # whether the action is an argument of a function
-
-
-_JSON_FORM = Form(
-    whole="Action: {why}\n<tool_call>\n"
-    '{{"name": "computer_use", "arguments": {{{arguments}}}}}\n</tool_call>',
-    argument='"{name}": {value}',
-    place='"{name}": [{x}, {y}]',
-    between=", ",
-    spell=json.dumps,
-    takes_action=True,
-)
-_VERB_FORM = Form(
-    whole="Thought: {why}\nAction: {action}({arguments})",
-    argument="{name}={value}",
-    place="{name}='({x},{y})'",
-    between=", ",
-    spell=repr,
-)
-# JSON_FORM for those that are not here.
-FORMS: Mapping[str, Form] = {
-    "qwen3.5-xml": Form(
-        whole="{why}\n<tool_call>\n<function=computer_use>\n{arguments}\n</function>\n</tool_call>",
-        argument="<parameter={name}>\n{value}\n</parameter>",
-        place="<parameter={name}>\n[{x}, {y}]\n</parameter>",
-        between="\n",
-        spell=str,
-        takes_action=True,
-    ),
-    "gui-owl-1.0": _JSON_FORM._replace(
-        whole="<thinking>\n{why}\n</thinking>\n<tool_call>\n"
-        '{{"name": "computer_use", "arguments": {{{arguments}}}}}\n</tool_call>\n'
-        "<conclusion>\n{why}\n</conclusion>",
-    ),
-    "ui-tars-1.0": _VERB_FORM,
-    "ui-tars-1.5": _VERB_FORM,
-    "ui-tars-point": _VERB_FORM._replace(place="{name}='<point>{x} {y}</point>'"),
-    "ui-tars-2": Form(
-        whole="{why}\n<seed:tool_call>\n<function={action}>\n{arguments}\n</function>\n"
-        "</seed:tool_call>",
-        argument="<parameter={name}>{value}</parameter>",
-        place="<parameter={name}><point>{x} {y}</point></parameter>",
-        between="\n",
-        spell=str,
-    ),
-    "opencua": Form(
-        whole="## Action:\n{why}\n\n## Code:\n```python\n{action}({arguments})\n```",
-        argument="{name}={value}",
-        place="x={x}, y={y}",
-        between=", ",
-        spell=repr,
-    ),
-}
-
-
-def written_reply(grammar: Grammar, why: str, action: str, given: JsonDict) -> str:
-    """A whole reply with one action, in the form of the grammar."""
-    form = FORMS.get(grammar.name, _JSON_FORM)
-    arguments = given
-    if form.takes_action:
-        arguments = {"action": action, **given}
-    written = []
-    for name, value in arguments.items():
-        if isinstance(value, tuple):
-            x, y = value
-            written.append(form.place.format(name=name, x=x, y=y))
-            continue
-        spelled = form.spell(value)
-        written.append(form.argument.format(name=name, value=spelled))
-    joined = form.between.join(written)
-    return form.whole.format(why=why, action=action, arguments=joined)
-
-
-def demo_words_in(grammar: Grammar, why: str, step: str, said: JsonObject, png: bytes) -> str:
-    """A step of the demo's model in a grammar; `said` are its arguments in the story's words."""
-    act, always = DEMO_ACTS[step]
-    arguments = {**always}
-    if "x1" in said:
-        arguments["position"] = [said["x1"], said["y1"]]
-    if "text" in said:
-        arguments["text"] = said["text"]
-    _, width, height = png_to_rgb(png)
-    sides = grammar.sides((width, height))
-    action, given = written_act(grammar, act, arguments, sides)
-    return written_reply(grammar, why, action, given)
 
 
 ####################################################################################################
@@ -23340,289 +22484,160 @@ def demo_words_in(grammar: Grammar, why: str, step: str, said: JsonObject, png: 
 ####################################################################################################
 
 
-class DemoTool(NamedTuple):
-    """What does a step: a tool of the request, or an act in the story profile's JSON."""
-
-    step: str  # the name of the step
-    pattern: str  # found in the tool's name, whatever the profile calls it
-    story_name: str = ""  # of the act; empty where the story profile has none
-    story_arguments: tuple[str, ...] = ()
-    moves_first: bool = False  # if there is a tool for it, since the act may take no place
-
-
-# A new tool is a row here, and a row in DEMO_STEPS where the model shall use it.
-DEMO_TOOLS = (
-    DemoTool("archive", "^archive|^compress"),
-    DemoTool("plan", "_plan$|^spawn"),
-    DemoTool("look", "^observe|^take_screenshot"),
-    DemoTool("double click", "^double_click", "double_click", ("x1", "y1", "label")),
-    DemoTool("click", "^click", "click", ("x1", "y1", "label"), moves_first=True),
-    DemoTool("move", "^move_mouse"),
-    DemoTool(
-        "scroll", "^scroll$|^scroll.*(down|position)$", "scroll", ("x1", "y1"), moves_first=True
-    ),
-    DemoTool("type", "^type", "type", ("text",)),
-    DemoTool("finish", "^report_.*complet|^done", "done"),
-    DemoTool("give up", "^report_(goal|progress)"),
-)
-
-
 class DemoStep(NamedTuple):
     """What the model does when it sees all of `sees` and nothing of `lacks`."""
 
-    name: str
+    tool: str  # found in the names of the tools, whatever the profile calls them
     why: str
     target: str = ""  # the sign on which to act
-    sees: tuple[str, ...] = ()  # signs, "no picture", or what DEMO_LINES finds in a request
-    lacks: tuple[str, ...] = ()  # signs
-    task: str = ""  # the name of the only task that it belongs to; empty: to all
+    sees: Collection[str] = ()  # signs, or what stands in the request
+    lacks: Collection[str] = ()
 
 
-# What a request says -> the pattern of its line.
-DEMO_LINES = {"ARCHIVE_NOW": "^ARCHIVE_NOW$", "a dry run's result": "Dry run: would "}
-# The first that fits is taken, if the request has a tool for it; to finish, words will do.
+DEMO_CLICK = "^click|^left_click"
+DEMO_DONE = "complet|^done|^terminate"
+DEMO_DRY = "Dry run: would "
+DEMO_ARCHIVE = "\nARCHIVE_NOW\n"
+# The first that fits and for which there is a tool is taken; to finish, words will do.
 DEMO_STEPS = (
-    DemoStep("archive", "The older actions are done", sees=("no picture", "ARCHIVE_NOW")),
-    DemoStep("plan", "The task needs these steps in this order", sees=("no picture",)),
-    DemoStep("look", "The screen has not been seen yet", sees=("no picture",)),
+    DemoStep("^archive|^compress", "The older actions are done", sees=[DEMO_ARCHIVE]),
     DemoStep(
-        "finish",
+        "_plan$|^spawn",
+        'Open Notes, click into its text area, type "{}" and press Save.'
+        " Done when it shows its green mark",
+        sees=["no picture"],
+    ),
+    DemoStep("^observe|^take_screen", "The screen has not been seen yet", sees=["no picture"]),
+    DemoStep(
+        DEMO_DONE,
         "The first step would be carried out; in a dry run the screen stays as it is, so that none"
         " of the later steps comes into view",
-        sees=("a dry run's result",),
+        sees=[DEMO_DRY],
     ),
     DemoStep(
-        "finish",
-        "Notes shows its green mark, so the text is saved",
-        "saved mark",
-        sees=("saved mark",),
-        task="note",
+        DEMO_DONE, "Notes shows its green mark, so the text is saved", "saved mark", ["saved mark"]
     ),
     DemoStep(
-        "click",
+        DEMO_CLICK,
         "Notes is open and its text area has no caret",
         "text area",
-        sees=("text area",),
-        lacks=("caret", "text"),
-        task="note",
+        ["text area"],
+        ["caret", "text"],
     ),
     DemoStep(
-        "type",
-        "The caret stands in the empty text area",
-        "text area",
-        sees=("text area",),
-        lacks=("text",),
-        task="note",
+        "^type", "The caret stands in the empty text area", "text area", ["text area"], ["text"]
     ),
     DemoStep(
-        "click",
-        "The text stands in Notes and is not saved",
-        "Save button",
-        sees=("Save button",),
-        task="note",
+        DEMO_CLICK, "The text stands in Notes and is not saved", "Save button", ["Save button"]
     ),
     DemoStep(
-        "click",
+        DEMO_CLICK,
         "The Start menu is open and lists Notes",
         "Notes in the menu",
-        sees=("Notes in the menu",),
-        task="note",
+        ["Notes in the menu"],
     ),
     DemoStep(
-        "double click",
+        "^double_click",
         "The desktop shows the Notes icon and no window",
         "Notes icon",
-        sees=("Notes icon",),
-        task="note",
+        ["Notes icon"],
     ),
     DemoStep(
-        "click",
+        DEMO_CLICK,
         "The desktop shows the Start button and no window",
         "Start button",
-        sees=("Start button",),
-        task="note",
-    ),
-    DemoStep(
-        "finish",
-        "A notice with a green mark says that the night light is on",
-        "night light mark",
-        sees=("night light mark",),
-        task="settings",
-    ),
-    DemoStep(
-        "click",
-        "Night light is switched on and waits for OK",
-        "OK button",
-        sees=("ticked box", "OK button"),
-        task="settings",
-    ),
-    DemoStep(
-        "click",
-        "Settings are open and the check box of Night light is empty",
-        "check box",
-        sees=("check box",),
-        task="settings",
-    ),
-    DemoStep(
-        "double click",
-        "The desktop shows the Settings icon and no window",
-        "Settings icon",
-        sees=("Settings icon",),
-        task="settings",
-    ),
-    DemoStep(
-        "click",
-        "The taskbar shows the Settings and there is no window",
-        "Settings pin",
-        sees=("Settings pin",),
-        task="settings",
-    ),
-    DemoStep(
-        "finish",
-        "Contacts shows a green mark beside Zoe, so Zoe is called",
-        "call mark",
-        sees=("call mark", "Zoe picked"),
-        task="contacts",
-    ),
-    DemoStep(
-        "click",
-        "Zoe is picked and not called yet",
-        "Call button",
-        sees=("Zoe picked", "Call button"),
-        task="contacts",
-    ),
-    DemoStep(
-        "click",
-        "The list shows Zoe, who is not picked yet",
-        "Zoe in the list",
-        sees=("Zoe in the list",),
-        task="contacts",
-    ),
-    DemoStep(
-        "scroll",
-        "The list does not show Zoe, who must be further down",
-        "contacts list",
-        sees=("contacts list",),
-        task="contacts",
-    ),
-    DemoStep(
-        "double click",
-        "The desktop shows the Contacts icon and no window",
-        "Contacts icon",
-        sees=("Contacts icon",),
-        lacks=("contacts list",),
-        task="contacts",
-    ),
-    DemoStep(
-        "click",
-        "The taskbar shows the Contacts and there is no window",
-        "Contacts pin",
-        sees=("Contacts pin",),
-        lacks=("contacts list",),
-        task="contacts",
+        ["Start button"],
     ),
 )
+DEMO_EVIDENCE = (
+    ". The text area holds the note, the status line counts its characters"
+    " and the title bar says Saved."
+)
+DEMO_STUCK = DemoStep("^report_(goal|progress)", "None of the known controls can be seen")
+# The acts of those who are sent no tools, by a word of their prompt: the names of the arguments.
+DEMO_STORY = '"observation"'
+DEMO_NATIVE = '"computer_use"'
+DEMO_ACTS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    DEMO_STORY: {
+        "double_click": ["x1", "y1", "label"],
+        "click": ["x1", "y1", "label"],
+        "type": ["text"],
+        "done": [],
+    },
+    DEMO_NATIVE: {
+        "double_click": ["coordinate"],
+        "left_click": ["coordinate"],
+        "type": ["text"],
+        "terminate": ["status"],
+    },
+}
+DEMO_UNASKED = ("element_name", "label", "evidence")  # arguments that are given all the same
 
 
-DEMO_STUCK = DemoStep("give up", "None of the known controls can be seen")
-
-
-class DemoOffer(NamedTuple):
-    """A tool that a request offers, with the names of its properties in their order."""
-
-    name: str
-    properties: Sequence[str]
-    required: Sequence[str] = ()
-
-
-def demo_reply(request: Mapping[str, Any], grammar: Grammar | None = None) -> dict[str, object]:
-    """The assistant's message, decided from this one request alone.
-
-    `grammar` is the one that the model speaks where it is asked to act without tools.
-    """
+def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
+    """The assistant's message, decided from this one request alone."""
     offers = _demo_offers(request)
-    # The story profile sends no tools: its acts are described in the prompt, as JSON.
-    story = not offers and '"observation"' in str(request["messages"][0])
-    prompt = request["messages"][0]["content"]
-    native = not offers and prompt not in (VERIFIER_PROMPT, EXAMINER_PROMPT)
-    if story or (native and grammar):
-        offers = _demo_story_offers(grammar if native else None)
-    ways = _demo_ways(offers)
-    lines, png = _demo_reading(request["messages"], "look" in ways)
+    text, png = _demo_reading(request["messages"], offers)
     sights = demo_sights(png) if png else {"no picture": Coordinate(0, 0)}
-    task = demo_task_in("\n".join(lines))
     if not offers:
-        verdict = _demo_verdict(task, sights) if png else f"1. {task.yes.removeprefix('YES: ')}"
-        return {"role": "assistant", "content": verdict}
-    step = _demo_step(task, ways, sights, lines)
-    if step.name not in ways:
-        return {"role": "assistant", "content": f"{step.why}."}
-    offer = ways[step.name]
-    arguments = _demo_arguments(offer, step, sights, lines)
-    if native and grammar:
-        content = demo_words_in(grammar, step.why, step.name, arguments, png)
-        return {"role": "assistant", "content": content}
-    if story:
-        act = {"name": offer.name, **arguments}
-        content = json.dumps({"observation": step.why, "actions": [act]})
-        return {"role": "assistant", "content": content}
-    words = _demo_words(step)
-    said = json.dumps(arguments)
-    if "tools" not in request:
-        words += "\n" + call_in_text(offer.name, said)
-        return {"role": "assistant", "content": words}
-    call = {
-        "id": f"call_{len(request['messages'])}",
-        "type": "function",
-        "function": {"name": offer.name, "arguments": said},
-    }
-    return {"role": "assistant", "content": words, "tool_calls": [call]}
-
-
-def _demo_offers(request: Mapping[str, Any]) -> list[DemoOffer]:
-    """The tools of a request."""
-    offers = []
-    for function in _demo_functions(request):
-        schema = function.get("parameters") or {}
-        properties = list(schema.get("properties", {}))
-        offers.append(DemoOffer(function["name"], properties, schema.get("required", ())))
-    return offers
-
-
-def _demo_functions(request: Mapping[str, Any]) -> list[JsonDict]:
-    """The tools as a request describes them: in its list, or one a line in its prompt."""
+        return {"role": "assistant", "content": _demo_verdict(sights)}
+    step, tool = _demo_step(offers, sights, text)
+    quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
+    note = quoted[1] if quoted else "Hello"
+    why = step.why.format(note)
+    if not tool:
+        return {"role": "assistant", "content": f"{why}."}
+    known = _demo_values(step, sights, text) | {"text": note}
+    arguments = {name: known.get(name, why) for name in offers[tool]}
+    words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {step.target}"
     if "tools" in request:
-        return [tool["function"] for tool in request["tools"]]
-    found = []
-    for line in str(request["messages"][0].get("content")).splitlines():
+        function = {"name": tool, "arguments": json.dumps(arguments)}
+        number = len(request["messages"])
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        return {"role": "assistant", "content": words, "tool_calls": [call]}
+    if offers is DEMO_ACTS[DEMO_STORY]:
+        words = json.dumps({"observation": why, "actions": [{"name": tool, **arguments}]})
+    elif offers is DEMO_ACTS[DEMO_NATIVE]:
+        said = json.dumps({"action": tool, **arguments})
+        words = f"Action: {why}.\n{call_in_text('computer_use', said)}"
+    else:
+        words += "\n" + call_in_text(tool, json.dumps(arguments))
+    return {"role": "assistant", "content": words}
+
+
+def _demo_verdict(sights: Mapping[str, Coordinate]) -> str:
+    """Whether the picture proves the note saved; without one, what would prove it."""
+    if "no picture" in sights:
+        return "1. the green mark says Saved."
+    if "saved mark" in sights:
+        return "YES: the green mark says Saved."
+    return "NO: there is no mark of saving."
+
+
+def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    """The tools of a request with their arguments, in its list or one a line in its prompt."""
+    prompt = str(request["messages"][0]["content"])
+    for word, acts in DEMO_ACTS.items():
+        if word in prompt:
+            return acts
+    functions = [tool["function"] for tool in request.get("tools", ())]
+    for line in prompt.splitlines():
         if line.startswith('{"name"') and '"parameters"' in line:
-            found.append(json.loads(line))
-    return found
-
-
-def _demo_story_offers(grammar: Grammar | None) -> list[DemoOffer]:
-    """The acts of the story profile, those alone that a grammar has if there is one."""
-    offers = []
-    for tool in DEMO_TOOLS:
-        lacking = grammar is not None and not can_say(grammar, tool.step)
-        if tool.story_name and not lacking:
-            offers.append(DemoOffer(tool.story_name, tool.story_arguments))
+            functions.append(json.loads(line))
+    offers: dict[str, Sequence[str]] = {}
+    for function in functions:
+        schema = function.get("parameters", {})
+        told = {*schema.get("required", ()), *DEMO_UNASKED}
+        offers[function["name"]] = [name for name in schema.get("properties", ()) if name in told]
     return offers
 
 
-def _demo_ways(offers: Sequence[DemoOffer]) -> dict[str, DemoOffer]:
-    """Step -> the tool that does it; a tool that no row knows is not used."""
-    ways = {}
-    for tool in DEMO_TOOLS:
-        for offer in offers:
-            if re.search(tool.pattern, offer.name):
-                ways[tool.step] = offer
-    return ways
-
-
-def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[list[str], bytes]:
-    """The user's lines and the latest screenshot; one who can look must look again after an act."""
-    lines: list[str] = []
+def _demo_reading(
+    messages: Sequence[Mapping[str, Any]], offers: Mapping[str, Sequence[str]]
+) -> tuple[str, bytes]:
+    """The user's words and the latest screenshot; one who can look must look again after an act."""
+    looks = any(re.match("observe|take_screen", name) for name in offers)
+    words: list[str] = []
     png = b""
     for message in messages:
         content = message.get("content") or ""
@@ -23632,10 +22647,10 @@ def _demo_reading(messages: Sequence[Mapping[str, Any]], looks: bool) -> tuple[l
             if "image_url" in part:
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
             elif message["role"] in ("user", "tool"):
-                lines += part["text"].splitlines()
-        if looks and (message.get("tool_calls") or "<tool_call>" in str(message.get("content"))):
+                words.append(part["text"])
+        if looks and ("tool_calls" in message or "<tool_call>" in str(content)):
             png = b""
-    return lines, png
+    return "\n".join(words), png
 
 
 @lru_cache(maxsize=64)  # two roles, a corrected role and the next run look at the same picture
@@ -23643,183 +22658,124 @@ def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
     """What a screenshot shows: sign -> the middle between its first and its last pixel."""
     rgb, width, height = png_to_rgb(png)
     sights = {}
-    for sign in DEMO_SIGNS.values():
-        wanted = sign.colour.to_bytes(3, "big")
-        if not sign.small:
+    for name, colour in DEMO_SIGNS.items():
+        wanted = colour.to_bytes(3, "big")
+        if name != "pointer":
             wanted *= 2  # a lone pixel may be a smoothed edge
         first = rgb.find(wanted) // 3
         if first < 0:
             continue
-        last = first  # a pointer's tip is all that counts
-        if not sign.small:
-            last = rgb.rfind(wanted) // 3
+        # A pointer's tip is all that counts.
+        last = first if name == "pointer" else rgb.rfind(wanted) // 3
         x = (first % width + last % width) // 2
         y = (first // width + last // width) // 2
-        sights[sign.name] = Coordinate(x * GRID // (width - 1), y * GRID // (height - 1))
+        sights[name] = Coordinate(x * GRID // (width - 1), y * GRID // (height - 1))
     return sights
 
 
-def _demo_verdict(task: DemoTask, sights: Mapping[str, Coordinate]) -> str:
-    """The answer to the question whether the task is done."""
-    return task.yes if sights.keys() >= set(task.proof) else task.no
-
-
 def _demo_step(
-    task: DemoTask,
-    ways: Mapping[str, DemoOffer],
-    sights: Mapping[str, Coordinate],
-    lines: Sequence[str],
-) -> DemoStep:
-    """The first step that fits what is seen and can be done."""
-    seen = set(sights)
-    for name, pattern in DEMO_LINES.items():
-        if any(re.search(pattern, line) for line in lines):
-            seen.add(name)
-    for step in DEMO_STEPS:
-        if step.task not in ("", task.name):
-            continue
-        possible = step.name in ways or step.name == "finish"
+    offers: Mapping[str, Sequence[str]], sights: Mapping[str, Coordinate], text: str
+) -> tuple[DemoStep, str]:
+    """The first step that fits what is seen and can be done, and the tool that does it."""
+    seen = {*sights, *(words for words in (DEMO_ARCHIVE, DEMO_DRY) if words in text)}
+    for step in (*DEMO_STEPS, DEMO_STUCK):
+        tool = next((name for name in offers if re.search(step.tool, name)), "")
+        possible = tool or step.tool == DEMO_DONE
         if possible and seen.issuperset(step.sees) and seen.isdisjoint(step.lacks):
-            if "move" in ways and _demo_must_move(step, sights):
-                return step._replace(name="move")
-            return step
-    return DEMO_STUCK
+            if step.tool == DEMO_CLICK and "move_mouse" in offers and _demo_misses(step, sights):
+                return step, "move_mouse"
+            return step, tool
+    return DEMO_STUCK, ""
 
 
-def _demo_must_move(step: DemoStep, sights: Mapping[str, Coordinate]) -> bool:
-    """Whether an act that may take no place of its own would miss, where the pointer is now."""
-    if not any(tool.moves_first for tool in DEMO_TOOLS if tool.step == step.name):
-        return False
-    pointer = sights.get("pointer")
-    place = sights.get(step.target, Coordinate(0, 0))
-    if pointer is None:
-        return True
+def _demo_misses(step: DemoStep, sights: Mapping[str, Coordinate]) -> bool:
+    """Whether a click that takes no place would miss, where the pointer is now."""
+    pointer = sights.get("pointer", Coordinate(0, 0))
+    place = sights[step.target]
     return max(abs(place.x - pointer.x), abs(place.y - pointer.y)) > 8
 
 
-def _demo_words(step: DemoStep) -> str:
-    """What the model says beside its call, or in its place."""
-    return f"SCREEN_SHOWS: {step.why}.\nNEXT_STEP: {step.name} {step.target}"
-
-
-def _demo_arguments(
-    offer: DemoOffer, step: DemoStep, sights: Mapping[str, Coordinate], lines: Sequence[str]
-) -> dict[str, object]:
-    """Arguments by the names of the properties; an unknown one that is required gets the reason."""
+def _demo_values(step: DemoStep, sights: Mapping[str, Coordinate], text: str) -> dict[str, object]:
+    """What the model has to say by the names of arguments; any other one gets the reason."""
     place = sights.get(step.target, Coordinate(0, 0))
-    known = _demo_values(step, place, "\n".join(lines))
-    arguments = {}
-    for name in offer.properties:
-        if name == "position" and name not in offer.required:
-            continue  # it has clicked there already
-        if name in known or name in offer.required:
-            arguments[name] = known.get(name, step.why)
-    return arguments
-
-
-def _demo_values(step: DemoStep, place: Coordinate, text: str) -> dict[str, object]:
-    """What the model has to say for each property that any profile's tools may have."""
-    quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
-    note = quoted[1] if quoted else "Hello"
-    task = demo_task_in(text)
-    order = task.order.format(note=note)
-    evidence = step.why
-    if step.target:
-        evidence += task.evidence
+    pair = [place.x, place.y]
     turns = {int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)}
     return {
-        "text": note,
         "element_name": step.target,
         "label": step.target,
         "x": place.x,
         "y": place.y,
         "x1": place.x,
         "y1": place.y,
-        "position": (place.x, place.y),
-        "box": (place.x, place.y),
-        "instructions": order,
-        "operator_instructions": order,
-        "summary": order,
-        "compression_summary": order,
+        "position": pair,
+        "box": pair,
+        "coordinate": pair,
         "archived_turns": sorted(turns),
-        "evidence": evidence,
+        "evidence": step.why + (DEMO_EVIDENCE if step.target else ""),
         "completion_status": "BLOCKED",
-        "status": "BLOCKED",
+        "status": "success" if step.tool == DEMO_DONE else "BLOCKED",
     }
 
 
-class DemoModel:
+class DemoRequest(BaseHTTPRequestHandler):
+    """A request to the model server of the demo."""
+
+    server: DemoModel
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        status, answer = self.server.respond(self.path, body)
+        with suppress(ConnectionError):  # the run may have ended meanwhile
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+    do_GET = do_POST
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing on the terminal."""
+
+
+# By its architecture it is asked in a grammar of its own, where a profile asks for one.
+DEMO_MODEL = {
+    "id": "demo-model",
+    "type": "vlm",
+    "arch": "qwen3vl",
+    "state": "loaded",
+    "loaded_context_length": 16384,
+}
+DEMO_PICTURE_TOKENS = 900  # of the demo's whole screen; a token is 32x32 pixels, or four characters
+
+
+class DemoModel(ThreadingTCPServer):  # not HTTPServer, which asks the name server for its own name
     """The model server of --demo on 127.0.0.1, started at once."""
 
-    def __init__(self, grammar: Grammar | None = None) -> None:
-        self.grammar = grammar  # that it speaks when it is asked without tools
-        # Not HTTPServer, which asks the name server for its own name.
-        self._server = ThreadingTCPServer(("127.0.0.1", 0), _demo_handler(self))
-        self._server.daemon_threads = True
-        port = self._server.server_address[1]
-        self.endpoint = f"http://127.0.0.1:{port}/v1/chat/completions"
-        serve = partial(self._server.serve_forever, poll_interval=0.05)
-        threading.Thread(target=serve, daemon=True).start()
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), DemoRequest)
+        self.endpoint = f"http://127.0.0.1:{self.server_address[1]}/v1/chat/completions"
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
         """Ends the server; returns when it takes no more requests."""
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
 
     def respond(self, path: str, body: bytes) -> tuple[int, dict[str, object]]:
         """(HTTP status, JSON) for a request."""
-        if path in ("/v1/models", "/api/v0/models"):
-            info = {
-                "id": "demo-model",
-                "type": "vlm",
-                "state": "loaded",
-                "loaded_context_length": 16384,
-            }
-            return 200, {"data": [info]}
-        if path != "/v1/chat/completions":
-            return 404, {"error": {"message": f"Unexpected endpoint: {path}"}}
-        message = demo_reply(json.loads(body), self.grammar)
+        if not body:
+            return 200, {"data": [DEMO_MODEL]}
+        message = demo_reply(json.loads(body))
+        words, pictures = re.subn(rb';base64,[^"]+', b"", body)
         usage = {
-            "prompt_tokens": _demo_prompt_tokens(body),
+            "prompt_tokens": len(words) // 4 + pictures * DEMO_PICTURE_TOKENS,
             "completion_tokens": len(json.dumps(message)) // 4,
         }
-        choice = {
-            "message": message,
-            "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
-        }
+        reason = "tool_calls" if "tool_calls" in message else "stop"
+        choice = {"message": message, "finish_reason": reason}
         return 200, {"model": "demo-model", "choices": [choice], "usage": usage}
-
-
-def _demo_prompt_tokens(body: bytes) -> int:
-    """What a request costs: a token is four characters, or 32x32 pixels of a picture."""
-    tokens = len(re.sub(rb';base64,[^"]+', b"", body)) // 4
-    for head in re.findall(rb";base64,(.{32})", body):
-        # A PNG's signature and the start of its first chunk, then width and height.
-        width, height = struct.unpack(">16x2I", base64.b64decode(head))
-        tokens += width * height // 1024
-    return tokens
-
-
-def _demo_handler(model: DemoModel) -> type[BaseHTTPRequestHandler]:
-    """What answers a connection to the server of that model."""
-
-    class Handler(BaseHTTPRequestHandler):
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            length = int(self.headers.get("Content-Length", 0))
-            status, answer = model.respond(self.path, self.rfile.read(length))
-            with suppress(ConnectionError):  # the run may have ended meanwhile
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(json.dumps(answer).encode())
-
-        do_GET = do_POST
-
-        def log_message(self, *_: object) -> None:
-            """Says nothing on the terminal."""
-
-    return Handler
 
 
 ####################################################################################################
@@ -24065,7 +23021,7 @@ def read_task(options: argparse.Namespace, terminal: Terminal) -> str:
 
     Raises ConfigError if there is none.
     """
-    if options.demo and options.resume is None:
+    if options.demo:
         return demo_task(options.task)
     task = options.task or ""
     if not task and _person_is_there():
@@ -24085,13 +23041,9 @@ def read_task(options: argparse.Namespace, terminal: Terminal) -> str:
 
 def demo_task(wanted: str | None) -> str:
     """The demo's task; raises ConfigError for one that the drawn desktop does not know."""
-    if not wanted:
-        return DEMO_TASK
-    task = demo_task_called(wanted)
-    if task:
-        return task.text
-    known = ", ".join(f"--demo {task.name} ({task.text.rstrip('.')})" for task in DEMO_TASKS)
-    raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}.")
+    if wanted and wanted.split() != DEMO_TASK.split():
+        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {DEMO_TASK}")
+    return DEMO_TASK
 
 
 def choose_model(terminal: Terminal, names: Sequence[str]) -> int | None:
@@ -24424,7 +23376,7 @@ def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
         raise ConfigError(f'The task has to stand in quotes: python agent.py "{task[:200]}"')
     task = options.task
     word = "help" if task in ("/?", "?") else str(task).strip().lower()
-    if f"--{word}" in names and not options.demo:  # whose tasks have names
+    if f"--{word}" in names:
         raise ConfigError(f"{task!r} is no task; did you mean --{word}?")
     if task is not None and not task.strip():
         raise ConfigError(f"The task is empty; say what to do, as in {TASK_EXAMPLE}.")
@@ -24511,6 +23463,10 @@ def refuse_idle_run(options: argparse.Namespace, config: Config) -> None:
         )
     if options.demo and not config.vision:
         raise ConfigError("The demo's model goes by the pixels it sees; leave out --no-vision.")
+    if options.demo and config.executor_grammar not in ("", TOOLS_GRAMMAR, "qwen3-vl"):
+        raise ConfigError(
+            f"The demo's model does not speak {config.executor_grammar[:40]}; leave out --grammar."
+        )
     blocked_chords(config)  # raises ConfigError for keys that there are not
 
 
@@ -24834,7 +23790,7 @@ def open_session(
     desktop.capture(area, *frame_size(area, config))
     if options.demo and not recording:
         refuse_small_area(area)
-        config = with_demo_model(config, options.profile, undo)
+        config = with_demo_model(config, undo)
     server = server_of(options, config, stop, terminal)
     server.hide = secrets.hide
     model = ModelInfo("none")
@@ -24878,7 +23834,7 @@ def open_session(
 def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     """The drawn desktop for --demo, else the real one with its pixels made exact."""
     if options.demo:
-        return DemoDesktop(clock, demo_state(options.task or ""))
+        return DemoDesktop(clock)
     desktop = WindowsDesktop(load_win32(), clock)
     desktop.init_dpi()
     desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
@@ -24899,15 +23855,12 @@ def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitS
 
 
 def refuse_small_area(area: Rect) -> None:
-    """Raises ConfigError for an area in which the demo's model can do no task."""
+    """Raises ConfigError for an area in which the demo's task cannot be done."""
     if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
         raise ConfigError(
-            f"The demo's tasks reach beyond the area {area} of its drawn screen {DEMO_SCREEN};"
+            f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
             f" leave out --area, or give {DEMO_AREA_LEAST} or more."
         )
-
-
-REPLAY_TURNS_MOST = 100_000  # each repeats an act, or was paused, or is the last
 
 
 def tend_files(
@@ -24934,21 +23887,15 @@ def recording_settings(recording: Recording | None) -> JsonDict:
     if not recording:
         return {}
     run = book_of(recording.folder).run
-    settings = {**run.settings, "max_steps": REPLAY_TURNS_MOST}
+    settings = {**run.settings, "max_steps": len(recording.steps)}
     if run.size != UNKNOWN_SIZE:
         settings["screen_capture_w"], settings["screen_capture_h"] = run.size
     return settings
 
 
-def with_demo_model(config: Config, profile: str, undo: ExitStack) -> Config:
-    """The config with the built-in model's address; the model ends with `undo`.
-
-    It speaks every grammar, so that its name tells none: without --grammar it is the first.
-    """
-    if PROFILES[profile].loop == "native" and not config.executor_grammar:
-        config = replace(config, executor_grammar=next(iter(GRAMMARS)))
-    grammar = chosen_grammar(config, PROFILES[profile], ModelInfo("demo-model"))
-    model = undo.enter_context(closing(DemoModel(grammar)))
+def with_demo_model(config: Config, undo: ExitStack) -> Config:
+    """The config with the built-in model's address; the model ends with `undo`."""
+    model = undo.enter_context(closing(DemoModel()))
     return replace(config, lmstudio_endpoint=model.endpoint)
 
 

@@ -38,7 +38,7 @@ LOG_SHOWN = 20_000  # characters of what a process printed before it died
 # The modules that take longest, so that none of them is begun when the others have ended.
 LONGEST = (
     *"test_resume test_replay test_actuator test_panel test_story test_gates test_chat".split(),
-    *"test_demo_tasks test_model test_demo test_bench test_attacks test_first_hour test_stop".split(),
+    *"test_demo_ways test_model test_demo test_bench test_attacks test_first_hour test_stop".split(),
     *"test_desktop test_shape test_progress test_journals test_loops test_controls".split(),
     *"test_adding test_report test_replies test_compare test_erring".split(),
 )

@@ -43,6 +43,8 @@ NAMES = {
     "log of the server": ("lmstudio_logs",),
     "process of the controls": ("PipedProcess",),
     "programs": ("known_programs",),
+    "time of day": ("datetime",),
+    "report": ("report_text",),
 }
 
 
@@ -740,7 +742,7 @@ def reply_of_story(rng: Random) -> Any:
             return [words.parse(call).name, words.parse(call).shown]
 
         read.append(outcome(one))
-    return [observation, read, [agent.read_box(box) for box in boxes]]
+    return [observation, read, boxes]
 
 
 def seam_replies(cases: int) -> Iterator[Case]:
@@ -1111,7 +1113,7 @@ def book_items(folder: Path) -> Any:
     book = agent.book_of(folder)
     journal = agent.read_journal(folder)
     return {
-        "report": report_data(agent.report_text(folder)),
+        "report": report_data(of_agent("report")(folder)),
         "debrief": book.debrief().split("\n"),
         "damaged": journal.damaged,
         "ignored": list(journal.ignored),
@@ -1222,7 +1224,7 @@ SEAMS: dict[str, Callable[[int], Iterator[Case]]] = {
 def main() -> int:
     seams, cases, output = sys.argv[1:]
     time.time = WALL.now
-    agent.datetime = Today  # type: ignore[attr-defined]
+    setattr(agent, name_of("time of day"), Today)
     with open(output, "w", encoding="utf-8") as stream:
         for seam in seams.split(","):
             for name, value in SEAMS[seam](int(cases)):

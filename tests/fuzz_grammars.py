@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from agent import GRAMMARS, GrammarCall, PersonNeeded, ReplyError
+from agent import GRAMMARS, PersonNeeded, ReplyError
 
 # The sizes that pictures have before the model, as they are documented for a factor of 28.
 RESIZED = {(1920, 1080): (1932, 1092), (1440, 900): (1428, 896), (1536, 864): (1540, 868)}
@@ -362,7 +362,7 @@ def places_in(text: str, space: Space) -> Iterator[list[int]]:
             yield space.grid((left + right) / 2, (top + bottom) / 2)
 
 
-def check_stands_there(call: GrammarCall, text: str, space: Space) -> None:
+def check_stands_there(call: Any, text: str, space: Space) -> None:
     """Raises AssertionError unless everything the call says stands in the reply."""
     for name, value in call.arguments.items():
         if name in ("position", "start", "end"):
@@ -385,13 +385,11 @@ def check_stands_there(call: GrammarCall, text: str, space: Space) -> None:
             )
 
 
-def outcome(
-    grammar: str, message: Any, reason: Any, picture: tuple[int, int]
-) -> GrammarCall | None:
+def outcome(grammar: str, message: Any, reason: Any, picture: tuple[int, int]) -> Any:
     """A call, or None for a ReplyError; anything else comes through, and slowness is an error."""
     begin = time.thread_time()
     try:
-        call: GrammarCall | None = GRAMMARS[grammar].read(message, reason, picture)
+        call: Any = GRAMMARS[grammar].read(message, reason, picture)
     except PersonNeeded:
         call = None
     except ReplyError as error:
@@ -399,7 +397,7 @@ def outcome(
         assert 0 < len(GRAMMARS[grammar].correction(error)) < 900
         call = None
     assert time.thread_time() - begin < SECONDS_MOST, f"slow: {message!r:.300}"
-    assert call is None or type(call) is GrammarCall, repr(call)
+    assert call is None or type(call).__name__ == "GrammarCall", repr(call)
     return call
 
 

@@ -34,8 +34,8 @@ class KeptDesktop(agent.DemoDesktop):
     die_after = 0
     events = 0
 
-    def __init__(self, clock: agent.Clock, state: agent.DemoState | None = None) -> None:
-        super().__init__(clock, state)
+    def __init__(self, clock: agent.Clock) -> None:
+        super().__init__(clock)
         self.effects = Counter[str]()
         if os.path.exists(self.path):
             with open(self.path, encoding="utf-8") as file:

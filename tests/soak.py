@@ -17,10 +17,10 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
+from tests.seams import clock_of_main, desktop_of_main
 
 ALLOWED = {
     "kilobytes": 12000,
@@ -38,7 +38,7 @@ class EndlessDesktop(agent.DemoDesktop):
     def button(self, name: str, down: bool) -> None:
         super().button(name, down)
         if self.state.clean:
-            type(self).rounds += 1
+            EndlessDesktop.rounds += 1
             self.state = agent.DemoState()
 
 
@@ -62,24 +62,39 @@ def counts() -> dict[str, int]:
 
 def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
     """(counts at each tenth of the run, virtual seconds, the run's last line)."""
-    stop, samples, out = agent.Stop(), list[dict[str, int]](), io.StringIO()
-    clock, begin = VirtualClock(stop), 0.0
-    look = agent.Eyes.look
+    samples, out = list[dict[str, int]](), io.StringIO()
+    clocks: list[VirtualClock] = []
 
-    def sampled(self: agent.Eyes, turn: int, *rest: Any, **more: Any) -> Any:
-        if turn >= turns * (len(samples) + 1) // 10 and not rest:
-            samples.append(counts())
-            print(f"turn {turn}: {samples[-1]}", file=sys.stderr, flush=True)
-        if clock.sleeps:
-            clock.sleeps.clear()
-        for path in (self.logger.folder / "screenshots").glob(
-            "*.png"
-        ):  # not a matter of the program's memory
-            if not path.name.startswith(f"turn_{turn:04d}"):
-                path.unlink(missing_ok=True)
-        return look(self, turn, *rest, **more)
+    def clock_of(stop: agent.Stop) -> VirtualClock:
+        clocks.append(VirtualClock(stop))
+        return clocks[-1]
+
+    def sampled() -> None:
+        """Counts, and throws away what is no matter of the program's memory."""
+        samples.append(counts())
+        print(f"{len(samples)} th count: {samples[-1]}", file=sys.stderr, flush=True)
+
+    def tidied(pictures: Path) -> None:
+        clocks[-1].sleeps.clear()
+        for path in sorted(pictures.glob("*.png"))[:-10]:
+            path.unlink(missing_ok=True)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
+        pictures = Path(folder) / "run_0001" / "screenshots"
+
+        class Watched(EndlessDesktop):
+            """One that is counted by its captures, of which each turn has one or more."""
+
+            captured = 0
+
+            def capture(self, *arguments: Any) -> agent.Frame:
+                self.captured += 1
+                if self.captured % 50 == 0:
+                    tidied(pictures)
+                if self.captured >= turns * (len(samples) + 1) // 10:
+                    sampled()
+                return super().capture(*arguments)
+
         settings = [
             f"max_steps={turns}",
             f"dump_dir={folder}",
@@ -90,17 +105,11 @@ def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
             "turn_delay=0.75",
             "escalation=false",  # it is meant to do the same again and again
         ]
-        options = agent.command_line().parse_args(
-            ["--demo", *(p for s in settings for p in ("--set", s))]
-        )
-        with (
-            mock.patch.object(agent, "DemoDesktop", EndlessDesktop),
-            mock.patch.object(agent.Eyes, "look", sampled),
-        ):
-            begin = clock.now()
-            agent.start(options, stop, clock)
+        words = [part for item in settings for part in ("--set", item)]
+        with desktop_of_main(Watched), clock_of_main(clock_of):
+            agent.main(["--demo", *words])
         assert agent.read_journal(Path(folder) / "run_0001").damaged == []
-    return samples, clock.now() - begin, out.getvalue().splitlines()[-1]
+    return samples, clocks[-1].now(), out.getvalue().splitlines()[-1]
 
 
 if __name__ == "__main__":

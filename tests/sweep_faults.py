@@ -1,6 +1,6 @@
 """Fails every call of a whole run in turn: python -m tests.sweep_faults [win32] [files] [http] [--step N] [--first N]
 
-The run is the program's own `start` on a simulated Windows with a real model server on the loopback, a real folder and
+The run is the program's own `main` on a simulated Windows with a real model server on the loopback, a real folder and
 virtual time; it clicks, double-clicks, drags, types into a field, presses chords, starts a program, brings a window to
 the front, scrolls, and reports. Fault number N is the Nth
 Win32 call, file call or HTTP exchange, once alone and once with all that follow, N = 1, 2, ... until a run meets none.
@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -25,8 +26,9 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.fakes import NEVER_FAIL, RELEASES, EndedProcess, FakeWin32, Foreground, VirtualClock
+from tests.fakes import NEVER_FAIL, RELEASES, FakeWin32, Foreground, VirtualClock
 from tests.scripted import PLAN, PROOF, call, role_of, text
+from tests.seams import clock_of_main, windows_of_main
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
 
 ACTS = [
@@ -50,9 +52,8 @@ MODELS = {
         }
     ]
 }
-NOTEPAD = agent.Program("Notepad", "C:\\notepad.lnk", ("notepad.exe",))
 SETTINGS = """screen_capture_w=64 screen_capture_h=64 drag_steps=3 scroll_ticks=1 settle_patience_ms=50 blind_patience=1
-    request_retries=1 model_failures=1 stall_stop=12 stall_recover=100 confirm=never""".split()
+    request_retries=1 model_failures=1 stall_stop=12 stall_recover=100 confirm=never controls=off""".split()
 HTTP_FAULTS: dict[str, Step] = {
     "reset": reset,
     "hang up": hang_up,
@@ -172,54 +173,51 @@ def faulty_files(faults: Faults, folder: Path) -> Iterator[None]:
                 return FaultyFile(result, faults) if textual else result
 
             stack.enter_context(mock.patch.object(Path, name, wrapped))
-        for name, kind in (
-            ("open_log", "open"),
-            ("read_run_file", "read_bytes"),
-            ("write_run_file", "write_bytes"),
-        ):
-            opened = getattr(agent, name)
+        opened = open
 
-            def ours(path: Path, *arguments: Any, _opened: Any = opened, _kind: str = kind) -> Any:
-                if folder not in (path, *path.parents):
-                    return _opened(path, *arguments)
-                no_space(faults, _kind)
-                result = _opened(path, *arguments)
-                return FaultyFile(result, faults) if _kind == "open" else result
+        def ours(path: Any, mode: str = "r", *arguments: Any, **more: Any) -> Any:
+            if not isinstance(path, Path) or folder not in path.parents:
+                return opened(path, mode, *arguments, **more)
+            no_space(faults, {"a": "open", "rb": "read_bytes"}.get(mode, "write_bytes"))
+            result = opened(path, mode, *arguments, **more)
+            return FaultyFile(result, faults) if mode == "a" else result
 
-            stack.enter_context(mock.patch.object(agent, name, ours))
+        stack.enter_context(mock.patch("builtins.open", ours))
         yield
+
+
+def watched(clock: VirtualClock, stop: agent.Stop) -> VirtualClock:
+    """The clock of the simulated Windows, stopped as main() is."""
+    clock.stop = stop
+    return clock
 
 
 def whole_run(
     win32: Faults, files: Faults, exchanges: Faults, fault: Step = reset, thread: str = "main"
 ) -> list[str]:
     """One run with these faults; returns what is wrong with its end."""
-    stop = agent.Stop()
-    clock = VirtualClock(stop)
+    clock = VirtualClock()
     world = SweptWin32(win32, thread, clock=clock)
     world.opens = Foreground("Letter - Notepad", handle=0x40002)
     files.note = lambda: len(world.events)
     out, folder = io.StringIO(), tempfile.TemporaryDirectory()
-    settings = [
-        part for item in (*SETTINGS, f"dump_dir={folder.name}/dumps") for part in ("--set", item)
-    ]
+    root = Path(folder.name, "files")
     with folder, contextlib.ExitStack() as stack:
         model = stack.enter_context(Model(exchanges, fault))
-        options = agent.command_line().parse_args([*settings, "--endpoint", model.url, "Do it"])
-        for target, name, value in (
-            (agent, "load_win32", lambda: world.api),
-            (sys, "stdin", None),
-            (agent, "lmstudio_logs", dict),
-            (agent, "PipedProcess", EndedProcess),
-            (agent, "known_programs", lambda environment: [NOTEPAD]),
-        ):
-            stack.enter_context(mock.patch.object(target, name, value))
+        settings = [*SETTINGS, f"dump_dir={root}/dumps"]
+        words = [part for item in settings for part in ("--set", item)]
+        menu = Path(folder.name, "Microsoft", "Windows", "Start Menu", "Programs", "Notepad.lnk")
+        menu.parent.mkdir(parents=True)
+        menu.write_bytes(b"C:\\notepad.exe")
+        stack.enter_context(mock.patch.dict(os.environ, {"APPDATA": folder.name, "PATH": ""}))
+        stack.enter_context(mock.patch.object(sys, "stdin", None))
+        stack.enter_context(windows_of_main(world))
+        stack.enter_context(clock_of_main(lambda stop: watched(clock, stop)))
         stack.enter_context(contextlib.redirect_stdout(out))
-        stack.enter_context(faulty_files(files, Path(folder.name)))
+        stack.enter_context(contextlib.redirect_stderr(out))
+        stack.enter_context(faulty_files(files, root))
         try:
-            code: Any = agent.start(options, stop, clock)
-        except agent.AgentError as error:
-            code = error.exit_code
+            code: Any = agent.main([*words, "--endpoint", model.url, "Do it"])
         except Exception as error:  # a fault that ended the program
             code = f"{type(error).__name__}: {error}"
         stack.close()

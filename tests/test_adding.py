@@ -30,8 +30,6 @@ README = CHECKOUT / "README.md"
 # Rows that stand in the file; a new row of the same table is put behind each.
 TOOLS_ROW = 'Tool("drag", DragArgs,'
 HANDS_ROW = '"drag": lambda hands, args:'
-DEMO_TOOLS_ROW = 'DemoTool("move",'
-DEMO_STEPS_ROW = 'DemoStep("look",'
 WIN32_ROW = '"GetDoubleClickTime": Row('
 VOCABULARY_ROWS = {
     "planner": '"type_text": "type_text_input",',
@@ -39,12 +37,6 @@ VOCABULARY_ROWS = {
     "chat": '"scroll_at": "scroll_at_position",',
     "story": '"type_text": "type",',
 }
-
-# What the demo's model must know to use the tool: its name in every vocabulary, and when. It would do nothing else, so
-# that one task has the step, and the others are for what else is added.
-DEMO_TOOL = 'DemoTool("quadruple click", "^quadruple_click", "quadruple_click_element", ("x1", "y1", "label")),'
-DEMO_STEP = 'DemoStep("quadruple click", "It can be tried", "Notes icon", sees=("Notes icon",), task="settings"),'
-TASK_OF_THE_TOOL, OTHER_TASK = "settings", "note"
 
 # A profile whose vocabulary stays without the tool.
 WITHOUT_THE_TOOL = "pointer"
@@ -137,8 +129,6 @@ def with_all_rows() -> ModuleType:
     """A copy with the tool, named in each vocabulary of the list, a sixth profile and a function of Win32."""
     copy = Copy()
     copy.insert_tool(*VOCABULARY_ROWS)
-    copy.insert(DEMO_TOOL, DEMO_TOOLS_ROW)
-    copy.insert(DEMO_STEP, DEMO_STEPS_ROW)
     copy.insert(WIN32_FUNCTION, WIN32_ROW)
     copy.copy_profile()
     return copy.load()
@@ -155,17 +145,28 @@ class AddingCase(test_main.CommandLineCase):
             code, out, err = self.main(*arguments)
         return code, out + err
 
-    def demo(self, task: str, profile: str, *more: str) -> tuple[int, str, list[dict[str, Any]]]:
+    def demo(self, profile: str, *more: str) -> tuple[int, str, list[dict[str, Any]]]:
         """(exit code, what was said, the journal) of a demo of the copy, the only one of a test."""
-        code, said = self.main_of_the_copy("--demo", task, "--profile", profile, *more)
+        code, said = self.main_of_the_copy("--demo", "--profile", profile, *more)
         self.assertTrue((self.run_folder() / "turns.jsonl").exists(), said)
         return code, said, self.records()
 
 
 class ATool(AddingCase):
+    def demo(self, *words: str) -> tuple[int, str, list[dict[str, Any]]]:
+        """With a model that uses the tool as soon as it sees the Notes icon."""
+        copy = with_all_rows()
+        step = copy.DemoStep("^quadruple_click", "It can be tried", "Notes icon", ["Notes icon"])
+        acts = {"quadruple_click_element": ["x1", "y1", "label"]}
+        with (
+            mock.patch.object(copy, "DEMO_STEPS", (step, *copy.DEMO_STEPS)),
+            mock.patch.dict(copy.DEMO_ACTS[copy.DEMO_STORY], acts),
+        ):
+            return super().demo(*words)
+
     def check_acts(self, profile: str) -> None:
         """It is carried out on the Notes icon; nothing comes of it, so the run ends at its last turn."""
-        code, said, records = self.demo(TASK_OF_THE_TOOL, profile, "--max-steps", "3")
+        code, said, records = self.demo(profile, "--max-steps", "3")
         self.assertEqual(code, 1, said)
         self.assertIn("max_steps", said)
         acts = [record for record in records if record["kind"] == "intent"]
@@ -183,14 +184,14 @@ class ATool(AddingCase):
                 shutil.rmtree(self.run_folder())
 
     def test_a_vocabulary_without_the_tool_does_not_offer_it(self) -> None:
-        code, said, records = self.demo(TASK_OF_THE_TOOL, WITHOUT_THE_TOOL)
+        code, said, records = self.demo(WITHOUT_THE_TOOL)
         self.assertEqual(code, 0, said)
         self.assertNotIn("quadruple_click", str(records))
 
 
 class AProfile(AddingCase):
     def test_a_sixth_profile_is_a_row_of_data(self) -> None:
-        code, said, records = self.demo(OTHER_TASK, "sixth")
+        code, said, records = self.demo("sixth")
         self.assertEqual(code, 0, said)
         self.assertEqual(records[0]["profile"], "sixth")
         words = agent.PROFILES["planner"].vocabulary.tools

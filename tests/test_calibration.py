@@ -246,12 +246,12 @@ for n in range(4):
 
 
 class Clicks(Folder):
-    """From --check to the click: the small check box of the demo's settings is hit or missed."""
+    """From --check to the click: a small button of the demo is hit or missed."""
 
     def engine(self, correction: Any, scale: float) -> tuple[Any, agent.DemoDesktop]:
         """A run on the demo's desktop with a model of that fault, and that correction."""
         config, clock = config_of(self.root), VirtualClock()
-        desktop = agent.DemoDesktop(clock, agent.DemoState(more_programs=True, program="Contacts"))
+        desktop = agent.DemoDesktop(clock)
         actuator = agent.Actuator(
             desktop, config, clock, agent.Stop(), print, lambda question: True, agent.Secrets()
         )
@@ -272,15 +272,17 @@ class Clicks(Folder):
         return engine, desktop
 
     def clicked(self, correction: Any, scale: float) -> bool:
-        """Whether a model of that fault hits the pin of Contacts near its corner."""
+        """Whether a model of that fault hits the Start button near its corner."""
         engine, desktop = self.engine(correction, scale)
-        icon = agent.Rect(106, 677, 38, 38)  # at the left lower corner
+        icon = agent.Rect(10, 677, 38, 38)  # at the left lower corner
         true = agent.Point(icon.left + 34, icon.top + 33)
         said = []
         for place, size in ((true.x, 1279), (true.y, 719)):
             said.append(round(500 + scale * (place * 1000 / size - 500)))
         words = engine.profile.vocabulary
-        message = call(words.tools["click"], element_name="Contacts", position=said, reasoning="x")
+        message = call(
+            words.tools["click"], element_name="Blue square", position=said, reasoning="x"
+        )
         tools = engine.profile.schemas(engine.executor)
         act = words.parse(agent.read_call(message, "tool_calls", tools))
         deed = engine.perform(act, engine.eyes.look(1), 1)

@@ -3,15 +3,14 @@
 import base64
 import json
 import unittest
-import urllib.error
 import urllib.request
 
 import agent
-from agent import DEMO_SIGNS, DEMO_TASK, DemoDesktop, DemoModel, Point, Rect
+from agent import DEMO_SIGNS, DemoDesktop, DemoState, Point, Rect
 from tests.fakes import VirtualClock
-from tests.samples import sample
 
 NOTE = "Hello from agent.py"
+TASK = f'Open Notes, write "{NOTE}" and save it.'
 XY = {"type": "array", "items": {"type": "integer"}}
 # Tools as the profiles name them: {tool: {property: schema}}; all properties are required.
 PLANNER = {
@@ -21,26 +20,6 @@ PLANNER = {
     "double_click_screen_element": {"reasoning": {}, "element_name": {}, "position": XY},
     "type_text_input": {"reasoning": {}, "text": {}},
     "press_keyboard_key": {"reasoning": {}, "key": {}},
-}
-COMMANDER = {
-    "click_element": {"justification": {}, "label": {}, "position": XY},
-    "double_click_element": {"justification": {}, "label": {}, "position": XY},
-    "type_text": {"justification": {}, "text": {}},
-    "press_key": {"justification": {}, "key": {}},
-    "report_progress": {"objective_id": {}, "status": {}, "evidence": {}},
-    "report_completion": {"evidence": {}},
-}
-CHAT = {
-    "observe_screen": {},
-    "click_element": {"label": {}, "box": XY},
-    "type_text": {"text": {}},
-    "press_key": {"key": {}},
-}
-POINTER = {
-    "take_screenshot": {},
-    "move_mouse": {"x": {}, "y": {}},
-    "click_mouse": {},
-    "type_text": {"text": {}},
 }
 PLANS = {
     "planner": (
@@ -63,7 +42,7 @@ def make_desktop() -> DemoDesktop:
 
 
 def middle(desktop: DemoDesktop, name: str) -> Point:
-    return agent.to_point(agent.Coordinate(500, 500), desktop.state.places()[name])
+    return agent.to_point(agent.Coordinate(500, 500), desktop.state.places()[name].rect)
 
 
 def click(desktop: DemoDesktop, name: str, times: int = 1, apart: float = 0.1) -> None:
@@ -141,7 +120,7 @@ class Controls(unittest.TestCase):
     def test_a_click_on_the_menus_ground_leaves_it_open(self):
         desktop = make_desktop()
         click(desktop, "Start button")
-        menu = desktop.state.places()["menu"]
+        menu = desktop.state.places()["menu"].rect
         desktop.move(Point(menu.left + 5, menu.top + 5))
         desktop.button("left", True)
         desktop.button("left", False)
@@ -174,7 +153,7 @@ class Controls(unittest.TestCase):
             desktop.move(middle(desktop, "Start button"))
             desktop.button(name, True)
             desktop.button(name, False)
-        self.assertEqual(desktop.state, agent.DemoState())
+        self.assertEqual(desktop.state, DemoState())
 
     def test_text_needs_the_focus(self):
         desktop = notes_open(focus=False)
@@ -286,7 +265,8 @@ class Pictures(unittest.TestCase):
 
     def test_each_sign_is_the_colour_of_one_thing_only(self):
         """In any state, a sign is seen exactly where its control is; none is the rotated bytes of another."""
-        colours = {sign.colour.to_bytes(3, "big") for sign in DEMO_SIGNS.values()}
+        colours = {colour.to_bytes(3, "big") for colour in DEMO_SIGNS.values()}
+        self.assertEqual(len(colours), len(DEMO_SIGNS))
         rotated = {c[n:] + c[:n] for c in colours for n in (1, 2)} - {b"\xff\xff\xff"}
         self.assertFalse(rotated & colours)
         desktop = make_desktop()
@@ -303,7 +283,7 @@ class Pictures(unittest.TestCase):
             desktop.state = state
             frame = desktop.capture(desktop.screen(), 768, 432)
             sights = agent.demo_sights(agent.PngEncoder().encode(frame.pixels, 768, 432).png)
-            for name, rect in state.places().items():
+            for name, (rect, *_) in state.places().items():
                 if name in DEMO_SIGNS:
                     point = agent.to_point(sights[name], desktop.screen())
                     self.assertTrue(rect.contains(point), (name, point))
@@ -314,199 +294,108 @@ class Pictures(unittest.TestCase):
             self.assertEqual("saved mark" in sights, state.clean)
 
 
-class ClosedLoop(unittest.TestCase):
-    """A small driver plays the agent's part: real PNGs over real HTTP, the answers carried out on the desktop."""
+class Model(unittest.TestCase):
+    """Whole runs of each profile are tried by main(); here are single requests."""
 
-    def setUp(self):
-        self.model, self.desktop = DemoModel(), make_desktop()
-        self.addCleanup(self.model.close)
-        self.open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
-
-    def post(self, messages: list, tools: dict | None = None) -> dict:
-        body = {
-            "model": "demo-model",
-            "messages": [{"role": "system", "content": 'You act. "Not this."'}, *messages],
-        }
-        if tools:
-            body["tools"] = schemas(tools)
-        with self.open(
-            urllib.request.Request(self.model.endpoint, json.dumps(body).encode()), timeout=10
-        ) as reply:
-            self.answer = json.load(reply)
-        return self.answer["choices"][0]["message"]
-
-    def act(self, call: dict, area: Rect) -> dict:
-        """Carries out one call the way an actuator would, two single clicks never as a double click."""
-        name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
-        place = arguments.get("position") or arguments.get("box")
-        place = place or ([arguments["x"], arguments["y"]] if "x" in arguments else None)
-        if place:
-            self.desktop.move(agent.to_point(agent.Coordinate(*place), area))
-        for _ in range(2 if "double" in name else "click" in name):
-            self.desktop.button("left", True)
-            self.desktop.button("left", False)
-        if "type" in name:
-            self.desktop.text(arguments["text"])
-        self.desktop.clock.sleep(1)
-        return arguments
-
-    def run_with(self, tools: dict, area: Rect, size=(640, 360)) -> list[str]:
-        """The names of the tools called until a report, at most twelve."""
-        called = []
-        for _ in range(12):
-            question = user(f"TASK: {DEMO_TASK}\nWhat next?", screenshot(self.desktop, area, *size))
-            message = self.post([question], tools)
-            call = message["tool_calls"][0]
-            called.append(call["function"]["name"])
-            self.assertEqual(set(json.loads(call["function"]["arguments"])), set(tools[called[-1]]))
-            if called[-1].startswith("report"):
-                self.assertGreaterEqual(
-                    len(json.loads(call["function"]["arguments"])["evidence"]), 100
-                )
-                return called
-            self.act(call, area)
-        raise AssertionError(f"not finished: {called}")
-
-    def test_planner_and_commander_tools_reach_the_saved_note(self):
-        for tools in (PLANNER, COMMANDER):
-            self.desktop = make_desktop()
-            called = self.run_with(tools, self.desktop.screen())
-            self.assertEqual(self.desktop.state.saved_text, NOTE)
-            self.assertEqual(len(called), 5)
-            self.assertIn("complet", called[-1])
-            self.assertEqual(
-                [act for act in self.desktop.acts if act.startswith("text")], [f"text {NOTE}"]
-            )
-
-    def test_it_works_at_other_sizes_and_in_a_part_of_the_screen(self):
-        views = (
-            (Rect(10, 20, 1100, 650), (1001, 700)),
-            (Rect(0, 0, 1280, 720), (1024, 576)),
+    def reply(self, text: str, desktop: DemoDesktop | None, tools: dict, area=None) -> dict:
+        pictures = screenshot(desktop, area, 320, 180) if desktop else None
+        messages = [{"role": "system", "content": 'You act. "Not this."'}, user(text, pictures)]
+        request = (
+            {"messages": messages, "tools": schemas(tools)} if tools else {"messages": messages}
         )
-        for area, size in sample(views, views[:1]):
-            self.desktop = make_desktop()
-            self.run_with(PLANNER, area, size)
-            self.assertEqual(self.desktop.state.saved_text, NOTE)
+        return agent.demo_reply(json.loads(json.dumps(request)))
 
-    def test_it_goes_on_from_whatever_it_sees(self):
-        for chords in ("win", "win+escape", "ctrl+escape"):
-            self.desktop = make_desktop()
-            press(self.desktop, chords)
-            self.run_with(COMMANDER, self.desktop.screen())
-            self.assertEqual(self.desktop.state.saved_text, NOTE)
-        self.desktop = notes_open()
-        self.desktop.text(NOTE)
-        press(self.desktop, "win")
-        self.assertNotIn("type_text", self.run_with(COMMANDER, self.desktop.screen()))
+    def called(self, text: str, desktop: DemoDesktop | None, tools: dict, **more) -> tuple:
+        """The name of the one call, and its arguments."""
+        (call,) = self.reply(text, desktop, tools, **more)["tool_calls"]
+        function = call["function"]
+        return function["name"], json.loads(function["arguments"])
 
-    def test_chat_tools_without_a_double_click_use_the_start_menu_and_end_in_words(self):
-        messages = [user(DEMO_TASK)]
-        for _ in range(12):
-            message = self.post(messages, CHAT)
-            messages.append(message)
-            if "tool_calls" not in message:
-                break
-            call = message["tool_calls"][0]
-            self.act(call, self.desktop.screen())
-            messages.append({"role": "tool", "tool_call_id": call["id"], "content": '{"ok": true}'})
-            messages.append(user("The screen now:", screenshot(self.desktop)))
-        self.assertEqual(self.desktop.state.saved_text, NOTE)
-        self.assertEqual(messages[1]["tool_calls"][0]["function"]["name"], "observe_screen")
-        self.assertTrue(messages[-1]["content"])
+    def test_each_state_has_its_next_step(self):
+        opened = DemoState(opened=True)
+        focused = DemoState(opened=True, focus=True)
+        for state, tool, target in (
+            (DemoState(), "double_click_screen_element", "Notes icon"),
+            (DemoState(menu=True), "click_screen_element", "Notes in the menu"),
+            (opened, "click_screen_element", "text area"),
+            (focused, "type_text_input", ""),
+            (focused.typed(NOTE), "click_screen_element", "Save button"),
+            (opened.after("Save button"), "report_mission_complete", ""),
+            (focused.typed(NOTE).after("ctrl+s").typed("!"), "click_screen_element", "Save button"),
+        ):
+            desktop = make_desktop()
+            desktop.state = state
+            name, arguments = self.called(TASK, desktop, PLANNER)
+            self.assertEqual((name, arguments.get("element_name", "")), (tool, target))
+            self.assertEqual(set(arguments), set(PLANNER[tool]))
+            if "position" in arguments:
+                point = agent.to_point(agent.Coordinate(*arguments["position"]), desktop.screen())
+                self.assertTrue(state.places()[target].rect.contains(point), point)
 
-    def test_pointer_tools_move_then_click_and_look_again_after_each_act(self):
-        messages = [user(DEMO_TASK)]
-        for _ in range(30):
-            message = self.post(messages, POINTER)
-            messages.append(message)
-            if "tool_calls" not in message:
-                break
-            call = message["tool_calls"][0]
-            self.act(call, self.desktop.screen())
-            messages.append({"role": "tool", "tool_call_id": call["id"], "content": '{"ok": true}'})
-            if call["function"]["name"] == "take_screenshot":
-                messages.append(user("", screenshot(self.desktop)))
-        self.assertEqual(self.desktop.state.saved_text, NOTE)
-        self.assertNotIn("tool_calls", messages[-1])
+    def test_it_types_the_text_of_the_request(self):
+        _, arguments = self.called('Write "Hi there" into Notes.', notes_open(), PLANNER)
+        self.assertEqual(arguments["text"], "Hi there")
+
+    def test_a_part_of_the_screen_is_read_as_well(self):
+        desktop, area = make_desktop(), Rect(10, 20, 1100, 650)
+        _, arguments = self.called(TASK, desktop, PLANNER, area=area)
+        point = agent.to_point(agent.Coordinate(*arguments["position"]), area)
+        self.assertTrue(desktop.state.places()["Notes icon"].rect.contains(point))
 
     def test_the_planner_gets_one_plan_with_the_text_in_it(self):
         for tools, name in PLANS.values():
-            message = self.post([user(f"TASK: {DEMO_TASK}")], tools | ARCHIVES)
-            (call,) = message["tool_calls"]
-            self.assertEqual(call["function"]["name"], name)
-            arguments = json.loads(call["function"]["arguments"])
-            self.assertEqual(set(arguments), set(tools[name]))
+            called, arguments = self.called(f"TASK: {TASK}", None, tools | ARCHIVES)
+            self.assertEqual((called, set(arguments)), (name, set(tools[name])))
             self.assertIn(NOTE, next(iter(arguments.values())))
 
     def test_archiving_is_done_when_asked_with_the_turns_that_were_listed(self):
-        text = f"TASK: {DEMO_TASK}\nCURRENT_TURN: 9\nTurn_3: click -> ok\nTurn_4: type -> ok\n%s\nWhat now?"
+        text = f"TASK: {TASK}\nCURRENT_TURN: 9\nTurn_3: click -> ok\nTurn_4: type -> ok\n%s\nNow?"
         for archive, fields in ARCHIVES.items():
             tools = PLANS["planner"][0] | {archive: fields}
-            (call,) = self.post([user(text % "ARCHIVE_NOW")], tools)["tool_calls"]
-            self.assertEqual(call["function"]["name"], archive)
-            self.assertEqual(json.loads(call["function"]["arguments"])["archived_turns"], [3, 4])
-            (call,) = self.post([user(text % "not ARCHIVE_NOW yet")], tools)["tool_calls"]
-            self.assertEqual(call["function"]["name"], "update_execution_plan")
+            name, arguments = self.called(text % "ARCHIVE_NOW", None, tools)
+            self.assertEqual((name, arguments["archived_turns"]), (archive, [3, 4]))
+            name, _ = self.called(text % "not ARCHIVE_NOW yet", None, tools)
+            self.assertEqual(name, "update_execution_plan")
 
     def test_a_verification_is_answered_from_the_pixels(self):
-        question = 'Is it done? Answer "YES: ..." or "NO: ...".'
-        self.assertTrue(
-            self.post([user(question, screenshot(self.desktop))])["content"].startswith("NO: ")
-        )
-        self.desktop = notes_open()
-        press(self.desktop, "ctrl+s")
-        self.assertTrue(
-            self.post([user(question, screenshot(self.desktop))])["content"].startswith("YES: ")
-        )
+        question = f"TASK: {TASK}\nIs it done?"
+        desktop = notes_open()
+        desktop.text(NOTE)
+        self.assertRegex(self.reply(question, desktop, {})["content"], "^NO: ")
+        press(desktop, "ctrl+s")
+        self.assertRegex(self.reply(question, desktop, {})["content"], "^YES: ")
 
     def test_where_nothing_is_known_it_says_so(self):
-        message = self.post(
-            [user(DEMO_TASK, screenshot(self.desktop, Rect(500, 10, 64, 64), 64, 64))], PLANNER
-        )
-        call = message["tool_calls"][0]["function"]
-        self.assertEqual(call["name"], "report_goal_status")
-        arguments = json.loads(call["arguments"])
-        self.assertEqual(arguments["completion_status"], "BLOCKED")
+        area = Rect(500, 10, 64, 64)
+        name, arguments = self.called(TASK, make_desktop(), PLANNER, area=area)
+        self.assertEqual((name, arguments["completion_status"]), ("report_goal_status", "BLOCKED"))
         self.assertIn("None of the known controls", arguments["evidence"])
 
-    def test_usage_counts_the_text_and_every_image(self):
-        for shots, least in ((1, 1296), (2, 2 * 1296)):
-            self.post(
-                [
-                    user("A" * 4000, screenshot(self.desktop, width=1536, height=864))
-                    for _ in range(shots)
-                ],
-                PLANNER,
-            )
-            tokens = self.answer["usage"]["prompt_tokens"] - least - shots * 1000
-            self.assertTrue(0 < tokens < 1000, tokens)
-
-    def test_models_are_listed_and_anything_else_is_a_plain_error(self):
-        base = self.model.endpoint.removesuffix("/v1/chat/completions")
-        for path in ("/v1/models", "/api/v0/models"):
-            with self.open(base + path, timeout=10) as reply:
-                self.assertEqual(json.load(reply)["data"][0]["type"], "vlm")
-        with self.assertRaises(urllib.error.HTTPError) as caught:
-            self.open(urllib.request.Request(base + "/other", b"{}"), timeout=10)
-        self.assertEqual(caught.exception.code, 404)
-        self.assertIn("message", json.load(caught.exception)["error"])
-        caught.exception.close()
-
-
-class Rows(unittest.TestCase):
-    def test_tools_that_no_row_knows_are_left_alone_however_they_are_described(self):
-        bare = {"type": "function", "function": {"name": "click_what_is_new"}}
-        request = {
-            "messages": [user("Go.", screenshot(make_desktop()))],
-            "tools": [{"type": "function", "function": {"name": "focus_window"}}],
-        }
-        self.assertNotIn("tool_calls", agent.demo_reply(request))
+    def test_tools_that_it_does_not_know_are_left_alone_however_they_are_described(self):
         desktop = make_desktop()
+        bare = [{"type": "function", "function": {"name": "focus_window"}}]
+        request = {"messages": [user("Go.", screenshot(desktop))], "tools": bare}
+        self.assertNotIn("tool_calls", agent.demo_reply(request))
         press(desktop, "win")
         request["messages"] = [user("Go.", screenshot(desktop))]
-        request["tools"].append(bare)
+        bare.append({"type": "function", "function": {"name": "click_what_is_new"}})
         (call,) = agent.demo_reply(request)["tool_calls"]
         self.assertEqual(call["function"], {"name": "click_what_is_new", "arguments": "{}"})
+
+
+class Server(unittest.TestCase):
+    def test_it_lists_its_model_and_counts_the_text_and_every_picture(self):
+        model = agent.DemoModel()
+        self.addCleanup(model.close)
+        opened = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+        with opened(model.endpoint.replace("chat/completions", "models"), timeout=10) as reply:
+            self.assertEqual(json.load(reply)["data"][0]["type"], "vlm")
+        for shots in (1, 2):
+            messages = [user("A" * 4000, screenshot(make_desktop())) for _ in range(shots)]
+            body = json.dumps({"messages": messages}).encode()
+            with opened(urllib.request.Request(model.endpoint, body), timeout=10) as reply:
+                tokens = json.load(reply)["usage"]["prompt_tokens"]
+            self.assertTrue(0 < tokens - shots * (1000 + 900) < 200, tokens)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import unittest
-from unittest import mock
 
 import agent
 from tests.samples import sample
+from tests.seams import desktop_of_main
 from tests.test_main import CommandLineCase
 
 
@@ -20,11 +20,28 @@ class TheDemo(CommandLineCase):
                 self.assertEqual(code, 0, out)
                 self.assertIn("completed: ", out)
 
+    def test_is_asked_in_its_own_grammar_where_the_profile_asks_so(self) -> None:
+        _, out, _ = self.main("--demo", "--profile", "native", "--max-steps", "1")
+        self.assertIn("is asked in the grammar qwen3-vl.", out)
+
+    def test_completes_from_small_pictures(self) -> None:
+        small = ("--set", "screen_capture_w=512", "--set", "screen_capture_h=288")
+        for profile in sample(tuple(agent.PROFILES), ("native", "pointer")):
+            with self.subTest(profile):
+                code, out, _ = self.main("--demo", "--profile", profile, *small)
+                self.assertEqual(code, 0, out)
+                self.assertIn("completed: ", out)
+
+    def test_a_grammar_that_its_model_does_not_speak_is_refused(self) -> None:
+        code, _, err = self.main("--demo", "--profile", "native", "--grammar", "ui-tars-1.5")
+        self.assertEqual((code, err.count("\n")), (2, 1), err)
+        self.assertIn("does not speak ui-tars-1.5; leave out --grammar.", err)
+
     def test_ends_a_dry_run_by_itself_once_nothing_more_can_be_seen(self) -> None:
         for profile in agent.PROFILES:
             with self.subTest(profile):
                 code, out, _ = self.main(
-                    "--demo", "settings", "--profile", profile, "--dry-run", "--max-steps", "6"
+                    "--demo", "--profile", profile, "--dry-run", "--max-steps", "6"
                 )
                 self.assertEqual(code, 0, out)
                 self.assertRegex(out, r"Dry run: would (double click|click|move) ")
@@ -49,17 +66,16 @@ class WrongUse(CommandLineCase):
             self.assertTrue(err.endswith(f"; use it as in {wanted}.\n"), err)
 
 
-class Findings(unittest.TestCase):
+class Findings(CommandLineCase):
     def test_what_a_server_does_not_tell_of_its_model_is_said_in_words(self) -> None:
-        server = mock.Mock(where="here")
-        server.discover.return_value = agent.ModelInfo("x", vision=True, note="Using the model x.")
-        server.complete.side_effect = agent.ModelError("gone")
-        found = agent.check_model(agent.Config(), agent.PROFILES["planner"], server)
-        texts = {finding.what: finding.text for finding in found}
-        self.assertEqual(
-            (texts["model"], texts["context"]),
-            ("x, sees pictures; Using the model x.", "the server does not tell how many tokens"),
-        )
+        server = agent.DemoModel()
+        self.addCleanup(server.close)
+        answers = server.respond
+        bare = {"data": [{"id": "x-vl"}]}
+        server.respond = lambda path, body: answers(path, body) if body else (200, bare)
+        with desktop_of_main(agent.DemoDesktop):
+            _, out, _ = self.main("--check", "--endpoint", server.endpoint)
+        self.assertIn("the server does not tell how many tokens", out)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from typing import Any
-from unittest import mock
+from typing import Any, ClassVar
 
 import agent
-from tests.fakes import VirtualClock
+from tests import seams
 from tests.test_main import CommandLineCase
 
 # To compare screens that differ pixel by pixel takes long; a small part around the target shows it as well.
@@ -21,27 +20,68 @@ class ReplayCase(CommandLineCase):
 
     def setUp(self) -> None:
         super().setUp()
-        clock = mock.patch.object(agent, "SystemClock", VirtualClock)
+        clock = seams.clock_of_main()
         clock.start()
         self.addCleanup(clock.stop)
         code, out, _ = self.recorded()
         self.assertEqual(code, 0, out)
         self.desktops: list[agent.DemoDesktop] = []
 
-    def replay(self, *argv: str, change: Any = None) -> tuple[int, str, str]:
-        """Replays run 1; `change(desktop)` prepares the desktop, which the test finds in `desktops`."""
-
-        def desktop(options: Any, clock: agent.Clock) -> agent.DemoDesktop:
-            self.desktops.append(agent.DemoDesktop(clock))
-            if change:
-                change(self.desktops[-1])
-            return self.desktops[-1]
-
-        with (
-            mock.patch.object(agent, "open_desktop", desktop),
-            mock.patch.object(agent, "DemoModel", side_effect=AssertionError),
-        ):
+    def replay(self, *argv: str, make: Any = agent.DemoDesktop) -> tuple[int, str, str]:
+        """Replays run 1 on what `make(clock)` gives, which the test finds in `desktops`."""
+        with seams.desktop_of_main(make) as self.desktops:
             return self.main("--replay", "1", "--demo", *argv)
+
+
+class Covered(agent.DemoDesktop):
+    """Another window comes up before the last click."""
+
+    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
+        canvas = agent.Canvas(width, height, super().glance(area, width, height))
+        if self.state.text:
+            canvas.fill(agent.Rect(width // 2, height // 2, width // 2, height // 2), 0x303030)
+        return bytes(canvas.pixels)
+
+
+class Slow(agent.DemoDesktop):
+    """The program that was opened shows its window late."""
+
+    looks = 0
+
+    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
+        state = self.state
+        self.looks += state.opened
+        if state.opened and self.looks < 15:
+            self.state = agent.DemoState()
+        try:
+            return super().glance(area, width, height)
+        finally:
+            self.state = state
+
+
+class OtherWindow(agent.DemoDesktop):
+    """Where text was typed, another window has the keyboard."""
+
+    other: ClassVar[dict[str, Any]] = {"rect": agent.Rect(400, 300, 200, 100)}
+
+    def foreground(self) -> agent.Window | None:
+        window = super().foreground()
+        return replace(window, **self.other) if window and self.state.focus else window
+
+
+class OtherProgram(OtherWindow):
+    other: ClassVar[dict[str, Any]] = {"program": "mail.exe"}
+
+
+class Turning(agent.DemoDesktop):
+    """The screen is turned after each of the first looks, so that another look is needed."""
+
+    looks = 0
+
+    def capture(self, *where: Any) -> agent.Frame:
+        frame = super().capture(*where)
+        self.looks += 1
+        return replace(frame, screen=agent.Rect(0, 0, 720, 1280)) if self.looks < 20 else frame
 
 
 class Replay(ReplayCase):
@@ -60,115 +100,77 @@ class Replay(ReplayCase):
         code, out, _ = self.main("--replay", "2", "--demo")
         self.assertEqual(code, 0, out)
 
-    def test_every_act_passes_all_gates_on_a_frame_of_its_own(self) -> None:
-        seen: list[tuple[int, str]] = []
-
-        def gate(actuator: agent.Actuator, attempt: agent.Attempt) -> None:
-            seen.append((attempt.frame.number, attempt.act.name))
-
-        with mock.patch.object(agent, "GATES", (*agent.GATES, gate)):
-            self.replay()
-        self.assertEqual(
-            [name for _, name in seen], ["double_click", "click", "type_text", "click"]
-        )
-        self.assertEqual(len({number for number, _ in seen}), 4)
+    def test_every_act_is_done_on_a_look_of_its_own(self) -> None:
+        self.replay()
+        kinds = [r["kind"] for r in self.records(2) if r["kind"] in ("look", "intent")]
+        self.assertEqual(kinds, ["look", "intent"] * 4)
 
     def test_a_gate_that_refuses_ends_the_replay(self) -> None:
         code, out, _ = self.replay("--set", "text_chars_most=5")
         self.assertEqual(code, 1)
         self.assertIn("refused: Not done", out)
-        self.assertEqual(self.desktops[0].state.saved_text, "")
+        self.assertIsNone(self.desktops[0].state.saved_text)
 
     def test_a_covered_target_stops_it_before_the_act_with_a_clear_line(self) -> None:
-        original = agent.DemoDesktop.glance
-
-        def covered(desktop: agent.DemoDesktop, area: agent.Rect, width: int, height: int) -> bytes:
-            canvas = agent.Canvas(width, height, original(desktop, area, width, height))
-            if desktop.state.text:  # another window comes up before the last click
-                canvas.fill(agent.Rect(width // 2, height // 2, width // 2, height // 2), 0x303030)
-            return bytes(canvas.pixels)
-
-        with mock.patch.object(agent.DemoDesktop, "glance", covered):
-            code, out, _ = self.replay("--set", "replay_patience=0.5", *SMALL_BOX)
+        code, out, _ = self.replay("--set", "replay_patience=0.5", *SMALL_BOX, make=Covered)
         self.assertEqual(code, 1)
         self.assertRegex(
             out,
             r'differs: click "Save button" \(74[5-7], 76[67]\): \d+% of the screen around it is not as'
             r" in .*turn_0005.png; at most 5% may differ\.",
         )
-        self.assertEqual(self.desktops[-1].state.saved_text, "")
+        self.assertIsNone(self.desktops[-1].state.saved_text)
 
     def test_the_pointer_does_not_matter(self) -> None:
         for place in (agent.Point(74, 64), agent.Point(1200, 20)):
 
-            def put(desktop: agent.DemoDesktop, place: agent.Point = place) -> None:
-                desktop._cursor = place
+            def put(clock: agent.Clock, place: agent.Point = place) -> agent.DemoDesktop:
+                desktop = agent.DemoDesktop(clock)
+                desktop.move(place)
+                return desktop
 
-            code, out, _ = self.replay("--set", "replay_patience=0.3", change=put)
+            code, out, _ = self.replay("--set", "replay_patience=0.3", make=put)
             self.assertEqual(code, 0, out)
 
     def test_it_waits_for_a_window_that_is_slow_to_come(self) -> None:
-        original, looks = agent.DemoDesktop.glance, [0]
-
-        def slow(desktop: agent.DemoDesktop, area: agent.Rect, width: int, height: int) -> bytes:
-            looks[0] += desktop.state.opened
-            state = desktop.state
-            if state.opened and looks[0] < 15:
-                desktop.state = agent.DemoState()
-            try:
-                return original(desktop, area, width, height)
-            finally:
-                desktop.state = state
-
-        with mock.patch.object(agent.DemoDesktop, "glance", slow):
-            code, out, _ = self.replay(*SMALL_BOX)
+        code, out, _ = self.replay(*SMALL_BOX, make=Slow)
         self.assertEqual(code, 0, out)
 
-    def test_another_program_with_the_keyboard_stops_a_typed_text(self) -> None:
-        original = agent.DemoDesktop.foreground
+    def test_another_window_or_program_with_the_keyboard_stops_a_typed_text(self) -> None:
+        for make in (OtherWindow, OtherProgram):
+            code, out, _ = self.replay("--set", "replay_patience=0.3", make=make)
+            self.assertEqual((code, self.desktops[0].state.text), (1, ""))
+            self.assertIn("differs: type_text", out)
 
-        def other(desktop: agent.DemoDesktop) -> agent.Window | None:
-            window = original(desktop)
-            return replace(window, program="mail.exe") if window and desktop.state.focus else window
-
-        with mock.patch.object(agent.DemoDesktop, "foreground", other):
-            code, out, _ = self.replay("--set", "replay_patience=0.3")
-        self.assertEqual(code, 1)
-        self.assertIn("differs: type_text", out)
-        self.assertEqual(self.desktops[0].state.text, "")
-
-    def test_another_window_of_the_same_program_stops_it_too(self) -> None:
-        original = agent.DemoDesktop.foreground
-
-        def moved(desktop: agent.DemoDesktop) -> agent.Window | None:
-            window = original(desktop)
-            return (
-                replace(window, rect=agent.Rect(400, 300, 200, 100))
-                if window and desktop.state.focus
-                else window
-            )
-
-        with mock.patch.object(agent.DemoDesktop, "foreground", moved):
-            code, out, _ = self.replay("--set", "replay_patience=0.3")
-        self.assertEqual((code, self.desktops[0].state.text), (1, ""))
-        self.assertIn("differs: type_text", out)
-
-    def test_a_pause_before_an_act_asks_for_another_look_and_the_act_is_done_once(self) -> None:
-        refusals = iter([True] * 7)
-
-        def gate(actuator: agent.Actuator, attempt: agent.Attempt) -> None:
-            if next(refusals, False):
-                raise agent.ToolError("The run was paused.", "stale_frame")
-
-        with mock.patch.object(agent, "GATES", (*agent.GATES, gate)):
-            code, out, _ = self.replay()
+    def test_however_often_another_look_is_needed_each_act_is_one_turn_and_done_once(self) -> None:
+        code, out, _ = self.replay(make=Turning)
         self.assertEqual(code, 0, out)
-        self.assertEqual(dict(agent.book_of(self.run_folder(2)).figures())["acts"], "4")
+        refused = [r["refused"] for r in self.records(2) if r["kind"] == "result" and r["refused"]]
+        self.assertGreater(len(refused), 5)
+        self.assertEqual(set(refused), {"stale_frame"})
+        figures = dict(agent.book_of(self.run_folder(2)).figures())
+        self.assertEqual((figures["acts"], figures["turns"]), ("4", "4"))
+
+    def test_its_recording_is_not_among_the_old_runs_that_it_deletes(self) -> None:
+        journal = self.run_folder() / "turns.jsonl"
+        text = journal.read_text()
+        # As a run on a desktop that is not drawn: a demo deletes nothing.
+        journal.write_text(
+            text.replace('"lmstudio_model": "demo-model"', '"lmstudio_model": "mine"')
+        )
+        self.assertNotEqual(journal.read_text(), text)
+        for number in (2, 3, 4):
+            shutil.copytree(self.run_folder(), self.run_folder(number))
+        with seams.desktop_of_main(agent.DemoDesktop):
+            code, out, err = self.main("--replay", "1", "--set", "keep_runs=2")
+        self.assertEqual(code, 0, out + err)
+        left = sorted(path.name for path in (self.folder / "dumps").glob("run_*"))
+        self.assertEqual(left, ["run_0001", "run_0004", "run_0005"])
 
     def test_a_dry_run_shows_the_acts_and_touches_no_desktop(self) -> None:
-        with mock.patch.object(agent, "open_desktop", side_effect=AssertionError("touched")):
+        with seams.desktop_of_main() as opened:
             code, out, _ = self.main("--replay", "1", "--dry-run")
-        self.assertEqual((code, len(out.splitlines())), (0, 5))
+        self.assertEqual((code, len(out.splitlines()), opened), (0, 5, []))
         self.assertRegex(
             out.splitlines()[2],
             r'^   3  type_text "Hello from agent\.py" "text area"  screenshots/turn_0004\.png$',
@@ -176,8 +178,8 @@ class Replay(ReplayCase):
 
     def test_acts_that_were_refused_or_not_finished_are_not_repeated(self) -> None:
         self.main("--demo", "--dry-run", "--max-steps", "4")
-        with self.assertRaisesRegex(agent.AgentError, "cannot be repeated: nothing was done in it"):
-            agent.recording_of(self.run_folder(2))
+        _, _, err = self.main("--demo", "--replay", "2")
+        self.assertIn("cannot be repeated: nothing was done in it", err)
 
     def test_a_journal_with_a_damaged_line_is_not_repeated_since_an_act_may_be_lost(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
@@ -235,8 +237,8 @@ class Replay(ReplayCase):
             code, out, err = self.replay("--set", "replay_patience=0.1")
             self.assertEqual(code, 1, (old, out))
             self.assertNotIn("Traceback", out + err)
-            typed = [act for act in self.desktops[-1].acts if act.startswith("text")]
-            self.assertEqual(typed, [])
+            acts = [act for desktop in self.desktops for act in desktop.acts]
+            self.assertFalse([act for act in acts if act.startswith("text")])
 
 
 class Likeness(ReplayCase):

@@ -267,8 +267,7 @@ class Report(CommandLineCase):
 
     def test_nothing_from_outside_becomes_markup(self) -> None:
         task = f'Open Notes, write "Hello" and save it. {HOSTILE}'
-        row = agent.DEMO_TASKS[0]._replace(text=task)
-        with mock.patch.object(agent, "DEMO_TASKS", (row,)):
+        with mock.patch.object(agent, "DEMO_TASK", task):
             self.main("--demo", task)
         page = self.page()
         self.assertEqual(len(re.findall("<script", page)), 1 + len(blocks(page)))

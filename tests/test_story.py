@@ -646,20 +646,24 @@ class ThePanel(StoryCase):
         trial, _ = self.story(told(actions=[CLICK]))
         self.assertNotIn("panel", "\n".join(self.lines).lower())
 
-    def test_an_injected_reply_takes_the_place_of_the_models(self) -> None:
-        panel = FakePanel()
-        rest = iter([told("The model's.", [CLICK]), told("The next.")])
+    def test_a_reply_that_is_handed_in_takes_the_place_of_the_models_with_described_alone(
+        self,
+    ) -> None:
+        for described, pressed in ((True, "b"), (False, "")):
+            panel = FakePanel()
+            panel.injected = [told("Begin.")["content"]]
+            rest = iter([told("The model's."), told("The next.")])
 
-        def decide(request: Json) -> Json:
-            if len(trial.requests) == 1:
-                panel.injected = [told("By hand.", [{"name": "key", "key": "b"}])["content"]]
-            return next(rest, told("End."))
+            def decide(request: Json, panel: FakePanel = panel, rest: Any = rest) -> Json:
+                by_hand = told("By hand.", [{"name": "key", "key": "b"}])
+                panel.injected = panel.injected or [by_hand["content"]]
+                return next(rest, told("End."))
 
-        trial = self.trial(decide, "story", max_steps=3)
-        watch(trial, panel)
-        trial.run()
-        self.assertEqual(trial.inputs, [("key", "b", True), ("key", "b", False)])
-        self.assertEqual(trial.requests[1]["messages"][2]["content"], "By hand.")
+            trial = self.trial(decide, "story", max_steps=3, described=described)
+            watch(trial, panel)
+            trial.run()
+            keys = [event[1] for event in trial.inputs if event[0] == "key" and event[2]]
+            self.assertEqual(keys[:1], [pressed] if pressed else [])
 
     def test_a_stop_while_it_waits_for_the_panel_ends_the_run(self) -> None:
         def draw(seq: int, timeout: float) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import agent
 from tests.bench import scenes
 from tests.bench.scenes import Drawing, Item
+from tests.drawn import TASKS, DrawnDesktop
 from tests.scripted import call, role_of
 
 PARTS = ("pointing", "calling", "judging", "reading", "cost", "tasks")
@@ -251,9 +252,9 @@ class Bench:
         return asked.complete(json.dumps(body).encode()).usage.prompt_tokens or 0
 
     def task(self, item: Item, folder: Path, config: agent.Config) -> Line:
-        """A task of the demo, with a whole loop on the drawn desktop."""
-        (task,) = (task for task in agent.DEMO_TASKS if task.text == item.task)
-        desktop = agent.DemoDesktop(self.clock, agent.demo_state(task.name))
+        """A task with a whole loop on the drawn desktop."""
+        (task,) = (task for task in TASKS.values() if task.text == item.task)
+        desktop = DrawnDesktop(self.clock, task.begin)
         config = replace(
             config,
             dump_dir=str(folder / "tasks"),
@@ -269,22 +270,13 @@ class Bench:
             item.part,
             item.name,
             kind=item.kind,
-            right=task_done(task, desktop.state),
+            right=task.is_done(desktop.state),
             claimed=played.outcome.kind == "completed",
             turns=played.turns,
             wasted=max(0, played.turns - played.changes),
             said=f"{played.outcome.kind}: {played.outcome.text}"[:300],
             seconds=self.clock.now() - begin,
         )
-
-
-def task_done(task: Any, state: Any) -> bool:
-    """Whether a task is done, by what the desktop knows and not by its picture."""
-    if task.name == "settings":
-        return bool(state.night_light and not state.program)
-    if task.name == "contacts":
-        return bool(state.called == "Zoe")
-    return bool(state.clean and state.saved_text == "Hello from agent.py")
 
 
 def with_cost(line: Line, played: Played) -> Line:

@@ -1,4 +1,4 @@
-"""Every profile that acts, carried by a model that errs in seeded, stated ways, on five tasks with checkers.
+"""Every profile that acts, carried by a model that errs in seeded, stated ways, on four tasks with checkers.
 
     python -m tests.bench.erring [runs] [seed] [--rates chat-half] [--profiles chat,story] [--before]
                                  [--same-slips 0.5] [--set NAME=VALUE ...] [--show]
@@ -23,13 +23,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
 import agent
-from agent import Coordinate, DemoState, DemoStep
+from agent import Coordinate, DemoState
+from tests import drawn
+from tests.drawn import DrawnDesktop, DrawnState
 from tests.fakes import VirtualClock
 
 PROFILES = ("planner", "commander", "chat", "pointer", "story", "native")
@@ -90,7 +91,33 @@ class Goal(NamedTuple):
     checks: tuple[str, ...] = ()  # what the examiner answers
 
 
-OTHERS = DemoState(more_programs=True)
+def step(
+    tool: str, why: str, target: str = "", sees: Sequence[str] = (), lacks: Sequence[str] = ()
+) -> Any:
+    """A row of the table by which the demo's model goes."""
+    row = agent.DEMO_STEPS[0]
+    return row._replace(tool=tool, why=why, target=target, sees=sees, lacks=lacks)
+
+
+CLICK, DOUBLE_CLICK, TYPE = "^click|^left_click", "^double_click", "^type"
+DONE = "complet|^done|^terminate"
+SETTINGS_PLAN = "Open Settings, click the check box of Night light and press OK"
+SETTINGS_STEPS = (
+    step("^archive|^compress", "The older actions are done", sees=["\nARCHIVE_NOW\n"]),
+    step("_plan$|^spawn", SETTINGS_PLAN, sees=["no picture"]),
+    step("^observe|^take_screen", "The screen has not been seen yet", sees=["no picture"]),
+    step(
+        DONE,
+        "A notice with a green mark says that the night light is on. The dialog is closed and the"
+        " check box was ticked before",
+        "night light mark",
+        ["night light mark"],
+    ),
+    step(CLICK, "Night light waits for OK", "OK button", ["ticked box", "OK button"]),
+    step(CLICK, "The check box of Night light is empty", "check box", ["check box"]),
+    step(DOUBLE_CLICK, "The desktop shows the Settings icon", "Settings icon", ["Settings icon"]),
+    step(CLICK, "The taskbar shows the Settings", "Settings pin", ["Settings pin"]),
+)
 NOTE = ('{name} contains "{note}".', "The title bar of Notes says Saved.")
 GOALS = (
     Goal(
@@ -109,29 +136,22 @@ GOALS = (
     ),
     Goal(
         "settings",
-        agent.DEMO_TASKS[1].text,
-        OTHERS,
-        done=lambda state: state.night_light,
+        drawn.TASKS["settings"].text,
+        DrawnState(),
+        done=drawn.TASKS["settings"].is_done,
         checks=("Settings is closed.", "A green mark says that the night light is on."),
     ),
     Goal(
         "settings behind",
-        agent.DEMO_TASKS[1].text,
-        replace(OTHERS, program="Contacts", picked="Ada"),
-        done=lambda state: state.night_light,
+        drawn.TASKS["settings"].text,
+        DrawnState(program="Contacts", picked="Ada"),
+        done=drawn.TASKS["settings"].is_done,
         checks=("A green mark says that the night light is on.",),
-    ),
-    Goal(
-        "contacts",
-        agent.DEMO_TASKS[2].text,
-        OTHERS,
-        done=lambda state: state.called == "Zoe",
-        checks=("Zoe is picked in the list.", "A green mark says that Zoe is called."),
     ),
 )
 
 
-class FileDesktop(agent.DemoDesktop):
+class FileDesktop(DrawnDesktop):
     """The drawn desktop with a real file for the note; a click into the text selects all of it."""
 
     def __init__(self, clock: agent.Clock, goal: Goal, path: Path) -> None:
@@ -150,7 +170,7 @@ class FileDesktop(agent.DemoDesktop):
 
     def key(self, name: str, down: bool) -> None:
         before = self.state
-        if down and not self.held and (len(name) == 1 or name in agent.DEMO_WRITES):
+        if down and not self.held and (len(name) == 1 or name in ("space", "enter", "tab")):
             self._replace()
         super().key(name, down)
         self._keep(before)
@@ -161,13 +181,12 @@ class FileDesktop(agent.DemoDesktop):
 
     def _replace(self) -> None:
         if self.selected and self.state.focus:
-            self.state = replace(self.state, text="", clean=False)
+            self.state = replace(self.state, text="")
         self.selected = False
 
     def _keep(self, before: DemoState) -> None:
-        saved = (self.state.clean, self.state.saved_text)
-        if self.state.clean and saved != (before.clean, before.saved_text):
-            self.path.write_text(self.state.saved_text, encoding="utf-8")
+        if self.state.clean and (not before.clean or self.state.text != before.text):
+            self.path.write_text(self.state.text, encoding="utf-8")
 
 
 @dataclass
@@ -181,7 +200,6 @@ class ErringModel:
     path: Path
     desktop: FileDesktop
     same_slips: float
-    grammar: agent.Grammar | None
     last: dict[str, Any] | None = None
     slips: Counter[str] = field(default_factory=Counter)
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -189,17 +207,18 @@ class ErringModel:
     def complete(self, body: bytes) -> agent.Reply:
         request = json.loads(body)
         message = self.answer(request)
-        usage = agent.Usage(agent._demo_prompt_tokens(body), 50, None)
+        usage = agent.Usage(len(body) // 100, 50, None)
         finish = "tool_calls" if "tool_calls" in message else "stop"
         return agent.Reply(message, finish, usage, "erring", 0.1, 1)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         self.requests.append(request)
+        judges = agent.PROFILES["planner"].roles
         prompt = request["messages"][0]["content"]
-        if prompt == agent.EXAMINER_PROMPT:
+        if prompt == judges["examiner"].prompt:
             lines = [f"{number}. {check}" for number, check in enumerate(self.checks(), 1)]
             return words("\n".join(lines))
-        if prompt.startswith(agent.VERIFIER_PROMPT[:60]):
+        if prompt == judges["verifier"].prompt:
             return words(self.verdict(request))
         return self.act(request)
 
@@ -264,28 +283,28 @@ class ErringModel:
         claims = not plans and self.slips_in("claim")
         with (
             mock.patch.object(agent, "demo_sights", self.sights(agent.demo_sights)),
-            mock.patch.object(agent, "_demo_step", partial(self.step, agent._demo_step, claims)),
+            mock.patch.object(agent, "DEMO_STEPS", self.steps(claims)),
+            mock.patch.dict(agent.DEMO_SIGNS, drawn.SIGNS),
         ):
-            return agent.demo_reply(request, self.grammar)
+            return agent.demo_reply(request)
 
-    def step(
-        self, truth: Any, claims: bool, task: Any, ways: Any, sights: Any, lines: Any
-    ) -> DemoStep:
-        if claims and "no picture" not in sights:
-            said = f"All that the task asks for is done, {self.random.choice(SURE)}"
-            return DemoStep("finish", said)
+    def steps(self, claims: bool) -> tuple[Any, ...]:
+        """What leads to the goal; a claim comes before it, and so does the removal of a wrong text."""
+        sure = self.random.choice(SURE)  # a model says it in other words each time
+        steps = agent.DEMO_STEPS if self.goal.note else SETTINGS_STEPS
+        found = [
+            row._replace(why=f"{row.why}, {sure}") if row.tool == DONE else row for row in steps
+        ]
         state, wanted = self.desktop.state, self.goal.note
-        wrong = wanted and state.text and state.text != wanted and "text area" in sights
-        if wrong and not (state.menu or state.program):
+        if wanted and state.text and state.text != wanted and not state.menu:
+            mend = step(CLICK, "The text is another one", "text area", ["text area"])
             if self.desktop.selected:
-                return DemoStep("type", "The wrong text is selected", "text area")
-            step = DemoStep("click", "The text is another one", "text area")
-            must_move = "move" in ways and agent._demo_must_move(step, sights)
-            return step._replace(name="move") if must_move else step
-        found: DemoStep = truth(task, ways, sights, lines)
-        if found.name == "finish":  # a model says it in other words each time
-            return found._replace(why=f"{found.why}, {self.random.choice(SURE)}")
-        return found
+                mend = step(TYPE, "The wrong text is selected", "text area", ["text area"])
+            found.insert(0, mend)
+        if claims:
+            said = f"All that the task asks for is done, {sure}"
+            found.insert(0, step(DONE, said, lacks=["no picture"]))
+        return tuple(found)
 
     def sights(self, truth: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         def disturbed(png: bytes) -> dict[str, Coordinate]:
@@ -302,7 +321,8 @@ class ErringModel:
 
     def missed(self, name: str, place: Coordinate) -> Coordinate:
         """A place beside a small target; a large one is hit all the same."""
-        rect = self.desktop.state.places().get(name)
+        found = self.desktop.state.places().get(name)
+        rect = found and found.rect
         if rect is None or min(rect.width, rect.height) > SMALL:
             return place
         angle = self.random.random() * math.tau
@@ -379,7 +399,7 @@ def run(
         path = folder / f"{goal.name}.txt"
         base: dict[str, Any] = {"max_steps": MOST_TURNS, "dump_dir": str(folder / "dumps")}
         if profile == "native":
-            base["executor_grammar"] = next(iter(agent.GRAMMARS))
+            base["executor_grammar"] = "qwen3-vl"
         if before:
             base |= BEFORE
             base["verify_completion"] = known.loop != "chat"
@@ -388,10 +408,7 @@ def run(
         clock = VirtualClock(stop)
         desktop = FileDesktop(clock, goal, path)
         info = agent.ModelInfo("demo-model", context_length=16384)
-        grammar = agent.chosen_grammar(config, known, info)
-        model = ErringModel(
-            rates, random.Random(own), own, goal, path, desktop, same_slips, grammar
-        )
+        model = ErringModel(rates, random.Random(own), own, goal, path, desktop, same_slips)
         logger = agent.ExecutionLogger(config.dump_dir)
         actuator = agent.Actuator(desktop, config, clock, stop)
         task = goal.text.format(path=path)

@@ -16,7 +16,7 @@ import sys
 from typing import Any, NamedTuple
 
 import agent
-from tests.scripted import EngineCase, PlainDesktop, call
+from tests.scripted import PROOF, EngineCase, PlainDesktop, Trial, call, text
 
 MISSES = 0.2
 COLUMNS = 6
@@ -59,32 +59,59 @@ class ButtonWindow(PlainDesktop):
 
 
 class Model:
-    """Presses the buttons that it is asked for, but now and then a neighbour; `placed` are where `area` shows them."""
+    """Presses so many buttons, chosen by chance, each until it was pressed or another one was, but now and then a
+    neighbour; `placed` are where `area` shows them, and `pressed` grows with each."""
 
-    def __init__(self, seed: int, placed: list[agent.Control], area: agent.Rect) -> None:
+    def __init__(
+        self,
+        seed: int,
+        placed: list[agent.Control],
+        area: agent.Rect,
+        pressed: list[str],
+        presses: int,
+    ) -> None:
         self.chance = random.Random(seed)
-        self.placed = placed
-        self.area = area
-        self.wanted = ""
+        self.placed, self.area = placed, area
+        self.pressed, self.presses = pressed, presses
+        self.begun = len(pressed)
+        self.wanted: list[str] = []
+
+    @property
+    def wrong(self) -> int:
+        """How many other buttons were pressed."""
+        pairs = zip(self.pressed[self.begun :], self.wanted, strict=False)
+        return sum(pressed != wanted for pressed, wanted in pairs)
 
     def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
-        target = next(button for button in self.placed if button.name == self.wanted)
+        done = len(self.pressed) - self.begun
+        if done == self.presses:
+            return call("report_mission_complete", evidence=PROOF)
+        if done == len(self.wanted):
+            self.wanted.append(self.chance.choice(NAMES))
+        return self.press(self.wanted[-1], request)
+
+    def press(self, wanted: str, request: dict[str, Any]) -> dict[str, Any]:
+        target = next(button for button in self.placed if button.name == wanted)
         place = self.centre(target)
         last = str(request["messages"][-1]["content"])
-        told = re.search(rf"'{self.wanted}' is at \[(\d+), (\d+)\]", last)
+        told = re.search(rf"'{wanted}' is at \[(\d+), (\d+)\]", last)
         if told:
-            place = agent.Coordinate(int(told[1]), int(told[2]))
+            place = (int(told[1]), int(told[2]))
         if self.chance.random() < MISSES:
             place = self.centre(self.chance.choice(self.neighbours(target)))
         return call(
             "click_screen_element",
-            element_name=self.wanted,
-            position=[place.x, place.y],
+            element_name=wanted,
+            position=list(place),
             reasoning="next",
         )
 
-    def centre(self, button: agent.Control) -> agent.Coordinate:
-        return agent.to_grid(agent.middle_of(button.rect), self.area)
+    def centre(self, button: agent.Control) -> tuple[int, int]:
+        """The middle of a button on the grid."""
+        rect, area = button.rect, self.area
+        x = (rect.left + rect.width // 2 - area.left) * 1000 / (area.width - 1)
+        y = (rect.top + rect.height // 2 - area.top) * 1000 / (area.height - 1)
+        return round(x), round(y)
 
     def neighbours(self, target: agent.Control) -> list[agent.Control]:
         """The buttons beside, above and below."""
@@ -104,32 +131,27 @@ class Figures(NamedTuple):
     requests: int
 
 
-SETTINGS = {"confirm": "never", "max_steps": 100_000, "auto_zoom": False}
+# One role that acts, without a planner before it and a judge behind it.
+SETTINGS = {
+    "executor_grammar": "tools",
+    "confirm": "never",
+    "max_steps": 100_000,
+    "auto_zoom": False,
+    "verify_completion": False,
+    "last_look": False,
+    "escalation": False,
+}
 
 
-def press_all(
-    engine: agent.Engine,
-    state: agent.AgentState,
-    model: Model,
-    pressed: list[str],
-    presses: int,
-) -> Figures:
-    """So many buttons, chosen by chance, each until it was pressed or another one was; `pressed` grows with each."""
-    wrong = 0
-    state.execution_instructions = "Press the buttons."
-    for _ in range(presses):
-        model.wanted = model.chance.choice(NAMES)
-        before = len(pressed)
-        while len(pressed) == before:
-            state.increment_turn()
-            state.mode = "EXECUTION"
-            agent.execute_turn(engine, state)
-        wrong += pressed[-1] != model.wanted
-    return Figures(wrong, state.turn, engine.voice.requests)
+def press_all(trial: Trial, model: Model) -> Figures:
+    """A run that presses what its model wants."""
+    trial.server.decide = model
+    trial.run()
+    return Figures(model.wrong, trial.state.turn, len(trial.requests))
 
 
 class Bench(EngineCase):
-    """Wires an engine as the tests do."""
+    """Wires a run as the tests do."""
 
     desktop_type = ButtonWindow
 
@@ -138,11 +160,9 @@ class Bench(EngineCase):
 
     def measure(self, controls: str, presses: int, seed: int) -> Figures:
         """The figures of one setting on the drawn window."""
-        model = Model(seed, buttons(), agent.Rect(0, 0, 640, 360))
-        engine, state = self.engine(model, controls=controls, **SETTINGS)
-        desktop = engine.eyes.desktop
-        assert isinstance(desktop, ButtonWindow)
-        return press_all(engine, state, model, desktop.pressed, presses)
+        trial = self.trial(text, "native", controls=controls, **SETTINGS)
+        area, pressed = agent.Rect(0, 0, 640, 360), trial.desktop.pressed
+        return press_all(trial, Model(seed, buttons(), area, pressed, presses))
 
 
 def measure(controls: str, presses: int, seed: int) -> Figures:

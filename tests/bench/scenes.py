@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import agent
+from tests.drawn import TASKS
 from tests.scripted import PlainDesktop
 
 SIZES = (8, 12, 16, 24, 32, 48, 64)  # pixels of the shorter side of what is to be clicked
@@ -164,11 +165,11 @@ def judging(seed: int, number: int, whole: agent.Rect) -> list[Item]:
 
 
 def tasks(profiles: Iterable[str], runs: int) -> list[Item]:
-    """The demo's tasks, each so many times with the whole loop of each of these profiles."""
+    """The tasks of the drawn desktop, each so many times with the whole loop of each of these profiles."""
     return [
         Item("tasks", f"tasks {profile} {task.name} {run}", task.text, kind=profile)
         for profile in profiles
-        for task in agent.DEMO_TASKS
+        for task in TASKS.values()
         for run in range(1, runs + 1)
     ]
 

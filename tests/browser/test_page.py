@@ -374,13 +374,12 @@ class Demo(Browser):
         asked: list[str] = []
         demo_reply = agent.demo_reply
 
-        def reply(request: dict[str, Any], grammar: agent.Grammar | None = None) -> Any:
+        def reply(request: dict[str, Any]) -> Any:
             asked.append(str(request["messages"][-1]["content"]))
             return demo_reply(
                 request
                 if "HINT" not in asked[-1]
                 else {**request, "messages": request["messages"][:-1]},
-                grammar,
             )
 
         with ExitStack() as undo:

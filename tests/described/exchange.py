@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import agent
 from tests.fakes import VirtualClock
-from tests.scripted import EngineCase, Message, PlainDesktop, ScriptedServer, user_text
+from tests.scripted import EngineCase, Message, PlainDesktop, role_of, user_text
+from tests.seams import clock_of_main, desktop_of_main, person_there
+from tests.servers import ScriptedServer, Step, answer, hang_up, reply
 
 TASK = "Press the button"
 
@@ -34,48 +38,82 @@ def said(content: str, name: str, /, **given: Any) -> Message:
     return {"role": "assistant", "content": content, "tool_calls": tool_calls}
 
 
+MODELS = {"data": [{"id": "scripted", "type": "vlm", "state": "loaded"}]}
+
+
+class Model(ScriptedServer):
+    """A model server that says one reply after the other; `times` are those of the requests."""
+
+    def __init__(self, replies: Sequence[Message], now: Callable[[], float]) -> None:
+        super().__init__(hang_up)
+        self.now = now
+        self.script = list(replies)
+        self.asked: list[dict[str, Any]] = []
+        self.bodies: list[bytes] = []
+        self.times: list[float] = []
+
+    def _step(self) -> Step:
+        head, _, body = self.requests[-1].partition(b"\r\n\r\n")
+        if head.startswith(b"GET"):
+            return answer(200 if b"/api/v0/models" in head else 404, MODELS)
+        self.bodies.append(body)
+        self.asked.append(json.loads(body))
+        self.times.append(self.now())
+        finish = [{"message": self.script.pop(0), "finish_reason": "stop"}]
+        return answer(200, reply(choices=finish))
+
+
 class Exchange:
-    """What a run with --described asked, did and left."""
+    """What `agent.py --described` asked, did and left: main() with a scripted server and desktop."""
 
     def __init__(
-        self, case: EngineCase, profile: str, replies: Sequence[Message], *more: str
+        self,
+        case: EngineCase,
+        profile: str,
+        replies: Sequence[Message],
+        *more: str,
+        desktop: Callable[[Any], Any] | None = PlainDesktop,  # None: Windows' own
+        clock: VirtualClock | None = None,
     ) -> None:
-        argv = [TASK, "--profile", profile, "--described", *more]
-        options = agent.read_options([*argv, "--set", f"dump_dir={case.folder / 'dumps'}"])
-        options.profile = profile
-        self.config = agent.read_config(options, {})
-        stop = agent.Stop()
-        clock = VirtualClock(stop)
-        self.desktop = PlainDesktop(clock)
-        self.times: list[float] = []
-        script = iter(replies)
+        time = clock or VirtualClock()
 
-        def decide(_: dict[str, Any]) -> Message:
-            self.times.append(clock.now())
-            return next(script)
+        def clock_of(stop: agent.Stop) -> VirtualClock:
+            time.stop = stop
+            return time
 
-        server = ScriptedServer(decide)
-        logger = agent.ExecutionLogger(self.config.dump_dir)
-        case.addCleanup(logger.close)
-        engine = agent.make_engine(
-            self.config,
-            agent.chosen_profile(profile, self.config),
-            self.desktop,
-            agent.Actuator(self.desktop, self.config, clock, stop),
-            server,
-            logger,
-            clock,
-            agent.ModelInfo("scripted"),
-            lambda line: None,
-        )
-        state = agent.AgentState(TASK, agent.AgentMemory(self.config.memory_compression_threshold))
-        self.outcome = agent.run_agent(engine, state)
-        logger.close()
-        self.requests = server.requests
-        self.roles = server.roles
-        self.left = len(list(script))
-        self.folder = logger.folder
-        self.log = (logger.folder / "execution_log.txt").read_text("utf-8")
+        dumps = case.folder / "dumps"
+        out = io.StringIO()
+        with (
+            Model(replies, time.now) as model,
+            desktop_of_main(desktop) as desktops,
+            person_there(False),
+            clock_of_main(clock_of),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(out),
+        ):
+            settings = ["--set", f"dump_dir={dumps}", "--set", "controls=off"]
+            words = [TASK, "--profile", profile, "--described", "--endpoint", model.url]
+            self.code = agent.main([*words, *settings, *more])
+        self.out = out.getvalue()
+        self.desktop = desktops[0]
+        self.requests, self.bodies, self.times = model.asked, model.bodies, model.times
+        self.roles = [role_of(request) for request in self.requests]
+        self.left = len(model.script)
+        self.folder = max(dumps.glob("run_*"))
+        self.log = (self.folder / "execution_log.txt").read_text("utf-8")
+        lines = (self.folder / "turns.jsonl").read_text("utf-8").splitlines()
+        self.records = [json.loads(line) for line in lines]
+
+    @property
+    def config(self) -> agent.Config:
+        """The settings of the run, as its journal has them."""
+        return agent.load_config({"journal": self.records[0]["config"]})
+
+    @property
+    def outcome(self) -> tuple[str, str]:
+        """How it ended: the kind, and in words."""
+        (end,) = (record for record in self.records if record["kind"] == "end")
+        return end["outcome"], end["text"]
 
     def system(self, number: int) -> str:
         """The system prompt of a request, the first of which is 1."""

@@ -125,8 +125,8 @@ class Chat(EngineCase):
         # "If no tool calls: return final response"; "Return stripped response (without think tags)"
         self.assertEqual(len(self.exchange.requests), len(REPLIES))
         self.assertEqual(set(self.exchange.roles), {"executor"})
-        self.assertEqual(self.exchange.outcome.kind, "completed")
-        self.assertEqual(self.exchange.outcome.text, "The button was pressed with click_element.")
+        self.assertEqual(self.exchange.outcome[0], "completed")
+        self.assertEqual(self.exchange.outcome[1], "The button was pressed with click_element.")
 
     def test_two_screenshots_and_two_thoughts_are_kept(self) -> None:
         # "Keep last N images, replace older with placeholder text"
@@ -153,7 +153,7 @@ class Chat(EngineCase):
         # "Max steps limit (configurable, default 10)"
         exchange = Exchange(self, "chat", [said("", "observe_screen")] * 11)
         self.assertEqual((len(exchange.requests), exchange.left), (10, 1))
-        self.assertEqual(exchange.outcome.kind, "max_steps")
+        self.assertEqual(exchange.outcome[0], "max_steps")
 
     def test_each_wrong_call_has_the_described_type(self) -> None:
         # "Types: missing_label, missing_box, invalid_box, ..."

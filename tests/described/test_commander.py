@@ -198,7 +198,7 @@ POINTS: tuple[tuple[str, Callable[[Exchange], Any], Any], ...] = (
         [False, False, True, True],
     ),
     ("9. Sleep(turn_delay)", lambda run: 1.8 <= run.times[2] - run.times[1] < 2.1, True),
-    ("if report_completion → TERMINATE", lambda run: run.outcome.kind, "completed"),
+    ("if report_completion → TERMINATE", lambda run: run.outcome[0], "completed"),
     (
         "TURN N - EVALUATION (text-only reasoning)",
         lambda run: "TURN 6 - EVALUATION" in run.log,

@@ -6,7 +6,6 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-import agent
 from tests.described.exchange import Exchange, arguments, call_names, said
 from tests.scripted import PROOF, EngineCase, text
 
@@ -285,7 +284,7 @@ POINTS: tuple[tuple[str, Callable[[Exchange], Any], Any], ...] = (
     # -- end and files
     (
         'Returns "Mission completed in {turn} turns"',
-        lambda run: (run.outcome.kind, run.outcome.text),
+        lambda run: (run.outcome[0], run.outcome[1]),
         ("completed", "Mission completed in 18 turns"),
     ),
     ("Saves as turn_0000.png", lambda run: run.screenshots()[0], "turn_0000.png"),
@@ -325,7 +324,7 @@ class AsDescribed(EngineCase):
     def test_the_end_of_the_turns_is_told_as_described(self) -> None:
         """Returns "Max steps reached (50)"."""
         run = Exchange(self, "planner", [REPLIES[0], REPLIES[1]], "--max-steps", "2")
-        self.assertEqual(run.outcome, agent.Outcome("max_steps", "Max steps reached (2)"))
+        self.assertEqual(run.outcome, ("max_steps", "Max steps reached (2)"))
 
     def test_twelve_actions_lead_to_the_planner_which_is_to_archive(self) -> None:
         """OR memory.needs_compression (12+ active actions)."""
@@ -366,7 +365,7 @@ class Kept(EngineCase):
         """If instructions returned: ... Switches mode to EXECUTION."""
         silent = text("Let me think.")
         run = Exchange(self, "planner", [silent] * 200)
-        self.assertEqual(run.outcome.kind, "stuck")
+        self.assertEqual(run.outcome[0], "stuck")
         self.assertNotIn("planner planner planner", " ".join(run.roles))
         self.assertIn("executor", run.roles)
         self.assertEqual([len(request["messages"]) for request in run.requests[:2]], [2, 2])

@@ -96,8 +96,8 @@ class Pointer(EngineCase):
 
     def test_words_without_a_call_are_the_end_and_nobody_judges_them(self) -> None:
         self.assertEqual(len(self.exchange.requests), len(REPLIES))
-        self.assertEqual(self.exchange.outcome.kind, "completed")
-        self.assertEqual(self.exchange.outcome.text, "The cursor is in the middle.")
+        self.assertEqual(self.exchange.outcome[0], "completed")
+        self.assertEqual(self.exchange.outcome[1], "The cursor is in the middle.")
 
     def test_ten_steps_are_the_most(self) -> None:
         exchange = Exchange(self, "pointer", [said("", "take_screenshot")] * 11)

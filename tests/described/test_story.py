@@ -115,7 +115,7 @@ class Story(EngineCase):
     def test_a_saying_that_it_is_done_ends_nothing_and_nobody_judges(self) -> None:
         done = [{"name": "done"}]
         exchange = self.exchange_of([reply(observation="Done.", actions=done)] * 3)
-        self.assertEqual((exchange.outcome.kind, len(exchange.requests)), ("max_steps", 4))
+        self.assertEqual((exchange.outcome[0], len(exchange.requests)), ("max_steps", 4))
         systems = {request["messages"][0]["content"] for request in exchange.requests}
         self.assertEqual(len(systems), 1)
 

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from unittest import mock
+from typing import Any
 
 import agent
+from tests.seams import desktop_of_main
 from tests.test_main import CommandLineCase
 
 SETTINGS = {spec.name for spec in fields(agent.Config)}
+DESCRIBED = "planner commander chat pointer story".split()
 
 
-def kept(row: agent.Deviation) -> bool:
-    return row.why.startswith(agent.KEPT)
+def kept(row: Any) -> bool:
+    return bool(row.why.startswith("kept: "))
 
 
 class Table(CommandLineCase):
     def config(self, *argv: str, environ: dict[str, str] | None = None) -> agent.Config:
-        options = agent.read_options([*argv, "x"])
+        options = agent.command_line().parse_args([*argv, "x"])
         options.profile = options.profile or "planner"
         return agent.read_config(options, environ or {})
 
     def test_each_row_names_its_profiles_both_values_and_the_reason(self) -> None:
         for row in agent.DESCRIBED:
             with self.subTest(row.what):
-                self.assertLessEqual(set(row.profiles.split()), set(agent.ALL_DESCRIBED.split()))
+                self.assertLessEqual(set(row.profiles.split()), set(DESCRIBED))
                 self.assertTrue(row.described and row.why)
                 self.assertTrue(row.ours or row.what in SETTINGS)
 
+    def test_what_a_deviation_is_stands_once_for_a_profile(self) -> None:
+        found = [(name, row.what) for row in agent.DESCRIBED for name in row.profiles.split()]
+        self.assertEqual(len(found), len(set(found)))
+
     def test_each_described_value_is_laid_over_its_profile_and_no_kept_one(self) -> None:
-        for profile in agent.ALL_DESCRIBED.split():
+        for profile in DESCRIBED:
             plain, laid = (
                 self.config("--profile", profile),
                 self.config("--profile", profile, "--described"),
@@ -68,9 +74,9 @@ class Table(CommandLineCase):
             self.assertIn(row.why, words)
 
     def test_a_profile_without_a_description_is_refused(self) -> None:
-        with mock.patch.object(agent, "open_desktop", side_effect=AssertionError("touched")):
+        with desktop_of_main() as opened:
             code, _, err = self.main("--profile", "native", "--described", "x")
-        self.assertEqual(code, 2)
+        self.assertEqual((code, opened), (2, []))
         self.assertIn("Profile native has no description to follow", err)
 
     def test_a_described_demo_completes_with_its_roles_alone(self) -> None:

@@ -17,7 +17,7 @@ from driver import serve
 
 import agent
 from tests.bench.misclicks import SETTINGS, Model, press_all
-from tests.scripted import EngineCase
+from tests.scripted import EngineCase, text
 
 PRESSED_S = 5.0  # within which a window tells that it was clicked
 PICTURE = {"screen_capture_w": 640, "screen_capture_h": 360}  # nobody looks at it
@@ -59,62 +59,58 @@ class Case(EngineCase):
 
 
 class EngineDriver:
-    """An engine that was told which `controls` to use, and what is called on it."""
+    """A run that was told which `controls` to use, and what is done with it."""
 
     def __init__(self) -> None:
         self.case = Case()
-        self.engine: Any = None
-        self.state: Any = None
-        self.model: Any = None
+        self.trial: Any = None
 
     def begin(self, controls: str) -> dict[str, Any]:
-        """A fresh engine, as a run begins with it, the process that knows the controls being ready."""
+        """A fresh run, as it begins, the process that knows the controls being ready."""
         self.case.doCleanups()
         self.case.setUp()
         # Nobody sits here; Wine takes a window that appears under the pointer for the mouse's doing.
         settings = {**SETTINGS, **PICTURE, "controls": controls, "takeover_quiet": 0}
-        self.engine, self.state = self.case.engine(self.reply, **settings)
-        desktop = self.engine.eyes.desktop
+        self.trial = self.case.trial(text, "native", **settings)
+        desktop = self.trial.desktop
         if controls != "off":
             source = desktop.control_source = agent.ControlsWorker(desktop.api)
             self.case.addCleanup(source.close)
             next(source.report(desktop.foreground()))  # waits for it
         return {}
 
-    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
-        message: dict[str, Any] = self.model(request)
-        return message
-
     def press(self, log: str, presses: int, seed: int) -> dict[str, Any]:
         """Has a model press the buttons of a form_window.py; see tests/bench/misclicks.py."""
-        desktop = self.engine.eyes.desktop
+        desktop = self.trial.desktop
         desktop.log = Path(log)
         items = json.loads(desktop.log.read_text(encoding="utf-8").splitlines()[0])["items"]
         placed = [agent.Control(name, "button", agent.Rect(*at)) for name, at in items.items()]
-        self.model = Model(seed, placed, desktop.screen())
+        model = Model(seed, placed, desktop.screen(), desktop.pressed, presses)
         began = time.monotonic()
-        figures = press_all(self.engine, self.state, self.model, desktop.pressed, presses)
+        figures = press_all(self.trial, model)
         return {**figures._asdict(), "seconds": time.monotonic() - began}
 
     def do(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """One call in the planner profile's words, its position being a pixel, and what a model is told of it."""
-        look = self.engine.eyes.look(1)
-        self.engine.controls.begin(look)
+        look, told = self.trial.look(), self.trial.engine.controls
+        told.begin(look)
         if "position" in arguments:
-            place = agent.to_grid(agent.Point(*arguments["position"]), look.frame.area)
-            arguments["position"] = [place.x, place.y]
+            x, y = arguments["position"]
+            area = look.frame.area
+            x = round((x - area.left) * 1000 / (area.width - 1))
+            arguments["position"] = [x, round((y - area.top) * 1000 / (area.height - 1))]
         act = agent.PLANNER_WORDS.parse(agent.ToolCall(tool, arguments))
-        deed = self.engine.perform(act, look, 1)
+        deed = self.trial.perform(act, look)
         return {
             "result": deed.result,
             "refused": deed.refused,
             "known": deed.known,
-            "facts": self.engine.controls.facts(),
+            "facts": told.facts(),
         }
 
     def listed(self) -> dict[str, Any]:
         """The controls in front: [name, role, left, top, width, height] of each."""
-        desktop = self.engine.eyes.desktop
+        desktop = self.trial.desktop
         front = desktop.foreground()
         known = desktop.controls(front, 300, 1.0)
         rows = [[control.name, control.role, *control.rect] for control in known]

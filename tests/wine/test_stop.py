@@ -32,7 +32,7 @@ from tests import kill_and_resume  # a program of the tests, one folder up
 
 # From the call of xdotool to the end of the run. An idle machine takes less than 0.1 s, a busy one takes over 1 s; each
 # of these acts and requests would go on for 6 s or more. What the program itself takes is asked by tests.test_stop.
-SOON_S = 10.0
+SOON_S = 5.0
 PROOF = "The window shows everything that the task asked for: the text stands in its field, and nothing is left to be done."
 Call = tuple[str, dict[str, Any]]
 
