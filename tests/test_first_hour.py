@@ -454,25 +454,12 @@ class WrongUse(CommandLineCase):
             self.said("--resume"), "^There is no run in .* yet; give a task to begin one.$"
         )
 
-<<<<<<< HEAD
-    def test_the_demo_names_the_tasks_that_it_knows(self) -> None:
-        said = self.said("--demo", "Open the calculator")
-        self.assertIn("knows no other task than: --demo note (Open Notes, write", said)
-        code, out, _ = self.main("--demo", agent.DEMO_TASKS[0].text, "--max-steps", "1")
-        self.assertEqual((code, self.records()[0]["task"]), (1, agent.DEMO_TASKS[0].text))
-=======
-    def test_quiet_and_verbose_together_are_refused(self) -> None:
-        self.assertEqual(
-            self.said("-q", "-v", "x"), "-q says less and -v says more; give one of them."
-        )
-
     def test_the_demo_names_the_one_task_that_it_knows(self) -> None:
         task = 'Open Notes, write "Hello from agent.py" and save it.'
         for other in ("Open the calculator", "note"):
             self.assertIn(f"knows no other task than: {task}", self.said("--demo", other))
         code, out, _ = self.main("--demo", task, "--max-steps", "1")
         self.assertEqual((code, self.records()[0]["task"]), (1, task))
->>>>>>> main
         self.assertIn("Not completed within 1 turn.", out)
 
     def test_the_run_of_a_demo_is_not_repeated_on_a_real_desktop(self) -> None:

@@ -151,21 +151,10 @@ class Names(unittest.TestCase):
         for part in re.findall(r"--settings (\w+)", README):
             self.assertTrue(any(name.startswith(part) for name in known), part)
 
-<<<<<<< HEAD
-    def test_each_tool_task_and_risk_exists(self) -> None:
+    def test_each_tool_and_risk_exists(self) -> None:
         for tool in ("open_app", "focus_window", "wait", "zoom"):
             self.assertIn(f"`{tool}`", README)
             self.assertIn(tool, agent.TOOLS)
-        for task in re.findall(r"--demo ([a-z]+)`", README):
-            self.assertIn(task, [known.name for known in agent.DEMO_TASKS])
-=======
-    def test_each_tool_topic_and_risk_exists(self) -> None:
-        for tool in ("open_app", "focus_window", "wait", "zoom"):
-            self.assertIn(f"`{tool}`", README)
-            self.assertIn(tool, agent.TOOLS)
-        for topic in agent.HELP_TOPICS:
-            self.assertIn(f"`{topic}`", README)
->>>>>>> main
         allowed = re.findall(r"allow_risky=(\w+)", README)
         self.assertLessEqual(set(allowed), set(agent.RISKS))
 
