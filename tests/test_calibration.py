@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import itertools
 import json
@@ -19,6 +20,7 @@ import agent
 from tests.bench import figures
 from tests.fakes import VirtualClock
 from tests.scripted import call
+from tests.seams import check_of_model
 
 # Pictures of this size are asked about and sent, so that what is measured is of the run's own size.
 SETTINGS = {"turn_delay": 0, "screen_capture_w": 1280, "screen_capture_h": 720}
@@ -26,18 +28,33 @@ SETTINGS = {"turn_delay": 0, "screen_capture_w": 1280, "screen_capture_h": 720}
 NOISE = (30, 30, -25, -25, -30, -30, 25, 25, 28, 28, -27, -27)
 
 
+COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09010}
+
+
 @functools.cache
 def squares(image: str) -> dict[str, tuple[float, float]]:
     """Where on the grid the middles of the coloured squares of a picture are."""
-    rgb, width, height = agent.png_to_rgb(agent.base64.b64decode(image.partition(",")[2]))
+    rgb, width, height = agent.png_to_rgb(base64.b64decode(image.partition(",")[2]))
     found = {}
-    for name, colour in agent.MARK_COLOURS.items():
+    for name, colour in COLOURS.items():
         packed = colour.to_bytes(3, "big") * 2
         first, last = -(-rgb.find(packed) // 3), rgb.rfind(packed) // 3 + 1
         x = (first % width + last % width) / 2 * 1000 / (width - 1)
         y = (first // width + last // width) / 2 * 1000 / (height - 1)
         found[name] = (x, y)
     return found
+
+
+def asked_place(request: dict[str, Any]) -> tuple[float, ...]:
+    """Where the square is for which a request asks; nothing if it asks for none."""
+    words, image = "", ""
+    for message in request["messages"]:
+        content = message["content"]
+        for part in content if isinstance(content, list) else [{"text": content}]:
+            words += part.get("text", "")
+            image = part.get("image_url", {}).get("url", image)
+    asked = re.search(r"the middle of the (\w+) square", words)
+    return squares(image)[asked[1]] if asked else ()
 
 
 class Swollen:
@@ -52,30 +69,37 @@ class Swollen:
         shift: float = 0.0,
         noise: tuple[int, ...] = (0,),
         where: str = "http://127.0.0.1:1234",
+        model: str = "qwen",
     ) -> None:
+        self.info, self.requests = agent.ModelInfo(model), 0
         self.scale, self.shift, self.noise, self.where = scale, shift, itertools.cycle(noise), where
+
+    def discover(self) -> agent.ModelInfo:
+        return self.info
 
     def complete(self, body: bytes) -> agent.Reply:
         request = json.loads(body)
-        image, asked = request["messages"][0]["content"]
-        (name,) = re.findall(r"the middle of the (\w+) square", asked["text"])
-        said = [
-            round(500 + self.scale * (place - 500) + self.shift) + next(self.noise)
-            for place in squares(image["image_url"]["url"])[name]
-        ]
-        message = {"role": "assistant", "content": json.dumps(said)}
+        self.requests += 1
+        place = asked_place(request)
+        said = []
+        for axis in place:
+            said.append(round(500 + self.scale * (axis - 500) + self.shift) + next(self.noise))
+        message = {"role": "assistant", "content": self.form(*said) if place else "Pressed."}
         return agent.Reply(message, "stop", agent.Usage(100, 10, None), "qwen", 0.1, 1)
+
+    def form(self, x: int, y: int) -> str:
+        """How it names a place."""
+        return f"[{x}, {y}]"
 
 
 def config_of(root: Path, **settings: Any) -> agent.Config:
     return agent.load_config({"test": {**SETTINGS, "dump_dir": str(root), **settings}})
 
 
-def measured(root: Path, server: Any, model: str = "qwen", build: str = "", **settings: Any) -> Any:
+def measured(root: Path, server: Any, model: str = "qwen", build: str = "", **settings: Any) -> str:
     """What --check finds of the server's model, which is kept in that folder."""
-    info = agent.ModelInfo(model, build=build)
-    *_, finding = agent.check_calibration(config_of(root, **settings), info, server)
-    return finding
+    server.info = agent.ModelInfo(model, build=build)
+    return check_of_model(config_of(root, **settings), "planner", server)["calibration"]
 
 
 class Found(NamedTuple):
@@ -245,6 +269,34 @@ for n in range(4):
         self.assertEqual([path.name for path in self.root.iterdir()], ["calibration.json"])
 
 
+# How models of these grammars click a place of their own space.
+SAID = {
+    "qwen3-vl": 'Action: Click.\n<tool_call>\n{"name": "computer_use", "arguments":'
+    ' {"action": "left_click", "coordinate": [%d, %d]}}\n</tool_call>',
+    "ui-tars-1.5": "Thought: Click.\nAction: click(start_box='(%d,%d)')",
+}
+
+
+class Clicking(Swollen):
+    """A model that clicks the squares that it is asked for, in its grammar."""
+
+    def form(self, x: int, y: int) -> str:
+        if self.info.name.startswith("ui-tars"):  # pixels of the picture as it sees it
+            x, y = round(x * 1288 / 1000), round(y * 728 / 1000)
+        return SAID[self.info.name] % (x, y)
+
+
+class Grammars(Folder):
+    def test_a_model_clicks_the_squares_in_its_own_grammar_and_that_is_kept_for_it(self) -> None:
+        for grammar in SAID:
+            with self.subTest(grammar):
+                model = Clicking(0.98, model=grammar)
+                found = check_of_model(config_of(self.root), "native", model)
+                self.assertIn("corrected from now on: across scale 0.98", found["calibration"])
+                self.assertEqual(model.requests, 13)  # the last one is a key
+                self.assertEqual(kept(self.root)[0]["grammar"], grammar)
+
+
 class Clicks(Folder):
     """From --check to the click: a small button of the demo is hit or missed."""
 
@@ -291,9 +343,8 @@ class Clicks(Folder):
 
     def test_a_shifted_model_misses_without_and_hits_with_its_calibration(self) -> None:
         unknown = corrected(self.root).correction
-        finding = measured(self.root, Swollen(0.96))
-        self.assertTrue(finding.fine)
-        self.assertRegex(finding.text, r"corrected from now on: across scale 0\.9[56]")
+        found = measured(self.root, Swollen(0.96))
+        self.assertRegex(found, r"corrected from now on: across scale 0\.9[56]")
         self.assertFalse(self.clicked(unknown, 0.96))
         self.assertTrue(self.clicked(corrected(self.root).correction, 0.96))
 
@@ -310,12 +361,12 @@ class Clicks(Folder):
         self.assertFalse(corrects(corrected(self.root, calibration=False, **own).correction))
 
     def test_a_true_model_is_not_corrected(self) -> None:
-        self.assertIn("0-1000 grid: across scale 1.000", measured(self.root, Swollen(1.0)).text)
+        self.assertIn("0-1000 grid: across scale 1.000", measured(self.root, Swollen(1.0)))
         found = corrected(self.root)
         self.assertEqual((corrects(found.correction), found.text), (False, ""))
 
     def test_a_correction_that_is_switched_off_says_so(self) -> None:
-        text = measured(self.root, Swollen(1.02), calibration=False).text
+        text = measured(self.root, Swollen(1.02), calibration=False)
         self.assertIn("not corrected", text)
 
     def test_a_place_that_means_one_outside_the_screen_is_refused(self) -> None:

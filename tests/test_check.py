@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import functools
 import itertools
 import json
-import re
 import tempfile
 import threading
 import unittest
@@ -15,24 +12,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import agent
+from tests import seams
 from tests.scripted import call, text
+from tests.test_calibration import asked_place
+from tests.test_main import CommandLineCase
 
 WIDTH, HEIGHT = 640, 360
-
-
-@functools.cache
-def marks_in(url: str) -> dict[str, tuple[float, float]]:
-    """The centres of the coloured squares in the request's picture, in its pixels: this server looks."""
-    rgb, width, height = agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
-    found: dict[str, tuple[float, float]] = {}
-    for name, colour in agent.MARK_COLOURS.items():
-        wanted = re.escape(colour.to_bytes(3, "big"))
-        begins = [match.start() for match in re.finditer(b"(?=%b)" % wanted, rgb)]
-        pixels = [begin // 3 for begin in begins if begin % 3 == 0]
-        xs, ys = [pixel % width for pixel in pixels], [pixel // width for pixel in pixels]
-        if pixels:
-            found[name] = ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2)
-    return found
 
 
 class Studio:
@@ -60,10 +45,8 @@ class Studio:
                 if self.calls
                 else text("I would press escape.")
             )
-        image = request["messages"][0]["content"][0]["image_url"]
-        asked = re.search(r"the middle of the (\w+) square", str(request["messages"]))
-        assert asked
-        return text(json.dumps(self.place(*marks_in(image["url"])[asked[1]])))
+        x, y = asked_place(request)
+        return text(json.dumps(self.place(x * (WIDTH - 1) / 1000, y * (HEIGHT - 1) / 1000)))
 
     def answer(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         if path == "/api/v0/models":
@@ -225,30 +208,38 @@ class Check(unittest.TestCase):
         self.assertFalse(finding.fine)
         self.assertIn("nothing listens there", finding.text)
 
+
+class Black(agent.DemoDesktop):
+    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
+        return bytes(width * height * 4)
+
+
+class Desktops(CommandLineCase):
+    def check(self, make: Any) -> dict[str, str]:
+        """What --check says of a desktop: the verdict of each line."""
+        with seams.desktop_of_main(make) as self.opened:
+            self.code, out, _ = self.main("--check", "--demo")
+        lines = [line.split() for line in out.splitlines()]
+        return {words[1]: words[0] for words in lines if words[0] != "..."}
+
     def test_the_desktop_part_never_touches_mouse_or_keyboard(self) -> None:
-        stop = agent.Stop()
-        clock = agent.SystemClock(stop)
-        desktop = agent.DemoDesktop(clock)
-        findings = list(agent.check_desktop(agent.Config(), lambda: desktop, clock))
-        self.assertEqual([f.what for f in findings], ["screen", "capture", "window", "controls"])
-        self.assertTrue(all(f.fine for f in findings))
-        self.assertEqual(list(desktop.acts), [])
+        found = self.check(agent.DemoDesktop)
+        self.assertEqual(
+            list(found), ["system", "screen", "capture", "window", "controls", "model"]
+        )
+        self.assertEqual((set(found.values()), self.code), ({"ok"}, 0))
+        self.assertFalse([act for desktop in self.opened for act in desktop.acts])
+        self.assertTrue(self.opened)
 
     def test_a_black_screen_and_a_missing_desktop_are_failures(self) -> None:
-        stop = agent.Stop()
-        clock = agent.SystemClock(stop)
-        desktop = agent.DemoDesktop(clock)
-        black = agent.Frame(1, 2, 2, bytes(16), bytes(16), desktop.screen(), desktop.screen(), 0.0)
-        desktop.capture = lambda *_: black  # type: ignore[method-assign]
-        findings = {f.what: f for f in agent.check_desktop(agent.Config(), lambda: desktop, clock)}
-        self.assertFalse(findings["capture"].fine)
+        self.assertEqual((self.check(Black)["capture"], self.code), ("FAIL", 3))
 
-        def missing() -> Any:
+        def missing(_: agent.Clock) -> Any:
             raise agent.Win32Error("There is no desktop; do this.")
 
-        self.assertEqual(
-            [f.fine for f in agent.check_desktop(agent.Config(), missing, clock)], [False]
-        )
+        found = self.check(missing)
+        self.assertEqual((list(found), self.code), (["system", "desktop", "model"], 3))
+        self.assertEqual(found["desktop"], "FAIL")
 
 
 if __name__ == "__main__":
