@@ -56,11 +56,8 @@ ROOMS
     Replies - finding the calls in whatever the model said
     Argument values - one value as its schema wants it, if that is certain: numbers, places, lists
     Arguments - reading a call's arguments with certainty, and what to answer when that fails
-    Grammar acts - what the words of the models' own grammars mean, and where that is on the grid
-    Grammar words - the actions of each grammar, and what they mean
-    Grammar readers - finding the one action in a reply: a call, a verb, or a bare place
-    Grammar frames - what the models of each grammar are told, as their own prompts write it
-    Grammars - the grammars that models were trained in, a row each, and which model speaks which
+    Grammar texts - what the models of each grammar are told, and what their words mean
+    Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
     Memory and state - what was done, what was archived, where the run stands
     Prompts - every text that a model reads
     Turn texts - what a role is told beside its prompt; what changes least stands first
@@ -118,6 +115,7 @@ except ImportError:
     ) from None
 
 import argparse
+import ast
 import base64
 import codecs
 import ctypes
@@ -9985,93 +9983,33 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _PROBE_CHARS = 40  # so many characters that come again begin a repetition
 _PERIOD_CHARS_MOST = 1000  # a repetition's round is shorter
-_STEP_CHARS = 100  # from one probe to the next
-_BLOCK_CHARS = 4096  # compared at once
 _ROUNDS_LEAST = 6
 _REPEATED_CHARS_LEAST = 240  # below that, a repetition is ordinary: "------"
 
 
-class _Repetition(NamedTuple):
-    """A part of a text that repeats itself: from `begin` to `end`, a round every `period`."""
-
-    begin: int
-    end: int
-    period: int
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it is more than an ordinary repetition."""
-        length = self.end - self.begin
-        if length < _REPEATED_CHARS_LEAST:
-            return False
-        return length >= _ROUNDS_LEAST * self.period
-
-    @property
-    def note(self) -> str:
-        """What stands in the place of all rounds but the first two."""
-        rounds = (self.end - self.begin) // self.period
-        return f" [repeated {rounds} times] "
-
-
-def _equal_until(text: str, place: int, period: int) -> int:
-    """The first place from there on whose character is not the one a period before it."""
-    # A megabyte that repeats itself is passed in blocks, and only the end of it by characters.
-    while place + _BLOCK_CHARS <= len(text):
-        block = text[place : place + _BLOCK_CHARS]
-        if not text.startswith(block, place - period):
-            break
-        place += _BLOCK_CHARS
-    while place < len(text):
-        if text[place] != text[place - period]:
-            break
-        place += 1
-    return place
-
-
-def _equal_since(text: str, place: int, period: int, earliest: int) -> int:
-    """The earliest place up to there from which on each character comes again a period later."""
-    while place > earliest:
-        before = place - 1
-        if text[before] != text[before + period]:
-            break
-        place = before
-    return place
-
-
-def _repetition(text: str, place: int, earliest: int) -> _Repetition | None:
-    """What repeats itself around a place, and not before `earliest`, however short, or None."""
-    after_probe = place + _PROBE_CHARS
-    probe = text[place:after_probe]
-    again = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
-    if again < 0:
-        return None
-    period = again - place
-    begin = _equal_since(text, place, period, earliest)
-    end = _equal_until(text, after_probe, period)
-    return _Repetition(begin, end, period)
-
-
 def cut_repetition(text: str) -> str:
-    """The text with each long repetition cut to its first two rounds and a note on their number.
+    """The text with each long repetition cut to its first rounds and a note on their number.
 
     Long is one of 240 characters and 6 rounds or more.
     """
     parts: list[str] = []
-    done = 0  # the characters that are in `parts`, or left out
     place = 0
+    done = 0  # the characters before it are in `parts`, or left out
     while place + _PROBE_CHARS < len(text):
-        found = _repetition(text, place, done)
-        place += _STEP_CHARS
-        if not found:
-            continue
-        place = max(place, found.end)  # also past a short one, or each step in it would compare it
-        if found.is_long:
-            after_two_rounds = found.begin + 2 * found.period
-            parts.append(text[done:after_two_rounds])
-            parts.append(found.note)
-            done = found.end
-    parts.append(text[done:])
-    return "".join(parts)
+        probe = text[place : place + _PROBE_CHARS]
+        end = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
+        period = end - place
+        unit = text[place:end]
+        while end > 0 and text.startswith(unit, end):
+            end += period
+        rounds = (end - place) // period
+        if rounds >= _ROUNDS_LEAST and end - place >= _REPEATED_CHARS_LEAST:
+            parts += text[done : place + 2 * period], f" [repeated {rounds} times] "
+            done = end
+            place = end
+        else:
+            place += 10
+    return "".join([*parts, text[done:]])
 
 
 def _texts(message: object) -> Iterator[str]:
@@ -10087,23 +10025,12 @@ def _texts(message: object) -> Iterator[str]:
             waiting.extend(value)
 
 
-def _end_without_token(text: str, end: int) -> int:
-    """The place before the template token that ends there, or `end` itself."""
-    for token in _TEMPLATE_TOKENS:
-        if text.endswith(token, 0, end):
-            return end - len(token)
-    return end
-
-
 def strip_end_tokens(text: str) -> str:
     """The text without the template tokens that leaked in at its end."""
-    # From its end, by hand: a pattern for "tokens up to the end" would run from each token to the
-    # end anew, which took 19 seconds for a text of 160 kB.
+    # By hand: a pattern for "tokens up to the end" would run from each token to the end anew.
     end = len(text)
-    shorter = _end_without_token(text, end)
-    while shorter < end:
-        end = shorter
-        shorter = _end_without_token(text, end)
+    while text.endswith(_TEMPLATE_TOKENS, 0, end):
+        end = text.rindex("<|", 0, end)
     return text[:end]
 
 
@@ -11088,991 +11015,12 @@ def correction(error: ToolError, tools: ToolList) -> str:
 
 
 ####################################################################################################
-# Grammar acts - what the words of the models' own grammars mean, and where that is on the grid
-####################################################################################################
-
-# A model that was trained to use a computer speaks the grammar of its training. Whatever the
-# grammar, an act is certain or refused: nothing is completed, clamped or moved to another space.
-SECONDS_MOST = 3600  # nobody means to wait longer
-NOTCHES_MOST = 100  # from here on a scroll is told in the screen's units, of which 100 are a notch
-SCROLL_UNITS_MOST = 100_000  # of a scroll; more is no amount
-PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
-KEYS_MOST = 1 + THEN_MOST  # of one act
-ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
-
-PLACE_CHARS_MOST = 200  # of a place that is written as a text
-
-# How the models mark places, the outer marks first, and what stands between the numbers.
-_PLACE_MARKS = (
-    ("<|box_start|>", "<|box_end|>"),
-    ("<bbox>", "</bbox>"),
-    ("<point>", "</point>"),
-    ("(", ")"),
-    ("[", "]"),
-)
-_BETWEEN_NUMBERS = re.compile(" ?, ?| +")
-
-# A list of keys that was written inside a list: ["['ctrl", "a']"] and ["keys=['ctrl", "a']"].
-_NESTED_KEYS = re.compile(r"(?:keys=)?\[['\"]?\w")
-
-
-@dataclass(frozen=True)
-class GrammarCall:
-    """The one act that a reply in a grammar asks for, by its canonical name."""
-
-    name: str
-    arguments: JsonDict  # places are [x, y] on the grid of 0..1000
-    said: str = ""  # the reply's own sentence
-    thought: str = ""  # what it only thought
-
-
-@dataclass(frozen=True)
-class PictureRule:
-    """The sizes that a model's picture may have, by the processor that it was trained with."""
-
-    factor: int  # both sides are multiples of it, in pixels
-    least_pixels: int
-    most_pixels: int
-    token_side: int = 0  # pixels of the square that is one token; 0: as many as the factor
-
-    def tokens(self, size: Size) -> int:
-        """What a picture of that size costs."""
-        side = self.token_side or self.factor
-        return size.pixels // side**2
-
-    def seen_size(self, sent: Size) -> Size:
-        """The size to which the server brings a picture before the model sees it.
-
-        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py. Raises ReplyError
-        for a picture without area and for one that is longer than 200 times its other side.
-        """
-        shorter = min(sent)
-        if shorter < 1 or max(sent) > ASPECT_MOST * shorter:
-            raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
-        width = self._nearest(sent.width)
-        height = self._nearest(sent.height)
-        pixels = width * height
-        if pixels > self.most_pixels:
-            shrink = math.sqrt(sent.pixels / self.most_pixels)
-            width = math.floor(sent.width / shrink / self.factor) * self.factor
-            height = math.floor(sent.height / shrink / self.factor) * self.factor
-        elif pixels < self.least_pixels:
-            grow = math.sqrt(self.least_pixels / sent.pixels)
-            width = math.ceil(sent.width * grow / self.factor) * self.factor
-            height = math.ceil(sent.height * grow / self.factor) * self.factor
-        return Size(width, height)
-
-    def _nearest(self, side: int) -> int:
-        """The multiple of the factor that is nearest to a side, at least one."""
-        return max(1, round(side / self.factor)) * self.factor
-
-
-class Written(NamedTuple):
-    """An action as a reply wrote it."""
-
-    action: str
-    given: Mapping[str, object]  # its arguments
-    said: str
-    thought: str
-
-
-class Part(NamedTuple):
-    """One argument of a word: how it is given, its canonical name, and how it is read."""
-
-    given: str
-    name: str
-    kind: str  # a key of PART_KINDS
-    needed: bool = True
-    default: object = None  # what the models' own documents say for one that is left out
-
-
-class Word(NamedTuple):
-    """What one action of a grammar means: a canonical act and where its arguments come from."""
-
-    act: str
-    parts: tuple[Part, ...] = ()
-    fixed: Mapping[str, object] = {}  # arguments that the word itself says
-
-    def takes(self) -> list[str]:
-        """The arguments as they are given."""
-        return [part.given for part in self.parts]
-
-
-class Choice(NamedTuple):
-    """An action whose meaning one of its own arguments decides."""
-
-    given: str
-    words: Mapping[str, Word]  # by the value of that argument
-    default: str = ""  # that value where the models' own documents say it
-
-    def takes(self) -> list[str]:
-        """The arguments as they are given."""
-        taken = [self.given]
-        for word in self.words.values():
-            taken += word.takes()
-        return taken
-
-
-Words = Mapping[str, Word | Choice]
-Sides = tuple[int, int]  # the largest x and y of a space
-
-PERSON = "ask_person"  # the act of a word that asks for the person; it becomes PersonNeeded
-
-
-def _in_space(values: list[object], sides: Sides) -> list[float]:
-    """Numbers x, y, x, y ... of a space as shares of its sides, or [] if one is outside.
-
-    Between 0 and 1 they would be shares already, or the very corner: that is not certain.
-    """
-    shares: list[float] = []
-    has_float = False
-    for place, value in enumerate(values):
-        side = sides[place % 2]
-        number = _number(value, 0, side)
-        if number is None or 0 < number < 1:
-            return []
-        has_float = has_float or isinstance(number, float)
-        shares.append(number / side)
-    if has_float and max(shares) * min(sides) <= 1:
-        return []
-    return shares
-
-
-def _grid_point(shares: Sequence[float]) -> list[int]:
-    """[x, y] on the grid; 0.5 goes up."""
-    return [int(share * GRID + 0.5) for share in shares]
-
-
-def _marked_numbers(text: str) -> list[object]:
-    """The numbers of a place in one of its spellings, such as <point>1 2</point>; [] if it is none.
-
-    Only what closes as it was opened is taken off.
-    """
-    inner = text.strip() if len(text) <= PLACE_CHARS_MOST else ""
-    for mark, end_mark in _PLACE_MARKS:
-        if inner.startswith(mark) != inner.endswith(end_mark):
-            return []
-        inner = inner.removeprefix(mark).removesuffix(end_mark).strip()
-    return list(_BETWEEN_NUMBERS.split(inner)) if inner else []
-
-
-def _numbers_given(value: object) -> list[object]:
-    """A list of numbers, given as a list, a text or {"x": x, "y": y}; [] if it is none."""
-    if isinstance(value, str):
-        return _marked_numbers(value)
-    if isinstance(value, dict) and value.keys() == {"x", "y"}:
-        value = [value["x"], value["y"]]
-    return value if isinstance(value, list) else []
-
-
-def _place_part(value: object, sides: Sides) -> object:
-    """[x, y] of exactly two numbers in the space, or None."""
-    numbers = _numbers_given(value)
-    if len(numbers) != 2:
-        return None
-    return _grid_point(_in_space(numbers, sides)) or None
-
-
-def _box_part(value: object, sides: Sides) -> object:
-    """[x, y] of two numbers in the space, or the centre of four, or None."""
-    numbers = _numbers_given(value)
-    if len(numbers) == 2:
-        return _place_part(numbers, sides)
-    if len(numbers) != 4:
-        return None
-    shares = _in_space(numbers, sides)
-    if not shares:
-        return None
-    left, top, right, bottom = shares
-    if left > right or top > bottom:
-        return None  # then the four may as well be x, y, width, height
-    return _grid_point([(left + right) / 2, (top + bottom) / 2])
-
-
-def _text_part(value: object, sides: Sides) -> object:
-    """A text exactly as said, or None; raises ToolError for one that no keyboard can type.
-
-    JSON sees such a character in a path whose backslash stands alone before a b.
-    """
-    text = _read_text(value)
-    return clean_text(text) if text else None
-
-
-def _chord_part(value: object, sides: Sides) -> object:
-    """One chord as "ctrl+s" from a text or a list of keys, or None."""
-    chords = _chords(value)
-    return chords[0] if len(chords) == 1 else None
-
-
-def _modifiers_part(value: object, sides: Sides) -> object:
-    """Modifiers that are held, as "ctrl+shift", or None."""
-    chord = _chord_part(value, sides)
-    if not isinstance(chord, str) or not MODIFIERS.issuperset(chord.split("+")):
-        return None
-    return chord
-
-
-def _chords_part(value: object, sides: Sides) -> object:
-    """The arguments for the chords of a list of keys, in order, or None."""
-    chords = _chords(value)
-    if len(chords) == 1:
-        return {"key": chords[0]}
-    return {"keys": chords} if chords else None
-
-
-def _typed_part(value: object, sides: Sides) -> object:
-    """The arguments for a text to type whose last line break submits it, or None."""
-    text = _text_part(value, sides)
-    if not isinstance(text, str):
-        return None
-    line = text.removesuffix("\n")
-    return {"text": line, "submit": True} if line and line != text else {"text": text}
-
-
-def _chords(value: object) -> list[str]:
-    """The chords that keys mean: one of modifiers and a key, or single keys one after another.
-
-    Raises ToolError for a key that does not exist and for modifiers with several keys, which may
-    be pressed together or in turn.
-    """
-    if isinstance(value, str) and value.strip().startswith("["):
-        value = _spelled_list(value)
-    keys = value if isinstance(value, list) else [value]
-    if not 0 < len(keys) <= KEYS_MOST:
-        return []
-    names = _bare_keys(keys)
-    if not names:
-        return []
-    chords = ["+".join(parse_chord(name)) for name in names]
-    if any(chord in MODIFIERS for chord in chords):
-        return ["+".join(parse_chord("+".join(chords)))]
-    return chords
-
-
-def _bare_keys(keys: list[object]) -> list[str]:
-    """The keys' names; [] if one is no text.
-
-    A list that was written inside a list, ["['ctrl", "a']"], keeps its brackets in its items.
-    """
-    names: list[str] = []
-    for key in keys:
-        if not isinstance(key, str) or not key.strip():
-            return []
-        names.append(key)
-    if _NESTED_KEYS.match(names[0]) and names[-1].endswith("]"):
-        return [name.removeprefix("keys=").strip("[]'\"") for name in names]
-    return names
-
-
-def _notches_part(value: object, sides: Sides) -> object:
-    """Notches of the wheel, up or right positive, from notches or the screen's units, or None."""
-    amount = _number(value, -SCROLL_UNITS_MOST, SCROLL_UNITS_MOST)
-    if not amount or amount != int(amount):
-        return None
-    whole = int(amount)
-    if abs(whole) < NOTCHES_MOST:
-        return whole
-    notches = (abs(whole) + NOTCHES_MOST // 2) // NOTCHES_MOST
-    return notches if whole > 0 else -notches
-
-
-def _page_part(value: object, sides: Sides) -> object:
-    """Notches for one page up or down: only the sign of the amount counts; or None."""
-    amount = _number(value)
-    if not amount:
-        return None
-    return PAGE_NOTCHES if amount > 0 else -PAGE_NOTCHES
-
-
-def _button_part(value: object, sides: Sides) -> object:
-    """A button of the mouse, or None."""
-    return value if value in ("left", "right", "middle") else None
-
-
-def _seconds_part(value: object, sides: Sides) -> object:
-    """Seconds to wait, or None."""
-    return _number(value, 0, SECONDS_MOST)
-
-
-_JSON_FLAGS = {"1": True, "true": True, "0": False, "false": False}
-
-
-def _flag_part(value: object, sides: Sides) -> object:
-    """Yes or no, or None."""
-    return _JSON_FLAGS.get(str(value).strip().lower())
-
-
-class PartKind(NamedTuple):
-    """How an argument is read, and what a correction says that it must be."""
-
-    # None for a value that is none of that kind; an object holds the arguments themselves.
-    read: Callable[[object, Sides], object]
-    wanted: str
-
-
-PART_KINDS = {
-    "place": PartKind(_place_part, "one place [x, y] on the screenshot"),
-    "box": PartKind(_box_part, "one place (x,y) on the screenshot"),
-    "text": PartKind(_text_part, "a text"),
-    "typed": PartKind(_typed_part, "a text"),
-    "modifiers": PartKind(_modifiers_part, "keys to hold, such as ctrl+shift"),
-    "button": PartKind(_button_part, "left, right or middle"),
-    "page": PartKind(_page_part, "an amount to scroll, not 0"),
-    "chord": PartKind(_chord_part, "the names of keys that are pressed together"),
-    "chords": PartKind(_chords_part, f"a list of names of keys, {KEYS_MOST} at most"),
-    "notches": PartKind(_notches_part, "an amount to scroll, not 0"),
-    "seconds": PartKind(_seconds_part, "a number of seconds"),
-    "flag": PartKind(_flag_part, "true or false"),
-}
-
-# Arguments that say what is to be done, or where. One that an action does not take shows that
-# something else was meant.
-_TELLING = frozenset(
-    "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
-    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks".split()
-)
-
-
-def _word_meant(written: Written, words: Words) -> tuple[Word, JsonDict]:
-    """The word of a written action and its arguments; raises ReplyError for an unknown one."""
-    given = dict(written.given)
-    word = words.get(written.action)
-    if word is None:
-        names = ", ".join(words)
-        raise ReplyError(
-            f"There is no action {written.action!r:.60}; the actions are {names}.", "unknown_tool"
-        )
-    if isinstance(word, Choice):
-        value = given.pop(word.given, word.default)
-        chosen = word.words.get(value) if isinstance(value, str) else None
-        if chosen is None:
-            names = " or ".join(word.words)
-            raise ReplyError(f"{word.given} of {written.action} must be {names}.")
-        return chosen, given
-    return word, given
-
-
-def _refuse_strangers(action: str, word: Word, given: JsonObject, words: Words) -> None:
-    """Raises ReplyError where an action is given what it does not take, such as a second place.
-
-    An argument that no word of the grammar takes is of the kind "foreign": another grammar's.
-    """
-    for name, value in given.items():
-        if name not in _TELLING or name in word.takes() or value in (None, "", []):
-            continue
-        is_known = any(name in other.takes() for other in words.values())
-        kind = "invalid_args" if is_known else "foreign"
-        raise ReplyError(f"{action} takes no {name}.", kind)
-
-
-def _read_part(part: Part, value: object, sides: Sides) -> JsonDict:
-    """What an argument says, by canonical names; raises ReplyError if it is none of its kind."""
-    kind = PART_KINDS[part.kind]
-    try:
-        found = kind.read(value, sides)
-    except ToolError as error:
-        raise ReplyError(str(error), error.kind) from None
-    if found is None and part.kind in ("place", "box"):
-        width, height = sides
-        raise ReplyError(
-            f"{part.given} must be {kind.wanted}, x from 0 to {width} and y from 0 to {height},"
-            f" not {value!r:.60}.",
-            "invalid_box",
-        )
-    if found is None:
-        raise ReplyError(f"{part.given} must be {kind.wanted}, not {value!r:.60}.")
-    return found if isinstance(found, dict) else {part.name: found}
-
-
-def certain_act(written: Written, words: Words, sides: Sides) -> GrammarCall:
-    """What a written action means in a grammar's words; raises ReplyError, PersonNeeded."""
-    word, given = _word_meant(written, words)
-    _refuse_strangers(written.action, word, given, words)
-    arguments: JsonDict = {}
-    for part in word.parts:
-        value = given.get(part.given)
-        if value in (None, ""):
-            value = part.default
-        if value is not None:
-            arguments.update(_read_part(part, value, sides))
-        elif part.needed:
-            wanted = PART_KINDS[part.kind].wanted
-            raise ReplyError(
-                f"{written.action} lacks its {part.given}, which is {wanted}.",
-                f"missing_{part.given}",
-            )
-    arguments.update(word.fixed)
-    if word.act == PERSON:
-        raise PersonNeeded(str(arguments.get("text", "")))
-    return GrammarCall(word.act, arguments, written.said, written.thought)
-
-
-####################################################################################################
-# Grammar words - the actions of each grammar, and what they mean
-####################################################################################################
-
-
-def _optional(part: Part, default: object = None) -> Part:
-    """An argument that may be left out."""
-    return part._replace(needed=False, default=default)
-
-
-_AT = Part("coordinate", "position", "place")
-_TO = Part("coordinate", "end", "place")
-_TEXT = Part("text", "text", "text")
-_KEYS = Part("keys", "keys", "chords")
-_HELD = Part("keys", "key", "chord")
-_AMOUNT = Part("pixels", "ticks", "notches")
-_TIME = Part("time", "seconds", "seconds")
-_HOLDING = _optional(Part("text", "modifiers", "modifiers"))
-_ENDS: Mapping[str, Word] = {"success": Word("finished"), "failure": Word("failed")}
-_ASK = Word(PERSON, (_optional(_TEXT),))
-
-# Qwen's drag has an end only: it goes from where the pointer is.
-QWEN3_WORDS: Words = {
-    "key": Word("press_key", (_KEYS,)),
-    "type": Word("type_text", (_TEXT,)),
-    "mouse_move": Word("move", (_AT,)),
-    "left_click": Word("click", (_AT,)),
-    "left_click_drag": Word("drag", (_TO,)),
-    "right_click": Word("right_click", (_AT,)),
-    "middle_click": Word("middle_click", (_AT,)),
-    "double_click": Word("double_click", (_AT,)),
-    "triple_click": Word("triple_click", (_AT,)),
-    "scroll": Word("scroll", (_optional(_AT), _AMOUNT)),
-    "hscroll": Word("hscroll", (_optional(_AT), _AMOUNT)),
-    "wait": Word("wait", (_TIME,)),
-    "terminate": Choice("status", _ENDS),
-    "answer": Word("answer", (_TEXT,)),
-}
-_NOT_IN_QWEN25 = ("triple_click", "hscroll", "answer")
-QWEN25_WORDS: Words = {
-    action: word for action, word in QWEN3_WORDS.items() if action not in _NOT_IN_QWEN25
-}
-
-# Clicks and scrolls may hold modifiers.
-QWEN35_WORDS: Words = {
-    **QWEN3_WORDS,
-    "left_click": Word("click", (_AT, _HOLDING)),
-    "right_click": Word("right_click", (_AT, _HOLDING)),
-    "middle_click": Word("middle_click", (_AT, _HOLDING)),
-    "double_click": Word("double_click", (_AT, _HOLDING)),
-    "triple_click": Word("triple_click", (_AT, _HOLDING)),
-    "scroll": Word("scroll", (_optional(_AT), _AMOUNT, _HOLDING)),
-    "wait": Word("wait", (_optional(_TIME, 1),)),
-    "terminate": Choice("status", _ENDS, "success"),
-}
-# Of Qwen3.8 and Qwen-CUA.
-QWEN38_WORDS: Words = {
-    "key_down": Word("key_down", (_HELD,)),
-    "key_up": Word("key_up", (_HELD,)),
-    "left_mouse_down": Word("mouse_down", (_optional(_AT),)),
-    "left_mouse_up": Word("mouse_up", (_optional(_AT),)),
-    "screenshot": Word("screenshot"),
-    "call_user": _ASK,
-}
-
-OWL15_WORDS: Words = {
-    **QWEN3_WORDS,
-    "wait": Word("wait", (_optional(_TIME, 2),)),
-    "interact": _ASK,
-}
-# What the executor of its makers takes, too.
-OWL15_ALSO: Words = {
-    "click": Word("click", (_AT,)),
-    "right click": Word("right_click", (_AT,)),
-    "hotkey": Word("press_key", (_KEYS,)),
-    "drag": Word("drag", (_TO,)),
-    "open app": Word("open_app", (Part("app_name", "name", "text"),)),
-    "call_user": _ASK,
-    "stop": Word("finished"),
-    "done": Word("finished"),
-}
-OWL10_WORDS: Words = {
-    "key": Word("press_key", (_KEYS,)),
-    "type": Word(
-        "type_text",
-        (
-            _TEXT,
-            _optional(Part("clear", "clear", "flag")),
-            _optional(Part("enter", "submit", "flag")),
-        ),
-    ),
-    "mouse_move": Word("move", (_AT,)),
-    "click": Word("click", (_AT,)),
-    "drag": Word(
-        "drag", (Part("coordinate", "start", "place"), Part("coordinate2", "end", "place"))
-    ),
-    "right_click": Word("right_click", (_AT,)),
-    "middle_click": Word("middle_click", (_AT,)),
-    "double_click": Word("double_click", (_AT,)),
-    "scroll": Word("scroll", (_optional(_AT), _AMOUNT)),
-    "wait": Word("wait", (_TIME,)),
-    "terminate": Choice("status", _ENDS),
-}
-
-# What Fara does in a browser alone, such as visit_url, has no equal on a desktop.
-FARA_WORDS: Words = {
-    "key": Word("press_key", (_KEYS,)),
-    "type": Word(
-        "type_text",
-        (
-            _TEXT,
-            _optional(_AT),
-            _optional(Part("press_enter", "submit", "flag"), True),
-            _optional(Part("delete_existing_text", "clear", "flag")),
-        ),
-    ),
-    "mouse_move": Word("move", (_AT,)),
-    "left_click": Word("click", (_AT,)),
-    "scroll": Word("scroll", (_optional(_AT), Part("pixels", "ticks", "page"))),
-    "wait": Word("wait", (_TIME,)),
-    "terminate": Choice("status", _ENDS),
-}
-
-
-def _directions(at: Part) -> Choice:
-    """A scroll that names the side to reveal.
-
-    The models say no amount; five notches is what the executors of their makers use.
-    """
-    parts = (_optional(at),)
-    return Choice(
-        "direction",
-        {
-            "up": Word("scroll", parts, {"ticks": 5}),
-            "down": Word("scroll", parts, {"ticks": -5}),
-            "left": Word("hscroll", parts, {"ticks": -5}),
-            "right": Word("hscroll", parts, {"ticks": 5}),
-        },
-    )
-
-
-def _verbs(at: str, origin: str, target: str) -> dict[str, Word | Choice]:
-    """The verbs of UI-TARS, whose arguments for places have these names."""
-    place = Part(at, "position", "box")
-    ends = (Part(origin, "start", "box"), Part(target, "end", "box"))
-    return {
-        "click": Word("click", (place,)),
-        "left_double": Word("double_click", (place,)),
-        "right_single": Word("right_click", (place,)),
-        "drag": Word("drag", ends),
-        "hotkey": Word("press_key", (Part("key", "key", "chord"),)),
-        "type": Word("type_text", (Part("content", "text", "typed"),)),
-        "scroll": _directions(place),
-        "wait": Word("wait", (), {"seconds": 5}),
-        "finished": Word("finished", (_optional(Part("content", "text", "text")),)),
-        "call_user": Word(PERSON),
-    }
-
-
-_PRESS: Words = {
-    "press": Word("key_down", (Part("key", "key", "chord"),)),
-    "release": Word("key_up", (Part("key", "key", "chord"),)),
-}
-_POINT = Part("point", "position", "box")
-_BUTTON = _optional(Part("button", "button", "button"))
-TARS_BOX_WORDS: Words = _verbs("start_box", "start_box", "end_box")
-TARS_POINT_WORDS: Words = {**_verbs("point", "start_point", "end_point"), **_PRESS}
-TARS2_WORDS: Words = {
-    **TARS_POINT_WORDS,
-    "wait": Word("wait", (_optional(_TIME),)),
-    "move_to": Word("move", (_POINT,)),
-    "mouse_down": Word("mouse_down", (_optional(_POINT), _BUTTON)),
-    "mouse_up": Word("mouse_up", (_optional(_POINT), _BUTTON)),
-    "take_screenshot": Word("screenshot"),
-}
-
-# Grounding models find one place; to find it is to click there.
-LOCATED = "click"
-LOCATING_WORDS: Words = {LOCATED: Word("click", (Part("coordinate", "position", "box"),))}
-HOLO15_WORDS: Words = {"click_absolute": Word("click", (_AT,))}
-
-_CODE_KEYS = Word("press_key", (_KEYS,))
-CUA_WORDS: Words = {
-    "pyautogui.click": Word("click", (_AT,)),
-    "pyautogui.doubleClick": Word("double_click", (_AT,)),
-    "pyautogui.rightClick": Word("right_click", (_AT,)),
-    "pyautogui.middleClick": Word("middle_click", (_AT,)),
-    "pyautogui.moveTo": Word("move", (_AT,)),
-    "pyautogui.dragTo": Word("drag", (_TO,)),
-    "pyautogui.scroll": Word("scroll", (_optional(_AT), Part("clicks", "ticks", "notches"))),
-    "pyautogui.hscroll": Word("hscroll", (_optional(_AT), Part("clicks", "ticks", "notches"))),
-    "pyautogui.write": Word("type_text", (Part("message", "text", "text"),)),
-    "pyautogui.press": _CODE_KEYS,
-    "pyautogui.hotkey": _CODE_KEYS,
-    "computer.triple_click": Word("triple_click", (_AT,)),
-    "computer.terminate": Choice("status", _ENDS),
-}
-
-# The described vocabularies; one turn of their scrolls is three notches, Config's scroll_ticks.
-_POSITION = Part("position", "position", "box")
-_DRAG = Word("drag", (Part("start", "start", "place"), Part("end", "end", "place")))
-_PRESS_KEY = Word("press_key", (Part("key", "key", "chord"),))
-_SCROLL_DOWN = Word("scroll", (), {"ticks": -3})
-_SCROLL_UP = Word("scroll", (), {"ticks": 3})
-_COMPLETE = Word("finished", (Part("evidence", "text", "text"),))
-TOOL_WORDS: Words = {
-    "click_screen_element": Word("click", (_POSITION,)),
-    "double_click_screen_element": Word("double_click", (_POSITION,)),
-    "right_click_screen_element": Word("right_click", (_POSITION,)),
-    "drag_screen_element": _DRAG,
-    "type_text_input": Word("type_text", (_TEXT,)),
-    "press_keyboard_key": _PRESS_KEY,
-    "scroll_screen_down": _SCROLL_DOWN,
-    "scroll_screen_up": _SCROLL_UP,
-    "report_mission_complete": _COMPLETE,
-    "click_element": Word("click", (_POSITION,)),
-    "double_click_element": Word("double_click", (_POSITION,)),
-    "right_click_element": Word("right_click", (_POSITION,)),
-    "drag_element": _DRAG,
-    "type_text": Word("type_text", (_TEXT,)),
-    "press_key": _PRESS_KEY,
-    "scroll_down": _SCROLL_DOWN,
-    "scroll_up": _SCROLL_UP,
-    "report_completion": _COMPLETE,
-    "move_mouse": Word("move", (_POSITION,)),
-    "scroll_at_position": Word("scroll", (_POSITION,), {"ticks": -3}),
-}
-
-
-####################################################################################################
-# Grammar readers - finding the one action in a reply: a call, a verb, or a bare place
-####################################################################################################
-
-SENTENCE_CHARS = 400  # of a reply's own sentence that are kept
-THOUGHTS_MOST = 20  # parts of a reply that are only thought
-
-_THOUGHT_NAMES = r"thinking|gui_think|thinkt|grounding_think|think_never_used_\w{1,60}"
-_THOUGHT_TAG = re.compile(rf"<(?P<end>/?)(?P<name>think|{_THOUGHT_NAMES})>")
-# <think> itself is looked after by those who find calls, where a text to type may hold it.
-_OTHER_THOUGHT_TAG = re.compile(rf"<(?P<end>/?)(?P<name>{_THOUGHT_NAMES})>")
-
-# Where a call begins, in all its forms.
-_CALL_BEGIN = re.compile(
-    r"<tool_call>|<seed:tool_call>|<function|\[TOOL_REQUEST\]|\A\s{0,99}(?:```|[\[{])"
-)
-_CONCLUSION = re.compile(r"<conclusion>([^<]{0,2000})</conclusion>")
-# Qwen2.5-VL-72B closes a call with one of these signs (QwenLM/Qwen3-VL#870, #1093).
-_CLOSER_SIGNS = ("⚗", "📐")
-# Qwen3.8 at times opens a parameter that has the function's own name, and never closes it.
-_STRAY_OPENER = re.compile(
-    r"\A([^<{]*(?:<tool_call>\s{0,9})?<function=(\w{1,60})>\s{0,9})"
-    r"<parameter=\2>\s{0,9}(?=<parameter=)"
-)
-
-
-class _Apart(NamedTuple):
-    """A reply's text, and what of the reply was only thought."""
-
-    thought: str
-    rest: str
-
-
-def _apart(message: JsonObject, tag: re.Pattern[str], call: re.Pattern[str]) -> _Apart:
-    """The thoughts before the first call, and the text without them; raises ReplyError.
-
-    `tag` finds the tags of thoughts, `call` the beginning of a call. What stands before a lone
-    closing tag was thought, and a call before it may have been: then nothing is certain.
-    """
-    text = message_text(message.get("content"))
-    parts: list[str] = []
-    for _ in range(THOUGHTS_MOST):
-        opening = tag.search(text)
-        if opening is None or _is_call_before(text, opening, tag, call):
-            parts.insert(0, thoughts({**message, "content": text}))
-            return _Apart("\n".join(part for part in parts if part), text)
-        behind = text[opening.end() :]
-        before = text[: opening.start()]
-        if opening["end"]:
-            parts.append(before.strip())
-            text = behind
-            continue
-        name = opening["name"]
-        thought, end_tag, behind = behind.partition(f"</{name}>")
-        if not end_tag:
-            raise ReplyError(f"The reply ends inside <{name}>.", "no_call")
-        parts.append(thought.strip())
-        text = before + behind
-    raise ReplyError("The reply repeats its tags without end.", "repetition")
-
-
-def _is_call_before(
-    text: str, opening: re.Match[str], tag: re.Pattern[str], call: re.Pattern[str]
-) -> bool:
-    """Whether the first call begins before a tag of thoughts; raises ReplyError.
-
-    Where a thought ends behind a call, the call may have been a part of it.
-    """
-    begin = call.search(text)
-    if begin is None or begin.start() > opening.start():
-        return False
-    if any(found["end"] for found in tag.finditer(text, opening.start())):
-        raise ReplyError("The call stands among thoughts.", "no_call")
-    return True
-
-
-def _sentence(text: str) -> str:
-    """The reply's own sentence: its conclusion, or what it says before its call."""
-    conclusion = _CONCLUSION.search(text)
-    if conclusion:
-        return cut(conclusion[1], SENTENCE_CHARS)
-    before, *_ = _CALL_BEGIN.split(text, maxsplit=1)
-    _, label, sentence = before.rpartition("Action:")
-    said = sentence if label else before
-    said = said.replace("<action>", "").replace("</action>", "")
-    return cut(said, SENTENCE_CHARS)
-
-
-def read_function(
-    functions: Collection[str], message: JsonObject, finish_reason: str | None
-) -> Written:
-    """The action of a call of a function such as computer_use, in JSON or XML; raises ReplyError.
-
-    The function's argument "action" says what is done. Without functions, the name of the call is
-    the action; some models write it there though they have one, and that is as certain.
-    """
-    apart = _apart(message, _OTHER_THOUGHT_TAG, _CALL_BEGIN)
-    text = _without_slips(apart.rest)
-    call, *_ = _found_calls({**message, "content": text}, finish_reason)
-    name, value = _name_and_arguments(call)
-    given = _arguments(value, str(name), {})
-    action = name
-    if name in functions:
-        action = given.pop("action", None)
-    elif "action" in given:
-        names = " or ".join(functions) or "an action"
-        raise ReplyError(f"There is no function {name!r:.60}; call {names}.", "unknown_tool")
-    if not isinstance(action, str):
-        raise ReplyError("The call lacks its action.", "missing_action")
-    action = action.strip()
-    said = _sentence(strip_think(text))
-    return Written(action, given, said, apart.thought)
-
-
-def _without_slips(text: str) -> str:
-    """A reply without a sign that stands for a closing tag, and without a stray opening one."""
-    text = text.rstrip()
-    for sign in _CLOSER_SIGNS:
-        text = text.removesuffix(sign)
-    return _STRAY_OPENER.sub(r"\1", text)
-
-
-# verb(name='text', name=1, 'text', [1, 2]), one piece at a time.
-_VERB = re.compile(r"\s{0,9}([A-Za-z_][\w.]{0,60})\(\s{0,9}(?P<empty>\)?)")
-_QUOTED = r"'[^'\\\n]*(?:\\.[^'\\\n]*)*'|\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\""
-_GIVEN = re.compile(
-    rf"\s{{0,9}}(?:(?P<name>\w{{1,60}})\s?=\s?)?"
-    rf"(?:(?P<text>{_QUOTED})|(?P<number>-?[0-9.]{{1,30}})|(?P<list>\[[^\[\]\n]{{0,400}}\]))"
-    r"\s{0,9}(?P<sign>[,)])"
-)
-_VERB_END = re.compile(r"[ \t]{0,9}(?:\r?\n|\Z|</|```|<\|im_end\|>)")
-_ESCAPE = re.compile(r"\\(.)", re.S)
-# Any other escape may as well be part of a Windows path such as 'C:\Users'.
-_ESCAPED = {"'": "'", '"': '"', "n": "\n", "t": "\t", "\\": "\\"}
-GIVEN_MOST = 12  # arguments of a verb
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    """What an escape in a quoted text means; raises ReplyError for one that is not certain."""
-    sign = _ESCAPED.get(escape[1])
-    if sign is None:
-        raise ReplyError(f"The text holds {escape[0]!r}; write a backslash as two.")
-    return sign
-
-
-def _given_value(found: re.Match[str]) -> object:
-    """The value of one argument of a verb."""
-    text = found["text"]
-    if text is not None:
-        return _ESCAPE.sub(_unescaped, text[1:-1])
-    if found["list"] is not None:
-        return _spelled_list(found["list"])
-    return found["number"]
-
-
-def _spoken_verb(text: str, begin: int) -> tuple[str, list[tuple[str, object]]]:
-    """The verb(...) that stands there and its arguments, "" for the name of one without.
-
-    Raises ReplyError unless it is whole and nothing else stands on its line.
-    """
-    problem = ReplyError("The action is incomplete or has another form.", "invalid_json")
-    verb = _VERB.match(text, begin)
-    if verb is None:
-        raise problem
-    pairs: list[tuple[str, object]] = []
-    place = verb.end()
-    is_open = not verb["empty"]
-    while is_open:
-        given = _GIVEN.match(text, place)
-        if given is None or len(pairs) == GIVEN_MOST:
-            raise problem
-        pairs.append((given["name"] or "", _given_value(given)))
-        place = given.end()
-        is_open = given["sign"] == ","
-    if not _VERB_END.match(text, place):
-        raise problem
-    return verb[1], pairs
-
-
-def _words_of(message: JsonObject, finish_reason: str | None, call: re.Pattern[str]) -> _Apart:
-    """A reply without a call of the server's, its thoughts apart; raises ReplyError if it was cut.
-
-    `call` finds where its action begins.
-    """
-    if message.get("tool_calls") or message.get("function_call"):
-        raise ReplyError("The reply is a tool call; write the action as text.", "no_call")
-    if finish_reason in _CUT_REASONS:
-        raise ReplyError("The reply was cut.", "cut")
-    return _apart(message, _THOUGHT_TAG, call)
-
-
-_ACTION_LABEL = re.compile(r"(?:\A|\n|<computer_env>)[ \t]{0,9}Action[ \t]?[:：]")
-_THOUGHT_LABEL = re.compile(r"(?:Thought|Action_Summary)[:：]")
-
-
-def read_verb(message: JsonObject, finish_reason: str | None) -> Written:
-    """The first verb(...) behind "Action:" at the front of a line; raises ReplyError."""
-    apart = _words_of(message, finish_reason, _ACTION_LABEL)
-    label = _ACTION_LABEL.search(apart.rest)
-    if label is None:
-        raise ReplyError('The reply has no line that begins with "Action:".', "no_call")
-    verb, pairs = _spoken_verb(apart.rest, label.end())
-    given = _unique(pairs)
-    if "" in given:
-        raise ReplyError(f"An argument of {verb} has no name.")
-    before = apart.rest[: label.start()]
-    *_, said = _THOUGHT_LABEL.split(before)
-    said = cut(said, SENTENCE_CHARS)
-    return Written(verb, given, said, apart.thought)
-
-
-# Where the code of a reply begins, and by what name the first arguments of a function go.
-_CODE = re.compile(r"```(?:python|code)?[ \t]{0,9}\n\s{0,9}")
-_CODE_ACTION = re.compile(r"## Action:\s{0,9}([^\n#]{1,2000})")
-_FIRST_NAMES = {
-    "pyautogui.scroll": ("clicks",),
-    "pyautogui.hscroll": ("clicks",),
-    "pyautogui.write": ("message",),
-    "computer.terminate": ("status",),
-}
-_KEY_FUNCTIONS = ("pyautogui.press", "pyautogui.hotkey")
-
-
-def read_code(message: JsonObject, finish_reason: str | None) -> Written:
-    """The first statement of a block of Python code, a call of pyautogui; raises ReplyError."""
-    apart = _words_of(message, finish_reason, _CODE)
-    begin = _CODE.search(apart.rest)
-    if begin is None:
-        raise ReplyError("The reply has no block of code.", "no_call")
-    function, pairs = _spoken_verb(apart.rest, begin.end())
-    given = _named_arguments(function, pairs)
-    action = _CODE_ACTION.search(apart.rest)
-    said = cut(action[1], SENTENCE_CHARS) if action else ""
-    return Written(function, given, said, apart.thought)
-
-
-def _named_arguments(function: str, pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The arguments of a function of pyautogui by name, with x and y as one place."""
-    if function in _KEY_FUNCTIONS:
-        keys = [value for name, value in pairs if name in ("", "keys")]
-        if len(keys) < len(pairs):
-            raise ReplyError(f"{function} takes keys alone.")
-        return {"keys": keys[0] if len(keys) == 1 else keys}
-    names = _FIRST_NAMES.get(function, ("x", "y"))
-    named: list[tuple[str, object]] = []
-    for number, (name, value) in enumerate(pairs):
-        if not name and number >= len(names):
-            raise ReplyError(f"{function} has too many arguments.")
-        named.append((name or names[number], value))
-    given = _unique(named)
-    if given.get("button") == "left":
-        del given["button"]
-    return _with_one_place(given)
-
-
-def _with_one_place(given: dict[str, object]) -> dict[str, object]:
-    """The arguments with x and y as one place."""
-    if "x" not in given or "y" not in given:
-        return given
-    if "coordinate" in given:
-        raise ReplyError("The reply gives two places.", "invalid_box")
-    place = [given.pop("x"), given.pop("y")]
-    return {**given, "coordinate": place}
-
-
-_ANSWER = re.compile(r"<answer>\s{0,9}")
-_ANSWER_END = re.compile(r"(?:</answer>)?\s{0,99}\Z")
-_BARE_CALL = re.compile(r"\A\s{0,99}(?:```(?:json)?\s{0,9})?(?=\{)")
-_NEVER = re.compile(r"(?!)")
-_LOCATED_CLICK = re.compile(
-    r"\s{0,99}Click\(\s{0,9}([0-9.]{1,12})\s{0,9},\s{0,9}([0-9.]{1,12})\s{0,9}\)\s{0,99}"
-)
-
-
-def read_answer(message: JsonObject, finish_reason: str | None) -> Written:
-    """The place in <answer>{"coordinate": [x, y]}</answer>; raises ReplyError."""
-    apart = _words_of(message, finish_reason, _ANSWER)
-    begin = _ANSWER.search(apart.rest)
-    if begin is None:
-        raise ReplyError("The reply has no <answer>.", "no_call")
-    given = _only_object(apart.rest, begin.end(), _ANSWER_END)
-    return Written(LOCATED, given, "", apart.thought)
-
-
-def read_object(message: JsonObject, finish_reason: str | None) -> Written:
-    """The place of a reply that is one object of JSON; raises ReplyError.
-
-    An object without an action, {"x": x, "y": y}, is the place that was looked for.
-    """
-    apart = _words_of(message, finish_reason, _NEVER)
-    begin = _BARE_CALL.match(apart.rest)
-    if begin is None:
-        raise ReplyError("The reply is not one JSON object.", "no_call")
-    given = _with_one_place(_only_object(apart.rest, begin.end(), _BARE_END))
-    action = given.pop("action", LOCATED)
-    return Written(str(action), given, "", apart.thought)
-
-
-def read_click(message: JsonObject, finish_reason: str | None) -> Written:
-    """The place of a reply that is Click(x, y) and nothing else; raises ReplyError."""
-    apart = _words_of(message, finish_reason, _NEVER)
-    found = _LOCATED_CLICK.fullmatch(apart.rest)
-    if found is None:
-        raise ReplyError("The reply is not Click(x, y).", "no_call")
-    x, y = found.groups()
-    given = {"coordinate": [x, y]}
-    return Written(LOCATED, given, "", apart.thought)
-
-
-def _only_object(text: str, begin: int, ending: re.Pattern[str]) -> dict[str, object]:
-    """The JSON object that stands there, with nothing but an ending behind it; ReplyError."""
-    value, end = _decode(text, begin)
-    end = _after_rest(text, end)
-    if not isinstance(value, dict) or not ending.match(text, end):
-        raise ReplyError("Other text stands beside the place; send it alone.", "invalid_json")
-    strangers = value.keys() - {"action", "coordinate", "x", "y"}
-    if strangers:
-        raise ReplyError("The object holds more than one place.", "invalid_box")
-    return dict(value)
-
-
-def read_tool(message: JsonObject, finish_reason: str | None) -> Written:
-    """A call in one of the described vocabularies, in which a place may be a box."""
-    written = read_function((), message, finish_reason)
-    given = dict(written.given)
-    if "box" in given and "position" not in given:
-        given["position"] = given.pop("box")
-    return written._replace(given=given)
-
-
-####################################################################################################
-# Grammar frames - what the models of each grammar are told, as their own prompts write it
+# Grammar texts - what the models of each grammar are told, and what their words mean
 ####################################################################################################
 
 # The texts around the tools and the names in them are those that the models were trained with;
 # a model follows them better than any other words.
-_JSON_FRAME = """# Tools
+JSON_FRAME = """# Tools
 
 You may call one or more functions to assist with the user query.
 
@@ -12084,7 +11032,7 @@ You are provided with function signatures within <tools></tools> XML tags:
 For each function call, return a json object with function name and arguments within \
 <tool_call></tool_call> XML tags:
 <tool_call>
-{{"name": <function-name>, "arguments": <args-json-object>}}
+{"name": <function-name>, "arguments": <args-json-object>}
 </tool_call>"""
 HELPFUL = "You are a helpful assistant.\n\n"
 ACTION_FORMAT = """
@@ -12107,7 +11055,7 @@ Instruction: {task}
 
 Previous actions:
 {steps}"""
-_COMPUTER_USE = """Use a mouse and keyboard to interact with a computer, and take screenshots.
+COMPUTER_USE = """Use a mouse and keyboard to interact with a computer, and take screenshots.
 * This is an interface to a desktop GUI. You do not have access to a terminal or applications \
 menu. You must click on desktop icons to start applications.
 * Some applications may take time to start or process actions, so you may need to wait and take \
@@ -12116,8 +11064,7 @@ successive screenshots to see the results of your actions.
 * Whenever you intend to move the cursor to click on an element, consult the screenshot to find \
 its coordinates first.
 * Click buttons, links and icons with the cursor's tip in the centre of the element."""
-
-_XML_FRAME = """# Tools
+XML_FRAME = """# Tools
 
 You have access to the following functions:
 
@@ -12148,21 +11095,7 @@ be nested within <tool_call></tool_call> XML tags
 - You may provide optional reasoning for your function call in natural language BEFORE the \
 function call, but NOT after
 </IMPORTANT>"""
-THINKING_FORMAT = """
-
-# Response format
-
-Answer in exactly these three parts, in this order:
-<thinking>
-what the screenshot shows, whether the last action worked, and what to do next
-</thinking>
-<tool_call>
-{"name": "computer_use", "arguments": {...}}
-</tool_call>
-<conclusion>
-one sentence that says what this action does
-</conclusion>"""
-_TARS_INTRO = """You are a GUI agent. You are given a task and your action history, with \
+TARS_QUESTION = """You are a GUI agent. You are given a task and your action history, with \
 screenshots. You need to perform the next action to complete the task.
 
 ## Output Format
@@ -12173,17 +11106,7 @@ Action: ...
 
 ## Action Space
 
-"""
-_TARS_BEHIND = """
-
-## Note
-- Use English in `Thought` part.
-- Write a small plan and finally summarize your next action (with its target element) in one \
-sentence in `Thought` part.
-
-## User Instruction
-{task}"""
-_TARS_BOX_SPACE = """click(start_box='<|box_start|>(x1,y1)<|box_end|>')
+click(start_box='<|box_start|>(x1,y1)<|box_end|>')
 left_double(start_box='<|box_start|>(x1,y1)<|box_end|>')
 right_single(start_box='<|box_start|>(x1,y1)<|box_end|>')
 drag(start_box='<|box_start|>(x1,y1)<|box_end|>', end_box='<|box_start|>(x3,y3)<|box_end|>')
@@ -12193,22 +11116,15 @@ your input, use \\n at the end of content.
 scroll(start_box='<|box_start|>(x1,y1)<|box_end|>', direction='down or up or right or left')
 wait() # Sleep for 5s and take a screenshot to check for any changes.
 finished(content='xxx')
-call_user() # The task is unsolvable, or you need the user's help."""
-_TARS_POINT_SPACE = """click(point='<point>x1 y1</point>')
-left_double(point='<point>x1 y1</point>')
-right_single(point='<point>x1 y1</point>')
-drag(start_point='<point>x1 y1</point>', end_point='<point>x2 y2</point>')
-hotkey(key='ctrl c') # Split keys with a space and use lowercase. At most 3 keys.
-press(key='ctrl') # Hold a key down.
-release(key='ctrl') # Let a held key go.
-type(content='xxx') # Use escape characters \\', \\", and \\n in content. If you want to submit \
-your input, use \\n at the end of content.
-scroll(point='<point>x1 y1</point>', direction='down or up or right or left')
-wait() # Sleep for 5s and take a screenshot to check for any changes.
-finished(content='xxx')
-call_user() # The task is unsolvable, or you need the user's help."""
-TARS_BOX_QUESTION = _TARS_INTRO + _TARS_BOX_SPACE + _TARS_BEHIND
-TARS_POINT_QUESTION = _TARS_INTRO + _TARS_POINT_SPACE + _TARS_BEHIND
+call_user() # The task is unsolvable, or you need the user's help.
+
+## Note
+- Use English in `Thought` part.
+- Write a small plan and finally summarize your next action (with its target element) in one \
+sentence in `Thought` part.
+
+## User Instruction
+{task}"""
 TARS2_QUESTION = """You are a GUI agent. You are given a task and your action history, with \
 screenshots. Perform the next action to complete the task, as one call in this form:
 <seed:tool_call>
@@ -12227,21 +11143,6 @@ Previous actions:
 {steps}
 
 Task: {task}"""
-LOCATE_QUESTION = """Locate on the screenshot what has to be clicked for this: {task}"""
-MAI_FRAME = """You are a GUI grounding agent. You see a screenshot and an instruction; find the \
-element that the instruction means. Answer in this form, with coordinates from 0 to 999:
-<grounding_think>
-what the element is and where
-</grounding_think>
-<answer>
-{"coordinate": [x, y]}
-</answer>"""
-HOLO1_FRAME = """Localize an element on the GUI image according to the instruction and output a \
-click position in the form Click(x, y), with x in 0..{width} and y in 0..{height}."""
-HOLO15_FRAME = """Localize an element on the GUI image according to the instruction and output \
-{"action": "click_absolute", "x": x, "y": y}, with x in 0..{width} and y in 0..{height}."""
-HOLO2_FRAME = """Localize an element on the GUI image according to the instruction and output \
-{"x": x, "y": y}, with x and y in 0..1000."""
 CUA_FRAME = """You are a GUI agent. You are given a task and a screenshot of the screen. You need \
 to perform a series of pyautogui actions to complete the task.
 
@@ -12254,86 +11155,535 @@ one sentence that says the action
 ```python
 one call, such as pyautogui.click(x=0, y=0) or computer.terminate(status='success')
 ```"""
+CALL_EXAMPLE = """Answer in this form:
+Action: <one short sentence>
+<tool_call>
+{"name": "computer_use", "arguments": {"action": <action>, ...}}
+</tool_call>"""
+XML_EXAMPLE = """Answer with one call in this form:
+<tool_call>
+<function=computer_use>
+<parameter=action>
+...
+</parameter>
+</function>
+</tool_call>"""
+TARS2_EXAMPLE = """Answer with one call in this form:
+<seed:tool_call>
+<function=click>
+<parameter=point><point>x y</point></parameter>
+</function>
+</seed:tool_call>"""
 
-# An argument of a function: its type, and what its description says.
-_ARGUMENTS: Mapping[str, tuple[str, str]] = {
-    "action": ("string", "The action to perform."),
-    "keys": ("array", "Required only by `action=key`."),
-    "text": ("string", "Required only by `action=type` and `action=answer`."),
-    "coordinate": ("array", "(x, y): pixels from the left edge and from the top edge."),
-    "pixels": (
-        "number",
-        "The amount of scrolling: positive scrolls up, negative down. Required only by"
-        " `action=scroll` and `action=hscroll`.",
-    ),
-    "time": ("number", "The seconds to wait. Required only by `action=wait`."),
-    "status": ("string", "The status of the task. Required only by `action=terminate`."),
-    "coordinate2": ("array", "(x, y) where a drag ends. Required only by `action=drag`."),
-    "clear": ("number", "1 to empty the field before typing. Only for `action=type`."),
-    "enter": ("number", "1 to press Enter after typing. Only for `action=type`."),
-    "press_enter": ("boolean", "Whether to press Enter after typing, true if left out."),
-    "delete_existing_text": ("boolean", "Whether to empty the field before typing."),
+# The arguments of the function computer_use.
+ARGUMENTS: Mapping[str, Schema] = {
+    "action": {"description": "The action to perform.", "type": "string"},
+    "keys": {"description": "Required only by `action=key`.", "type": "array"},
+    "text": {
+        "description": "Required only by `action=type` and `action=answer`.",
+        "type": "string",
+    },
+    "coordinate": {
+        "description": "(x, y): pixels from the left edge and from the top edge.",
+        "type": "array",
+    },
+    "pixels": {
+        "description": "The amount of scrolling: positive scrolls up, negative down. Required only"
+        " by `action=scroll` and `action=hscroll`.",
+        "type": "number",
+    },
+    "time": {
+        "description": "The seconds to wait. Required only by `action=wait`.",
+        "type": "number",
+    },
+    "status": {
+        "description": "The status of the task. Required only by `action=terminate`.",
+        "type": "string",
+        "enum": ["success", "failure"],
+    },
+    "press_enter": {
+        "description": "Whether to press Enter after typing, true if left out.",
+        "type": "boolean",
+    },
+    "delete_existing_text": {
+        "description": "Whether to empty the field before typing.",
+        "type": "boolean",
+    },
 }
-_ENUMS = {"status": ["success", "failure"]}
 
 
-def computer_use(words: Words, sides: Sides, name: str = "computer_use") -> JsonDict:
-    """The function of a grammar's words, with the resolution that its places are meant in."""
-    width, height = sides
-    actions = list(words)
-    used = [argument for argument in _ARGUMENTS if argument == "action" or _takes(words, argument)]
-    properties: JsonDict = {}
-    for argument in used:
-        kind, description = _ARGUMENTS[argument]
-        properties[argument] = {"description": description, "type": kind}
-    properties["action"]["enum"] = actions
-    if "status" in properties:
-        properties["status"]["enum"] = _ENUMS["status"]
-    parameters = {"properties": properties, "required": ["action"], "type": "object"}
-    function = {
-        "name": name,
-        "description": _COMPUTER_USE.format(width=width, height=height),
-        "parameters": parameters,
-    }
-    return {"type": "function", "function": function}
+# A model that was trained to use a computer speaks the grammar of its training. A line below is an
+# action, the act that it means, and its arguments as `given>meant`, with a ? where one may be left
+# out. The line counts whose `given=value` stands in the call;
+# `meant:value` is what it says by itself, where the call says nothing else. An act is certain or
+# refused: nothing is completed, clamped or moved to another space.
+QWEN_WORDS = """
+    key              press_key     keys
+    type             type_text     text
+    mouse_move       move          coordinate>position
+    left_click       click         coordinate>position text>modifiers?
+    right_click      right_click   coordinate>position text>modifiers?
+    middle_click     middle_click  coordinate>position text>modifiers?
+    double_click     double_click  coordinate>position text>modifiers?
+    triple_click     triple_click  coordinate>position text>modifiers?
+    left_click_drag  drag          coordinate>end
+    scroll           scroll        pixels>ticks coordinate>position? text>modifiers?
+    hscroll          hscroll       pixels>ticks coordinate>position?
+    wait             wait          time>seconds? seconds:1
+    terminate        failed        status=failure
+    terminate        finished      status=success
+    terminate        finished
+    answer           answer        text
+    interact         ask_person    text?
+    call_user        ask_person    text?
+    click            click         coordinate>position
+    drag             drag          coordinate>end
+    hotkey           press_key     keys
+    open_app         open_app      app_name>name
+    key_down         key_down      keys
+    key_up           key_up        keys
+    left_mouse_down  mouse_down    coordinate>position?
+    left_mouse_up    mouse_up      coordinate>position?
+    screenshot       screenshot
+    stop             finished
+    done             finished
+"""
+# What Fara does in a browser alone, such as visit_url, has no equal on a desktop.
+FARA_WORDS = """
+    key              press_key     keys
+    type             type_text     text coordinate>position? press_enter>submit? submit:1
+                                   delete_existing_text>clear?
+    mouse_move       move          coordinate>position
+    left_click       click         coordinate>position
+    scroll           scroll        pixels>pages coordinate>position?
+    wait             wait          time>seconds
+    terminate        failed        status=failure
+    terminate        finished      status=success
+"""
+# The models say no amount of a scroll; five notches is what the executors of their makers use.
+TARS_WORDS = """
+    click            click         start_box>position
+    left_double      double_click  start_box>position
+    right_single     right_click   start_box>position
+    drag             drag          start_box>start end_box>end
+    hotkey           press_key     key>keys
+    type             type_text     content>text
+    scroll           scroll        direction=up    start_box>position? ticks:5
+    scroll           scroll        direction=down  start_box>position? ticks:-5
+    scroll           hscroll       direction=left  start_box>position? ticks:-5
+    scroll           hscroll       direction=right start_box>position? ticks:5
+    wait             wait          time>seconds? seconds:5
+    finished         finished      content>text?
+    call_user        ask_person
+"""
+TARS2_WORDS = """
+    press            key_down      key>keys
+    release          key_up        key>keys
+    move_to          move          point>position
+    mouse_down       mouse_down    point>position? button?
+    mouse_up         mouse_up      point>position? button?
+    take_screenshot  screenshot
+""" + TARS_WORDS.replace("start_box>start ", "start_point>start ").replace(
+    "end_box", "end_point"
+).replace("start_box", "point")
+CUA_WORDS = """
+    pyautogui.click        click         coordinate>position button=left
+    pyautogui.click        click         coordinate>position
+    pyautogui.doubleClick  double_click  coordinate>position
+    pyautogui.rightClick   right_click   coordinate>position
+    pyautogui.middleClick  middle_click  coordinate>position
+    pyautogui.moveTo       move          coordinate>position
+    pyautogui.dragTo       drag          coordinate>end button=left
+    pyautogui.dragTo       drag          coordinate>end
+    pyautogui.scroll       scroll        clicks>ticks coordinate>position?
+    pyautogui.hscroll      hscroll       clicks>ticks coordinate>position?
+    pyautogui.write        type_text     message>text
+    pyautogui.press        press_key     keys
+    pyautogui.hotkey       press_key     keys
+    computer.triple_click  triple_click  coordinate>position
+    computer.terminate     failed        status=failure
+    computer.terminate     finished      status=success
+"""
+_PART = re.compile(r"(\w+)(?:([>=:])([-\w]+))?(\??)(?:\s|$)")
 
 
-def _takes(words: Words, argument: str) -> bool:
-    """Whether any of the words takes an argument."""
-    return any(argument in word.takes() for word in words.values())
+class Word(NamedTuple):
+    """What an action means: an act, and where its arguments come from."""
+
+    act: str
+    parts: dict[str, str]  # by the name that it is given by, each argument's name here
+    needed: set[str]  # those that may not be left out
+    chosen_by: dict[str, str]  # arguments that must say this
+    fixed: dict[str, int]  # what the action says by itself
 
 
-def json_frame(before: str, behind: str, words: Words, sides: Sides) -> str:
-    """A system text with one function of JSON calls, with what stands before and behind it."""
-    return before + _JSON_FRAME.format(tools=_as_line(words, sides)) + behind
+Words = Mapping[str, list[Word]]  # the meanings of each action
 
 
-def xml_frame(words: Words, sides: Sides) -> str:
-    """A system text with one function of XML calls."""
-    return _XML_FRAME.format(tools=_as_line(words, sides))
-
-
-def _as_line(words: Words, sides: Sides) -> str:
-    """The function of a grammar's words as one line of JSON."""
-    return json.dumps(computer_use(words, sides), ensure_ascii=False)
-
-
-def plain_frame(text: str, words: Words, sides: Sides) -> str:
-    """A system text that may name the largest x and y."""
-    width, height = sides
-    return text.replace("{width}", str(width)).replace("{height}", str(height))
+def words_of_table(table: str) -> Words:
+    """A table such as QWEN_WORDS, read; a line that goes on begins farther right."""
+    words: dict[str, list[Word]] = {}
+    for line in re.sub(r"\n {20,}", " ", table).split("\n"):
+        if not line.strip():
+            continue
+        action, act, *rest = line.split(maxsplit=2)
+        word = Word(act, {}, set(), {}, {})
+        for given, sign, meant, optional in _PART.findall("".join(rest)):
+            if sign == "=":
+                word.chosen_by[given] = meant
+            elif sign == ":":
+                word.fixed[given] = int(meant)
+            else:
+                word.parts[given] = meant or given
+                word.needed.update(() if optional else (given,))
+        words.setdefault(action, []).append(word)
+    return words
 
 
 ####################################################################################################
-# Grammars - the grammars that models were trained in, a row each, and which model speaks which
+# Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
 ####################################################################################################
 
-# The largest x and y of the spaces that do not depend on a picture.
-_GRIDS = {"0..1000": 1000, "0..999": 999}
-RESIZED = "resized"  # pixels of the picture as the server brings it before the model
+NOTCHES_MOST = 100  # from here on a scroll is told in the screen's units, of which 100 are a notch
+PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
+SECONDS_MOST = 3600  # nobody means to wait longer
+ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
+SENTENCE_CHARS = 400  # of a reply's own sentence that are kept
+LABEL_CHARS = 300  # of a sentence: what it risks may stand at its end
+THOUGHT_END_CHARS = 120  # of the end of a thought, which says what is done now
+CORRECTION_CHARS = 300  # of a defect
+
+PERSON = "ask_person"  # the act of a word that asks for the person; it becomes PersonNeeded
+CANONICAL = Vocabulary({name: name for name in TOOLS})  # each tool by its own name, as in journals
+
+Sides = tuple[int, int]  # the largest x and y of a space
 
 
-_NO_MODEL = re.compile(r"(?!)")
+class Written(NamedTuple):
+    """An action as a reply wrote it."""
+
+    action: str
+    given: Mapping[str, object]  # its arguments
+    said: str
+    thought: str
+
+
+@dataclass(frozen=True)
+class GrammarCall:
+    """The one act that a reply in a grammar asks for, by its canonical name."""
+
+    name: str
+    arguments: JsonDict  # places are [x, y] on the grid of 0..1000
+    said: str = ""  # the reply's own sentence
+    thought: str = ""  # what it only thought
+
+
+# A place as a text: numbers, perhaps in brackets, perhaps between a model's marks.
+_WRITTEN_PLACE = re.compile(
+    r"\s*(<\|box_start\|>|<bbox>|<point>)?\s*([(\[]?)([-0-9., ]{1,99}?)([)\]]?)\s*"
+    r"(<\|box_end\|>|</bbox>|</point>)?\s*"
+)
+
+
+def _numbers_given(value: object) -> list[Any]:
+    """A list of numbers, given as a list, a text or {"x": x, "y": y}; [] if it is none."""
+    if isinstance(value, dict) and value.keys() == {"x", "y"}:
+        return [value["x"], value["y"]]
+    if not isinstance(value, str):
+        return json_list(value)
+    found = _WRITTEN_PLACE.fullmatch(value)
+    if not found or bool(found[1]) != bool(found[5]) or bool(found[2]) != bool(found[4]):
+        return []  # only what closes as it was opened is whole
+    return re.split(" ?, ?| +", found[3].strip())
+
+
+def _place(value: object, sides: Sides, is_box: bool) -> object:
+    """[x, y] on the grid of a place in the model's space, or of the middle of a box, or None.
+
+    Between 0 and 1 they would be shares of the sides, or the very corner: that is not certain. Four
+    numbers whose last are the smaller ones may as well be x, y, width, height.
+    """
+    shares: list[float] = []
+    given = _numbers_given(value)
+    for one, side in zip(given, sides * 2, strict=False):
+        number = _number(one, 0, side)
+        if number is not None and not 0 < number < 1:
+            shares.append(number / side)
+    if len(shares) != len(given) or len(shares) not in ((2, 4) if is_box else (2,)):
+        return None
+    is_corner = max(shares) * min(sides) <= 1 and any("." in str(one) for one in given)
+    left, top, right, bottom = (shares * 2)[:4]
+    if is_corner or left > right or top > bottom:
+        return None
+    return [int((left + right) / 2 * GRID + 0.5), int((top + bottom) / 2 * GRID + 0.5)]
+
+
+def _chords(value: object) -> JsonDict | None:
+    """The first chord and those after it: modifiers with one key, or single keys in turn.
+
+    A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"]. Raises
+    ToolError for a key that does not exist, and for modifiers with several keys.
+    """
+    if isinstance(value, str) and value.strip().startswith("["):
+        value = _spelled_list(value)
+    chords: list[str] = []
+    for key in value if isinstance(value, list) else [value]:
+        name = str(key).removeprefix("keys=")
+        chords.append("+".join(parse_chord(name.strip("[]'\"") or name)))
+    if any(chord in MODIFIERS for chord in chords):
+        chords = ["+".join(parse_chord("+".join(chords)))]
+    if not 0 < len(chords) <= 1 + THEN_MOST:
+        return None
+    first, *then = chords
+    return {"key": first, "then": then} if then else {"key": first}
+
+
+def _notches(value: object) -> int | None:
+    """Notches of the wheel, from notches or the screen's units; None for anything else."""
+    amount = _number(value)
+    if not amount or amount != int(amount):
+        return None
+    if abs(amount) < NOTCHES_MOST:
+        return int(amount)
+    return int(math.copysign(abs(amount) / NOTCHES_MOST + 0.5, amount))
+
+
+def _read_part(meant: str, value: object, sides: Sides, is_box: bool) -> object:
+    """An argument by its name here, None for none; what it must be beyond that, its tool knows.
+
+    Raises ToolError.
+    """
+    if meant in ("position", "start", "end"):
+        return _place(value, sides, is_box)
+    if meant == "keys":
+        return _chords(value)
+    if meant == "ticks":
+        return _notches(value)
+    if meant == "pages":  # only the sign of the amount counts
+        amount = _number(value)
+        return {"ticks": int(math.copysign(PAGE_NOTCHES, amount))} if amount else None
+    if meant == "seconds":
+        return _number(value, 0, SECONDS_MOST)
+    if meant in ("submit", "clear"):
+        return {"1": True, "true": True, "0": False, "false": False}.get(str(value).lower())
+    text = _read_text(value)
+    return text and clean_text(text)
+
+
+_WANTED_PART = {  # what an argument must be, with the largest x and y
+    **dict.fromkeys(
+        ("position", "start", "end"),
+        "one place [x, y] on the screenshot, x from 0 to {} and y from 0 to {}",
+    ),
+    **dict.fromkeys(("ticks", "pages"), "an amount to scroll, not 0"),
+    "keys": f"a list of names of keys, {1 + THEN_MOST} at most",
+    "seconds": "a number of seconds",
+    "submit": "true or false",
+    "clear": "true or false",
+}
+# Arguments that say what is to be done, or where. One that an action does not take shows that
+# something else was meant, such as a second place.
+_TELLING = frozenset(
+    "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
+    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks".split()
+)
+
+
+def certain_act(written: Written, words: Words, sides: Sides) -> GrammarCall:
+    """What a written action means in a grammar's words; raises ToolError, PersonNeeded."""
+    action = written.action
+    given = {name: value for name, value in written.given.items() if value not in (None, "", [])}
+    meanings = words.get(action, [])
+    word = next((one for one in meanings if one.chosen_by.items() <= given.items()), None)
+    if word is None:
+        known = ", ".join(words)
+        raise ReplyError(
+            f"There is no action {action!r:.60} as given; they are {known}.", "unknown_tool"
+        )
+    telling = _TELLING.union(*(one.chosen_by for one in meanings)) - word.chosen_by.keys()
+    arguments: JsonDict = {**word.fixed}
+    for name, value in given.items():
+        meant = word.parts.get(name)
+        if meant is None:
+            if name in telling:
+                is_known = any(name in one.parts for ones in words.values() for one in ones)
+                kind = "invalid_args" if is_known else "foreign"
+                raise ReplyError(f"{action} takes no {name}.", kind)
+            continue
+        found = _read_part(meant, value, sides, "coordinate" not in name)
+        if found is None:
+            wanted = _WANTED_PART.get(meant, "a text").format(*sides)
+            raise ReplyError(f"{name} must be {wanted}, not {value!r:.60}.")
+        arguments |= found if isinstance(found, dict) else {meant: found}
+    for name in word.needed - given.keys():
+        raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
+    if word.act == PERSON:
+        raise PersonNeeded(str(arguments.get("text", "")))
+    call = GrammarCall(word.act, arguments, written.said, written.thought)
+    if call.name in TOOLS:
+        CANONICAL.parse(native_call(call))
+    return call
+
+
+def native_call(call: GrammarCall) -> ToolCall:
+    """The call of this program's tools that a grammar's call comes to.
+
+    These grammars have no word for what an act is done to. The risks are told by words, so that the
+    reply's own sentence stands for it, or how the thought of a silent one ends. A place that is
+    None is where the mouse is.
+    """
+    label = cut(call.said, LABEL_CHARS) or end_of(call.thought, THOUGHT_END_CHARS)
+    arguments = dict(call.arguments)
+    types_without_click = call.name == "type_text" and "position" not in arguments
+    for argument, kind in annotations_of(TOOLS[call.name].args).items():
+        if kind is Label and not types_without_click:
+            arguments[argument] = label
+        elif kind is Coordinate and not types_without_click:
+            arguments.setdefault(argument, None)
+    return ToolCall(call.name, arguments)
+
+
+def end_of(text: str, most: int) -> str:
+    """The end of a text on one line of so many characters, with an ellipsis before what is cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else "..." + line[3 - most :]
+
+
+_THOUGHT_TAG = re.compile(
+    r"<(/?)(?:gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60})>"
+)
+_LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
+# Qwen3.8 at times opens a parameter that has the function's own name, and never closes it.
+_STRAY_OPENER = re.compile(r"(<function=(\w{1,60})>\s{0,9})<parameter=\2>\s{0,9}(?=<parameter=)")
+
+
+def _said_alone(message: JsonObject) -> JsonObject:
+    """The reply with each tag of thoughts as <think>, which all readers know."""
+    text = _THOUGHT_TAG.sub(r"<\1think>", message_text(message.get("content")))
+    return {**message, "content": _STRAY_OPENER.sub(r"\1", text, count=1)}
+
+
+def _written(action: str, given: Mapping[str, object], before: str, message: JsonObject) -> Written:
+    """An action with the last of what was said before it, its label aside."""
+    parts = [part.strip() for part in _LABELS.split(before)]
+    said = next((part for part in reversed(parts) if part), "")
+    return Written(action, given, cut(said, SENTENCE_CHARS), thoughts(message))
+
+
+def read_function(
+    functions: Sequence[str], message: JsonObject, finish_reason: str | None
+) -> Written:
+    """The action of a call of a function such as computer_use, in JSON or XML; raises ReplyError.
+
+    Its argument "action" says what is done. Without functions, the name of the call is the action;
+    some models write it there though they have one, and that is as certain.
+    """
+    message = _said_alone(message)
+    call, *_ = _found_calls(message, finish_reason)
+    name, value = _name_and_arguments(call)
+    given = _arguments(value, str(name), {})
+    if name in functions:
+        name = given.pop("action", None)
+    elif "action" in given:
+        known = " or ".join(functions) or "an action"
+        raise ReplyError(f"There is no function {name!r:.60}; call {known}.", "unknown_tool")
+    if not isinstance(name, str):
+        raise ReplyError("The call lacks its action.", "missing_action")
+    before = without_calls(strip_think(message_text(message.get("content"))))
+    return _written(name.strip().replace(" ", "_"), given, before, message)
+
+
+_VERB_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
+_VERB = re.compile(
+    rf"\s{{0,9}}([\w.]{{1,60}}\((?:[^'\"()]|{_VERB_TEXT.pattern})*\))"
+    r"[ \t]*(?:[\r\n]|\Z|</|```|<\|im_end)",
+    re.S,
+)
+_ACTION = re.compile(r"Action ?[:：](?=\s{0,9}\w{1,60}\()")
+_CODE = re.compile(r"```(?:python|code)?[ \t]{0,9}\n")
+# By what names the first arguments of a function go; those of all others are x and y.
+_FIRST_NAMES = {
+    "pyautogui.scroll": ["clicks"],
+    "pyautogui.hscroll": ["clicks"],
+    "pyautogui.write": ["message"],
+    "computer.terminate": ["status"],
+}
+_KEY_FUNCTIONS = ("pyautogui.press", "pyautogui.hotkey")
+
+
+def read_verb(begins: re.Pattern[str], message: JsonObject, finish_reason: str | None) -> Written:
+    """The first call as Python writes it, behind a label; raises ReplyError."""
+    if finish_reason in _CUT_REASONS or message.get("tool_calls"):
+        raise ReplyError("The reply is no text, or was cut.", "cut")
+    message = _said_alone(message)
+    text = strip_think(message_text(message.get("content")))
+    begin = begins.search(text)
+    if not begin:
+        raise ReplyError("The reply has no action in its form.", "no_call")
+    found = _VERB.match(text, begin.end())
+    code = _VERB_TEXT.sub(lambda quoted: quoted[0].replace("\n", "\\n"), found[1]) if found else ""
+    if "\\" in re.sub(r"\\[\\'\"nt]", "", code):  # it may as well be part of a path
+        raise ReplyError("A text holds a single backslash; write it as two.")
+    try:
+        call = ast.parse(code, mode="eval").body
+        if not isinstance(call, ast.Call):
+            raise ValueError("no call")
+        function = ast.unparse(call.func)
+        given = _given_to(function, call)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise ReplyError("The action is incomplete or has another form.", "invalid_json") from None
+    return _written(function, given, text[: begin.start()], message)
+
+
+def _given_to(function: str, call: ast.Call) -> dict[str, object]:
+    """The arguments of a call by name, with x and y as one place; raises ValueError, ReplyError."""
+    pairs = [(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords]
+    unnamed = [ast.literal_eval(value) for value in call.args]
+    if unnamed and function in _KEY_FUNCTIONS:
+        pairs.append(("keys", unnamed[0] if len(unnamed) == 1 else unnamed))
+    elif unnamed:
+        names = _FIRST_NAMES.get(function, ["x", "y"])
+        pairs += zip(names, unnamed, strict=True)
+    given = _unique(pairs)
+    if "x" in given and "y" in given and "coordinate" not in given:
+        given["coordinate"] = [given.pop("x"), given.pop("y")]
+    return given
+
+
+@dataclass(frozen=True)
+class PictureRule:
+    """The sizes that a model's picture may have, by the processor that it was trained with."""
+
+    factor: int  # both sides are multiples of it, in pixels; its square is a token
+    least_pixels: int
+    most_pixels: int
+
+    def tokens(self, size: Size) -> int:
+        """What a picture of that size costs."""
+        return size.pixels // self.factor**2
+
+    def seen_size(self, sent: Size) -> Size:
+        """The size to which the server brings a picture before the model sees it.
+
+        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py. Raises ReplyError
+        for a picture without area and for one that is longer than 200 times its other side.
+        """
+        if min(sent) < 1 or max(sent) > ASPECT_MOST * min(sent):
+            raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
+        seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
+        if self.least_pixels <= seen.pixels <= self.most_pixels:
+            return seen
+        too_large = seen.pixels > self.most_pixels
+        scale = math.sqrt((self.most_pixels if too_large else self.least_pixels) / sent.pixels)
+        whole = math.floor if too_large else math.ceil
+        return Size(*(whole(side * scale / self.factor) * self.factor for side in sent))
+
+
+QWEN_ACTIONS = (
+    "key type mouse_move left_click left_click_drag right_click middle_click double_click"
+    " triple_click scroll hscroll wait terminate answer"
+)
+_COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
 
 
 @dataclass(frozen=True)
@@ -12341,23 +11691,22 @@ class Grammar:
     """How models of one training are asked and answer: data, `read` and `announce`."""
 
     name: str
+    matches: re.Pattern[str]  # in the names of models that speak it, in lower case
+    frame: str  # the system text, with {tools}
+    example: str  # of a reply, for corrections
     words: Words
-    reader: Callable[[JsonObject, str | None], Written]
-    frame: Callable[[Words, Sides], str]  # the system text
+    reader: Callable[[JsonObject, str | None], Written] = partial(
+        read_function, ("computer_use", "computer")
+    )
     question: str = NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
     step: str = "Step {number}: {said}"
-    no_steps: str = "None"
-    example: str = ""  # of a reply, for corrections
-    also: Words = field(default_factory=dict)  # words that are understood, but not announced
-    space: str = "0..1000"  # a key of _GRIDS, or RESIZED
+    actions: str = QWEN_ACTIONS  # those that it is told of, of all that are understood
+    in_pixels: bool = False  # places are pixels of the picture, not 0..1000
     picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
-    sampling: Mapping[str, float | int] = field(default_factory=dict)
-    matches: re.Pattern[str] = _NO_MODEL  # in the names of models that speak it, in lower case
+    sampling: Mapping[str, float | int] = field(default_factory=lambda: _COLD)
     # Turns that keep their picture, the present one among them, as the models' documents advise.
-    screenshots: int = 1
+    screenshots: int = 5
     text_apart: bool = False  # a turn's text is a message of its own, before that of its picture
-    whole_tasks: bool = True  # it can do more than find a place
-    thinking_switch: str = ""  # its name in the chat template, where that has one
 
     def read(
         self, message: JsonObject, finish_reason: str | None, picture: tuple[int, int] = (0, 0)
@@ -12368,271 +11717,152 @@ class Grammar:
         """
         try:
             written = self.reader(json_object(message), finish_reason)
-            return certain_act(written, {**self.words, **self.also}, self.sides(picture))
-        except ReplyError as error:
-            caught = error
+            return certain_act(written, self.words, self.sides(picture))
+        except PersonNeeded:
+            raise
+        except ToolError as error:
+            caught = ReplyError(str(error), error.kind)
         except (RecursionError, ValueError):
             caught = ReplyError("The call is too deep or big.", "invalid_json")
         raise _explained(caught, message, finish_reason)
 
     def sides(self, picture: tuple[int, int]) -> Sides:
         """The largest x and y that the model can mean; raises ReplyError."""
-        most = _GRIDS.get(self.space)
-        if most:
-            return most, most
-        return self.picture.seen_size(Size(*picture))
+        return self.picture.seen_size(Size(*picture)) if self.in_pixels else (GRID, GRID)
 
     def announce(self, picture: tuple[int, int] = (0, 0)) -> tuple[str, list[JsonDict]]:
         """System text and `tools` of a request, as the models' own prompts write them."""
-        return self.frame(self.words, self.sides(picture)), []
+        width, height = self.sides(picture)
+        actions = self.actions.split()
+        meanings = [word for action in actions for word in self.words.get(action, [])]
+        properties: JsonDict = {"action": {**ARGUMENTS["action"], "enum": actions}}
+        for name, schema in ARGUMENTS.items():
+            if any(name in word.parts or name in word.chosen_by for word in meanings):
+                properties[name] = schema
+        function = {
+            "name": "computer_use",
+            "description": COMPUTER_USE.format(width=width, height=height),
+            "parameters": {"properties": properties, "required": ["action"], "type": "object"},
+        }
+        tool = json.dumps({"type": "function", "function": function})
+        return self.frame.replace("{tools}", tool), []
 
     def first_text(self, task: str, steps: Sequence[str]) -> str:
         """The text of the user turn that says the task and the steps done before its picture."""
-        lines = []
-        for number, said in enumerate(steps, 1):
-            lines.append(self.step.format(number=number, said=said))
-        return self.question.format(task=task, steps="\n".join(lines) or self.no_steps)
+        lines = [self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)]
+        return self.question.format(task=task, steps="\n".join(lines) or "None")
 
     def correction(self, error: ToolError) -> str:
         """What the model is told when no act could be read: the defect and the form of a reply."""
-        return f"{cut(str(error), CORRECTION_CHARS)} Nothing was done. {self.example}".strip()
+        return f"{cut(str(error), CORRECTION_CHARS)} Nothing was done. {self.example}"
 
 
-CORRECTION_CHARS = 300  # of a defect
-_OF_JSON = partial(read_function, ("computer_use",))
-_CALL_EXAMPLE = """Answer in this form:
-Action: <one short sentence>
-<tool_call>
-{"name": "computer_use", "arguments": {"action": <action>, ...}}
-</tool_call>"""
-_THINKING_EXAMPLE = """Answer with <thinking>, then one call, then <conclusion>:
-<tool_call>
-{"name": "computer_use", "arguments": {"action": <action>, ...}}
-</tool_call>"""
-_XML_EXAMPLE = """Answer with one call in this form:
-<tool_call>
-<function=computer_use>
-<parameter=action>
-...
-</parameter>
-</function>
-</tool_call>"""
-_TARS2_EXAMPLE = """Answer with one call in this form:
-<seed:tool_call>
-<function=click>
-<parameter=point><point>x y</point></parameter>
-</function>
-</seed:tool_call>"""
-_BOX_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')"
-_POINT_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(point='<point>x y</point>')"
-_COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
-# vLLM knows it by the first name, LM Studio and llama.cpp by the second.
-_OWL_SAMPLING = {**_COLD, "repetition_penalty": 1.05, "repeat_penalty": 1.05}
-_TARS_SAMPLING = {"temperature": 0, "top_p": 0.7, "max_tokens": 1000}
+_QWEN = Grammar(
+    "qwen3-vl",
+    re.compile(r"qwen-?3-?vl"),
+    HELPFUL + JSON_FRAME + ACTION_FORMAT,
+    CALL_EXAMPLE,
+    words_of_table(QWEN_WORDS),
+)
 _QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
-_TARS_PICTURE = PictureRule(28, 100 * 28**2, 16384 * 28**2)
+_TARS = Grammar(
+    "ui-tars-1.5",
+    re.compile(r"ui-?tars-?1[.-]5"),
+    "",
+    "Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')",
+    words_of_table(TARS_WORDS),
+    partial(read_verb, _ACTION),
+    TARS_QUESTION,
+    in_pixels=True,
+    picture=PictureRule(28, 100 * 28**2, 16384 * 28**2),
+    sampling={"temperature": 0, "top_p": 0.7, "max_tokens": 1000},
+    text_apart=True,
+)
 # Where several fit a model's name, the first is meant.
 _ROWS = (
-    Grammar(
-        "qwen3-vl",
-        QWEN3_WORDS,
-        _OF_JSON,
-        partial(json_frame, HELPFUL, ACTION_FORMAT),
-        example=_CALL_EXAMPLE,
-        sampling=_COLD,
-        screenshots=5,
-        matches=re.compile(r"qwen-?3-?vl"),
-    ),
-    Grammar(
-        "qwen2.5-vl",
-        QWEN25_WORDS,
-        _OF_JSON,
-        partial(json_frame, HELPFUL, ACTION_FORMAT),
-        example=_CALL_EXAMPLE,
-        space=RESIZED,
-        picture=_QWEN2_PICTURE,
-        sampling=_COLD,
+    _QWEN,
+    replace(
+        _QWEN,
+        name="qwen2.5-vl",
         matches=re.compile(r"qwen-?2[.-]5-?vl"),
+        actions=re.sub(" triple_click| hscroll| answer", "", QWEN_ACTIONS),
+        in_pixels=True,
+        picture=_QWEN2_PICTURE,
+        screenshots=1,
     ),
-    Grammar(
-        "qwen3.5-xml",
-        QWEN35_WORDS,
-        partial(read_function, ("computer_use", "computer")),
-        xml_frame,
-        also=QWEN38_WORDS,
-        example=_XML_EXAMPLE,
-        sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
-        thinking_switch="enable_thinking",
-        screenshots=5,
+    replace(
+        _QWEN,
+        name="qwen3.5-xml",
         matches=re.compile(r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua"),
+        frame=XML_FRAME,
+        example=XML_EXAMPLE,
+        sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
     ),
-    Grammar(
-        "gui-owl-1.5",
-        OWL15_WORDS,
-        _OF_JSON,
-        partial(json_frame, "", ACTION_FORMAT),
-        also=OWL15_ALSO,
-        example=_CALL_EXAMPLE,
-        # It is made of Qwen3-VL, whose token is 32 x 32 pixels (QwenLM/Qwen3-VL, README.md).
-        picture=PictureRule(16, 3_136, 10_035_200, token_side=32),
-        sampling=_OWL_SAMPLING,
-        screenshots=5,
+    replace(
+        _QWEN,
+        name="gui-owl-1.5",
         matches=re.compile(r"gui-?owl-?1[.-]5|gui-?plus"),
+        frame=JSON_FRAME + ACTION_FORMAT,
+        actions=f"{QWEN_ACTIONS} interact",
+        # vLLM knows it by the first name, LM Studio and llama.cpp by the second.
+        sampling={**_COLD, "repetition_penalty": 1.05, "repeat_penalty": 1.05},
     ),
-    Grammar(
-        "gui-owl-1.0",
-        OWL10_WORDS,
-        _OF_JSON,
-        partial(json_frame, "", THINKING_FORMAT),
-        example=_THINKING_EXAMPLE,
-        space=RESIZED,
-        picture=PictureRule(28, 100 * 28**2, 3000 * 28**2),
-        sampling=_OWL_SAMPLING,
-        screenshots=3,
-        matches=re.compile(r"gui-?owl"),
-    ),
-    Grammar(
-        "ui-tars-point",
-        TARS_POINT_WORDS,
-        read_verb,
-        partial(plain_frame, ""),
-        question=TARS_POINT_QUESTION,
-        text_apart=True,
-        example=_POINT_EXAMPLE,
-        picture=_TARS_PICTURE,
-        sampling=_TARS_SAMPLING,
-        screenshots=5,
-        matches=re.compile(r"doubao"),
-    ),
-    Grammar(
-        "ui-tars-1.5",
-        TARS_BOX_WORDS,
-        read_verb,
-        partial(plain_frame, ""),
-        question=TARS_BOX_QUESTION,
-        text_apart=True,
-        example=_BOX_EXAMPLE,
-        space=RESIZED,
-        picture=_TARS_PICTURE,
-        sampling=_TARS_SAMPLING,
-        screenshots=5,
-        matches=re.compile(r"ui-?tars-?1[.-]5"),
-    ),
-    Grammar(
-        "ui-tars-2",
-        TARS2_WORDS,
-        partial(read_function, ()),
-        partial(plain_frame, ""),
-        question=TARS2_QUESTION,
-        example=_TARS2_EXAMPLE,
-        sampling=_TARS_SAMPLING,
-        screenshots=5,
-        matches=re.compile(r"ui-?tars-?2(?![0-9]*b)"),
-    ),
-    Grammar(
-        "ui-tars-1.0",
-        TARS_BOX_WORDS,
-        read_verb,
-        partial(plain_frame, ""),
-        question=TARS_BOX_QUESTION,
-        text_apart=True,
-        example=_BOX_EXAMPLE,
-        picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
-        sampling=_TARS_SAMPLING,
-        screenshots=5,
-        matches=re.compile(r"ui-?tars"),
-    ),
-    Grammar(
-        "mai-ui",
-        LOCATING_WORDS,
-        read_answer,
-        partial(plain_frame, MAI_FRAME),
-        question=LOCATE_QUESTION,
-        space="0..999",
-        sampling={"temperature": 0, "top_p": 1, "max_tokens": 2048},
-        whole_tasks=False,
-        example='Answer in this form: <answer>{"coordinate": [x, y]}</answer>',
-        matches=re.compile(r"mai-?ui"),
-    ),
-    Grammar(
-        "holo-1.5",
-        HOLO15_WORDS,
-        read_object,
-        partial(plain_frame, HOLO15_FRAME),
-        question=LOCATE_QUESTION,
-        space=RESIZED,
-        picture=_QWEN2_PICTURE,
-        sampling={"temperature": 0, "max_tokens": 256},
-        whole_tasks=False,
-        example='Answer in this form: {"action": "click_absolute", "x": x, "y": y}',
-        matches=re.compile(r"holo-?1[.-]5"),
-    ),
-    Grammar(
-        "holo-2",
-        LOCATING_WORDS,
-        read_object,
-        partial(plain_frame, HOLO2_FRAME),
-        question=LOCATE_QUESTION,
-        picture=PictureRule(32, 64 * 32**2, 16384 * 32**2),
-        sampling={"temperature": 0, "max_tokens": 1024},
-        thinking_switch="thinking",
-        whole_tasks=False,
-        example='Answer in this form: {"x": x, "y": y}',
-        matches=re.compile(r"holo-?2"),
-    ),
-    Grammar(
-        "holo-1",
-        LOCATING_WORDS,
-        read_click,
-        partial(plain_frame, HOLO1_FRAME),
-        question=LOCATE_QUESTION,
-        space=RESIZED,
-        picture=_QWEN2_PICTURE,
-        sampling={"temperature": 0, "max_tokens": 256},
-        whole_tasks=False,
-        example="Answer in this form: Click(x, y)",
-        matches=re.compile(r"holo-?1"),
-    ),
-    Grammar(
-        "fara-7b",
-        FARA_WORDS,
-        _OF_JSON,
-        partial(json_frame, HELPFUL, ""),
-        example=_CALL_EXAMPLE,
-        space=RESIZED,
+    replace(
+        _QWEN,
+        name="fara-7b",
+        matches=re.compile(r"fara-?7b"),
+        frame=HELPFUL + JSON_FRAME,
+        words=words_of_table(FARA_WORDS),
+        actions="key type mouse_move left_click scroll wait terminate",
+        in_pixels=True,
         picture=PictureRule(28, 4 * 28**2, 16384 * 28**2),
         sampling={"temperature": 0, "max_tokens": 2048},
         screenshots=3,
-        matches=re.compile(r"fara-?7b"),
+    ),
+    _TARS,
+    replace(
+        _TARS,
+        name="ui-tars-2",
+        matches=re.compile(r"ui-?tars-?2(?![0-9]*b)"),
+        example=TARS2_EXAMPLE,
+        words=words_of_table(TARS2_WORDS),
+        reader=partial(read_function, ()),
+        question=TARS2_QUESTION,
+        in_pixels=False,
+        picture=_QWEN.picture,
+        text_apart=False,
+    ),
+    replace(
+        _TARS,
+        name="ui-tars-1.0",
+        matches=re.compile(r"ui-?tars"),
+        in_pixels=False,
+        picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
     ),
     Grammar(
         "opencua",
-        CUA_WORDS,
-        read_code,
-        partial(plain_frame, CUA_FRAME),
-        space=RESIZED,
+        re.compile(r"opencua(?!.{0,9}a3b)"),
+        CUA_FRAME,
+        "Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
+        words_of_table(CUA_WORDS),
+        partial(read_verb, _CODE),
+        step="# Step {number}:\n## Action:\n{said}",
+        in_pixels=True,
         picture=_QWEN2_PICTURE,
         sampling={"temperature": 0, "top_p": 0.9, "max_tokens": 1500},
-        step="# Step {number}:\n## Action:\n{said}",
         screenshots=3,
-        example="Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
-        matches=re.compile(r"opencua"),
-    ),
-    # Of an unknown model the name of the switch that most templates use.
-    Grammar(
-        "tools",
-        TOOL_WORDS,
-        read_tool,
-        partial(plain_frame, ""),
-        thinking_switch="enable_thinking",
     ),
 )
 GRAMMARS: dict[str, Grammar] = {row.name: row for row in _ROWS}
 TOOLS_GRAMMAR = "tools"  # the described vocabularies, in which an unknown model is asked
+# Those whose templates switch thinking, and what most unknown ones call that switch.
+THINKING_GRAMMARS = ("qwen3.5-xml", TOOLS_GRAMMAR)
+THINKING_SWITCH = "enable_thinking"
 
 # Models of another training than what they are made of, in a grammar that is not known here.
 _OTHER_TRAINING = re.compile(
-    r"holo-?3|fara-?1[.-]5|opencua.{0,9}a3b|gta-?1|infi-?gui|phi-?ground|aguvis|os-?atlas|showui"
+    r"doubao|holo|fara-?1[.-]5|opencua.{0,9}a3b|mai-?ui|gui-?owl(?!-?1[.-]5)|gta-?1|infi-?gui"
+    r"|phi-?ground|aguvis|os-?atlas|showui"
 )
 
 
@@ -12641,79 +11871,50 @@ def grammar_for(model_name: str, architecture: str = "") -> str:
 
     The kind, `architecture`, is what a server tells of a model that somebody named otherwise.
     """
-    name = model_name.lower().replace("_", "-")
-    if _OTHER_TRAINING.search(name):
-        return TOOLS_GRAMMAR
-    kind = architecture.lower().replace("_", "-")
-    for letters in (name, kind):
+    for letters in (model_name, architecture):
+        letters = letters.lower().replace("_", "-")
+        if _OTHER_TRAINING.search(letters):
+            break
         for grammar in GRAMMARS.values():
             if grammar.matches.search(letters):
                 return grammar.name
     return TOOLS_GRAMMAR
 
 
-def trained_in(model: ModelInfo) -> Grammar:
-    """The grammar that a model speaks, by all that its server tells of it."""
-    return GRAMMARS[grammar_for(model.stored or model.name, model.architecture)]
+def trained_in(model: ModelInfo) -> str:
+    """The name of the grammar that a model speaks, by all that its server tells of it."""
+    return grammar_for(model.stored or model.name, model.architecture)
 
 
 # A reply that is refused for one of these reasons is not in the grammar at all.
 _NOT_ITS_FORM = ("no_call", "unknown_tool", "foreign")
 
 
-def _others_reading(
-    message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
-) -> dict[str, GrammarCall]:
-    """What each other grammar of whole tasks reads in a reply, by its name.
-
-    A bare place counts as a click only for a model that was asked for a place.
-    Raises PersonNeeded, and ReplyError where one has this form and no certain act in it.
-    """
-    found: dict[str, GrammarCall] = {}
-    for grammar in GRAMMARS.values():
-        if grammar.name == asked_in or not grammar.whole_tasks:
-            continue
-        try:
-            found[grammar.name] = grammar.read(message, finish_reason, picture)
-        except ReplyError as error:
-            if error.kind not in _NOT_ITS_FORM:
-                raise
-    return found
-
-
-def _is_one_act(calls: Sequence[GrammarCall]) -> bool:
-    """Whether there are calls, and all of them are the same act."""
-    acts = [(call.name, call.arguments) for call in calls]
-    return bool(acts) and all(act == acts[0] for act in acts)
-
-
 def read_any(
     message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
-) -> tuple[GrammarCall, str]:
-    """The first act of a reply and the name of the grammar that it is in; raises ReplyError.
+) -> tuple[GrammarCall, bool]:
+    """The first act of a reply, and whether it is in the grammar `asked_in`; raises ReplyError.
 
-    A reply that has not the form of the grammar `asked_in` counts if all grammars that have its
-    form read the same: two that share a form and not a space, such as qwen3-vl and qwen2.5-vl,
-    leave a place uncertain. Where such grammars agree on an act without a place, the act is certain
-    and the grammar is not, so that its name is the one that was asked in.
+    A reply in another form counts if all grammars that read it read the same: two that share a form
+    and not a space, such as qwen3-vl and qwen2.5-vl, leave a place uncertain.
     """
     try:
-        return GRAMMARS[asked_in].read(message, finish_reason, picture), asked_in
+        return GRAMMARS[asked_in].read(message, finish_reason, picture), True
     except ReplyError as error:
         if error.kind not in _NOT_ITS_FORM:
             raise
         refused = error
-    try:
-        found = _others_reading(message, finish_reason, picture, asked_in)
-    except PersonNeeded:
-        raise
-    except ReplyError:
-        raise refused from None
-    if not _is_one_act(list(found.values())):
+    found: list[GrammarCall] = []
+    for grammar in GRAMMARS.values():
+        try:
+            found.append(grammar.read(message, finish_reason, picture))
+        except ReplyError as error:
+            if error.kind not in _NOT_ITS_FORM:
+                raise refused from None
+    acts = [(call.name, call.arguments) for call in found]
+    if not acts or any(act != acts[0] for act in acts):
         raise refused
-    name, call = next(iter(found.items()))
-    spaces = {GRAMMARS[other].space for other in found}
-    return call, name if len(spaces) == 1 else asked_in
+    return found[0], False
 
 
 ####################################################################################################
@@ -14803,9 +14004,8 @@ def model_settings(config: Config, model: ModelInfo) -> JsonDict:
     settings: JsonDict = {"model": model.name}
     if config.thinking == "auto":
         return settings
-    switch = trained_in(model).thinking_switch
-    if switch:
-        settings["chat_template_kwargs"] = {switch: config.thinking == "on"}
+    if trained_in(model) in THINKING_GRAMMARS:
+        settings["chat_template_kwargs"] = {THINKING_SWITCH: config.thinking == "on"}
     if config.thinking in model.efforts:
         settings["reasoning_effort"] = model.efforts[config.thinking]
     return settings
@@ -17164,6 +16364,17 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
     return archive(engine, state, summary, patterns, turns)
 
 
+def is_full(engine: Engine, reply: Reply | ModelError, more: int) -> bool:
+    """Whether the next request and its reply, `more` tokens, may not fit into the context.
+
+    By the server's count of the last request and its reply, or by its word.
+    """
+    if isinstance(reply, ModelError):
+        return reply.kind == "context"
+    used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+    return used + more > (engine.voice.model.context_length or sys.maxsize)
+
+
 def may_shorten(state: AgentState) -> bool:
     """Whether archiving would make a request shorter that has no room in the context."""
     return len(state.memory.active_history) > 1
@@ -17282,46 +16493,8 @@ def resume(engine: Engine, state: AgentState) -> None:
 # Native acts - what a call in a model's own grammar does here, and how it is asked for
 ####################################################################################################
 
-# What each tool is called where a call names it by its own name, as journals and replays do.
-CANONICAL = Vocabulary({name: name for name in TOOLS})
-LABEL_CHARS = 300  # of a sentence: what it risks may stand at its end
-THOUGHT_END_CHARS = 120  # of the end of a thought, which says what is done now
 WAIT_MOST_S = 60.0  # of one call; the screen may need another look by then
 ENDING_ACTS = {"finished": "report_complete", "answer": "answer", "failed": "failed"}
-
-
-def end_of(text: str, most: int) -> str:
-    """The end of a text on one line of so many characters, with an ellipsis before what is cut."""
-    line = " ".join(text.split())
-    if len(line) <= most:
-        return line
-    return "..." + line[3 - most :]
-
-
-def native_call(call: GrammarCall) -> ToolCall:
-    """The call of this program's tools that a grammar's call comes to.
-
-    These grammars have no word for what an act is done to. The risks are told by words, so that the
-    reply's own sentence stands for it, or how the thought of a silent one ends. A place that is
-    None is where the mouse is.
-    """
-    label = cut(call.said, LABEL_CHARS) or end_of(call.thought, THOUGHT_END_CHARS)
-    arguments = dict(call.arguments)
-    keys = arguments.pop("keys", None)
-    if keys:
-        arguments["key"], *arguments["then"] = keys
-    types_without_click = call.name == "type_text" and "position" not in arguments
-    for argument, kind in annotations_of(TOOLS[call.name].args).items():
-        if types_without_click:
-            continue
-        if kind is Label:
-            arguments[argument] = label
-        elif kind is Coordinate:
-            arguments.setdefault(argument, None)
-    modifiers = arguments.get("modifiers")
-    if isinstance(modifiers, list):
-        arguments["modifiers"] = "+".join(modifiers)
-    return ToolCall(call.name, arguments)
 
 
 def refuse_blindness(profile: Profile, grammar: str) -> None:
@@ -17341,9 +16514,7 @@ def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Gramma
         refuse_blindness(profile, name)
         return None
     if not name and profile.loop == "native":
-        trained = trained_in(model)
-        if trained.whole_tasks:
-            name = trained.name
+        name = trained_in(model)
     if name in ("", TOOLS_GRAMMAR):
         return None
     grammar = GRAMMARS.get(name)
@@ -17351,8 +16522,6 @@ def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Gramma
         raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
     if profile.loop not in ("native", "two_agent"):
         raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
-    if not grammar.whole_tasks:
-        raise ConfigError(f"The grammar {name} finds places only and carries out no tasks.")
     return grammar
 
 
@@ -17389,25 +16558,9 @@ SAMPLING_SETTINGS = {
 DEFAULTS = asdict(Config())
 
 
-def native_steps(records: Iterable[ActionRecord], room_chars: int) -> list[str]:
-    """Steps, one line each; the oldest give way where there is no room for all."""
-    lines = [native_step(record) for record in records]
-    kept: list[str] = []
-    for line in reversed(lines):
-        room_chars -= len(line)
-        if room_chars < 0:
-            return [EARLIER_LEFT_OUT, *reversed(kept)]
-        kept.append(line)
-    return kept[::-1]
-
-
 ####################################################################################################
 # Native turn - one turn of a model that is asked in its own grammar
 ####################################################################################################
-
-FOREIGN_MOST = 3  # replies in another grammar until that is spoken
-CONTEXT_USUAL = 32_768  # tokens, where the server does not tell
-STEPS_TOKENS_LEAST = 500  # of the lines of earlier steps, however small the context is
 
 
 @dataclass
@@ -17424,9 +16577,9 @@ class Native:
     """What a run in a model's own grammar keeps from turn to turn."""
 
     grammar: Grammar
-    context: int  # tokens that a request and its reply may take
+    told_from: int = 0  # the first turn of which a line is told
     shown: deque[NativeTurn] = field(default_factory=deque)  # before the present turn
-    foreign: Counter[str] = field(default_factory=Counter)  # replies in other grammars
+    told_of_another: bool = False  # that replies come in another grammar
 
 
 @dataclass
@@ -17448,7 +16601,7 @@ def begin_native(engine: Engine) -> Native | None:
     wanted = frame_size(area, config)
     width, height = grammar.picture.seen_size(wanted)
     engine.eyes.config = replace(config, screen_capture_w=width, screen_capture_h=height)
-    return Native(grammar, engine.voice.model.context_length or CONTEXT_USUAL)
+    return Native(grammar)
 
 
 def native_turn(engine: Engine, state: AgentState, native: Native, task: str) -> Outcome | None:
@@ -17498,10 +16651,11 @@ def native_messages(
     listed = engine.controls.listed(look, grammar.sides(picture_of(look)))
     if listed:
         notes = f"{notes}\n{listed_text(listed)}".strip()
-    room = room_of_steps(engine, native, look, task + notes)
     first_shown = native.shown[0].number if native.shown else state.turn
-    before = [record for record in state.memory.active_history if record.turn < first_shown]
-    told = native_steps(before, room)
+    told = [EARLIER_LEFT_OUT] if native.told_from else []
+    for record in state.memory.active_history:
+        if native.told_from <= record.turn < first_shown:
+            told.append(native_step(record))
     words = grammar.first_text(task, told)
     if told and "{steps}" not in grammar.question:
         words += earlier_steps_text(told)
@@ -17521,28 +16675,6 @@ def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
     return [Message("user", "", image, before=words)]
 
 
-def room_of_steps(engine: Engine, native: Native, look: Look, words: str) -> int:
-    """The characters for the lines of earlier steps; pictures for which there is no room go.
-
-    `words` are what else is said in the request.
-    """
-    picture = picture_of(look)
-    manner = native_manner(native.grammar, engine.config, picture)
-    said = len(manner.system + words) // CHARACTERS_OF_A_TOKEN
-    reply = _number(manner.settings.get("max_tokens")) or 0
-    cost = native.grammar.picture.tokens(picture)
-    free = native.context - said - int(reply) - cost
-    shown = deque[NativeTurn]()
-    for turn in reversed(native.shown):
-        left = free - cost - len(turn.reply) // CHARACTERS_OF_A_TOKEN
-        if left < STEPS_TOKENS_LEAST:
-            break
-        free = left
-        shown.appendleft(turn)
-    native.shown = shown
-    return max(free, STEPS_TOKENS_LEAST) * CHARACTERS_OF_A_TOKEN
-
-
 def picture_of(look: Look) -> Size:
     """The size of the picture that a look sends."""
     return Size(look.frame.width, look.frame.height)
@@ -17553,11 +16685,16 @@ def ask_native(
 ) -> NativeAnswer:
     """Asks until an act can be read, with so many short corrections in the grammar's own form."""
     picture = picture_of(look)
-    written = partial(native_messages, engine, state, native, look, task)
-    messages = written()
+    messages = native_messages(engine, state, native, look, task)
     manner = native_manner(native.grammar, engine.config, picture)
+    answer_tokens = int(_number(manner.settings.get("max_tokens")) or 0)
     for _ in range(engine.config.reply_corrections + 1):
-        reply = send_native(engine, native, messages, manner, written)
+        reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
+        if is_full(engine, reply, answer_tokens + native.grammar.picture.tokens(picture)):
+            forget_half(native, state)
+        if isinstance(reply, ModelError) and reply.kind == "context":
+            messages = native_messages(engine, state, native, look, task)
+            reply = engine.voice.ask(engine.executor, messages, manner=manner)
         if isinstance(reply, ModelError):
             break
         try:
@@ -17573,53 +16710,23 @@ def ask_native(
     return NativeAnswer(None)
 
 
-def send_native(
-    engine: Engine,
-    native: Native,
-    messages: list[Message],
-    manner: Manner,
-    written: Callable[[], list[Message]],
-) -> Reply | ModelError:
-    """One request; if it is too long for the model, once more without the pictures before.
-
-    `written` writes the `messages` anew; from then on there is room for half as much.
-    """
-    reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
-    if not isinstance(reply, ModelError) or reply.kind != "context":
-        return reply
-    tokens = engine.voice.text_chars(manner, messages) // CHARACTERS_OF_A_TOKEN
-    for message in messages:
-        tokens += message.image_tokens
-    native.context = tokens // 2
+def forget_half(native: Native, state: AgentState) -> None:
+    """Where a context is full: no pictures but the present one, and half as many lines of steps."""
     native.shown.clear()
-    messages[:] = written()
-    return engine.voice.ask(engine.executor, messages, manner=manner)
+    turns = [record.turn for record in state.memory.active_history]
+    told = [turn for turn in turns if turn >= native.told_from]
+    if told:
+        native.told_from = told[len(told) // 2]
 
 
 def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> NativeAnswer:
     """The act of a reply, in whatever grammar it is certain; raises ReplyError."""
-    message = reply.message
     asked_in = native.grammar.name
-    call, name = read_any(message, reply.finish_reason, picture, asked_in)
-    note_grammar(engine, native, name)
+    call, is_its_form = read_any(reply.message, reply.finish_reason, picture, asked_in)
+    if not (is_its_form or native.told_of_another):
+        native.told_of_another = True
+        engine.say(f"note: the model answers in another grammar than {asked_in}; see --grammar.")
     return NativeAnswer(call, reply_as_it_was(reply))
-
-
-def note_grammar(engine: Engine, native: Native, name: str) -> None:
-    """Counts a reply in another grammar than the announced one, and switches after some."""
-    if name == native.grammar.name:
-        return
-    native.foreign[name] += 1
-    if native.foreign[name] < FOREIGN_MOST:
-        return
-    engine.say(
-        f"warning: {FOREIGN_MOST} replies came in the grammar {name} instead of"
-        f" {native.grammar.name}; from now on it is asked in {name} (--grammar {name})."
-    )
-    native.grammar = GRAMMARS[name]
-    native.foreign.clear()
-    native.shown.clear()
-    engine.grammar = native.grammar
 
 
 def reply_as_it_was(reply: Reply) -> str:
@@ -17985,10 +17092,6 @@ def follow_executor(
 # Chat loop - one conversation, one call a step, screenshots on demand
 ####################################################################################################
 
-
-ROOM_STEPS = 12  # for which one condensing makes room, where the context allows that
-STEP_TOKENS = 150  # of a step without its picture, until the server's counts tell
-
 # The error types that `002_...` describes, for kinds that are told apart more finely here.
 ERROR_TYPES = {
     "cut": "invalid_json",
@@ -18037,8 +17140,6 @@ class Conversation:
     frame: Frame | None = None  # of the last one
     silent: int = 0  # replies without a call in a row
     refused: int = 0  # replies in a row that were words which no fresh look confirmed
-    base_tokens: int = 0  # of a request without its pictures and steps, once that is known
-    step_tokens: int = STEP_TOKENS  # of a step without its picture, on average
     _numbers: Iterator[int] = field(default_factory=partial(count, 1))  # of the calls
 
     def add(self, said: str, thought: str, step: ChatStep) -> None:
@@ -18115,17 +17216,6 @@ class Conversation:
         """The messages that show one."""
         return [message for message in self.messages if message.image]
 
-    def weigh(self, reply: Reply, picture: int) -> None:
-        """Learns from the server's count for the last request what the steps in it cost."""
-        begins = self.steps()
-        shown = sum(bool(message.image) for message in self.messages[: begins[-1]])
-        text = (reply.usage.prompt_tokens or 0) - shown * picture
-        if not self.base_tokens:
-            self.base_tokens = max(0, text)
-        answered = len(begins) - 1
-        if answered >= 4 and text > self.base_tokens:
-            self.step_tokens = max(1, (text - self.base_tokens) // answered)
-
     def steps(self) -> list[int]:
         """The places of the messages with which a step begins."""
         places = []
@@ -18147,7 +17237,6 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
     condense(engine, state, chat, keep=0)
     if engine.profile.opening:
         open_chat(engine, state, chat)
-    warn_of_small_context(engine, chat)
     take_turn = partial(chat_turn, engine, state, chat)
     return run_turns(engine, state, take_turn)
 
@@ -18364,80 +17453,24 @@ def _is_final(engine: Engine, chat: Conversation, said: str) -> bool:
     return is_answer(said, tools, insists)
 
 
-class Room(NamedTuple):
-    """What a conversation may hold."""
-
-    screenshots: int  # that pruning leaves
-    slack: int  # further ones until it is pruned
-    steps: int  # that condensing leaves
-
-
 def picture_tokens(config: Config) -> int:
     """What a screenshot costs: a token for each 32x32 pixels."""
     return screen_size(config).pixels // PATCH**2
 
 
-def room_for(config: Config, context: int, chat: Conversation) -> Room:
-    """The most that leaves room for ROOM_STEPS from one condensing to the next.
-
-    A small context has few screenshots rather than none of its steps.
-    """
-    screenshots = config.keep_last_screenshots
-    most = max(screenshots, config.prune_screenshots_at)
-    kept = max(1, config.memory_keep_actions)
-    free = context - config.executor_max_tokens - chat.base_tokens
-    for left, limit in ((screenshots, most), (1, min(2, most)), (1, 1)):
-        steps = (free - limit * picture_tokens(config)) // chat.step_tokens - ROOM_STEPS
-        if steps >= 1:
-            return Room(left, limit - left, min(kept, steps))
-    return Room(1, 0, 1)
-
-
 def make_room(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> None:
     """Prunes seldom, and then much at once: after it the server reads the conversation anew."""
     config = engine.config
-    chat.weigh(reply, picture_tokens(config))
-    context = engine.voice.model.context_length or sys.maxsize
-    room = room_for(config, context, chat)
-    pictures = len(chat.pictures())
-    chat.prune(room.screenshots, config.keep_last_thinks, room.slack)
-    gone = pictures - len(chat.pictures())
-    if is_full(engine, chat, reply, gone):
-        chat.prune(room.screenshots, config.keep_last_thinks)
-        half = max(1, len(chat.steps()) // 2)
-        condense(engine, state, chat, min(room.steps, half))
-
-
-def is_full(engine: Engine, chat: Conversation, reply: Reply, gone: int) -> bool:
-    """Whether the next request may not fit into the context, or there are too many steps.
-
-    Since the last one so many pictures have gone, and a step has come.
-    """
-    config = engine.config
-    steps = chat.steps()
-    if len(steps) > config.memory_compression_threshold:
-        return True
-    come = sum(bool(message.image) for message in chat.messages[steps[-1] :])
-    used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-    expected = used + STEP_TOKENS + (come - gone) * picture_tokens(config)
-    context = engine.voice.model.context_length or sys.maxsize
-    return expected > context - config.executor_max_tokens
-
-
-def warn_of_small_context(engine: Engine, chat: Conversation) -> None:
-    """Tells the person if the conversation has to be condensed all the time."""
-    config = engine.config
-    context = engine.voice.model.context_length
-    manner = engine.voice.manner(engine.executor)
-    base = engine.voice.text_chars(manner, chat.messages) // 4  # characters of a token
-    least = config.executor_max_tokens + base + 2 * picture_tokens(config)
-    least += (ROOM_STEPS + 1) * STEP_TOKENS
-    if context and context < least:
-        wanted = -(-least // 1024) * 1024
-        engine.say(
-            f"warning: A context of {context} tokens is small for a conversation, which will be"
-            f" shortened every few steps; load the model with {wanted} or more."
-        )
+    kept = config.keep_last_screenshots
+    steps = len(chat.steps())
+    if is_full(engine, reply, config.executor_max_tokens + picture_tokens(config)):
+        kept = 1
+    elif steps <= config.memory_compression_threshold:
+        slack = max(0, config.prune_screenshots_at - kept)
+        chat.prune(kept, config.keep_last_thinks, slack)
+        return
+    chat.prune(kept, config.keep_last_thinks)
+    condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
 
 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
@@ -21011,7 +20044,7 @@ def _check_context(info: ModelInfo) -> Finding:
 def _check_grammar(grammar: Grammar | None, info: ModelInfo) -> Finding:
     """In which grammar the model will be asked, and in which it was trained if that is another."""
     asked_in = grammar_name(grammar)
-    own = trained_in(info).name
+    own = trained_in(info)
     text = f"asked in {asked_in}"
     if own != asked_in:
         text += f"; by its name it was trained in {own}, which --profile native asks in"
@@ -21144,10 +20177,17 @@ def calibration_key(
 
 def _check_cost(reply: Reply, info: ModelInfo, size: Size, text: str) -> Finding:
     """What a screenshot costs, and whether the server's count of tokens fits it."""
-    pictures = trained_in(info).picture
+    grammar = GRAMMARS.get(trained_in(info), _QWEN)
+    pictures = grammar.picture
     seen = pictures.seen_size(size)
     tokens = pictures.tokens(seen)
-    warnings = reply_warnings(reply, info.name, info, tokens, len(text))
+    warnings = reply_warnings(
+        reply,
+        info.name,
+        info,
+        tokens,
+        len(text),
+    )
     cost = f"{reply.seconds:.1f} s"
     if reply.usage.prompt_tokens:
         cost += f", {reply.usage.prompt_tokens} tokens of prompt"

@@ -14,6 +14,7 @@ from unittest import mock
 
 import agent
 from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, page_items, role_of, text
+from tests.seams import desktop_of_main
 from tests.test_main import CommandLineCase, copy_folder
 
 HOSTILE = (
@@ -292,8 +293,10 @@ class Report(CommandLineCase):
 
     def test_nothing_from_outside_becomes_markup(self) -> None:
         task = f'Open Notes, write "Hello" and save it. {HOSTILE}'
-        with mock.patch.object(agent, "DEMO_TASK", task):
-            self.main("--demo", task)
+        model = agent.DemoModel()
+        self.addCleanup(model.close)
+        with desktop_of_main(agent.DemoDesktop):
+            self.main(task, "--endpoint", model.endpoint)
         page = self.page()
         self.assertEqual(len(re.findall("<script", page)), 1 + len(blocks(page)))
         self.assertNotIn("<img", page)
