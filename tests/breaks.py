@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROCESSES = 2
 # A module on broken code has this many seconds, and so many times what it took on the whole one.
 PATIENCE_S = 60
-PATIENCE = 10
+PATIENCE = 3
 WHOLE_S = 900
 SHARE_WANTED = 0.95
 RANDOM_WANTED = 0.8
