@@ -56,11 +56,8 @@ ROOMS
     Replies - finding the calls in whatever the model said
     Argument values - one value as its schema wants it, if that is certain: numbers, places, lists
     Arguments - reading a call's arguments with certainty, and what to answer when that fails
-    Grammar acts - what the words of the models' own grammars mean, and where that is on the grid
-    Grammar words - the actions of each grammar, and what they mean
-    Grammar readers - finding the one action in a reply: a call, a verb, or a bare place
-    Grammar frames - what the models of each grammar are told, as their own prompts write it
-    Grammars - the grammars that models were trained in, a row each, and which model speaks which
+    Grammar texts - what the models of each grammar are told, and what their words mean
+    Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
     Memory and state - what was done, what was archived, where the run stands
     Prompts - every text that a model reads
     Turn texts - what a role is told beside its prompt; what changes least stands first
@@ -85,8 +82,8 @@ ROOMS
     Story loop - the model's own story and the marks of what it did are its memory
     Loops - the loop of each profile, and the end of a run
     Replay - the acts of a run, again
-    Report - what a run's records say to whoever looks back
     Page - the one page that is report and panel
+    Report - what a run's records say to whoever looks back
     Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
     Check - the doctor: desktop, server and model examined, with what to do about each
     Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
@@ -118,6 +115,7 @@ except ImportError:
     ) from None
 
 import argparse
+import ast
 import base64
 import codecs
 import ctypes
@@ -1816,6 +1814,20 @@ class LookRecord(Record):
 
 
 @dataclass(frozen=True)
+class RequestRecord(Record):
+    """A model was asked: `sent` names all parts of the request, `parts` holds those that are new.
+
+    The first part is its settings with the tools, the others are its messages, pictures aside.
+    """
+
+    kind: ClassVar[str] = "request"
+    call: int = 0  # number of the request in this run
+    role: str = ""
+    sent: list[str] = field(default_factory=list)
+    parts: JsonDict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ReplyRecord(Record):
     """A model replied. `tokens` has prompt, completion and cached, each None if it was not said.
 
@@ -2005,6 +2017,7 @@ RECORDS: dict[str, type[Record]] = {
         RoleRecord,
         HintRecord,
         LookRecord,
+        RequestRecord,
         ReplyRecord,
         FailureRecord,
         NoCallRecord,
@@ -9677,93 +9690,33 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _PROBE_CHARS = 40  # so many characters that come again begin a repetition
 _PERIOD_CHARS_MOST = 1000  # a repetition's round is shorter
-_STEP_CHARS = 100  # from one probe to the next
-_BLOCK_CHARS = 4096  # compared at once
 _ROUNDS_LEAST = 6
 _REPEATED_CHARS_LEAST = 240  # below that, a repetition is ordinary: "------"
 
 
-class _Repetition(NamedTuple):
-    """A part of a text that repeats itself: from `begin` to `end`, a round every `period`."""
-
-    begin: int
-    end: int
-    period: int
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it is more than an ordinary repetition."""
-        length = self.end - self.begin
-        if length < _REPEATED_CHARS_LEAST:
-            return False
-        return length >= _ROUNDS_LEAST * self.period
-
-    @property
-    def note(self) -> str:
-        """What stands in the place of all rounds but the first two."""
-        rounds = (self.end - self.begin) // self.period
-        return f" [repeated {rounds} times] "
-
-
-def _equal_until(text: str, place: int, period: int) -> int:
-    """The first place from there on whose character is not the one a period before it."""
-    # A megabyte that repeats itself is passed in blocks, and only the end of it by characters.
-    while place + _BLOCK_CHARS <= len(text):
-        block = text[place : place + _BLOCK_CHARS]
-        if not text.startswith(block, place - period):
-            break
-        place += _BLOCK_CHARS
-    while place < len(text):
-        if text[place] != text[place - period]:
-            break
-        place += 1
-    return place
-
-
-def _equal_since(text: str, place: int, period: int, earliest: int) -> int:
-    """The earliest place up to there from which on each character comes again a period later."""
-    while place > earliest:
-        before = place - 1
-        if text[before] != text[before + period]:
-            break
-        place = before
-    return place
-
-
-def _repetition(text: str, place: int, earliest: int) -> _Repetition | None:
-    """What repeats itself around a place, and not before `earliest`, however short, or None."""
-    after_probe = place + _PROBE_CHARS
-    probe = text[place:after_probe]
-    again = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
-    if again < 0:
-        return None
-    period = again - place
-    begin = _equal_since(text, place, period, earliest)
-    end = _equal_until(text, after_probe, period)
-    return _Repetition(begin, end, period)
-
-
 def cut_repetition(text: str) -> str:
-    """The text with each long repetition cut to its first two rounds and a note on their number.
+    """The text with each long repetition cut to its first rounds and a note on their number.
 
     Long is one of 240 characters and 6 rounds or more.
     """
     parts: list[str] = []
-    done = 0  # the characters that are in `parts`, or left out
     place = 0
+    done = 0  # the characters before it are in `parts`, or left out
     while place + _PROBE_CHARS < len(text):
-        found = _repetition(text, place, done)
-        place += _STEP_CHARS
-        if not found:
-            continue
-        place = max(place, found.end)  # also past a short one, or each step in it would compare it
-        if found.is_long:
-            after_two_rounds = found.begin + 2 * found.period
-            parts.append(text[done:after_two_rounds])
-            parts.append(found.note)
-            done = found.end
-    parts.append(text[done:])
-    return "".join(parts)
+        probe = text[place : place + _PROBE_CHARS]
+        end = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
+        period = end - place
+        unit = text[place:end]
+        while end > 0 and text.startswith(unit, end):
+            end += period
+        rounds = (end - place) // period
+        if rounds >= _ROUNDS_LEAST and end - place >= _REPEATED_CHARS_LEAST:
+            parts += text[done : place + 2 * period], f" [repeated {rounds} times] "
+            done = end
+            place = end
+        else:
+            place += 10
+    return "".join([*parts, text[done:]])
 
 
 def _texts(message: object) -> Iterator[str]:
@@ -9779,23 +9732,12 @@ def _texts(message: object) -> Iterator[str]:
             waiting.extend(value)
 
 
-def _end_without_token(text: str, end: int) -> int:
-    """The place before the template token that ends there, or `end` itself."""
-    for token in _TEMPLATE_TOKENS:
-        if text.endswith(token, 0, end):
-            return end - len(token)
-    return end
-
-
 def strip_end_tokens(text: str) -> str:
     """The text without the template tokens that leaked in at its end."""
-    # From its end, by hand: a pattern for "tokens up to the end" would run from each token to the
-    # end anew, which took 19 seconds for a text of 160 kB.
+    # By hand: a pattern for "tokens up to the end" would run from each token to the end anew.
     end = len(text)
-    shorter = _end_without_token(text, end)
-    while shorter < end:
-        end = shorter
-        shorter = _end_without_token(text, end)
+    while text.endswith(_TEMPLATE_TOKENS, 0, end):
+        end = text.rindex("<|", 0, end)
     return text[:end]
 
 
@@ -10780,991 +10722,12 @@ def correction(error: ToolError, tools: ToolList) -> str:
 
 
 ####################################################################################################
-# Grammar acts - what the words of the models' own grammars mean, and where that is on the grid
-####################################################################################################
-
-# A model that was trained to use a computer speaks the grammar of its training. Whatever the
-# grammar, an act is certain or refused: nothing is completed, clamped or moved to another space.
-SECONDS_MOST = 3600  # nobody means to wait longer
-NOTCHES_MOST = 100  # from here on a scroll is told in the screen's units, of which 100 are a notch
-SCROLL_UNITS_MOST = 100_000  # of a scroll; more is no amount
-PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
-KEYS_MOST = 1 + THEN_MOST  # of one act
-ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
-
-PLACE_CHARS_MOST = 200  # of a place that is written as a text
-
-# How the models mark places, the outer marks first, and what stands between the numbers.
-_PLACE_MARKS = (
-    ("<|box_start|>", "<|box_end|>"),
-    ("<bbox>", "</bbox>"),
-    ("<point>", "</point>"),
-    ("(", ")"),
-    ("[", "]"),
-)
-_BETWEEN_NUMBERS = re.compile(" ?, ?| +")
-
-# A list of keys that was written inside a list: ["['ctrl", "a']"] and ["keys=['ctrl", "a']"].
-_NESTED_KEYS = re.compile(r"(?:keys=)?\[['\"]?\w")
-
-
-@dataclass(frozen=True)
-class GrammarCall:
-    """The one act that a reply in a grammar asks for, by its canonical name."""
-
-    name: str
-    arguments: JsonDict  # places are [x, y] on the grid of 0..1000
-    said: str = ""  # the reply's own sentence
-    thought: str = ""  # what it only thought
-
-
-@dataclass(frozen=True)
-class PictureRule:
-    """The sizes that a model's picture may have, by the processor that it was trained with."""
-
-    factor: int  # both sides are multiples of it, in pixels
-    least_pixels: int
-    most_pixels: int
-    token_side: int = 0  # pixels of the square that is one token; 0: as many as the factor
-
-    def tokens(self, size: Size) -> int:
-        """What a picture of that size costs."""
-        side = self.token_side or self.factor
-        return size.pixels // side**2
-
-    def seen_size(self, sent: Size) -> Size:
-        """The size to which the server brings a picture before the model sees it.
-
-        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py. Raises ReplyError
-        for a picture without area and for one that is longer than 200 times its other side.
-        """
-        shorter = min(sent)
-        if shorter < 1 or max(sent) > ASPECT_MOST * shorter:
-            raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
-        width = self._nearest(sent.width)
-        height = self._nearest(sent.height)
-        pixels = width * height
-        if pixels > self.most_pixels:
-            shrink = math.sqrt(sent.pixels / self.most_pixels)
-            width = math.floor(sent.width / shrink / self.factor) * self.factor
-            height = math.floor(sent.height / shrink / self.factor) * self.factor
-        elif pixels < self.least_pixels:
-            grow = math.sqrt(self.least_pixels / sent.pixels)
-            width = math.ceil(sent.width * grow / self.factor) * self.factor
-            height = math.ceil(sent.height * grow / self.factor) * self.factor
-        return Size(width, height)
-
-    def _nearest(self, side: int) -> int:
-        """The multiple of the factor that is nearest to a side, at least one."""
-        return max(1, round(side / self.factor)) * self.factor
-
-
-class Written(NamedTuple):
-    """An action as a reply wrote it."""
-
-    action: str
-    given: Mapping[str, object]  # its arguments
-    said: str
-    thought: str
-
-
-class Part(NamedTuple):
-    """One argument of a word: how it is given, its canonical name, and how it is read."""
-
-    given: str
-    name: str
-    kind: str  # a key of PART_KINDS
-    needed: bool = True
-    default: object = None  # what the models' own documents say for one that is left out
-
-
-class Word(NamedTuple):
-    """What one action of a grammar means: a canonical act and where its arguments come from."""
-
-    act: str
-    parts: tuple[Part, ...] = ()
-    fixed: Mapping[str, object] = {}  # arguments that the word itself says
-
-    def takes(self) -> list[str]:
-        """The arguments as they are given."""
-        return [part.given for part in self.parts]
-
-
-class Choice(NamedTuple):
-    """An action whose meaning one of its own arguments decides."""
-
-    given: str
-    words: Mapping[str, Word]  # by the value of that argument
-    default: str = ""  # that value where the models' own documents say it
-
-    def takes(self) -> list[str]:
-        """The arguments as they are given."""
-        taken = [self.given]
-        for word in self.words.values():
-            taken += word.takes()
-        return taken
-
-
-Words = Mapping[str, Word | Choice]
-Sides = tuple[int, int]  # the largest x and y of a space
-
-PERSON = "ask_person"  # the act of a word that asks for the person; it becomes PersonNeeded
-
-
-def _in_space(values: list[object], sides: Sides) -> list[float]:
-    """Numbers x, y, x, y ... of a space as shares of its sides, or [] if one is outside.
-
-    Between 0 and 1 they would be shares already, or the very corner: that is not certain.
-    """
-    shares: list[float] = []
-    has_float = False
-    for place, value in enumerate(values):
-        side = sides[place % 2]
-        number = _number(value, 0, side)
-        if number is None or 0 < number < 1:
-            return []
-        has_float = has_float or isinstance(number, float)
-        shares.append(number / side)
-    if has_float and max(shares) * min(sides) <= 1:
-        return []
-    return shares
-
-
-def _grid_point(shares: Sequence[float]) -> list[int]:
-    """[x, y] on the grid; 0.5 goes up."""
-    return [int(share * GRID + 0.5) for share in shares]
-
-
-def _marked_numbers(text: str) -> list[object]:
-    """The numbers of a place in one of its spellings, such as <point>1 2</point>; [] if it is none.
-
-    Only what closes as it was opened is taken off.
-    """
-    inner = text.strip() if len(text) <= PLACE_CHARS_MOST else ""
-    for mark, end_mark in _PLACE_MARKS:
-        if inner.startswith(mark) != inner.endswith(end_mark):
-            return []
-        inner = inner.removeprefix(mark).removesuffix(end_mark).strip()
-    return list(_BETWEEN_NUMBERS.split(inner)) if inner else []
-
-
-def _numbers_given(value: object) -> list[object]:
-    """A list of numbers, given as a list, a text or {"x": x, "y": y}; [] if it is none."""
-    if isinstance(value, str):
-        return _marked_numbers(value)
-    if isinstance(value, dict) and value.keys() == {"x", "y"}:
-        value = [value["x"], value["y"]]
-    return value if isinstance(value, list) else []
-
-
-def _place_part(value: object, sides: Sides) -> object:
-    """[x, y] of exactly two numbers in the space, or None."""
-    numbers = _numbers_given(value)
-    if len(numbers) != 2:
-        return None
-    return _grid_point(_in_space(numbers, sides)) or None
-
-
-def _box_part(value: object, sides: Sides) -> object:
-    """[x, y] of two numbers in the space, or the centre of four, or None."""
-    numbers = _numbers_given(value)
-    if len(numbers) == 2:
-        return _place_part(numbers, sides)
-    if len(numbers) != 4:
-        return None
-    shares = _in_space(numbers, sides)
-    if not shares:
-        return None
-    left, top, right, bottom = shares
-    if left > right or top > bottom:
-        return None  # then the four may as well be x, y, width, height
-    return _grid_point([(left + right) / 2, (top + bottom) / 2])
-
-
-def _text_part(value: object, sides: Sides) -> object:
-    """A text exactly as said, or None; raises ToolError for one that no keyboard can type.
-
-    JSON sees such a character in a path whose backslash stands alone before a b.
-    """
-    text = _read_text(value)
-    return clean_text(text) if text else None
-
-
-def _chord_part(value: object, sides: Sides) -> object:
-    """One chord as "ctrl+s" from a text or a list of keys, or None."""
-    chords = _chords(value)
-    return chords[0] if len(chords) == 1 else None
-
-
-def _modifiers_part(value: object, sides: Sides) -> object:
-    """Modifiers that are held, as "ctrl+shift", or None."""
-    chord = _chord_part(value, sides)
-    if not isinstance(chord, str) or not MODIFIERS.issuperset(chord.split("+")):
-        return None
-    return chord
-
-
-def _chords_part(value: object, sides: Sides) -> object:
-    """The arguments for the chords of a list of keys, in order, or None."""
-    chords = _chords(value)
-    if len(chords) == 1:
-        return {"key": chords[0]}
-    return {"keys": chords} if chords else None
-
-
-def _typed_part(value: object, sides: Sides) -> object:
-    """The arguments for a text to type whose last line break submits it, or None."""
-    text = _text_part(value, sides)
-    if not isinstance(text, str):
-        return None
-    line = text.removesuffix("\n")
-    return {"text": line, "submit": True} if line and line != text else {"text": text}
-
-
-def _chords(value: object) -> list[str]:
-    """The chords that keys mean: one of modifiers and a key, or single keys one after another.
-
-    Raises ToolError for a key that does not exist and for modifiers with several keys, which may
-    be pressed together or in turn.
-    """
-    if isinstance(value, str) and value.strip().startswith("["):
-        value = _spelled_list(value)
-    keys = value if isinstance(value, list) else [value]
-    if not 0 < len(keys) <= KEYS_MOST:
-        return []
-    names = _bare_keys(keys)
-    if not names:
-        return []
-    chords = ["+".join(parse_chord(name)) for name in names]
-    if any(chord in MODIFIERS for chord in chords):
-        return ["+".join(parse_chord("+".join(chords)))]
-    return chords
-
-
-def _bare_keys(keys: list[object]) -> list[str]:
-    """The keys' names; [] if one is no text.
-
-    A list that was written inside a list, ["['ctrl", "a']"], keeps its brackets in its items.
-    """
-    names: list[str] = []
-    for key in keys:
-        if not isinstance(key, str) or not key.strip():
-            return []
-        names.append(key)
-    if _NESTED_KEYS.match(names[0]) and names[-1].endswith("]"):
-        return [name.removeprefix("keys=").strip("[]'\"") for name in names]
-    return names
-
-
-def _notches_part(value: object, sides: Sides) -> object:
-    """Notches of the wheel, up or right positive, from notches or the screen's units, or None."""
-    amount = _number(value, -SCROLL_UNITS_MOST, SCROLL_UNITS_MOST)
-    if not amount or amount != int(amount):
-        return None
-    whole = int(amount)
-    if abs(whole) < NOTCHES_MOST:
-        return whole
-    notches = (abs(whole) + NOTCHES_MOST // 2) // NOTCHES_MOST
-    return notches if whole > 0 else -notches
-
-
-def _page_part(value: object, sides: Sides) -> object:
-    """Notches for one page up or down: only the sign of the amount counts; or None."""
-    amount = _number(value)
-    if not amount:
-        return None
-    return PAGE_NOTCHES if amount > 0 else -PAGE_NOTCHES
-
-
-def _button_part(value: object, sides: Sides) -> object:
-    """A button of the mouse, or None."""
-    return value if value in ("left", "right", "middle") else None
-
-
-def _seconds_part(value: object, sides: Sides) -> object:
-    """Seconds to wait, or None."""
-    return _number(value, 0, SECONDS_MOST)
-
-
-_JSON_FLAGS = {"1": True, "true": True, "0": False, "false": False}
-
-
-def _flag_part(value: object, sides: Sides) -> object:
-    """Yes or no, or None."""
-    return _JSON_FLAGS.get(str(value).strip().lower())
-
-
-class PartKind(NamedTuple):
-    """How an argument is read, and what a correction says that it must be."""
-
-    # None for a value that is none of that kind; an object holds the arguments themselves.
-    read: Callable[[object, Sides], object]
-    wanted: str
-
-
-PART_KINDS = {
-    "place": PartKind(_place_part, "one place [x, y] on the screenshot"),
-    "box": PartKind(_box_part, "one place (x,y) on the screenshot"),
-    "text": PartKind(_text_part, "a text"),
-    "typed": PartKind(_typed_part, "a text"),
-    "modifiers": PartKind(_modifiers_part, "keys to hold, such as ctrl+shift"),
-    "button": PartKind(_button_part, "left, right or middle"),
-    "page": PartKind(_page_part, "an amount to scroll, not 0"),
-    "chord": PartKind(_chord_part, "the names of keys that are pressed together"),
-    "chords": PartKind(_chords_part, f"a list of names of keys, {KEYS_MOST} at most"),
-    "notches": PartKind(_notches_part, "an amount to scroll, not 0"),
-    "seconds": PartKind(_seconds_part, "a number of seconds"),
-    "flag": PartKind(_flag_part, "true or false"),
-}
-
-# Arguments that say what is to be done, or where. One that an action does not take shows that
-# something else was meant.
-_TELLING = frozenset(
-    "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
-    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks".split()
-)
-
-
-def _word_meant(written: Written, words: Words) -> tuple[Word, JsonDict]:
-    """The word of a written action and its arguments; raises ReplyError for an unknown one."""
-    given = dict(written.given)
-    word = words.get(written.action)
-    if word is None:
-        names = ", ".join(words)
-        raise ReplyError(
-            f"There is no action {written.action!r:.60}; the actions are {names}.", "unknown_tool"
-        )
-    if isinstance(word, Choice):
-        value = given.pop(word.given, word.default)
-        chosen = word.words.get(value) if isinstance(value, str) else None
-        if chosen is None:
-            names = " or ".join(word.words)
-            raise ReplyError(f"{word.given} of {written.action} must be {names}.")
-        return chosen, given
-    return word, given
-
-
-def _refuse_strangers(action: str, word: Word, given: JsonObject, words: Words) -> None:
-    """Raises ReplyError where an action is given what it does not take, such as a second place.
-
-    An argument that no word of the grammar takes is of the kind "foreign": another grammar's.
-    """
-    for name, value in given.items():
-        if name not in _TELLING or name in word.takes() or value in (None, "", []):
-            continue
-        is_known = any(name in other.takes() for other in words.values())
-        kind = "invalid_args" if is_known else "foreign"
-        raise ReplyError(f"{action} takes no {name}.", kind)
-
-
-def _read_part(part: Part, value: object, sides: Sides) -> JsonDict:
-    """What an argument says, by canonical names; raises ReplyError if it is none of its kind."""
-    kind = PART_KINDS[part.kind]
-    try:
-        found = kind.read(value, sides)
-    except ToolError as error:
-        raise ReplyError(str(error), error.kind) from None
-    if found is None and part.kind in ("place", "box"):
-        width, height = sides
-        raise ReplyError(
-            f"{part.given} must be {kind.wanted}, x from 0 to {width} and y from 0 to {height},"
-            f" not {value!r:.60}.",
-            "invalid_box",
-        )
-    if found is None:
-        raise ReplyError(f"{part.given} must be {kind.wanted}, not {value!r:.60}.")
-    return found if isinstance(found, dict) else {part.name: found}
-
-
-def certain_act(written: Written, words: Words, sides: Sides) -> GrammarCall:
-    """What a written action means in a grammar's words; raises ReplyError, PersonNeeded."""
-    word, given = _word_meant(written, words)
-    _refuse_strangers(written.action, word, given, words)
-    arguments: JsonDict = {}
-    for part in word.parts:
-        value = given.get(part.given)
-        if value in (None, ""):
-            value = part.default
-        if value is not None:
-            arguments.update(_read_part(part, value, sides))
-        elif part.needed:
-            wanted = PART_KINDS[part.kind].wanted
-            raise ReplyError(
-                f"{written.action} lacks its {part.given}, which is {wanted}.",
-                f"missing_{part.given}",
-            )
-    arguments.update(word.fixed)
-    if word.act == PERSON:
-        raise PersonNeeded(str(arguments.get("text", "")))
-    return GrammarCall(word.act, arguments, written.said, written.thought)
-
-
-####################################################################################################
-# Grammar words - the actions of each grammar, and what they mean
-####################################################################################################
-
-
-def _optional(part: Part, default: object = None) -> Part:
-    """An argument that may be left out."""
-    return part._replace(needed=False, default=default)
-
-
-_AT = Part("coordinate", "position", "place")
-_TO = Part("coordinate", "end", "place")
-_TEXT = Part("text", "text", "text")
-_KEYS = Part("keys", "keys", "chords")
-_HELD = Part("keys", "key", "chord")
-_AMOUNT = Part("pixels", "ticks", "notches")
-_TIME = Part("time", "seconds", "seconds")
-_HOLDING = _optional(Part("text", "modifiers", "modifiers"))
-_ENDS: Mapping[str, Word] = {"success": Word("finished"), "failure": Word("failed")}
-_ASK = Word(PERSON, (_optional(_TEXT),))
-
-# Qwen's drag has an end only: it goes from where the pointer is.
-QWEN3_WORDS: Words = {
-    "key": Word("press_key", (_KEYS,)),
-    "type": Word("type_text", (_TEXT,)),
-    "mouse_move": Word("move", (_AT,)),
-    "left_click": Word("click", (_AT,)),
-    "left_click_drag": Word("drag", (_TO,)),
-    "right_click": Word("right_click", (_AT,)),
-    "middle_click": Word("middle_click", (_AT,)),
-    "double_click": Word("double_click", (_AT,)),
-    "triple_click": Word("triple_click", (_AT,)),
-    "scroll": Word("scroll", (_optional(_AT), _AMOUNT)),
-    "hscroll": Word("hscroll", (_optional(_AT), _AMOUNT)),
-    "wait": Word("wait", (_TIME,)),
-    "terminate": Choice("status", _ENDS),
-    "answer": Word("answer", (_TEXT,)),
-}
-_NOT_IN_QWEN25 = ("triple_click", "hscroll", "answer")
-QWEN25_WORDS: Words = {
-    action: word for action, word in QWEN3_WORDS.items() if action not in _NOT_IN_QWEN25
-}
-
-# Clicks and scrolls may hold modifiers.
-QWEN35_WORDS: Words = {
-    **QWEN3_WORDS,
-    "left_click": Word("click", (_AT, _HOLDING)),
-    "right_click": Word("right_click", (_AT, _HOLDING)),
-    "middle_click": Word("middle_click", (_AT, _HOLDING)),
-    "double_click": Word("double_click", (_AT, _HOLDING)),
-    "triple_click": Word("triple_click", (_AT, _HOLDING)),
-    "scroll": Word("scroll", (_optional(_AT), _AMOUNT, _HOLDING)),
-    "wait": Word("wait", (_optional(_TIME, 1),)),
-    "terminate": Choice("status", _ENDS, "success"),
-}
-# Of Qwen3.8 and Qwen-CUA.
-QWEN38_WORDS: Words = {
-    "key_down": Word("key_down", (_HELD,)),
-    "key_up": Word("key_up", (_HELD,)),
-    "left_mouse_down": Word("mouse_down", (_optional(_AT),)),
-    "left_mouse_up": Word("mouse_up", (_optional(_AT),)),
-    "screenshot": Word("screenshot"),
-    "call_user": _ASK,
-}
-
-OWL15_WORDS: Words = {
-    **QWEN3_WORDS,
-    "wait": Word("wait", (_optional(_TIME, 2),)),
-    "interact": _ASK,
-}
-# What the executor of its makers takes, too.
-OWL15_ALSO: Words = {
-    "click": Word("click", (_AT,)),
-    "right click": Word("right_click", (_AT,)),
-    "hotkey": Word("press_key", (_KEYS,)),
-    "drag": Word("drag", (_TO,)),
-    "open app": Word("open_app", (Part("app_name", "name", "text"),)),
-    "call_user": _ASK,
-    "stop": Word("finished"),
-    "done": Word("finished"),
-}
-OWL10_WORDS: Words = {
-    "key": Word("press_key", (_KEYS,)),
-    "type": Word(
-        "type_text",
-        (
-            _TEXT,
-            _optional(Part("clear", "clear", "flag")),
-            _optional(Part("enter", "submit", "flag")),
-        ),
-    ),
-    "mouse_move": Word("move", (_AT,)),
-    "click": Word("click", (_AT,)),
-    "drag": Word(
-        "drag", (Part("coordinate", "start", "place"), Part("coordinate2", "end", "place"))
-    ),
-    "right_click": Word("right_click", (_AT,)),
-    "middle_click": Word("middle_click", (_AT,)),
-    "double_click": Word("double_click", (_AT,)),
-    "scroll": Word("scroll", (_optional(_AT), _AMOUNT)),
-    "wait": Word("wait", (_TIME,)),
-    "terminate": Choice("status", _ENDS),
-}
-
-# What Fara does in a browser alone, such as visit_url, has no equal on a desktop.
-FARA_WORDS: Words = {
-    "key": Word("press_key", (_KEYS,)),
-    "type": Word(
-        "type_text",
-        (
-            _TEXT,
-            _optional(_AT),
-            _optional(Part("press_enter", "submit", "flag"), True),
-            _optional(Part("delete_existing_text", "clear", "flag")),
-        ),
-    ),
-    "mouse_move": Word("move", (_AT,)),
-    "left_click": Word("click", (_AT,)),
-    "scroll": Word("scroll", (_optional(_AT), Part("pixels", "ticks", "page"))),
-    "wait": Word("wait", (_TIME,)),
-    "terminate": Choice("status", _ENDS),
-}
-
-
-def _directions(at: Part) -> Choice:
-    """A scroll that names the side to reveal.
-
-    The models say no amount; five notches is what the executors of their makers use.
-    """
-    parts = (_optional(at),)
-    return Choice(
-        "direction",
-        {
-            "up": Word("scroll", parts, {"ticks": 5}),
-            "down": Word("scroll", parts, {"ticks": -5}),
-            "left": Word("hscroll", parts, {"ticks": -5}),
-            "right": Word("hscroll", parts, {"ticks": 5}),
-        },
-    )
-
-
-def _verbs(at: str, origin: str, target: str) -> dict[str, Word | Choice]:
-    """The verbs of UI-TARS, whose arguments for places have these names."""
-    place = Part(at, "position", "box")
-    ends = (Part(origin, "start", "box"), Part(target, "end", "box"))
-    return {
-        "click": Word("click", (place,)),
-        "left_double": Word("double_click", (place,)),
-        "right_single": Word("right_click", (place,)),
-        "drag": Word("drag", ends),
-        "hotkey": Word("press_key", (Part("key", "key", "chord"),)),
-        "type": Word("type_text", (Part("content", "text", "typed"),)),
-        "scroll": _directions(place),
-        "wait": Word("wait", (), {"seconds": 5}),
-        "finished": Word("finished", (_optional(Part("content", "text", "text")),)),
-        "call_user": Word(PERSON),
-    }
-
-
-_PRESS: Words = {
-    "press": Word("key_down", (Part("key", "key", "chord"),)),
-    "release": Word("key_up", (Part("key", "key", "chord"),)),
-}
-_POINT = Part("point", "position", "box")
-_BUTTON = _optional(Part("button", "button", "button"))
-TARS_BOX_WORDS: Words = _verbs("start_box", "start_box", "end_box")
-TARS_POINT_WORDS: Words = {**_verbs("point", "start_point", "end_point"), **_PRESS}
-TARS2_WORDS: Words = {
-    **TARS_POINT_WORDS,
-    "wait": Word("wait", (_optional(_TIME),)),
-    "move_to": Word("move", (_POINT,)),
-    "mouse_down": Word("mouse_down", (_optional(_POINT), _BUTTON)),
-    "mouse_up": Word("mouse_up", (_optional(_POINT), _BUTTON)),
-    "take_screenshot": Word("screenshot"),
-}
-
-# Grounding models find one place; to find it is to click there.
-LOCATED = "click"
-LOCATING_WORDS: Words = {LOCATED: Word("click", (Part("coordinate", "position", "box"),))}
-HOLO15_WORDS: Words = {"click_absolute": Word("click", (_AT,))}
-
-_CODE_KEYS = Word("press_key", (_KEYS,))
-CUA_WORDS: Words = {
-    "pyautogui.click": Word("click", (_AT,)),
-    "pyautogui.doubleClick": Word("double_click", (_AT,)),
-    "pyautogui.rightClick": Word("right_click", (_AT,)),
-    "pyautogui.middleClick": Word("middle_click", (_AT,)),
-    "pyautogui.moveTo": Word("move", (_AT,)),
-    "pyautogui.dragTo": Word("drag", (_TO,)),
-    "pyautogui.scroll": Word("scroll", (_optional(_AT), Part("clicks", "ticks", "notches"))),
-    "pyautogui.hscroll": Word("hscroll", (_optional(_AT), Part("clicks", "ticks", "notches"))),
-    "pyautogui.write": Word("type_text", (Part("message", "text", "text"),)),
-    "pyautogui.press": _CODE_KEYS,
-    "pyautogui.hotkey": _CODE_KEYS,
-    "computer.triple_click": Word("triple_click", (_AT,)),
-    "computer.terminate": Choice("status", _ENDS),
-}
-
-# The described vocabularies; one turn of their scrolls is three notches, Config's scroll_ticks.
-_POSITION = Part("position", "position", "box")
-_DRAG = Word("drag", (Part("start", "start", "place"), Part("end", "end", "place")))
-_PRESS_KEY = Word("press_key", (Part("key", "key", "chord"),))
-_SCROLL_DOWN = Word("scroll", (), {"ticks": -3})
-_SCROLL_UP = Word("scroll", (), {"ticks": 3})
-_COMPLETE = Word("finished", (Part("evidence", "text", "text"),))
-TOOL_WORDS: Words = {
-    "click_screen_element": Word("click", (_POSITION,)),
-    "double_click_screen_element": Word("double_click", (_POSITION,)),
-    "right_click_screen_element": Word("right_click", (_POSITION,)),
-    "drag_screen_element": _DRAG,
-    "type_text_input": Word("type_text", (_TEXT,)),
-    "press_keyboard_key": _PRESS_KEY,
-    "scroll_screen_down": _SCROLL_DOWN,
-    "scroll_screen_up": _SCROLL_UP,
-    "report_mission_complete": _COMPLETE,
-    "click_element": Word("click", (_POSITION,)),
-    "double_click_element": Word("double_click", (_POSITION,)),
-    "right_click_element": Word("right_click", (_POSITION,)),
-    "drag_element": _DRAG,
-    "type_text": Word("type_text", (_TEXT,)),
-    "press_key": _PRESS_KEY,
-    "scroll_down": _SCROLL_DOWN,
-    "scroll_up": _SCROLL_UP,
-    "report_completion": _COMPLETE,
-    "move_mouse": Word("move", (_POSITION,)),
-    "scroll_at_position": Word("scroll", (_POSITION,), {"ticks": -3}),
-}
-
-
-####################################################################################################
-# Grammar readers - finding the one action in a reply: a call, a verb, or a bare place
-####################################################################################################
-
-SENTENCE_CHARS = 400  # of a reply's own sentence that are kept
-THOUGHTS_MOST = 20  # parts of a reply that are only thought
-
-_THOUGHT_NAMES = r"thinking|gui_think|thinkt|grounding_think|think_never_used_\w{1,60}"
-_THOUGHT_TAG = re.compile(rf"<(?P<end>/?)(?P<name>think|{_THOUGHT_NAMES})>")
-# <think> itself is looked after by those who find calls, where a text to type may hold it.
-_OTHER_THOUGHT_TAG = re.compile(rf"<(?P<end>/?)(?P<name>{_THOUGHT_NAMES})>")
-
-# Where a call begins, in all its forms.
-_CALL_BEGIN = re.compile(
-    r"<tool_call>|<seed:tool_call>|<function|\[TOOL_REQUEST\]|\A\s{0,99}(?:```|[\[{])"
-)
-_CONCLUSION = re.compile(r"<conclusion>([^<]{0,2000})</conclusion>")
-# Qwen2.5-VL-72B closes a call with one of these signs (QwenLM/Qwen3-VL#870, #1093).
-_CLOSER_SIGNS = ("⚗", "📐")
-# Qwen3.8 at times opens a parameter that has the function's own name, and never closes it.
-_STRAY_OPENER = re.compile(
-    r"\A([^<{]*(?:<tool_call>\s{0,9})?<function=(\w{1,60})>\s{0,9})"
-    r"<parameter=\2>\s{0,9}(?=<parameter=)"
-)
-
-
-class _Apart(NamedTuple):
-    """A reply's text, and what of the reply was only thought."""
-
-    thought: str
-    rest: str
-
-
-def _apart(message: JsonObject, tag: re.Pattern[str], call: re.Pattern[str]) -> _Apart:
-    """The thoughts before the first call, and the text without them; raises ReplyError.
-
-    `tag` finds the tags of thoughts, `call` the beginning of a call. What stands before a lone
-    closing tag was thought, and a call before it may have been: then nothing is certain.
-    """
-    text = message_text(message.get("content"))
-    parts: list[str] = []
-    for _ in range(THOUGHTS_MOST):
-        opening = tag.search(text)
-        if opening is None or _is_call_before(text, opening, tag, call):
-            parts.insert(0, thoughts({**message, "content": text}))
-            return _Apart("\n".join(part for part in parts if part), text)
-        behind = text[opening.end() :]
-        before = text[: opening.start()]
-        if opening["end"]:
-            parts.append(before.strip())
-            text = behind
-            continue
-        name = opening["name"]
-        thought, end_tag, behind = behind.partition(f"</{name}>")
-        if not end_tag:
-            raise ReplyError(f"The reply ends inside <{name}>.", "no_call")
-        parts.append(thought.strip())
-        text = before + behind
-    raise ReplyError("The reply repeats its tags without end.", "repetition")
-
-
-def _is_call_before(
-    text: str, opening: re.Match[str], tag: re.Pattern[str], call: re.Pattern[str]
-) -> bool:
-    """Whether the first call begins before a tag of thoughts; raises ReplyError.
-
-    Where a thought ends behind a call, the call may have been a part of it.
-    """
-    begin = call.search(text)
-    if begin is None or begin.start() > opening.start():
-        return False
-    if any(found["end"] for found in tag.finditer(text, opening.start())):
-        raise ReplyError("The call stands among thoughts.", "no_call")
-    return True
-
-
-def _sentence(text: str) -> str:
-    """The reply's own sentence: its conclusion, or what it says before its call."""
-    conclusion = _CONCLUSION.search(text)
-    if conclusion:
-        return cut(conclusion[1], SENTENCE_CHARS)
-    before, *_ = _CALL_BEGIN.split(text, maxsplit=1)
-    _, label, sentence = before.rpartition("Action:")
-    said = sentence if label else before
-    said = said.replace("<action>", "").replace("</action>", "")
-    return cut(said, SENTENCE_CHARS)
-
-
-def read_function(
-    functions: Collection[str], message: JsonObject, finish_reason: str | None
-) -> Written:
-    """The action of a call of a function such as computer_use, in JSON or XML; raises ReplyError.
-
-    The function's argument "action" says what is done. Without functions, the name of the call is
-    the action; some models write it there though they have one, and that is as certain.
-    """
-    apart = _apart(message, _OTHER_THOUGHT_TAG, _CALL_BEGIN)
-    text = _without_slips(apart.rest)
-    call, *_ = _found_calls({**message, "content": text}, finish_reason)
-    name, value = _name_and_arguments(call)
-    given = _arguments(value, str(name), {})
-    action = name
-    if name in functions:
-        action = given.pop("action", None)
-    elif "action" in given:
-        names = " or ".join(functions) or "an action"
-        raise ReplyError(f"There is no function {name!r:.60}; call {names}.", "unknown_tool")
-    if not isinstance(action, str):
-        raise ReplyError("The call lacks its action.", "missing_action")
-    action = action.strip()
-    said = _sentence(strip_think(text))
-    return Written(action, given, said, apart.thought)
-
-
-def _without_slips(text: str) -> str:
-    """A reply without a sign that stands for a closing tag, and without a stray opening one."""
-    text = text.rstrip()
-    for sign in _CLOSER_SIGNS:
-        text = text.removesuffix(sign)
-    return _STRAY_OPENER.sub(r"\1", text)
-
-
-# verb(name='text', name=1, 'text', [1, 2]), one piece at a time.
-_VERB = re.compile(r"\s{0,9}([A-Za-z_][\w.]{0,60})\(\s{0,9}(?P<empty>\)?)")
-_QUOTED = r"'[^'\\\n]*(?:\\.[^'\\\n]*)*'|\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\""
-_GIVEN = re.compile(
-    rf"\s{{0,9}}(?:(?P<name>\w{{1,60}})\s?=\s?)?"
-    rf"(?:(?P<text>{_QUOTED})|(?P<number>-?[0-9.]{{1,30}})|(?P<list>\[[^\[\]\n]{{0,400}}\]))"
-    r"\s{0,9}(?P<sign>[,)])"
-)
-_VERB_END = re.compile(r"[ \t]{0,9}(?:\r?\n|\Z|</|```|<\|im_end\|>)")
-_ESCAPE = re.compile(r"\\(.)", re.S)
-# Any other escape may as well be part of a Windows path such as 'C:\Users'.
-_ESCAPED = {"'": "'", '"': '"', "n": "\n", "t": "\t", "\\": "\\"}
-GIVEN_MOST = 12  # arguments of a verb
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    """What an escape in a quoted text means; raises ReplyError for one that is not certain."""
-    sign = _ESCAPED.get(escape[1])
-    if sign is None:
-        raise ReplyError(f"The text holds {escape[0]!r}; write a backslash as two.")
-    return sign
-
-
-def _given_value(found: re.Match[str]) -> object:
-    """The value of one argument of a verb."""
-    text = found["text"]
-    if text is not None:
-        return _ESCAPE.sub(_unescaped, text[1:-1])
-    if found["list"] is not None:
-        return _spelled_list(found["list"])
-    return found["number"]
-
-
-def _spoken_verb(text: str, begin: int) -> tuple[str, list[tuple[str, object]]]:
-    """The verb(...) that stands there and its arguments, "" for the name of one without.
-
-    Raises ReplyError unless it is whole and nothing else stands on its line.
-    """
-    problem = ReplyError("The action is incomplete or has another form.", "invalid_json")
-    verb = _VERB.match(text, begin)
-    if verb is None:
-        raise problem
-    pairs: list[tuple[str, object]] = []
-    place = verb.end()
-    is_open = not verb["empty"]
-    while is_open:
-        given = _GIVEN.match(text, place)
-        if given is None or len(pairs) == GIVEN_MOST:
-            raise problem
-        pairs.append((given["name"] or "", _given_value(given)))
-        place = given.end()
-        is_open = given["sign"] == ","
-    if not _VERB_END.match(text, place):
-        raise problem
-    return verb[1], pairs
-
-
-def _words_of(message: JsonObject, finish_reason: str | None, call: re.Pattern[str]) -> _Apart:
-    """A reply without a call of the server's, its thoughts apart; raises ReplyError if it was cut.
-
-    `call` finds where its action begins.
-    """
-    if message.get("tool_calls") or message.get("function_call"):
-        raise ReplyError("The reply is a tool call; write the action as text.", "no_call")
-    if finish_reason in _CUT_REASONS:
-        raise ReplyError("The reply was cut.", "cut")
-    return _apart(message, _THOUGHT_TAG, call)
-
-
-_ACTION_LABEL = re.compile(r"(?:\A|\n|<computer_env>)[ \t]{0,9}Action[ \t]?[:：]")
-_THOUGHT_LABEL = re.compile(r"(?:Thought|Action_Summary)[:：]")
-
-
-def read_verb(message: JsonObject, finish_reason: str | None) -> Written:
-    """The first verb(...) behind "Action:" at the front of a line; raises ReplyError."""
-    apart = _words_of(message, finish_reason, _ACTION_LABEL)
-    label = _ACTION_LABEL.search(apart.rest)
-    if label is None:
-        raise ReplyError('The reply has no line that begins with "Action:".', "no_call")
-    verb, pairs = _spoken_verb(apart.rest, label.end())
-    given = _unique(pairs)
-    if "" in given:
-        raise ReplyError(f"An argument of {verb} has no name.")
-    before = apart.rest[: label.start()]
-    *_, said = _THOUGHT_LABEL.split(before)
-    said = cut(said, SENTENCE_CHARS)
-    return Written(verb, given, said, apart.thought)
-
-
-# Where the code of a reply begins, and by what name the first arguments of a function go.
-_CODE = re.compile(r"```(?:python|code)?[ \t]{0,9}\n\s{0,9}")
-_CODE_ACTION = re.compile(r"## Action:\s{0,9}([^\n#]{1,2000})")
-_FIRST_NAMES = {
-    "pyautogui.scroll": ("clicks",),
-    "pyautogui.hscroll": ("clicks",),
-    "pyautogui.write": ("message",),
-    "computer.terminate": ("status",),
-}
-_KEY_FUNCTIONS = ("pyautogui.press", "pyautogui.hotkey")
-
-
-def read_code(message: JsonObject, finish_reason: str | None) -> Written:
-    """The first statement of a block of Python code, a call of pyautogui; raises ReplyError."""
-    apart = _words_of(message, finish_reason, _CODE)
-    begin = _CODE.search(apart.rest)
-    if begin is None:
-        raise ReplyError("The reply has no block of code.", "no_call")
-    function, pairs = _spoken_verb(apart.rest, begin.end())
-    given = _named_arguments(function, pairs)
-    action = _CODE_ACTION.search(apart.rest)
-    said = cut(action[1], SENTENCE_CHARS) if action else ""
-    return Written(function, given, said, apart.thought)
-
-
-def _named_arguments(function: str, pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The arguments of a function of pyautogui by name, with x and y as one place."""
-    if function in _KEY_FUNCTIONS:
-        keys = [value for name, value in pairs if name in ("", "keys")]
-        if len(keys) < len(pairs):
-            raise ReplyError(f"{function} takes keys alone.")
-        return {"keys": keys[0] if len(keys) == 1 else keys}
-    names = _FIRST_NAMES.get(function, ("x", "y"))
-    named: list[tuple[str, object]] = []
-    for number, (name, value) in enumerate(pairs):
-        if not name and number >= len(names):
-            raise ReplyError(f"{function} has too many arguments.")
-        named.append((name or names[number], value))
-    given = _unique(named)
-    if given.get("button") == "left":
-        del given["button"]
-    return _with_one_place(given)
-
-
-def _with_one_place(given: dict[str, object]) -> dict[str, object]:
-    """The arguments with x and y as one place."""
-    if "x" not in given or "y" not in given:
-        return given
-    if "coordinate" in given:
-        raise ReplyError("The reply gives two places.", "invalid_box")
-    place = [given.pop("x"), given.pop("y")]
-    return {**given, "coordinate": place}
-
-
-_ANSWER = re.compile(r"<answer>\s{0,9}")
-_ANSWER_END = re.compile(r"(?:</answer>)?\s{0,99}\Z")
-_BARE_CALL = re.compile(r"\A\s{0,99}(?:```(?:json)?\s{0,9})?(?=\{)")
-_NEVER = re.compile(r"(?!)")
-_LOCATED_CLICK = re.compile(
-    r"\s{0,99}Click\(\s{0,9}([0-9.]{1,12})\s{0,9},\s{0,9}([0-9.]{1,12})\s{0,9}\)\s{0,99}"
-)
-
-
-def read_answer(message: JsonObject, finish_reason: str | None) -> Written:
-    """The place in <answer>{"coordinate": [x, y]}</answer>; raises ReplyError."""
-    apart = _words_of(message, finish_reason, _ANSWER)
-    begin = _ANSWER.search(apart.rest)
-    if begin is None:
-        raise ReplyError("The reply has no <answer>.", "no_call")
-    given = _only_object(apart.rest, begin.end(), _ANSWER_END)
-    return Written(LOCATED, given, "", apart.thought)
-
-
-def read_object(message: JsonObject, finish_reason: str | None) -> Written:
-    """The place of a reply that is one object of JSON; raises ReplyError.
-
-    An object without an action, {"x": x, "y": y}, is the place that was looked for.
-    """
-    apart = _words_of(message, finish_reason, _NEVER)
-    begin = _BARE_CALL.match(apart.rest)
-    if begin is None:
-        raise ReplyError("The reply is not one JSON object.", "no_call")
-    given = _with_one_place(_only_object(apart.rest, begin.end(), _BARE_END))
-    action = given.pop("action", LOCATED)
-    return Written(str(action), given, "", apart.thought)
-
-
-def read_click(message: JsonObject, finish_reason: str | None) -> Written:
-    """The place of a reply that is Click(x, y) and nothing else; raises ReplyError."""
-    apart = _words_of(message, finish_reason, _NEVER)
-    found = _LOCATED_CLICK.fullmatch(apart.rest)
-    if found is None:
-        raise ReplyError("The reply is not Click(x, y).", "no_call")
-    x, y = found.groups()
-    given = {"coordinate": [x, y]}
-    return Written(LOCATED, given, "", apart.thought)
-
-
-def _only_object(text: str, begin: int, ending: re.Pattern[str]) -> dict[str, object]:
-    """The JSON object that stands there, with nothing but an ending behind it; ReplyError."""
-    value, end = _decode(text, begin)
-    end = _after_rest(text, end)
-    if not isinstance(value, dict) or not ending.match(text, end):
-        raise ReplyError("Other text stands beside the place; send it alone.", "invalid_json")
-    strangers = value.keys() - {"action", "coordinate", "x", "y"}
-    if strangers:
-        raise ReplyError("The object holds more than one place.", "invalid_box")
-    return dict(value)
-
-
-def read_tool(message: JsonObject, finish_reason: str | None) -> Written:
-    """A call in one of the described vocabularies, in which a place may be a box."""
-    written = read_function((), message, finish_reason)
-    given = dict(written.given)
-    if "box" in given and "position" not in given:
-        given["position"] = given.pop("box")
-    return written._replace(given=given)
-
-
-####################################################################################################
-# Grammar frames - what the models of each grammar are told, as their own prompts write it
+# Grammar texts - what the models of each grammar are told, and what their words mean
 ####################################################################################################
 
 # The texts around the tools and the names in them are those that the models were trained with;
 # a model follows them better than any other words.
-_JSON_FRAME = """# Tools
+JSON_FRAME = """# Tools
 
 You may call one or more functions to assist with the user query.
 
@@ -11776,7 +10739,7 @@ You are provided with function signatures within <tools></tools> XML tags:
 For each function call, return a json object with function name and arguments within \
 <tool_call></tool_call> XML tags:
 <tool_call>
-{{"name": <function-name>, "arguments": <args-json-object>}}
+{"name": <function-name>, "arguments": <args-json-object>}
 </tool_call>"""
 HELPFUL = "You are a helpful assistant.\n\n"
 ACTION_FORMAT = """
@@ -11799,7 +10762,7 @@ Instruction: {task}
 
 Previous actions:
 {steps}"""
-_COMPUTER_USE = """Use a mouse and keyboard to interact with a computer, and take screenshots.
+COMPUTER_USE = """Use a mouse and keyboard to interact with a computer, and take screenshots.
 * This is an interface to a desktop GUI. You do not have access to a terminal or applications \
 menu. You must click on desktop icons to start applications.
 * Some applications may take time to start or process actions, so you may need to wait and take \
@@ -11808,8 +10771,7 @@ successive screenshots to see the results of your actions.
 * Whenever you intend to move the cursor to click on an element, consult the screenshot to find \
 its coordinates first.
 * Click buttons, links and icons with the cursor's tip in the centre of the element."""
-
-_XML_FRAME = """# Tools
+XML_FRAME = """# Tools
 
 You have access to the following functions:
 
@@ -11840,21 +10802,7 @@ be nested within <tool_call></tool_call> XML tags
 - You may provide optional reasoning for your function call in natural language BEFORE the \
 function call, but NOT after
 </IMPORTANT>"""
-THINKING_FORMAT = """
-
-# Response format
-
-Answer in exactly these three parts, in this order:
-<thinking>
-what the screenshot shows, whether the last action worked, and what to do next
-</thinking>
-<tool_call>
-{"name": "computer_use", "arguments": {...}}
-</tool_call>
-<conclusion>
-one sentence that says what this action does
-</conclusion>"""
-_TARS_INTRO = """You are a GUI agent. You are given a task and your action history, with \
+TARS_QUESTION = """You are a GUI agent. You are given a task and your action history, with \
 screenshots. You need to perform the next action to complete the task.
 
 ## Output Format
@@ -11865,17 +10813,7 @@ Action: ...
 
 ## Action Space
 
-"""
-_TARS_BEHIND = """
-
-## Note
-- Use English in `Thought` part.
-- Write a small plan and finally summarize your next action (with its target element) in one \
-sentence in `Thought` part.
-
-## User Instruction
-{task}"""
-_TARS_BOX_SPACE = """click(start_box='<|box_start|>(x1,y1)<|box_end|>')
+click(start_box='<|box_start|>(x1,y1)<|box_end|>')
 left_double(start_box='<|box_start|>(x1,y1)<|box_end|>')
 right_single(start_box='<|box_start|>(x1,y1)<|box_end|>')
 drag(start_box='<|box_start|>(x1,y1)<|box_end|>', end_box='<|box_start|>(x3,y3)<|box_end|>')
@@ -11885,22 +10823,15 @@ your input, use \\n at the end of content.
 scroll(start_box='<|box_start|>(x1,y1)<|box_end|>', direction='down or up or right or left')
 wait() # Sleep for 5s and take a screenshot to check for any changes.
 finished(content='xxx')
-call_user() # The task is unsolvable, or you need the user's help."""
-_TARS_POINT_SPACE = """click(point='<point>x1 y1</point>')
-left_double(point='<point>x1 y1</point>')
-right_single(point='<point>x1 y1</point>')
-drag(start_point='<point>x1 y1</point>', end_point='<point>x2 y2</point>')
-hotkey(key='ctrl c') # Split keys with a space and use lowercase. At most 3 keys.
-press(key='ctrl') # Hold a key down.
-release(key='ctrl') # Let a held key go.
-type(content='xxx') # Use escape characters \\', \\", and \\n in content. If you want to submit \
-your input, use \\n at the end of content.
-scroll(point='<point>x1 y1</point>', direction='down or up or right or left')
-wait() # Sleep for 5s and take a screenshot to check for any changes.
-finished(content='xxx')
-call_user() # The task is unsolvable, or you need the user's help."""
-TARS_BOX_QUESTION = _TARS_INTRO + _TARS_BOX_SPACE + _TARS_BEHIND
-TARS_POINT_QUESTION = _TARS_INTRO + _TARS_POINT_SPACE + _TARS_BEHIND
+call_user() # The task is unsolvable, or you need the user's help.
+
+## Note
+- Use English in `Thought` part.
+- Write a small plan and finally summarize your next action (with its target element) in one \
+sentence in `Thought` part.
+
+## User Instruction
+{task}"""
 TARS2_QUESTION = """You are a GUI agent. You are given a task and your action history, with \
 screenshots. Perform the next action to complete the task, as one call in this form:
 <seed:tool_call>
@@ -11919,21 +10850,6 @@ Previous actions:
 {steps}
 
 Task: {task}"""
-LOCATE_QUESTION = """Locate on the screenshot what has to be clicked for this: {task}"""
-MAI_FRAME = """You are a GUI grounding agent. You see a screenshot and an instruction; find the \
-element that the instruction means. Answer in this form, with coordinates from 0 to 999:
-<grounding_think>
-what the element is and where
-</grounding_think>
-<answer>
-{"coordinate": [x, y]}
-</answer>"""
-HOLO1_FRAME = """Localize an element on the GUI image according to the instruction and output a \
-click position in the form Click(x, y), with x in 0..{width} and y in 0..{height}."""
-HOLO15_FRAME = """Localize an element on the GUI image according to the instruction and output \
-{"action": "click_absolute", "x": x, "y": y}, with x in 0..{width} and y in 0..{height}."""
-HOLO2_FRAME = """Localize an element on the GUI image according to the instruction and output \
-{"x": x, "y": y}, with x and y in 0..1000."""
 CUA_FRAME = """You are a GUI agent. You are given a task and a screenshot of the screen. You need \
 to perform a series of pyautogui actions to complete the task.
 
@@ -11946,86 +10862,535 @@ one sentence that says the action
 ```python
 one call, such as pyautogui.click(x=0, y=0) or computer.terminate(status='success')
 ```"""
+CALL_EXAMPLE = """Answer in this form:
+Action: <one short sentence>
+<tool_call>
+{"name": "computer_use", "arguments": {"action": <action>, ...}}
+</tool_call>"""
+XML_EXAMPLE = """Answer with one call in this form:
+<tool_call>
+<function=computer_use>
+<parameter=action>
+...
+</parameter>
+</function>
+</tool_call>"""
+TARS2_EXAMPLE = """Answer with one call in this form:
+<seed:tool_call>
+<function=click>
+<parameter=point><point>x y</point></parameter>
+</function>
+</seed:tool_call>"""
 
-# An argument of a function: its type, and what its description says.
-_ARGUMENTS: Mapping[str, tuple[str, str]] = {
-    "action": ("string", "The action to perform."),
-    "keys": ("array", "Required only by `action=key`."),
-    "text": ("string", "Required only by `action=type` and `action=answer`."),
-    "coordinate": ("array", "(x, y): pixels from the left edge and from the top edge."),
-    "pixels": (
-        "number",
-        "The amount of scrolling: positive scrolls up, negative down. Required only by"
-        " `action=scroll` and `action=hscroll`.",
-    ),
-    "time": ("number", "The seconds to wait. Required only by `action=wait`."),
-    "status": ("string", "The status of the task. Required only by `action=terminate`."),
-    "coordinate2": ("array", "(x, y) where a drag ends. Required only by `action=drag`."),
-    "clear": ("number", "1 to empty the field before typing. Only for `action=type`."),
-    "enter": ("number", "1 to press Enter after typing. Only for `action=type`."),
-    "press_enter": ("boolean", "Whether to press Enter after typing, true if left out."),
-    "delete_existing_text": ("boolean", "Whether to empty the field before typing."),
+# The arguments of the function computer_use.
+ARGUMENTS: Mapping[str, Schema] = {
+    "action": {"description": "The action to perform.", "type": "string"},
+    "keys": {"description": "Required only by `action=key`.", "type": "array"},
+    "text": {
+        "description": "Required only by `action=type` and `action=answer`.",
+        "type": "string",
+    },
+    "coordinate": {
+        "description": "(x, y): pixels from the left edge and from the top edge.",
+        "type": "array",
+    },
+    "pixels": {
+        "description": "The amount of scrolling: positive scrolls up, negative down. Required only"
+        " by `action=scroll` and `action=hscroll`.",
+        "type": "number",
+    },
+    "time": {
+        "description": "The seconds to wait. Required only by `action=wait`.",
+        "type": "number",
+    },
+    "status": {
+        "description": "The status of the task. Required only by `action=terminate`.",
+        "type": "string",
+        "enum": ["success", "failure"],
+    },
+    "press_enter": {
+        "description": "Whether to press Enter after typing, true if left out.",
+        "type": "boolean",
+    },
+    "delete_existing_text": {
+        "description": "Whether to empty the field before typing.",
+        "type": "boolean",
+    },
 }
-_ENUMS = {"status": ["success", "failure"]}
 
 
-def computer_use(words: Words, sides: Sides, name: str = "computer_use") -> JsonDict:
-    """The function of a grammar's words, with the resolution that its places are meant in."""
-    width, height = sides
-    actions = list(words)
-    used = [argument for argument in _ARGUMENTS if argument == "action" or _takes(words, argument)]
-    properties: JsonDict = {}
-    for argument in used:
-        kind, description = _ARGUMENTS[argument]
-        properties[argument] = {"description": description, "type": kind}
-    properties["action"]["enum"] = actions
-    if "status" in properties:
-        properties["status"]["enum"] = _ENUMS["status"]
-    parameters = {"properties": properties, "required": ["action"], "type": "object"}
-    function = {
-        "name": name,
-        "description": _COMPUTER_USE.format(width=width, height=height),
-        "parameters": parameters,
-    }
-    return {"type": "function", "function": function}
+# A model that was trained to use a computer speaks the grammar of its training. A line below is an
+# action, the act that it means, and its arguments as `given>meant`, with a ? where one may be left
+# out. The line counts whose `given=value` stands in the call;
+# `meant:value` is what it says by itself, where the call says nothing else. An act is certain or
+# refused: nothing is completed, clamped or moved to another space.
+QWEN_WORDS = """
+    key              press_key     keys
+    type             type_text     text
+    mouse_move       move          coordinate>position
+    left_click       click         coordinate>position text>modifiers?
+    right_click      right_click   coordinate>position text>modifiers?
+    middle_click     middle_click  coordinate>position text>modifiers?
+    double_click     double_click  coordinate>position text>modifiers?
+    triple_click     triple_click  coordinate>position text>modifiers?
+    left_click_drag  drag          coordinate>end
+    scroll           scroll        pixels>ticks coordinate>position? text>modifiers?
+    hscroll          hscroll       pixels>ticks coordinate>position?
+    wait             wait          time>seconds? seconds:1
+    terminate        failed        status=failure
+    terminate        finished      status=success
+    terminate        finished
+    answer           answer        text
+    interact         ask_person    text?
+    call_user        ask_person    text?
+    click            click         coordinate>position
+    drag             drag          coordinate>end
+    hotkey           press_key     keys
+    open_app         open_app      app_name>name
+    key_down         key_down      keys
+    key_up           key_up        keys
+    left_mouse_down  mouse_down    coordinate>position?
+    left_mouse_up    mouse_up      coordinate>position?
+    screenshot       screenshot
+    stop             finished
+    done             finished
+"""
+# What Fara does in a browser alone, such as visit_url, has no equal on a desktop.
+FARA_WORDS = """
+    key              press_key     keys
+    type             type_text     text coordinate>position? press_enter>submit? submit:1
+                                   delete_existing_text>clear?
+    mouse_move       move          coordinate>position
+    left_click       click         coordinate>position
+    scroll           scroll        pixels>pages coordinate>position?
+    wait             wait          time>seconds
+    terminate        failed        status=failure
+    terminate        finished      status=success
+"""
+# The models say no amount of a scroll; five notches is what the executors of their makers use.
+TARS_WORDS = """
+    click            click         start_box>position
+    left_double      double_click  start_box>position
+    right_single     right_click   start_box>position
+    drag             drag          start_box>start end_box>end
+    hotkey           press_key     key>keys
+    type             type_text     content>text
+    scroll           scroll        direction=up    start_box>position? ticks:5
+    scroll           scroll        direction=down  start_box>position? ticks:-5
+    scroll           hscroll       direction=left  start_box>position? ticks:-5
+    scroll           hscroll       direction=right start_box>position? ticks:5
+    wait             wait          time>seconds? seconds:5
+    finished         finished      content>text?
+    call_user        ask_person
+"""
+TARS2_WORDS = """
+    press            key_down      key>keys
+    release          key_up        key>keys
+    move_to          move          point>position
+    mouse_down       mouse_down    point>position? button?
+    mouse_up         mouse_up      point>position? button?
+    take_screenshot  screenshot
+""" + TARS_WORDS.replace("start_box>start ", "start_point>start ").replace(
+    "end_box", "end_point"
+).replace("start_box", "point")
+CUA_WORDS = """
+    pyautogui.click        click         coordinate>position button=left
+    pyautogui.click        click         coordinate>position
+    pyautogui.doubleClick  double_click  coordinate>position
+    pyautogui.rightClick   right_click   coordinate>position
+    pyautogui.middleClick  middle_click  coordinate>position
+    pyautogui.moveTo       move          coordinate>position
+    pyautogui.dragTo       drag          coordinate>end button=left
+    pyautogui.dragTo       drag          coordinate>end
+    pyautogui.scroll       scroll        clicks>ticks coordinate>position?
+    pyautogui.hscroll      hscroll       clicks>ticks coordinate>position?
+    pyautogui.write        type_text     message>text
+    pyautogui.press        press_key     keys
+    pyautogui.hotkey       press_key     keys
+    computer.triple_click  triple_click  coordinate>position
+    computer.terminate     failed        status=failure
+    computer.terminate     finished      status=success
+"""
+_PART = re.compile(r"(\w+)(?:([>=:])([-\w]+))?(\??)(?:\s|$)")
 
 
-def _takes(words: Words, argument: str) -> bool:
-    """Whether any of the words takes an argument."""
-    return any(argument in word.takes() for word in words.values())
+class Word(NamedTuple):
+    """What an action means: an act, and where its arguments come from."""
+
+    act: str
+    parts: dict[str, str]  # by the name that it is given by, each argument's name here
+    needed: set[str]  # those that may not be left out
+    chosen_by: dict[str, str]  # arguments that must say this
+    fixed: dict[str, int]  # what the action says by itself
 
 
-def json_frame(before: str, behind: str, words: Words, sides: Sides) -> str:
-    """A system text with one function of JSON calls, with what stands before and behind it."""
-    return before + _JSON_FRAME.format(tools=_as_line(words, sides)) + behind
+Words = Mapping[str, list[Word]]  # the meanings of each action
 
 
-def xml_frame(words: Words, sides: Sides) -> str:
-    """A system text with one function of XML calls."""
-    return _XML_FRAME.format(tools=_as_line(words, sides))
-
-
-def _as_line(words: Words, sides: Sides) -> str:
-    """The function of a grammar's words as one line of JSON."""
-    return json.dumps(computer_use(words, sides), ensure_ascii=False)
-
-
-def plain_frame(text: str, words: Words, sides: Sides) -> str:
-    """A system text that may name the largest x and y."""
-    width, height = sides
-    return text.replace("{width}", str(width)).replace("{height}", str(height))
+def words_of_table(table: str) -> Words:
+    """A table such as QWEN_WORDS, read; a line that goes on begins farther right."""
+    words: dict[str, list[Word]] = {}
+    for line in re.sub(r"\n {20,}", " ", table).split("\n"):
+        if not line.strip():
+            continue
+        action, act, *rest = line.split(maxsplit=2)
+        word = Word(act, {}, set(), {}, {})
+        for given, sign, meant, optional in _PART.findall("".join(rest)):
+            if sign == "=":
+                word.chosen_by[given] = meant
+            elif sign == ":":
+                word.fixed[given] = int(meant)
+            else:
+                word.parts[given] = meant or given
+                word.needed.update(() if optional else (given,))
+        words.setdefault(action, []).append(word)
+    return words
 
 
 ####################################################################################################
-# Grammars - the grammars that models were trained in, a row each, and which model speaks which
+# Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
 ####################################################################################################
 
-# The largest x and y of the spaces that do not depend on a picture.
-_GRIDS = {"0..1000": 1000, "0..999": 999}
-RESIZED = "resized"  # pixels of the picture as the server brings it before the model
+NOTCHES_MOST = 100  # from here on a scroll is told in the screen's units, of which 100 are a notch
+PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
+SECONDS_MOST = 3600  # nobody means to wait longer
+ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
+SENTENCE_CHARS = 400  # of a reply's own sentence that are kept
+LABEL_CHARS = 300  # of a sentence: what it risks may stand at its end
+THOUGHT_END_CHARS = 120  # of the end of a thought, which says what is done now
+CORRECTION_CHARS = 300  # of a defect
+
+PERSON = "ask_person"  # the act of a word that asks for the person; it becomes PersonNeeded
+CANONICAL = Vocabulary({name: name for name in TOOLS})  # each tool by its own name, as in journals
+
+Sides = tuple[int, int]  # the largest x and y of a space
 
 
-_NO_MODEL = re.compile(r"(?!)")
+class Written(NamedTuple):
+    """An action as a reply wrote it."""
+
+    action: str
+    given: Mapping[str, object]  # its arguments
+    said: str
+    thought: str
+
+
+@dataclass(frozen=True)
+class GrammarCall:
+    """The one act that a reply in a grammar asks for, by its canonical name."""
+
+    name: str
+    arguments: JsonDict  # places are [x, y] on the grid of 0..1000
+    said: str = ""  # the reply's own sentence
+    thought: str = ""  # what it only thought
+
+
+# A place as a text: numbers, perhaps in brackets, perhaps between a model's marks.
+_WRITTEN_PLACE = re.compile(
+    r"\s*(<\|box_start\|>|<bbox>|<point>)?\s*([(\[]?)([-0-9., ]{1,99}?)([)\]]?)\s*"
+    r"(<\|box_end\|>|</bbox>|</point>)?\s*"
+)
+
+
+def _numbers_given(value: object) -> list[Any]:
+    """A list of numbers, given as a list, a text or {"x": x, "y": y}; [] if it is none."""
+    if isinstance(value, dict) and value.keys() == {"x", "y"}:
+        return [value["x"], value["y"]]
+    if not isinstance(value, str):
+        return json_list(value)
+    found = _WRITTEN_PLACE.fullmatch(value)
+    if not found or bool(found[1]) != bool(found[5]) or bool(found[2]) != bool(found[4]):
+        return []  # only what closes as it was opened is whole
+    return re.split(" ?, ?| +", found[3].strip())
+
+
+def _place(value: object, sides: Sides, is_box: bool) -> object:
+    """[x, y] on the grid of a place in the model's space, or of the middle of a box, or None.
+
+    Between 0 and 1 they would be shares of the sides, or the very corner: that is not certain. Four
+    numbers whose last are the smaller ones may as well be x, y, width, height.
+    """
+    shares: list[float] = []
+    given = _numbers_given(value)
+    for one, side in zip(given, sides * 2, strict=False):
+        number = _number(one, 0, side)
+        if number is not None and not 0 < number < 1:
+            shares.append(number / side)
+    if len(shares) != len(given) or len(shares) not in ((2, 4) if is_box else (2,)):
+        return None
+    is_corner = max(shares) * min(sides) <= 1 and any("." in str(one) for one in given)
+    left, top, right, bottom = (shares * 2)[:4]
+    if is_corner or left > right or top > bottom:
+        return None
+    return [int((left + right) / 2 * GRID + 0.5), int((top + bottom) / 2 * GRID + 0.5)]
+
+
+def _chords(value: object) -> JsonDict | None:
+    """The first chord and those after it: modifiers with one key, or single keys in turn.
+
+    A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"]. Raises
+    ToolError for a key that does not exist, and for modifiers with several keys.
+    """
+    if isinstance(value, str) and value.strip().startswith("["):
+        value = _spelled_list(value)
+    chords: list[str] = []
+    for key in value if isinstance(value, list) else [value]:
+        name = str(key).removeprefix("keys=")
+        chords.append("+".join(parse_chord(name.strip("[]'\"") or name)))
+    if any(chord in MODIFIERS for chord in chords):
+        chords = ["+".join(parse_chord("+".join(chords)))]
+    if not 0 < len(chords) <= 1 + THEN_MOST:
+        return None
+    first, *then = chords
+    return {"key": first, "then": then} if then else {"key": first}
+
+
+def _notches(value: object) -> int | None:
+    """Notches of the wheel, from notches or the screen's units; None for anything else."""
+    amount = _number(value)
+    if not amount or amount != int(amount):
+        return None
+    if abs(amount) < NOTCHES_MOST:
+        return int(amount)
+    return int(math.copysign(abs(amount) / NOTCHES_MOST + 0.5, amount))
+
+
+def _read_part(meant: str, value: object, sides: Sides, is_box: bool) -> object:
+    """An argument by its name here, None for none; what it must be beyond that, its tool knows.
+
+    Raises ToolError.
+    """
+    if meant in ("position", "start", "end"):
+        return _place(value, sides, is_box)
+    if meant == "keys":
+        return _chords(value)
+    if meant == "ticks":
+        return _notches(value)
+    if meant == "pages":  # only the sign of the amount counts
+        amount = _number(value)
+        return {"ticks": int(math.copysign(PAGE_NOTCHES, amount))} if amount else None
+    if meant == "seconds":
+        return _number(value, 0, SECONDS_MOST)
+    if meant in ("submit", "clear"):
+        return {"1": True, "true": True, "0": False, "false": False}.get(str(value).lower())
+    text = _read_text(value)
+    return text and clean_text(text)
+
+
+_WANTED_PART = {  # what an argument must be, with the largest x and y
+    **dict.fromkeys(
+        ("position", "start", "end"),
+        "one place [x, y] on the screenshot, x from 0 to {} and y from 0 to {}",
+    ),
+    **dict.fromkeys(("ticks", "pages"), "an amount to scroll, not 0"),
+    "keys": f"a list of names of keys, {1 + THEN_MOST} at most",
+    "seconds": "a number of seconds",
+    "submit": "true or false",
+    "clear": "true or false",
+}
+# Arguments that say what is to be done, or where. One that an action does not take shows that
+# something else was meant, such as a second place.
+_TELLING = frozenset(
+    "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
+    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks".split()
+)
+
+
+def certain_act(written: Written, words: Words, sides: Sides) -> GrammarCall:
+    """What a written action means in a grammar's words; raises ToolError, PersonNeeded."""
+    action = written.action
+    given = {name: value for name, value in written.given.items() if value not in (None, "", [])}
+    meanings = words.get(action, [])
+    word = next((one for one in meanings if one.chosen_by.items() <= given.items()), None)
+    if word is None:
+        known = ", ".join(words)
+        raise ReplyError(
+            f"There is no action {action!r:.60} as given; they are {known}.", "unknown_tool"
+        )
+    telling = _TELLING.union(*(one.chosen_by for one in meanings)) - word.chosen_by.keys()
+    arguments: JsonDict = {**word.fixed}
+    for name, value in given.items():
+        meant = word.parts.get(name)
+        if meant is None:
+            if name in telling:
+                is_known = any(name in one.parts for ones in words.values() for one in ones)
+                kind = "invalid_args" if is_known else "foreign"
+                raise ReplyError(f"{action} takes no {name}.", kind)
+            continue
+        found = _read_part(meant, value, sides, "coordinate" not in name)
+        if found is None:
+            wanted = _WANTED_PART.get(meant, "a text").format(*sides)
+            raise ReplyError(f"{name} must be {wanted}, not {value!r:.60}.")
+        arguments |= found if isinstance(found, dict) else {meant: found}
+    for name in word.needed - given.keys():
+        raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
+    if word.act == PERSON:
+        raise PersonNeeded(str(arguments.get("text", "")))
+    call = GrammarCall(word.act, arguments, written.said, written.thought)
+    if call.name in TOOLS:
+        CANONICAL.parse(native_call(call))
+    return call
+
+
+def native_call(call: GrammarCall) -> ToolCall:
+    """The call of this program's tools that a grammar's call comes to.
+
+    These grammars have no word for what an act is done to. The risks are told by words, so that the
+    reply's own sentence stands for it, or how the thought of a silent one ends. A place that is
+    None is where the mouse is.
+    """
+    label = cut(call.said, LABEL_CHARS) or end_of(call.thought, THOUGHT_END_CHARS)
+    arguments = dict(call.arguments)
+    types_without_click = call.name == "type_text" and "position" not in arguments
+    for argument, kind in annotations_of(TOOLS[call.name].args).items():
+        if kind is Label and not types_without_click:
+            arguments[argument] = label
+        elif kind is Coordinate and not types_without_click:
+            arguments.setdefault(argument, None)
+    return ToolCall(call.name, arguments)
+
+
+def end_of(text: str, most: int) -> str:
+    """The end of a text on one line of so many characters, with an ellipsis before what is cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else "..." + line[3 - most :]
+
+
+_THOUGHT_TAG = re.compile(
+    r"<(/?)(?:gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60})>"
+)
+_LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
+# Qwen3.8 at times opens a parameter that has the function's own name, and never closes it.
+_STRAY_OPENER = re.compile(r"(<function=(\w{1,60})>\s{0,9})<parameter=\2>\s{0,9}(?=<parameter=)")
+
+
+def _said_alone(message: JsonObject) -> JsonObject:
+    """The reply with each tag of thoughts as <think>, which all readers know."""
+    text = _THOUGHT_TAG.sub(r"<\1think>", message_text(message.get("content")))
+    return {**message, "content": _STRAY_OPENER.sub(r"\1", text, count=1)}
+
+
+def _written(action: str, given: Mapping[str, object], before: str, message: JsonObject) -> Written:
+    """An action with the last of what was said before it, its label aside."""
+    parts = [part.strip() for part in _LABELS.split(before)]
+    said = next((part for part in reversed(parts) if part), "")
+    return Written(action, given, cut(said, SENTENCE_CHARS), thoughts(message))
+
+
+def read_function(
+    functions: Sequence[str], message: JsonObject, finish_reason: str | None
+) -> Written:
+    """The action of a call of a function such as computer_use, in JSON or XML; raises ReplyError.
+
+    Its argument "action" says what is done. Without functions, the name of the call is the action;
+    some models write it there though they have one, and that is as certain.
+    """
+    message = _said_alone(message)
+    call, *_ = _found_calls(message, finish_reason)
+    name, value = _name_and_arguments(call)
+    given = _arguments(value, str(name), {})
+    if name in functions:
+        name = given.pop("action", None)
+    elif "action" in given:
+        known = " or ".join(functions) or "an action"
+        raise ReplyError(f"There is no function {name!r:.60}; call {known}.", "unknown_tool")
+    if not isinstance(name, str):
+        raise ReplyError("The call lacks its action.", "missing_action")
+    before = without_calls(strip_think(message_text(message.get("content"))))
+    return _written(name.strip().replace(" ", "_"), given, before, message)
+
+
+_VERB_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
+_VERB = re.compile(
+    rf"\s{{0,9}}([\w.]{{1,60}}\((?:[^'\"()]|{_VERB_TEXT.pattern})*\))"
+    r"[ \t]*(?:[\r\n]|\Z|</|```|<\|im_end)",
+    re.S,
+)
+_ACTION = re.compile(r"Action ?[:：](?=\s{0,9}\w{1,60}\()")
+_CODE = re.compile(r"```(?:python|code)?[ \t]{0,9}\n")
+# By what names the first arguments of a function go; those of all others are x and y.
+_FIRST_NAMES = {
+    "pyautogui.scroll": ["clicks"],
+    "pyautogui.hscroll": ["clicks"],
+    "pyautogui.write": ["message"],
+    "computer.terminate": ["status"],
+}
+_KEY_FUNCTIONS = ("pyautogui.press", "pyautogui.hotkey")
+
+
+def read_verb(begins: re.Pattern[str], message: JsonObject, finish_reason: str | None) -> Written:
+    """The first call as Python writes it, behind a label; raises ReplyError."""
+    if finish_reason in _CUT_REASONS or message.get("tool_calls"):
+        raise ReplyError("The reply is no text, or was cut.", "cut")
+    message = _said_alone(message)
+    text = strip_think(message_text(message.get("content")))
+    begin = begins.search(text)
+    if not begin:
+        raise ReplyError("The reply has no action in its form.", "no_call")
+    found = _VERB.match(text, begin.end())
+    code = _VERB_TEXT.sub(lambda quoted: quoted[0].replace("\n", "\\n"), found[1]) if found else ""
+    if "\\" in re.sub(r"\\[\\'\"nt]", "", code):  # it may as well be part of a path
+        raise ReplyError("A text holds a single backslash; write it as two.")
+    try:
+        call = ast.parse(code, mode="eval").body
+        if not isinstance(call, ast.Call):
+            raise ValueError("no call")
+        function = ast.unparse(call.func)
+        given = _given_to(function, call)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise ReplyError("The action is incomplete or has another form.", "invalid_json") from None
+    return _written(function, given, text[: begin.start()], message)
+
+
+def _given_to(function: str, call: ast.Call) -> dict[str, object]:
+    """The arguments of a call by name, with x and y as one place; raises ValueError, ReplyError."""
+    pairs = [(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords]
+    unnamed = [ast.literal_eval(value) for value in call.args]
+    if unnamed and function in _KEY_FUNCTIONS:
+        pairs.append(("keys", unnamed[0] if len(unnamed) == 1 else unnamed))
+    elif unnamed:
+        names = _FIRST_NAMES.get(function, ["x", "y"])
+        pairs += zip(names, unnamed, strict=True)
+    given = _unique(pairs)
+    if "x" in given and "y" in given and "coordinate" not in given:
+        given["coordinate"] = [given.pop("x"), given.pop("y")]
+    return given
+
+
+@dataclass(frozen=True)
+class PictureRule:
+    """The sizes that a model's picture may have, by the processor that it was trained with."""
+
+    factor: int  # both sides are multiples of it, in pixels; its square is a token
+    least_pixels: int
+    most_pixels: int
+
+    def tokens(self, size: Size) -> int:
+        """What a picture of that size costs."""
+        return size.pixels // self.factor**2
+
+    def seen_size(self, sent: Size) -> Size:
+        """The size to which the server brings a picture before the model sees it.
+
+        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py. Raises ReplyError
+        for a picture without area and for one that is longer than 200 times its other side.
+        """
+        if min(sent) < 1 or max(sent) > ASPECT_MOST * min(sent):
+            raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
+        seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
+        if self.least_pixels <= seen.pixels <= self.most_pixels:
+            return seen
+        too_large = seen.pixels > self.most_pixels
+        scale = math.sqrt((self.most_pixels if too_large else self.least_pixels) / sent.pixels)
+        whole = math.floor if too_large else math.ceil
+        return Size(*(whole(side * scale / self.factor) * self.factor for side in sent))
+
+
+QWEN_ACTIONS = (
+    "key type mouse_move left_click left_click_drag right_click middle_click double_click"
+    " triple_click scroll hscroll wait terminate answer"
+)
+_COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
 
 
 @dataclass(frozen=True)
@@ -12033,23 +11398,22 @@ class Grammar:
     """How models of one training are asked and answer: data, `read` and `announce`."""
 
     name: str
+    matches: re.Pattern[str]  # in the names of models that speak it, in lower case
+    frame: str  # the system text, with {tools}
+    example: str  # of a reply, for corrections
     words: Words
-    reader: Callable[[JsonObject, str | None], Written]
-    frame: Callable[[Words, Sides], str]  # the system text
+    reader: Callable[[JsonObject, str | None], Written] = partial(
+        read_function, ("computer_use", "computer")
+    )
     question: str = NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
     step: str = "Step {number}: {said}"
-    no_steps: str = "None"
-    example: str = ""  # of a reply, for corrections
-    also: Words = field(default_factory=dict)  # words that are understood, but not announced
-    space: str = "0..1000"  # a key of _GRIDS, or RESIZED
+    actions: str = QWEN_ACTIONS  # those that it is told of, of all that are understood
+    in_pixels: bool = False  # places are pixels of the picture, not 0..1000
     picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
-    sampling: Mapping[str, float | int] = field(default_factory=dict)
-    matches: re.Pattern[str] = _NO_MODEL  # in the names of models that speak it, in lower case
+    sampling: Mapping[str, float | int] = field(default_factory=lambda: _COLD)
     # Turns that keep their picture, the present one among them, as the models' documents advise.
-    screenshots: int = 1
+    screenshots: int = 5
     text_apart: bool = False  # a turn's text is a message of its own, before that of its picture
-    whole_tasks: bool = True  # it can do more than find a place
-    thinking_switch: str = ""  # its name in the chat template, where that has one
 
     def read(
         self, message: JsonObject, finish_reason: str | None, picture: tuple[int, int] = (0, 0)
@@ -12060,271 +11424,152 @@ class Grammar:
         """
         try:
             written = self.reader(json_object(message), finish_reason)
-            return certain_act(written, {**self.words, **self.also}, self.sides(picture))
-        except ReplyError as error:
-            caught = error
+            return certain_act(written, self.words, self.sides(picture))
+        except PersonNeeded:
+            raise
+        except ToolError as error:
+            caught = ReplyError(str(error), error.kind)
         except (RecursionError, ValueError):
             caught = ReplyError("The call is too deep or big.", "invalid_json")
         raise _explained(caught, message, finish_reason)
 
     def sides(self, picture: tuple[int, int]) -> Sides:
         """The largest x and y that the model can mean; raises ReplyError."""
-        most = _GRIDS.get(self.space)
-        if most:
-            return most, most
-        return self.picture.seen_size(Size(*picture))
+        return self.picture.seen_size(Size(*picture)) if self.in_pixels else (GRID, GRID)
 
     def announce(self, picture: tuple[int, int] = (0, 0)) -> tuple[str, list[JsonDict]]:
         """System text and `tools` of a request, as the models' own prompts write them."""
-        return self.frame(self.words, self.sides(picture)), []
+        width, height = self.sides(picture)
+        actions = self.actions.split()
+        meanings = [word for action in actions for word in self.words.get(action, [])]
+        properties: JsonDict = {"action": {**ARGUMENTS["action"], "enum": actions}}
+        for name, schema in ARGUMENTS.items():
+            if any(name in word.parts or name in word.chosen_by for word in meanings):
+                properties[name] = schema
+        function = {
+            "name": "computer_use",
+            "description": COMPUTER_USE.format(width=width, height=height),
+            "parameters": {"properties": properties, "required": ["action"], "type": "object"},
+        }
+        tool = json.dumps({"type": "function", "function": function})
+        return self.frame.replace("{tools}", tool), []
 
     def first_text(self, task: str, steps: Sequence[str]) -> str:
         """The text of the user turn that says the task and the steps done before its picture."""
-        lines = []
-        for number, said in enumerate(steps, 1):
-            lines.append(self.step.format(number=number, said=said))
-        return self.question.format(task=task, steps="\n".join(lines) or self.no_steps)
+        lines = [self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)]
+        return self.question.format(task=task, steps="\n".join(lines) or "None")
 
     def correction(self, error: ToolError) -> str:
         """What the model is told when no act could be read: the defect and the form of a reply."""
-        return f"{cut(str(error), CORRECTION_CHARS)} Nothing was done. {self.example}".strip()
+        return f"{cut(str(error), CORRECTION_CHARS)} Nothing was done. {self.example}"
 
 
-CORRECTION_CHARS = 300  # of a defect
-_OF_JSON = partial(read_function, ("computer_use",))
-_CALL_EXAMPLE = """Answer in this form:
-Action: <one short sentence>
-<tool_call>
-{"name": "computer_use", "arguments": {"action": <action>, ...}}
-</tool_call>"""
-_THINKING_EXAMPLE = """Answer with <thinking>, then one call, then <conclusion>:
-<tool_call>
-{"name": "computer_use", "arguments": {"action": <action>, ...}}
-</tool_call>"""
-_XML_EXAMPLE = """Answer with one call in this form:
-<tool_call>
-<function=computer_use>
-<parameter=action>
-...
-</parameter>
-</function>
-</tool_call>"""
-_TARS2_EXAMPLE = """Answer with one call in this form:
-<seed:tool_call>
-<function=click>
-<parameter=point><point>x y</point></parameter>
-</function>
-</seed:tool_call>"""
-_BOX_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')"
-_POINT_EXAMPLE = "Answer in this form:\nThought: ...\nAction: click(point='<point>x y</point>')"
-_COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
-# vLLM knows it by the first name, LM Studio and llama.cpp by the second.
-_OWL_SAMPLING = {**_COLD, "repetition_penalty": 1.05, "repeat_penalty": 1.05}
-_TARS_SAMPLING = {"temperature": 0, "top_p": 0.7, "max_tokens": 1000}
+_QWEN = Grammar(
+    "qwen3-vl",
+    re.compile(r"qwen-?3-?vl"),
+    HELPFUL + JSON_FRAME + ACTION_FORMAT,
+    CALL_EXAMPLE,
+    words_of_table(QWEN_WORDS),
+)
 _QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
-_TARS_PICTURE = PictureRule(28, 100 * 28**2, 16384 * 28**2)
+_TARS = Grammar(
+    "ui-tars-1.5",
+    re.compile(r"ui-?tars-?1[.-]5"),
+    "",
+    "Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')",
+    words_of_table(TARS_WORDS),
+    partial(read_verb, _ACTION),
+    TARS_QUESTION,
+    in_pixels=True,
+    picture=PictureRule(28, 100 * 28**2, 16384 * 28**2),
+    sampling={"temperature": 0, "top_p": 0.7, "max_tokens": 1000},
+    text_apart=True,
+)
 # Where several fit a model's name, the first is meant.
 _ROWS = (
-    Grammar(
-        "qwen3-vl",
-        QWEN3_WORDS,
-        _OF_JSON,
-        partial(json_frame, HELPFUL, ACTION_FORMAT),
-        example=_CALL_EXAMPLE,
-        sampling=_COLD,
-        screenshots=5,
-        matches=re.compile(r"qwen-?3-?vl"),
-    ),
-    Grammar(
-        "qwen2.5-vl",
-        QWEN25_WORDS,
-        _OF_JSON,
-        partial(json_frame, HELPFUL, ACTION_FORMAT),
-        example=_CALL_EXAMPLE,
-        space=RESIZED,
-        picture=_QWEN2_PICTURE,
-        sampling=_COLD,
+    _QWEN,
+    replace(
+        _QWEN,
+        name="qwen2.5-vl",
         matches=re.compile(r"qwen-?2[.-]5-?vl"),
+        actions=re.sub(" triple_click| hscroll| answer", "", QWEN_ACTIONS),
+        in_pixels=True,
+        picture=_QWEN2_PICTURE,
+        screenshots=1,
     ),
-    Grammar(
-        "qwen3.5-xml",
-        QWEN35_WORDS,
-        partial(read_function, ("computer_use", "computer")),
-        xml_frame,
-        also=QWEN38_WORDS,
-        example=_XML_EXAMPLE,
-        sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
-        thinking_switch="enable_thinking",
-        screenshots=5,
+    replace(
+        _QWEN,
+        name="qwen3.5-xml",
         matches=re.compile(r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua"),
+        frame=XML_FRAME,
+        example=XML_EXAMPLE,
+        sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
     ),
-    Grammar(
-        "gui-owl-1.5",
-        OWL15_WORDS,
-        _OF_JSON,
-        partial(json_frame, "", ACTION_FORMAT),
-        also=OWL15_ALSO,
-        example=_CALL_EXAMPLE,
-        # It is made of Qwen3-VL, whose token is 32 x 32 pixels (QwenLM/Qwen3-VL, README.md).
-        picture=PictureRule(16, 3_136, 10_035_200, token_side=32),
-        sampling=_OWL_SAMPLING,
-        screenshots=5,
+    replace(
+        _QWEN,
+        name="gui-owl-1.5",
         matches=re.compile(r"gui-?owl-?1[.-]5|gui-?plus"),
+        frame=JSON_FRAME + ACTION_FORMAT,
+        actions=f"{QWEN_ACTIONS} interact",
+        # vLLM knows it by the first name, LM Studio and llama.cpp by the second.
+        sampling={**_COLD, "repetition_penalty": 1.05, "repeat_penalty": 1.05},
     ),
-    Grammar(
-        "gui-owl-1.0",
-        OWL10_WORDS,
-        _OF_JSON,
-        partial(json_frame, "", THINKING_FORMAT),
-        example=_THINKING_EXAMPLE,
-        space=RESIZED,
-        picture=PictureRule(28, 100 * 28**2, 3000 * 28**2),
-        sampling=_OWL_SAMPLING,
-        screenshots=3,
-        matches=re.compile(r"gui-?owl"),
-    ),
-    Grammar(
-        "ui-tars-point",
-        TARS_POINT_WORDS,
-        read_verb,
-        partial(plain_frame, ""),
-        question=TARS_POINT_QUESTION,
-        text_apart=True,
-        example=_POINT_EXAMPLE,
-        picture=_TARS_PICTURE,
-        sampling=_TARS_SAMPLING,
-        screenshots=5,
-        matches=re.compile(r"doubao"),
-    ),
-    Grammar(
-        "ui-tars-1.5",
-        TARS_BOX_WORDS,
-        read_verb,
-        partial(plain_frame, ""),
-        question=TARS_BOX_QUESTION,
-        text_apart=True,
-        example=_BOX_EXAMPLE,
-        space=RESIZED,
-        picture=_TARS_PICTURE,
-        sampling=_TARS_SAMPLING,
-        screenshots=5,
-        matches=re.compile(r"ui-?tars-?1[.-]5"),
-    ),
-    Grammar(
-        "ui-tars-2",
-        TARS2_WORDS,
-        partial(read_function, ()),
-        partial(plain_frame, ""),
-        question=TARS2_QUESTION,
-        example=_TARS2_EXAMPLE,
-        sampling=_TARS_SAMPLING,
-        screenshots=5,
-        matches=re.compile(r"ui-?tars-?2(?![0-9]*b)"),
-    ),
-    Grammar(
-        "ui-tars-1.0",
-        TARS_BOX_WORDS,
-        read_verb,
-        partial(plain_frame, ""),
-        question=TARS_BOX_QUESTION,
-        text_apart=True,
-        example=_BOX_EXAMPLE,
-        picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
-        sampling=_TARS_SAMPLING,
-        screenshots=5,
-        matches=re.compile(r"ui-?tars"),
-    ),
-    Grammar(
-        "mai-ui",
-        LOCATING_WORDS,
-        read_answer,
-        partial(plain_frame, MAI_FRAME),
-        question=LOCATE_QUESTION,
-        space="0..999",
-        sampling={"temperature": 0, "top_p": 1, "max_tokens": 2048},
-        whole_tasks=False,
-        example='Answer in this form: <answer>{"coordinate": [x, y]}</answer>',
-        matches=re.compile(r"mai-?ui"),
-    ),
-    Grammar(
-        "holo-1.5",
-        HOLO15_WORDS,
-        read_object,
-        partial(plain_frame, HOLO15_FRAME),
-        question=LOCATE_QUESTION,
-        space=RESIZED,
-        picture=_QWEN2_PICTURE,
-        sampling={"temperature": 0, "max_tokens": 256},
-        whole_tasks=False,
-        example='Answer in this form: {"action": "click_absolute", "x": x, "y": y}',
-        matches=re.compile(r"holo-?1[.-]5"),
-    ),
-    Grammar(
-        "holo-2",
-        LOCATING_WORDS,
-        read_object,
-        partial(plain_frame, HOLO2_FRAME),
-        question=LOCATE_QUESTION,
-        picture=PictureRule(32, 64 * 32**2, 16384 * 32**2),
-        sampling={"temperature": 0, "max_tokens": 1024},
-        thinking_switch="thinking",
-        whole_tasks=False,
-        example='Answer in this form: {"x": x, "y": y}',
-        matches=re.compile(r"holo-?2"),
-    ),
-    Grammar(
-        "holo-1",
-        LOCATING_WORDS,
-        read_click,
-        partial(plain_frame, HOLO1_FRAME),
-        question=LOCATE_QUESTION,
-        space=RESIZED,
-        picture=_QWEN2_PICTURE,
-        sampling={"temperature": 0, "max_tokens": 256},
-        whole_tasks=False,
-        example="Answer in this form: Click(x, y)",
-        matches=re.compile(r"holo-?1"),
-    ),
-    Grammar(
-        "fara-7b",
-        FARA_WORDS,
-        _OF_JSON,
-        partial(json_frame, HELPFUL, ""),
-        example=_CALL_EXAMPLE,
-        space=RESIZED,
+    replace(
+        _QWEN,
+        name="fara-7b",
+        matches=re.compile(r"fara-?7b"),
+        frame=HELPFUL + JSON_FRAME,
+        words=words_of_table(FARA_WORDS),
+        actions="key type mouse_move left_click scroll wait terminate",
+        in_pixels=True,
         picture=PictureRule(28, 4 * 28**2, 16384 * 28**2),
         sampling={"temperature": 0, "max_tokens": 2048},
         screenshots=3,
-        matches=re.compile(r"fara-?7b"),
+    ),
+    _TARS,
+    replace(
+        _TARS,
+        name="ui-tars-2",
+        matches=re.compile(r"ui-?tars-?2(?![0-9]*b)"),
+        example=TARS2_EXAMPLE,
+        words=words_of_table(TARS2_WORDS),
+        reader=partial(read_function, ()),
+        question=TARS2_QUESTION,
+        in_pixels=False,
+        picture=_QWEN.picture,
+        text_apart=False,
+    ),
+    replace(
+        _TARS,
+        name="ui-tars-1.0",
+        matches=re.compile(r"ui-?tars"),
+        in_pixels=False,
+        picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
     ),
     Grammar(
         "opencua",
-        CUA_WORDS,
-        read_code,
-        partial(plain_frame, CUA_FRAME),
-        space=RESIZED,
+        re.compile(r"opencua(?!.{0,9}a3b)"),
+        CUA_FRAME,
+        "Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
+        words_of_table(CUA_WORDS),
+        partial(read_verb, _CODE),
+        step="# Step {number}:\n## Action:\n{said}",
+        in_pixels=True,
         picture=_QWEN2_PICTURE,
         sampling={"temperature": 0, "top_p": 0.9, "max_tokens": 1500},
-        step="# Step {number}:\n## Action:\n{said}",
         screenshots=3,
-        example="Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
-        matches=re.compile(r"opencua"),
-    ),
-    # Of an unknown model the name of the switch that most templates use.
-    Grammar(
-        "tools",
-        TOOL_WORDS,
-        read_tool,
-        partial(plain_frame, ""),
-        thinking_switch="enable_thinking",
     ),
 )
 GRAMMARS: dict[str, Grammar] = {row.name: row for row in _ROWS}
 TOOLS_GRAMMAR = "tools"  # the described vocabularies, in which an unknown model is asked
+# Those whose templates switch thinking, and what most unknown ones call that switch.
+THINKING_GRAMMARS = ("qwen3.5-xml", TOOLS_GRAMMAR)
+THINKING_SWITCH = "enable_thinking"
 
 # Models of another training than what they are made of, in a grammar that is not known here.
 _OTHER_TRAINING = re.compile(
-    r"holo-?3|fara-?1[.-]5|opencua.{0,9}a3b|gta-?1|infi-?gui|phi-?ground|aguvis|os-?atlas|showui"
+    r"doubao|holo|fara-?1[.-]5|opencua.{0,9}a3b|mai-?ui|gui-?owl(?!-?1[.-]5)|gta-?1|infi-?gui"
+    r"|phi-?ground|aguvis|os-?atlas|showui"
 )
 
 
@@ -12333,79 +11578,50 @@ def grammar_for(model_name: str, architecture: str = "") -> str:
 
     The kind, `architecture`, is what a server tells of a model that somebody named otherwise.
     """
-    name = model_name.lower().replace("_", "-")
-    if _OTHER_TRAINING.search(name):
-        return TOOLS_GRAMMAR
-    kind = architecture.lower().replace("_", "-")
-    for letters in (name, kind):
+    for letters in (model_name, architecture):
+        letters = letters.lower().replace("_", "-")
+        if _OTHER_TRAINING.search(letters):
+            break
         for grammar in GRAMMARS.values():
             if grammar.matches.search(letters):
                 return grammar.name
     return TOOLS_GRAMMAR
 
 
-def trained_in(model: ModelInfo) -> Grammar:
-    """The grammar that a model speaks, by all that its server tells of it."""
-    return GRAMMARS[grammar_for(model.stored or model.name, model.architecture)]
+def trained_in(model: ModelInfo) -> str:
+    """The name of the grammar that a model speaks, by all that its server tells of it."""
+    return grammar_for(model.stored or model.name, model.architecture)
 
 
 # A reply that is refused for one of these reasons is not in the grammar at all.
 _NOT_ITS_FORM = ("no_call", "unknown_tool", "foreign")
 
 
-def _others_reading(
-    message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
-) -> dict[str, GrammarCall]:
-    """What each other grammar of whole tasks reads in a reply, by its name.
-
-    A bare place counts as a click only for a model that was asked for a place.
-    Raises PersonNeeded, and ReplyError where one has this form and no certain act in it.
-    """
-    found: dict[str, GrammarCall] = {}
-    for grammar in GRAMMARS.values():
-        if grammar.name == asked_in or not grammar.whole_tasks:
-            continue
-        try:
-            found[grammar.name] = grammar.read(message, finish_reason, picture)
-        except ReplyError as error:
-            if error.kind not in _NOT_ITS_FORM:
-                raise
-    return found
-
-
-def _is_one_act(calls: Sequence[GrammarCall]) -> bool:
-    """Whether there are calls, and all of them are the same act."""
-    acts = [(call.name, call.arguments) for call in calls]
-    return bool(acts) and all(act == acts[0] for act in acts)
-
-
 def read_any(
     message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
-) -> tuple[GrammarCall, str]:
-    """The first act of a reply and the name of the grammar that it is in; raises ReplyError.
+) -> tuple[GrammarCall, bool]:
+    """The first act of a reply, and whether it is in the grammar `asked_in`; raises ReplyError.
 
-    A reply that has not the form of the grammar `asked_in` counts if all grammars that have its
-    form read the same: two that share a form and not a space, such as qwen3-vl and qwen2.5-vl,
-    leave a place uncertain. Where such grammars agree on an act without a place, the act is certain
-    and the grammar is not, so that its name is the one that was asked in.
+    A reply in another form counts if all grammars that read it read the same: two that share a form
+    and not a space, such as qwen3-vl and qwen2.5-vl, leave a place uncertain.
     """
     try:
-        return GRAMMARS[asked_in].read(message, finish_reason, picture), asked_in
+        return GRAMMARS[asked_in].read(message, finish_reason, picture), True
     except ReplyError as error:
         if error.kind not in _NOT_ITS_FORM:
             raise
         refused = error
-    try:
-        found = _others_reading(message, finish_reason, picture, asked_in)
-    except PersonNeeded:
-        raise
-    except ReplyError:
-        raise refused from None
-    if not _is_one_act(list(found.values())):
+    found: list[GrammarCall] = []
+    for grammar in GRAMMARS.values():
+        try:
+            found.append(grammar.read(message, finish_reason, picture))
+        except ReplyError as error:
+            if error.kind not in _NOT_ITS_FORM:
+                raise refused from None
+    acts = [(call.name, call.arguments) for call in found]
+    if not acts or any(act != acts[0] for act in acts):
         raise refused
-    name, call = next(iter(found.items()))
-    spaces = {GRAMMARS[other].space for other in found}
-    return call, name if len(spaces) == 1 else asked_in
+    return found[0], False
 
 
 ####################################################################################################
@@ -13939,9 +13155,12 @@ def ordinary_folder(folder: Path, name: str) -> Path:
     return path
 
 
-def open_log(path: Path) -> TextIO:
+def open_log(path: Path, mode: str = "a") -> TextIO:
     """A text file to which is added; raises OSError for a link, a pipe and the like."""
-    return open(path, "a", encoding="utf-8", errors="backslashreplace", opener=open_ordinary)
+    return cast(
+        TextIO,
+        open(path, mode, encoding="utf-8", errors="backslashreplace", opener=open_ordinary),
+    )
 
 
 def read_run_file(folder: Path, name: str) -> bytes:
@@ -14401,13 +13620,23 @@ class Message:
         role = "user" if self.role == "tool" else self.role
         return replace(self, role=role, text="\n".join(words), more={})
 
+    @property
+    def image_note(self) -> str:
+        """What stands for the image where nobody sees it."""
+        digest = hashlib.sha256(self.image).hexdigest()[:16]
+        return f"[image, {len(self.image)} base64 characters, sha256 {digest}]"
+
+    def without_image(self) -> JsonDict:
+        """The message as it is sent, with a note in place of its image."""
+        bare = replace(self, image=self.image_note.encode()) if self.image else self
+        return json_object(json.loads(b"".join(bare.pieces())))
+
     def __str__(self) -> str:
         words = f"{self.role}: "
         if self.image:
-            digest = hashlib.sha256(self.image).hexdigest()[:16]
             if self.before:
                 words += f"{self.before}\n"
-            words += f"[image, {len(self.image)} base64 characters, sha256 {digest}] "
+            words += f"{self.image_note} "
         words += self.text
         for call in self.more.get("tool_calls", []):
             function = call["function"]
@@ -14477,9 +13706,8 @@ def model_settings(config: Config, model: ModelInfo) -> JsonDict:
     settings: JsonDict = {"model": model.name}
     if config.thinking == "auto":
         return settings
-    switch = trained_in(model).thinking_switch
-    if switch:
-        settings["chat_template_kwargs"] = {switch: config.thinking == "on"}
+    if trained_in(model) in THINKING_GRAMMARS:
+        settings["chat_template_kwargs"] = {THINKING_SWITCH: config.thinking == "on"}
     if config.thinking in model.efforts:
         settings["reasoning_effort"] = model.efforts[config.thinking]
     return settings
@@ -14541,6 +13769,7 @@ class Voice:
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _introduced: list[RoleRecord] = field(default_factory=list)  # roles that log and journal hold
+    _recorded: set[str] = field(default_factory=set)  # parts of requests that the journal holds
 
     @property
     def calls_in_text(self) -> bool:
@@ -14572,16 +13801,20 @@ class Voice:
         if acting and self._hints:
             hints = hints_text([self.logger.hide(hint) for hint in self._hints])
             messages = [*messages, Message("user", hints)]
-        body = self._body(role, messages, manner)
+        settings, sent = self._request(role, messages, manner)
+        body = request_body(settings, sent)
         self._log_request(role, messages, len(body), manner)
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
             reply = self.server.complete(body)
         except ModelError as error:
+            self._record_request(role, settings, sent)
             self._bear(error, shrinks)
             return error
         waited = self.clock.now() - begin
+        # Not before: a record waits for the picture before it, which is written meanwhile.
+        self._record_request(role, settings, sent)
         reply = replace(reply, message=self.logger.hide(reply.message))
         self._failures = 0
         if acting:
@@ -14626,8 +13859,10 @@ class Voice:
             chars += len(str(message.more or ""))
         return chars
 
-    def _body(self, role: Role, messages: Sequence[Message], manner: Manner) -> bytes:
-        """The JSON of the request."""
+    def _request(
+        self, role: Role, messages: Sequence[Message], manner: Manner
+    ) -> tuple[JsonDict, Sequence[Message]]:
+        """The settings and the messages of the request."""
         settings = model_settings(self.config, self.model)
         tools = manner.tools
         prompt = manner.system
@@ -14646,7 +13881,22 @@ class Voice:
         settings |= manner.settings
         if prompt:  # some models know no system role
             messages = [Message("system", prompt), *messages]
-        return request_body(settings, messages)
+        return settings, messages
+
+    def _record_request(self, role: Role, settings: JsonDict, messages: Sequence[Message]) -> None:
+        """The whole request for the journal; what stands there already is named only."""
+        sent = []
+        parts: JsonDict = {}
+        for part in (settings, *(message.without_image() for message in messages)):
+            stored = stored_reply(self.logger.hide(part))
+            name = hashlib.sha256(json.dumps(stored).encode()).hexdigest()[:12]
+            sent.append(name)
+            if name not in self._recorded:
+                parts[name] = stored
+        self._recorded.update(parts)
+        self.logger.record(
+            RequestRecord(call=self.requests, role=role.name, sent=sent, parts=parts)
+        )
 
     def _await_call(self, reply: Reply) -> None:
         """Counts the replies before the first call; after too many the tools leave their list."""
@@ -16817,6 +16067,17 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
     return archive(engine, state, summary, patterns, turns)
 
 
+def is_full(engine: Engine, reply: Reply | ModelError, more: int) -> bool:
+    """Whether the next request and its reply, `more` tokens, may not fit into the context.
+
+    By the server's count of the last request and its reply, or by its word.
+    """
+    if isinstance(reply, ModelError):
+        return reply.kind == "context"
+    used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+    return used + more > (engine.voice.model.context_length or sys.maxsize)
+
+
 def may_shorten(state: AgentState) -> bool:
     """Whether archiving would make a request shorter that has no room in the context."""
     return len(state.memory.active_history) > 1
@@ -16935,46 +16196,8 @@ def resume(engine: Engine, state: AgentState) -> None:
 # Native acts - what a call in a model's own grammar does here, and how it is asked for
 ####################################################################################################
 
-# What each tool is called where a call names it by its own name, as journals and replays do.
-CANONICAL = Vocabulary({name: name for name in TOOLS})
-LABEL_CHARS = 300  # of a sentence: what it risks may stand at its end
-THOUGHT_END_CHARS = 120  # of the end of a thought, which says what is done now
 WAIT_MOST_S = 60.0  # of one call; the screen may need another look by then
 ENDING_ACTS = {"finished": "report_complete", "answer": "answer", "failed": "failed"}
-
-
-def end_of(text: str, most: int) -> str:
-    """The end of a text on one line of so many characters, with an ellipsis before what is cut."""
-    line = " ".join(text.split())
-    if len(line) <= most:
-        return line
-    return "..." + line[3 - most :]
-
-
-def native_call(call: GrammarCall) -> ToolCall:
-    """The call of this program's tools that a grammar's call comes to.
-
-    These grammars have no word for what an act is done to. The risks are told by words, so that the
-    reply's own sentence stands for it, or how the thought of a silent one ends. A place that is
-    None is where the mouse is.
-    """
-    label = cut(call.said, LABEL_CHARS) or end_of(call.thought, THOUGHT_END_CHARS)
-    arguments = dict(call.arguments)
-    keys = arguments.pop("keys", None)
-    if keys:
-        arguments["key"], *arguments["then"] = keys
-    types_without_click = call.name == "type_text" and "position" not in arguments
-    for argument, kind in annotations_of(TOOLS[call.name].args).items():
-        if types_without_click:
-            continue
-        if kind is Label:
-            arguments[argument] = label
-        elif kind is Coordinate:
-            arguments.setdefault(argument, None)
-    modifiers = arguments.get("modifiers")
-    if isinstance(modifiers, list):
-        arguments["modifiers"] = "+".join(modifiers)
-    return ToolCall(call.name, arguments)
 
 
 def refuse_blindness(profile: Profile, grammar: str) -> None:
@@ -16994,9 +16217,7 @@ def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Gramma
         refuse_blindness(profile, name)
         return None
     if not name and profile.loop == "native":
-        trained = trained_in(model)
-        if trained.whole_tasks:
-            name = trained.name
+        name = trained_in(model)
     if name in ("", TOOLS_GRAMMAR):
         return None
     grammar = GRAMMARS.get(name)
@@ -17004,8 +16225,6 @@ def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Gramma
         raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
     if profile.loop not in ("native", "two_agent"):
         raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
-    if not grammar.whole_tasks:
-        raise ConfigError(f"The grammar {name} finds places only and carries out no tasks.")
     return grammar
 
 
@@ -17042,25 +16261,9 @@ SAMPLING_SETTINGS = {
 DEFAULTS = asdict(Config())
 
 
-def native_steps(records: Iterable[ActionRecord], room_chars: int) -> list[str]:
-    """Steps, one line each; the oldest give way where there is no room for all."""
-    lines = [native_step(record) for record in records]
-    kept: list[str] = []
-    for line in reversed(lines):
-        room_chars -= len(line)
-        if room_chars < 0:
-            return [EARLIER_LEFT_OUT, *reversed(kept)]
-        kept.append(line)
-    return kept[::-1]
-
-
 ####################################################################################################
 # Native turn - one turn of a model that is asked in its own grammar
 ####################################################################################################
-
-FOREIGN_MOST = 3  # replies in another grammar until that is spoken
-CONTEXT_USUAL = 32_768  # tokens, where the server does not tell
-STEPS_TOKENS_LEAST = 500  # of the lines of earlier steps, however small the context is
 
 
 @dataclass
@@ -17077,9 +16280,9 @@ class Native:
     """What a run in a model's own grammar keeps from turn to turn."""
 
     grammar: Grammar
-    context: int  # tokens that a request and its reply may take
+    told_from: int = 0  # the first turn of which a line is told
     shown: deque[NativeTurn] = field(default_factory=deque)  # before the present turn
-    foreign: Counter[str] = field(default_factory=Counter)  # replies in other grammars
+    told_of_another: bool = False  # that replies come in another grammar
 
 
 @dataclass
@@ -17101,7 +16304,7 @@ def begin_native(engine: Engine) -> Native | None:
     wanted = frame_size(area, config)
     width, height = grammar.picture.seen_size(wanted)
     engine.eyes.config = replace(config, screen_capture_w=width, screen_capture_h=height)
-    return Native(grammar, engine.voice.model.context_length or CONTEXT_USUAL)
+    return Native(grammar)
 
 
 def native_turn(engine: Engine, state: AgentState, native: Native, task: str) -> Outcome | None:
@@ -17151,10 +16354,11 @@ def native_messages(
     listed = engine.controls.listed(look, grammar.sides(picture_of(look)))
     if listed:
         notes = f"{notes}\n{listed_text(listed)}".strip()
-    room = room_of_steps(engine, native, look, task + notes)
     first_shown = native.shown[0].number if native.shown else state.turn
-    before = [record for record in state.memory.active_history if record.turn < first_shown]
-    told = native_steps(before, room)
+    told = [EARLIER_LEFT_OUT] if native.told_from else []
+    for record in state.memory.active_history:
+        if native.told_from <= record.turn < first_shown:
+            told.append(native_step(record))
     words = grammar.first_text(task, told)
     if told and "{steps}" not in grammar.question:
         words += earlier_steps_text(told)
@@ -17174,28 +16378,6 @@ def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
     return [Message("user", "", image, before=words)]
 
 
-def room_of_steps(engine: Engine, native: Native, look: Look, words: str) -> int:
-    """The characters for the lines of earlier steps; pictures for which there is no room go.
-
-    `words` are what else is said in the request.
-    """
-    picture = picture_of(look)
-    manner = native_manner(native.grammar, engine.config, picture)
-    said = len(manner.system + words) // CHARACTERS_OF_A_TOKEN
-    reply = _number(manner.settings.get("max_tokens")) or 0
-    cost = native.grammar.picture.tokens(picture)
-    free = native.context - said - int(reply) - cost
-    shown = deque[NativeTurn]()
-    for turn in reversed(native.shown):
-        left = free - cost - len(turn.reply) // CHARACTERS_OF_A_TOKEN
-        if left < STEPS_TOKENS_LEAST:
-            break
-        free = left
-        shown.appendleft(turn)
-    native.shown = shown
-    return max(free, STEPS_TOKENS_LEAST) * CHARACTERS_OF_A_TOKEN
-
-
 def picture_of(look: Look) -> Size:
     """The size of the picture that a look sends."""
     return Size(look.frame.width, look.frame.height)
@@ -17206,11 +16388,16 @@ def ask_native(
 ) -> NativeAnswer:
     """Asks until an act can be read, with so many short corrections in the grammar's own form."""
     picture = picture_of(look)
-    written = partial(native_messages, engine, state, native, look, task)
-    messages = written()
+    messages = native_messages(engine, state, native, look, task)
     manner = native_manner(native.grammar, engine.config, picture)
+    answer_tokens = int(_number(manner.settings.get("max_tokens")) or 0)
     for _ in range(engine.config.reply_corrections + 1):
-        reply = send_native(engine, native, messages, manner, written)
+        reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
+        if is_full(engine, reply, answer_tokens + native.grammar.picture.tokens(picture)):
+            forget_half(native, state)
+        if isinstance(reply, ModelError) and reply.kind == "context":
+            messages = native_messages(engine, state, native, look, task)
+            reply = engine.voice.ask(engine.executor, messages, manner=manner)
         if isinstance(reply, ModelError):
             break
         try:
@@ -17226,53 +16413,23 @@ def ask_native(
     return NativeAnswer(None)
 
 
-def send_native(
-    engine: Engine,
-    native: Native,
-    messages: list[Message],
-    manner: Manner,
-    written: Callable[[], list[Message]],
-) -> Reply | ModelError:
-    """One request; if it is too long for the model, once more without the pictures before.
-
-    `written` writes the `messages` anew; from then on there is room for half as much.
-    """
-    reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
-    if not isinstance(reply, ModelError) or reply.kind != "context":
-        return reply
-    tokens = engine.voice.text_chars(manner, messages) // CHARACTERS_OF_A_TOKEN
-    for message in messages:
-        tokens += message.image_tokens
-    native.context = tokens // 2
+def forget_half(native: Native, state: AgentState) -> None:
+    """Where a context is full: no pictures but the present one, and half as many lines of steps."""
     native.shown.clear()
-    messages[:] = written()
-    return engine.voice.ask(engine.executor, messages, manner=manner)
+    turns = [record.turn for record in state.memory.active_history]
+    told = [turn for turn in turns if turn >= native.told_from]
+    if told:
+        native.told_from = told[len(told) // 2]
 
 
 def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> NativeAnswer:
     """The act of a reply, in whatever grammar it is certain; raises ReplyError."""
-    message = reply.message
     asked_in = native.grammar.name
-    call, name = read_any(message, reply.finish_reason, picture, asked_in)
-    note_grammar(engine, native, name)
+    call, is_its_form = read_any(reply.message, reply.finish_reason, picture, asked_in)
+    if not (is_its_form or native.told_of_another):
+        native.told_of_another = True
+        engine.say(f"note: the model answers in another grammar than {asked_in}; see --grammar.")
     return NativeAnswer(call, reply_as_it_was(reply))
-
-
-def note_grammar(engine: Engine, native: Native, name: str) -> None:
-    """Counts a reply in another grammar than the announced one, and switches after some."""
-    if name == native.grammar.name:
-        return
-    native.foreign[name] += 1
-    if native.foreign[name] < FOREIGN_MOST:
-        return
-    engine.say(
-        f"warning: {FOREIGN_MOST} replies came in the grammar {name} instead of"
-        f" {native.grammar.name}; from now on it is asked in {name} (--grammar {name})."
-    )
-    native.grammar = GRAMMARS[name]
-    native.foreign.clear()
-    native.shown.clear()
-    engine.grammar = native.grammar
 
 
 def reply_as_it_was(reply: Reply) -> str:
@@ -17638,10 +16795,6 @@ def follow_executor(
 # Chat loop - one conversation, one call a step, screenshots on demand
 ####################################################################################################
 
-
-ROOM_STEPS = 12  # for which one condensing makes room, where the context allows that
-STEP_TOKENS = 150  # of a step without its picture, until the server's counts tell
-
 # The error types that `002_...` describes, for kinds that are told apart more finely here.
 ERROR_TYPES = {
     "cut": "invalid_json",
@@ -17690,8 +16843,6 @@ class Conversation:
     frame: Frame | None = None  # of the last one
     silent: int = 0  # replies without a call in a row
     refused: int = 0  # replies in a row that were words which no fresh look confirmed
-    base_tokens: int = 0  # of a request without its pictures and steps, once that is known
-    step_tokens: int = STEP_TOKENS  # of a step without its picture, on average
     _numbers: Iterator[int] = field(default_factory=partial(count, 1))  # of the calls
 
     def add(self, said: str, thought: str, step: ChatStep) -> None:
@@ -17768,17 +16919,6 @@ class Conversation:
         """The messages that show one."""
         return [message for message in self.messages if message.image]
 
-    def weigh(self, reply: Reply, picture: int) -> None:
-        """Learns from the server's count for the last request what the steps in it cost."""
-        begins = self.steps()
-        shown = sum(bool(message.image) for message in self.messages[: begins[-1]])
-        text = (reply.usage.prompt_tokens or 0) - shown * picture
-        if not self.base_tokens:
-            self.base_tokens = max(0, text)
-        answered = len(begins) - 1
-        if answered >= 4 and text > self.base_tokens:
-            self.step_tokens = max(1, (text - self.base_tokens) // answered)
-
     def steps(self) -> list[int]:
         """The places of the messages with which a step begins."""
         places = []
@@ -17800,7 +16940,6 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
     condense(engine, state, chat, keep=0)
     if engine.profile.opening:
         open_chat(engine, state, chat)
-    warn_of_small_context(engine, chat)
     take_turn = partial(chat_turn, engine, state, chat)
     return run_turns(engine, state, take_turn)
 
@@ -18017,80 +17156,24 @@ def _is_final(engine: Engine, chat: Conversation, said: str) -> bool:
     return is_answer(said, tools, insists)
 
 
-class Room(NamedTuple):
-    """What a conversation may hold."""
-
-    screenshots: int  # that pruning leaves
-    slack: int  # further ones until it is pruned
-    steps: int  # that condensing leaves
-
-
 def picture_tokens(config: Config) -> int:
     """What a screenshot costs: a token for each 32x32 pixels."""
     return screen_size(config).pixels // PATCH**2
 
 
-def room_for(config: Config, context: int, chat: Conversation) -> Room:
-    """The most that leaves room for ROOM_STEPS from one condensing to the next.
-
-    A small context has few screenshots rather than none of its steps.
-    """
-    screenshots = config.keep_last_screenshots
-    most = max(screenshots, config.prune_screenshots_at)
-    kept = max(1, config.memory_keep_actions)
-    free = context - config.executor_max_tokens - chat.base_tokens
-    for left, limit in ((screenshots, most), (1, min(2, most)), (1, 1)):
-        steps = (free - limit * picture_tokens(config)) // chat.step_tokens - ROOM_STEPS
-        if steps >= 1:
-            return Room(left, limit - left, min(kept, steps))
-    return Room(1, 0, 1)
-
-
 def make_room(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> None:
     """Prunes seldom, and then much at once: after it the server reads the conversation anew."""
     config = engine.config
-    chat.weigh(reply, picture_tokens(config))
-    context = engine.voice.model.context_length or sys.maxsize
-    room = room_for(config, context, chat)
-    pictures = len(chat.pictures())
-    chat.prune(room.screenshots, config.keep_last_thinks, room.slack)
-    gone = pictures - len(chat.pictures())
-    if is_full(engine, chat, reply, gone):
-        chat.prune(room.screenshots, config.keep_last_thinks)
-        half = max(1, len(chat.steps()) // 2)
-        condense(engine, state, chat, min(room.steps, half))
-
-
-def is_full(engine: Engine, chat: Conversation, reply: Reply, gone: int) -> bool:
-    """Whether the next request may not fit into the context, or there are too many steps.
-
-    Since the last one so many pictures have gone, and a step has come.
-    """
-    config = engine.config
-    steps = chat.steps()
-    if len(steps) > config.memory_compression_threshold:
-        return True
-    come = sum(bool(message.image) for message in chat.messages[steps[-1] :])
-    used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-    expected = used + STEP_TOKENS + (come - gone) * picture_tokens(config)
-    context = engine.voice.model.context_length or sys.maxsize
-    return expected > context - config.executor_max_tokens
-
-
-def warn_of_small_context(engine: Engine, chat: Conversation) -> None:
-    """Tells the person if the conversation has to be condensed all the time."""
-    config = engine.config
-    context = engine.voice.model.context_length
-    manner = engine.voice.manner(engine.executor)
-    base = engine.voice.text_chars(manner, chat.messages) // 4  # characters of a token
-    least = config.executor_max_tokens + base + 2 * picture_tokens(config)
-    least += (ROOM_STEPS + 1) * STEP_TOKENS
-    if context and context < least:
-        wanted = -(-least // 1024) * 1024
-        engine.say(
-            f"warning: A context of {context} tokens is small for a conversation, which will be"
-            f" shortened every few steps; load the model with {wanted} or more."
-        )
+    kept = config.keep_last_screenshots
+    steps = len(chat.steps())
+    if is_full(engine, reply, config.executor_max_tokens + picture_tokens(config)):
+        kept = 1
+    elif steps <= config.memory_compression_threshold:
+        slack = max(0, config.prune_screenshots_at - kept)
+        chat.prune(kept, config.keep_last_thinks, slack)
+        return
+    chat.prune(kept, config.keep_last_thinks)
+    condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
 
 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
@@ -18641,443 +17724,6 @@ def differing_share(config: Config, frame: Frame, folder: Path, step: Step) -> f
 
 
 ####################################################################################################
-# Report - what a run's records say to whoever looks back
-####################################################################################################
-
-PHASES = ("encode", "request", "model", "act", "settle", "capture")  # figures in seconds
-COUNTS = {  # figures that are counted, as they are called towards people
-    "turns": "turns",
-    "acted": "acts",
-    "refused": "refused",
-    "errors": "errors",
-    "corrections": "corrections",
-    "wasted": "wasted turns",
-    "archives": "archives",
-    "requests": "requests",
-    "prompt": "prompt tokens",
-    "completion": "completion tokens",
-    "thought": "of them thought, about",
-}
-KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
-UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
-
-
-@dataclass
-class Sums:
-    """The figures of a turn or of a whole run; seconds, and numbers of what the names say."""
-
-    seconds: float = 0.0
-    turns: int = 0
-    acted: int = 0
-    refused: int = 0
-    errors: int = 0  # requests that failed, and replies without a usable call
-    corrections: int = 0
-    wasted: int = 0
-    archives: int = 0
-    requests: int = 0
-    prompt: int = 0
-    completion: int = 0
-    thought: int = 0  # of the completion, about so many for what was only thought
-    encode: float = 0.0
-    request: float = 0.0
-    model: float = 0.0
-    act: float = 0.0
-    settle: float = 0.0
-    capture: float = 0.0
-    person: float = 0.0  # until a question was answered
-    reused: float = 0.0  # tokens of prompts that the server had in its cache ...
-    reused_of: int = 0  # ... of so many
-
-    def add(self, more: Sums) -> None:
-        """Adds the figures of `more` to these."""
-        for name, added in vars(more).items():
-            if added:  # most records have one or two of the figures
-                setattr(self, name, getattr(self, name) + added)
-
-
-@dataclass
-class ActEntry:
-    """One act for the page."""
-
-    tool: str
-    args: JsonDict
-    screenshot: str
-    changed: bool | None = None
-    settle: float = 0.0  # seconds
-    region: Region | None = None
-    hits: list[JsonDict] = field(default_factory=list)  # as in _hits_of
-
-
-@dataclass
-class TurnEntry:
-    """One turn for the page."""
-
-    turn: int
-    began: float  # seconds since 1970
-    ended: float = 0.0
-    away: float = 0.0  # seconds in which no program was running, until the run was resumed
-    role: str = ""
-    said: str = ""
-    call: str = ""
-    result: str = ""
-    changed: bool | None = None
-    plan: bool = False  # whether it was the planner's
-    notes: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
-    acts: list[ActEntry] = field(default_factory=list)
-    asked: list[JsonDict] = field(default_factory=list)  # as in Chapter
-    shots: list[str] = field(default_factory=list)
-    sums: Sums = field(default_factory=Sums)
-    plan_text: str = ""  # as the planner left it in this turn
-    instructions: str = ""
-    replies: list[ReplyRecord] = field(default_factory=list)
-
-
-@dataclass
-class RunEntry:
-    """The run itself for the page."""
-
-    began: float = 0.0  # seconds since 1970
-    size: tuple[int, int] = UNKNOWN_SIZE  # of the first screenshot
-    settings: JsonDict = field(default_factory=dict)
-    task: str = ""
-    profile: str = ""
-    model: str = ""
-    outcome: str = ""
-    text: str = ""  # why it ended so
-    plan: str = ""
-    instructions: str = ""
-    sums: Sums = field(default_factory=Sums)
-    role: str = ""  # which acts, once it has replied
-
-    @property
-    def begun(self) -> str:
-        # Windows knows no time before 1970.
-        return f"{datetime.fromtimestamp(max(0.0, self.began)):%Y-%m-%d %H:%M}"
-
-
-class Book:
-    """The records of a run as a run and its turns."""
-
-    def __init__(self, name: str, most: int | None = None) -> None:
-        self.name = name  # of the run's folder
-        self.most = most  # turns that are kept, the latest; None for all
-        self.run = RunEntry()
-        self.turns: list[TurnEntry] = []
-        self.empty = True  # until the run has begun
-        self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
-        self._last = 0.0  # time of the last record but those of the state
-
-    def take(self, item: Item) -> None:
-        """Enters one record; whatever else is published is left out."""
-        if isinstance(item, RunRecord):
-            self._begin(item)
-        elif isinstance(item, EndRecord):
-            self.run.outcome = item.outcome
-            self.run.text = item.text
-            self._last = item.time
-        elif isinstance(item, StateRecord) or self.empty:
-            return
-        elif isinstance(item, Record):
-            self._enter(item)
-            self._last = item.time
-
-    def _begin(self, record: RunRecord) -> None:
-        run = self.run
-        if self.empty:
-            config = record.config
-            kept = {name: config[name] for name in KEPT_SETTINGS if name in config}
-            # Older journals have the size here only, newer ones in their first look.
-            size = (kept.get("screen_capture_w"), kept.get("screen_capture_h"))
-            run.began = record.time
-            if all(type(length) is int and length > 0 for length in size):
-                run.size = cast(tuple[int, int], size)
-            run.settings = kept
-            self.empty = False
-        run.task = record.task
-        run.profile = record.profile
-        run.model = record.model
-        run.outcome = ""
-        run.text = ""
-        if self.turns:
-            self.turns[-1].away += max(0.0, record.time - self._last)
-        self._last = record.time
-
-    def _enter(self, record: Record) -> None:
-        turn = self._turn_of(record)
-        more = Sums()
-        enter = _ENTRIES.get(type(record))
-        if enter:
-            more = enter(self.run, turn, record)
-        passed = record.time - turn.began - turn.away
-        more.seconds = max(0.0, passed) - turn.sums.seconds
-        turn.sums.add(more)
-        self.run.sums.add(more)
-        turn.ended = record.time
-
-    def _turn_of(self, record: Record) -> TurnEntry:
-        """The entry of the record's turn, which may begin with it."""
-        turns = self.turns
-        if not turns or turns[-1].turn != record.turn:
-            counted = int(record.turn > 0)  # what comes before the first turn is none
-            sums = Sums(turns=counted)
-            turns.append(TurnEntry(record.turn, self._last, sums=sums))
-            self.run.sums.turns += counted
-            if self.most:
-                del turns[: -self.most]
-        return turns[-1]
-
-    def figures(self) -> list[tuple[str, str]]:
-        """(name, text): the same for report, statistics and the last line of a run."""
-        sums = self.run.sums
-        found = []
-        for name, text in COUNTS.items():
-            found.append((text, str(getattr(sums, name))))
-        found.append(("of the prompt reused", _reused_share(sums)))
-        found.append(("time", f"{sums.seconds:.1f} s"))
-        own = max(0.0, sums.seconds - sums.model - sums.person)
-        found.append(("in the program", f"{own:.1f} s"))
-        found.append(("for the person's answers", f"{sums.person:.1f} s"))
-        for name in PHASES:
-            seconds = getattr(sums, name)
-            found.append((name, f"{seconds:.1f} s"))
-        found.append(("settled within", self._settled()))
-        return found
-
-    def debrief(self) -> str:
-        """How the run ended and what it took, for the end of the log."""
-        lines = [f"FINAL STATUS: {self.run.outcome}: {self.run.text}"]
-        for name, text in self.figures():
-            lines.append(f"{name}: {text}")
-        return "\n".join(lines)
-
-    def _settled(self) -> str:
-        """Median and 95th percentile of the times to settle, of the turns that are kept."""
-        times = []
-        for turn in self.turns:
-            times += [act.settle for act in turn.acts if act.settle]
-        times.sort()
-        if not times:
-            times.append(0.0)
-        middle = times[len(times) // 2]
-        most = times[len(times) * 95 // 100]
-        return f"{middle:.2f} s, 95 % {most:.2f} s"
-
-    def run_item(self) -> JsonDict:
-        """The run as the page takes it: turn -1; what it holds is the book's own, to be read."""
-        item: JsonDict = {"turn": -1, "name": self.name}
-        item |= vars(self.run)
-        item["sums"] = vars(self.run.sums)
-        item["begun"] = self.run.begun
-        item["figures"] = self.figures()
-        return item
-
-    def turn_item(self, turn: TurnEntry) -> JsonDict:
-        """A turn as the page takes it; what it holds is the book's own, to be read at once.
-
-        It is asked for after every record, and copies of all replies would cost more than the rest.
-        """
-        item = {**vars(turn), **vars(turn.sums)}
-        del item["sums"]
-        item["acts"] = [vars(act) for act in turn.acts]
-        item["replies"] = [vars(reply) for reply in turn.replies]
-        return item
-
-
-def _reused_share(sums: Sums) -> str:
-    """How much of the prompts the server had in its cache, of those of which it said that."""
-    if not sums.reused_of:
-        return "not told by this server"
-    return f"{sums.reused / sums.reused_of:.0%}"
-
-
-# -- what each record says of a turn: entered there, and returned as what it adds to the figures
-
-
-def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
-    if picture_name(record.screenshot):
-        turn.shots.append(record.screenshot)
-    if run.size == UNKNOWN_SIZE and record.width:
-        run.size = (record.width, record.height)
-    return Sums(
-        capture=record.capture,
-        encode=record.encode,
-    )
-
-
-def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
-    tokens = record.tokens
-    cached = tokens.get("cached")
-    sums = Sums(
-        requests=1,
-        model=record.seconds,
-        request=record.request,
-        prompt=tokens.get("prompt") or 0,
-        completion=tokens.get("completion") or 0,
-        thought=tokens.get("thought") or 0,
-    )
-    asked_again = [kind for kind, _ in turn.notes].count("correction")
-    if asked_again > turn.sums.corrections:
-        sums.corrections = 1
-    if cached is not None:
-        sums.reused = cached
-        sums.reused_of = sums.prompt
-    turn.replies.append(record)
-    if record.role not in _JUDGES:
-        run.role = record.role
-        _enter_words(turn, record)
-    return sums
-
-
-def _enter_words(turn: TurnEntry, record: ReplyRecord) -> None:
-    """Who speaks in a turn and what: a story's reply comes after its act and is about the next."""
-    if turn.role not in ("", record.role):
-        return
-    turn.role = record.role
-    if not turn.result:
-        turn.said = message_text(record.message.get("content"))
-
-
-def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> Sums:
-    screenshot = turn.shots[-1] if turn.shots else ""
-    entry = ActEntry(record.tool, record.args, screenshot)
-    turn.acts.append(entry)
-    if not turn.call:
-        arguments = json.dumps(record.args, ensure_ascii=False)
-        turn.call = f"{record.tool} {arguments}"
-    return Sums()
-
-
-def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
-    settle = (record.settle_ms or 0) / 1000
-    if turn.acts:
-        entry = turn.acts[-1]
-        entry.settle = settle
-        entry.changed = record.changed
-        entry.region = record.region
-        entry.hits = _hits_of(record)
-    if record.refused:
-        # A pause, or a screen that had changed meanwhile: nobody forbade anything.
-        kind = "held up" if record.refused == "stale_frame" else "refused"
-        turn.notes.append((kind, record.result))
-    return Sums(
-        refused=int(bool(record.refused)),
-        acted=int(record.changed is not None),
-        act=record.act or 0.0,
-        settle=settle,
-    )
-
-
-def _hits_of(record: ResultRecord) -> list[JsonDict]:
-    """{name, role, box} of each control that an act hit; what holds others is not what was hit."""
-    hits: list[JsonDict] = []
-    for target, box in zip(record.targets or (), record.boxes or (), strict=False):
-        role = str(target.get("role"))
-        if role not in HOLDERS:
-            name = str(target.get("name"))
-            hits.append({"name": name, "role": role, "box": box})
-    return hits
-
-
-def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
-    turn.result = record.result
-    turn.changed = record.changed
-    turn.call = f"{record.tool} {record.args}"
-    turn.said = record.response_text or turn.said
-    turn.role = turn.role or run.role
-    unchanged = record.changed is False
-    lost = record.tool == "no_call" or unchanged or turn.sums.refused > 0
-    return Sums(wasted=int(lost))
-
-
-def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> Sums:
-    turn.result = record.done
-    turn.plan = True
-    turn.notes.append(("plan", record.done.removeprefix("plan: ")))
-    run.plan = plan_with_checks(record)
-    run.instructions = record.instructions
-    run.role = ""  # a planner does not act
-    turn.plan_text = plan_with_checks(record)
-    turn.instructions = record.instructions
-    return Sums()
-
-
-def plan_with_checks(record: PlanRecord) -> str:
-    """The plan as people read it, with what proves the task done.
-
-    A planner may say nothing beside its call, or what only an executor reports: then its
-    instructions are the plan.
-    """
-    plan = record.plan
-    if not plan or report_fields(plan):
-        plan = record.instructions
-    if not record.done_when:
-        return plan
-    return f"{plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
-
-
-def _enter_failure(run: RunEntry, turn: TurnEntry, record: FailureRecord) -> Sums:
-    turn.notes.append(("failed", record.text))
-    return Sums(requests=1, errors=1)
-
-
-def _enter_no_call(run: RunEntry, turn: TurnEntry, record: NoCallRecord) -> Sums:
-    turn.notes.append(("correction", record.text))
-    return Sums(errors=1)
-
-
-def _enter_archive(run: RunEntry, turn: TurnEntry, record: MemorySnapshot) -> Sums:
-    turn.notes.append(("archive", record.summary))
-    return Sums(archives=1)
-
-
-def _enter_hint(run: RunEntry, turn: TurnEntry, record: HintRecord) -> Sums:
-    turn.notes.append(("hint", record.text))
-    return Sums()
-
-
-def _enter_verification(run: RunEntry, turn: TurnEntry, record: VerificationRecord) -> Sums:
-    turn.notes.append(("verification", record.text))
-    return Sums()
-
-
-def _enter_answer(run: RunEntry, turn: TurnEntry, record: AnswerRecord) -> Sums:
-    return Sums(person=record.seconds)
-
-
-def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> Sums:
-    turn.asked += record.asked or []
-    return Sums()
-
-
-_ENTRIES: Mapping[type[Record], Callable[[RunEntry, TurnEntry, Any], Sums]] = {
-    LookRecord: _enter_look,
-    ReplyRecord: _enter_reply,
-    IntentRecord: _enter_intent,
-    ResultRecord: _enter_result,
-    ActionRecord: _enter_action,
-    PlanRecord: _enter_plan,
-    FailureRecord: _enter_failure,
-    NoCallRecord: _enter_no_call,
-    HintRecord: _enter_hint,
-    MemorySnapshot: _enter_archive,
-    VerificationRecord: _enter_verification,
-    StageRecord: _enter_stage,
-    AnswerRecord: _enter_answer,
-}
-
-
-def book_of(folder: Path) -> Book:
-    """What a run's journal says; raises AgentError if it holds no run."""
-    journal = read_journal(folder)
-    run_of(journal, folder)
-    book = Book(folder.resolve().name)
-    book.left_out = journal.left_out
-    for record in journal.records:
-        book.take(record)
-    return book
-
-
-####################################################################################################
 # Page - the one page that is report and panel
 ####################################################################################################
 
@@ -19088,44 +17734,24 @@ PAGE = r"""<!doctype html>
     <meta charset="utf-8" />
     <title>TITLE</title>
     <meta http-equiv="Content-Security-Policy" content="CSP" />
-    <meta name="color-scheme" content="light dark" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <link rel="icon" href="data:," />
     <style>
       /* Colours. --tone is that of a turn, a chip or a note, and says how it went. */
       :root {
-        --ground: #f4f6f9;
-        --card: #fff;
-        --ink: #1b2430;
-        --soft: #5b6675;
-        --line: #dde3eb;
-        --blue: #2457d6;
-        --green: #1a7f37;
-        --red: #c62828;
-        --amber: #9a6700;
-        --violet: #7c3aed;
-        --tone: #667385;
-        --mark: #e11d48;
-        --mark-halo: #fff;
-        --region: #16a34a;
-        /* Beside everything, so that all of it stands in one column on the widest screens, too. */
-        --side: max(clamp(12px, 3vw, 32px), (100vw - 1640px) / 2);
-        --bar: 62px; /* the height of the bar that stays in sight */
-      }
-      @media (prefers-color-scheme: dark) {
-        :root {
-          --ground: #10151c;
-          --card: #19212b;
-          --ink: #e4e9f0;
-          --soft: #98a5b5;
-          --line: #2c3744;
-          --blue: #7aa5ff;
-          --green: #56c271;
-          --red: #ff7b72;
-          --amber: #e0a93b;
-          --violet: #b794ff;
-          --tone: #8391a3;
-        }
+        color-scheme: light dark;
+        --ground: light-dark(#f4f6f9, #10151c);
+        --card: light-dark(#fff, #19212b);
+        --ink: light-dark(#1b2430, #e4e9f0);
+        --soft: light-dark(#5b6675, #98a5b5);
+        --line: light-dark(#dde3eb, #2c3744);
+        --blue: light-dark(#2457d6, #7aa5ff);
+        --green: light-dark(#1a7f37, #56c271);
+        --red: light-dark(#c62828, #ff7b72);
+        --amber: light-dark(#9a6700, #e0a93b);
+        --violet: light-dark(#7c3aed, #b794ff);
+        --tone: light-dark(#667385, #8391a3);
+        --side: 16px;
       }
       .good {
         --tone: var(--green);
@@ -19143,774 +17769,320 @@ PAGE = r"""<!doctype html>
         --tone: var(--blue);
       }
 
-      /* What holds on the whole page. */
+      /* The whole page: a head, and below it list, picture and words, each scrolling by itself. */
       * {
         box-sizing: border-box;
         min-width: 0;
+        margin: 0;
       }
-      [hidden] {
+      [hidden]:not(article) {
         display: none !important;
       }
       body {
-        margin: 0;
+        display: flex;
+        flex-flow: column;
+        height: 100vh;
         background: var(--ground);
         color: var(--ink);
-        font: 15px/1.5 system-ui;
+        font: 14px/1.5 system-ui;
         overflow-wrap: break-word;
       }
-      p {
-        margin: 0 0 10px;
-        max-height: 22em;
-        overflow: auto;
+      p,
+      pre {
         white-space: pre-wrap;
         unicode-bidi: plaintext;
       }
-      small {
-        display: block;
-      }
-      article,
-      dialog,
-      nav,
-      .card {
-        background: var(--card);
-        border: 1px solid var(--line);
-        border-radius: 10px;
-      }
-      .sub,
-      small,
-      dt,
-      .cost,
-      .res {
-        color: var(--soft);
-      }
-      small,
-      dt,
-      .chip,
-      .cost {
-        font-size: 12.5px;
-      }
-      dd,
-      b,
-      .cost,
-      #amount,
-      #where {
-        font-variant-numeric: tabular-nums;
-      }
-      .chip {
-        border-radius: 99px;
-        padding: 1px 10px;
-        font-weight: 600;
-        color: var(--card);
-        background: var(--tone);
-      }
-      .big {
-        font-size: 15px;
-        padding: 3px 14px;
-      }
-      .call {
-        font:
-          13px/1.5 ui-monospace,
-          Consolas,
-          monospace;
-      }
-      .call,
-      .note {
-        background: var(--ground);
-        border-radius: 8px;
-        padding: 6px 12px;
-      }
-      .note {
-        border-left: 4px solid var(--tone);
-      }
-      .card {
-        padding: 10px 14px;
-      }
-
-      /* The run: how it ended, its task, its figures. */
-      #top,
-      #find,
-      #turns,
-      #live {
-        padding: 18px var(--side);
-      }
-      h1 {
-        margin: 10px 0 6px;
-        max-height: 8em;
-        overflow: auto;
-        font-size: clamp(20px, 3vw, 29px);
-        line-height: 1.25;
-      }
-      h1,
-      .sub {
-        unicode-bidi: plaintext;
-      }
-      h1 + .sub {
-        max-width: 80ch;
-      }
-      dl {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 8px 30px;
-        margin: 14px 0 0;
-      }
-      dd {
-        margin: 0;
-        font-weight: 600;
-      }
-      .key dd {
-        font-size: 20px;
-      }
-      summary {
-        width: fit-content;
-        color: var(--soft);
-        font-size: 12.5px;
-        cursor: pointer;
-      }
-      summary:hover {
-        color: var(--ink);
-      }
-      #top details {
-        margin-top: 12px;
-      }
-
-      /* The bar that stays in sight: buttons and the line of turns. */
-      nav {
-        position: sticky;
-        top: 0;
-        z-index: 2;
-        display: flex;
-        gap: 6px 14px;
-        align-items: center;
-        border-width: 1px 0;
-        border-radius: 0;
-        padding: 8px var(--side);
-      }
-      .group {
-        display: flex;
-        gap: 6px;
-      }
-      #where {
-        white-space: nowrap;
-      }
-      button,
-      input {
-        min-width: 38px;
-        height: 34px;
-        padding: 0 12px;
-        border: 1px solid var(--line);
-        border-radius: 8px;
-        background: none;
-        color: inherit;
-        font: inherit;
-      }
-      input {
-        flex: 1;
-        min-width: 0;
-      }
-      button {
-        white-space: nowrap;
-        cursor: pointer;
-      }
-      button:hover:enabled {
-        border-color: var(--soft);
-      }
-      [aria-pressed="true"] {
-        border-color: var(--blue);
-        color: var(--blue);
-      }
-      :disabled {
-        opacity: 0.45;
-      }
-      :focus-visible {
-        outline: 2px solid var(--blue);
-      }
-      ::placeholder {
-        color: var(--soft);
-      }
-      #stop {
-        color: var(--red);
-      }
-      #line {
-        flex: 1;
-        display: flex;
-        gap: 2px;
-        height: 34px;
-        overflow-x: auto;
-        scrollbar-width: none;
-      }
-      #line button {
-        flex: 1 0 5px;
-        min-width: 0;
-        padding: 0;
-        border: 0;
-        border-radius: 3px;
-        background: var(--tone);
-        opacity: 0.5;
-      }
-      #line button:hover,
-      #line .now {
-        opacity: 1;
-      }
-      #line .now {
-        box-shadow: inset 0 -6px var(--ink);
-      }
-      #line .out {
-        opacity: 0.12;
-      }
-      /* It took longer than it is wide: two cuts in the middle say so. */
-      #line .long {
-        background: linear-gradient(
-          100deg,
-          var(--tone) calc(50% - 5px),
-          transparent 0 calc(50% - 2px),
-          var(--tone) 0 calc(50% + 2px),
-          transparent 0 calc(50% + 5px),
-          var(--tone) 0
-        );
-      }
-
-      /* Which turns are shown. */
-      #find {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 8px 14px;
-        align-items: center;
-        padding-bottom: 0;
-      }
-      #filters {
-        flex-wrap: wrap;
-      }
-      #filters button {
-        flex: none;
-      }
-      #amount:empty {
-        display: none;
-      }
-      #find input {
-        flex: 1 1 16em;
-        max-width: 30em;
-      }
-      ::highlight(found) {
-        background: #ffd84d;
-        color: #1b2430;
-      }
-
-      /* A turn: its head in one row, its pictures and its words. */
-      article {
-        /* Of hundreds of turns only those in sight are laid out; the rest has about this height. */
-        content-visibility: auto;
-        contain-intrinsic-size: auto 320px;
-        margin-bottom: 16px;
-        border-left: 5px solid var(--tone);
-        padding: 12px 16px 14px;
-        scroll-margin-top: calc(var(--bar) + 8px);
-      }
-      article.now {
-        box-shadow: 0 0 0 2px var(--blue);
-      }
-      header {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 4px 10px;
-        align-items: baseline;
-      }
-      b {
-        font-size: 20px;
-      }
-      .cost {
-        margin-left: auto;
-      }
-      .act,
-      .res {
-        display: none;
-      }
-      b a {
+      a {
         color: inherit;
         text-decoration: none;
       }
-      b a:hover {
-        color: var(--blue);
+      .soft,
+      summary {
+        color: var(--soft);
+        font-size: 12.5px;
       }
-      .body {
-        display: grid;
-        gap: 14px 18px;
-        margin-top: 10px;
+      .chip {
+        padding: 1px 10px;
+        border-radius: 99px;
+        background: var(--tone);
+        color: var(--card);
+        font: 600 12.5px/1.5 system-ui;
       }
-      .said :last-child,
-      .did :last-child {
-        margin-bottom: 0;
-      }
-      .raw {
-        grid-column: 1 / -1;
-      }
-      pre {
-        margin: 8px 0 0;
-        max-height: 30em;
-        overflow: auto;
-        white-space: pre-wrap;
+      button,
+      input {
+        height: 32px;
+        padding: 0 12px;
+        border: 1px solid var(--line);
+        border-radius: 8px;
+        background: var(--card);
+        color: inherit;
+        font: inherit;
+        white-space: nowrap;
       }
 
-      /* A picture and, over it in its own pixels, what was done there; beside it the one after. */
-      .pair {
-        display: grid;
-        gap: 6px 14px;
-        align-content: start;
-      }
-      .switch {
+      /* The run: how it ended or what it does, its task, its figures. */
+      .bar {
         display: flex;
-        gap: 6px;
+        flex-wrap: wrap;
+        gap: 4px 12px;
+        align-items: center;
+        padding: 6px var(--side);
       }
-      .switch button {
-        height: 28px;
-        font-size: 13px;
+      h1 {
+        flex: 1 1 60%;
+        max-height: 4.2em;
+        overflow: auto;
+        font-size: 18px;
       }
-      figure {
-        margin: 0;
+      #why,
+      #figures {
+        flex-basis: 100%;
+        max-height: 40vh;
+        overflow: auto;
       }
-      figcaption {
-        margin-top: 4px;
-        color: var(--soft);
-        font-size: 13px;
-        unicode-bidi: plaintext;
+
+      /* The bar: the line of turns, each as wide as it was long, and what the person says. */
+      nav {
+        border-block: 1px solid var(--line);
+        background: var(--card);
       }
-      figcaption b {
-        font-size: inherit;
-        color: var(--ink);
+      #line {
+        display: flex;
+        flex: 1 1 200px;
+        gap: 2px;
+        height: 32px;
+        overflow-x: auto;
+        scrollbar-width: none;
+      }
+      #line a {
+        flex: 1 0 4px;
+        border-radius: 3px;
+        background: var(--tone);
+        opacity: 0.45;
+      }
+      #line .now {
+        box-shadow: inset 0 -6px var(--ink);
+        opacity: 1;
+      }
+      form {
+        display: grid;
+        flex: 1 1 300px;
+        grid-template-columns: 1fr auto auto auto;
+        gap: 8px;
+      }
+
+      /* The turns in words. */
+      main {
+        display: grid;
+        flex: 1;
+        grid-template-columns: minmax(230px, 18%) 1fr minmax(320px, 27%);
+        gap: 0 16px;
+        min-height: 0;
+        padding: 0 var(--side);
+      }
+      main > * {
+        position: relative;
+        overflow: auto;
+        padding: 10px 0;
+      }
+      li {
+        content-visibility: auto; /* only what is in sight is laid out, and all of it is found */
+        contain-intrinsic-size: auto 40px;
+        list-style: none;
+      }
+      li a {
+        display: grid;
+        grid-template-columns: 1.6em 1fr auto;
+        gap: 0 8px;
+        padding: 4px 8px;
+        border-left: 4px solid var(--tone);
+        border-radius: 6px;
+      }
+      li .now {
+        background: var(--card);
+        box-shadow: inset 0 0 0 1px var(--blue);
+      }
+      li span {
+        max-height: 3em; /* two lines */
+        overflow: hidden;
+      }
+      .wrong {
+        grid-column: 2 / -1;
+        color: var(--tone);
+      }
+
+      /* The picture with what was done there drawn over it in its own pixels. */
+      #stage {
+        display: grid;
+        grid-auto-rows: minmax(200px, 1fr);
+        gap: 8px;
+      }
+      figure,
+      .empty {
+        display: flex;
+        flex-flow: column;
+        text-align: center;
+      }
+      .box {
+        display: grid;
+        place-items: center;
+        min-height: 0;
+        aspect-ratio: var(--ratio, 1.6);
+        container-type: size;
       }
       .frame {
         position: relative;
-        display: block;
-        width: 100%;
+        width: min(100cqw, 100cqh * var(--ratio, 1.6));
         height: auto;
+        aspect-ratio: var(--ratio, 1.6);
         padding: 0;
-        border-radius: 8px;
+        border-radius: 6px;
         overflow: hidden;
         cursor: zoom-in;
-        white-space: normal;
       }
-      .missing {
-        padding: 2em 1em;
-        cursor: default;
-      }
-      img {
-        display: block;
-        width: 100%;
-        height: auto;
-      }
-      svg {
+      .frame > * {
         position: absolute;
         inset: 0;
         width: 100%;
         height: 100%;
       }
-      circle,
-      path,
-      rect {
+      svg * {
         fill: none;
-        stroke: var(--mark);
+        stroke: var(--tone);
         stroke-width: 2.5px;
         vector-effect: non-scaling-stroke;
       }
-      .halo {
-        stroke: var(--mark-halo);
-        stroke-width: 5px;
-        opacity: 0.85;
-      }
-      .region {
-        stroke: var(--region);
+      .act {
+        --tone: #e11d48;
       }
       .hit {
-        stroke: var(--blue);
+        --tone: #2563eb;
       }
-      .region.halo,
-      .hit.halo {
-        stroke: var(--mark-halo);
+      .region,
+      .seen {
+        --tone: #16a34a;
       }
-      .off:not(.halo),
-      .region:not(.halo) {
+      .off,
+      .region {
         stroke-dasharray: 7 5;
       }
-      .trail {
-        opacity: 0.45;
+      .halo {
+        stroke: #fff;
+        stroke-width: 5px;
       }
-
-      /* Over the page: a picture at full size, and the keys. */
-      dialog {
-        padding: 14px 18px;
-        color: inherit;
+      main:has(.big) {
+        grid-template-columns: 1fr;
       }
-      dialog::backdrop {
-        background: rgb(0 0 0 / 60%);
-      }
-      #zoom {
-        width: 100vw;
-        max-width: none;
-        height: 100vh;
-        height: 100dvh;
-        max-height: none;
-        border: 0;
-        border-radius: 0;
-        padding: 0;
-        background: var(--ground);
-      }
-      #zoom[open] {
-        display: flex;
-        flex-flow: column;
-      }
-      #tools {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 6px;
-        align-items: center;
-        padding: 8px 12px;
-        background: var(--card);
-      }
-      #tools span {
-        flex: 1 1 8em;
-        text-align: right;
-      }
-      #about b {
-        font-size: inherit;
-      }
-      #about {
-        padding: 0 12px 8px;
-        background: var(--card);
-      }
-      #stage {
-        flex: 1;
-        display: flex;
-        overflow: auto;
-      }
-      #stage .frame {
-        flex: none;
-        margin: auto;
-        border: 0;
-        border-radius: 0;
-      }
-      #keys dl {
-        display: grid;
-        grid-template-columns: auto 1fr;
-        gap: 6px 18px;
-        margin: 10px 0 16px;
-      }
-      #keys dt {
-        font-size: inherit;
-        color: var(--ink);
-      }
-      #keys dd {
-        font-weight: 400;
-      }
-
-      /* The panel: the screen beside the plan, and the turns as rows, the latest first. */
-      #note,
-      #saved {
-        margin: 14px var(--side) -4px;
-      }
-      #saved {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 4px 14px;
-        align-items: center;
-        overflow-wrap: anywhere;
-      }
-      #saved span {
-        flex: 1 1 20em;
-      }
-      #live {
-        display: grid;
-        gap: 14px;
-        padding-bottom: 0;
-      }
-      #side {
-        display: grid;
-        gap: 14px;
-      }
-      #side p {
-        margin: 2px 0 0;
-        max-height: 12em;
-      }
-      #side .card:has(p:empty):not(:has(#words)) {
+      #stage:has(.big) > :not(.big),
+      main:has(.big) > :not(#stage) {
         display: none;
       }
-      #words:empty::before {
-        color: var(--soft);
-        content: "Nothing yet.";
+
+      /* What was said, called and done in a turn, and what was sent for it. */
+      .text {
+        margin: 8px 0;
+        padding: 6px 12px;
+        border-left: 3px solid var(--tone);
+        border-radius: 6px;
+        background: var(--card);
       }
-      canvas {
-        display: block;
-        width: 100%;
+      .call {
+        font: 12.5px/1.5 monospace;
       }
-      #wait {
-        position: absolute;
-        inset: 0;
-        display: grid;
-        place-content: center;
-        padding: 12px;
-        background: var(--ground);
-        color: var(--soft);
-        text-align: center;
-        white-space: pre-line;
+      #note {
+        margin: 8px var(--side) 0;
       }
-      .frame:has(#wait:not([hidden])) {
-        cursor: default;
+      details details {
+        margin: 4px 0 4px 12px;
       }
-      /* Beside the words below the picture, which stays where it is. */
-      #past .pair {
-        display: block;
-        position: relative;
+      footer i {
+        color: var(--tone);
       }
-      #past .switch {
-        position: absolute;
-        right: 0;
-        bottom: 0;
-      }
-      #live figcaption {
-        min-height: 28px;
-        margin-top: 8px;
-      }
-      #past figcaption {
-        padding-right: 150px;
-      }
-      .empty {
-        margin: 0;
-        padding: 4em 1em;
-        color: var(--soft);
-        text-align: center;
-      }
-      form {
-        display: flex;
-        gap: 8px;
-        margin-top: 10px;
-      }
-      @media (min-width: 860px) {
-        #live {
-          grid-template-columns: minmax(0, 2fr) minmax(0, 1fr);
-          align-items: start;
-        }
-        .pair:has(.after),
-        .body:has(.pair):not(:has(.after)),
-        .body:has(.after) .words {
-          grid-template-columns: 1fr 1fr;
-        }
-        .words {
-          display: grid;
-          gap: 10px 18px;
-          align-content: start;
-        }
-        article .switch {
-          display: none;
-        }
-      }
+
       @media (max-width: 859.9px) {
-        :root {
-          --bar: 104px;
+        body {
+          height: auto;
         }
         nav {
-          flex-wrap: wrap;
+          position: sticky;
+          top: 0;
+          z-index: 1;
         }
-        nav .group:nth-of-type(3),
-        nav .group[hidden] + #help {
-          margin-left: auto;
+        main {
+          grid-template-columns: 1fr;
         }
-        #line,
-        #where {
-          order: 1;
+        #list {
+          max-height: 12.5em;
         }
-        #line {
-          flex-basis: 70%;
+        #stage {
+          grid-auto-rows: auto;
         }
-        .said {
-          margin-bottom: 10px;
+        .box {
+          aspect-ratio: auto;
+          container-type: inline-size;
+          overflow: auto;
         }
-        article .pair:has(.after) .after,
-        .changed article .pair:has(.after) .before {
-          display: none;
+        .frame {
+          width: 100%;
         }
-        .changed article .pair:has(.after) .after {
-          display: block;
-        }
-      }
-      /* There, one of the two has the place of the screen. */
-      #past .pair:has(.after) .after,
-      .changed #past .pair:has(.after) .before {
-        display: none;
-      }
-      .changed #past .pair .after {
-        display: block;
-      }
-      .live #top {
-        display: flex;
-        gap: 14px;
-        align-items: baseline;
-        padding-bottom: 12px;
-      }
-      .live #turns {
-        display: flex;
-        flex-flow: column-reverse;
-      }
-      .live #top dl,
-      .live #top details {
-        display: none;
-      }
-      .live .chip {
-        flex: none;
-      }
-      .live h1 {
-        flex: 1;
-        margin: 0;
-        max-height: 3.75em; /* three lines */
-        font-size: 17px;
-      }
-      .live header b {
-        font-size: 15px;
-      }
-      .live article {
-        contain-intrinsic-size: auto 40px;
-        margin-bottom: 6px;
-        padding: 7px 14px;
-      }
-      .live header {
-        cursor: pointer;
-      }
-      .live .act,
-      .live .res {
-        display: -webkit-box;
-        overflow: hidden;
-        -webkit-box-orient: vertical;
-        -webkit-line-clamp: 2;
-      }
-      .live .act {
-        font-weight: 600;
-      }
-      .live .act:not(:has(+ .res)) {
-        flex: 1 1 8em;
-      }
-      .live .res {
-        flex: 1 1 14em;
-      }
-      @media (min-width: 860px) {
-        /* So that a long one leaves its result and the costs a place in the same row. */
-        .live .act:has(+ .res) {
-          max-width: 45%;
+        .big .frame {
+          width: 1100px;
         }
       }
-      .live .cost {
-        margin: 0;
-      }
-      .live .body {
-        display: none;
-      }
-      .live .open .body {
-        display: grid;
-      }
-
       @media print {
-        nav,
-        #find {
-          display: none !important;
+        body {
+          height: auto;
         }
         article {
-          content-visibility: visible;
-          break-inside: avoid;
-        }
-        p {
-          max-height: none;
+          content-visibility: visible !important;
         }
       }
     </style>
   </head>
   <body>
-    <div id="top"></div>
-    <nav>
-      <div class="group">
-        <button id="back" title="The turn before (left arrow)" aria-label="Turn before">
-          &#9664;
-        </button>
-        <button id="next" title="The next turn (right arrow)" aria-label="Next turn">
-          &#9654;
-        </button>
-        <button id="latest" title="Back to what goes on now (End)" hidden>Live</button>
-      </div>
+    <header id="top" class="bar">
+      <span id="status" class="chip" role="status"></span>
+      <h1 dir="auto"></h1>
+      <p id="why" class="soft"></p>
+      <details id="figures">
+        <summary></summary>
+        <p></p>
+        <a href="execution_log.txt" hidden>The log of this run</a>
+      </details>
+    </header>
+    <nav class="bar">
+      <button id="back" aria-label="The turn before" title="left arrow">&#9664;</button>
+      <button id="next" aria-label="The next turn" title="right arrow">&#9654;</button>
+      <button id="latest" title="What goes on now (End)" hidden>Live</button>
       <div id="line"></div>
-      <span id="where"></span>
-      <div class="group">
-        <button id="play" title="space">Play</button>
-        <button id="stop" hidden>Stop</button>
-      </div>
-      <button id="help" title="The keys (?)" aria-label="The keys">?</button>
+      <span id="where" class="soft"></span>
+      <form id="say" autocomplete="off" hidden>
+        <input id="hint" maxlength="2000" placeholder="A hint for its next turn (h)" />
+        <button id="send">Send hint</button>
+        <button id="play" type="button">Pause</button>
+        <button id="stop" type="button">Stop</button>
+      </form>
     </nav>
     <p id="note" role="alert" hidden></p>
-    <div id="saved" class="card" hidden>
-      <span></span>
-      <button id="copy">Copy path</button>
-    </div>
-    <div id="find" hidden>
-      <div id="filters" class="group"></div>
-      <input
-        id="search"
-        type="search"
-        aria-label="Search"
-        autocomplete="off"
-        placeholder="Search in all text (/)"
-      />
-      <span id="amount" class="sub" role="status"></span>
-    </div>
-    <section id="live" hidden>
-      <div class="card">
-        <figure id="now">
-          <button class="frame" aria-label="The screen at full size">
-            <canvas
-              id="screen"
-              width="1536"
-              height="864"
-              role="img"
-              aria-label="The screen, with marks where it acted"
-            ></canvas>
-            <span id="wait"></span>
-          </button>
-          <figcaption></figcaption>
-        </figure>
-        <div id="past" hidden></div>
-        <form id="say">
-          <input
-            id="hint"
-            maxlength="2000"
-            aria-label="Hint"
-            autocomplete="off"
-            placeholder="A hint for its next turn (h)"
-          />
-          <button id="send">Send hint</button>
-        </form>
-      </div>
-      <div id="side">
-        <div class="card">
-          <small>Words</small>
-          <p id="words"></p>
-        </div>
-        <div class="card">
-          <small>Instructions</small>
-          <p id="instructions"></p>
-        </div>
-        <div class="card">
-          <small>Plan</small>
-          <p id="plan"></p>
-        </div>
-      </div>
-    </section>
-    <main id="turns"></main>
-    <dialog id="zoom" aria-label="A screenshot at full size">
-      <div id="tools"></div>
-      <div id="about"></div>
-      <div id="stage"></div>
-    </dialog>
-    <dialog id="keys" aria-label="The keys">
-      <strong>Keys</strong>
-      <dl></dl>
-      <form method="dialog"><button>Close</button></form>
-    </dialog>
+    <main>
+      <ol id="list"></ol>
+      <section id="stage" aria-label="The screen"></section>
+      <section id="words">
+        <div id="turns"></div>
+        <p id="plan" class="text plan" hidden></p>
+      </section>
+    </main>
+    <footer class="bar soft">
+      <span><i class="good">&#9632;</i> changed the screen</span>
+      <span><i class="idle">&#9632;</i> changed nothing, or asked again</span>
+      <span><i class="bad">&#9632;</i> refused or failed</span>
+      <span><i class="plan">&#9632;</i> plan</span>
+      <span><i class="act">&#9711;</i> where it acted</span>
+      <span><i class="act">&#9676;</i> what it could not do</span>
+      <span><i class="hit">&#9633;</i> the control that it hit</span>
+      <span><i class="region">&#11034;</i> what changed</span>
+    </footer>
     <script>
-      "use strict";
-
       // The tone of a note by its kind, and of a run by how it ended; any other end is bad.
       const NOTE_TONES = {
         correction: "idle",
@@ -19923,69 +18095,25 @@ PAGE = r"""<!doctype html>
         verification: "good",
       };
       const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
-      // The turns that can be shown alone, as they are called.
-      const FILTERS = {
-        all: () => true,
-        refusals: (turn) => turn.refused > 0,
-        corrections: (turn) => hasNote(turn, "correction"),
-        plans: (turn) => turn.plan,
-      };
-      // What the keys do: [key, in a report, in the panel].
-      const KEYS = [
-        ["\u2190 \u2192", "the turn before, the next turn", "the turn before, the next turn"],
-        ["Home, End", "the first turn, the last turn", "the first turn, the latest one"],
-        ["Space", "play, and stop playing", "pause, and go on"],
-        ["a", "the screen before or after the act", "the screen before or after the act"],
-        ["z", "the screenshot at full size", "the screen at full size"],
-        [
-          "+ \u2212 0 m",
-          "there: larger, smaller, fitted, marks",
-          "there: larger, smaller, fitted, marks",
-        ],
-        ["/", "search", ""],
-        ["h", "", "write a hint"],
-        ["Escape", "leave a field or a picture", "leave a field or a picture"],
-        ["?", "these keys", "these keys"],
-      ];
-      // How far a key goes along the turns; the blank plays or pauses instead.
-      const KEY_STEPS = {
-        ArrowRight: 1,
-        ArrowDown: 1,
-        ArrowLeft: -1,
-        ArrowUp: -1,
-        Home: -1e9,
-        End: 1e9,
-        " ": 0,
-      };
-      const GRID = 1000; // both axes of a screen go from 0 to this in what the model says
-      const TEXT_MOST = 8000; // characters of one text that are shown
-      const PLAY_MS = 1500; // how long each turn stands while it plays
-      const RETRY_MS = 1000; // between two attempts to reach the program
+      // How far a key goes along the turns.
+      const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
+      const TEXT_MOST = 70000; // characters of one text that are shown, more than a run keeps
       const LONGEST = 4; // times as wide as the middle one a piece of the line is at most
-      const SCALES = [0.25, 0.5, 1, 2, 4]; // of a picture at full size
-      const TRAIL = 2; // turns before the latest act whose places are still marked on the screen
-      const PICTURES_MOST = 24; // screenshots that the panel keeps
-      const PAUSED_HERE = "in the panel";
       const SVG = "http://www.w3.org/2000/svg";
 
-      let run = { task: "", figures: [], size: [16, 9] };
+      let run = { task: "" };
       const turns = [];
-      const cards = []; // of each turn its article and its piece of the line: {article, piece}
-      // By file name: what an exported report carries in itself, or what the panel has fetched.
-      const pictures = new Map();
+      const cards = []; // of each turn its {article, row, piece}
+      const sent = new Map(); // parts of requests by their names: {part, call of the first}
       let live = false; // whether this is the panel
-      let state = {}; // the panel's latest event
-      let current = 0; // the place in `turns` of the one that is marked
-      let following = true; // whether that is the latest one, and the next one will be, too
-      let timer = 0; // of playing, if it plays
-      let filter = "all"; // the name of the one in FILTERS
-      let zoomed = { views: [], at: 0, scale: 0 }; // what is over the page; scale 0: as fits
+      let state = {}; // the panel's latest news
+      let current = 0; // the place in `turns` of the one that is shown
+      let following = false; // whether that is the latest one, and the next one will be, too
+      let shown = ""; // what the stage shows
 
       function byId(id) {
         return document.getElementById(id);
       }
-
-      // -- text and elements
 
       // Whatever a model or a screen said: not too much of it, and nothing that is not to be seen.
       function plain(text) {
@@ -20014,323 +18142,181 @@ PAGE = r"""<!doctype html>
         return parent.appendChild(make(name, classes, text));
       }
 
-      function addShape(parent, name, values, text) {
-        const node = document.createElementNS(SVG, name);
-        for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
-        setText(node, text);
-        return parent.appendChild(node);
-      }
-
-      // -- what was done, drawn over the picture in the picture's own pixels
-
-      function toPixels(x, y) {
-        const [wide, high] = run.size;
-        return [(x * wide) / GRID, (y * high) / GRID];
-      }
-
-      function placesOf(act) {
-        const places = Object.values(act.args).filter(
-          (value) => value && typeof value.x === "number",
-        );
-        return places.map(({ x, y }) => toPixels(x, y));
-      }
-
-      // A shape with a rim around it, to be seen on any ground.
-      function addMark(svg, name, values, kind) {
-        addShape(svg, name, { ...values, class: "halo " + kind });
-        addShape(svg, name, { ...values, class: kind });
-      }
-
-      // Rings that leave what they point at to be seen; the words stand below the picture.
-      function markAct(svg, act, more) {
-        const spots = placesOf(act);
-        // Dashed is what was refused or broken off.
-        const kind = `${more || ""} ${act.changed === null ? "off" : ""}`;
-        for (const [cx, cy] of spots) {
-          addMark(svg, "circle", { cx, cy, r: run.size[0] / 45 }, kind);
-          if (act.tool.startsWith("double"))
-            addMark(svg, "circle", { cx, cy, r: run.size[0] / 33 }, kind);
-        }
-        if (spots.length > 1) markWay(svg, spots[0], spots[1], kind);
-      }
-
-      // Where the screen changed after the act.
-      function markRegion(svg, region, kind) {
-        const [left, top] = toPixels(region[0], region[1]);
-        const [right, bottom] = toPixels(region[2], region[3]);
-        const size = { width: right - left, height: bottom - top };
-        if (right) addMark(svg, "rect", { x: left, y: top, ...size }, kind);
-      }
-
-      // An arrow from where a drag began to where it ended.
-      function markWay(svg, [x1, y1], [x2, y2], kind) {
-        const way = Math.atan2(y2 - y1, x2 - x1);
-        const long = -run.size[0] / 38;
-        function wing(turn) {
-          return `M ${x2},${y2} l ${long * Math.cos(way + turn)} ${long * Math.sin(way + turn)}`;
-        }
-        const line = `M ${x1} ${y1} L ${x2},${y2} ${wing(0.5)} ${wing(-0.5)}`;
-        addMark(svg, "path", { d: line }, kind);
-      }
-
-      // An act in words, as "double click: Notes icon, hit 'Notes' (list item)".
-      function nameOf(act) {
-        const { text, key, element_name } = act.args;
-        const words = [act.tool.replaceAll("_", " "), text || key || element_name];
-        const said = words.filter(Boolean).join(": ").slice(0, 120);
-        const hits = hitsOf(act).map(({ name, role }) => `'${name.slice(0, 60)}' (${role})`);
-        return hits.length ? `${said}, hit ${hits.join(" and ")}` : said;
-      }
-
-      // The controls that an act was known to hit; acts of the live screen have none.
-      function hitsOf(act) {
-        return act.hits || [];
-      }
-
-      // -- turns
-
-      function toneOf(turn) {
-        const tones = turn.notes.map(([kind]) => NOTE_TONES[kind]);
-        if (tones.includes("bad")) return "bad";
-        if (turn.plan) return "plan";
-        if (turn.wasted) return "idle";
-        return turn.changed || tones.includes("good") ? "good" : "";
-      }
-
-      // A turn's article; the panel shows it as a row that opens.
-      function makeArticle(turn) {
-        const article = make("article", toneOf(turn));
-        const top = add(article, "header");
-        if (live) top.onclick = () => toggle(article, turn.turn);
-        fillHeader(top, turn);
-        const body = add(article, "div", "body");
-        addWords(add(body, "div", "words"), turn);
-        if (turn.replies?.length) addRaw(body, turn.replies);
-        return article;
-      }
-
-      // The number of a turn, which is a link to it in a report.
-      function addNumber(node, number) {
-        if (live) return setText(node, String(number));
-        const link = add(node, "a", "", number ? String(number) : "start");
-        link.href = "#" + number;
-        link.title = "Link to this turn";
-      }
-
-      // What a turn did, in one row: no argument as the program writes it.
-      function doneIn(turn) {
-        const [first, ...more] = turn.acts;
-        const named = turn.call.replace(/^\w+/, (name) => name.replaceAll("_", " "));
-        if (!first) return named.split("{")[0];
-        return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
-      }
-
-      function hasNote(turn, wanted) {
-        return turn.notes.some(([kind]) => kind === wanted);
-      }
-
-      function fillHeader(top, turn) {
-        const kinds = new Set(turn.notes.map(([kind]) => kind));
-        addNumber(add(top, "b"), turn.turn);
-        add(top, "span", "", turn.role.slice(0, 300));
-        const done = doneIn(turn).slice(0, 300);
-        if (done) add(top, "span", "act", done);
-        // That an act did what it says is said by its chip.
-        const told = turn.acts.length === 1 && turn.changed;
-        if (turn.result && !told) add(top, "span", "res", turn.result.slice(0, 300));
-        if (turn.changed) add(top, "span", "chip good", "changed");
-        else if (turn.changed !== null) add(top, "span", "chip", "unchanged");
-        for (const kind of kinds) add(top, "span", "chip " + (NOTE_TONES[kind] || ""), kind);
-        const tokens = turn.prompt ? `, ${turn.prompt} + ${turn.completion} tokens` : "";
-        const thought = turn.thought ? `, about ${turn.thought} thought` : "";
-        add(top, "span", "cost", duration(turn.seconds) + tokens + thought);
-      }
-
-      // Of each picture on which something was done: it with its marks, and the next one with what
-      // changed. Without any act the turn's first picture alone.
-      function pairsOf(at) {
-        const { shots, acts } = turns[at];
-        const names = shots.filter((name) => acts.some((act) => act.screenshot === name));
-        if (!names.length && shots.length) return [[{ kind: "screen", name: shots[0], acts: [] }]];
-        return names.map((name) => {
-          const done = acts.filter((act) => act.screenshot === name);
-          const before = { kind: "before", name, acts: done };
-          const next = done.some((act) => act.changed !== null) ? shotAfter(at, name) : "";
-          return next ? [before, { kind: "after", name: next, acts: done }] : [before];
-        });
-      }
-
-      // The first picture after that one of a turn, be it of the same turn or of a later one.
-      function shotAfter(at, name) {
-        const own = turns[at].shots;
-        const later = own[own.lastIndexOf(name) + 1];
-        return later || turns.slice(at + 1).find((turn) => turn.shots.length)?.shots[0] || "";
-      }
-
-      function addPictures(body, at) {
-        for (const views of pairsOf(at)) {
-          const pair = make("div", "pair");
-          body.insertBefore(pair, body.querySelector(".words"));
-          if (views.length > 1) addSwitch(pair);
-          views.forEach((view, place) => {
-            const figure = add(pair, "figure", view.kind);
-            const frame = addFrame(figure, view, "lazy");
-            frame.onclick = () => openZoom(views, place);
-            captionOf(add(figure, "figcaption"), view);
-          });
-        }
-      }
-
-      // Where only one of two pictures has room: which one is shown, everywhere.
-      function addSwitch(parent) {
-        const row = add(parent, "div", "switch");
-        for (const kind of ["before", "after"]) {
-          const button = add(row, "button", "to-" + kind, kind);
-          button.title = "a";
-          button.onclick = () => showChanged(kind === "after");
-        }
-        pressSwitches();
-      }
-
-      function showChanged(after) {
-        document.body.classList.toggle("changed", after);
-        pressSwitches();
-      }
-
-      function pressSwitches() {
-        const after = document.body.classList.contains("changed");
-        for (const button of document.querySelectorAll(".switch button"))
-          button.ariaPressed = String(button.className === (after ? "to-after" : "to-before"));
-      }
-
-      // A picture that opens at full size, with its marks over it.
-      function addFrame(parent, view, loading) {
-        const [width, height] = run.size;
-        const frame = add(parent, "button", "frame");
-        frame.ariaLabel = `The ${view.kind === "screen" ? "screen" : "screen " + view.kind}`;
-        const image = add(frame, "img");
-        image.onerror = () => {
-          setText(frame, `The screenshot ${view.name} is missing.`);
-          frame.classList.add("missing");
-        };
-        image.width = width;
-        image.height = height;
-        image.loading = loading;
-        image.alt = "The screen";
-        const svg = addShape(frame, "svg", { viewBox: `0 0 ${width} ${height}` });
-        markView(svg, view);
-        if (view.marks) svg.replaceChildren(...view.marks.cloneNode(true).childNodes);
-        // The address comes last, or the browser would fetch at once what nobody may ever look at.
-        load(image, view.name);
-        return frame;
-      }
-
-      function markView(svg, view) {
-        for (const act of view.acts) {
-          if (view.kind === "after") {
-            if (act.region) markRegion(svg, act.region, "region");
-            continue;
-          }
-          for (const hit of hitsOf(act)) markRegion(svg, hit.box, "hit");
-          markAct(svg, act);
-        }
-      }
-
-      async function load(image, name) {
-        const known = pictures.get(name);
-        if (known || !live) image.src = known || name;
-        else image.src = (await fetchPicture(name)) || "data:,";
-      }
-
-      function captionOf(node, { kind, acts }) {
-        setText(node);
-        add(node, "b", "", kind);
-        const said = kind === "after" ? cameOf(acts) : acts.map(nameOf).join(", then ");
-        if (said) node.append(" \u00b7 " + plain(said));
-      }
-
-      function cameOf(acts) {
-        if (acts.some((act) => act.region)) return "the dashed box changed";
-        return acts.some((act) => act.changed) ? "it changed" : "nothing changed";
-      }
-
-      function addWords(column, turn) {
-        const said = turn.said ? add(column, "div", "said") : column;
-        if (turn.said) addText(said, "the model said", turn.said, "");
-        const rows = [
-          ["call", turn.call, "call"],
-          ["result", turn.plan ? "" : turn.result, ""],
-        ];
-        // Each action of a story as the model wrote it.
-        for (const { action, became } of turn.asked || [])
-          rows.push(["asked", `${JSON.stringify(action)}: ${became}`, "call"]);
-        for (const [kind, text] of turn.notes)
-          rows.push([kind, text, "note " + (NOTE_TONES[kind] || "")]);
-        const did = rows.filter(([, text]) => text);
-        const place = did.length ? add(column, "div", "did") : column;
-        for (const [label, text, kind] of did) addText(place, label, text, kind);
-      }
-
+      // A text under its name.
       function addText(parent, label, text, kind) {
-        add(parent, "p", kind, text).prepend(make("small", "", label));
+        if (text)
+          add(parent, "p", "text " + kind, "\n" + text).prepend(make("span", "soft", label));
       }
 
-      // Each request of a turn in figures, and its reply as it came; made when it is unfolded.
-      function addRaw(parent, replies) {
-        const fold = add(parent, "details", "raw");
-        const count = replies.length > 1 ? `${replies.length} requests` : "Request";
-        add(fold, "summary", "", `${count} and reply as they were`);
-        fold.ontoggle = () => {
-          if (!fold.open || fold.querySelector("pre")) return;
-          for (const reply of replies) {
-            add(fold, "p", "sub", factsOf(reply));
-            add(fold, "pre", "call", JSON.stringify(reply.message, null, 2));
-          }
-        };
-      }
-
-      function factsOf(reply) {
-        const { prompt, completion, cached, thought } = reply.tokens;
-        const ended = new Date(reply.time * 1000);
-        const began = new Date((reply.time - reply.seconds) * 1000);
-        const facts = [
-          `request ${reply.call} to ${reply.role}`,
-          `sent ${began.toLocaleTimeString()}, replied ${ended.toLocaleTimeString()}`,
-          `${reply.seconds.toFixed(2)} s`,
-          prompt !== null &&
-            `${prompt} prompt tokens` + (cached ? `, ${cached} of them cached` : ""),
-          completion !== null && `${completion} completion tokens`,
-          thought && `about ${thought} of them thought`,
-          reply.finish_reason && `finish_reason ${reply.finish_reason}`,
-          reply.tries > 1 && `${reply.tries} tries, ${reply.request.toFixed(1)} s lost`,
-        ];
-        return facts.filter(Boolean).join(" \u00b7 ");
-      }
-
-      // A turn's piece of the line, as wide as the turn was long. A pause is cut, or all the others
-      // would be lines.
-      function makePiece(turn, at) {
-        const piece = make("button", toneOf(turn));
-        const what = doneIn(turn) || turn.result;
-        piece.title = plain(`Turn ${turn.turn}, ${duration(turn.seconds)}: ${what}`.slice(0, 140));
-        piece.onclick = () => go(at);
-        return piece;
-      }
-
-      function layLine() {
-        const times = turns.map((turn) => turn.seconds).sort((one, other) => one - other);
-        const middle = times[times.length >> 1] || 1;
-        turns.forEach(({ seconds }, at) => {
-          const share = seconds / middle;
-          const { piece } = cards[at];
-          piece.style.flexGrow = String(Math.max(0.2, Math.min(LONGEST, share)));
-          piece.classList.toggle("long", share > LONGEST);
-        });
+      function addFold(parent, label) {
+        const fold = add(parent, "details");
+        add(fold, "summary", "", label);
+        return fold;
       }
 
       function duration(seconds) {
         const minutes = Math.floor(seconds / 60);
         return minutes ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${seconds.toFixed(1)} s`;
+      }
+
+      // -- what was done, drawn over the picture in the picture's own pixels
+
+      // A shape with a rim around it, to be seen on any ground.
+      function addMark(svg, name, values, kind) {
+        for (const classes of ["halo", kind]) {
+          const node = svg.appendChild(document.createElementNS(SVG, name));
+          const all = { ...values, class: classes };
+          for (const [key, value] of Object.entries(all)) node.setAttribute(key, value);
+        }
+      }
+
+      // Rings that leave what they point at to be seen; the words stand below the picture. All
+      // places are those of the grid, of which a unit is `wide` times as wide as it is high.
+      function markAct(svg, { tool, args, changed }, wide) {
+        const spots = Object.values(args).filter((value) => value && typeof value.x === "number");
+        const kind = changed === null ? "act off" : "act";
+        for (const { x: cx, y: cy } of spots) {
+          for (const rx of tool.startsWith("double") ? [22, 30] : [22])
+            addMark(svg, "ellipse", { cx, cy, rx, ry: rx * wide }, kind);
+        }
+        if (spots.length > 1) markWay(svg, spots[0], spots[1], wide, kind);
+      }
+
+      // An arrow from where a drag began to where it ended.
+      function markWay(svg, from, to, wide, kind) {
+        const way = Math.atan2((to.y - from.y) / wide, to.x - from.x);
+        const wings = [0.5, -0.5].map((turn) => [Math.cos(way + turn), Math.sin(way + turn)]);
+        const ends = wings.map(([x, y]) => `M ${to.x} ${to.y} l ${-26 * x} ${-26 * y * wide}`);
+        addMark(
+          svg,
+          "path",
+          { d: `M ${from.x} ${from.y} L ${to.x} ${to.y} ${ends.join(" ")}` },
+          kind,
+        );
+      }
+
+      function markBox(svg, [left, top, right, bottom], kind) {
+        const size = { width: Math.abs(right - left), height: Math.abs(bottom - top) };
+        addMark(svg, "rect", { x: Math.min(left, right), y: Math.min(top, bottom), ...size }, kind);
+      }
+
+      function markView(svg, { kind, acts, boxes }, wide) {
+        for (const act of acts) {
+          if (kind !== "before" && act.region) markBox(svg, act.region, "region");
+          if (kind === "before") act.hits.forEach(({ box }) => markBox(svg, box, "hit"));
+          if (kind !== "after") markAct(svg, act, wide);
+        }
+        for (const { x1, y1, x2, y2 } of boxes) markBox(svg, [x1, y1, x2, y2], "seen");
+      }
+
+      // -- a turn in words
+
+      function sentence(tool) {
+        return tool.charAt(0).toUpperCase() + tool.slice(1).replaceAll("_", " ");
+      }
+
+      // An act, as: Double click "Notes icon".
+      function nameOf({ tool, args }) {
+        const { text, key, name, title, element_name: element } = args;
+        const what = String(text || key || name || title || element || "").slice(0, 120);
+        return sentence(tool) + (what ? ` \u201c${what}\u201d` : "");
+      }
+
+      // What a turn did; no argument as the program writes it.
+      function doneIn(turn) {
+        const [first, ...more] = turn.acts;
+        if (turn.plan) return `Plan: ${turn.instructions || turn.result}`;
+        if (first) return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
+        return sentence(turn.call.match(/^\w+/)?.[0] || "") || turn.result || "Nothing yet";
+      }
+
+      function toneOf(turn) {
+        const tones = turn.notes.map(([kind]) => NOTE_TONES[kind]);
+        if (tones.includes("bad")) return "bad";
+        if (turn.plan) return "plan";
+        if (turn.wasted || tones.includes("idle")) return "idle";
+        return turn.changed || tones.includes("good") ? "good" : "";
+      }
+
+      // What went wrong in a turn, in a few words.
+      function wrongIn(turn) {
+        const tone = toneOf(turn);
+        const note = turn.notes.find(([kind]) => NOTE_TONES[kind] === tone) || ["nothing changed"];
+        return ["bad", "idle"].includes(tone) ? note.join(": ") : "";
+      }
+
+      function makeRow(turn) {
+        const row = make("li");
+        const link = add(row, "a", toneOf(turn));
+        link.href = "#" + turn.turn;
+        add(link, "b", "", String(turn.turn));
+        add(link, "span", "did", doneIn(turn).slice(0, 300));
+        add(link, "time", "soft", duration(turn.seconds));
+        const wrong = wrongIn(turn);
+        if (wrong) add(link, "span", "wrong", "\u2717 " + wrong.slice(0, 300));
+        return row;
+      }
+
+      function makePiece(turn) {
+        const piece = make("a", toneOf(turn));
+        piece.href = "#" + turn.turn;
+        piece.title = plain(`Turn ${turn.turn}, ${duration(turn.seconds)}: ${doneIn(turn)}`);
+        return piece;
+      }
+
+      function makeArticle(turn) {
+        const article = make("article");
+        article.hidden = "until-found"; // the browser's own search finds it, and opens it
+        add(article, "h3", "", `${turn.turn}. ${doneIn(turn)}`.slice(0, 400));
+        const tokens = turn.prompt ? `${turn.prompt} + ${turn.completion} tokens` : "";
+        const thought = turn.thought ? `about ${turn.thought} of them thought` : "";
+        const facts = [turn.role.slice(0, 300), duration(turn.seconds), tokens, thought];
+        const line = add(article, "p", "soft", facts.filter(Boolean).join(" \u00b7 ") + " ");
+        if (turn.changed) add(line, "span", "chip good", "changed");
+        else if (turn.changed !== null) add(line, "span", "chip idle", "unchanged");
+        addText(article, "said", turn.said, "");
+        addText(article, "called", turn.call, "call");
+        if (!turn.plan) addText(article, "done", turn.result, turn.changed ? "good" : "");
+        // Each action of a story as the model wrote it.
+        for (const { action, became } of turn.asked)
+          addText(article, "asked", `${JSON.stringify(action)}: ${became}`, "call");
+        for (const [kind, text] of turn.notes) addText(article, kind, text, NOTE_TONES[kind] || "");
+        const exchanges = [...turn.sent, ...turn.replies].sort(
+          (one, other) => one.call - other.call,
+        );
+        for (const one of exchanges) one.parts ? addRequest(article, one) : addReply(article, one);
+        return article;
+      }
+
+      // A request as it was sent, whole: its settings with the tools, then its messages. What an
+      // earlier one held already is written when it is unfolded, so that it can be found once.
+      function addRequest(parent, { call, role, sent: names, parts }) {
+        const fold = addFold(parent, `Request ${call} to ${role}`);
+        for (const [name, part] of Object.entries(parts)) sent.set(name, { part, call });
+        for (const name of names) {
+          const { part, call: first } = sent.get(name) || {
+            part: {},
+            call: "of a turn before these",
+          };
+          const again = first === call ? "" : `, as in request ${first}`;
+          const inner = addFold(fold, (part.role || "settings and tools") + again);
+          if (first === call) addPart(inner, part);
+          else inner.ontoggle = () => inner.children.length === 1 && addPart(inner, part);
+          inner.open = first === call && part.role === "user";
+        }
+      }
+
+      function addPart(fold, { role, content, ...more }) {
+        const pieces = Array.isArray(content) ? content : [{ text: content }];
+        const texts = pieces.map((piece) => piece.text || piece.image_url?.url || "");
+        if (role) add(fold, "pre", "call", texts.join("\n"));
+        if (Object.keys(more).length) add(fold, "pre", "call", JSON.stringify(more, null, 2));
+      }
+
+      function addReply(parent, reply) {
+        const after = duration(reply.seconds);
+        const fold = addFold(parent, `Reply ${reply.call} of ${reply.role}, after ${after}`);
+        add(fold, "pre", "call", JSON.stringify(reply, null, 2));
       }
 
       // The run itself, or a turn: a new one goes to the end, one that has grown keeps its place.
@@ -20342,408 +18328,266 @@ PAGE = r"""<!doctype html>
         const found = turns.findIndex((turn) => turn.turn === item.turn);
         const at = found < 0 ? turns.length : found;
         const before = cards[at];
-        const made = { article: makeArticle(item), piece: makePiece(item, at), text: "" };
+        const made = { article: makeArticle(item), row: makeRow(item), piece: makePiece(item) };
         turns[at] = item;
         cards[at] = made;
         if (!before) {
           byId("turns").append(made.article);
+          byId("list").append(made.row);
           byId("line").append(made.piece);
           return;
         }
-        made.article.classList.toggle("open", before.article.classList.contains("open"));
-        before.article.replaceWith(made.article);
-        before.piece.replaceWith(made.piece);
+        const folds = [...made.article.querySelectorAll("details")];
+        before.article.querySelectorAll("details").forEach(({ open }, place) => {
+          folds[place]?.toggleAttribute("open", open);
+        });
+        for (const name of Object.keys(made)) before[name].replaceWith(made[name]);
+      }
+
+      // A pause is no wider than that, or all the other pieces would be lines.
+      function layLine() {
+        const times = turns.map((turn) => turn.seconds).sort((one, other) => one - other);
+        const middle = times[times.length >> 1] || 1;
+        turns.forEach(({ seconds }, at) => {
+          const wide = Math.max(0.2, Math.min(LONGEST, seconds / middle));
+          cards[at].piece.style.flexGrow = String(wide);
+        });
+      }
+
+      // -- the picture before what was done, and the one after
+
+      // Each picture of a turn on which something was done, and the one after the last of them.
+      // Without any act the turn's first picture alone.
+      function viewsOf(at) {
+        const { shots, acts, boxes } = turns[at];
+        const actsOn = (name) => acts.filter((act) => act.screenshot === name);
+        const names = shots.filter((name) => actsOn(name).length);
+        const last = names[names.length - 1];
+        if (!last)
+          return shots.slice(0, 1).map((name) => ({ kind: "screen", name, acts: [], boxes }));
+        const views = names.map((name) => ({
+          kind: "before",
+          name,
+          acts: actsOn(name),
+          boxes: [],
+        }));
+        const next = actsOn(last).some((act) => act.changed !== null) && shotAfter(at, last);
+        return next ? [...views, { kind: "after", name: next, acts: actsOn(last), boxes }] : views;
+      }
+
+      // The first picture after that one of a turn, be it of the same turn or of a later one.
+      function shotAfter(at, name) {
+        const own = turns[at].shots;
+        const later = own[own.lastIndexOf(name) + 1];
+        return later || turns.slice(at + 1).find((turn) => turn.shots.length)?.shots[0] || "";
+      }
+
+      // The screen as it is: with the latest act and what it changed, once it is at rest again.
+      function viewNow() {
+        const latest = turns.findLast((turn) => turn.acts.length);
+        const shot = turns[turns.length - 1]?.shots.at(-1);
+        const acts = latest?.acts.filter((act) => state.settled || act.screenshot === shot) || [];
+        return {
+          kind: run.outcome ? "last" : "live",
+          name: "",
+          acts: acts.slice(-1),
+          boxes: state.boxes,
+        };
+      }
+
+      function captionOf({ kind, acts }) {
+        const hits = acts.flatMap((act) => act.hits).map(({ name, role }) => `'${name}' (${role})`);
+        const did = acts.map(nameOf).join(", then ");
+        if (kind === "live" && did) return `${state.settled ? "after" : "now"}: ${did}`;
+        if (kind !== "after") return hits.length ? `${did}, hit ${hits.join(" and ")}` : did;
+        if (acts.some((act) => act.region)) return "the dashed box changed";
+        return acts.some((act) => act.changed) ? "it changed" : "nothing changed";
+      }
+
+      async function showStage() {
+        const now = live && following && state.picture;
+        const views = now ? [viewNow()] : turns.length ? viewsOf(current) : [];
+        const why = views.length ? "" : whyEmpty();
+        const wanted = JSON.stringify([now || -current, views, why]);
+        if (wanted === shown) return;
+        shown = wanted;
+        const figures = await Promise.all(views.map(makeFigure));
+        if (shown !== wanted) return;
+        enlarge(null);
+        byId("stage").replaceChildren(...figures);
+        if (why) add(byId("stage"), "p", "empty", why);
+      }
+
+      function whyEmpty() {
+        if (turns.length && !following) return `Turn ${turns[current].turn} looked at no screen.`;
+        if (!live || run.outcome) return "There is no picture of the screen.";
+        return `Waiting for the first picture of the screen.\nNow: ${state.phase}.`;
+      }
+
+      async function makeFigure(view) {
+        const figure = make("figure", view.kind);
+        const frame = add(add(figure, "div", "box"), "button", "frame");
+        const image = add(frame, "img");
+        const caption = add(figure, "figcaption", "soft");
+        const words = captionOf(view);
+        add(caption, "b", "", view.kind);
+        if (words) caption.append(" \u00b7 " + plain(words));
+        image.alt = `The screen: ${plain(words)}`;
+        frame.onclick = () => enlarge(figure);
+        try {
+          image.src = await sourceOf(view.name);
+          await image.decode();
+        } catch {
+          setText(frame, `The screenshot ${view.name} is missing.`);
+          return figure;
+        }
+        if (live) URL.revokeObjectURL(image.src);
+        const wide = image.naturalWidth / image.naturalHeight;
+        figure.style.setProperty("--ratio", String(wide));
+        const svg = frame.appendChild(document.createElementNS(SVG, "svg"));
+        svg.setAttribute("viewBox", "0 0 1000 1000"); // the grid on which models give places
+        svg.setAttribute("preserveAspectRatio", "none");
+        markView(svg, view, wide);
+        return figure;
+      }
+
+      // An exported report carries its pictures in itself, the others lie beside it.
+      async function sourceOf(name) {
+        if (!live) return byId(name) ? JSON.parse(byId(name).textContent) : name;
+        const answer = await ask("/picture", { name });
+        if (!answer.ok) throw new Error(name);
+        return URL.createObjectURL(await answer.blob());
+      }
+
+      // One picture as large as the page; clicked again, all are in their places.
+      function enlarge(figure) {
+        const large = document.querySelector(".big");
+        large?.classList.remove("big");
+        if (figure !== large) figure?.classList.add("big");
       }
 
       // -- going along the turns
 
-      // Marks the turn at that place, the first or last one beyond the ends, and scrolls to it
-      // unless that is to be done quietly.
-      function go(at, quiet) {
-        setNow(cards[current], false);
-        current = Math.max(0, Math.min(turns.length - 1, at));
-        following = current >= turns.length - 1;
+      // Shows the turn at that place, the first or last one beyond the ends.
+      function go(wanted) {
+        const at = Math.max(0, Math.min(turns.length - 1, wanted));
+        const moved = at !== current;
+        mark(false);
+        current = at;
+        following = live && at >= turns.length - 1;
+        mark(true);
+        show();
+        if (!moved) return;
+        const { row, piece } = cards[at];
+        byId("list").scrollTop = row.offsetTop - byId("list").clientHeight / 2;
+        byId("line").scrollLeft = piece.offsetLeft - byId("line").clientWidth / 2;
+        history.replaceState(null, "", "#" + turns[at].turn);
+      }
+
+      function mark(on) {
         const card = cards[current];
-        setNow(card, true);
-        showPlace();
-        card?.piece.scrollIntoView({ block: "nearest", inline: "nearest" });
-        if (!quiet && !live) card?.article.scrollIntoView();
-        if (live) showTurn();
+        if (!card) return;
+        card.article.hidden = on ? false : "until-found";
+        card.row.firstChild.classList.toggle("now", on);
+        card.piece.classList.toggle("now", on);
       }
 
-      function showPlace() {
+      // The stage, the plan and the numbers of the turn that is shown.
+      function show() {
         const turn = turns[current];
-        const last = turns[turns.length - 1];
-        const text = turn ? `${turn.turn || "start"} / ${last.turn}` : "";
-        setText(byId("where"), text);
-      }
-
-      // The places of the turns that are not filtered out.
-      function shownPlaces() {
-        return [...turns.keys()].filter((at) => !cards[at].article.hidden);
-      }
-
-      function setNow(card, on) {
-        card?.article.classList.toggle("now", on);
-        card?.piece.classList.toggle("now", on);
-      }
-
-      function startPlaying() {
-        const over = current >= Math.max(...shownPlaces());
-        timer = setInterval(playOn, PLAY_MS);
-        setText(byId("play"), "Pause");
-        if (over) stepTo(-Infinity);
-        else go(current);
-      }
-
-      function playOn() {
-        const before = current;
-        stepTo(1);
-        if (current === before) stopPlaying();
-      }
-
-      function stopPlaying() {
-        clearInterval(timer);
-        timer = 0;
-        setText(byId("play"), "Play");
-      }
-
-      function onKey(event) {
-        const step = KEY_STEPS[event.key];
-        if (event.ctrlKey || event.altKey || event.metaKey) return;
-        if (event.repeat && !step) return;
-        if (byId("keys").open) return;
-        if (byId("zoom").open) zoomByKey(event);
-        else if (event.target.tagName === "INPUT") {
-          // Letters are letters there.
-          if (event.key === "Escape") event.target.blur();
-        } else if (ACTIONS[event.key]) {
-          event.preventDefault();
-          ACTIONS[event.key]();
-        } else if (step) {
-          event.preventDefault();
-          stepBy(step);
-        } else if (step === 0 && event.target.tagName !== "SUMMARY") {
-          // On a button of the panel the blank presses that one, as everywhere.
-          if (live && event.target.tagName === "BUTTON") return;
-          event.preventDefault();
-          byId("play").click();
-        }
-      }
-
-      // What single keys do.
-      const ACTIONS = {
-        "?": showKeys,
-        "/": () => !live && byId("search").focus(),
-        h: () => live && byId("hint").focus(),
-        a: toggleChanged,
-        z: zoomNow,
-      };
-
-      function stepBy(step) {
-        stepTo(step);
-        if (!live) stopPlaying();
-      }
-
-      function stepTo(step) {
-        const places = shownPlaces();
-        const here = places.findIndex((at) => at >= current);
-        const at = Math.max(
-          0,
-          Math.min(places.length - 1, (here < 0 ? places.length : here) + step),
-        );
-        if (places.length) go(places[at]);
-      }
-
-      function toggleChanged() {
-        showChanged(!document.body.classList.contains("changed"));
-      }
-
-      function showKeys() {
-        const list = byId("keys").querySelector("dl");
-        list.replaceChildren();
-        for (const [key, inReport, inPanel] of KEYS) {
-          const does = live ? inPanel : inReport;
-          if (does) add(list, "dt", "", key);
-          if (does) add(list, "dd", "", does);
-        }
-        byId("keys").showModal();
-      }
-
-      // -- which turns are shown
-
-      function makeFilters() {
-        for (const [name, fits] of Object.entries(FILTERS)) {
-          const count = turns.filter((turn) => turn.turn > 0 && fits(turn)).length;
-          const button = add(byId("filters"), "button", "", `${name} ${count}`);
-          button.disabled = !count;
-          button.ariaPressed = String(name === filter);
-          button.onclick = () => choose(name);
-        }
-      }
-
-      function choose(name) {
-        filter = name;
-        [...byId("filters").children].forEach((button, place) => {
-          button.ariaPressed = String(Object.keys(FILTERS)[place] === name);
-        });
-        sift();
-      }
-
-      // Everything that was said in a turn, in small letters.
-      function textOf(at) {
-        const { role, said, call, result, notes, replies } = turns[at];
-        const said_raw = (replies || []).map((reply) => Object.values(reply.message));
-        cards[at].text ||= JSON.stringify([role, said, call, result, notes, said_raw])
-          .replace(/\\[nt]/g, " ")
-          .replaceAll('\\"', '"')
-          .toLowerCase();
-        return cards[at].text;
-      }
-
-      // Hides the turns that are not looked for; the marked one stays, if it can.
-      function sift() {
-        const words = byId("search").value.trim().toLowerCase();
-        turns.forEach((turn, at) => {
-          const shown = FILTERS[filter](turn) && (!words || textOf(at).includes(words));
-          cards[at].article.hidden = !shown;
-          cards[at].piece.classList.toggle("out", !shown);
-        });
-        const places = shownPlaces();
-        const count = places.filter((at) => turns[at].turn > 0).length;
-        const all = places.length === turns.length;
-        setText(byId("amount"), all ? "" : `${count || "no"} of ${run.sums.turns} turns`);
-        if (places.length && !places.includes(current)) go(places[0], true);
-        highlight(words);
-      }
-
-      function highlight(words) {
-        if (!window.Highlight) return;
-        const ranges = [];
-        const texts = document.createTreeWalker(byId("turns"), NodeFilter.SHOW_TEXT);
-        while (words && texts.nextNode()) {
-          const at = texts.currentNode.data.toLowerCase().indexOf(words);
-          if (at < 0) continue;
-          const range = new Range();
-          range.setStart(texts.currentNode, at);
-          range.setEnd(texts.currentNode, at + words.length);
-          ranges.push(range);
-        }
-        CSS.highlights.set("found", new Highlight(...ranges));
+        const planned = turns.slice(0, current + 1).findLast((one) => one.plan_text);
+        const plan = planned?.plan_text || (following && state.observation) || "";
+        setText(byId("where"), turn ? `${turn.turn} / ${turns[turns.length - 1].turn}` : "");
+        setText(byId("plan"), "\n" + plan);
+        byId("plan").prepend(make("span", "soft", "the plan"));
+        byId("plan").hidden = !plan;
+        byId("latest").hidden = !live || following || !turns.length;
+        showStage();
       }
 
       // The turn that the address names, as #5.
       function goToAddress() {
         const at = turns.findIndex((turn) => "#" + turn.turn === location.hash);
-        if (at < 0) return false;
-        if (cards[at].article.hidden) {
-          byId("search").value = "";
-          choose("all");
+        if (at >= 0) go(at);
+        return at >= 0;
+      }
+
+      function onKey(event) {
+        const { key, target } = event;
+        if (event.ctrlKey || event.altKey || event.metaKey) return;
+        if (key === "Escape") {
+          enlarge(null);
+          target.blur();
+        } else if (target.tagName !== "INPUT" && (KEY_STEPS[key] || (live && key === "h"))) {
+          event.preventDefault();
+          if (key === "h") byId("hint").focus();
+          else go(current + KEY_STEPS[key]);
         }
-        stopPlaying();
-        go(at);
-        return true;
-      }
-
-      // -- a picture at full size
-
-      function openZoom(views, at) {
-        zoomed = { views, at, scale: 0 };
-        byId("zoom").showModal();
-        showZoom();
-      }
-
-      // The picture of the marked turn, or the screen as it is now.
-      function zoomNow() {
-        if (live && following) return zoomScreen();
-        const [views] = pairsOf(current);
-        if (views) openZoom(views, 0);
-      }
-
-      function showZoom() {
-        const { views, at, scale } = zoomed;
-        const [width, height] = run.size;
-        const stage = byId("stage");
-        stage.replaceChildren();
-        const frame = addFrame(stage, views[at], "eager");
-        const fit = Math.min(stage.clientWidth / width, stage.clientHeight / height);
-        frame.style.width = `${Math.floor(width * (scale || fit))}px`;
-        frame.onclick = (event) => zoomAt(event, scale ? 0 : Math.max(1, fit * 2));
-        captionOf(byId("about"), views[at]);
-        fillTools(scale || fit);
-      }
-
-      function fillTools(scale) {
-        const { views, at } = zoomed;
-        const row = byId("tools");
-        row.replaceChildren();
-        if (views.length > 1) {
-          views.forEach(({ kind }, place) => {
-            const button = addTool(kind, () => showView(place));
-            button.ariaPressed = String(place === at);
-          });
-        }
-        addTool("marks", toggleMarks).title = "m";
-        add(row, "span", "sub", `${Math.round(scale * 100)} %`);
-        addTool("\u2212", () => zoomBy(-1)).title = "smaller";
-        addTool("+", () => zoomBy(1)).title = "larger";
-        addTool("Fit", () => zoomTo(0)).title = "0";
-        addTool("Close", () => byId("zoom").close()).title = "Escape";
-      }
-
-      function addTool(name, act) {
-        const button = add(byId("tools"), "button", "", name);
-        button.onclick = act;
-        return button;
-      }
-
-      function showView(at) {
-        zoomed.at = at;
-        keepingPlace(showZoom);
-      }
-
-      function toggleMarks() {
-        const svg = byId("stage").querySelector("svg");
-        if (svg) svg.style.visibility = svg.style.visibility ? "" : "hidden";
-      }
-
-      function zoomTo(scale) {
-        zoomed.scale = scale;
-        keepingPlace(showZoom);
-      }
-
-      function zoomBy(step) {
-        const now = byId("stage").firstChild.clientWidth / run.size[0];
-        const wanted = SCALES.filter((scale) =>
-          step > 0 ? scale > now + 0.01 : scale < now - 0.01,
-        );
-        if (wanted.length) zoomTo(step > 0 ? wanted[0] : wanted[wanted.length - 1]);
-      }
-
-      // What was in the middle of the window is there again.
-      function keepingPlace(change) {
-        const stage = byId("stage");
-        const x = (stage.scrollLeft + stage.clientWidth / 2) / stage.scrollWidth;
-        const y = (stage.scrollTop + stage.clientHeight / 2) / stage.scrollHeight;
-        change();
-        stage.scrollLeft = x * stage.scrollWidth - stage.clientWidth / 2;
-        stage.scrollTop = y * stage.scrollHeight - stage.clientHeight / 2;
-      }
-
-      // What was clicked is in the middle then.
-      function zoomAt(event, scale) {
-        const box = event.currentTarget.getBoundingClientRect();
-        const x = (event.clientX - box.left) / box.width;
-        const y = (event.clientY - box.top) / box.height;
-        zoomTo(scale);
-        const stage = byId("stage");
-        stage.scrollLeft = x * stage.scrollWidth - stage.clientWidth / 2;
-        stage.scrollTop = y * stage.scrollHeight - stage.clientHeight / 2;
-      }
-
-      function zoomByKey(event) {
-        const { views, at } = zoomed;
-        if (event.key === "+" || event.key === "=") zoomBy(1);
-        else if (event.key === "-") zoomBy(-1);
-        else if (event.key === "0") zoomTo(0);
-        else if (event.key === "m") toggleMarks();
-        else if (event.key === "a" && views.length > 1) showView(1 - at);
-        else if (event.key === "z") byId("zoom").close();
       }
 
       // -- the run
 
-      function statusOfRun() {
-        if (run.outcome) return [run.outcome, END_TONES[run.outcome] || "bad"];
-        if (!live) return ["no end recorded", ""];
-        return state.paused ? ["paused", "idle"] : [state.phase, "busy"];
+      function showStatus() {
+        const seconds = Math.max(0, Math.floor((performance.now() - state.begun) / 1000));
+        let status = ["no end recorded", ""];
+        if (run.outcome) status = [run.outcome, END_TONES[run.outcome] || "bad"];
+        else if (state.paused) status = ["paused", "idle"];
+        else if (live) status = [`${state.phase} \u00b7 ${seconds} s`, "busy"];
+        setText(byId("status"), status[0]);
+        byId("status").className = "chip " + status[1];
       }
 
       function showRun() {
-        const top = byId("top");
-        const [status, tone] = statusOfRun();
-        top.replaceChildren();
-        add(top, "span", "chip big " + tone, status).role = "status";
-        add(top, "h1", "", run.task);
-        if (live) return;
-        const unfinished = "It is still running, or it was ended from outside.";
-        add(top, "div", "sub", run.text || unfinished);
-        const sums = run.sums || {};
-        const most = [
-          ["time", duration(sums.seconds || 0)],
-          ["turns", String(sums.turns || 0)],
-          ["refused", String(sums.refused || 0)],
-        ];
-        addFacts(top, most).className = "key";
-        const fold = add(top, "details");
-        add(fold, "summary", "", "All figures");
-        addFacts(fold, [
-          ["run", run.name],
-          ["started", new Date(run.began * 1000).toLocaleString()],
-          ["profile", run.profile],
-          ["model", run.model],
-          ...(run.figures || []),
-        ]);
-      }
-
-      function addFacts(parent, facts) {
-        const list = add(parent, "dl");
-        for (const [name, value] of facts) {
-          const fact = add(list, "div");
-          add(fact, "dt", "", name);
-          add(fact, "dd", "", value);
-        }
-        return list;
+        const { turns: count, seconds, refused } = run.sums;
+        const short = `${count} turns \u00b7 ${duration(seconds)} \u00b7 ${refused} refused`;
+        const unfinished = live ? "" : "It is still running, or it was ended from outside.";
+        const facts = [["run", run.name], ["started", run.begun], ...run.figures];
+        setText(document.querySelector("h1"), run.task);
+        setText(byId("why"), run.outcome ? run.text : unfinished);
+        setText(
+          document.querySelector("#figures summary"),
+          `${short} \u00b7 ${run.profile} \u00b7 ${run.model}`,
+        );
+        const lines = facts.map(([name, value]) => `${name}: ${value}`);
+        setText(document.querySelector("#figures p"), lines.join("\n"));
+        showStatus();
       }
 
       // A report brings its turns in blocks that follow this script; the panel asks for them.
       function begin() {
         const blocks = document.querySelectorAll("script[type='application/json']");
-        byId("back").onclick = () => stepBy(-1);
-        byId("next").onclick = () => stepBy(1);
-        byId("help").onclick = showKeys;
+        byId("back").onclick = () => go(current - 1);
+        byId("next").onclick = () => go(current + 1);
+        byId("turns").addEventListener("beforematch", ({ target }) => {
+          go(cards.findIndex(({ article }) => article.contains(target)));
+        });
+        addEventListener("hashchange", goToAddress);
         if (!blocks.length && location.protocol === "http:") follow();
-        else showReport(blocks);
+        else showReport([...blocks]);
       }
 
       function showReport(blocks) {
         const book = new Map(); // a later block of a turn takes the place of the earlier
         for (const block of blocks) {
-          const item = parsed(block.textContent);
-          if (item?.picture) pictures.set(item.picture, item.data);
-          else if (item) book.set(item.turn, item);
+          if (block.id) continue; // a picture
+          try {
+            const item = JSON.parse(block.textContent);
+            book.set(item.turn, item);
+          } catch {} // what was being written when the run was killed
         }
-        const items = [...book.values()].sort((one, other) => one.turn - other.turn);
-        items.forEach(take);
-        cards.forEach(({ article }, at) => addPictures(article.querySelector(".body"), at));
+        [...book.values()].sort((one, other) => one.turn - other.turn).forEach(take);
         layLine();
-        makeFilters();
+        if (run.sums) showRun();
         document.title = `${run.outcome || "unfinished"}: ${run.task}`;
-        byId("play").onclick = () => (timer ? stopPlaying() : startPlaying());
-        byId("find").hidden = !turns.length;
-        byId("search").oninput = sift;
-        showRun();
-        addEventListener("hashchange", goToAddress);
-        if (!goToAddress()) go(0, true);
+        // A report with pictures in it may lie anywhere, the others beside the log.
+        document.querySelector("#figures a").hidden = blocks.some((block) => block.id);
+        const first = turns.findIndex((turn) => turn.shots.length);
+        if (turns.length && !goToAddress()) go(first);
       }
 
-      // The last line of a run that was killed while it was written cannot be read: null.
-      function parsed(text) {
-        try {
-          return JSON.parse(text);
-        } catch {
-          return null;
-        }
-      }
+      // -- the panel: the same items, asked for again and again, and the person's words
 
-      // -- the panel: the same items through its event stream, the screen, the person's words
-
-      const screenPen = byId("screen").getContext("2d", { alpha: false });
       const token = location.hash.slice(1);
-      let shown = 0; // the number of the picture on the canvas
-      let version = -1; // of the latest news
-      let busy = false; // with the canvas
-      let news = ""; // what the note says of the run
 
       function ask(path, body) {
         const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
@@ -20753,230 +18597,71 @@ PAGE = r"""<!doctype html>
       function showNote(text, tone) {
         const node = byId("note");
         node.hidden = !text;
-        node.className = "card note " + tone;
+        node.className = "text " + tone;
         setText(node, text);
       }
 
       // Sends what the person wants and notes `done` or what is wrong; whether it was taken.
       async function send(path, body, done) {
         const answer = await ask(path, body).catch(() => null);
-        if (!answer) showNote("The program does not answer.", "bad");
-        else if (!answer.ok) showNote((await answer.json()).error, "bad");
-        else showNote(done, "good");
-        return Boolean(answer?.ok);
+        const refusal = answer ? (await answer.json()).error : "The program does not answer.";
+        showNote(refusal || done, refusal ? "bad" : "good");
+        return !refusal;
       }
 
-      // The picture: fetched when it is new; its marks are those of the turns.
-      async function refreshScreen() {
-        const wanted = state;
-        if (busy || !state.picture) return;
-        busy = true;
-        try {
-          if (wanted.picture !== shown) await drawScreen(wanted.picture);
-          markScreen();
-        } catch (error) {
-          if (!run.outcome) showNote("The picture cannot be shown: " + error.message, "bad");
-        }
-        busy = false;
-        if (wanted.picture !== state.picture) refreshScreen();
-      }
-
-      async function drawScreen(number) {
-        const base = new Image();
-        base.src = await fetchPicture("");
-        await base.decode();
-        screenPen.canvas.width = base.width;
-        screenPen.canvas.height = base.height;
-        screenPen.drawImage(base, 0, 0);
-        shown = number;
-      }
-
-      // Rings for the latest turn's acts, and frames for what the last one changed.
-      function markScreen() {
-        const { width, height } = screenPen.canvas;
-        byId("now").querySelector("svg")?.remove();
-        run.size = run.began ? run.size : [width, height];
-        const [wide, high] = run.size;
-        const svg = addShape(byId("now").querySelector(".frame"), "svg", {
-          viewBox: `0 0 ${wide} ${high}`,
-        });
-        const acts = turns.findLast((one) => one.acts.length)?.acts || [];
-        for (const { x1, y1, x2, y2 } of state.boxes)
-          markRegion(
-            svg,
-            [Math.min(x1, x2), Math.min(y1, y2), Math.max(x1, x2), Math.max(y1, y2)],
-            "region",
-          );
-        if (state.settled && acts.at(-1)?.region) markRegion(svg, acts.at(-1).region, "region");
-        for (const act of acts) markAct(svg, act);
-      }
-
-      async function fetchPicture(name) {
-        const answer = await ask("/picture", { name }).catch(() => null);
-        if (!answer?.ok) return "";
-        pictures.set(name, URL.createObjectURL(await answer.blob()));
-        if (pictures.size > PICTURES_MOST) pictures.delete(pictures.keys().next().value);
-        return pictures.get(name) || "";
-      }
-
-      function zoomScreen() {
-        const svg = byId("now").querySelector("svg");
-        if (!svg) return;
-        openZoom([{ kind: "screen", name: "", acts: [], marks: svg }], 0);
-      }
-
-      function render() {
-        const over = Boolean(run.outcome);
-        // What the person did here needs no explaining.
-        const held = state.paused && state.paused !== PAUSED_HERE && `Paused: ${state.paused}.`;
-        const latest = run.text || state.error || (!over && held) || "";
-        showRun();
-        showTurn();
-        showWaiting(over);
-        if (news !== latest) {
-          news = latest;
-          showNote(news, END_TONES[run.outcome] || (over ? "bad" : "idle"));
-        }
-        byId("saved").hidden = !over || !state.report;
-        showPath(byId("saved").firstElementChild, "The report of this run: ", state.report || "");
-        setText(byId("play"), state.paused ? "Resume" : "Pause");
-        setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
-        for (const id of ["play", "stop", "send", "hint"]) byId(id).disabled = over;
-        // What can do nothing any more gives its room to the rest.
-        byId("play").parentNode.hidden = over;
-        byId("say").hidden = over;
-      }
-
-      // A path that breaks behind its separators only, as long as a part of it fits.
-      function showPath(node, before, path) {
-        setText(node, before);
-        for (const part of path.split(/(?<=[\\/])/)) node.append(plain(part), make("wbr"));
-      }
-
-      // Until there is a picture: what it waits for.
-      function showWaiting(over) {
-        byId("wait").hidden = shown > 0;
-        byId("screen").style.visibility = shown ? "" : "hidden";
-        const now = state.phase ? `\nNow: ${state.phase}.` : "";
-        const waits = `Waiting for the first picture of the screen.${now}`;
-        setText(byId("latest"), over ? "Last" : "Live");
-        byId("latest").title = over ? "The last turn (End)" : "Back to what goes on now (End)";
-        setText(byId("wait"), over ? "The run ended before its first picture." : waits);
-      }
-
-      // The screen, the plan and the words: as they are now, or those of the turn that is marked.
-      function showTurn() {
-        const turn = turns[current];
-        const back = Boolean(turn) && !following;
-        byId("latest").hidden = !back;
-        byId("now").hidden = back;
-        byId("past").hidden = !back;
-        setText(byId("words"), back ? turn.said : wordsNow());
-        const planned = back && turns.slice(0, current + 1).findLast((one) => one.plan_text);
-        setText(byId("plan"), back ? planned?.plan_text : run.plan);
-        setText(byId("instructions"), back ? planned?.instructions : run.instructions);
-        const repeated = byId("plan").textContent.startsWith(byId("instructions").textContent);
-        byId("instructions").parentNode.hidden = repeated;
-        const caption = byId("now").querySelector("figcaption");
-        setText(caption);
-        if (shown) add(caption, "b", "", run.outcome ? "the last picture" : "live");
-        const told = shown ? toldOfScreen() : "";
-        if (told) caption.append(" \u00b7 " + plain(told));
-        if (back) showPast(turn);
-      }
-
-      // What the picture of the screen has to do with the latest act.
-      function toldOfScreen() {
-        const act = turns.findLast((one) => one.acts.length)?.acts.at(-1);
-        if (!act) return "";
-        if (!state.settled) return "last act: " + nameOf(act);
-        const came = act.changed === null ? "" : `, ${cameOf([act])}`;
-        return `after ${nameOf(act)}${came}`;
-      }
-
-      function wordsNow() {
-        return state.observation || turns.findLast((turn) => turn.said)?.said;
-      }
-
-      // The pictures of the marked turn; made anew only when there are others.
-      function showPast(turn) {
-        const pairs = pairsOf(current);
-        const wanted = JSON.stringify([turn.turn, pairs]);
-        const past = byId("past");
-        if (past.dataset.shown === wanted) return;
-        past.dataset.shown = wanted;
-        past.replaceChildren();
-        if (pairs.length) addPictures(past, current);
-        for (const caption of past.querySelectorAll("figcaption"))
-          caption.prepend(make("b", "", `turn ${turn.turn || "0"}`), " \u00b7 ");
-        if (!pairs.length) add(past, "p", "empty", `Turn ${turn.turn} looked at no screen.`);
-      }
-
-      // Opens or closes a row, and shows its turn above.
-      function toggle(article, number) {
-        article.classList.toggle("open");
-        const at = turns.findIndex((turn) => turn.turn === number);
-        if (article.classList.contains("open")) go(at, true);
-      }
-
-      function takeNews(news) {
-        state = news;
-        version = news.version;
-        state.items.forEach(take);
-        layLine();
-        // Whoever looks at the latest turn goes on with it.
-        go(following ? turns.length - 1 : current, true);
-      }
-
-      // Asks for what is new; true: there is no use in asking again.
-      async function askNews() {
-        const answer = await ask("/news", { since: version });
-        if (answer.status === 401) {
-          showNote((await answer.json()).error, "bad");
-          return true;
-        }
-        takeNews(await answer.json());
-        render();
-        refreshScreen();
-        return Boolean(state.over);
-      }
-
-      // As a hint or, where one is waited for, as the model's first reply; whether it was taken.
-      function sendText(text) {
-        if (state.phase === "waiting_inject")
-          return send("/inject", { vlm_text: text }, "Injected.");
-        const done = "The model gets your hint at its next turn.";
-        return send("/control", { action: "hint", text }, done);
-      }
-
+      // As a hint or, where one is waited for, as the model's first reply.
       async function sendWords(event) {
         event.preventDefault();
         const text = byId("hint").value.trim();
-        if (text && (await sendText(text))) byId("hint").value = "";
+        const hinted = "The model gets your hint at its next turn.";
+        const sends = () =>
+          state.phase === "waiting_inject"
+            ? send("/inject", { vlm_text: text }, "Injected.")
+            : send("/control", { action: "hint", text }, hinted);
+        if (text && (await sends())) byId("hint").value = "";
+      }
+
+      function showNews(news) {
+        const before = noteOf();
+        state = { ...news, begun: performance.now() - news.since * 1000 };
+        state.items.forEach(take);
+        if (state.items.length) {
+          layLine();
+          showRun();
+          // Whoever looks at the latest turn goes on with it.
+          go(following ? turns.length - 1 : current);
+        }
+        if (noteOf() !== before)
+          showNote(noteOf(), END_TONES[run.outcome] || (run.outcome ? "bad" : "idle"));
+        setText(byId("play"), state.paused ? "Resume" : "Pause");
+        setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
+        byId("say").hidden = Boolean(run.outcome);
+        showStatus();
+        showStage();
+      }
+
+      // What the person should hear; what they did here needs no explaining.
+      function noteOf() {
+        if (run.outcome) return state.report ? `The report of this run: ${state.report}` : "";
+        const held = state.paused && state.paused !== "in the panel";
+        return state.error || (held ? `Paused: ${state.paused}.` : "");
       }
 
       async function follow() {
-        live = true;
+        live = following = true;
         history.replaceState(null, "", location.pathname); // the token stays in memory only
-        document.body.classList.add("live");
-        byId("live").hidden = false;
-        byId("stop").hidden = false;
+        byId("say").onsubmit = sendWords;
         byId("play").onclick = () =>
           send("/control", { action: state.paused ? "resume" : "pause" }, "");
         byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
         byId("latest").onclick = () => go(turns.length - 1);
-        byId("now").querySelector(".frame").onclick = zoomScreen;
-        byId("copy").onclick = () => navigator.clipboard.writeText(state.report);
-        byId("say").onsubmit = sendWords;
-        showWaiting(false);
-        let over = false;
-        while (!over) {
-          const answered = await askNews().catch(() => null);
-          over = answered ?? Boolean(run.outcome);
-          if (answered !== null) continue;
-          state.phase = "not connected";
-          render();
-          await new Promise((done) => setTimeout(done, RETRY_MS));
+        setInterval(showStatus, 1000);
+        state = { phase: "connecting", begun: performance.now(), version: -1 };
+        while (!run.outcome) {
+          const answer = await ask("/news", { since: state.version }).catch(() => null);
+          if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
+          if (answer?.ok) showNews(await answer.json());
+          else await new Promise((done) => setTimeout(done, 1000));
         }
       }
 
@@ -20986,9 +18671,402 @@ PAGE = r"""<!doctype html>
   </body>
 </html>
 """
+
+
+####################################################################################################
+# Report - what a run's records say to whoever looks back
+####################################################################################################
+
+PHASES = ("encode", "request", "model", "act", "settle", "capture")  # figures in seconds
+COUNTS = {  # figures that are counted, as they are called towards people
+    "turns": "turns",
+    "acted": "acts",
+    "refused": "refused",
+    "errors": "errors",  # requests that failed, and replies without a usable call
+    "corrections": "corrections",
+    "wasted": "wasted turns",
+    "archives": "archives",
+    "requests": "requests",
+    "prompt": "prompt tokens",
+    "completion": "completion tokens",
+    "thought": "of them thought, about",
+}
+# Also in seconds: all of the time, and what it took until questions were answered; and in tokens:
+# of prompts of `reused_of` the server had so many in its cache.
+FIGURES = ("seconds", *COUNTS, *PHASES, "person", "reused", "reused_of")
+KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
+UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
+
+Sums = dict[str, float]  # the figures of a turn or of a whole run, by their names
+
+
+def no_sums() -> Sums:
+    """The figures of what has not begun."""
+    return {name: 0 if name in COUNTS else 0.0 for name in FIGURES}
+
+
+@dataclass
+class TurnEntry:
+    """One turn for the page."""
+
+    turn: int
+    began: float  # seconds since 1970
+    ended: float = 0.0
+    away: float = 0.0  # seconds in which no program was running, until the run was resumed
+    role: str = ""
+    said: str = ""
+    call: str = ""
+    result: str = ""
+    changed: bool | None = None
+    plan: bool = False  # whether it was the planner's
+    notes: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
+    acts: list[JsonDict] = field(default_factory=list)  # as _enter_intent and _enter_result have it
+    asked: list[JsonDict] = field(default_factory=list)  # as in Chapter
+    shots: list[str] = field(default_factory=list)
+    sums: Sums = field(default_factory=no_sums)
+    boxes: list[JsonDict] = field(default_factory=list)  # where the model of a story looked
+    plan_text: str = ""  # as the planner left it in this turn
+    instructions: str = ""
+    sent: list[RequestRecord] = field(default_factory=list)
+    replies: list[ReplyRecord] = field(default_factory=list)
+
+
+@dataclass
+class RunEntry:
+    """The run itself for the page."""
+
+    began: float = 0.0  # seconds since 1970
+    size: tuple[int, int] = UNKNOWN_SIZE  # of the first screenshot
+    settings: JsonDict = field(default_factory=dict)
+    task: str = ""
+    profile: str = ""
+    model: str = ""
+    outcome: str = ""
+    text: str = ""  # why it ended so
+    plan: str = ""
+    instructions: str = ""
+    sums: Sums = field(default_factory=no_sums)
+    role: str = ""  # which acts, once it has replied
+
+    @property
+    def begun(self) -> str:
+        # Windows knows no time before 1970.
+        return f"{datetime.fromtimestamp(max(0.0, self.began)):%Y-%m-%d %H:%M}"
+
+
+class Book:
+    """The records of a run as a run and its turns."""
+
+    def __init__(self, name: str, most: int | None = None) -> None:
+        self.name = name  # of the run's folder
+        self.most = most  # turns that are kept, the latest; None for all
+        self.run = RunEntry()
+        self.turns: list[TurnEntry] = []
+        self.empty = True  # until the run has begun
+        self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
+        self._last = 0.0  # time of the last record but those of the state
+
+    def take(self, item: Item) -> None:
+        """Enters one record; whatever else is published is left out."""
+        if isinstance(item, RunRecord):
+            self._begin(item)
+        elif isinstance(item, EndRecord):
+            self.run.outcome = item.outcome
+            self.run.text = item.text
+        elif self.empty or isinstance(item, StateRecord) or not isinstance(item, Record):
+            return
+        else:
+            self._enter(item)
+        self._last = item.time
+
+    def _begin(self, record: RunRecord) -> None:
+        run = self.run
+        if self.empty:
+            config = record.config
+            run.settings = {name: config[name] for name in KEPT_SETTINGS if name in config}
+            run.began = record.time
+            # Older journals have the size here only, newer ones in their first look.
+            width = config.get("screen_capture_w")
+            height = config.get("screen_capture_h")
+            if type(width) is type(height) is int and min(width, height) > 0:
+                run.size = (width, height)
+            self.empty = False
+        run.task = record.task
+        run.profile = record.profile
+        run.model = record.model
+        run.outcome = ""
+        run.text = ""
+        if self.turns:
+            self.turns[-1].away += max(0.0, record.time - self._last)
+
+    def _enter(self, record: Record) -> None:
+        turn = self._turn_of(record)
+        enter = ENTRIES.get(record.kind)
+        more = dict(enter(self.run, turn, record) or {}) if enter else {}
+        passed = record.time - turn.began - turn.away
+        more["seconds"] = max(0.0, passed) - turn.sums["seconds"]
+        self._add(turn, more)
+        turn.ended = record.time
+
+    def _add(self, turn: TurnEntry, more: Sums) -> None:
+        for name, added in more.items():
+            turn.sums[name] += added
+            self.run.sums[name] += added
+
+    def _turn_of(self, record: Record) -> TurnEntry:
+        """The entry of the record's turn, which may begin with it."""
+        turns = self.turns
+        if not turns or turns[-1].turn != record.turn:
+            turns.append(TurnEntry(record.turn, self._last))
+            if record.turn > 0:  # what comes before the first turn is none
+                self._add(turns[-1], {"turns": 1})
+            if self.most:
+                del turns[: -self.most]
+        return turns[-1]
+
+    def figures(self) -> list[tuple[str, str]]:
+        """(name, text): the same for report, statistics and the last line of a run."""
+        sums = self.run.sums
+        own = max(0.0, sums["seconds"] - sums["model"] - sums["person"])
+        reused = "not told by this server"
+        if sums["reused_of"]:
+            reused = f"{sums['reused'] / sums['reused_of']:.0%}"
+        counted = [(text, f"{sums[name]:.0f}") for name, text in COUNTS.items()]
+        timed = [(name, f"{sums[name]:.1f} s") for name in PHASES]
+        return [
+            *counted,
+            ("of the prompt reused", reused),
+            ("time", f"{sums['seconds']:.1f} s"),
+            ("in the program", f"{own:.1f} s"),
+            ("for the person's answers", f"{sums['person']:.1f} s"),
+            *timed,
+            ("settled within", self._settled()),
+        ]
+
+    def debrief(self) -> str:
+        """How the run ended and what it took, for the end of the log."""
+        lines = [f"FINAL STATUS: {self.run.outcome}: {self.run.text}"]
+        lines += [f"{name}: {text}" for name, text in self.figures()]
+        return "\n".join(lines)
+
+    def _settled(self) -> str:
+        """Median and 95th percentile of the times to settle, of the turns that are kept."""
+        acts = (act for turn in self.turns for act in turn.acts)
+        times = sorted(act["settle"] for act in acts if act["settle"]) or [0]
+        middle = times[len(times) // 2]
+        most = times[len(times) * 95 // 100]
+        return f"{middle:.2f} s, 95 % {most:.2f} s"
+
+    def run_item(self) -> JsonDict:
+        """The run as the page takes it: turn -1; what it holds is the book's own, to be read."""
+        return {
+            "turn": -1,
+            "name": self.name,
+            **vars(self.run),
+            "begun": self.run.begun,
+            "figures": self.figures(),
+        }
+
+    def turn_item(self, turn: TurnEntry) -> JsonDict:
+        """A turn as the page takes it; what it holds is the book's own, to be read at once.
+
+        It is asked for after every record, and copies of all replies would cost more than the rest.
+        """
+        item = {**vars(turn), **turn.sums}
+        del item["sums"]
+        item["sent"] = [vars(request) for request in turn.sent]
+        item["replies"] = [vars(reply) for reply in turn.replies]
+        return item
+
+
+# -- what each record says of a turn: entered there, and returned as what it adds to the figures
+
+
+def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
+    if picture_name(record.screenshot):
+        turn.shots.append(record.screenshot)
+    if run.size == UNKNOWN_SIZE and record.width:
+        run.size = (record.width, record.height)
+    return {
+        "capture": record.capture,
+        "encode": record.encode,
+    }
+
+
+def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
+    tokens = record.tokens
+    prompt = tokens.get("prompt") or 0
+    cached = tokens.get("cached")
+    asked_again = [kind for kind, _ in turn.notes].count("correction")
+    turn.replies.append(record)
+    if record.role not in _JUDGES:
+        run.role = record.role
+        _enter_words(turn, record)
+    return {
+        "requests": 1,
+        "model": record.seconds,
+        "request": record.request,
+        "prompt": prompt,
+        "completion": tokens.get("completion") or 0,
+        "thought": tokens.get("thought") or 0,
+        "corrections": int(asked_again > turn.sums["corrections"]),
+        "reused": cached or 0,
+        "reused_of": 0 if cached is None else prompt,
+    }
+
+
+def _enter_words(turn: TurnEntry, record: ReplyRecord) -> None:
+    """Who speaks in a turn and what: a story's reply comes after its act and is about the next."""
+    if turn.role not in ("", record.role):
+        return
+    turn.role = record.role
+    if not turn.result:
+        turn.said = message_text(record.message.get("content"))
+
+
+def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> None:
+    act: JsonDict = {
+        "tool": record.tool,
+        "args": record.args,
+        "screenshot": turn.shots[-1] if turn.shots else "",
+        "changed": None,
+        "settle": 0.0,  # seconds
+        "region": None,  # on the grid, as the boxes of `hits`
+        "hits": [],
+    }
+    turn.acts.append(act)
+    if not turn.call:
+        turn.call = f"{record.tool} {json.dumps(record.args, ensure_ascii=False)}"
+
+
+def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
+    settle = (record.settle_ms or 0) / 1000
+    came = {
+        "changed": record.changed,
+        "settle": settle,
+        "region": record.region,
+        "hits": _hits_of(record),
+    }
+    for act in turn.acts[-1:]:
+        act |= came
+    if record.refused:
+        # A pause, or a screen that had changed meanwhile: nobody forbade anything.
+        kind = "held up" if record.refused == "stale_frame" else "refused"
+        turn.notes.append((kind, record.result))
+    return {
+        "refused": int(bool(record.refused)),
+        "acted": int(record.changed is not None),
+        "act": record.act or 0.0,
+        "settle": settle,
+    }
+
+
+def _hits_of(record: ResultRecord) -> list[JsonDict]:
+    """{name, role, box} of each control that an act hit; what holds others is not what was hit."""
+    hits: list[JsonDict] = []
+    for target, box in zip(record.targets or (), record.boxes or (), strict=False):
+        role = str(target.get("role"))
+        if role not in HOLDERS:
+            hits.append({"name": str(target.get("name")), "role": role, "box": box})
+    return hits
+
+
+def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
+    turn.result = record.result
+    turn.changed = record.changed
+    turn.call = f"{record.tool} {record.args}"
+    turn.said = record.response_text or turn.said
+    turn.role = turn.role or run.role
+    refused = turn.sums["refused"] > 0
+    lost = refused or record.tool == "no_call" or record.changed is False
+    return {
+        "wasted": int(lost),
+    }
+
+
+def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> None:
+    turn.result = record.done
+    turn.plan = True
+    turn.notes.append(("plan", record.done.removeprefix("plan: ")))
+    turn.plan_text = plan_with_checks(record)
+    turn.instructions = record.instructions
+    run.plan = turn.plan_text
+    run.instructions = record.instructions
+    run.role = ""  # a planner does not act
+
+
+def plan_with_checks(record: PlanRecord) -> str:
+    """The plan as people read it, with what proves the task done.
+
+    A planner may say nothing beside its call, or what only an executor reports: then its
+    instructions are the plan.
+    """
+    plan = record.plan
+    if not plan or report_fields(plan):
+        plan = record.instructions
+    if not record.done_when:
+        return plan
+    return f"{plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
+
+
+def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> None:
+    turn.asked += record.asked or []
+    turn.boxes += record.bboxes or []
+
+
+def _note(kind: str, *counted: str) -> Callable[[RunEntry, TurnEntry, Any], Sums]:
+    """How a record is entered that is a note on its turn, and counts as each of those figures."""
+
+    def enter(run: RunEntry, turn: TurnEntry, record: Any) -> Sums:
+        text = record.summary if isinstance(record, MemorySnapshot) else record.text
+        turn.notes.append((kind, text))
+        return dict.fromkeys(counted, 1)
+
+    return enter
+
+
+# How a record of each kind is entered; of a kind that is not here only the time is.
+ENTRIES: Mapping[str, Callable[[RunEntry, TurnEntry, Any], Sums | None]] = {
+    "look": _enter_look,
+    "request": lambda run, turn, record: turn.sent.append(record),
+    "reply": _enter_reply,
+    "intent": _enter_intent,
+    "result": _enter_result,
+    "action": _enter_action,
+    "plan": _enter_plan,
+    "stage": _enter_stage,
+    "answer": lambda run, turn, record: {"person": record.seconds},
+    "model_failed": _note("failed", "requests", "errors"),
+    "no_call": _note("correction", "errors"),
+    "archive": _note("archive", "archives"),
+    "hint": _note("hint"),
+    "verification": _note("verification"),
+}
+
+
+def book_of(folder: Path) -> Book:
+    """What a run's journal says; raises AgentError if it holds no run."""
+    journal = read_journal(folder)
+    run_of(journal, folder)
+    book = Book(folder.resolve().name)
+    book.left_out = journal.left_out
+    for record in journal.records:
+        book.take(record)
+    return book
+
+
+# -- the page with a run in it
+
 PAGE_END = "  </body>\n</html>\n"
 # What a report may load: its pictures, from beside it or from inside it, and nothing else.
 REPORT_POLICY = "default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'"
+
+
+def data_block(data: object, name: str = "") -> str:
+    """Data for the page's script, which looks for what has a name when it needs it."""
+    text = json.dumps(data, default=str).replace("<", "\\u003c")  # so nothing in it is markup
+    named = f' id="{name}"' if name else ""
+    return f'<script type="application/json"{named}>{text}</script>\n'
 
 
 def report(items: Iterable[Mapping[str, object]], begun: bool = False) -> str:
@@ -20996,18 +19074,15 @@ def report(items: Iterable[Mapping[str, object]], begun: bool = False) -> str:
 
     The page stays open at its end, since a run adds to its report as long as it goes on.
     """
-    blocks = []
-    for item in items:
-        data = json.dumps(item, default=str).replace("<", "\\u003c")  # so nothing in it is markup
-        blocks.append(f'<script type="application/json">{data}</script>\n')
+    blocks = "".join(map(data_block, items))
     if begun:
-        return "".join(blocks)
+        return blocks
     # By its hash the page's own script may run, and no other.
     script = PAGE.split("<script>")[1].split("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = PAGE.replace("CSP", f"{REPORT_POLICY}; script-src 'sha256-{digest}'", 1)
     page = page.replace("TITLE", "A run of agent.py", 1)
-    return page.removesuffix(PAGE_END) + "".join(blocks)
+    return page.removesuffix(PAGE_END) + blocks
 
 
 class ReportFile:
@@ -21015,42 +19090,52 @@ class ReportFile:
 
     def __init__(self, folder: Path, book: Book) -> None:
         """Opens it; `book` must hear of each record first. Raises AgentError."""
+        path = folder / "report.html"
         self.book = book
+        self._turn: TurnEntry | None = None  # the latest one ...
+        self._block = ""  # ... as the file has it, behind the run
         try:
-            self._stream = open_log(folder / "report.html")
+            open_log(path).close()
+            self._stream = open_log(path, "r+")
+            self._kept = self._stream.seek(0, os.SEEK_END)  # what stands behind is written anew
         except OSError as error:
-            raise AgentError(
-                f"{folder / 'report.html'} cannot be written ({error.strerror})."
-            ) from None
+            raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
 
     def take(self, item: Item) -> None:
-        """Writes the run's and the latest turn's block anew after a record that changes them."""
-        if not isinstance(item, REPORTED) or self.book.empty:
+        """Writes the run and its latest turn over what the file has of them, after each record."""
+        if not isinstance(item, Record) or isinstance(item, StateRecord) or self.book.empty:
             return
         with suppress(OSError):  # a run does not end because of its report
-            begun = self._stream.tell() > 0
-            turns = self.book.turns[-1:] if begun else self.book.turns
-            items = [self.book.run_item(), *map(self.book.turn_item, turns)]
-            self._stream.write(report(items, begun))
-            self._stream.flush()
+            turns = self.book.turns
+            finished = ""
+            if not self._kept:
+                finished = report(map(self.book.turn_item, turns))
+            elif turns and turns[-1] is not self._turn:
+                finished = self._block
+            run = report([self.book.run_item()], begun=True)
+            block = report(map(self.book.turn_item, turns[-1:]), begun=True)
+            self._stream.seek(self._kept)
+            self._stream.write(finished)
+            kept = self._stream.tell()
+            self._stream.write(run + block)
+            self._stream.truncate()
+            self._kept = kept
+            self._turn = turns[-1] if turns else None
+            self._block = block
 
     def close(self) -> None:
         with suppress(OSError):
             self._stream.close()
 
 
-REPORTED = (RunRecord, ReplyRecord, IntentRecord, ResultRecord, PlanRecord, ActionRecord, EndRecord)
-
-
 def report_text(folder: Path, pictures: bool = False) -> str:
     """A run's report made anew from its journal, with its pictures if wanted; raises AgentError."""
     book = book_of(folder)
-    items = [book.run_item(), *map(book.turn_item, book.turns)]
-    names = dict.fromkeys(name for turn in book.turns for name in turn.shots)
-    for name in names if pictures else ():
+    blocks = [report([book.run_item(), *map(book.turn_item, book.turns)])]
+    for name in dict.fromkeys(name for turn in book.turns for name in turn.shots if pictures):
         with suppress(AgentError, OSError):  # the page says which one is missing
-            items.append({"picture": name, "data": _picture_url(folder, name)})
-    return report(items)
+            blocks.append(data_block(_picture_url(folder, name), name))
+    return "".join(blocks)
 
 
 def _picture_url(folder: Path, name: str) -> str:
@@ -21219,29 +19304,6 @@ PANEL_FAULTS = (
 WAITS_FOR_MARKS = "waiting_annotated"
 
 
-def described_config(config: Config) -> JsonDict:
-    """What a story's page is told of the look of its marks, as it was described."""
-    style = mark_style(config)
-    heat = {
-        "enabled": style.heat,
-        "radius_scale": style.radius_scale,
-        "stops": style.heat_stops,
-        "trail_turns": style.trail_turns,
-        "trail_shrink": style.trail_shrink,
-    }
-    boxes = {
-        "enabled": style.boxes,
-        "border": style.border,
-        "border_width": style.border_width,
-        "fill_stops": style.box_stops,
-    }
-    return {
-        "ui": {"executed_heat": heat, "bbox_heat": boxes},
-        "capture_width": config.screen_capture_w,
-        "capture_height": config.screen_capture_h,
-    }
-
-
 class Panel:
     """Shows a run to a browser here and takes its words. Any thread may call any method."""
 
@@ -21394,7 +19456,7 @@ class Panel:
         return self._annotated or (None if self._draws() else b"")
 
     def _draws(self) -> bool:
-        """Whether a page as described is open."""
+        """Whether a page as described is open: it asks again and again, too."""
         return time.monotonic() - self._polled < PANEL_GONE
 
     # -- to and from the page
@@ -21457,7 +19519,27 @@ class Panel:
     # -- as described
 
     def _tell_config(self, words: JsonDict) -> PanelAnswer:
-        return 200, json.dumps(described_config(self.config))
+        """The look of the marks."""
+        style = mark_style(self.config)
+        heat = {
+            "enabled": style.heat,
+            "radius_scale": style.radius_scale,
+            "stops": style.heat_stops,
+            "trail_turns": style.trail_turns,
+            "trail_shrink": style.trail_shrink,
+        }
+        boxes = {
+            "enabled": style.boxes,
+            "border": style.border,
+            "border_width": style.border_width,
+            "fill_stops": style.box_stops,
+        }
+        told = {
+            "ui": {"executed_heat": heat, "bbox_heat": boxes},
+            "capture_width": self.config.screen_capture_w,
+            "capture_height": self.config.screen_capture_h,
+        }
+        return 200, json.dumps(told)
 
     def _tell_state(self, words: JsonDict) -> PanelAnswer:
         raw = base64.b64encode(self._live()).decode()
@@ -21663,7 +19745,7 @@ def _check_context(info: ModelInfo) -> Finding:
 def _check_grammar(grammar: Grammar | None, info: ModelInfo) -> Finding:
     """In which grammar the model will be asked, and in which it was trained if that is another."""
     asked_in = grammar_name(grammar)
-    own = trained_in(info).name
+    own = trained_in(info)
     text = f"asked in {asked_in}"
     if own != asked_in:
         text += f"; by its name it was trained in {own}, which --profile native asks in"
@@ -21796,10 +19878,17 @@ def calibration_key(
 
 def _check_cost(reply: Reply, info: ModelInfo, size: Size, text: str) -> Finding:
     """What a screenshot costs, and whether the server's count of tokens fits it."""
-    pictures = trained_in(info).picture
+    grammar = GRAMMARS.get(trained_in(info), _QWEN)
+    pictures = grammar.picture
     seen = pictures.seen_size(size)
     tokens = pictures.tokens(seen)
-    warnings = reply_warnings(reply, info.name, info, tokens, len(text))
+    warnings = reply_warnings(
+        reply,
+        info.name,
+        info,
+        tokens,
+        len(text),
+    )
     cost = f"{reply.seconds:.1f} s"
     if reply.usage.prompt_tokens:
         cost += f", {reply.usage.prompt_tokens} tokens of prompt"
@@ -23475,13 +21564,13 @@ def list_runs(root: Path) -> Iterator[str]:
             continue
         run = book.run
         outcome = run.outcome or "unfinished"
-        passed = f"{run.sums.seconds:.1f} s"
+        passed = f"{run.sums['seconds']:.1f} s"
         columns = [
             f"{folder.name:<9}",
             run.begun,
             f"{run.profile:<9}",
             f"{outcome:<10}",
-            f"{run.sums.turns:>5}",
+            f"{run.sums['turns']:>5}",
             f"{passed:>8}",
             f" {cut(run.task, 60)}",
             *book.left_out,
@@ -23967,8 +22056,8 @@ def end_figures(session: Session) -> str:
         f"{figures['refused']} refused",
         figures["time"],
         f"of it {figures['model']} model and {figures['in the program']} program",
-        count_of(sums.requests, "request"),
-        count_of(sums.prompt + sums.completion, "token"),
+        count_of(int(sums["requests"]), "request"),
+        count_of(int(sums["prompt"] + sums["completion"]), "token"),
     ]
     if voice.thought_tokens:
         parts.append(f"of them about {voice.thought_tokens} thought")

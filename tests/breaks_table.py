@@ -98,7 +98,7 @@ OWN = (
     ("nesting", "Server answers", "an answer that is nested too deeply is refused", "strict_json", "> nesting_most", "> 99 * nesting_most"),
     ("retries", "Model", "a request is sent again as often as set", "ModelServer._may_ask_again", "tries <= most", "tries < most"),
     ("answer-status", "Model", "an answer of a status beyond 299 is a fault", "ModelServer._parsed", "not 200 <= response.status < 300", "not 200 <= response.status < 500"),
-    ("repetition-least", "Words", "a repeat of two is no endless one", "_Repetition.is_long", ">= _ROUNDS_LEAST * self.period", ">= self.period"),
+    ("repetition-least", "Words", "a repeat of two is no endless one", "cut_repetition", "rounds >= _ROUNDS_LEAST", "rounds >= 1"),
     ("two-answers", "Replies", "a key given twice with different values is refused", "_unique", "len(found) < len(pairs)", "len(found) < 0"),
     ("box-order", "Argument values", "a box whose left is right of its right is refused", "_read_place", "left > right or top > bottom", "left > right and top > bottom"),
     ("memory-full", "Memory and state", "memory is compressed at its threshold", "AgentMemory.needs_compression", ">= self.threshold", "> self.threshold + 1"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import agent
@@ -173,6 +174,21 @@ def drawn_on(canvas: Canvas, state: DrawnState) -> None:
             draw(canvas, name, place, state)
     if state.program == "Contacts":
         draw_call(canvas, state)
+
+
+@lru_cache(maxsize=8)
+def sights(png: bytes) -> dict[str, agent.Coordinate]:
+    """Where a screenshot shows these signs, as the demo's model sees its own."""
+    rgb, width, height = agent.png_to_rgb(png)
+    found = {}
+    for name, colour in SIGNS.items():
+        wanted = colour.to_bytes(3, "big") * 2
+        first, last = rgb.find(wanted) // 3, rgb.rfind(wanted) // 3
+        if first >= 0:
+            x = (first % width + last % width) // 2
+            y = (first // width + last // width) // 2
+            found[name] = agent.Coordinate(x * 1000 // (width - 1), y * 1000 // (height - 1))
+    return found
 
 
 def draw(canvas: Canvas, name: str, place: Any, state: DrawnState) -> None:

@@ -63,17 +63,8 @@ class Space(NamedTuple):
 
 
 def space_of(name: str, picture: tuple[int, int]) -> Space:
-    if name in (
-        "qwen2.5-vl",
-        "gui-owl-1.0",
-        "ui-tars-1.5",
-        "holo-1",
-        "holo-1.5",
-        "fara-7b",
-        "opencua",
-    ):
-        return Space(*RESIZED[picture])
-    return Space(999, 999) if name == "mai-ui" else Space(1000, 1000)
+    in_pixels = name in ("qwen2.5-vl", "ui-tars-1.5", "fara-7b", "opencua")
+    return Space(*RESIZED[picture]) if in_pixels else Space(1000, 1000)
 
 
 # -- replies, each written from an act
@@ -88,9 +79,8 @@ def qwen_act(
     text, keys = rng.choice(TEXTS), rng.choice(KEYS)
     amount = rng.choice((3, -5, 10, -99, 100, -300, 501))
     ticks = amount if abs(amount) < 100 else (abs(amount) + 50) // 100 * (1 if amount > 0 else -1)
-    click = "click" if grammar == "gui-owl-1.0" else "left_click"
     acts: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
-        ({"action": click, "coordinate": [x, y]}, "click", {"position": at}),
+        ({"action": "left_click", "coordinate": [x, y]}, "click", {"position": at}),
         ({"action": "mouse_move", "coordinate": [x, y]}, "move", {"position": at}),
         ({"action": "key", "keys": keys}, "press_key", {"key": "+".join(keys)}),
         ({"action": "wait", "time": 2}, "wait", {"seconds": 2}),
@@ -104,11 +94,6 @@ def qwen_act(
         return rng.choice(acts)
     acts.append(({"action": "scroll", "pixels": amount}, "scroll", {"ticks": ticks}))
     acts.append(({"action": "type", "text": text}, "type_text", {"text": text}))
-    if grammar == "gui-owl-1.0":
-        drag = {"action": "drag", "coordinate": [x, y], "coordinate2": [y % 800, x % 800]}
-        target = space.grid(y % 800, x % 800)
-        acts.append((drag, "drag", {"start": at, "end": target}))
-        return rng.choice([one for one in acts if 0 not in one[0].get("coordinate2", ())])
     acts.append(({"action": "left_click_drag", "coordinate": [x, y]}, "drag", {"end": at}))
     acts.append(({"action": "right_click", "coordinate": [x, y]}, "right_click", {"position": at}))
     return rng.choice(acts)
@@ -119,8 +104,7 @@ def json_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
     call = json.dumps(
         {"name": "computer_use", "arguments": written}, ensure_ascii=rng.random() < 0.5
     )
-    after = "\n<conclusion>\nOpens it.\n</conclusion>" if grammar == "gui-owl-1.0" else ""
-    return Sample(f"<tool_call>\n{call}\n</tool_call>", name, arguments, "Action: Do it.\n", after)
+    return Sample(f"<tool_call>\n{call}\n</tool_call>", name, arguments, "Action: Do it.\n")
 
 
 def xml_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
@@ -164,12 +148,10 @@ def tars_act(
 
 
 def verb_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
-    is_point = grammar == "ui-tars-point"
     box = rng.choice(
         ("({},{})", "<|box_start|>({},{})<|box_end|>", "[{}, {}]", "<bbox>{} {}</bbox>", "{}, {}")
     )
-    spelled = "<point>{} {}</point>" if is_point else box
-    verb, written, name, arguments = tars_act(rng, space, spelled.format, is_point)
+    verb, written, name, arguments = tars_act(rng, space, box.format, False)
     quote = rng.choice("''\"")
     given = ", ".join(f"{key}={quote}{escaped(value)}{quote}" for key, value in written.items())
     return Sample(f"Action: {verb}({given})", name, arguments, "Thought: I see it.\n")
@@ -183,24 +165,6 @@ def escaped(text: str) -> str:
 def seed_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
     verb, written, name, arguments = tars_act(rng, space, "<point>{} {}</point>".format, True)
     return Sample(xml_call("seed:tool_call", verb, written), name, arguments)
-
-
-def answer_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
-    x, y = space.place(rng)
-    call = f'<answer>\n{{"coordinate":[{x},{y}]}}\n</answer>'
-    return Sample(call, "click", {"position": space.grid(x, y)})
-
-
-def object_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
-    x, y = space.place(rng)
-    place = {"x": x, "y": y}
-    written = {"action": "click_absolute", **place} if grammar == "holo-1.5" else place
-    return Sample(json.dumps(written), "click", {"position": space.grid(x, y)})
-
-
-def click_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
-    x, y = space.place(rng)
-    return Sample(f"Click({x}, {y})", "click", {"position": space.grid(x, y)})
 
 
 def code_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
@@ -221,43 +185,16 @@ def code_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
     return Sample(f"```python\n{line}\n```", name, arguments, "## Action:\nDo it.\n## Code:\n")
 
 
-def tool_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
-    x, y = space.place(rng)
-    text = rng.choice(TEXTS)
-    function, written, name, arguments = rng.choice(
-        [
-            (
-                "click_screen_element",
-                {"element_name": "OK", "position": [x, y]},
-                "click",
-                {"position": [x, y]},
-            ),
-            ("type_text_input", {"text": text}, "type_text", {"text": text}),
-            ("press_keyboard_key", {"key": "ctrl+s"}, "press_key", {"key": "ctrl+s"}),
-            ("scroll_screen_down", {}, "scroll", {"ticks": -3}),
-        ]
-    )
-    call = json.dumps({"name": function, "arguments": written})
-    return Sample(f"<tool_call>{call}</tool_call>", name, arguments)
-
-
 WRITERS: dict[str, Callable[[random.Random, Space, str], Sample]] = {
     "qwen3-vl": json_reply,
     "qwen2.5-vl": json_reply,
     "qwen3.5-xml": xml_reply,
     "gui-owl-1.5": json_reply,
-    "gui-owl-1.0": json_reply,
     "ui-tars-1.0": verb_reply,
     "ui-tars-1.5": verb_reply,
-    "ui-tars-point": verb_reply,
     "ui-tars-2": seed_reply,
-    "mai-ui": answer_reply,
-    "holo-1": click_reply,
-    "holo-1.5": object_reply,
-    "holo-2": object_reply,
     "fara-7b": json_reply,
     "opencua": code_reply,
-    "tools": tool_reply,
 }
 
 # -- what happens to replies

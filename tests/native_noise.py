@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import agent
 from tests.scripted import text
 from tests.spoken import spoken
-from tests.test_native import WHOLE, NativeCase, is_verifier
+from tests.test_native import NativeCase, is_verifier
 
 Way = Callable[[str], str]
 RUNS = 20
@@ -86,11 +86,6 @@ VERB_WAYS: dict[str, Way] = {
     "half a place": rewritten(r"[ ,]\d+([)<])", r"\1"),
     "full-width colon": changed(("Action:", "Action\uff1a")),
 }
-OWL_THINKING: dict[str, Way] = {
-    "call among thoughts": changed(
-        ("\n</thinking>\n<tool_call>", "\n<tool_call>"), ("<conclusion>", "</thinking>")
-    ),
-}
 CODE_WAYS: dict[str, Way] = {
     "fence lost": changed(("```python", "")),
     "two lines of code": changed(("```python\n", "```python\nimport os\n")),
@@ -100,10 +95,8 @@ WAYS: dict[str, dict[str, Way]] = {
     "qwen2.5-vl": COMMON | JSON_WAYS | CLOSING_SIGN,
     "qwen3.5-xml": COMMON | XML_WAYS | PIXELS_ON_A_GRID,
     "gui-owl-1.5": COMMON | JSON_WAYS | PIXELS_ON_A_GRID,
-    "gui-owl-1.0": COMMON | JSON_WAYS | OWL_THINKING,
     "ui-tars-1.0": COMMON | VERB_WAYS | PIXELS_ON_A_GRID,
     "ui-tars-1.5": COMMON | VERB_WAYS,
-    "ui-tars-point": COMMON | VERB_WAYS | PIXELS_ON_A_GRID,
     "ui-tars-2": COMMON | PIXELS_ON_A_GRID | {"no function": changed(("<function=", "<func="))},
     "fara-7b": COMMON | JSON_WAYS | CLOSING_SIGN,
     "opencua": COMMON | CODE_WAYS,
@@ -210,7 +203,7 @@ def noisy_runs(grammar: agent.Grammar, runs: int = RUNS, share: float = SHARE) -
 
 def main(names: list[str]) -> int:
     found = []
-    for grammar in WHOLE:
+    for grammar in agent.GRAMMARS.values():
         if not names or grammar.name in names:
             found.append(noisy_runs(grammar))
             print(found[-1], flush=True)

@@ -23,9 +23,9 @@ SOURCE = Path(__file__).resolve().parent.parent / "agent.py"
 COLUMNS_MOST = 100
 FUNCTION_LINES_MOST = 60
 FUNCTION_LINES_MEDIAN_MOST = 12
-ROOM_LINES_MOST = 500
-NAMES_USED_MOST = 250  # of agent.py, by all that stands under tests/
-PATCHES_MOST = 90
+ROOM_LINES_MOST = 600
+NAMES_USED_MOST = 170  # of agent.py, by all that stands under tests/
+PATCHES_MOST = 48
 NODES_A_LINE_MOST = 9.0  # bottle has 7.2, mini-swe-agent 6.1
 ANY_MOST = 50
 FORMAT_SKIPS_MOST = 3  # tables that lose by the formatter
@@ -194,7 +194,7 @@ def whole_file(text: str) -> Room:
 
 
 def long_rooms(text: str) -> list[str]:
-    """No room has over 500 lines, the page aside."""
+    """No room has over 600 lines, the page aside."""
     breaches = []
     for room in rooms(text):
         length = room.last - room.first + 1

@@ -9,11 +9,6 @@ import agent
 JSON = (
     'Action: %(why)s\n<tool_call>\n{"name": "computer_use", "arguments": {%(act)s}}\n</tool_call>'
 )
-OWL = (
-    "<thinking>\n%(why)s\n</thinking>\n<tool_call>\n"
-    '{"name": "computer_use", "arguments": {%(act)s}}\n</tool_call>\n'
-    "<conclusion>\n%(why)s\n</conclusion>"
-)
 XML = (
     "%(why)s\n<tool_call>\n<function=computer_use>\n<parameter=action>\n%(act)s\n</parameter>\n"
     "</function>\n</tool_call>"
@@ -57,10 +52,8 @@ SAID = {
     "qwen2.5-vl": (JSON, COMPUTER),
     "qwen3.5-xml": (XML, PARAMETERS),
     "gui-owl-1.5": (JSON, COMPUTER),
-    "gui-owl-1.0": (OWL, {**COMPUTER, "click": COMPUTER["click"].replace("left_", "")}),
     "ui-tars-1.0": (VERB, VERBS),
     "ui-tars-1.5": (VERB, VERBS),
-    "ui-tars-point": (VERB, {**VERBS, "click": "click(point='<point>%(x)s %(y)s</point>')"}),
     "ui-tars-2": (SEED, FUNCTIONS),
     "fara-7b": (JSON, {**COMPUTER, "type": COMPUTER["type"] + ', "press_enter": false'}),
     "opencua": (CODE, PYTHON),

@@ -100,7 +100,7 @@ class Trials(unittest.TestCase):
     def test_one_that_never_ends_is_seen(self) -> None:
         with (
             mock.patch.multiple(breaks, PATIENCE_S=1, PATIENCE=1),
-            mock.patch.object(breaks.Bench, "learn", lambda *_: []),
+            mock.patch.object(breaks.Bench, "learn", lambda *_, **__: []),
         ):
             self.bench.guards["test_sums"] = breaks.Guard("test_sums", True, 0.5, frozenset())
             row = ("hangs", "Sums", "", "is_enough", "print(number)", "\n    while 1: pass")
@@ -132,7 +132,7 @@ class Trials(unittest.TestCase):
         self.assertEqual((self.bench.seen_by(trial), self.bench.flaky), ("", {"test_sums"}))
 
     def test_a_mutation_is_tried_with_the_modules_that_run_its_function(self) -> None:
-        self.bench.learn(SMALL, ["test_sums"])
+        self.bench.learn(SMALL, ["test_sums"], noting=True)
         for function, modules in (("is_enough", ("test_sums",)), ("is_much", ())):
             line = SMALL[: SMALL.index(f"def {function}")].count("\n") + 2
             mutation = breaks.Mutation(line, 0, 0, "")

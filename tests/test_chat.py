@@ -550,10 +550,12 @@ class Traces(ChatCase):
         ]
         kinds = [kind for kind in kinds if kind != "look"]
         acted, corrected = (
-            ["reply", "intent", "result", "action", "state"],
-            ["reply", "no_call", "action", "state"],
+            ["request", "reply", "intent", "result", "action", "state"],
+            ["request", "reply", "no_call", "action", "state"],
         )
-        self.assertEqual(kinds, ["action", "role", *acted, *corrected, "reply", "action"])
+        self.assertEqual(
+            kinds, ["action", "role", *acted, *corrected, "request", "reply", "action"]
+        )
         actions = trial.records("action")
         self.assertEqual(
             [a["tool"] for a in actions],

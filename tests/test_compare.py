@@ -36,7 +36,10 @@ PLANTED = (
     Planted("changes", "CARET_WIDTH = 4 ", "CARET_WIDTH = 6 ", "changes: "),
     Planted("books", "not told by this server", "never told by it", "never told"),
     Planted(
-        "contexts", "config.keep_last_thinks, room", "config.keep_last_thinks + 1, room", "mark-"
+        "contexts",
+        "config.keep_last_thinks, slack)",
+        "config.keep_last_thinks + 1, slack)",
+        "mark-",
     ),
 )
 

@@ -27,8 +27,7 @@ ROWS = [
 ]
 PICTURE = (1536, 864)
 NAMES = (
-    "qwen3-vl qwen2.5-vl qwen3.5-xml gui-owl-1.5 gui-owl-1.0 ui-tars-1.0 ui-tars-1.5 ui-tars-point ui-tars-2"
-    " mai-ui holo-1 holo-1.5 holo-2 fara-7b opencua tools"
+    "qwen3-vl qwen2.5-vl qwen3.5-xml gui-owl-1.5 ui-tars-1.0 ui-tars-1.5 ui-tars-2 fara-7b opencua"
 ).split()
 
 
@@ -98,9 +97,12 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         (json_call(action="key", keys=["Ctrl", "S"]), ("press_key", {"key": "ctrl+s"})),
         (
             json_call(action="key", keys=["ctrl+s", "enter"]),
-            ("press_key", {"keys": ["ctrl+s", "enter"]}),
+            ("press_key", {"key": "ctrl+s", "then": ["enter"]}),
         ),
-        (json_call(action="key", keys=["down", "down"]), ("press_key", {"keys": ["down", "down"]})),
+        (
+            json_call(action="key", keys=["down", "down"]),
+            ("press_key", {"key": "down", "then": ["down"]}),
+        ),
         (json_call(action="key", keys=["keys=['ctrl", "a']"]), ("press_key", {"key": "ctrl+a"})),
         (json_call(action="type", text=" a\n"), ("type_text", {"text": " a\n"})),
         (
@@ -127,7 +129,7 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         (json_call(action="left_click", coordinate=[1, 2], bbox=[1, 2, 3, 4]), None),
         (json_call(action="left_click", x=1, y=2), None),
         (json_call(action="tap", coordinate=[1, 2]), None),
-        (json_call(action="left click", coordinate=[1, 2]), None),
+        (json_call(action="left click", coordinate=[1, 2]), ("click", {"position": [1, 2]})),
         (json_call(action=["left_click"], coordinate=[1, 2]), None),
         (json_call(coordinate=[1, 2]), None),
         (json_call(action="type"), None),
@@ -140,9 +142,9 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         (json_call(action="scroll", pixels=0), None),
         (json_call(action="scroll", pixels="much"), None),
         (json_call(action="scroll"), None),
-        (json_call(action="wait"), None),
+        (json_call(action="wait"), ("wait", {"seconds": 1})),
         (json_call(action="wait", time=-1), None),
-        (json_call(action="terminate"), None),
+        (json_call(action="terminate"), ("finished", {})),
         (json_call(action="terminate", status="done"), None),
         (
             '<tool_call>{"name": "computer_use", "arguments": {"action": "left_click", "coordinate": [5, 6',
@@ -169,13 +171,7 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
             json_call(action="left_click", coordinate=[770, 434]),
             ("click", {"position": [500, 500]}),
         ),
-        (
-            json_call(action="left_click", coordinate=[770, 434]).replace("</tool_call>", "⚗"),
-            ("click", {"position": [500, 500]}),
-        ),
         (json_call(action="left_click", coordinate=[1541, 434]), None),
-        (json_call(action="triple_click", coordinate=[5, 6]), None),
-        (json_call(action="answer", text="a"), None),
         ('<tool_call>\n{"name": "computer_use", "arguments": {"action": "type", "text": "a⚗', None),
     ],
     "qwen3.5-xml": [
@@ -207,7 +203,7 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         ),
     ],
     "gui-owl-1.5": [
-        ("Action: a\n" + json_call(action="wait"), ("wait", {"seconds": 2})),
+        ("Action: a\n" + json_call(action="wait"), ("wait", {"seconds": 1})),
         (
             "Action: a\n" + json_call(action="click", coordinate=[5, 6]),
             ("click", {"position": [5, 6]}),
@@ -216,26 +212,6 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         (json_call(action="done"), ("finished", {})),
         (json_call(action="scroll"), None),
         (json_call(action="drag", coordinate=[1, 2], coordinate2=[3, 4]), None),
-    ],
-    "gui-owl-1.0": [
-        (
-            f"<thinking>\n{json_call(action='click', coordinate=[1, 2])}\n</thinking>\n"
-            f"{json_call(action='drag', coordinate=[77, 434], coordinate2=[770, 868])}\n<conclusion>\nMoves it.\n</conclusion>",
-            ("drag", {"start": [50, 500], "end": [500, 1000]}),
-        ),
-        (
-            json_call(action="type", text="a", clear=1, enter=0),
-            ("type_text", {"text": "a", "clear": True, "submit": False}),
-        ),
-        (json_call(action="type", text="a", clear=2), None),
-        (json_call(action="drag", coordinate=[77, 434]), None),
-        ("<thinking>" + json_call(action="click", coordinate=[1, 2]), None),
-        (
-            json_call(action="click", coordinate=[1, 2])
-            + "</thinking>"
-            + json_call(action="click", coordinate=[3, 4]),
-            None,
-        ),
     ],
     "ui-tars-1.0": [
         ("Action: click(start_box='(5,6)')", ("click", {"position": [5, 6]})),
@@ -250,7 +226,7 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         ),
         ("Action: hotkey(key='ctrl shift t')", ("press_key", {"key": "ctrl+shift+t"})),
         ("Action: hotkey(key='page down')", ("press_key", {"key": "pagedown"})),
-        ("Action: type(content='it\\'s\\n')", ("type_text", {"text": "it's", "submit": True})),
+        ("Action: type(content='it\\'s\\n')", ("type_text", {"text": "it's\n"})),
         ("Action: type(content='a\\nb')", ("type_text", {"text": "a\nb"})),
         (
             "Action: scroll(start_box='(5,6)', direction='up')",
@@ -278,7 +254,9 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         ("Action: Click the button", None),
         ("Action: click(start_box='oops')\n\nclick(start_box='(5,6)')", None),
         ("click(start_box='(5,6)')", None),
-        ("Thought: Action: wait()", None),
+        ("Thought: I wait. Action: wait()", ("wait", {"seconds": 5})),
+        ("Thought: Action: wait() may help\nAction: finished()", None),
+        ("Action: type(content='a\nb')", ("type_text", {"text": "a\nb"})),
         ("<think>Action: wait()", None),
     ],
     "ui-tars-1.5": [
@@ -289,16 +267,6 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         ),
         ("Action: click(start_box='(1541,434)')", None),
     ],
-    "ui-tars-point": [
-        (
-            "Action: drag(start_point='<point>1 2</point>', end_point='<point>3 4</point>')",
-            ("drag", {"start": [1, 2], "end": [3, 4]}),
-        ),
-        ("Action: press(key='ctrl')", ("key_down", {"key": "ctrl"})),
-        ("Action: release(key='ctrl')", ("key_up", {"key": "ctrl"})),
-        ("Action: click(start_box='(1,2)')", None),
-        ("Action: click(point='<point>1 2')", None),
-    ],
     "ui-tars-2": [
         (seed_call("click", point="<point>17 58</point>"), ("click", {"position": [17, 58]})),
         (seed_call("move_to", point="<point>17 58</point>"), ("move", {"position": [17, 58]})),
@@ -308,7 +276,15 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         ),
         (seed_call("mouse_up"), ("mouse_up", {})),
         (seed_call("wait", time="2"), ("wait", {"seconds": 2})),
-        (seed_call("wait"), ("wait", {})),
+        (seed_call("wait"), ("wait", {"seconds": 5})),
+        (seed_call("press", key="ctrl"), ("key_down", {"key": "ctrl"})),
+        (seed_call("release", key="ctrl"), ("key_up", {"key": "ctrl"})),
+        (
+            seed_call("drag", start_point="<point>1 2</point>", end_point="<point>3 4</point>"),
+            ("drag", {"start": [1, 2], "end": [3, 4]}),
+        ),
+        (seed_call("click", point="<point>1 2"), None),
+        (seed_call("click", start_box="(1,2)"), None),
         (seed_call("take_screenshot"), ("screenshot", {})),
         (seed_call("type", content="a"), ("type_text", {"text": "a"})),
         (
@@ -318,37 +294,6 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         ("<think_never_used_51bce0>" + seed_call("wait"), None),
         (seed_call("click", point="<point>17</point>"), None),
         (seed_call("open_computer"), None),
-    ],
-    "mai-ui": [
-        (
-            '<grounding_think>x</grounding_think>\n<answer>\n{"coordinate":[999,0]}}\n</answer>',
-            ("click", {"position": [1000, 0]}),
-        ),
-        ('<answer>{"coordinate":[10,20,30,40]}</answer>', ("click", {"position": [20, 30]})),
-        ('<answer>{"coordinate":[1000,0]}</answer>', None),
-        ('{"coordinate":[10,20]}', None),
-        ('<answer>{"coordinate":[10,20]} or [30, 40]</answer>', None),
-    ],
-    "holo-1": [
-        ("Click(770, 434)", ("click", {"position": [500, 500]})),
-        ("Click(770, 434) or Click(1, 2)", None),
-        ("Click(770, 869)", None),
-        ("Click(770)", None),
-    ],
-    "holo-1.5": [
-        ('{"action": "click_absolute", "x": 770, "y": 434}', ("click", {"position": [500, 500]})),
-        ('{"action": "click_absolute", "x": 770}', None),
-        ('{"action": "write", "x": 770, "y": 434}', None),
-        ('{"action": "click_absolute", "x": 770, "y": 434', None),
-        ('{"x": 770, "y": 434}', None),
-    ],
-    "holo-2": [
-        ('```json\n{"x": 5, "y": 6}\n```', ("click", {"position": [5, 6]})),
-        ('<think>{"x": 1, "y": 2}</think>{"x": 5, "y": 6}', ("click", {"position": [5, 6]})),
-        ('{"x": 5, "y": 1001}', None),
-        ('{"x": 5, "y1": 7, "y": 6}', None),
-        ('The place is {"x": 5, "y": 6}', None),
-        ('{"x": 5, "y": 6} {"x": 7, "y": 8}', None),
     ],
     "fara-7b": [
         (
@@ -389,23 +334,12 @@ CASES: dict[str, list[tuple[Any, Any]]] = {
         ("```python\npyautogui.click(x=770, y=\n```", None),
         ("pyautogui.click(770, 434)", None),
     ],
-    "tools": [
-        (
-            '<tool_call>{"name": "click_screen_element", "arguments": {"element_name": "OK", "position": [5, 6]}}</tool_call>',
-            ("click", {"position": [5, 6]}),
-        ),
-        (
-            '<tool_call>{"name": "click_element", "arguments": {"label": "OK", "box": [1, 2, 3, 4]}}</tool_call>',
-            ("click", {"position": [2, 3]}),
-        ),
-        ('<tool_call>{"name": "no_such_tool", "arguments": {}}</tool_call>', None),
-    ],
 }
 
 
 class Samples(unittest.TestCase):
     def test_every_given_reply_becomes_what_it_must(self) -> None:
-        self.assertEqual(len(ROWS), 30)
+        self.assertEqual(len(ROWS), 26)
         for row in ROWS:
             with self.subTest(row["id"]):
                 got = act(
@@ -485,13 +419,10 @@ class EachGrammar(unittest.TestCase):
     def test_sentence_and_thought_are_kept_apart_from_the_act(self) -> None:
         call = read("gui-owl-1.5", "Action: Wait a little.\n" + json_call(action="wait", time=1))
         self.assertEqual((call.said, call.thought), ("Wait a little.", ""))
-        call = read(
-            "gui-owl-1.0",
-            "<thinking>hm</thinking>"
-            + json_call(action="wait", time=1)
-            + "<conclusion>\nWaits.\n</conclusion>",
-        )
-        self.assertEqual((call.said, call.thought), ("Waits.", "hm"))
+        call = read("qwen3-vl", "<thinking>hm</thinking>" + json_call(action="wait", time=1))
+        self.assertEqual((call.said, call.thought), ("", "hm"))
+        call = read("qwen3-vl", "Thought: So.\nAction: Wait.\n" + json_call(action="wait", time=1))
+        self.assertEqual(call.said, "Wait.")
         call = read("ui-tars-1.0", "<think>a</think>Thought: Now wait.\nAction: wait()")
         self.assertEqual((call.said, call.thought), ("Now wait.", "a"))
         message = {
@@ -520,11 +451,6 @@ class EachGrammar(unittest.TestCase):
         self.assertIsNone(
             act("qwen2.5-vl", json_call(action="left_click", coordinate=[5, 6]), picture=(0, 0))
         )
-
-    def test_adding_a_grammar_takes_one_row(self) -> None:
-        for name, row in GRAMMARS.items():
-            self.assertEqual(GRAMMARS[name], row)
-            self.assertGreater(len(row.words), 0)
 
 
 class Pictures(unittest.TestCase):
@@ -599,15 +525,12 @@ class Announcing(unittest.TestCase):
         owl = self.function("gui-owl-1.5")["function"]["parameters"]["properties"]["action"]["enum"]
         self.assertEqual(owl[-1], "interact")
         self.assertTrue(GRAMMARS["gui-owl-1.5"].announce(PICTURE)[0].startswith("# Tools"))
-        self.assertIn(
-            "coordinate2", self.function("gui-owl-1.0")["function"]["parameters"]["properties"]
-        )
         xml, _ = GRAMMARS["qwen3.5-xml"].announce(PICTURE)
         for mark in ("<function=example_function_name>", "<IMPORTANT>", "with NO suffix"):
             self.assertIn(mark, xml)
 
     def test_ui_tars_is_asked_in_the_first_user_turn(self) -> None:
-        for name, form in (("ui-tars-1.0", "start_box='"), ("ui-tars-point", "point='<point>")):
+        for name, form in (("ui-tars-1.0", "start_box='"), ("ui-tars-1.5", "end_box='")):
             self.assertEqual(GRAMMARS[name].announce(PICTURE), ("", []))
             text = GRAMMARS[name].first_text("Open {x}", [])
             for mark in ("## Output Format", "Thought: ...", "## Action Space", form, "## Note"):
@@ -626,9 +549,10 @@ class Announcing(unittest.TestCase):
         )
 
     def test_only_what_is_announced_is_in_the_enum_and_all_of_it_is_read(self) -> None:
-        for name in ("qwen3-vl", "gui-owl-1.5", "gui-owl-1.0", "qwen3.5-xml", "fara-7b"):
+        for name in ("qwen3-vl", "gui-owl-1.5", "qwen3.5-xml", "fara-7b"):
             enum = self.function(name)["function"]["parameters"]["properties"]["action"]["enum"]
-            self.assertEqual(enum, list(GRAMMARS[name].words))
+            self.assertEqual(enum, GRAMMARS[name].actions.split())
+            self.assertEqual(set(enum) - GRAMMARS[name].words.keys(), set())
 
 
 class Choosing(unittest.TestCase):
@@ -645,19 +569,19 @@ class Choosing(unittest.TestCase):
             "qwen/qwen3.6-35b-a3b": "qwen3.5-xml",
             "gui-owl-1.5-8b-instruct": "gui-owl-1.5",
             "GUI-Owl-1.5-2B-Instruct-Q8_0.gguf": "gui-owl-1.5",
-            "gui-owl-7b": "gui-owl-1.0",
-            "mplug/gui_owl-32b": "gui-owl-1.0",
+            "gui-owl-7b": "tools",
+            "mplug/gui_owl-32b": "tools",
             "ui-tars-1.5-7b": "ui-tars-1.5",
             "bytedance/UI-TARS-1.5-7B@q4_k_m": "ui-tars-1.5",
             "ui-tars-7b-dpo": "ui-tars-1.0",
             "ui-tars-2b-sft": "ui-tars-1.0",
             "UI-TARS-72B-DPO": "ui-tars-1.0",
             "ui-tars-2": "ui-tars-2",
-            "doubao-1.5-ui-tars-250428": "ui-tars-point",
-            "mai-ui-8b": "mai-ui",
-            "Holo1-7B": "holo-1",
-            "holo1.5-7b": "holo-1.5",
-            "holo2-4b": "holo-2",
+            "doubao-1.5-ui-tars-250428": "tools",
+            "mai-ui-8b": "tools",
+            "Holo1-7B": "tools",
+            "holo1.5-7b": "tools",
+            "holo2-4b": "tools",
             "fara-7b": "fara-7b",
             "OpenCUA-7B": "opencua",
             "qwen3-8b": "tools",
@@ -685,54 +609,37 @@ class Choosing(unittest.TestCase):
 class OtherGrammars(unittest.TestCase):
     def other(self, text: str, asked_in: str) -> Any:
         try:
-            call, name = read_any({"content": text}, "stop", PICTURE, asked_in)
+            call, is_its_form = read_any({"content": text}, "stop", PICTURE, asked_in)
         except ReplyError:
             return None
-        return name, call.name, call.arguments
+        return is_its_form, call.name, call.arguments
 
     def test_a_reply_in_another_grammar_is_read_where_it_is_certain(self) -> None:
-        point = "Action: click(point='<point>1 2</point>')"
-        for asked_in in ("tools", "qwen3-vl", "ui-tars-1.5"):
-            self.assertEqual(
-                self.other(point, asked_in), ("ui-tars-point", "click", {"position": [1, 2]})
-            )
         self.assertEqual(
             self.other(seed_call("click", point="<point>1 2</point>"), "qwen3-vl"),
-            ("ui-tars-2", "click", {"position": [1, 2]}),
+            (False, "click", {"position": [1, 2]}),
+        )
+        self.assertEqual(
+            self.other("Action: type(content='a')", "qwen3-vl"), (False, "type_text", {"text": "a"})
         )
 
     def test_the_grammar_that_was_asked_in_comes_first(self) -> None:
         text = "Action: click(start_box='(770,434)')"
-        self.assertEqual(
-            self.other(text, "ui-tars-1.5"), ("ui-tars-1.5", "click", {"position": [500, 500]})
-        )
-        self.assertEqual(
-            self.other(text, "ui-tars-1.0"), ("ui-tars-1.0", "click", {"position": [770, 434]})
-        )
+        for name, place in (("ui-tars-1.5", [500, 500]), ("ui-tars-1.0", [770, 434])):
+            self.assertEqual(self.other(text, name), (True, "click", {"position": place}))
 
     def test_a_place_that_two_grammars_read_differently_is_refused(self) -> None:
         self.assertIsNone(self.other("Action: click(start_box='(100,200)')", "qwen3-vl"))
-        self.assertIsNone(
-            self.other(json_call(action="left_click", coordinate=[100, 200]), "tools")
-        )
-        self.assertIsNone(
-            self.other(json_call(action="left_click", coordinate=[1100, 200]), "tools")
-        )
+        call = json_call(action="left_click", coordinate=[100, 200])
+        self.assertIsNone(self.other(call, "ui-tars-1.0"))
 
     def test_what_its_own_grammar_refuses_is_not_read_in_another_space(self) -> None:
-        self.assertIsNone(
-            self.other(json_call(action="left_click", coordinate=[1100, 200]), "qwen3-vl")
-        )
-        self.assertIsNone(self.other(json_call(action="click", coordinate=[1100, 200]), "qwen3-vl"))
+        for action in ("left_click", "click"):
+            call = json_call(action=action, coordinate=[1100, 200])
+            self.assertIsNone(self.other(call, "qwen3-vl"))
         self.assertIsNone(self.other("Action: click(start_box='(1100,200)')", "ui-tars-1.0"))
 
-    def test_an_act_without_a_place_does_not_tell_the_grammar(self) -> None:
-        self.assertEqual(
-            self.other("Action: type(content='a')", "qwen3-vl"),
-            ("qwen3-vl", "type_text", {"text": "a"}),
-        )
-
-    def test_a_bare_place_is_no_click_for_who_was_not_asked_for_one(self) -> None:
+    def test_a_bare_place_is_no_click(self) -> None:
         for text in ('{"x": 5, "y": 6}', "Click(5, 6)", '<answer>{"coordinate":[1,2]}</answer>'):
             self.assertIsNone(self.other(text, "qwen3-vl"))
 

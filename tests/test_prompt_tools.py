@@ -26,19 +26,5 @@ class Prompts(unittest.TestCase):
         self.assertIn("another way: another element, the Start menu.", pointer)
 
 
-class Missing(unittest.TestCase):
-    def test_a_wait_without_its_time_is_asked_for_it_where_no_document_has_a_default(self) -> None:
-        said = (
-            '<tool_call>\n{"name": "computer_use", "arguments": {"action": "wait"}}\n</tool_call>'
-        )
-        with self.assertRaises(agent.ReplyError) as caught:
-            agent.GRAMMARS["qwen3-vl"].read({"content": said}, "stop", (1536, 864))
-        self.assertEqual(
-            str(caught.exception), "wait lacks its time, which is a number of seconds."
-        )
-        call = agent.GRAMMARS["gui-owl-1.5"].read({"content": said}, "stop", (1536, 864))
-        self.assertEqual(call.arguments, {"seconds": 2})  # as its own executor does
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -14,6 +14,7 @@ from unittest import mock
 
 import agent
 from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, page_items, role_of, text
+from tests.seams import desktop_of_main
 from tests.test_main import CommandLineCase, copy_folder
 
 HOSTILE = (
@@ -28,6 +29,17 @@ def blocks(page: str) -> list[dict[str, Any]]:
         json.loads(data)
         for data in re.findall(r'<script type="application/json">(.*?)</script>', page)
     ]
+
+
+def pictures_in(page: str) -> dict[str, str]:
+    """The pictures that stand in a page: {name: data URL}."""
+    found = re.findall(r'<script type="application/json" id="([^"]+)">(.*?)</script>', page)
+    return {name: json.loads(data) for name, data in found}
+
+
+def run_of(page: str) -> dict[str, Any]:
+    """The run itself in a page."""
+    return next(block for block in blocks(page) if block.get("turn") == -1)
 
 
 class Turns(EngineCase):
@@ -229,7 +241,7 @@ class Turns(EngineCase):
             pattern = rf'"kind": "{kind}", "time": [\d.]+.*'
             path.write_text(re.sub(pattern, f'"kind": "{kind}", "time": 1}}', whole))
             book = agent.book_of(self.folder_of_run)
-            self.assertEqual(book.run.sums.turns, sum(turn.turn > 0 for turn in book.turns))
+            self.assertEqual(book.run.sums["turns"], sum(turn.turn > 0 for turn in book.turns))
             path.write_text(re.sub(pattern, f'"kind": "{kind}", "time": "x", "turn": []}}', whole))
             agent.book_of(self.folder_of_run)
         path.write_text(re.sub('"kind": "run"', '"kind": "rum"', whole))
@@ -249,6 +261,20 @@ class Report(CommandLineCase):
         self.assertEqual((code, live, sorted(again)), (0, again, [-1, 1, 2, 3, 4, 5, 6]))
         self.assertIn("report.html", out)
 
+    def test_the_page_of_a_run_holds_each_turn_once(self) -> None:
+        self.recorded()
+        numbers = [item["turn"] for item in blocks(self.page())]
+        self.assertEqual(sorted(numbers), [-1, 1, 2, 3, 4, 5, 6])
+
+    def test_a_report_that_was_deleted_is_made_anew_when_its_run_goes_on(self) -> None:
+        self.main("--demo", "--max-steps", "3")
+        (self.run_folder() / "report.html").unlink()
+        self.main("--demo", "--resume", "1", "--set", "max_steps=20")
+        numbers = [item["turn"] for item in blocks(self.page())]
+        self.assertEqual(sorted(set(numbers)), [-1, *range(1, max(numbers) + 1)])
+        self.assertGreater(max(numbers), 3)
+        self.assertEqual(run_of(self.page())["outcome"], "completed")
+
     def test_the_report_stands_while_the_run_is_under_way(self) -> None:
         acted: list[int] = []
 
@@ -267,12 +293,14 @@ class Report(CommandLineCase):
 
     def test_nothing_from_outside_becomes_markup(self) -> None:
         task = f'Open Notes, write "Hello" and save it. {HOSTILE}'
-        with mock.patch.object(agent, "DEMO_TASK", task):
-            self.main("--demo", task)
+        model = agent.DemoModel()
+        self.addCleanup(model.close)
+        with desktop_of_main(agent.DemoDesktop):
+            self.main(task, "--endpoint", model.endpoint)
         page = self.page()
         self.assertEqual(len(re.findall("<script", page)), 1 + len(blocks(page)))
         self.assertNotIn("<img", page)
-        self.assertIn(HOSTILE.split()[1], blocks(page)[0]["task"])
+        self.assertIn(HOSTILE.split()[1], run_of(page)["task"])
 
     def test_the_page_allows_its_own_script_and_pictures_and_nothing_else(self) -> None:
         self.main("--demo", "--max-steps", "1")
@@ -298,9 +326,9 @@ class Report(CommandLineCase):
     def test_one_file_holds_the_pictures_as_they_are(self) -> None:
         self.main("--demo", "--max-steps", "3")
         code, _, _ = self.main("--report", "1", str(self.folder / "run.html"))
-        items = blocks((self.folder / "run.html").read_text(encoding="utf-8"))
-        pictures = {item["picture"]: item["data"] for item in items if "picture" in item}
-        shots = {name for item in items for name in item.get("shots", ())}
+        page = (self.folder / "run.html").read_text(encoding="utf-8")
+        pictures = pictures_in(page)
+        shots = {name for item in blocks(page) for name in item.get("shots", ())}
         self.assertEqual((code, set(pictures)), (0, shots))
         kept = (self.run_folder() / "screenshots" / "turn_0003.png").read_bytes()
         url = pictures["screenshots/turn_0003.png"]
@@ -325,13 +353,8 @@ class Report(CommandLineCase):
             (self.run_folder() / "screenshots" / "turn_0002.png").read_bytes()
         )
         self.assertEqual(self.main("--report", "1", str(self.folder / "run.html"))[0], 0)
-        names = [
-            item["picture"]
-            for item in blocks((self.folder / "run.html").read_text())
-            if "picture" in item
-        ]
         self.assertEqual(
-            names,
+            list(pictures_in((self.folder / "run.html").read_text())),
             [
                 "screenshots/turn_0002.png",
                 "screenshots/turn_0006.png",
@@ -417,7 +440,7 @@ class Runs(CommandLineCase):
         self.recorded()
         for name in ("1", "run_0001", str(self.run_folder())):
             code, out, _ = self.main("--stats", name)
-            figures = blocks((self.run_folder() / "report.html").read_text())[-2]["figures"]
+            figures = run_of((self.run_folder() / "report.html").read_text())["figures"]
             lines = [
                 line.split("  ")[0] + "|" + line.split("  ")[-1].strip()
                 for line in out.splitlines()[1:]

@@ -140,36 +140,33 @@ class Typing(NativeCase):
 
 
 class Room(NativeCase):
-    """In a small context the task and the pictures shown take room from the earlier steps."""
+    """Where the server's count says that the next request may not fit, half of the steps go and older pictures."""
 
     base = FEWER_REQUESTS
-    model = agent.ModelInfo("scripted", context_length=4096)
 
-    def told(self, task: str, turns: int, shown: int) -> tuple[int, int]:
-        """The lines of earlier steps and the pictures in the last request of a run."""
-        step = said("left_click", "Click this one. " * 17, coordinate=[500, 500])
+    def told(self, context: int) -> tuple[int, int]:
+        """The lines of earlier steps and the pictures in the last of eight requests."""
         trial = self.trial(
-            lambda _: step,
+            lambda _: said("left_click", "Click this one.", coordinate=[500, 500]),
             "native",
             executor_grammar="qwen3-vl",
-            max_steps=turns,
-            native_screenshots=shown,
-            stall_stop=turns,
+            max_steps=8,
+            native_screenshots=3,
+            stall_stop=8,
             screen_capture_w=640,
             screen_capture_h=640,
         )
-        trial.state.task = task
+        trial.choose(replace(trial.engine.voice.model, context_length=context))
         trial.run()
         last = str(trial.requests[-1]["messages"])
         return last.count("Step "), last.count("image/png")
 
-    def test_a_longer_task_leaves_room_for_fewer_of_them(self) -> None:
-        (short, _), (long, _) = self.told("Go", 40, 1), self.told("Go " * 300, 40, 1)
-        self.assertTrue(0 < long < short < 39, (long, short))
-
-    def test_pictures_for_which_there_is_no_room_are_left_out(self) -> None:
-        self.assertEqual(self.told("Go", 6, 5)[1], 2)  # each takes 400 of 4096 tokens
-        self.assertEqual(self.told("Go " * 300, 6, 5)[1], 1)
+    def test_it_goes_by_the_tokens_of_the_last_request_a_reply_and_a_picture(self) -> None:
+        used = 100 + 10 + 2048 + 400
+        self.assertEqual(self.told(used), (5, 3))
+        lines, pictures = self.told(used - 1)
+        self.assertEqual(pictures, 2)
+        self.assertTrue(1 < lines < 7, lines)
 
 
 class Closer(Turns):

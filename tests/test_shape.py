@@ -159,7 +159,7 @@ class Rooms(ShapeCase):
         )
         self.holds(shape.input_outside_the_actuator, room("Hands", upper))
 
-    def test_no_room_is_over_five_hundred_lines(self) -> None:
+    def test_no_room_is_over_six_hundred_lines(self) -> None:
         self.holds(shape.long_rooms)
 
     def test_a_long_room_is_noticed_and_the_page_may_be_one(self) -> None:

@@ -69,7 +69,6 @@ class ByModel(EngineCase):
     def test_each_model_has_its_own_switch_or_none(self) -> None:
         switches = {
             "qwen3.5-4b": template("enable_thinking", False),
-            "holo2-4b": template("thinking", False),
             "my-model": template("enable_thinking", False),
             "qwen3-vl-8b-thinking": {},
         }

@@ -284,7 +284,6 @@ class ErringModel:
         with (
             mock.patch.object(agent, "demo_sights", self.sights(agent.demo_sights)),
             mock.patch.object(agent, "DEMO_STEPS", self.steps(claims)),
-            mock.patch.dict(agent.DEMO_SIGNS, drawn.SIGNS),
         ):
             return agent.demo_reply(request)
 
@@ -308,7 +307,7 @@ class ErringModel:
 
     def sights(self, truth: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         def disturbed(png: bytes) -> dict[str, Coordinate]:
-            seen = dict(truth(png))
+            seen = {**truth(png), **drawn.sights(png)}
             targets = [name for name in seen if name not in ("pointer", "caret")]
             if len(targets) > 1 and self.slips_in("wrong_target"):
                 moved = dict(zip(targets, self.random.sample(targets, len(targets)), strict=True))

@@ -5,48 +5,32 @@ python -m unittest discover -s tests/browser
 
 from __future__ import annotations
 
-import argparse
-import io
-import math
 import os
-import random
+import re
+import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
 from collections.abc import Callable
-from contextlib import ExitStack, redirect_stdout
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
 
 from chrome import Chrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
 
 import agent  # noqa: E402
-from tests.test_panel import a_panel, head, publish, show, turn  # noqa: E402
+from tests.test_panel import a_panel, head, publish, turn  # noqa: E402
 
-TOLERANCE, MEAN = (
-    40,
-    2,
-)  # of 255, between the page's marks and the program's: of any channel, of all that are marked
-SHOTS = os.environ.get(
-    "PANEL_SHOTS"
-)  # a folder: the pictures that the tests look at are kept there
-
-
-def picture(width: int, height: int) -> bytes:
-    """BGRX pixels that hide nothing: every channel everywhere different."""
-    noise = bytearray(random.Random(width).randbytes(width * height * 4))
-    noise[3::4] = bytes(width * height)
-    return bytes(noise)
+# A folder: the pictures that the tests look at are kept there.
+SHOTS = os.environ.get("PANEL_SHOTS")
 
 
 class Browser(unittest.TestCase):
     chrome: Chrome
+    described = False
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -54,8 +38,12 @@ class Browser(unittest.TestCase):
         cls.addClassCleanup(cls.chrome.close)
 
     def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        (self.folder / "screenshots").mkdir()
         self.stop = agent.Stop()
-        self.panel = a_panel(agent.Config(described=True), self.stop)
+        self.panel = a_panel(agent.Config(described=self.described), self.stop, self.folder)
         self.addCleanup(self.panel.close)
         self.chrome.look(1440, 960)
         self.chrome.complaints()
@@ -66,6 +54,14 @@ class Browser(unittest.TestCase):
 
     def see(self, selector: str, text: str) -> None:
         wait_for(lambda: text in self.chrome.text(selector), what=f"for {text!r} in {selector}")
+
+    def all(self, selector: str, what: str = "textContent") -> list[Any]:
+        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e[arguments[1]])"
+        return list(self.chrome.run(script, selector, what))
+
+    def seen(self, selector: str) -> bool:
+        script = "return document.querySelector(arguments[0])?.checkVisibility() || false"
+        return bool(self.chrome.run(script, selector))
 
 
 class Page(Browser):
@@ -81,38 +77,29 @@ class Page(Browser):
 
     def test_pause_resume_and_stop_by_button(self) -> None:
         self.open()
+        publish(self.panel, [head()])
+        self.see("h1", "Draw")
         self.chrome.click("#play")
         wait_for(lambda: self.stop.paused)
-        self.see("#top .chip", "paused")
+        self.see("#status", "paused")
         self.see("#play", "Resume")
         self.chrome.click("#play")
         wait_for(lambda: not self.stop.paused)
         self.chrome.click("#stop")
         wait_for(lambda: self.stop.reason)
 
-    def test_the_keyboard_is_enough(self) -> None:
+    def test_a_hint_can_be_given_by_the_keyboard_alone(self) -> None:
         self.open()
-        self.chrome.press(" ")
-        wait_for(lambda: self.stop.paused)
-        self.see("#top .chip", "paused")
+        publish(self.panel, [head()])
+        self.see("#play", "Pause")
         self.chrome.press("h")
         self.assertEqual(self.chrome.run("return document.activeElement.id"), "hint")
-        self.chrome.type("#hint", "try the h menu")  # blank and h are letters here
+        self.chrome.type("#hint", "try the h menu")  # h is a letter here
         self.chrome.press("\ue007")  # Enter
         self.assertEqual(wait_for(self.panel.take_hints), ["try the h menu"])
         self.see("#note", "at its next turn")
-        self.assertTrue(self.stop.paused)
         self.chrome.press("\ue00c")  # Escape leaves the field
-        self.chrome.press(" ")
-        wait_for(lambda: not self.stop.paused)
-
-    def test_a_first_reply_can_be_injected(self) -> None:
-        self.open()
-        self.panel.update(phase="waiting_inject")
-        self.see("#send", "Inject")
-        self.chrome.type("#hint", '{"observation": "start"}')
-        self.chrome.click("#send")
-        self.assertEqual(wait_for(self.panel.take_injected), '{"observation": "start"}')
+        self.assertNotEqual(self.chrome.run("return document.activeElement.id"), "hint")
 
     def test_text_from_a_model_is_shown_and_not_obeyed(self) -> None:
         evil = (
@@ -120,65 +107,49 @@ class Page(Browser):
             + "A" * (1 << 20)
         )
         self.open()
-        notes = {"notes": [[evil[:60], evil], ["refused", evil]]}
-        publish(
-            self.panel,
-            [
-                head(task=evil, plan=evil, instructions=evil),
-                turn(1, said=evil, call=evil, result=evil, role=evil, **notes),
-            ],
-        )
+        run = head(task=evil, plan=evil, instructions=evil)
+        publish(self.panel, [run, turn(1, said=evil, call=evil, result=evil, role=evil)])
         self.panel.update(error=evil, phase=evil[:90])
-        self.see("article header", "<script>")
-        self.chrome.click("article header")
-        for selector in (
-            "h1",
-            "#plan",
-            "#instructions",
-            "#words",
-            "#note",
-            "article header",
-            "article .body",
-        ):
+        for selector in ("h1", "#plan", "#note", "#list", "article"):
             self.see(selector, "<script>window.evil=1</script>")
-        self.see("#words", "\\u001b[31m\\u202eAAA")
-        self.see("#words", "more characters")
-        self.assertLess(len(self.chrome.text("#words")), 20200)
+        self.see("article .text", "\\u001b[31m\\u202eAAA")
+        self.see("article .text", "more characters")
+        self.assertLess(len(self.chrome.text("article .text")), 70200)
         self.assertIsNone(self.chrome.run("return window.evil || null"))
         self.assertEqual(
             self.chrome.run("return document.querySelectorAll('script, img').length"), 1
         )
         self.assertEqual(self.chrome.complaints(), [])
 
-    def test_turns_are_rows_that_grow_open_and_can_be_stepped_through(self) -> None:
+    def test_turns_are_rows_that_grow_and_can_be_stepped_through(self) -> None:
         self.open()
-        publish(self.panel, [head(), turn(1, result="plan: go", plan=True)])
-        publish(
-            self.panel,
-            [head(), turn(1, result="plan: go", plan=True), turn(2, call='click "Save" (1, 2)')],
-        )
-        self.see("article:last-of-type .act", 'click "Save" (1, 2)')
-        self.chrome.click("article:last-of-type header")
-        publish(
-            self.panel,
-            [head(), turn(1), turn(2, call='click "Save" (1, 2)', result="Clicked", changed=True)],
-        )
-        self.see("article:last-of-type .chip", "changed")
-        shown = "return [document.querySelectorAll('article').length, document.querySelectorAll('#line button').length,"
-        shown += " document.querySelectorAll('article.open').length, document.querySelector('.now b').textContent]"
-        self.assertEqual(self.chrome.run(shown), [2, 2, 1, "2"])
+        planned = turn(1, result="plan: go", plan=True, instructions="Draw a line")
+        publish(self.panel, [head(), planned])
+        self.see("#list", "Plan: Draw a line")
+        publish(self.panel, [head(), planned, turn(2, call="wait", result="Waited")])
+        self.see("#list .now", "Wait")
+        self.assertEqual(self.chrome.text("article:not([hidden]) .chip"), "")
+        changed = turn(2, call="click", result="Clicked", changed=True)
+        publish(self.panel, [head(), planned, changed])
+        self.see("article:not([hidden]) .chip", "changed")
+        self.assertEqual((len(self.all("li")), len(self.all("#line a"))), (2, 2))
+        self.assertEqual(self.chrome.text("#list .now b"), "2")
         self.chrome.press("\ue012")  # left
-        self.assertEqual(self.chrome.run(shown)[3], "1")
+        self.assertEqual(self.chrome.text("#list .now b"), "1")
+
+    def test_what_is_unfolded_stays_so_while_the_turn_grows(self) -> None:
+        self.open()
+        publish(self.panel, [head(), turn(1, said="I look")])
+        self.see("article", "I look")
+        self.chrome.run("document.querySelector('article details').open = true")
+        publish(self.panel, [head(), turn(1, said="I look twice", call="wait", result="Waited")])
+        self.see("article", "Waited")
+        self.assertTrue(self.chrome.run("return document.querySelector('article details').open"))
 
     def test_it_is_readable_at_every_width_and_in_the_dark(self) -> None:
         self.open()
-        publish(
-            self.panel,
-            [
-                head(plan="w" * 300, instructions="go " * 80),
-                turn(2, call="double_click " + "w" * 200),
-            ],
-        )
+        run = head(plan="w" * 300, instructions="go " * 80)
+        publish(self.panel, [run, turn(2, call="double_click " + "w" * 200, result="w" * 200)])
         self.see("article", "double_click")
         backs = set()
         for width in (1440, 1024, 390):
@@ -196,258 +167,109 @@ class Page(Browser):
         second = self.chrome.do("/window/new", {"type": "tab"})["handle"]
         self.chrome.do("/window", {"handle": second})
         self.chrome.open(self.panel.url)
-        wait_for(lambda: list(self.panel.server.open.values()).count(math.inf) == 2)
+        publish(self.panel, [head()])
+        self.see("h1", "Draw")
         self.chrome.do("/window", method="DELETE")
         self.chrome.do("/window", {"handle": first})
-        wait_for(lambda: list(self.panel.server.open.values()).count(math.inf) == 1, 15)
         publish(self.panel, [head(plan="still here")])
         self.see("#plan", "still here")
 
-    def test_when_the_run_ends_the_page_says_how(self) -> None:
+    def test_when_the_run_ends_the_page_says_how_and_where_its_report_is(self) -> None:
         self.open()
         publish(self.panel, [head(outcome="completed", text="The note is saved.")])
         self.panel.close()
-        self.see("#top .chip", "completed")
-        self.see("#note", "The note is saved.")
-        for name in ("play", "stop", "hint"):
-            node = f"document.getElementById('{name}')"
-            self.assertTrue(self.chrome.run(f"return {node}.disabled"), name)
-            self.assertEqual(self.chrome.run(f"return {node}.getClientRects().length"), 0, name)
-        self.assertEqual(
-            self.chrome.run("return document.getElementById('latest').title"),
-            "The last turn (End)",
-        )
+        self.see("#status", "completed")
+        self.see("#why", "The note is saved.")
+        self.see("#note", str(self.folder.resolve() / "report.html"))
+        self.assertFalse(self.seen("#say"))
 
-
-class Marks(Browser):
-    SCENES: tuple[
-        tuple[int, int, list[dict[str, Any]], list[dict[str, Any]], list[list[dict[str, Any]]]], ...
-    ] = (
-        (
-            960,
-            540,
-            [
-                {"name": "click", "x1": 300, "y1": 420},
-                {"name": "drag", "x1": 200, "y1": 250, "x2": 700, "y2": 640},
-                {"name": "double_click", "x1": 300, "y1": 421},
-                {"name": "type", "text": "hello"},
-            ],
-            [
-                {"x1": 150, "y1": 200, "x2": 420, "y2": 480},
-                {"x1": 900, "y1": 800, "x2": 600, "y2": 500},
-            ],
-            [
-                [
-                    {"name": "click", "x1": 340, "y1": 460},
-                    {"name": "drag", "x1": 240, "y1": 290, "x2": 740, "y2": 680},
-                ],
-                [],
-                [{"name": "drag", "x1": 900, "y1": 100, "x2": 100, "y2": 103}],
-                [{"name": "click", "x1": 500, "y1": 500}],
-            ],
-        ),
-        (
-            641,
-            401,
-            [
-                {"name": "click", "x1": 0, "y1": 0, "x2": 900, "y2": 900},
-                {"name": "move", "x1": 1000, "y1": 1000},
-                {"name": "drag", "x1": 500, "y1": 0, "x2": 500, "y2": 1000},
-                {"name": "drag", "x1": 0, "y1": 500, "x2": 1000, "y2": 500},
-            ],
-            [
-                {"x1": 0, "y1": 0, "x2": 1000, "y2": 1000},
-                {"x1": 500, "y1": 500, "x2": 500, "y2": 500},
-            ],
-            [],
-        ),
-        (
-            2600,
-            90,
-            [{"name": "click", "x1": 999, "y1": 3}, {"name": "click", "x1": 998, "y1": 4}],
-            [],
-            [[]],
-        ),
-    )
-
-    def compare(self, number: int, **settings: Any) -> None:
-        """The page's picture of a scene against the program's, channel by channel."""
-        width, height, actions, boxes, trail = self.SCENES[number]
-        pixels = picture(width, height)
-        show(
-            self.panel,
-            agent.PngEncoder().encode(pixels, width, height).png,
-            number + 1,
-            actions,
-            boxes,
-            "",
-            trail,
-        )
-        posted = self.panel.wait_annotated(number + 1, 20)
-        assert posted, self.chrome.complaints() + [self.chrome.text("#note")]
-        plain = agent.bgrx_to_rgb(pixels)
-        turn = agent.read_marks(actions, boxes, trail)
-        style = agent.mark_style(agent.load_config({"test": settings}))
-        wanted = agent.bgrx_to_rgb(bytes(agent.annotate(pixels, width, height, turn, style)))
-        rgb, *size = agent.png_to_rgb(posted)
-        self.assertEqual(size, [width, height])
-        self.assertNotEqual(wanted, plain)
-        unlike = [
-            abs(a - b)
-            for a, b, before in zip(rgb, wanted, plain, strict=True)
-            if a != before or b != before
-        ]
-        print(
-            f"scene {number + 1}: at most {max(unlike)}, in the mean {sum(unlike) / len(unlike):.2f} of 255",
-            file=sys.stderr,
-        )
-        self.assertLessEqual(max(unlike), TOLERANCE)
-        self.assertLessEqual(sum(unlike) / len(unlike), MEAN)
-
-    def test_the_page_makes_the_same_picture_as_the_program(self) -> None:
+    def test_a_clock_tells_how_long_it_has_been_at_what_it_does(self) -> None:
         self.open()
-        for number in range(len(self.SCENES)):
-            self.compare(number)
+        publish(self.panel, [head()])
+        self.panel.update(phase="planner is thinking")
+        self.see("#status", "planner is thinking")
+        wait_for(lambda: int(self.chrome.text("#status").split()[-2]) > 0)  # it ticks by itself
 
-    def test_every_setting_of_the_look_reaches_the_page(self) -> None:
-        settings: dict[str, Any] = {
-            "marks_radius_scale": 0.06,
-            "marks_trail_turns": 2,
-            "marks_trail_shrink": 0.5,
-            "marks_heat_stops": "0 rgba(1,2,3,0.9); 0.5 rgba(200,9,50,.5); 1 rgba(9,0,255,0)",
-            "marks_border": "rgba(0,255,0,1)",
-            "marks_border_width": 9,
-            "marks_box_stops": "0 rgba(0,0,0,.6); 1 rgba(0,0,0,0)",
-        }
-        self.panel.close()
-        self.panel = a_panel(
-            agent.load_config({"test": {**settings, "described": True}}), self.stop
-        )
-        self.addCleanup(self.panel.close)
+
+class Described(Browser):
+    described = True
+
+    def test_a_first_reply_can_be_injected(self) -> None:
         self.open()
-        self.compare(0, **settings)
+        publish(self.panel, [head()])
+        self.panel.update(phase="waiting_inject")
+        self.see("#send", "Inject")
+        self.chrome.type("#hint", '{"observation": "start"}')
+        self.chrome.click("#send")
+        self.assertEqual(wait_for(self.panel.take_injected), '{"observation": "start"}')
 
 
 class Demo(Browser):
-    def begin(
-        self, undo: ExitStack, folder: str, *more: str
-    ) -> tuple[threading.Thread, list[int], io.StringIO]:
-        """A demo in a thread, its panel open in the browser before the first turn; its exit code, what it prints."""
-
-        class Watched(agent.Panel):
-            def __init__(panel, *given: Any) -> None:
-                super().__init__(*given)
-                self.panel = panel
-                self.open()
-
-        code, out = list[int](), io.StringIO()
-        undo.enter_context(mock.patch.object(agent, "Panel", Watched))
-        undo.enter_context(redirect_stdout(out))
-        hasty = ["--set", "demo_page_wait=0", "--set", "turn_delay=0"]
-        arguments = ["--demo", "--panel", "--set", f"dump_dir={folder}", *hasty, *more]
-        options = agent.command_line().parse_args(arguments, argparse.Namespace())
-        run = threading.Thread(
-            target=lambda: code.append(
-                agent.start(options, self.stop, agent.SystemClock(self.stop))
-            )
+    def begin(self, *options: str) -> subprocess.Popen[str]:
+        """A demo whose page is open in the browser."""
+        folder = f"dump_dir={self.folder}"
+        run = subprocess.Popen(
+            [sys.executable, agent.__file__, "--demo", "--panel", "--set", folder, *options],
+            stdout=subprocess.PIPE,
+            text=True,
         )
-        run.start()
-        return run, code, out
-
-    @unittest.skipUnless("story" in agent.PROFILES, "there is no profile story")
-    def test_a_story_is_watched_while_the_program_draws_its_marks(self) -> None:
-        with ExitStack() as undo:
-            folder = undo.enter_context(tempfile.TemporaryDirectory())
-            run, code, out = self.begin(undo, folder, "--profile", "story")
-            run.join(60)
-            pictures = [path.read_bytes() for path in Path(folder).rglob("*annotated.png")]
-        self.assertEqual((code, "drew the marks" in out.getvalue()), ([0], False))
-        self.assertGreaterEqual(len(pictures), 5)
-        for png in pictures:
-            self.assertEqual(agent.png_to_rgb(png)[1:], (1248, 704))
-        # The server closes with the run, perhaps while the page asks it for something.
-        said = [text for text in self.chrome.complaints() if "net::ERR_" not in text]
-        self.assertEqual(said, [])
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        assert run.stdout
+        self.addCleanup(run.stdout.close)
+        for line in run.stdout:
+            found = re.search(r"http://127\S+", line)
+            if found:
+                self.chrome.open(found[0])
+                return run
+        raise AssertionError("no address was printed")
 
     def test_the_page_follows_a_whole_run(self) -> None:
-        """Its turns, its plan, its pictures and its end; a pause in the middle holds it up, a hint reaches the model."""
-        asked: list[str] = []
-        demo_reply = agent.demo_reply
-
-        def reply(request: dict[str, Any]) -> Any:
-            asked.append(str(request["messages"][-1]["content"]))
-            return demo_reply(
-                request
-                if "HINT" not in asked[-1]
-                else {**request, "messages": request["messages"][:-1]},
-            )
-
-        with ExitStack() as undo:
-            folder = undo.enter_context(tempfile.TemporaryDirectory())
-            undo.enter_context(mock.patch.object(agent, "demo_reply", reply))
-            run, code, _ = self.begin(undo, folder, "--set", "turn_delay=0.2")
-            self.see("#turns", "type_text")
-            self.chrome.press(" ")
-            self.see("#top .chip", "paused")
-            wait_for(lambda: self.chrome.run("return drawn.length > 20 && !busy"))
-            time.sleep(1)
-            self.keep("paused", 1440, 880, False)
-            self.keep("paused_dark", 1440, 880, True)
-            turns = self.chrome.text("#turns")
-            time.sleep(1)
-            self.assertEqual(self.chrome.text("#turns"), turns)
-            self.chrome.type("#hint", "the button is blue\ue007")
-            self.see("#note", "at its next turn")
-            self.chrome.click("#play")
-            run.join(60)
-        self.assertEqual(code, [0])
-        self.assertEqual(
-            [text.count("the button is blue") for text in asked if "HINT" in text], [1]
-        )
-        self.see("#top .chip", "completed")
-        self.see("#instructions", "Open Notes")
-        rows = self.chrome.run(
-            "return [...document.querySelectorAll('article header')].map(row => row.textContent)"
-        )
-        self.assertEqual(len(rows), 6)
+        """Its turns, its plan, its pictures and its end; a pause holds it up, a hint reaches the model."""
+        run = self.begin()
+        self.see("#plan", "Open Notes")
+        self.chrome.click("#play")
+        self.see("#status", "paused")
+        self.chrome.type("#hint", "the button is blue\ue007")
+        self.see("#note", "at its next turn")
+        self.keep("paused", 1440, 880)
+        self.chrome.click("#play")
+        self.see("#stage", "live")
+        wait_for(lambda: self.chrome.text("#status") == "completed", 90)
+        rows = self.all("#list li")
         self.assertIn("Hello from agent.py", "".join(rows))
-        self.assertEqual(
-            len([row for row in rows if "changed" in row and "unchanged" not in row]), 4
-        )
-        wait_for(lambda: self.chrome.run("return drawn.length > 20 && !busy"))
+        self.assertGreater(len(self.all("#list .good")), 3)
+        log = next(self.folder.rglob("execution_log.txt")).read_text(encoding="utf-8")
+        self.assertEqual(log.count("HINT from the person: the button is blue"), 1)
+        self.assertEqual(run.wait(60), 0)
         # The server closes with the run, perhaps while the page asks it for something.
         said = [text for text in self.chrome.complaints() if "net::ERR_" not in text]
         self.assertEqual(said, [])
-        for name, width, height in (
-            ("wide", 1440, 1000),
-            ("1024", 1024, 900),
-            ("phone", 390, 1400),
-        ):
-            self.keep(name, width, height, False)
-            self.keep(f"{name}_dark", width, height, True)
+        for width in (1920, 1280, 390):
+            self.keep(f"ended_{width}", width, 1000)
 
-    def test_stop_on_the_page_ends_a_run(self) -> None:
-        self.open()
-        self.chrome.click("#stop")
-        self.see("#note", "Stopping.")
-        with self.assertRaisesRegex(agent.Stopped, "Stop in the panel"):
-            self.stop.check()
+    def test_a_story_is_watched_while_the_program_draws_its_marks(self) -> None:
+        run = self.begin("--profile", "story", "--set", "turn_delay=0")
+        wait_for(lambda: self.chrome.text("#status") == "completed", 90)
+        self.assertEqual(run.wait(60), 0)
+        self.assertGreaterEqual(len(list(self.folder.rglob("*annotated.png"))), 5)
+        self.keep("story", 1280, 900)
 
-    def keep(self, name: str, width: int, height: int, dark: bool) -> None:
-        """A picture of the page for README and reviewers, if a folder is given."""
-        self.chrome.look(width, height, dark)
-        shot = self.chrome.screenshot()
-        self.assertGreater(len(shot), 20000)
-        if SHOTS:
-            (Path(SHOTS) / f"panel_{name}.png").write_bytes(shot)
+    def keep(self, name: str, width: int, height: int) -> None:
+        """Pictures of the page for README and reviewers, if a folder is given."""
+        for dark in (False, True) if SHOTS else ():
+            self.chrome.look(width, height, dark)
+            shot = self.chrome.screenshot()
+            Path(str(SHOTS), f"panel_{name}{'_dark' if dark else ''}.png").write_bytes(shot)
 
 
 EVIL = """<!doctype html><title>evil</title><body><script>
 window.results = {};
 const done = (name, value) => { results[name] = value; };
 const tries = {
-  get: () => fetch(TARGET + "/state"),
-  get_with_token: () => fetch(TARGET + "/state", {headers: {Authorization: "Bearer TOKEN"}}),
+  get: () => fetch(TARGET + "/"),
+  post_with_token: () => fetch(TARGET + "/control", {method: "POST", headers: {Authorization: "Bearer TOKEN"},
+    body: BODY}),
   post_json: () => fetch(TARGET + "/control", {method: "POST", headers: {"Content-Type": "application/json"},
     body: BODY}),
   post_simple: () => fetch(TARGET + "/control", {method: "POST", mode: "no-cors", body: BODY}),
@@ -456,7 +278,7 @@ const tries = {
 for (const [name, act] of Object.entries(tries))
   act().then(r => r && r.text ? r.text().then(t => done(name, "text:" + t)) : done(name, "sent"))
     .catch(() => done(name, "failed"));
-const embeds = [["image", "img", "/state"], ["script", "script", "/config"], ["page_as_image", "img", "/"]];
+const embeds = [["image", "img", "/picture"], ["script", "script", "/news"], ["page_as_image", "img", "/"]];
 for (const [name, tag, path] of embeds) {
   const element = document.createElement(tag);
   element.onload = () => done(name, "loaded"); element.onerror = () => done(name, "failed");
@@ -525,13 +347,6 @@ class Strangers(Browser):
                     self.assertEqual(
                         (self.stop.reason, self.stop.paused, self.panel.watched()), ("", "", False)
                     )
-
-    def test_a_link_from_another_site_does_not_open_the_panel(self) -> None:
-        port = self.serve(lambda: f'<a id="go" href="{self.panel.url}">go</a>')
-        self.chrome.open(f"http://localhost:{port}/")
-        self.chrome.click("#go")
-        self.see("body", "Other sites may not ask.")
-        self.assertFalse(self.panel.watched())
 
     def test_a_name_that_points_here_is_not_served(self) -> None:
         """DNS rebinding: the browser believes that the page belongs to evil.localhost, which leads to 127.0.0.1."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -21,37 +23,52 @@ SHOTS = os.environ.get("PANEL_SHOTS")  # a folder: pictures of the pages are kep
 RIGHT, LEFT, ESCAPE, END = "\ue014", "\ue012", "\ue00c", "\ue010"
 
 
-def journal() -> list[agent.Record]:
+def journal() -> list[dict[str, Any]]:
     """Turns of every kind: a plan, an act that changed, one refused, a pause, a correction."""
     place = {"element_name": "Save", "position": {"x": 500, "y": 400}}
-    records: list[agent.Record] = [
-        agent.RunRecord(task="Save it", profile="planner", config={"screen_capture_w": 64}),
+    lines: list[dict[str, Any]] = [
+        {
+            "kind": "run",
+            "task": "Save it",
+            "profile": "planner",
+            "config": {"screen_capture_w": 64},
+        },
         reply(1, "planner", "I plan"),
-        agent.PlanRecord(1, "plan: go", "the plan", "the instructions"),
+        {"kind": "plan", "turn": 1, "plan": "the plan", "instructions": "the instructions"},
     ]
     for turn in range(2, 7):
-        records.append(agent.LookRecord(turn, f"screenshots/turn_{turn:04d}.png"))
-        records.append(reply(turn, "executor", f"I click in turn {turn}"))
+        lines.append(
+            {"kind": "look", "turn": turn, "screenshot": f"screenshots/turn_{turn:04d}.png"}
+        )
+        lines.append(reply(turn, "executor", f"I click in turn {turn}"))
         if turn == 5:
-            records.append(agent.NoCallRecord(turn, "no_call", "Name a tool."))
-            records.append(reply(turn, "executor", "Sorry, Zanzibar"))
+            lines.append({"kind": "no_call", "turn": 5, "error": "no_call", "text": "Name a tool."})
+            lines.append(reply(turn, "executor", "Sorry, Zanzibar"))
         refused = {3: "blocked_key", 4: "stale_frame"}.get(turn, "")
-        changed = None if refused else turn == 2
-        result = "Not done." if refused else "Clicked: Save"
-        region = (100, 100, 600, 600) if turn == 2 else None
-        records.append(agent.IntentRecord(turn, "double_click", place))
-        done = agent.ResultRecord(turn, result, 100, None, changed, region, refused)
-        records.append(done)
-        act = agent.ActionRecord(turn, "double_click", '"Save"', result, changed=changed)
-        records.append(act)
-    records.append(agent.EndRecord(6, "stuck", "Nothing helps.", 6, 90.0))
-    return records
+        done = {
+            "turn": turn,
+            "result": "Not done." if refused else "Clicked: Save",
+            "changed": None if refused else turn == 2,
+        }
+        region = [100, 100, 600, 600] if turn == 2 else None
+        lines.append({"kind": "intent", "turn": turn, "tool": "double_click", "args": place})
+        lines.append({"kind": "result", "region": region, "refused": refused, **done})
+        lines.append({"kind": "action", "tool": "double_click", "args": '"Save"', **done})
+    end = {"outcome": "stuck", "text": "Nothing helps.", "turns": 6, "seconds": 90.0}
+    return [*lines, {"kind": "end", "turn": 6, **end}]
 
 
-def reply(turn: int, role: str, text: str) -> agent.ReplyRecord:
-    message = {"role": "assistant", "content": text}
-    tokens = {"prompt": 1000, "completion": 20, "cached": 400}
-    return agent.ReplyRecord(turn, turn, role, message, "stop", tokens, 1.5)
+def reply(turn: int, role: str, text: str) -> dict[str, Any]:
+    return {
+        "kind": "reply",
+        "turn": turn,
+        "call": turn,
+        "role": role,
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": "stop",
+        "tokens": {"prompt": 1000, "completion": 20, "cached": 400},
+        "seconds": 1.5,
+    }
 
 
 class Report(unittest.TestCase):
@@ -71,12 +88,14 @@ class Report(unittest.TestCase):
         time = 1_700_000_000.0
         last = 0
         for record in journal():
-            time += pauses.get(record.turn, 1.0) if record.turn != last else 0.1
-            last = record.turn
-            lines.append(json.dumps({**agent.to_json(record), "time": time}))
+            turn = record.get("turn", 0)
+            time += pauses.get(turn, 1.0) if turn != last else 0.1
+            last = turn
+            lines.append(json.dumps({**record, "time": time}))
         (folder / "turns.jsonl").write_text("\n".join(lines) + "\n")
         cls.page = folder / "report.html"
-        cls.page.write_text(agent.report_text(folder), encoding="utf-8")
+        with contextlib.redirect_stdout(io.StringIO()):
+            agent.main(["--report", str(folder)])
         cls.chrome = Chrome()
         cls.addClassCleanup(cls.chrome.close)
 
