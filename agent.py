@@ -2192,60 +2192,39 @@ Item = Record | Phase | TurnLine | Question | Spoken | Shown | Settled
 ####################################################################################################
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-
-# The filters of the PNG specification: what was taken off each byte of a row before compression.
-FILTER_NONE = 0
-FILTER_LEFT = 1
-FILTER_UP = 2
-FILTER_AVERAGE = 3
-FILTER_PAETH = 4
-
-# At 1536 pixels a row all temporaries of a strip, half a megabyte, stay in the processor's cache.
-STRIP_ROWS = 32
-STRIPS_FOR_TWO = 6  # from this many on two threads pack them
-
-# Deflate for nothing: an empty block of five bytes, with which a strip's end is moved.
-EMPTY_BLOCK = b"\0\0\0\xff\xff"
-
-# RFC 1950: Adler-32 is a sum of the bytes, from 1 on, and a sum of those sums, modulo this prime.
-ADLER_PRIME = 65521
-
+# The one kind that is written and read here: 8 bits a channel, red, green and blue, no interlace.
+PNG_KIND = bytes([8, 2, 0, 0, 0])
+PNG_LEVEL = 3  # zlib's; 6 takes twice as long for a few per cent
 PIXELS_MOST = 8192 * 4608  # more than any screen has
-DECODING_MOST_S = 5.0  # our own pictures take under one; some filters are slow in Python
 
 
 def png_pack(tag: bytes, data: bytes) -> bytes:
     """One PNG chunk: length, tag, data, CRC-32 of tag and data."""
     length = len(data)
-    checksum = zlib.crc32(tag)
-    checksum = zlib.crc32(data, checksum)
-    head = struct.pack(">I4s", length, tag)
-    tail = struct.pack(">I", checksum)
-    return head + data + tail
-
-
-def _png_header(width: int, height: int) -> bytes:
-    """Signature and header chunk of an RGB picture: 8 bits a channel, colour type 2, plain rows."""
-    header = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
-    return PNG_SIGNATURE + png_pack(b"IHDR", header)
-
-
-def _rows(data: bytes, size: int) -> Iterator[bytes]:
-    """The bytes in pieces of `size`, the last one perhaps shorter."""
-    for at in range(0, len(data), size):
-        yield data[at : at + size]
+    named = tag + data
+    checksum = zlib.crc32(named)
+    return b"".join(
+        [
+            struct.pack(">I", length),
+            named,
+            struct.pack(">I", checksum),
+        ]
+    )
 
 
 def rgb_to_png(rgb: bytes | bytearray, width: int, height: int) -> bytes:
-    """The straightforward encoder, kept as the reference: no filter, one zlib stream.
-
-    `rgb` is width*height*3 bytes, top row first.
-    """
-    rows = [b"\0" + row for row in _rows(bytes(rgb), width * 3)]
-    packed = zlib.compress(b"".join(rows), 6)
+    """A PNG of width*height*3 bytes, top row first: no filter, one zlib stream."""
+    stride = width * 3
+    # Slices of a view spare a copy of every row.
+    view = memoryview(rgb)
+    rows = [view[at : at + stride] for at in range(0, len(rgb), stride)]
+    plain = b"\0" + b"\0".join(rows)  # in front of each row its filter, which is none
+    packed = zlib.compress(plain, PNG_LEVEL)
+    header = struct.pack(">2I", width, height)
     return b"".join(
         [
-            _png_header(width, height),
+            PNG_SIGNATURE,
+            png_pack(b"IHDR", header + PNG_KIND),
             png_pack(b"IDAT", packed),
             png_pack(b"IEND", b""),
         ]
@@ -2256,241 +2235,32 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
     """Packed RGB, three bytes a pixel, from BGRX, the four bytes a pixel that Windows delivers."""
     rgb = bytearray(len(pixels) // 4 * 3)
     # Slice assignment is the quickest way that the standard library has.
-    red = pixels[2::4]
-    green = pixels[1::4]
-    blue = pixels[0::4]
-    rgb[0::3] = red
-    rgb[1::3] = green
-    rgb[2::3] = blue
+    for channel in range(3):
+        rgb[channel::3] = pixels[2 - channel :: 4]
     return rgb
 
 
 @lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
 def small_png(pixels: bytes, width: int, height: int) -> bytes:
-    """BGRX pixels as the reference encoder writes them, slowly and mostly in the fewest bytes."""
-    return rgb_to_png(bgrx_to_rgb(pixels), width, height)
+    """BGRX pixels, top row first, as a PNG."""
+    rgb = bgrx_to_rgb(pixels)
+    return rgb_to_png(rgb, width, height)
 
 
 class PngPiece(NamedTuple):
-    """Bytes of a PNG, for the journal, with their base64, for the request."""
+    """The bytes of a PNG, for the journal, with their base64, for the request."""
 
     png: bytes
     base64: bytes
-    # Of a strip only: the Adler-32 of its rows, and their length in bytes.
-    adler: int = 1
-    length: int = 0
 
 
 class PngEncoder:
-    """The fast encoder: compresses only the strips that differ from the last frame's.
-
-    Strips end on a whole byte (sync flush), so that these IDAT chunks join to one zlib stream, and
-    they fill multiples of three bytes, so that their base64 joins, too.
-    """
-
-    def __init__(self) -> None:
-        self._size = (0, 0)
-        self._pixels = b""
-        self._picture = PngPiece(b"", b"")
-        # The last frame in strips: their pixels, and what became of them.
-        self._parts: list[bytes] = []
-        self._strips: list[PngPiece] = []
+    """What pictures are written with."""
 
     def encode(self, pixels: bytes, width: int, height: int) -> PngPiece:
         """A whole PNG of width*height BGRX pixels, top row first."""
-        if (width, height) != self._size:
-            self._size = (width, height)
-            self._pixels = b""
-            self._parts = []
-        if pixels == self._pixels:
-            return self._picture
-        parts = [*_rows(pixels, width * 4 * STRIP_ROWS)]
-        strips = self._pack(parts, width)
-        picture = _png_join(strips, width, height)
-        # Nothing is kept before all has succeeded, so that an error leaves no half of a frame.
-        self._pixels = pixels
-        self._picture = picture
-        self._parts = parts
-        self._strips = strips
-        return picture
-
-    def _pack(self, parts: list[bytes], width: int) -> list[PngPiece]:
-        """The strips of a frame: the last frame's where they are the same, others compressed."""
-        ready: dict[int, PngPiece] = {}
-        missing: list[int] = []
-        above = b""
-        for place, part in enumerate(parts):
-            if self._parts and part == self._parts[place]:
-                ready[place] = self._strips[place]
-            elif part != above:
-                missing.append(place)
-            above = part
-        level = _zlib_level(len(missing), len(parts))
-        packed = _png_strips([parts[place] for place in missing], width, level)
-        ready.update(zip(missing, packed, strict=True))
-        strips: list[PngPiece] = []
-        for place in range(len(parts)):
-            # Empty ground repeats the strip above it, whose bytes then serve again.
-            strip = ready.get(place) or strips[-1]
-            strips.append(strip)
-        return strips
-
-
-def _zlib_level(changed: int, strips: int) -> int:
-    """How hard to compress: 6 for a small change of the screen, else 3.
-
-    3 takes half the time of 6 and makes 5 % more bytes.
-    """
-    if changed * 4 <= strips:
-        return 6
-    return 3
-
-
-def _is_photograph(pixels: bytes, width: int) -> bool:
-    """Whether the rows of a strip are soft slopes with a grain, which pack better with a filter.
-
-    The probe takes 30 us: green of every 16th column must have over 100 levels, and 32 % of it must
-    be unlike the pixel above.
-    """
-    # The step is a divisor of the width, so that columns stay columns.
-    step = 16
-    while width % step:
-        step -= 1
-    green = pixels[1 :: 4 * step]
-    if len(set(green)) <= 100:
-        return False
-    row = width // step
-    compared = len(green) - row
-    below = int.from_bytes(green[row:], "little")
-    above = int.from_bytes(green[:-row], "little")
-    # One XOR over big integers: a byte that is zero is a pixel like the one above it.
-    unlike = (below ^ above).to_bytes(compared, "little")
-    return unlike.count(0) < 0.68 * compared
-
-
-def _png_strips(parts: list[bytes], width: int, level: int) -> list[PngPiece]:
-    """Each part packed; many by two threads, since zlib works without the interpreter's lock.
-
-    The second thread gains a third of the time of a whole screen, and takes as long to start as two
-    strips to pack.
-    """
-
-    def pack(part: bytes) -> PngPiece:
-        return _png_strip(part, width, level)
-
-    if len(parts) < STRIPS_FOR_TWO:
-        return [pack(part) for part in parts]
-    with ThreadPoolExecutor(2) as pool:
-        return [*pool.map(pack, parts)]
-
-
-def _png_strip(pixels: bytes, width: int, level: int) -> PngPiece:
-    """Some BGRX rows as an IDAT chunk: plain, or photographs as differences to the row above.
-
-    Differences are coded in runs, and so take half the time of a photograph packed plain. `level`
-    is zlib's. The first row is plain in both cases, so that each strip stands for itself.
-    """
-    stride = width * 3
-    rgb = bgrx_to_rgb(pixels)
-    row_filter = FILTER_NONE
-    strategy = zlib.Z_DEFAULT_STRATEGY
-    if _is_photograph(pixels, width):
-        rgb = _filter_up(rgb, stride)
-        row_filter = FILTER_UP
-        strategy = zlib.Z_RLE
-    # Each row has its filter in front. Slices of a view spare a copy of every row.
-    view = memoryview(rgb)
-    filtered = [view[at : at + stride] for at in range(0, len(rgb), stride)]
-    rows = bytes([FILTER_NONE])
-    rows += bytes([row_filter]).join(filtered)
-    packer = zlib.compressobj(level, zlib.DEFLATED, -15, 8, strategy)
-    data = packer.compress(rows)
-    data += packer.flush(zlib.Z_SYNC_FLUSH)
-    # A chunk has 12 bytes around its data: with 0, 1 or 2 blocks of 5 it is a multiple of three.
-    filling = EMPTY_BLOCK * (len(data) % 3)
-    chunk = png_pack(b"IDAT", data + filling)
-    return PngPiece(
-        png=chunk,
-        base64=base64.b64encode(chunk),
-        adler=zlib.adler32(rows),
-        length=len(rows),
-    )
-
-
-@lru_cache(maxsize=8)
-def _repeated(size: int, byte: bytes) -> int:
-    """The integer of `size` equal bytes, kept: making it costs a third of a strip's filter."""
-    return int.from_bytes(byte * size, "little")
-
-
-def _filter_up(rgb: bytearray, stride: int) -> bytearray:
-    """Each byte less the one above it, modulo 256; the first row stays as it is.
-
-    One big integer holds all rows. Bit 7 of each byte is worked out apart from the others, so that
-    nothing is borrowed from the next byte.
-    """
-    size = len(rgb) - stride
-    low_bits = _repeated(size, b"\x7f")
-    high_bit = _repeated(size, b"\x80")
-    above = int.from_bytes(rgb, "little")
-    row = above >> 8 * stride
-    difference = (row | high_bit) - (above & low_bits)
-    top_bits = row ^ above ^ high_bit
-    difference ^= top_bits & high_bit
-    return rgb[:stride] + difference.to_bytes(size, "little")
-
-
-def _add_rows(row: bytes, above: bytes) -> bytes:
-    """Each byte of a row plus the one above, modulo 256: what `_filter_up` took off is put back.
-
-    Again big integers hold all bytes at once, and bit 7 of each is worked out apart from the
-    others, so that nothing is carried into the next byte.
-    """
-    size = len(row)
-    low_bits = _repeated(size, b"\x7f")
-    high_bit = _repeated(size, b"\x80")
-    one = int.from_bytes(row, "little")
-    two = int.from_bytes(above, "little")
-    total = (one & low_bits) + (two & low_bits)
-    top_bits = one ^ two
-    total ^= top_bits & high_bit
-    return total.to_bytes(size, "little")
-
-
-def _adler(strips: Sequence[PngPiece]) -> bytes:
-    """The Adler-32 of all rows, from the strips' own, without reading them again."""
-    byte_sum = 1
-    sum_of_sums = 0
-    for strip in strips:
-        own_byte_sum = strip.adler & 0xFFFF
-        own_sum_of_sums = strip.adler >> 16
-        # A strip's own sums started from 1; each of its bytes now adds what came before it, too.
-        sum_of_sums += own_sum_of_sums
-        sum_of_sums += strip.length * (byte_sum - 1)
-        sum_of_sums %= ADLER_PRIME
-        byte_sum += own_byte_sum - 1
-        byte_sum %= ADLER_PRIME
-    return struct.pack(">2H", sum_of_sums, byte_sum)
-
-
-def _png_join(strips: Sequence[PngPiece], width: int, height: int) -> PngPiece:
-    """The file around its strips: start and end of the zlib stream are chunks of their own."""
-    # zlib's two bytes and two empty blocks make a head of 57 bytes, a multiple of three.
-    start_of_stream = b"\x78\x01" + EMPTY_BLOCK * 2
-    first_chunk = png_pack(b"IDAT", start_of_stream)
-    head = _png_header(width, height) + first_chunk
-    # The stream ends with a last block that is empty, and the checksum of everything.
-    end_of_stream = b"\3\0" + _adler(strips)
-    last_chunk = png_pack(b"IDAT", end_of_stream)
-    tail = last_chunk + png_pack(b"IEND", b"")
-    pieces = [
-        PngPiece(head, base64.b64encode(head)),
-        *strips,
-        PngPiece(tail, base64.b64encode(tail)),
-    ]
-    png = b"".join([piece.png for piece in pieces])
-    encoded = b"".join([piece.base64 for piece in pieces])
-    return PngPiece(png, encoded)
+        png = small_png(pixels, width, height)
+        return PngPiece(png, base64.b64encode(png))
 
 
 def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -2506,8 +2276,7 @@ def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
         last = first + length
         end = last + 4
         data = png[first:last]
-        is_whole = len(data) == length and png[at:end] == png_pack(tag, data)
-        if not (has_signature and is_whole):
+        if not has_signature or len(data) != length or png[at:end] != png_pack(tag, data):
             raise AgentError(f"This is no PNG, or it is damaged or cut off at byte {at}.")
         at = end
         yield tag, data
@@ -2515,101 +2284,39 @@ def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def png_size(png: bytes) -> tuple[int, int]:
     """Width and height of a PNG that can be read and is whole; else raises AgentError."""
-    first_chunk, *_ = _png_chunks(png)
-    return _png_size(*first_chunk)
-
-
-def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
-    """(RGB bytes, width, height) of an 8-bit RGB PNG without interlace.
-
-    The bytes are width*height*3, top row first. AgentError is raised for another kind of picture
-    and for one that is damaged anywhere.
-    """
-    first_chunk, *chunks = _png_chunks(png)
-    width, height = _png_size(*first_chunk)
-    packed = b"".join([data for tag, data in chunks if tag == b"IDAT"])
-    stride = width * 3
-    rows = _inflated_rows(packed, stride, height)
-    if rows is None:
-        raise AgentError(
-            f"The PNG's pixels are damaged: they do not fill {width}x{height} exactly."
-        )
-    done: list[bytes] = []
-    above = bytes(stride)
-    deadline = time.monotonic() + DECODING_MOST_S
-    for at in range(0, len(rows), stride + 1):
-        if time.monotonic() > deadline:
-            raise AgentError(f"The PNG takes over {DECODING_MOST_S:g} s to be read.")
-        first = at + 1
-        row = rows[first : first + stride]
-        above = _unfiltered(rows[at], row, above)
-        done.append(above)
-    return b"".join(done), width, height
-
-
-def _png_size(tag: bytes, header: bytes) -> tuple[int, int]:
-    """Width and height from the first chunk of a PNG that can be read; else raises AgentError."""
-    width, height = struct.unpack(">2I", header[:8].ljust(8, b"\0"))
-    kind = bytes([8, 2, 0, 0, 0])
-    is_plain_rgb = tag == b"IHDR" and header[8:] == kind
+    (tag, header), *_ = _png_chunks(png)
+    sides = header[:8].ljust(8, b"\0")
+    width, height = struct.unpack(">2I", sides)
     fits = 0 < width * height <= PIXELS_MOST
-    if not (is_plain_rgb and fits):
-        raise AgentError(
-            "Only 8-bit RGB PNGs without interlace, to 8192x4608 pixels, can be read,"
-            f" not {header[:13].hex()}."
-        )
+    if tag != b"IHDR" or header[8:] != PNG_KIND or not fits:
+        raise AgentError("Only 8-bit RGB PNGs without interlace, to 8192x4608 pixels, can be read.")
     return width, height
 
 
-def _inflated_rows(packed: bytes, stride: int, height: int) -> bytes | None:
-    """All rows of a zlib stream, each with its filter in front; None if they are others."""
-    size = (stride + 1) * height
+def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
+    """(RGB bytes, width, height) of a picture as `rgb_to_png` writes it, top row first.
+
+    Any other one raises AgentError, and so does damage anywhere.
+    """
+    width, height = png_size(png)
+    chunks = _png_chunks(png)
+    packed = b"".join([data for tag, data in chunks if tag == b"IDAT"])
+    step = 1 + width * 3
+    size = step * height
     unpacker = zlib.decompressobj()
-    try:
+    rows = b""
+    with suppress(zlib.error):
         # No more than the header promises, so that a small file cannot fill the memory.
         rows = unpacker.decompress(packed, size + 1)
-    except zlib.error:
-        return None
     if len(rows) != size or not unpacker.eof:
-        return None
-    filters = rows[:: stride + 1]
-    return rows if max(filters) <= FILTER_PAETH else None
-
-
-def _unfiltered(row_filter: int, row: bytes, above: bytes) -> bytes:
-    """A row of RGB, three bytes a pixel: what its filter took off each byte is added again."""
-    if row_filter == FILTER_NONE:
-        return row
-    if row_filter == FILTER_UP:
-        # Our own encoder uses this one, so it has a quick way.
-        return _add_rows(row, above)
-    done = bytearray(row)
-    for at, up in enumerate(above):
-        left = 0
-        corner = 0
-        if at >= 3:
-            left = done[at - 3]
-            corner = above[at - 3]
-        if row_filter == FILTER_LEFT:
-            taken_off = left
-        elif row_filter == FILTER_AVERAGE:
-            taken_off = (left + up) // 2
-        else:
-            taken_off = _paeth(left, up, corner)
-        done[at] = (row[at] + taken_off) & 255
-    return bytes(done)
-
-
-def _paeth(left: int, up: int, corner: int) -> int:
-    """The neighbour that is nearest to left + up - corner; of equals first left, then up."""
-    from_left = abs(up - corner)
-    from_up = abs(left - corner)
-    from_corner = abs(left + up - 2 * corner)
-    if from_left <= from_up and from_left <= from_corner:
-        return left
-    if from_up <= from_corner:
-        return up
-    return corner
+        raise AgentError(f"The PNG is damaged: its pixels do not fill {width}x{height} exactly.")
+    if any(rows[::step]):
+        raise AgentError("The PNG has filtered rows, which this program does not write.")
+    plain: list[bytes] = []
+    for at in range(0, size, step):
+        end = at + step
+        plain.append(rows[at + 1 : end])
+    return b"".join(plain), width, height
 
 
 def scale_bgrx(
@@ -13730,11 +13437,10 @@ class ExecutionLogger:
         written, _ = from_json(json.loads(line))
         self.publish(written)
 
-    def save_screenshot(self, name: str, png: bytes, frame: Frame | None = None) -> str:
+    def save_screenshot(self, name: str, png: bytes) -> str:
         """Begins to write a picture, and returns its path inside the run's folder.
 
-        `name` is that path, or the name of a file in screenshots/ without its ending. Of a `frame`
-        the smaller of two encodings is kept: while the model thinks there is time for the slow one.
+        `name` is that path, or the name of a file in screenshots/ without its ending.
         """
         self.flush()  # one at a time
         full = 0 < self._most <= self._size
@@ -13742,13 +13448,9 @@ class ExecutionLogger:
         self.log(f"SAVED {path}")
 
         def write() -> None:
-            kept = png
-            if frame:
-                slow = small_png(frame.pixels, frame.width, frame.height)
-                kept = min(png, slow, key=len)
             (self.folder / path).parent.mkdir(exist_ok=True)
-            write_run_file(self.folder, path, kept)
-            self._size += len(kept)
+            write_run_file(self.folder, path, png)
+            self._size += len(png)
 
         if full:
             self._tell_once("The run's folder is full (keep_megabytes): no more screenshots.")
@@ -14611,7 +14313,8 @@ def _tells_much(row: bytes) -> bool:
     """Whether a row of pixels has edges as a line of text has."""
     edges = 0
     last = row[:4]
-    for pixel in _rows(row, 4):
+    for at in range(0, len(row), 4):
+        pixel = row[at : at + 4]
         edges += pixel != last
         last = pixel
     return edges >= EDGES_LEAST
@@ -14979,7 +14682,7 @@ class Eyes:
             )
         )
         # last, since a record waits for the picture before it
-        self.logger.save_screenshot(path, picture.png, frame)
+        self.logger.save_screenshot(path, picture.png)
         return Look(frame, picture.png, picture.base64, path)
 
     def draw(self, pixels: bytes, frame: Frame) -> bytes:
@@ -16867,7 +16570,7 @@ def keep_first_picture(engine: Engine) -> None:
     frame = engine.eyes.capture()
     png = engine.eyes.draw(frame.pixels, frame)
     engine.logger.publish(Shown(png, 0))
-    engine.logger.save_screenshot("turn_0000", png, frame)
+    engine.logger.save_screenshot("turn_0000", png)
 
 
 def choose_mode(engine: Engine, state: AgentState) -> str:
