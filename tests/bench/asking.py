@@ -5,7 +5,10 @@ The model is asked as it is in any run, since it is one: no prompt and no reader
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import struct
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
@@ -128,6 +131,13 @@ class Asked:
         return reply
 
 
+class Nobody:
+    """A model that has nothing to say."""
+
+    def complete(self, body: bytes) -> agent.Reply:
+        return agent.Reply({"content": ""}, "stop", agent.Usage(), "", 0.0, 1)
+
+
 class Played(NamedTuple):
     """What a run came to."""
 
@@ -155,11 +165,20 @@ class Bench:
         if not config.executor_grammar and "native" not in profiles:
             self.config = replace(self.config, executor_grammar="tools")
         self.grammar = self.grammar_of(self.config.executor_grammar)
-        size = agent.screen_size(config)
-        if self.grammar not in ("tools", "text"):  # pictures that its processor leaves alone
-            size = agent.GRAMMARS[self.grammar].picture.seen_size(size)
-        self.whole = agent.Rect(0, 0, *size)
+        self.whole = self.picture_of_a_screen()
         self.grammars = list(dict.fromkeys(["tools", "text", self.grammar, own]))
+
+    def picture_of_a_screen(self) -> agent.Rect:
+        """The picture that a run sends of a usual screen; nobody is asked for it."""
+        screen = agent.Rect(0, 0, 1920, 1080)
+        with tempfile.TemporaryDirectory() as folder:
+            only_one = {"max_steps": 1, "reply_corrections": 0, "last_look": False}
+            config = replace(self.config, dump_dir=folder, controls="off", **only_one)
+            desktop = Drawing(Item("", "", ""), screen, self.clock)
+            played = self.play(config, "native", desktop, "Look", server=Nobody())
+        url = re.findall(r"data:image/png;base64,([^\"]+)", json.dumps(played.asked.body))[-1]
+        width, height = struct.unpack(">16x2I", base64.b64decode(url[:32]))
+        return agent.Rect(0, 0, width, height)
 
     def grammar_of(self, wanted: str) -> str:
         """In which grammar a run with that setting asks."""
@@ -191,10 +210,16 @@ class Bench:
         )
 
     def play(
-        self, config: agent.Config, profile: str, desktop: Any, task: str, claim: bool = False
+        self,
+        config: agent.Config,
+        profile: str,
+        desktop: Any,
+        task: str,
+        claim: bool = False,
+        server: Any = None,
     ) -> Played:
         """One run; raises Stopped, and ModelError where nothing can be asked any more."""
-        asked, lost, changes = Asked(self.server, claim), list[str](), list[bool]()
+        asked, lost, changes = Asked(server or self.server, claim), list[str](), list[bool]()
 
         def notice(item: Any) -> None:
             if getattr(item, "kind", "") == "no_call":
