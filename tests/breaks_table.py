@@ -113,4 +113,7 @@ OWN = (
     ("chat-steps", "Chat loop", "a conversation ends after so many acts", "perform_step", "state.touched >= engine.config.max_steps", "state.touched > engine.config.max_steps"),
     ("story-boxes", "Story loop", "so many boxes are drawn only", "place_boxes", "if len(drawn) > most", "if len(drawn) > 9 * most"),
     ("panel-host", "Panel", "a name of somebody else's that leads here is refused", "PanelRequest.do_GET", '!= [self.server.host]', 'is None'),
+    ("demo-double-click", "Demo desktop", "two clicks that are far apart are no double click", "DemoDesktop._click", "<= self.double_click_ms()", "<= 9 * self.double_click_ms()"),
+    ("demo-saved", "Demo desktop", "a note that was changed after saving is not saved", "DemoState.clean", "self.saved_text == self.text", "self.saved_text is not None"),
+    ("demo-pointer", "Demo model", "where a click takes no place, the mouse is moved there first", "_demo_misses", "> 8", "> 800"),
 )  # fmt: skip
