@@ -89,9 +89,9 @@ ROOMS
     Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Terminal - what a person sees and says while it runs
-    Help - reference material for --help TOPIC and --settings
+    Help - the page of --help, which is what the options are, and the tables beside it
     Options - what can be said on the command line, and the settings that come of it
-    Look back - the options that only tell something about runs
+    Look back - the options that only tell something
     Command line - the only place where things are constructed and wired
 """
 
@@ -13495,11 +13495,11 @@ def read_journal(folder: Path) -> RunJournal:
 
 
 def run_of(journal: RunJournal, folder: Path) -> RunRecord:
-    """The record with which a run began, or was last resumed; AgentError if there is none."""
+    """The record with which a run began, or was last resumed; ConfigError if there is none."""
     for record in reversed(journal.records):
         if isinstance(record, RunRecord):
             return record
-    raise AgentError(f"{folder} holds no run: its turns.jsonl is empty or damaged.")
+    raise ConfigError(f"{folder} holds no run: its turns.jsonl is empty or damaged.")
 
 
 def picture_name(name: str) -> str:
@@ -18954,10 +18954,12 @@ PAGE = r"""<!doctype html>
         byId("latest").onclick = () => go(turns.length - 1);
         setInterval(showStatus, 1000);
         state = { phase: "connecting", begun: performance.now(), version: -1 };
-        while (!run.outcome) {
+        // It asks on after the end: a demo leaves its page until nobody asks any more.
+        while (!state.over) {
           const answer = await ask("/news", { since: state.version }).catch(() => null);
           if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
           if (answer?.ok) showNews(await answer.json());
+          else if (run.outcome) return;
           else await new Promise((done) => setTimeout(done, 1000));
         }
       }
@@ -20883,14 +20885,11 @@ def count_of(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-GREEN = 32
-RED = 31
-YELLOW = 33
-# The colour of a word that tells how something went.
+# The words that tell how something went, by the colour that they are shown in.
 PAINT = {
-    GREEN: r"^completed\b|(?<= )changed(?=  |$)",
-    RED: r"^(?:stuck|failed|not_proven|error|differs|refused|FAIL)\b",
-    YELLOW: r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
+    "32": r"^completed\b|(?<= )changed(?=  |$)",  # green
+    "31": r"^(?:stuck|failed|not_proven|error|differs|refused|FAIL)\b",  # red
+    "33": r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
 }
 
 
@@ -20915,27 +20914,24 @@ DONE_LEAST = 24
 DONE_MOST = 56
 EFFECT_MOST = 24
 REASON_MOST = 600  # characters
-FURTHER_LINE = (
-    "    | "  # stands before all lines of a text but its first, so that none can be forged
-)
+# Stands before all lines of a text but its first, so that none can be forged.
+FURTHER_LINE = "    | "
 
 
-def turn_rows(line: TurnLine, columns: int) -> list[str]:
-    """A turn in rows of at most so many columns, 59 or more, with the mark of further lines."""
+def turn_row(line: TurnLine, columns: int) -> str:
+    """A turn in a row of at most so many columns, 59 or more; a long effect stands in a second."""
     effect = line.effect
     reason = ""
     if len(effect) > EFFECT_MOST:
-        reason = cut(effect, REASON_MOST)
+        reason = "\n" + cut(effect, REASON_MOST)
         effect = cut(effect.partition(":")[0], EFFECT_MOST)
     front = f"{line.turn:>4}  {line.role:<9} "
     back = f" {effect:<10}"
-    costs = [f" {line.seconds:5.1f} s", f" {line.tokens:>6} tokens"]
-    while costs and columns - len(front + back + "".join(costs)) < DONE_LEAST:
-        costs.pop()
-    back += "".join(costs)
+    for cost in (f" {line.seconds:5.1f} s", f" {line.tokens:>6} tokens"):
+        if columns - len(front + back + cost) >= DONE_LEAST:
+            back += cost
     left = min(DONE_MOST, columns - len(front + back))
-    row = f"{front}{cut(line.done, left):<{left}}{back}"
-    return [row.rstrip(), *textwrap.wrap(reason, columns - len(FURTHER_LINE))]
+    return f"{front}{cut(line.done, left):<{left}}{back}".rstrip() + reason
 
 
 def plain_backslashes(text: str) -> str:
@@ -20960,7 +20956,7 @@ def write_through(text: str) -> None:
 
 
 class Terminal:
-    """Lines that stay and, on a capable terminal, a live one below them.
+    """Lines that stay and, on a capable terminal, a live one below them; and what the person types.
 
     A line of level 0 is always shown, one of level 1 unless -q is given, of level 2 with -v. A
     thread prints them, since nobody may read, and whoever selects in a Windows console holds it up.
@@ -20980,69 +20976,91 @@ class Terminal:
         self._erase = ""  # what removes the live line, if there is one
         # Replaced as a whole, since two threads use it.
         self._doing = NOTHING_GOES_ON
+        self._typed = SimpleQueue[str]()
+        self._nobody = False  # types any more
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._thread = threading.Thread(target=self._print, daemon=True)
-        self.live = _can_be_live(undo)
+        self._for_eyes = bool(sys.stdout and sys.stdout.isatty())
+        self.live = self._for_eyes and os.environ.get("TERM") != "dumb"
+        if self.live and sys.platform == "win32":
+            self.live = escape_sequences(load_win32(), undo)
         self.colour = self.live and not os.environ.get("NO_COLOR")
         self._thread.start()
         undo.callback(self._end)
 
     def say(self, text: str, level: int = 1) -> None:
-        """A line that stays, if it is of a level that is shown."""
-        line = ""
-        if level <= self.level:
-            line = self._painted(printable(self.hide(text))) + "\n"
-            line = line.replace("\n", f"\n{FURTHER_LINE}").removesuffix(FURTHER_LINE)
-            if level > 1:
-                line = f"  {line}"  # of the log, which is full of what the model said
+        """A text that stays, if it is of a level that is shown; in rows that fit a terminal."""
         if level == 0:
             # After a question or the run's end nothing goes on.
             self._doing = NOTHING_GOES_ON
-        if line:
-            with self._changed:
-                self._waiting.append(line)
-                self._changed.notify_all()
+        if level > self.level:
+            return
+        text = printable(self.hide(text))  # before it is broken: a secret in two would not be found
+        columns = self._columns() if self._for_eyes else len(text) + len(FURTHER_LINE)
+        front = "  " if level > 1 else ""  # of the log, which is full of what the model said
+        rows = []
+        for line in text.split("\n"):
+            rows += textwrap.wrap(
+                line,
+                columns,
+                initial_indent=front,
+                subsequent_indent=FURTHER_LINE,
+                break_on_hyphens=False,
+            ) or [front]
+            front = FURTHER_LINE
+        shown = "\n".join([*rows, ""])
+        for code, pattern in PAINT.items():
+            if self.colour:
+                shown = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", shown, flags=re.MULTILINE)
+        with self._changed:
+            self._waiting.append(shown)
+            self._changed.notify_all()
 
     def printed(self, within_s: float = 0) -> bool:
         """Whether all that was said is printed, or will be within that time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, within_s)
 
-    def tell(self, text: str) -> None:
-        """A text always shown; its rows fit a terminal, and in a pipe its lines stay whole."""
-        if not sys.stdout or not sys.stdout.isatty():
-            self.say(text, 0)
-            return
-        columns = self.columns() - len(FURTHER_LINE)
-        rows = []
-        # Hidden before it is broken, since a secret in two rows would not be found.
-        for line in self.hide(text).split("\n"):
-            rows += textwrap.wrap(line, columns, break_on_hyphens=False)
-        self.say("\n".join(rows), 0)
+    def ask(self, question: str, waits: Callable[[], bool] = lambda: True) -> str:
+        """The line that the person types to a question as long as it `waits`; "" without one.
+
+        One thread reads for all questions, and between them, too: what was typed before a question
+        was printed is no answer to it, and no line goes to one that is over.
+        """
+        if _person_is_there() and not self._reader.ident:
+            self._reader.start()
+            self.clock.sleep(TYPED_BEFORE_S)
+        self.say(question, 0)
+        while not self.printed() and waits():
+            self.clock.sleep(ANSWER_EVERY_S)
+        while not self._typed.empty():
+            self._typed.get()
+        while self._typed.empty() and not self._nobody and waits():
+            self.clock.sleep(ANSWER_EVERY_S)
+        return "" if self._typed.empty() else self._typed.get().strip()
 
     def take(self, item: Item) -> None:
-        """What the run publishes: a turn leaves its rows, the live line shows what goes on."""
+        """What the run publishes: a turn leaves its row, the live line shows what goes on."""
         if isinstance(item, TurnLine):
             self.last_turn = item
             # Hidden before it is cut and its backslashes are halved: neither part would be found.
             done = plain_backslashes(self.hide(item.done))
             effect = plain_backslashes(self.hide(item.effect))
-            rows = turn_rows(replace(item, done=done, effect=effect), self.columns())
-            self.say("\n".join(rows))
+            self.say(turn_row(replace(item, done=done, effect=effect), self._columns()))
         elif isinstance(item, Phase):
             self._doing = Doing(item.text, self.clock.now())
 
-    def columns(self) -> int:
+    def _columns(self) -> int:
         """How wide a row may be: a terminal's last column stays free, since some would wrap."""
-        if not sys.stdout or not sys.stdout.isatty():
+        if not self._for_eyes:
             return PIPE_COLUMNS
         return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
 
-    def _painted(self, line: str) -> str:
-        """The line with its outcomes in colour."""
-        if self.colour:
-            for code, pattern in PAINT.items():
-                line = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", line, flags=re.MULTILINE)
-        return line
+    def _read(self) -> None:
+        """Reads what the person types, until Ctrl+D or Ctrl+Z."""
+        for line in sys.stdin:
+            self._typed.put(line)
+        self._nobody = True
 
     def _print(self) -> None:
         """Prints what is said, and meanwhile the live line anew, many times a second."""
@@ -21056,15 +21074,12 @@ class Terminal:
                     self._waiting.popleft()
                     self._changed.notify_all()
             elif self.live and self.level and self._doing.text:
-                self._write(self._live_line(), "\r\x1b[K")
+                doing = self._doing
+                line = (
+                    f"      {doing.text}, {self.clock.now() - doing.since:.0f} s   {self.watch()}"
+                )
+                self._write(line[: self._columns()], "\r\x1b[K")
         self._write("", "")
-
-    def _live_line(self) -> str:
-        """What goes on, in one row."""
-        doing = self._doing
-        seconds = self.clock.now() - doing.since
-        width = shutil.get_terminal_size().columns - 1
-        return f"      {doing.text}, {seconds:.0f} s   {self.watch()}"[:width]
 
     def _write(self, text: str, erase: str) -> None:
         """In place of the live line, if there is one; a closed pipe must not end the run."""
@@ -21080,13 +21095,6 @@ class Terminal:
         self._thread.join(PRINT_END_S)
 
 
-def _can_be_live(undo: ExitStack) -> bool:
-    """Whether the terminal obeys escape sequences, which are switched on until `undo` closes."""
-    if not sys.stdout or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        return False
-    return sys.platform != "win32" or escape_sequences(load_win32(), undo)
-
-
 def _person_is_there() -> bool:
     """Whether somebody can type an answer; a program without a console has no stdin."""
     if not sys.stdin or not sys.stdin.isatty():
@@ -21094,26 +21102,32 @@ def _person_is_there() -> bool:
     return sys.platform != "win32" or reads_a_console(load_win32())
 
 
+TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
+ANSWER_EVERY_S = 0.05  # whether there is an answer
 TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
 
 
-def read_task(options: argparse.Namespace) -> str:
+def read_task(options: argparse.Namespace, terminal: Terminal) -> str:
     """The task: given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
 
     Raises ConfigError if there is none.
     """
     if options.demo:
         return demo_task(options.task)
-    if options.task:
-        return str(options.task)
-    try:
-        task = _entered_task().strip()
-    except UnicodeDecodeError:
-        # The code page of a pipe cannot be known, and a guess would be typed.
-        raise ConfigError("The task in the pipe is not in UTF-8; send it in UTF-8.") from None
-    if not task:
+    task = options.task or ""
+    if not task and _person_is_there():
+        task = terminal.ask("Task:")
+    elif not task and sys.stdin:
+        # A window such as IDLE's has no buffer and gives text.
+        line = getattr(sys.stdin, "buffer", sys.stdin).readline()
+        try:
+            task = line if isinstance(line, str) else line.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            # The code page of a pipe cannot be known, and a guess would be typed.
+            raise ConfigError("The task in the pipe is not in UTF-8; send it in UTF-8.") from None
+    if not task.strip():
         raise ConfigError(f"There is no task; say what to do, as in {TASK_EXAMPLE}.")
-    return task
+    return task.strip()
 
 
 def demo_task(wanted: str | None) -> str:
@@ -21123,29 +21137,14 @@ def demo_task(wanted: str | None) -> str:
     return DEMO_TASK
 
 
-def _entered_task() -> str:
-    """One line from the person or from a pipe; nothing where a program has no stdin."""
-    if _person_is_there():
-        print("Task:", end=" ", flush=True)
-        return sys.stdin.readline()
-    print("Task:", flush=True)
-    if not sys.stdin:
-        return ""
-    if not hasattr(sys.stdin, "buffer"):  # a window such as IDLE's, which gives text
-        return sys.stdin.readline()
-    return sys.stdin.buffer.readline().decode("utf-8-sig")
-
-
-def choose_model(names: Sequence[str]) -> int | None:
+def choose_model(terminal: Terminal, names: Sequence[str]) -> int | None:
     """The place of the model that the person picks from a numbered list; None without an answer."""
     if not _person_is_there():
         return None
     rows = [f"{number:>3}  {name}" for number, name in enumerate(names, 1)]
-    say("\n".join(["Which model?", *rows]))
+    question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(names)}:"])
     while True:
-        print(f"A number from 1 to {len(names)}:", end=" ", flush=True)
-        line = sys.stdin.readline()
-        word = line.strip()
+        word = terminal.ask(question)
         if word.isdecimal() and 1 <= int(word) <= len(names):
             return int(word) - 1
         if not word:
@@ -21205,104 +21204,58 @@ def fixed_words() -> frozenset[str]:
     return frozenset(words)
 
 
-TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
-
-
 def console_confirm(
-    config: Config, clock: Clock, tell: Callable[[str], None], told: Callable[[], bool]
+    config: Config, terminal: Terminal, logger: ExecutionLogger
 ) -> Callable[[str], bool]:
-    """What asks the person at the terminal whether an act is allowed.
+    """What asks the person at the terminal whether an act is allowed; no answer in time is a no.
 
-    Without an answer in time the answer is no, and so is what was typed before all was `told`;
-    where nobody can be asked, ToolError says so.
+    Those who watch the run hear of it meanwhile. Where nobody can be asked, ToolError says so.
     """
-    lines = SimpleQueue[str]()
-
-    def read_lines() -> None:
-        for line in sys.stdin:
-            lines.put(line)
-
-    reader = threading.Thread(target=read_lines, daemon=True)
+    clock = terminal.clock
 
     def confirm(question: str) -> bool:
         if not _person_is_there():
-            tell(
+            terminal.say(
                 f"not allowed: {question}; nobody can be asked, "
-                "so use --confirm never or allow_risky"
+                "so use --confirm never or allow_risky",
+                0,
             )
             raise ToolError(nobody_to_ask_text(question), "not_allowed")
-        # It reads on between questions, so that nothing typed before one can answer it.
-        if not reader.ident:
-            reader.start()
-            clock.sleep(TYPED_BEFORE_S)
-        tell(
-            f"Allow this? {question}\n"
-            f"    y and Enter allows it; anything else or {config.confirm_wait:g} s does not."
-        )
-        deadline = clock.now() + config.confirm_wait
-        while not told() and clock.now() < deadline:
-            clock.sleep(0.05)
-        while not lines.empty():
-            lines.get()
-        while lines.empty() and clock.now() < deadline:
-            clock.sleep(0.05)
-        if lines.empty():
-            return False
-        return lines.get().strip().lower() in ("y", "yes")
-
-    return confirm
-
-
-def announced(
-    confirm: Callable[[str], bool], logger: ExecutionLogger, clock: Clock
-) -> Callable[[str], bool]:
-    """The same question, of which those who watch the run hear as long as it waits."""
-
-    def ask(question: str) -> bool:
         logger.publish(Question(logger.hide(question)))
         begin = clock.now()
         try:
-            return confirm(question)
+            answer = terminal.ask(
+                f"Allow this? {question}\n"
+                f"    y and Enter allows it; anything else or {config.confirm_wait:g} s does not.",
+                lambda: clock.now() - begin < config.confirm_wait,
+            )
+            return answer.lower() in ("y", "yes")
         finally:
             logger.publish(Question(""))
             logger.record(AnswerRecord(seconds=round(clock.now() - begin, 3)))
 
-    return ask
+    return confirm
 
 
-def await_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+def await_page(panel: Panel, terminal: Terminal) -> None:
     """Waits for the first page of a demo, unless demo_page_wait is 0; raises Stopped."""
     patience_s = panel.config.demo_page_wait
     if not patience_s:
         return
     terminal.say(f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.")
-    end = clock.now() + patience_s
-    while not panel.watched() and clock.now() < end:
-        clock.sleep(0.1)
-    if not panel.watched():
-        terminal.say("Nobody has opened it; the demo begins without.")
+    end = terminal.clock.now() + patience_s
+    while not panel.watched():
+        if terminal.clock.now() >= end:
+            terminal.say("Nobody has opened it; the demo begins without.")
+            return
+        terminal.clock.sleep(ANSWER_EVERY_S)
 
 
-def keep_page(panel: Panel, terminal: Terminal, clock: Clock) -> None:
+def keep_page(panel: Panel, terminal: Terminal) -> None:
     """Leaves the page of a demo until it is closed, Enter is pressed, or the run is stopped."""
-    if not panel.watched() or not panel.config.demo_page_wait:
-        return
-    terminal.say("The page stays until you close it or press Enter here.")
-    pressed = threading.Event()
-
-    def read_line() -> None:
-        sys.stdin.readline()
-        pressed.set()
-
-    if _person_is_there():
-        threading.Thread(target=read_line, daemon=True).start()
-    seen = clock.now()
-    with suppress(Stopped):
-        # A page that is loaded anew is away for a moment.
-        while not pressed.is_set() and clock.now() - seen < PANEL_GONE:
-            if panel.watched():
-                seen = clock.now()
-            clock.sleep(0.1)
+    if panel.watched() and panel.config.demo_page_wait:
+        with suppress(Stopped):
+            terminal.ask("The page stays until you close it or press Enter here.", panel.watched)
 
 
 # Which of them exist depends on the system.
@@ -21330,67 +21283,75 @@ def stop_on_signals(stop: Stop) -> Iterator[None]:
 
 
 ####################################################################################################
-# Help - reference material for --help TOPIC and --settings
+# Help - the page of --help, which is what the options are, and the tables beside it
 ####################################################################################################
 
 HELP_WIDTH = 100
-HELP_TOPICS = {
-    "files": """Everything of a run is in dumps/run_0001 and so on (dump_dir):
-  execution_log.txt         for people: every request, reply, act and result
-  report.html               for people: the run as a page
-  turns.jsonl               for programs: one JSON object a line, an act before its result
-  screenshots/turn_0001.png what the model saw; in a conversation screen_0001.png as well
-  turn_0001_raw.png         profile story: the screen after a turn's acts
-  turn_0001_annotated.png   the same with its marks, as the model saw it
-  agent_run_DATE.log        for people: the exchange with the model, without JSON and pictures
-  lmstudio_raw.log          what LM Studio's own log on this machine says of the run
-  lmstudio_clean.log        the same without pictures
+# Each line that begins with an option makes it: what stands behind its names is what it takes, in
+# brackets what may be left out, and with ... what may be given again.
+HELP = f"""usage: python agent.py [options] [TASK]
 
-Of older runs the latest are kept: keep_runs, keep_megabytes.""",
-    "models": f"""Without --model the program uses the one loaded vision model, else one of the
-families {", ".join(FAMILIES)} in this order, else it asks; profile chat first looks for
-{PROFILES["chat"].settings["lmstudio_model"]}. If there is none, {DOWNLOAD_WORDS}.
+A small local vision model (LM Studio) carries out a task on your desktop.
 
-`lms load NAME --context-length 8192` loads it, `lms server start` starts the server.
-Other servers: --endpoint http://127.0.0.1:11434/v1/chat/completions --model NAME.
+  TASK                   what to do, in plain words and in quotes; asked for if left out
+  --profile NAME         {", ".join(PROFILES)} (default planner)
+  --described            run the profile as the system that it was described by (--help described)
+  --demo                 run against a drawn desktop and a built-in model server
+  --check                examine desktop, server and model; touches nothing
+  --scenario N           a prepared task, by name or by its profile's number
+  --scenarios            list the prepared tasks
+  --dry-run              move and press nothing
+  --area AREA            primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels or X1,Y1,X2,Y2 in 0.0 to 1.0
+  --no-vision            send no pictures but a list of controls, for a model that reads text only
+  --endpoint URL         chat URL of the server
+  --model NAME           model to ask for; by default the program chooses
+  --grammar NAME         words of the role that acts, such as qwen3-vl (native: by the model's name)
+  --max-steps N          most turns; chat, pointer: most acts on the desktop
+  --confirm WHEN         ask before acts: never, risky (default) or always
+  --panel                show the run in a browser, which can pause and stop it
+  --secret NAME...       value typed for {{{{NAME}}}}
+  --resume [RUN]         go on with a run, by default the latest
+  --set FIELD=VALUE...   any other setting
+  --config FILE          settings from a JSON file
+  --runs                 list the runs
+  --stats RUN            what a run (number or folder) cost
+  --report RUN [FILE]    make its report.html anew, or a FILE that holds its pictures, too
+  --replay RUN           repeat its acts without a model; --dry-run shows them
+  --settings [WORD]      list what --set takes; WORD: only what has it in its name or meaning
+  -q --quiet             say only how it ended
+  -v --verbose           say all that goes into the log
+  -h --help [TOPIC]      this page; described: where profiles differ from their descriptions
+  --version              say which version this is
 
-With --profile native a model is asked in the words of its training. Of OSWorld-Verified, by their
-makers' own figures (huggingface.co/mPLUG/GUI-Owl-1.5-2B-Instruct, arxiv.org/abs/2602.16855),
-GUI-Owl-1.5 finishes 43.5 % with 2B, 48.2 % with 4B and 52.3 % with 8B, and Qwen3-VL-8B-Thinking
-33.9 %. It is built on Qwen3-VL and takes the same memory. Nobody has measured these models with
-this program yet.""",
-    "story": """Profile story answers each picture with {"observation": ..., "bboxes": [...],
-"actions": [...]}. Up to max_actions are carried out in order, up to the first that is refused. Then
-the screen is captured, heat is burned in where an action was executed, fainter for the turns before
-(marks_trail_turns), boxes where the model looked, and it is asked again with its last observation.
-boot_vlm_output is the first reply. With --described and --panel the page draws the marks or, if it
-is slow (panel_patience), the program; with an empty boot_vlm_output the run waits for /inject. The
-action "done" counts when a fresh look confirms it. log_layout (flat, turn_dirs) says where each
-turn's two pictures go.""",
-    "cache": """A conversation keeps its last 2 screenshots and thoughts. It lets them grow to 4
-before it cuts down to 2, as each cut makes the server read the rest anew; in a small context it
-keeps fewer screenshots and condenses its older steps. A run's report and
---stats tell how much of the prompts the server took from its cache, if it counts that. See
-keep_last_screenshots, prune_screenshots_at and keep_last_thinks.""",
-}
+examples:
+  {TASK_EXAMPLE}
+  python agent.py --demo                  a whole run without Windows, LM Studio or a model
+Settings come from --config FILE (JSON), then environment variables, then the command line;
+--settings lists them all. Every run leaves its log and screenshots in dumps/run_NNNN. Ctrl+C stops
+at once. Exit codes: 0 completed, 1 not completed, 2 wrong usage, 3 no server or no desktop, 130
+stopped."""
 
 
 def help_on(topic: str) -> str:
-    """The text on a topic; raises ConfigError for one that there is not."""
+    """The page, or the table that is asked for; raises ConfigError where there is none."""
+    if not topic:
+        return HELP
     if topic == "settings":
         return "\n".join(settings_table(""))
     if topic == "described":
         return "\n".join(described_table())
-    if topic not in HELP_TOPICS:
-        topics = ["settings", *HELP_TOPICS, "described"]
-        raise ConfigError(f"There is no help on {topic[:60]!r}, only on {', '.join(topics)}.")
-    lines = []
-    for paragraph in HELP_TOPICS[topic].split("\n\n"):
-        is_table = "\n " in paragraph
-        # Other lines are broken anew, since names are put into them.
-        fitted = textwrap.fill(paragraph, HELP_WIDTH, break_on_hyphens=False)
-        lines.append(paragraph if is_table else fitted)
-    return "\n".join(lines)
+    raise ConfigError(f"There is no help on {topic[:60]!r}, only on settings and described.")
+
+
+def in_width(text: str, first: int, further: int) -> str:
+    """A text in lines of the help's width, indented so far."""
+    return textwrap.fill(
+        text,
+        HELP_WIDTH,
+        initial_indent=" " * first,
+        subsequent_indent=" " * further,
+        break_on_hyphens=False,
+    )
 
 
 def described_table() -> Iterator[str]:
@@ -21400,23 +21361,11 @@ def described_table() -> Iterator[str]:
         f"\nmarked {KEPT.strip()} What no row names is as described without the switch, too."
     )
     for row in DESCRIBED:
-        names = row.profiles.split()
-        ours = row.ours or _shown_default(_setting_of(names[0], row.what))
-        yield f"{row.what} ({', '.join(names)})"
-        for told in (f"described: {row.described}; ours: {ours}", row.why):
-            yield textwrap.fill(
-                told,
-                HELP_WIDTH,
-                initial_indent=" " * 4,
-                subsequent_indent=" " * 6,
-                break_on_hyphens=False,
-            )
-
-
-def _setting_of(profile: str, name: str) -> object:
-    """The default of a setting in a profile."""
-    settings = PROFILES[profile].settings
-    return settings.get(name, getattr(Config(), name))
+        settings = PROFILES[row.profiles.split()[0]].settings
+        ours = row.ours or _shown({**vars(Config()), **settings}[row.what])
+        yield f"{row.what} ({row.profiles.replace(' ', ', ')})"
+        yield in_width(f"described: {row.described}; ours: {ours}", 4, 6)
+        yield in_width(row.why, 4, 6)
 
 
 def settings_table(word: str) -> Iterator[str]:
@@ -21424,168 +21373,61 @@ def settings_table(word: str) -> Iterator[str]:
 
     With a `word` only those that have it in name or meaning; raises ConfigError if none has.
     """
-    found = False
-    for spec in fields(Config):
-        text = spec.metadata["text"]
-        if word.lower() not in f"{spec.name} {text}".lower():
-            continue
-        found = True
-        indent = " " * 6
-        yield textwrap.fill(
-            f"{spec.name} = {_shown_default(spec.default)}",
-            HELP_WIDTH,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-        )
-        notes = [text, f"takes {taken_words(spec)}", *_defaults_of_profiles(spec.name)]
+    known = fields(Config)
+    found = [
+        spec for spec in known if word.lower() in f"{spec.name} {spec.metadata['text']}".lower()
+    ]
+    for spec in found:
+        yield in_width(f"{spec.name} = {_shown(spec.default)}", 0, 6)
+        notes = [spec.metadata["text"], f"takes {taken_words(spec)}"]
+        others = []
+        for profile in PROFILES.values():
+            if spec.name in profile.settings:
+                others.append(f"{profile.name} {_shown(profile.settings[spec.name])}")
+        if others:
+            notes.append(f"in profile {', '.join(others)}")
         if spec.metadata["env"]:
             notes.append(f"environment {spec.metadata['env']}")
-        yield textwrap.fill(
-            "; ".join(notes),
-            HELP_WIDTH,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-        )
+        yield in_width("; ".join(notes), 6, 6)
     if not found:
-        names = [spec.name for spec in fields(Config)]
-        raise ConfigError(
-            f"No setting has {word[:60]!r} in its name or meaning;"
-            f" {nearest(word, names, '--settings alone')}."
-        )
+        hint = nearest(word, [spec.name for spec in known], "--settings alone")
+        raise ConfigError(f"No setting has {word[:60]!r} in its name or meaning; {hint}.")
 
 
-def _shown_default(value: object) -> str:
-    """A default as --set takes it; an empty text is told as such."""
+def _shown(value: object) -> str:
+    """A value as --set takes it; an empty text is told as such."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if value not in ("", None) else "(empty)"
-
-
-def _defaults_of_profiles(name: str) -> list[str]:
-    """The other defaults that profiles have for a setting, in words; none if there are none."""
-    others = []
-    for profile in PROFILES.values():
-        if name in profile.settings:
-            others.append(f"{profile.name} {_shown_default(profile.settings[name])}")
-    return [f"in profile {', '.join(others)}"] if others else []
 
 
 ####################################################################################################
 # Options - what can be said on the command line, and the settings that come of it
 ####################################################################################################
 
-EXAMPLES = f"""examples:
-  {TASK_EXAMPLE}
-  python agent.py --demo                  a whole run without Windows, LM Studio or a model
-Settings come from --config FILE (JSON), then environment variables, then the command line;
---settings lists them all. Every run leaves its log and screenshots in dumps/run_NNNN. Ctrl+C stops
-at once. Exit codes: 0 completed, 1 not completed, 2 wrong usage, 3 no server or no desktop, 130
-stopped. More with --help and one of: {", ".join(HELP_TOPICS)}, described."""
-
-
-class Option(NamedTuple):
-    """One option as argparse takes it; one that names a setting has its name as `dest`."""
-
-    names: str
-    text: str
-    more: Mapping[str, Any]
-
-    @property
-    def operands(self) -> str:
-        """What stands behind it."""
-        named = self.more.get("metavar", "")
-        if isinstance(named, str):
-            return named
-        first, *others = named
-        if self.more.get("nargs") == "+":  # at least the first
-            others = [f"[{name}]" for name in others]
-        return " ".join([first, *others])
-
-
-FLAG = {"action": "store_true"}
-LIST = {"action": "append", "default": []}
-
-
-def _metavar(metavar: str, dest: str | None = None) -> JsonDict:
-    return {"metavar": metavar, "dest": dest} if dest else {"metavar": metavar}
-
-
-OPTIONS = (
-    Option(
-        "--profile",
-        f"{', '.join(PROFILES)} (default planner)",
-        {"metavar": "NAME"},
-    ),
-    Option(
-        "--described",
-        "run the profile as the system that it was described by (--help described)",
-        {"action": "store_const", "const": True},
-    ),
-    Option("--demo", "run against a drawn desktop and a built-in model server", FLAG),
-    Option("--check", "examine desktop, server and model; touches nothing", FLAG),
-    Option(
-        "--scenario",
-        "a prepared task, by name or by its profile's number; --scenarios lists them",
-        _metavar("N"),
-    ),
-    Option("--scenarios", argparse.SUPPRESS, FLAG),
-    # This file starts itself with it, as the process that asks other programs for their controls.
-    Option("--controls-worker", argparse.SUPPRESS, FLAG),
-    Option("--dry-run", "move and press nothing", {"action": "store_const", "const": True}),
-    Option(
-        "--area",
-        "primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels or X1,Y1,X2,Y2 in 0.0 to 1.0",
-        _metavar("AREA"),
-    ),
-    Option(
-        "--no-vision",
-        "send no pictures but a list of controls, for a model that reads text only",
-        {"action": "store_const", "const": False, "dest": "vision"},
-    ),
-    Option("--endpoint", "chat URL of the server", _metavar("URL", "lmstudio_endpoint")),
-    Option(
-        "--model",
-        "model to ask for; by default the program chooses",
-        _metavar("NAME", "lmstudio_model"),
-    ),
-    Option(
-        "--grammar",
-        "words of the role that acts, such as qwen3-vl (native: by the model's name)",
-        _metavar("NAME", "executor_grammar"),
-    ),
-    Option("--max-steps", "most turns; chat, pointer: most acts on the desktop", _metavar("N")),
-    Option("--confirm", "ask before acts: never, risky (default) or always", _metavar("WHEN")),
-    Option("--panel", "show the run in a browser, which can pause and stop it", FLAG),
-    Option("--secret", "value typed for {{NAME}}", {**LIST, "metavar": "NAME"}),
-    Option(
-        "--resume",
-        "go on with a run, by default the latest",
-        {"nargs": "?", "const": "", "metavar": "RUN"},
-    ),
-    Option("--set", "any other setting", {**LIST, "metavar": "FIELD=VALUE"}),
-    Option("--config", "settings from a JSON file", _metavar("FILE")),
-    Option("--runs", "list the runs", FLAG),
-    Option("--stats", "what a run (number or folder) cost", _metavar("RUN")),
-    Option(
-        "--report",
-        "make its report.html anew, or a FILE that holds its pictures, too",
-        {"nargs": "+", "metavar": ("RUN", "FILE")},
-    ),
-    Option("--replay", "repeat its acts without a model; --dry-run shows them", _metavar("RUN")),
-    Option(
-        "--settings",
-        "list what --set takes; WORD: only what has it in its name or meaning",
-        {"nargs": "?", "const": "", "metavar": "WORD"},
-    ),
-    Option("-q --quiet", "say only how it ended", FLAG),
-    Option("-v --verbose", "say all that goes into the log", FLAG),
-    Option(
-        "-h --help",
-        f"this page, or what there is to say on {', '.join(HELP_TOPICS)}, described",
-        {"nargs": "?", "const": "", "metavar": "TOPIC"},
-    ),
-)
+# The lines of the page that are options: their names, and what stands behind them.
+OPTIONS = re.findall(r"^  ((?:-\w )?--[\w-]+) ?(\S.*?)?  +\S", HELP, re.MULTILINE)
+# How argparse takes an option, by what stands behind it.
+OPERANDS: dict[str, JsonDict] = {
+    "": {"action": "store_true"},
+    "X": {},
+    "X...": {"action": "append", "default": []},
+    "[X]": {"nargs": "?", "const": ""},
+    "X [X]": {"nargs": "+"},
+}
+# The settings for which an option has a shorter name.
+SHORT_NAMES = {
+    "endpoint": "lmstudio_endpoint",
+    "model": "lmstudio_model",
+    "grammar": "executor_grammar",
+}
+# Of each line one is said: the other would be passed over.
+ONE_OF = """task check scenario resume runs stats report replay
+quiet verbose
+profile resume
+panel check runs stats report
+secret check runs stats report
+dry_run check runs stats report"""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -21593,114 +21435,79 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises ConfigError with what argparse finds wrong."""
-        said = message.removeprefix("argument ")
+        said = message.removeprefix("argument ")[:300]
         used = "--help shows how options are used"
-        for option in OPTIONS:
-            if said.startswith(f"{option.names}: expected"):
-                used = f"use it as in {option.names} {option.operands}"
-        raise ConfigError(f"{said[:300]}; {used}.")
+        for name, operands in OPTIONS:
+            if said.startswith(f"{name}: expected"):
+                used = f"use it as in {name} {operands.removesuffix('...')}"
+        raise ConfigError(f"{said}; {used}.")
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The parser of what can be said on the command line."""
+    parser = CommandParser(add_help=False)
+    parser.add_argument("task", nargs="?")
+    for names, operands in OPTIONS:
+        parser.add_argument(*names.split(), **OPERANDS[re.sub("[A-Z=]+", "X", operands)])
+    # This file starts itself with it, as the process that asks other programs for their controls.
+    parser.add_argument("--controls-worker", action="store_true")
+    return parser
 
 
 def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
     """What the command line says; raises ConfigError that names the nearest right thing."""
-    parser = command_line()
-    options, rest = parser.parse_known_args(argv)
-    names = " ".join(option.names for option in OPTIONS).split()
-    wrong = next((word for word in rest if word.startswith("-")), "")
-    if wrong:
-        name = wrong.partition("=")[0]
-        raise ConfigError(f"There is no option {name[:60]}; {nearest(name, names, '--help')}.")
+    options, rest = command_line().parse_known_args(argv)
+    names = " ".join(words for words, _ in OPTIONS).split()
+    for word in rest:
+        if word.startswith("-"):
+            name = word.partition("=")[0]
+            raise ConfigError(f"There is no option {name[:60]}; {nearest(name, names, '--help')}.")
     if rest:
         task = " ".join([str(options.task), *rest])
         raise ConfigError(f'The task has to stand in quotes: python agent.py "{task[:200]}"')
-    word = "help" if options.task in ("/?", "?") else str(options.task).strip().lower()
+    task = options.task
+    word = "help" if task in ("/?", "?") else str(task).strip().lower()
     if f"--{word}" in names:
-        raise ConfigError(f"{options.task!r} is no task; did you mean --{word}?")
-    if options.task is not None and not options.task.strip():
+        raise ConfigError(f"{task!r} is no task; did you mean --{word}?")
+    if task is not None and not task.strip():
         raise ConfigError(f"The task is empty; say what to do, as in {TASK_EXAMPLE}.")
     if options.profile and options.profile not in PROFILES:
         raise ConfigError(
             f"There is no profile {options.profile[:60]!r}; there are {', '.join(PROFILES)}."
         )
-    if options.quiet and options.verbose:
-        raise ConfigError("-q says less and -v says more; give one of them.")
-    refuse_empty_words(options)
-    refuse_two_deeds(options)
-    refuse_idle_options(options)
+    refuse_idle_words(options)
     return options
 
 
-def refuse_empty_words(options: argparse.Namespace) -> None:
-    """Raises ConfigError for an option with an empty text, as an unset variable leaves one.
-
-    A run without its settings, or the latest one instead of that which is meant, may do harm.
-    """
-    for name in ("profile", "config", "scenario", "replay", "stats"):
-        if getattr(options, name) == "":
-            shown = name.replace("_", "-")
-            raise ConfigError(f"--{shown} is given an empty text; say which, or leave it out.")
-
-
-def refuse_two_deeds(options: argparse.Namespace) -> None:
-    """Raises ConfigError for several things to do, all but one of which would be passed over."""
-    if options.help is not None or options.settings is not None or options.scenarios:
+def refuse_idle_words(options: argparse.Namespace) -> None:
+    """Raises ConfigError for what would be passed over, which may be what keeps from harm."""
+    given = {}
+    for name, value in vars(options).items():
+        if value not in (None, False, []):
+            given[name] = "a task" if name == "task" else f"--{name.replace('_', '-')}"
+        if value == "" and name not in (
+            "help",
+            "settings",
+            "resume",
+        ):  # as an unset variable has it
+            raise ConfigError(f"{given[name]} is given an empty text; say which, or leave it out.")
+    if given.keys() & {"help", "settings", "scenarios", "version"}:
         return  # which come before whatever else there is
-    told = [name for name in LOOK_BACKS if getattr(options, name) not in (None, False, [])]
-    named = {
-        "a task": options.task or options.scenario,
-        "--check": options.check,
-        "--resume": options.resume is not None,
-        "--replay": options.replay is not None,
-        **dict.fromkeys([f"--{name.replace('_', '-')}" for name in told[:1]], True),
-    }
-    deeds = [name for name, wanted in named.items() if wanted]
-    if len(deeds) > 1:
-        raise ConfigError(f"{deeds[0]} and {deeds[1]} are two things to do; leave out one of them.")
+    for line in ONE_OF.splitlines():
+        said = [given[name] for name in line.split() if name in given]
+        if len(said) > 1:
+            raise ConfigError(f"{said[0]} and {said[1]} do not go together; leave out one of them.")
 
 
-def refuse_idle_options(options: argparse.Namespace) -> None:
-    """Raises ConfigError for an option of a run beside something that would pass it over."""
-    if options.help is not None or options.settings is not None or options.scenarios:
-        return
-    if options.profile and options.resume is not None:
-        raise ConfigError("--resume goes on in the profile of the run; leave out --profile.")
-    told = [name for name in LOOK_BACKS if getattr(options, name) not in (None, False, [])]
-    deeds = ["check"] if options.check else []
-    idle = [name for name in OF_RUNS if getattr(options, name) not in (None, False, [])]
-    for deed in (told + deeds)[:1]:
-        for name in idle[:1]:
-            shown = [f"--{word.replace('_', '-')}" for word in (name, deed)]
-            raise ConfigError(f"{shown[0]} has no use beside {shown[1]}; leave out one of them.")
-
-
-OF_RUNS = ("panel", "secret", "dry_run")
-# The options that only tell something; of them several may stand together.
-LOOK_BACKS = ("runs", "stats", "report")
-
-
-def command_line() -> argparse.ArgumentParser:
-    """The parser of what can be said on the command line."""
-    parser = CommandParser(
-        prog="agent.py",
-        usage="python agent.py [options] [TASK]",
-        epilog=EXAMPLES,
-        add_help=False,
-        description="A small local vision model (LM Studio) carries out a task on your desktop.",
-        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=HELP_WIDTH),
-    )
-    task = "what to do, in plain words; asked for if left out"
-    parser.add_argument("task", nargs="?", metavar="TASK", help=task)
-    for option in OPTIONS:
-        parser.add_argument(*option.names.split(), help=option.text, **option.more)
-    parser.add_argument("--version", action="version", version=f"agent.py {__version__}")
-    parser.set_defaults(recording=None)  # what --replay repeats
-    return parser
-
-
-def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Config:
+def read_config(
+    options: argparse.Namespace,
+    environ: Mapping[str, str],
+    recorded: Mapping[str, Any] | None = None,
+) -> Config:
     """The Config of a run: defaults <- profile <- described <- file <- environment <- command line.
 
-    Raises ConfigError naming the layer in which something is wrong.
+    Raises ConfigError naming the layer in which something is wrong. What was `recorded` of a run
+    that is repeated lies over the file.
     """
     layers: dict[str, Mapping[str, Any]] = {}
     layers[f"profile {options.profile}"] = PROFILES[options.profile].settings
@@ -21708,21 +21515,28 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     if options.config:
         layers |= file_layer(options.config)
     if options.demo:
-        refuse_own_server(options)
         layers["demo"] = DEMO_SETTINGS
     if options.demo and options.panel:
         layers["demo with a panel"] = {"turn_delay": DEMO_PACE_S}
-    if options.recording:
-        layers["recording"] = recording_settings(options.recording)
+    layers["recording"] = recorded or {}
     layers |= environment_layers(environ)
-    named = {spec.name for spec in fields(Config)} & vars(options).keys()
-    given = {name: getattr(options, name) for name in named}
-    layers["command line"] = {name: value for name, value in given.items() if value is not None}
+    known = {spec.name for spec in fields(Config)}
+    given: JsonDict = {"vision": False} if options.no_vision else {}
+    for option, value in vars(options).items():
+        name = SHORT_NAMES.get(option, option)
+        if name in known and value not in (None, False):
+            given[name] = value
+    layers["command line"] = given
     for item in options.set:
         name, equals, value = item.partition("=")
         if not equals:
             raise ConfigError(f"--set takes FIELD=VALUE such as max_steps=30, not {item[:60]!r}.")
         layers[f"--set {name.strip()}"] = {name.strip(): value.strip()}
+    if options.demo and (options.endpoint or "--set lmstudio_endpoint" in layers):
+        raise ConfigError(
+            "The demo brings its own model server; leave out --endpoint, or leave out --demo:"
+            " --check tries your model without touching the desktop."
+        )
     config = load_config(layers)
     if config.described:
         layers["description"] = described_settings(options.profile)
@@ -21730,94 +21544,74 @@ def read_config(options: argparse.Namespace, environ: Mapping[str, str]) -> Conf
     return config
 
 
-def fit_for_demo(config: Config, desktop: Desktop) -> Config:
-    """The config itself; raises ConfigError for one with which the demo's task cannot be done."""
-    if not config.vision:
-        raise ConfigError("The demo's model goes by the pixels it sees; leave out --no-vision.")
-    if config.executor_grammar not in ("", TOOLS_GRAMMAR, "qwen3-vl"):
-        raise ConfigError(
-            f"The demo's model does not speak {config.executor_grammar[:40]}; leave out --grammar."
-        )
-    area = resolve_area(config.area, desktop)
-    if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
-        raise ConfigError(
-            f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
-            f" leave out --area, or give {DEMO_AREA_LEAST} or more."
-        )
-    return config
-
-
-def refuse_questions_to_nobody(config: Config) -> None:
-    """Raises ConfigError if each act would wait for a yes that nobody can give."""
-    if config.confirm != "always" or config.dry_run or config.allow_risky:
-        return
-    if not _person_is_there():
+def refuse_idle_run(options: argparse.Namespace, config: Config) -> None:
+    """Raises ConfigError for a run in which nothing could be done."""
+    asks_always = config.confirm == "always" and not config.dry_run and not config.allow_risky
+    if asks_always and not _person_is_there():
         raise ConfigError(
             "With --confirm always each act needs a yes, and nobody can be asked here (a pipe,"
             " no console): run it in a console, or with --confirm risky or never, or --dry-run."
         )
-
-
-def refuse_own_server(options: argparse.Namespace) -> None:
-    """Raises ConfigError if a demo, which brings its own server, is to ask another one."""
-    named = [item.partition("=")[0].strip() for item in options.set]
-    if options.lmstudio_endpoint or "lmstudio_endpoint" in named:
+    if options.demo and not config.vision:
+        raise ConfigError("The demo's model goes by the pixels it sees; leave out --no-vision.")
+    if options.demo and config.executor_grammar not in ("", TOOLS_GRAMMAR, "qwen3-vl"):
         raise ConfigError(
-            "The demo brings its own model server; leave out --endpoint, or leave out --demo:"
-            " --check tries your model without touching the desktop."
+            f"The demo's model does not speak {config.executor_grammar[:40]}; leave out --grammar."
         )
+    blocked_chords(config)  # raises ConfigError for keys that there are not
 
 
 DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
 DEMO_SETTINGS = {"turn_delay": 0, "lmstudio_model": "demo-model"}
 
 
-def recording_settings(recording: Recording) -> JsonDict:
-    """The settings of the recorded run that its repetition needs: the same area and picture."""
-    run = book_of(recording.folder).run
-    settings = {**run.settings, "max_steps": len(recording.steps)}
-    if run.size != UNKNOWN_SIZE:
-        settings["screen_capture_w"], settings["screen_capture_h"] = run.size
-    return settings
-
-
-def pick_scenario(options: argparse.Namespace) -> bool:
-    """Puts the chosen scenario's task and profile into `options`; true if the list was wanted."""
+def pick_scenario(options: argparse.Namespace) -> None:
+    """Puts the chosen scenario's task and profile into `options`; raises ConfigError for none."""
     wanted = (options.scenario or "").strip().lower()
     found = None
     for number, item in numbered_scenarios():
-        if options.scenarios:
-            say(f"{item.profile:<10}{number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}")
-        elif wanted == item.name or (wanted, options.profile) == (str(number), item.profile):
+        if wanted == item.name or (wanted, options.profile) == (str(number), item.profile):
             found = item
-    if wanted and options.task:
-        raise ConfigError(f"--scenario {wanted} is a task; leave out the other one.")
     if found:
         options.task = found.task_prompt
         options.profile = options.profile or found.profile
-    elif wanted and not options.scenarios:
+    elif wanted:
         raise ConfigError(
             f"There is no scenario {wanted}; --scenarios lists them, and with"
             " --profile their numbers."
         )
     options.profile = options.profile or "planner"
-    return bool(options.scenarios)
 
 
 ####################################################################################################
-# Look back - the options that only tell something about runs
+# Look back - the options that only tell something
 ####################################################################################################
 
 
-def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
-    """The lines of the options that only tell something; none where no such option was given."""
-    root = Path(config.dump_dir)
+def reference(options: argparse.Namespace) -> Iterator[str]:
+    """The lines of the options that tell of the program; none where no such option was given."""
+    if options.version:
+        yield f"agent.py {__version__}"
+    elif options.help is not None:
+        yield help_on(options.help)
+    elif options.settings is not None:
+        yield from settings_table(options.settings)
+    elif options.scenarios:
+        for number, item in numbered_scenarios():
+            yield f"{item.profile:<10}{number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}"
+
+
+def look_back(options: argparse.Namespace, root: Path) -> Iterator[str]:
+    """The lines of the options that tell of runs; none where no such option was given."""
     if options.runs:
         yield from list_runs(root)
-    if options.stats is not None:
+    elif options.stats is not None:
         book = book_of(find_run(root, options.stats))
-        yield from run_statistics(book)
-    if options.report:
+        yield from book.left_out
+        yield f"{book.name}: {book.run.outcome or 'unfinished'}, {book.run.task}"
+        for name, value in book.figures():
+            yield f"{name:<24} {value:>18}"
+    elif options.report:
         name, *files = options.report
         if len(files) > 1:
             raise ConfigError("--report takes a run and the name of one file, if any.")
@@ -21826,8 +21620,6 @@ def look_back(options: argparse.Namespace, config: Config) -> Iterator[str]:
         text = report_text(folder, pictures=bool(files))
         target = Path(*files) if files else folder / "report.html"
         yield write_text(target, text, "x" if files else "w")
-    if options.recording and config.dry_run:
-        yield from list_acts(options.recording)
 
 
 def list_acts(recording: Recording) -> Iterator[str]:
@@ -21837,22 +21629,16 @@ def list_acts(recording: Recording) -> Iterator[str]:
     yield f"Dry run of {len(recording.steps)} acts."
 
 
+RUNS_ROW = "{:<9} {:<16} {:<9} {:<10} {:>5} {:>8}  {}"
+
+
 def list_runs(root: Path) -> Iterator[str]:
     """--runs: a line for each run, the latest last."""
-    columns = [
-        "run      ",
-        "when            ",
-        "profile  ",
-        "outcome   ",
-        "turns",
-        "    time",
-        " task",
-    ]
     folders = known_runs(root)
     if not folders:
         yield no_run_text(root)
         return
-    yield " ".join(columns)
+    yield RUNS_ROW.format("run", "when", "profile", "outcome", "turns", "time", "task")
     for folder in reversed(folders):
         try:
             book = book_of(folder)
@@ -21860,28 +21646,16 @@ def list_runs(root: Path) -> Iterator[str]:
             yield f"{folder.name:<9} {error}"
             continue
         run = book.run
-        outcome = run.outcome or "unfinished"
-        passed = f"{run.sums['seconds']:.1f} s"
-        columns = [
-            f"{folder.name:<9}",
+        row = RUNS_ROW.format(
+            folder.name,
             run.begun,
-            f"{run.profile:<9}",
-            f"{outcome:<10}",
-            f"{run.sums['turns']:>5}",
-            f"{passed:>8}",
-            f" {cut(run.task, 60)}",
-            *book.left_out,
-        ]
-        yield " ".join(columns)
-
-
-def run_statistics(book: Book) -> Iterator[str]:
-    """--stats: what a run cost."""
-    yield from book.left_out
-    outcome = book.run.outcome or "unfinished"
-    yield f"{book.name}: {outcome}, {book.run.task}"
-    for name, value in book.figures():
-        yield f"{name:<24} {value:>18}"
+            run.profile,
+            run.outcome or "unfinished",
+            run.sums["turns"],
+            f"{run.sums['seconds']:.1f} s",
+            cut(run.task, 60),
+        )
+        yield " ".join([row, *book.left_out])
 
 
 def write_text(target: Path, text: str, mode: str) -> str:
@@ -21942,17 +21716,6 @@ def make_engine(
     return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line, grammar)
 
 
-def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
-    """The drawn desktop for --demo, else the real one with its pixels made exact."""
-    if options.demo:
-        return DemoDesktop(clock)
-    desktop = WindowsDesktop(load_win32(), clock)
-    desktop.init_dpi()
-    desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
-    desktop.control_source = ControlsWorker(desktop.api)
-    return desktop
-
-
 def controls_worker(clock: Clock) -> int:
     """The process that asks other programs for their controls, until its standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is its parent's, which ends it
@@ -22009,23 +21772,70 @@ def examine(
     yield from check_model(config, profile, server, waiting)
 
 
-def find_resumed(options: argparse.Namespace, root: Path) -> Path:
-    """The folder of the run that --resume names; its task and profile become those of `options`."""
-    folder = find_run(root, options.resume)
+def old_run(options: argparse.Namespace, config: Config) -> Path | None:
+    """The folder of the run that is gone on with or repeated; its task is that of `options` now.
+
+    Raises ConfigError for one with which that cannot be done, or not on this desktop.
+    """
+    name = options.resume if options.replay is None else options.replay
+    if name is None:
+        return None
+    folder = find_run(Path(config.dump_dir), name)
     journal = read_journal(folder)
-    with suppress(AgentError):
-        run = run_of(journal, folder)
+    run = run_of(journal, folder)
+    ends = [record.outcome for record in journal.records if isinstance(record, EndRecord)]
+    drawn = run.config.get("lmstudio_model") == DEMO_SETTINGS["lmstudio_model"]
+    fault = ""
+    if run.profile not in PROFILES or not run.task:
+        fault = "cannot be used: the record of its task is damaged"
+    elif options.resume is not None and ends[-1:] == ["completed"]:
+        fault = "was completed; there is nothing to resume"
+    elif config.dry_run and options.resume is None:
+        fault = ""  # its acts are listed only
+    elif drawn and not options.demo:
+        fault = "is a run of the demo, whose desktop is drawn; add --demo"
+    elif options.demo and not drawn:
+        fault = "was done on a real desktop; leave out --demo"
+    if fault:
+        raise ConfigError(f"{folder.name} {fault}.")
+    options.task = run.task
+    if options.resume is not None:
         options.profile = run.profile
-        options.task = run.task
-    if options.profile not in PROFILES or not options.task:
-        raise ConfigError(f"{folder.name} cannot be resumed: the record of its task is damaged.")
-    outcome = ""
-    for record in journal.records:
-        if isinstance(record, EndRecord):
-            outcome = record.outcome
-    if outcome == "completed":
-        raise ConfigError(f"{folder.name} was completed; there is nothing to resume.")
     return folder
+
+
+def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
+    """Does what the options say: tells something, or runs the task; returns the exit code."""
+    if options.controls_worker:
+        return controls_worker(clock)
+    lines = list(reference(options))
+    if lines:
+        say("\n".join(lines))
+        return 0
+    pick_scenario(options)
+    config = read_config(options, os.environ)
+    if options.check:
+        return doctor(options, config, stop, clock)
+    lines = list(look_back(options, Path(config.dump_dir)))
+    folder = old_run(options, config)
+    recording = recording_of(folder) if folder and options.replay is not None else None
+    old = None if recording else folder
+    if folder:  # once more, as its profile is known now, or what its repetition needs
+        config = read_config(options, os.environ, recording_settings(recording))
+    if recording and config.dry_run:
+        lines = list(list_acts(recording))
+    if lines:
+        say("\n".join(lines))
+        return 0
+    refuse_idle_run(options, config)
+    with ExitStack() as undo:
+        session = open_session(options, config, old, recording, stop, clock, undo)
+        if old:
+            resume(session.engine, session.state)
+        code = finish(session)
+        if session.shown_in:
+            keep_page(session.shown_in, session.terminal)
+        return code
 
 
 @dataclass
@@ -22040,76 +21850,13 @@ class Session:
     shown_in: Panel | None = None  # the page of a demo, which waits for a person to see it
 
 
-def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
-    """Does what the options say: tells something, or runs the task; returns the exit code."""
-    if options.controls_worker:
-        return controls_worker(clock)
-    if options.help is not None:
-        say(help_on(options.help) if options.help else command_line().format_help().rstrip())
-        return 0
-    if options.settings is not None:
-        say("\n".join(settings_table(options.settings)))
-        return 0
-    if pick_scenario(options):
-        return 0
-    config = read_config(options, os.environ)
-    if options.check:
-        return doctor(options, config, stop, clock)
-    if options.replay is not None:
-        folder = find_run(Path(config.dump_dir), options.replay)
-        if not config.dry_run:
-            refuse_wrong_desktop(options, folder, "repeat it", f" --replay {options.replay}")
-        options.recording = recording_of(folder)
-    lines = list(look_back(options, config))
-    if lines:
-        say("\n".join(lines))
-        return 0
-    old = None
-    if options.resume is not None:
-        old = find_resumed(options, Path(config.dump_dir))
-        refuse_wrong_desktop(options, old, "go on with it", f" --resume {options.resume}".rstrip())
-    config = read_config(options, os.environ)  # once more: profile or recording are known now
-    refuse_questions_to_nobody(config)
-    blocked_chords(config)  # raises ConfigError for keys that there are not
-    with ExitStack() as undo:
-        session = open_session(options, config, old, stop, clock, undo)
-        if old:
-            resume(session.engine, session.state)
-        code = finish(session)
-        if session.shown_in:
-            keep_page(session.shown_in, session.terminal, clock)
-        return code
-
-
-def refuse_wrong_desktop(
-    options: argparse.Namespace, folder: Path, advice: str, option: str
-) -> None:
-    """Raises ConfigError if a run would go on, or be repeated, on another desktop than its own."""
-    model = run_of(read_journal(folder), folder).config.get("lmstudio_model")
-    was_demo = model == DEMO_SETTINGS["lmstudio_model"]
-    if was_demo and not options.demo:
-        raise ConfigError(
-            f"{folder.name} is a run of the demo, whose desktop is drawn;"
-            f" {advice} with --demo{option}."
-        )
-    if options.demo and not was_demo:
-        raise ConfigError(
-            f"{folder.name} is no run of the demo, whose desktop is drawn; {advice} without --demo."
-        )
-
-
 def server_of(
     options: argparse.Namespace, config: Config, stop: Stop, terminal: Terminal
 ) -> ModelServer:
     """The client of the model's server, with what it may ask the person."""
     key = os.environ.pop("LMSTUDIO_API_KEY", "")
     server = ModelServer(config, terminal.clock, stop, key, terminal.say)
-
-    def choose(names: Sequence[str]) -> int | None:
-        terminal.printed(PRINT_END_S)  # what was said stands above the question
-        return choose_model(names)
-
-    server.choose = choose
+    server.choose = partial(choose_model, terminal)
     server.profile_model = PROFILES[options.profile].settings.get("lmstudio_model", "")
     return server
 
@@ -22118,6 +21865,7 @@ def open_session(
     options: argparse.Namespace,
     config: Config,
     old: Path | None,
+    recording: Recording | None,
     stop: Stop,
     clock: Clock,
     undo: ExitStack,
@@ -22127,29 +21875,27 @@ def open_session(
     terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
     desktop = open_desktop(options, clock)
     if isinstance(desktop, WindowsDesktop):
-        refuse_second_program(desktop.api)
-        no_selections(desktop.api, undo)
-        undo.enter_context(close_button(desktop.api, stop))
-        begin_controls(desktop.control_source, config, undo)
-    try_screen(desktop, config)
-    recording: Recording | None = options.recording
+        own_desktop(desktop, config, stop, undo)
+    # What is wrong with the screen shows before anything is asked for.
+    area = resolve_area(config.area, desktop)
+    desktop.capture(area, *frame_size(area, config))
     if options.demo and not recording:
-        config = with_demo_model(fit_for_demo(config, desktop), undo)
+        refuse_small_area(area)
+        config = with_demo_model(config, undo)
     server = server_of(options, config, stop, terminal)
     server.hide = secrets.hide
-    if recording:
-        model = ModelInfo("none")
-        task = f"Repeat {recording.folder}"
-    else:
+    model = ModelInfo("none")
+    task = f"Repeat {recording.folder}" if recording else ""
+    if not recording:
         model = server.discover()
-        terminal.printed(PRINT_END_S)
-        task = secrets.hide(read_task(options))
-    told: list[str] = []
+        task = secrets.hide(read_task(options, terminal))
+    told = [model.note] if model.note else []
     profile = chosen_profile(options.profile, config)
     corrected = correction_of_run(config, profile, desktop, model, server, told.append)
     logger = ExecutionLogger(config.dump_dir, secrets.hide, old, config.keep_megabytes)
     undo.callback(logger.close)
-    tend_files(options, config, server, logger, undo)
+    if not options.demo:
+        tend_files(config, profile, logger, server, recording, undo)
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
@@ -22159,7 +21905,7 @@ def open_session(
         clock,
         stop,
         notice,
-        announced(console_confirm(config, clock, terminal.tell, terminal.printed), logger, clock),
+        console_confirm(config, terminal, logger),
         secrets,
     )
     actuator.task = task
@@ -22176,28 +21922,66 @@ def open_session(
     return Session(engine, state, terminal, book, recording, panel if options.demo else None)
 
 
+def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
+    """The drawn desktop for --demo, else the real one with its pixels made exact."""
+    if options.demo:
+        return DemoDesktop(clock)
+    desktop = WindowsDesktop(load_win32(), clock)
+    desktop.init_dpi()
+    desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
+    desktop.control_source = ControlsWorker(desktop.api)
+    return desktop
+
+
+def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitStack) -> None:
+    """Until `undo` closes this run has the desktop; ConfigError if another one works on it."""
+    mutex = desktop.api.CreateMutexW(None, False, "Local\\agent.py")
+    if desktop.api.WaitForSingleObject(mutex, 0) == WAIT_TIMEOUT:
+        raise ConfigError(
+            "Another agent.py works on this desktop; wait until it is done, or stop it."
+        )
+    no_selections(desktop.api, undo)
+    undo.enter_context(close_button(desktop.api, stop))
+    begin_controls(desktop.control_source, config, undo)
+
+
+def refuse_small_area(area: Rect) -> None:
+    """Raises ConfigError for an area in which the demo's task cannot be done."""
+    if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
+        raise ConfigError(
+            f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
+            f" leave out --area, or give {DEMO_AREA_LEAST} or more."
+        )
+
+
 def tend_files(
-    options: argparse.Namespace,
     config: Config,
-    server: ModelServer,
+    profile: Profile,
     logger: ExecutionLogger,
+    server: ModelServer,
+    recording: Recording | None,
     undo: ExitStack,
 ) -> None:
     """Deletes old runs, if this one acts, and has the server's log of it copied in the end."""
-    recording: Recording | None = options.recording
-    own = config.described and options.profile == "pointer" and not options.demo
-    if own and not recording and "//127." in server.where:
-        # On another machine its log is about something else.
+    spared = [logger.folder]
+    if recording:
+        spared.append(recording.folder)
+    # On another machine its log is about something else.
+    elif config.described and profile.name == "pointer" and "//127." in server.where:
         undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
-    spared = [logger.folder, recording.folder if recording else logger.folder]
-    if not (options.demo or config.dry_run):
+    if not config.dry_run:
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes, spared)
 
 
-def try_screen(desktop: Desktop, config: Config) -> None:
-    """What is wrong with the screen shows before anything is asked for; raises AgentError."""
-    area = resolve_area(config.area, desktop)
-    desktop.capture(area, *frame_size(area, config))
+def recording_settings(recording: Recording | None) -> JsonDict:
+    """The settings of the recorded run that its repetition needs: the same area and picture."""
+    if not recording:
+        return {}
+    run = book_of(recording.folder).run
+    settings = {**run.settings, "max_steps": len(recording.steps)}
+    if run.size != UNKNOWN_SIZE:
+        settings["screen_capture_w"], settings["screen_capture_h"] = run.size
+    return settings
 
 
 def with_demo_model(config: Config, undo: ExitStack) -> Config:
@@ -22206,22 +21990,14 @@ def with_demo_model(config: Config, undo: ExitStack) -> Config:
     return replace(config, lmstudio_endpoint=model.endpoint)
 
 
-def refuse_second_program(api: Win32) -> None:
-    """Raises ConfigError if another agent.py works on this desktop."""
-    mutex = api.CreateMutexW(None, False, "Local\\agent.py")
-    if api.WaitForSingleObject(mutex, 0) == WAIT_TIMEOUT:
-        raise ConfigError(
-            "Another agent.py works on this desktop; wait until it is done, or stop it."
-        )
-
-
 def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Book:
     """A book of the live run, with what an `old` one holds already, and its report.html."""
     book = Book(logger.folder.name, HISTORY_MOST)
     if old:
         for record in read_journal(old).records:
             book.take(record)
-    page = undo.enter_context(closing(ReportFile(logger.folder, book)))
+    page = ReportFile(logger.folder, book)
+    undo.callback(page.close)
     logger.listen(book.take)
     logger.listen(page.take)
     return book
@@ -22229,10 +22005,11 @@ def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Boo
 
 def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) -> Panel:
     """A panel that shows the run; its address goes to the terminal and into no log."""
-    stop = engine.actuator.stop
-    panel = undo.enter_context(closing(Panel(engine.config, stop, book, engine.logger.folder)))
+    logger = engine.logger
+    panel = Panel(engine.config, engine.actuator.stop, book, logger.folder)
+    undo.callback(panel.close)
     terminal.say(f"panel: {panel.url}", 0)
-    engine.logger.listen(panel.take)
+    logger.listen(panel.take)
     engine.voice.inbox = panel
     return panel
 
@@ -22242,29 +22019,28 @@ def progress_text(engine: Engine, state: AgentState) -> str:
     return f"turn {state.turn} of {most_turns(engine)}, {engine.voice.tokens} tokens"
 
 
-def begin_records(engine: Engine, task: str, told: Sequence[str], resumed: bool) -> None:
+def begin_records(engine: Engine, task: str, told: list[str], resumed: bool) -> None:
     """The first entries of log and journal."""
     name = engine.profile.name
     model = engine.voice.model
-    engine.logger.section("EXECUTION LOG START")
-    engine.logger.log(f"agent.py {__version__}, profile {name}, model {model.name}")
-    engine.logger.section("INITIALIZATION")
-    engine.logger.log(f"TASK: {task}\n{engine.config}")
+    logger = engine.logger
+    logger.section("EXECUTION LOG START")
+    logger.log(f"agent.py {__version__}, profile {name}, model {model.name}")
+    logger.section("INITIALIZATION")
+    logger.log(f"TASK: {task}\n{engine.config}")
     kind = ResumeRecord if resumed else RunRecord
-    record = kind(
+    begun = kind(
         version=__version__,
         profile=name,
         model=model.name,
         task=task,
         config=asdict(engine.config),
     )
-    engine.logger.record(record)
-    if model.note:
-        engine.say(model.note)
+    logger.record(begun)
+    if engine.profile.loop == "native" or engine.grammar:
+        told.append(f"{model.name} is asked in the grammar {grammar_name(engine.grammar)}.")
     for text in told:
         engine.say(text)
-    if engine.profile.loop == "native" or engine.grammar:
-        engine.say(f"{model.name} is asked in the grammar {grammar_name(engine.grammar)}.")
 
 
 def finish(session: Session) -> int:
@@ -22272,73 +22048,64 @@ def finish(session: Session) -> int:
 
     Returns the exit code; a bug raises RuntimeError once it is recorded.
     """
-    logger = session.engine.logger
-    clock = session.engine.clock
-    began = clock.now()
+    engine = session.engine
+    began = engine.clock.now()
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
-    code = 1
     try:
         if session.shown_in:
-            await_page(session.shown_in, session.terminal, clock)
+            await_page(session.shown_in, session.terminal)
         if session.recording:
-            outcome = run_replay(session.engine, session.state, session.recording)
+            outcome = run_replay(engine, session.state, session.recording)
         else:
-            outcome = run_agent(session.engine, session.state)
-        code = 0 if outcome.kind == "completed" else 1
+            outcome = run_agent(engine, session.state)
+        return 0 if outcome.kind == "completed" else 1
     except AgentError as error:
         kind = "stopped" if isinstance(error, Stopped) else "error"
         # Its text stands alone elsewhere; here the kind stands before it.
         outcome = Outcome(kind, str(error).removeprefix("Stopped: "))
-        code = error.exit_code
+        return error.exit_code
     except KeyboardInterrupt:
         outcome = Outcome("stopped", "Ctrl+C, twice.")
         raise
     except Exception as bug:
-        logger.log(traceback.format_exc())
-        raise RuntimeError(logger.hide(f"{bug!r}, see execution_log.txt")) from None
+        engine.logger.log(traceback.format_exc())
+        raise RuntimeError(engine.logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
-        tell_end(session, outcome, clock.now() - began)
-    return code
+        tell_end(session, outcome, engine.clock.now() - began)
 
 
 def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
     """The last record, the last entry of the log, and the two last lines on the terminal."""
     logger = session.engine.logger
-    turns = session.state.turn
-    checks = []
-    for ruling in outcome.checks:
-        checks.append(ruling._asdict())
+    terminal = session.terminal
     with suppress(AgentError):  # the disk may be what ended the run
         end = EndRecord(
             outcome=outcome.kind,
             text=outcome.text,
-            turns=turns,
+            turns=session.state.turn,
             seconds=round(seconds, 3),
-            checks=checks,
+            checks=[ruling._asdict() for ruling in outcome.checks],
         )
         logger.record(end)
         if outcome.kind == "completed":
             logger.section("MISSION COMPLETE")
         logger.section("DEBRIEF")
         logger.log(session.book.debrief())
-    session.terminal.tell(f"{outcome.kind}: {outcome.text}")
+    terminal.say(f"{outcome.kind}: {outcome.text}", 0)
     for number, ruling in enumerate(outcome.checks, 1):
-        session.terminal.tell(f"  check {number} {ruling}")
-    if outcome.kind != "completed" and session.terminal.level == 0:
-        tell_last_turn(session)
-    page = logger.folder / "report.html"
-    session.terminal.tell(f"{end_figures(session)}; see {page}")
+        terminal.say(f"  check {number} {ruling}", 0)
+    if outcome.kind != "completed" and terminal.level == 0:
+        tell_last_turn(terminal, session.engine.actuator)
+    terminal.say(f"{end_figures(session)}; see {logger.folder / 'report.html'}", 0)
 
 
-def tell_last_turn(session: Session) -> None:
+def tell_last_turn(terminal: Terminal, actuator: Actuator) -> None:
     """With -q no turn was shown: how the last one went tells why, and so may pauses."""
-    terminal = session.terminal
     last = terminal.last_turn
     if last:
-        terminal.tell(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}")
-    actuator = session.engine.actuator
+        terminal.say(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}", 0)
     if actuator.pauses:
-        terminal.tell(f"paused {count_of(actuator.pauses, 'time')}, last: {actuator.last_pause}")
+        terminal.say(f"paused {count_of(actuator.pauses, 'time')}, last: {actuator.last_pause}", 0)
 
 
 def end_figures(session: Session) -> str:
@@ -22346,7 +22113,7 @@ def end_figures(session: Session) -> str:
     # All from the records: of a resumed run they hold what earlier processes did, too.
     figures = dict(session.book.figures())
     sums = session.book.run.sums
-    voice = session.engine.voice
+    thought = session.engine.voice.thought_tokens
     parts = [
         count_of(session.state.turn, "turn"),
         count_of(int(figures["acts"]), "act"),
@@ -22355,9 +22122,8 @@ def end_figures(session: Session) -> str:
         f"of it {figures['model']} model and {figures['in the program']} program",
         count_of(int(sums["requests"]), "request"),
         count_of(int(sums["prompt"] + sums["completion"]), "token"),
+        *([f"of them about {thought} thought"] if thought else []),
     ]
-    if voice.thought_tokens:
-        parts.append(f"of them about {voice.thought_tokens} thought")
     return ", ".join(parts)
 
 
@@ -22365,9 +22131,8 @@ def in_rows(error: str) -> str:
     """An error in rows that end between words where it is read on a terminal; else one line."""
     if not sys.stderr or not sys.stderr.isatty():
         return error
-    columns = shutil.get_terminal_size().columns - 1
-    rows = textwrap.wrap(error, max(COLUMNS_LEAST, columns), break_on_hyphens=False)
-    return "\n".join(rows)
+    columns = max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
+    return textwrap.fill(error, columns, break_on_hyphens=False)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import shutil
 import struct
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -129,6 +131,62 @@ def chunk(name: bytes, data: bytes) -> bytes:
 def new_tool(name: str, args: type[Any], done: str = "") -> Any:
     """A row for agent.TOOLS: a tool of that name and those arguments, of which `done` tells the result."""
     return agent.TOOLS["click"]._replace(name=name, args=args, done=done)
+
+
+# -- The person at the console
+
+
+class Keyboard:
+    """A console's standard input, at which a test types."""
+
+    def __init__(self) -> None:
+        self._lines = queue.SimpleQueue[str]()
+        self._asked = threading.Semaphore(0)  # by the program, for one more line
+
+    def isatty(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        while True:
+            self._asked.release()
+            line = self._lines.get()
+            if not line:  # Ctrl+D
+                return
+            yield line
+
+    def type(self, line: str) -> None:
+        """Types a line and Enter; the program has read it then."""
+        self._lines.put(line + "\n")
+        self._asked.acquire()
+        self._asked.acquire()
+        self._asked.release()
+
+    def end(self) -> None:
+        self._lines.put("")
+
+
+class PersonsClock(VirtualClock):
+    """With each sleep the person types what `types` says to what stands on the screen by then, if anything."""
+
+    def __init__(
+        self, stop: agent.Stop, keyboard: Keyboard, types: Callable[[str], str | None]
+    ) -> None:
+        super().__init__(stop)
+        self.keyboard, self.types = keyboard, types
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        line = self.types(sys.stdout.getvalue())  # type: ignore[attr-defined]
+        if line is not None:
+            self.keyboard.type(line)
+
+
+@contextlib.contextmanager
+def person_at_main(types: Callable[[str], str | None]) -> Iterator[Keyboard]:
+    """A person sits at main()'s console, in virtual time; to be given as its standard input."""
+    keyboard = Keyboard()
+    with person_there(), clock_of_main(lambda stop: PersonsClock(stop, keyboard, types)):
+        yield keyboard
 
 
 @contextlib.contextmanager

@@ -684,7 +684,7 @@ class TheProcess(unittest.TestCase):
         self.assertEqual(told.stdout.strip(), "False")
 
     def test_the_option_is_internal(self) -> None:
-        self.assertNotIn("controls-worker", agent.command_line().format_help())
+        self.assertNotIn("controls-worker", agent.HELP)
 
     def test_the_worker_refuses_the_keyboard_interrupt_of_its_parent(self) -> None:
         world = FakeControls([])

@@ -22,10 +22,10 @@ class Refused(CommandLineCase):
 
     def test_an_option_of_runs_beside_something_else_is_refused(self) -> None:
         for words, told in (
-            (("--resume", "--profile", "chat"), "leave out --profile"),
-            (("--check", "--panel"), "--panel has no use beside --check"),
-            (("--check", "--secret", "PIN"), "--secret has no use beside --check"),
-            (("--runs", "--panel"), "--panel has no use beside --runs"),
+            (("--resume", "--profile", "chat"), "--profile and --resume do not go together"),
+            (("--check", "--panel"), "--panel and --check do not go together"),
+            (("--check", "--secret", "PIN"), "--secret and --check do not go together"),
+            (("--runs", "--panel"), "--panel and --runs do not go together"),
         ):
             self.assertIn(told, self.refused(*words))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import pathlib
 import shutil
@@ -19,6 +18,15 @@ from unittest import mock
 import agent
 from tests.fakes import STDOUT, FakeWin32, VirtualClock
 from tests.samples import sample
+from tests.seams import (
+    PersonsClock,
+    clock_of_main,
+    desktop_of_main,
+    person_at_main,
+    platform,
+    terminal_columns,
+    windows_of_main,
+)
 from tests.starting import environment
 from tests.test_main import CommandLineCase
 from tests.test_model import (
@@ -150,16 +158,10 @@ class ModelChoice(CommandLineCase):
         )
         self.assertEqual(found.name, "qwen/qwen3-vl-4b")
 
-    def start(self, page: object, stdin: bytes = b"", person: bool = False) -> tuple[int, str, str]:
+    def start(self, page: object, stdin: Any = b"") -> tuple[int, str, str]:
         """A start with a server of this list, by a person at a terminal or in a pipe."""
         routes = {"/v1/models": http(200, page)}
-        with (
-            RoutedServer(routes, OLLAMA_OTHER) as server,
-            mock.patch.object(
-                agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
-            ),
-            mock.patch.object(agent, "_person_is_there", lambda: person),
-        ):
+        with RoutedServer(routes, OLLAMA_OTHER) as server, desktop_of_main(agent.DemoDesktop):
             return self.main("a task", "--endpoint", server.url, "--max-steps", "1", stdin=stdin)
 
     def test_in_a_pipe_the_exact_words_to_type_are_said_and_the_code_is_3(self) -> None:
@@ -172,21 +174,26 @@ class ModelChoice(CommandLineCase):
         self.assertEqual((code, len(err.splitlines())), (3, 1), err)
         self.assertIn("download one with `lms get qwen/qwen3-vl-4b` (3.3 GB", err)
 
-    def test_on_a_terminal_the_person_picks_from_a_numbered_list(self) -> None:
-        for typed, picked in (("2\n", 1), ("nine\n7\n1\n", 0), ("\n", None), ("", None)):
-            out = io.StringIO()
-            with (
-                self.subTest(typed),
-                mock.patch.object(agent, "_person_is_there", lambda: True),
-                mock.patch.object(sys, "stdin", io.StringIO(typed)),
-                contextlib.redirect_stdout(out),
-            ):
-                self.assertEqual(agent.choose_model(["llava:7b", "pixtral"]), picked)
-            self.assertIn("Which model?\n  1  llava:7b\n  2  pixtral\n", out.getvalue())
+    def test_on_a_terminal_the_person_picks_from_a_numbered_list_until_one_is_there(self) -> None:
+        question = (
+            "Which model?\n    |   1  llava:7b\n    |   2  pixtral\n    | A number from 1 to 2:\n"
+        )
+        for answers, picked in ((("2",), "pixtral"), (("nine", "7", "1"), "llava:7b"), (("",), "")):
+            words = (None, *answers, "")  # by how often it was asked
 
-    def test_the_picked_model_is_asked(self) -> None:
-        code, out, _ = self.start(plain("llava:7b", "pixtral"), b"2\n", person=True)
-        self.assertEqual((code, self.records()[0]["model"]), (1, "pixtral"), out)
+            def types(out: str, words: tuple[str | None, ...] = words) -> str | None:
+                return words[out.count("Which model?")]
+
+            with self.subTest(answers), person_at_main(types) as keyboard:
+                code, out, err = self.start(plain("llava:7b", "pixtral"), keyboard)
+                keyboard.end()
+            self.assertIn(question, out)
+            if picked:
+                self.assertEqual((code, self.records()[0]["model"]), (1, picked), out)
+                shutil.rmtree(self.folder / "dumps")
+            else:
+                self.assertEqual(code, 3)
+                self.assertIn("choose one: --model llava:7b", err)
 
 
 ICONS_ARE_RISKY = ("--set", "risky_words=icon")  # the demo's first act is done to one
@@ -195,22 +202,21 @@ ICONS_ARE_RISKY = ("--set", "risky_words=icon")  # the demo's first act is done 
 class NobodyThere(CommandLineCase):
     """Standard input that no person types into."""
 
-    def person(self, isatty: bool, console: bool) -> bool:
-        world = FakeWin32()
-        world.console_mode = 3
-        world.stdin = STDOUT if console else 99
-        stdin = mock.Mock(isatty=lambda: isatty)
-        with (
-            mock.patch.object(sys, "stdin", stdin),
-            mock.patch.object(agent.sys, "platform", "win32"),
-            mock.patch.object(agent, "load_win32", lambda: world.api),
-        ):
-            return agent._person_is_there()
+    def refused(self, stdin: Any) -> str:
+        """Why a run is not begun, each act of which asks, and whose settings are wrong besides."""
+        always = ("--demo", "--confirm", "always", "--set", "blocked_keys=ctrl+nokey")
+        code, _, err = self.main(*always, stdin=stdin)
+        self.assertEqual(code, 2)
+        return err
 
     def test_nul_says_that_it_is_a_terminal_but_is_no_console(self) -> None:
-        self.assertFalse(self.person(isatty=True, console=False))
-        self.assertFalse(self.person(isatty=False, console=True))
-        self.assertTrue(self.person(isatty=True, console=True))
+        for isatty, console in ((True, True), (True, False), (False, True)):
+            world = FakeWin32()
+            world.console_mode = 3
+            world.stdin = STDOUT if console else 99
+            with platform("win32"), windows_of_main(world):
+                said = self.refused(mock.Mock(isatty=lambda isatty=isatty: isatty))
+            self.assertIn("nokey" if isatty and console else "nobody can be asked", said)
 
     def test_a_risky_act_is_refused_at_once_and_the_model_hears_that_nobody_can_be_asked(
         self,
@@ -237,26 +243,27 @@ class NobodyThere(CommandLineCase):
         self.assertIn("changed", out)
 
     def test_a_program_without_stdin_has_nobody_to_ask(self) -> None:
-        with mock.patch.object(sys, "stdin", None):
-            self.assertFalse(agent._person_is_there())
+        self.assertIn("nobody can be asked", self.refused(None))
 
 
 class Rows(CommandLineCase):
     """A turn on the terminal, whatever its width."""
 
     def rows(self, columns: int, effect: str = "changed") -> list[str]:
+        """Of a terminal with one column more, which stays free."""
         done = 'click_screen_element "Save the document under another name" (120, 340)'
-        return agent.turn_rows(agent.TurnLine(12, "executor", done, effect, 3.2, 4711), columns)
+        turn = agent.TurnLine(12, "executor", done, effect, 3.2, 4711)
+        return self.shown(lambda terminal: terminal.take(turn), columns + 1)
 
     def test_a_row_fits_from_60_columns_up_and_what_matters_least_goes_first(self) -> None:
-        for columns in range(59, 200):
+        for columns in (*range(59, 120, sample(1, 4)), 199):
             for effect in ("changed", "Waited 1.5 s for a change", "Not done: " + "a reason " * 20):
-                rows = self.rows(columns, effect)
-                first, *more = rows
-                self.assertLessEqual(len(first), columns, rows)
+                first, *more = self.rows(columns, effect)
+                for row in (first, *more):
+                    self.assertLessEqual(len(row), columns, row)
                 for row in more:
-                    self.assertLessEqual(len("    | " + row), columns, rows)
-                self.assertTrue(rows[0].startswith("  12  executor  click_screen_el"), rows)
+                    self.assertTrue(row.startswith("    | "), row)
+                self.assertTrue(first.startswith("  12  executor  click_screen_el"), first)
         self.assertRegex(self.rows(59)[0], r" changed +3\.2 s$")
         self.assertRegex(self.rows(76)[0], r" changed +3\.2 s +4711 tokens$")
 
@@ -265,7 +272,7 @@ class Rows(CommandLineCase):
         for columns in (59, 80, 110):
             first, *more = self.rows(columns, reason)
             self.assertIn(" Not done", first)
-            self.assertEqual(" ".join(" ".join(more).split()), reason)
+            self.assertEqual(" ".join(row.removeprefix("    | ") for row in more), reason)
 
     def test_a_path_has_each_backslash_once_as_the_person_knows_it(self) -> None:
         done = r'text "C:\\Töö\\a"'
@@ -284,7 +291,7 @@ class Rows(CommandLineCase):
         self,
     ) -> None:
         question = "not allowed: " + ("click the button " * 20)[:240] + " my secret is here: risk"
-        lines = self.shown(lambda terminal: terminal.tell(question + "\n    y allows it."))
+        lines = self.shown(lambda terminal: terminal.say(question + "\n    y allows it."))
         self.assertLessEqual(max(map(len, lines)), 59)
         whole = " ".join(line.removeprefix("    | ") for line in lines)
         self.assertIn("{{S}}", whole)
@@ -294,14 +301,12 @@ class Rows(CommandLineCase):
             question.replace("my secret is", "{{S}}").split() + "y allows it.".split(),
         )
 
-    def shown(self, do: Callable[[agent.Terminal], None]) -> list[str]:
-        """The lines that a terminal of 60 columns shows."""
+    def shown(self, do: Callable[[agent.Terminal], None], columns: int = 60) -> list[str]:
+        """The lines that a terminal of so many columns shows."""
         screen = Screen()
         with (
             contextlib.redirect_stdout(screen),
-            mock.patch.object(
-                agent.shutil, "get_terminal_size", lambda: os.terminal_size((60, 20))
-            ),
+            terminal_columns(columns),
             mock.patch.dict(os.environ, {"TERM": "dumb"}),
             contextlib.ExitStack() as undo,
         ):
@@ -336,16 +341,13 @@ class Rows(CommandLineCase):
         )
         self.assertIn("stuck: 1 turn made no progress.", out)
         self.assertRegex(out, r"(?m)^\d turns?, 0 acts, 1 refused")
-        self.assertEqual(agent.count_of(1, "act"), "1 act")
 
 
 class CheckTells(CommandLineCase):
     """--check says what it knows at once, and what it waits for."""
 
     def check(self, *argv: str) -> tuple[int, str, str]:
-        with mock.patch.object(
-            agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
-        ):
+        with desktop_of_main(agent.DemoDesktop):
             return self.main("--check", *argv)
 
     def test_each_line_is_printed_before_the_next_thing_is_waited_for(self) -> None:
@@ -452,11 +454,6 @@ class WrongUse(CommandLineCase):
             self.said("--resume"), "^There is no run in .* yet; give a task to begin one.$"
         )
 
-    def test_quiet_and_verbose_together_are_refused(self) -> None:
-        self.assertEqual(
-            self.said("-q", "-v", "x"), "-q says less and -v says more; give one of them."
-        )
-
     def test_the_demo_names_the_one_task_that_it_knows(self) -> None:
         task = 'Open Notes, write "Hello from agent.py" and save it.'
         for other in ("Open the calculator", "note"):
@@ -470,7 +467,7 @@ class WrongUse(CommandLineCase):
         code, _, err = self.main("--replay", "1")
         self.assertEqual(code, 2)
         self.assertIn(
-            "run_0001 is a run of the demo, whose desktop is drawn; repeat it with --demo --replay 1.",
+            "run_0001 is a run of the demo, whose desktop is drawn; add --demo.",
             err,
         )
 
@@ -508,108 +505,77 @@ class Reference(CommandLineCase):
     def test_a_setting_without_a_default_is_shown_as_empty(self) -> None:
         self.assertIn("top_p = (empty)\n", self.main("--settings", "top_p")[1])
 
-    def test_help_has_topics(self) -> None:
-        for topic in (*agent.HELP_TOPICS, "described"):
+    def test_the_page_of_help_and_its_tables_fit_100_columns(self) -> None:
+        for topic in ("", "described"):
             code, out, _ = self.main("--help", topic)
             self.assertEqual(code, 0)
             self.assertLessEqual(max(map(len, out.splitlines())), 100)
         self.assertEqual(self.main("--help", "settings")[1], self.main("--settings")[1])
-        self.assertIn("only on settings, files", self.main("--help", "nothing")[2])
+        self.assertIn("only on settings and described", self.main("--help", "nothing")[2])
 
 
-class PageOfADemo(unittest.TestCase):
+class PageOfADemo(CommandLineCase):
     """A demo with a panel, in virtual time: pages come and go at given seconds."""
 
-    def panel(
-        self, *opened: tuple[float, float]
-    ) -> tuple[Any, agent.Terminal, VirtualClock, io.StringIO]:
-        """A panel that is watched from second to second, a terminal, the clock, and what is said."""
-        clock = VirtualClock()
-        begun = clock.now()
-        out = io.StringIO()
-        undo = contextlib.ExitStack()
-        self.addCleanup(undo.close)
-        undo.enter_context(contextlib.redirect_stdout(out))
-        terminal = agent.Terminal(clock, 1, str, undo)
+    def watched(self, *opened: tuple[float, float], **typed: str) -> str:
+        """What a demo says whose page is open from second to second, while the person types nothing or this."""
+        clocks: list[VirtualClock] = []
 
-        def watched() -> bool:
-            return any(first <= clock.now() - begun < last for first, last in opened)
+        def types(out: str) -> str | None:
+            return typed.get("line") if "The page stays" in out else None
 
-        panel = mock.Mock(watched=watched, config=agent.Config())
-        return panel, terminal, clock, out
+        def is_open(_: object) -> bool:
+            clocks[:] = clocks or [self.clock]
+            return any(first <= self.clock.time - 1000 < last for first, last in opened)
 
-    def test_the_demo_waits_for_the_first_page_and_says_so(self) -> None:
-        panel, terminal, clock, out = self.panel((20, 99))
-        begun = clock.now()
-        agent.await_page(panel, terminal, clock)
-        self.assertTrue(terminal.printed(60))
-        self.assertAlmostEqual(clock.now() - begun, 20, delta=0.3)
-        self.assertIn("waits up to 60 s", out.getvalue())
-        self.assertNotIn("Nobody", out.getvalue())
+        def clock_of(stop: agent.Stop) -> VirtualClock:
+            self.clock = PersonsClock(stop, keyboard, types)
+            return self.clock
 
-    def test_it_begins_without_a_page_after_a_minute(self) -> None:
-        panel, terminal, clock, out = self.panel()
-        begun = clock.now()
-        agent.await_page(panel, terminal, clock)
-        self.assertTrue(terminal.printed(60))
-        self.assertAlmostEqual(clock.now() - begun, 60, delta=0.3)
-        self.assertIn("Nobody has opened it", out.getvalue())
+        with (
+            person_at_main(types) as keyboard,
+            clock_of_main(clock_of),
+            mock.patch.object(agent.Panel, "watched", is_open),
+        ):
+            waits = ("--set", "demo_page_wait=60")
+            code, out, _ = self.main("--demo", "--panel", *waits, stdin=keyboard)
+            keyboard.end()
+        self.assertEqual(code, 0)
+        self.seconds = self.clock.time - 1000
+        return out
 
-    def test_the_page_stays_until_it_is_closed_and_may_be_loaded_anew(self) -> None:
-        panel, terminal, clock, out = self.panel((0, 30), (31, 50))
-        begun = clock.now()
-        agent.keep_page(panel, terminal, clock)
-        self.assertTrue(terminal.printed(60))
-        self.assertAlmostEqual(clock.now() - begun, 50 + agent.PANEL_GONE, delta=0.3)
-        self.assertIn("stays until you close it or press Enter", out.getvalue())
+    def test_it_waits_for_the_first_page_and_says_so(self) -> None:
+        out = self.watched((20, 21))
+        self.assertIn("the demo waits up to 60 s for it.\n", out)
+        self.assertNotIn("Nobody", out)
+        self.assertTrue(20 <= self.seconds < 60, self.seconds)
 
-    def test_without_a_page_nothing_is_waited_for_in_the_end(self) -> None:
-        panel, terminal, clock, out = self.panel()
-        begun = clock.now()
-        agent.keep_page(panel, terminal, clock)
-        self.assertEqual((clock.now(), out.getvalue()), (begun, ""))
+    def test_it_begins_without_a_page_after_a_minute_and_waits_for_none_in_the_end(self) -> None:
+        out = self.watched()
+        self.assertIn("Nobody has opened it", out)
+        self.assertNotIn("The page stays", out)
+        self.assertGreaterEqual(self.seconds, 60)
+
+    def test_the_page_stays_until_it_is_closed(self) -> None:
+        out = self.watched((0, 5000))
+        self.assertRegex(out, "(?s)completed:.*The page stays until you close it or press Enter")
+        self.assertAlmostEqual(self.seconds, 5000, delta=1)
 
     def test_enter_ends_it(self) -> None:
-        panel, terminal, clock, _ = self.panel((0, 1e9))
-        with (
-            mock.patch.object(agent, "_person_is_there", lambda: True),
-            mock.patch.object(sys, "stdin", io.StringIO("\n")),
-        ):
-            agent.keep_page(panel, terminal, clock)
-
-    def test_ctrl_c_ends_it_without_an_error(self) -> None:
-        panel, terminal, clock, _ = self.panel((0, 1e9))
-        clock.sleep = mock.Mock(side_effect=agent.Stopped("Stopped: Ctrl+C."))
-        agent.keep_page(panel, terminal, clock)
+        self.watched((0, 5000), line="")
+        self.assertLess(self.seconds, 4000)
 
     def test_a_watched_demo_runs_at_a_pace_for_eyes_unless_told_otherwise(self) -> None:
         for argv, pace in (
-            (("--demo",), 0),
-            (("--demo", "--panel"), 1.5),
-            (("--demo", "--panel", "--set", "turn_delay=0.5"), 0.5),
+            ((), 0),
+            (("--panel",), 1.5),
+            (("--panel", "--set", "turn_delay=0.5"), 0.5),
         ):
-            options = agent.read_options(argv)
-            agent.pick_scenario(options)
-            self.assertEqual(agent.read_config(options, {}).turn_delay, pace)
-
-
-class WatchedDemo(CommandLineCase):
-    def test_the_demo_waits_before_its_first_turn_and_stays_after_its_last_line(self) -> None:
-        order: list[str] = []
-
-        def note(what: str) -> Any:
-            def noted(_: Any, terminal: agent.Terminal, clock: Any) -> None:
-                self.assertTrue(terminal.printed(60))
-                order.append(f"{what} {sys.stdout.getvalue().count('completed:')}")
-
-            return noted
-
-        with (
-            mock.patch.object(agent, "await_page", note("await")),
-            mock.patch.object(agent, "keep_page", note("keep")),
-        ):
-            code, _, _ = self.main("--demo", "--panel", "--set", "demo_page_wait=60")
-        self.assertEqual((code, order), (0, ["await 0", "keep 1"]))
+            with clock_of_main():
+                words = ("--max-steps", "1", "--set", "demo_page_wait=0")
+                self.main("--demo", *words, *argv, hasty=False)
+            self.assertEqual(self.records()[0]["config"]["turn_delay"], pace)
+            shutil.rmtree(self.folder / "dumps")
 
 
 if __name__ == "__main__":

@@ -5,21 +5,17 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import sys
-import threading
 import unittest
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import agent
 from agent import Point, Rect, ToolError
-from tests.fakes import Foreground, VirtualClock
+from tests.fakes import Foreground
 from tests.fuzz_gates import fuzz
 from tests.samples import sample
 from tests.scripted import FEWER_REQUESTS, EngineCase, call, role_of, user_text
-from tests.seams import person_there
 from tests.test_actuator import Stage
 
 NOTEPAD = Foreground()
@@ -635,101 +631,6 @@ class ConfirmationRules(GateCase):
     def test_a_setting_that_is_none_of_the_three_is_refused(self) -> None:
         with self.assertRaisesRegex(agent.ConfigError, "never or risky or always.*'often'"):
             agent.load_config({"test": {"confirm": "often"}})
-
-
-class Terminal:
-    """A terminal at which lines are typed at set times of a virtual clock."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
-
-    def __iter__(self) -> Any:
-        while self.lines:
-            yield self.lines.pop(0)
-
-
-class AtTheConsole(unittest.TestCase):
-    def ask(
-        self,
-        lines: list[str],
-        tty: bool = True,
-        early: bool = False,
-        told: Callable[[], bool] = lambda: True,
-    ) -> tuple[bool | str, list[str], float]:
-        """The answer, what was said, and how long it took; `early` lines were typed before."""
-        clock, said = VirtualClock(), list[str]()
-        start = clock.now()
-        # Windows asks its console, not sys.stdin, whether somebody is there.
-        with (
-            mock.patch.object(sys, "stdin", Terminal(lines)),
-            person_there(tty),
-        ):
-            confirm = agent.console_confirm(
-                agent.load_config({"test": {"confirm_wait": 30}}), clock, said.append, told
-            )
-            # the reader is a thread: what it reads before the question does not count, so it starts reading late
-            with mock.patch.object(threading.Thread, "start", lambda thread: None):
-                late = mock.patch.object(
-                    clock,
-                    "sleep",
-                    lambda s, sleep=clock.sleep: (
-                        sleep(s),
-                        (said or early) and read_late(confirm),
-                    ),
-                )
-                with late:
-                    try:
-                        answer = confirm("send: click Send")
-                    except agent.ToolError as error:
-                        answer = str(error)
-        return answer, said, clock.now() - start
-
-    def test_only_a_plain_yes_is_a_yes(self) -> None:
-        for line, yes in (
-            ("y", True),
-            ("Yes", True),
-            (" YES ", True),
-            ("n", False),
-            ("", False),
-            ("yep", False),
-            ("yes no", False),
-        ):
-            self.assertEqual(self.ask([line + "\n"])[0], yes, line)
-
-    def test_a_yes_typed_before_the_first_question_is_no_answer_to_it(self) -> None:
-        self.assertFalse(self.ask(["y\n"], early=True)[0])
-
-    def test_a_yes_typed_before_the_question_was_printed_is_no_answer_to_it(self) -> None:
-        printed = itertools.chain([False, False], itertools.repeat(True))
-        self.assertFalse(self.ask(["y\n"], told=lambda: next(printed))[0])
-        self.assertFalse(self.ask(["y\n"], told=lambda: False)[0])
-
-    def test_no_answer_in_time_is_a_no(self) -> None:
-        answer, said, seconds = self.ask([])
-        self.assertFalse(answer)
-        self.assertAlmostEqual(seconds, 30, delta=0.3)
-        self.assertIn("send: click Send", said[0])
-
-    def test_without_a_terminal_it_is_refused_at_once_and_said_what_would_allow_it(self) -> None:
-        answer, said, seconds = self.ask(["y\n"], tty=False)
-        wanted = (
-            "Nobody can be asked to allow this (send: click Send); do it another way or report."
-        )
-        self.assertEqual((answer, seconds), (wanted, 0))
-        self.assertIn("--confirm never or allow_risky", said[0])
-
-
-def read_late(confirm: Any) -> None:
-    """Lets the reader of a console_confirm do its work, in this thread."""
-    cells = dict(
-        zip(
-            confirm.__code__.co_freevars,
-            (cell.cell_contents for cell in confirm.__closure__),
-            strict=True,
-        )
-    )
-    if cells["lines"].empty():
-        cells["reader"]._target()
 
 
 class ThroughTheEngine(EngineCase):

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import agent
+from tests.seams import desktop_of_main, platform
 from tests.timing import HANGS_S
 
 QUICK = {
@@ -69,20 +70,26 @@ class CommandLineCase(unittest.TestCase):
         return code, out, err
 
     def main(
-        self, *argv: str, stdin: bytes = b"", environ: dict[str, str] | None = None
+        self,
+        *argv: str,
+        stdin: Any = b"",
+        environ: dict[str, str] | None = None,
+        hasty: bool = True,
     ) -> tuple[int, str, str]:
         """(exit code, stdout, stderr) of a run whose files go to the test's own folder."""
         out, err = io.StringIO(), io.StringIO()
         environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK, **(environ or {})}
-        hasty = (
-            "--set settle_floor_ms=0 --set settle_interval_ms=1 --set settle_patience_ms=0"
-            " --set demo_page_wait=0".split()
-            if "--demo" in argv
-            else []
-        )
-        source = io.TextIOWrapper(io.BytesIO(stdin), encoding="cp1252")
-        if "--panel" in argv:
-            hasty += ["--set", "turn_delay=0"]
+        words: list[str] = []
+        if "--demo" in argv and hasty:
+            words += (
+                "--set settle_floor_ms=0 --set settle_interval_ms=1 --set settle_patience_ms=0"
+                " --set demo_page_wait=0".split()
+            )
+        if "--panel" in argv and hasty:
+            words += ["--set", "turn_delay=0"]
+        source = stdin
+        if isinstance(stdin, bytes):
+            source = io.TextIOWrapper(io.BytesIO(stdin), encoding="cp1252")
         with (
             mock.patch.dict(os.environ, environ),
             mock.patch.object(sys, "stdin", source),
@@ -91,7 +98,7 @@ class CommandLineCase(unittest.TestCase):
             contextlib.redirect_stderr(err),
         ):
             try:
-                code = agent.main([*hasty, *argv])
+                code = agent.main([*words, *argv])
             except SystemExit as ended:
                 code = int(ended.code or 0)
         return code, out.getvalue(), err.getvalue()
@@ -183,9 +190,7 @@ class WrongUse(CommandLineCase):
         self.assertIn("takes primary, all, ", self.one_line("--demo", "--area", "left"))
 
     def test_an_empty_task_is_refused(self) -> None:
-        with mock.patch.object(
-            agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
-        ):
+        with desktop_of_main(agent.DemoDesktop):
             demo = agent.DemoModel()
             self.addCleanup(demo.close)
             self.assertIn(
@@ -232,25 +237,21 @@ class WrongUse(CommandLineCase):
 
 class Environment(CommandLineCase):
     def test_without_a_desktop_it_says_so_and_names_the_demo(self) -> None:
-        with mock.patch.object(agent.sys, "platform", "linux"):
+        with platform("linux"):
             code, _, err = self.main("do something")
         self.assertEqual(code, 3)
         self.assertIn("--demo", err)
         self.assertLessEqual(len(err.splitlines()), 3)
 
     def test_without_a_server_it_says_what_to_do(self) -> None:
-        with mock.patch.object(
-            agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
-        ):
+        with desktop_of_main(agent.DemoDesktop):
             code, _, err = self.main("task", "--endpoint", "http://127.0.0.1:9/v1/chat/completions")
         self.assertEqual(code, 3)
         self.assertIn("start it in LM Studio", err)
         self.assertLessEqual(len(err.splitlines()), 3)
 
     def test_the_task_may_come_through_a_pipe_in_utf_8_whatever_the_console_says(self) -> None:
-        with mock.patch.object(
-            agent, "open_desktop", lambda options, clock: agent.DemoDesktop(clock)
-        ):
+        with desktop_of_main(agent.DemoDesktop):
             demo = agent.DemoModel()
             self.addCleanup(demo.close)
             task = 'Öffne Notes, write "Grüße €" and save it.'

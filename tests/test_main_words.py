@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import io
-import sys
 import unittest
 from pathlib import Path
 from unittest import mock
 
 import agent
+from tests.seams import desktop_of_main
 from tests.test_main import CommandLineCase
 
 LONG = "a" * 300  # no file system takes a name of so many characters
 
 
 class TwoThingsToDo(CommandLineCase):
-    def test_of_two_things_to_do_none_is_passed_over_in_silence(self) -> None:
+    def test_of_two_words_that_do_not_go_together_none_is_passed_over_in_silence(self) -> None:
         for words in (
             ["note", "--resume"],
             ["note", "--check"],
@@ -28,10 +27,16 @@ class TwoThingsToDo(CommandLineCase):
             ["--resume", "1", "--replay", "1"],
             ["--replay", "1", "--stats", "1"],
             ["--resume", "--runs"],
+            ["--runs", "--report", "1"],
+            ["--check", "--panel"],
+            ["--check", "--secret", "PIN"],
+            ["--runs", "--dry-run"],
+            ["--resume", "--profile", "chat"],
+            ["-q", "-v"],
         ):
             code, out, err = self.main("--demo", *words)
             self.assertEqual((code, out), (2, ""), words)
-            self.assertIn("are two things to do; leave out one of them.", err)
+            self.assertIn("do not go together; leave out one of them.", err)
 
     def test_what_is_told_may_stand_together(self) -> None:
         self.assertEqual(self.main("note", "--settings", "max")[0], 0)
@@ -74,11 +79,11 @@ class Consoles(CommandLineCase):
 
     def test_a_task_is_read_from_a_window_that_gives_text_and_no_bytes(self) -> None:
         window = io.StringIO("Open Notepad and write: hello\n")  # as IDLE's, it has no buffer
-        with (
-            mock.patch.object(sys, "stdin", window),
-            contextlib.redirect_stdout(io.StringIO()),
-        ):
-            self.assertEqual(agent._entered_task().strip(), "Open Notepad and write: hello")
+        with desktop_of_main(agent.DemoDesktop):
+            demo = agent.DemoModel()
+            self.addCleanup(demo.close)
+            self.main("--endpoint", demo.endpoint, "--max-steps", "1", stdin=window)
+        self.assertEqual(self.records()[0]["task"], "Open Notepad and write: hello")
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ class Statements(unittest.TestCase):
         for words, error in EXIT_CODES.items():
             self.assertTrue(words.startswith(f"{error.exit_code} "))
             self.assertTrue(words in WORDS, words)
-            self.assertIn(words, " ".join(agent.EXAMPLES.split()))
+            self.assertIn(words, " ".join(agent.HELP.split()))
         self.assertEqual(agent.Win32Error.exit_code, agent.ModelError.exit_code)
 
     def test_each_profile_stands_in_the_table_with_its_limit(self) -> None:
@@ -138,7 +138,7 @@ class Names(unittest.TestCase):
                 agent.command_line().parse_args(words)
 
     def test_each_option_exists(self) -> None:
-        known = {name for option in agent.OPTIONS for name in option.names.split()}
+        known = {name for names, _ in agent.OPTIONS for name in names.split()}
         for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) - set(FOREIGN_OPTIONS):
             self.assertIn(option, known)
 
@@ -151,12 +151,10 @@ class Names(unittest.TestCase):
         for part in re.findall(r"--settings (\w+)", README):
             self.assertTrue(any(name.startswith(part) for name in known), part)
 
-    def test_each_tool_topic_and_risk_exists(self) -> None:
+    def test_each_tool_and_risk_exists(self) -> None:
         for tool in ("open_app", "focus_window", "wait", "zoom"):
             self.assertIn(f"`{tool}`", README)
             self.assertIn(tool, agent.TOOLS)
-        for topic in agent.HELP_TOPICS:
-            self.assertIn(f"`{topic}`", README)
         allowed = re.findall(r"allow_risky=(\w+)", README)
         self.assertLessEqual(set(allowed), set(agent.RISKS))
 

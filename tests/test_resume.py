@@ -232,12 +232,12 @@ class CommandLine(CommandLineCase):
         folder = self.folder / "dumps" / "run_0003"
         for content, words in (
             (None, "no run 3 in"),
-            (b"", "record of its task is damaged"),
+            (b"", "its turns.jsonl is empty or damaged"),
             (
                 b'{"kind": "run", "task": 7, "profile": "planner"}\n',
                 "record of its task is damaged",
             ),
-            (b'{"kind": ["run"], "task": "a"}\n', "record of its task is damaged"),
+            (b'{"kind": ["run"], "task": "a"}\n', "its turns.jsonl is empty or damaged"),
             (
                 b'{"kind": "run", "task": "a", "profile": "nobody"}\n',
                 "record of its task is damaged",

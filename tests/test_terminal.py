@@ -19,6 +19,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import FakeWin32, VirtualClock
+from tests.seams import Keyboard, person_at_main, person_there, platform, terminal_columns
 from tests.starting import PROGRAM, environment
 from tests.test_main import CommandLineCase
 
@@ -58,12 +59,9 @@ class Live(unittest.TestCase):
     def terminal(self, **environ: str) -> tuple[agent.Terminal, Screen]:
         screen, undo = Screen(), contextlib.ExitStack()
         self.enter(contextlib.redirect_stdout(screen))
-        self.enter(
-            mock.patch.object(agent.shutil, "get_terminal_size", lambda: os.terminal_size((60, 20)))
-        )
+        self.enter(terminal_columns(60))
         self.enter(mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1", **environ}))
-        self.enter(mock.patch.object(agent.sys, "platform", "linux"))
-        self.enter(mock.patch.object(agent, "LIVE_EVERY_S", 0.01))
+        self.enter(platform("linux"))
         terminal = agent.Terminal(VirtualClock(agent.Stop()), 1, str, undo)
         self.close = undo.close
         self.addCleanup(undo.close)
@@ -99,7 +97,6 @@ class Live(unittest.TestCase):
         for number in range(30):
             self.assertTrue(screen.seen("looking"))
             terminal.say(f"line {number}")
-            screen.seen("never", 0.02)
         self.close()
         self.assertEqual(
             shown(screen.getvalue()), [*(f"line {number}" for number in range(30)), ""]
@@ -112,13 +109,6 @@ class Live(unittest.TestCase):
         self.assertTrue(screen.seen("thinking"))
         self.close()
         self.assertLess(max(len(piece) for piece in screen.getvalue().split(ERASE)), 60)
-
-    def test_a_question_at_the_prompt_is_not_wiped_while_nothing_goes_on(self) -> None:
-        terminal, screen = self.terminal()
-        print("Task: ", end="")
-        screen.seen("never", 0.2)
-        self.close()
-        self.assertEqual(screen.getvalue(), "Task: ")
 
     def test_colours_mark_outcomes_and_control_characters_stay_text(self) -> None:
         terminal, screen = self.terminal(NO_COLOR="")
@@ -147,7 +137,7 @@ class Ability(unittest.TestCase):
         with (
             mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "", **environ}),
             mock.patch.object(sys, "stdout", stdout),
-            mock.patch.object(agent.sys, "platform", "linux"),
+            platform("linux"),
             contextlib.ExitStack() as undo,
         ):
             return agent.Terminal(VirtualClock(agent.Stop()), 1, str, undo)
@@ -281,6 +271,109 @@ class Selections(unittest.TestCase):
         self.assertIsNone(world.input_mode)
 
 
+class Asked(unittest.TestCase):
+    """What a person types at a terminal, in virtual time."""
+
+    def setUp(self) -> None:
+        undo = contextlib.ExitStack()
+        self.addCleanup(undo.close)
+        undo.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        undo.enter_context(person_there())
+        self.keyboard = Keyboard()
+        undo.enter_context(mock.patch.object(sys, "stdin", self.keyboard))
+        undo.callback(self.keyboard.end)
+        self.clock = VirtualClock()
+        self.terminal = agent.Terminal(self.clock, 1, str, undo)
+
+    def answer(self, *times: float, line: str = "y") -> str:
+        """To a question that waits for 30 s; the line is typed at these seconds."""
+        for seconds in times:
+            self.clock.at(seconds, lambda: self.keyboard.type(line))
+        self.printed()
+        end = self.clock.now() + 30
+        return self.terminal.ask("Really?", lambda: self.clock.now() < end)
+
+    def printed(self) -> None:
+        """Lets the thread that prints keep up with virtual time."""
+        sleep = self.clock.sleep
+
+        def sleep_once_printed(seconds: float) -> None:
+            sleep(seconds)
+            self.assertTrue(self.terminal.printed(60))
+
+        self.clock.sleep = sleep_once_printed  # type: ignore[method-assign]
+
+    def test_a_line_typed_after_the_question_answers_it(self) -> None:
+        self.assertEqual(self.answer(5, line=" y "), "y")
+
+    def test_a_line_typed_before_the_first_question_is_no_answer_to_it(self) -> None:
+        self.assertEqual(self.answer(0.1), "")
+
+    def test_a_line_typed_between_two_questions_is_no_answer_to_the_second(self) -> None:
+        self.answer(5)
+        self.keyboard.type("y")
+        self.assertEqual(self.answer(), "")
+
+    def test_each_question_gets_the_first_line_that_is_typed_after_it(self) -> None:
+        self.assertEqual(self.answer(5, line="one"), "one")
+        self.assertEqual(self.answer(5, line="two"), "two")
+        self.answer()
+        self.assertEqual(self.answer(5, line="three"), "three")
+
+    def test_no_line_in_time_is_an_empty_answer(self) -> None:
+        begun = self.clock.now()
+        self.assertEqual(self.answer(), "")
+        self.assertAlmostEqual(self.clock.now() - begun, 30, delta=0.4)
+
+    def test_where_nothing_more_can_be_typed_the_answer_is_empty_at_once(self) -> None:
+        begun = self.clock.now()
+        self.keyboard.end()
+        self.assertEqual(self.answer(), "")
+        self.assertLess(self.clock.now() - begun, 29)
+
+    def test_a_line_typed_before_the_question_is_printed_is_no_answer_to_it(self) -> None:
+        hold, begun = threading.Event(), threading.Event()
+
+        class Held(io.StringIO):
+            def write(self, text: str) -> int:
+                begun.set()
+                hold.wait(60)
+                return super().write(text)
+
+        with contextlib.redirect_stdout(Held()):
+            self.clock.at(5, lambda: (begun.wait(60), self.keyboard.type("y"), hold.set()))
+            self.clock.at(6, lambda: self.terminal.printed(60))
+            end = self.clock.now() + 30
+            self.assertEqual(self.terminal.ask("Really?", lambda: self.clock.now() < end), "")
+
+
+class Allowed(CommandLineCase):
+    """A risky act of the demo, and a person at the console."""
+
+    def first_act(self, answer: str | None) -> str:
+        """What came of it, where the person answers so."""
+
+        def types(out: str) -> str | None:
+            return answer if out.endswith(" s does not.\n") else None
+
+        with person_at_main(types) as keyboard:
+            # In virtual time, in which a minute may be over before the question is printed.
+            wait = "60" if answer is None else "86400"
+            risky = ("--set", "risky_words=icon", "--set", f"confirm_wait={wait}")
+            _, self.out, _ = self.main("--demo", *risky, "--max-steps", "2", stdin=keyboard)
+            keyboard.end()
+        results = [record for record in self.records() if record["kind"] == "result"]
+        shutil.rmtree(self.folder / "dumps")
+        return str(results[0]["result"])
+
+    def test_only_a_plain_yes_allows_it(self) -> None:
+        for answer in ("y", " YES "):
+            self.assertNotIn("did not allow", self.first_act(answer), answer)
+        for answer in ("n", "", "yep", "yes no", None):
+            self.assertIn("did not allow", self.first_act(answer), answer)
+        self.assertIn("y and Enter allows it; anything else or 60 s does not.", self.out)
+
+
 class Loudness(CommandLineCase):
     def test_quiet_says_only_how_it_ended_and_verbose_what_was_said(self) -> None:
         _, quiet, _ = self.recorded("-q")
@@ -323,18 +416,15 @@ class Loudness(CommandLineCase):
         screen = Screen()
         with (
             mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1"}),
-            mock.patch.object(
-                agent.shutil, "get_terminal_size", lambda: os.terminal_size((111, 30))
-            ),
-            # The lines of the end are whole in a pipe, and broken to fit on a terminal.
-            mock.patch.object(agent.Terminal, "tell", lambda self, text: self.say(text, 0)),
+            terminal_columns(111),
             mock.patch.object(io, "StringIO", lambda: screen),
-            mock.patch.object(agent.sys, "platform", "linux"),
+            platform("linux"),
         ):
             self.main("--demo")
+        # The lines of the end are whole in a pipe, and broken to fit on a terminal.
         words = [
-            [re.sub(r"\d", "0", line) for line in text]
-            for text in (plain.split("\n"), shown(screen.getvalue()))
+            re.sub(r"\d", "0", text).replace("\n    | ", " ").split()
+            for text in (plain, "\n".join(shown(screen.getvalue())))
         ]
         self.assertEqual(words[0], words[1])
 
