@@ -17989,9 +17989,6 @@ PAGE = r"""<!doctype html>
       .call {
         font: 12.5px/1.5 monospace;
       }
-      #note {
-        margin: 8px var(--side) 0;
-      }
       details details {
         margin: 4px 0 4px 12px;
       }
@@ -18095,9 +18092,9 @@ PAGE = r"""<!doctype html>
         verification: "good",
       };
       const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
-      // How far a key goes along the turns.
       const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
-      const TEXT_MOST = 70000; // characters of one text that are shown, more than a run keeps
+      const TEXT_MOST = 8000; // characters of one text that are shown: of 20,000 a browser hangs
+      const WHOLE_MOST = 70000; // of one part of a request, more than a run keeps
       const LONGEST = 4; // times as wide as the middle one a piece of the line is at most
       const SVG = "http://www.w3.org/2000/svg";
 
@@ -18116,9 +18113,9 @@ PAGE = r"""<!doctype html>
       }
 
       // Whatever a model or a screen said: not too much of it, and nothing that is not to be seen.
-      function plain(text) {
-        const seen = text.slice(0, TEXT_MOST).replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
-        const rest = text.length - TEXT_MOST;
+      function plain(text, most = TEXT_MOST) {
+        const seen = text.slice(0, most).replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
+        const rest = text.length - most;
         return rest > 0 ? `${seen} ... and ${rest} more characters` : seen;
       }
 
@@ -18127,8 +18124,8 @@ PAGE = r"""<!doctype html>
       }
 
       // The only way text gets into the page: never as markup.
-      function setText(node, text) {
-        node.textContent = plain(text || "");
+      function setText(node, text, most) {
+        node.textContent = plain(text || "", most);
       }
 
       function make(name, classes, text) {
@@ -18142,7 +18139,6 @@ PAGE = r"""<!doctype html>
         return parent.appendChild(make(name, classes, text));
       }
 
-      // A text under its name.
       function addText(parent, label, text, kind) {
         if (text)
           add(parent, "p", "text " + kind, "\n" + text).prepend(make("span", "soft", label));
@@ -18309,14 +18305,18 @@ PAGE = r"""<!doctype html>
       function addPart(fold, { role, content, ...more }) {
         const pieces = Array.isArray(content) ? content : [{ text: content }];
         const texts = pieces.map((piece) => piece.text || piece.image_url?.url || "");
-        if (role) add(fold, "pre", "call", texts.join("\n"));
-        if (Object.keys(more).length) add(fold, "pre", "call", JSON.stringify(more, null, 2));
+        if (role) addWhole(fold, texts.join("\n"));
+        if (Object.keys(more).length) addWhole(fold, JSON.stringify(more, null, 2));
+      }
+
+      function addWhole(fold, text) {
+        setText(add(fold, "pre", "call"), text, WHOLE_MOST);
       }
 
       function addReply(parent, reply) {
         const after = duration(reply.seconds);
         const fold = addFold(parent, `Reply ${reply.call} of ${reply.role}, after ${after}`);
-        add(fold, "pre", "call", JSON.stringify(reply, null, 2));
+        addWhole(fold, JSON.stringify(reply, null, 2));
       }
 
       // The run itself, or a turn: a new one goes to the end, one that has grown keeps its place.
@@ -18432,7 +18432,7 @@ PAGE = r"""<!doctype html>
         const words = captionOf(view);
         add(caption, "b", "", view.kind);
         if (words) caption.append(" \u00b7 " + plain(words));
-        image.alt = `The screen: ${plain(words)}`;
+        image.alt = plain(words);
         frame.onclick = () => enlarge(figure);
         try {
           image.src = await sourceOf(view.name);
