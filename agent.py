@@ -18954,10 +18954,12 @@ PAGE = r"""<!doctype html>
         byId("latest").onclick = () => go(turns.length - 1);
         setInterval(showStatus, 1000);
         state = { phase: "connecting", begun: performance.now(), version: -1 };
-        while (!run.outcome) {
+        // It asks on after the end: a demo leaves its page until nobody asks any more.
+        while (!state.over) {
           const answer = await ask("/news", { since: state.version }).catch(() => null);
           if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
           if (answer?.ok) showNews(await answer.json());
+          else if (run.outcome) return;
           else await new Promise((done) => setTimeout(done, 1000));
         }
       }

@@ -13,6 +13,7 @@ from typing import Any
 from unittest import mock
 
 import agent
+from tests import seams
 from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, page_items, role_of, text
 from tests.seams import desktop_of_main
 from tests.test_main import CommandLineCase, copy_folder
@@ -57,8 +58,8 @@ class Turns(EngineCase):
         self.begin(trial)
         outcome = trial.run()
         trial.write(
-            agent.EndRecord(
-                outcome=outcome.kind, text=outcome.text, turns=trial.state.turn, seconds=1.0
+            seams.record(
+                "end", outcome=outcome.kind, text=outcome.text, turns=trial.state.turn, seconds=1.0
             )
         )
         self.folder_of_run = trial.folder
@@ -170,8 +171,8 @@ class Turns(EngineCase):
         self.begin(trial)
         for turn in range(1, 301):
             path = "screenshots/turn_0001.png"
-            logger.record(agent.LookRecord(turn, screenshot=path, capture=0.5))
-            logger.record(agent.PlanRecord(turn, "plan"))
+            logger.record(seams.record("look", turn=turn, screenshot=path, capture=0.5))
+            logger.record(seams.record("plan", turn=turn, done="plan"))
         self.assertEqual([item["turn"] for item in page_items(book)], [-1, *range(101, 301)])
         facts = dict(agent.book_of(logger.folder).figures())
         self.assertEqual((facts["turns"], facts["capture"]), ("300", "150.0 s"))

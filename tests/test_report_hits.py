@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import agent
+from tests import seams
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call
 
 SAVE = agent.Control("Save", "button", agent.Rect(16, 9, 32, 18), window=1)
@@ -30,7 +31,7 @@ class HitControls(EngineCase):
         desktop.known = agent.KnownControls(known)
         self.begin(trial)
         trial.run()
-        trial.write(agent.EndRecord(2, "max_steps"))
+        trial.write(seams.record("end", turn=2, outcome="max_steps"))
         self.kept: Path = trial.folder
         return agent.book_of(trial.folder)
 
@@ -51,7 +52,7 @@ class HitControls(EngineCase):
         entry = {"kind": "result", "turn": 1, "boxes": [[1, 2, 3]]}
         record, ignored = agent.from_json(entry)
         self.assertEqual(ignored, ["result.boxes"])
-        assert isinstance(record, agent.ResultRecord)
+        assert record.kind == "result"
         self.assertIsNone(record.boxes)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import agent
+from tests import seams
 from tests.test_main import CommandLineCase
 from tests.test_report import blocks
 
@@ -32,7 +33,7 @@ class Profiles(CommandLineCase):
     def test_the_look_before_the_first_turn_of_a_chat_is_no_turn(self) -> None:
         run, turns = self.report("chat")
         journal = agent.read_journal(self.run_folder()).records
-        end = next(record for record in journal if isinstance(record, agent.EndRecord))
+        end = next(record for record in journal if record.kind == "end")
         self.assertEqual([turns[0]["turn"], turns[-1]["turn"]], [0, end.turns])
         self.assertEqual(run["sums"]["turns"], end.turns)
         self.assertEqual(dict(map(tuple, run["figures"]))["turns"], str(end.turns))
@@ -56,9 +57,12 @@ class Profiles(CommandLineCase):
 
 class Plans(unittest.TestCase):
     def plan(self, said: str) -> str:
-        return agent.plan_with_checks(
-            agent.PlanRecord(1, plan=said, instructions="Open Notes.", done_when=["It is saved."])
-        )
+        book = agent.Book("run_0001")
+        told = {"plan": said, "instructions": "Open Notes.", "done_when": ["It is saved."]}
+        book.take(seams.record("run"))
+        book.take(seams.record("reply", turn=1, call=1, role="planner"))
+        book.take(seams.record("plan", turn=1, **told))
+        return str(book.turns[0].plan_text)
 
     def test_the_plan_is_what_the_planner_said_with_what_proves_the_task_done(self) -> None:
         self.assertEqual(self.plan("First A."), "First A.\n\nDone when:\n1. It is saved.")
@@ -73,10 +77,10 @@ class Plans(unittest.TestCase):
 class Roles(unittest.TestCase):
     def test_an_act_without_a_reply_is_not_the_planners(self) -> None:
         book = agent.Book("run_0001")
-        book.take(agent.RunRecord())
-        book.take(agent.ReplyRecord(1, 1, "planner"))
-        book.take(agent.PlanRecord(1, "plan: go"))
-        book.take(agent.ActionRecord(2, "click"))
+        book.take(seams.record("run"))
+        book.take(seams.record("reply", turn=1, call=1, role="planner"))
+        book.take(seams.record("plan", turn=1, done="plan: go"))
+        book.take(seams.record("action", turn=2, tool="click"))
         self.assertEqual([turn.role for turn in book.turns], ["planner", ""])
 
 
@@ -113,11 +117,11 @@ class Resumed(unittest.TestCase):
         self,
     ) -> None:
         book = agent.Book("run_0001")
-        book.take(agent.RunRecord(0, time=1000.0))
-        book.take(agent.ReplyRecord(1, 1, "executor", time=1003.0))
-        book.take(agent.ResumeRecord(0, time=9000.0))
-        book.take(agent.LookRecord(1, "", time=9001.0))
-        book.take(agent.ActionRecord(2, "click", time=9003.0))
+        book.take(seams.record("run", turn=0, time=1000.0))
+        book.take(seams.record("reply", turn=1, call=1, role="executor", time=1003.0))
+        book.take(seams.record("resume", turn=0, time=9000.0))
+        book.take(seams.record("look", turn=1, screenshot="", time=9001.0))
+        book.take(seams.record("action", turn=2, tool="click", time=9003.0))
         self.assertEqual([turn.sums["seconds"] for turn in book.turns], [4.0, 2.0])
         self.assertEqual((book.run.sums["seconds"], book.run.sums["turns"]), (6.0, 2))
 
@@ -140,9 +144,9 @@ class TheFirstLook(CommandLineCase):
 class Held(unittest.TestCase):
     def notes(self, refused: str) -> list[tuple[str, str]]:
         book = agent.Book("run_0001")
-        book.take(agent.RunRecord())
-        book.take(agent.IntentRecord(1, "click", {}))
-        book.take(agent.ResultRecord(1, "Not done.", refused=refused))
+        book.take(seams.record("run"))
+        book.take(seams.record("intent", turn=1, tool="click", args={}))
+        book.take(seams.record("result", turn=1, result="Not done.", refused=refused))
         return book.turns[0].notes
 
     def test_a_pause_is_told_apart_from_a_refusal(self) -> None:

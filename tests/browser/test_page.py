@@ -183,6 +183,15 @@ class Page(Browser):
         self.see("#note", str(self.folder.resolve() / "report.html"))
         self.assertFalse(self.seen("#say"))
 
+    def test_after_the_end_the_page_asks_on_until_the_program_is_gone(self) -> None:
+        """A demo leaves its page open until nobody asks any more."""
+        self.open()
+        publish(self.panel, [head(outcome="completed", text="The note is saved.")])
+        self.see("#status", "completed")
+        publish(self.panel, [head(outcome="stuck", text="It was told once more.")])
+        self.see("#why", "It was told once more.")
+        self.assertTrue(self.panel.watched())
+
     def test_a_clock_tells_how_long_it_has_been_at_what_it_does(self) -> None:
         self.open()
         publish(self.panel, [head()])
