@@ -12,6 +12,7 @@ import sys
 import threading
 import unittest
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 from unittest import mock
 
@@ -484,7 +485,7 @@ class Reference(CommandLineCase):
         entries = out.split("\n")
         self.assertLessEqual(max(map(len, entries)), 100)
         flat = " ".join(out.split())
-        for spec in agent.fields(agent.Config):
+        for spec in fields(agent.Config):
             self.assertIn(f"{spec.name} = ", out)
             self.assertIn(" ".join(spec.metadata["text"].split()), flat)
         self.assertIn(

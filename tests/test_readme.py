@@ -11,6 +11,7 @@ import json
 import re
 import shlex
 import unittest
+from dataclasses import fields
 from pathlib import Path
 
 import agent
@@ -48,11 +49,11 @@ STATED = (
     ("The latest {} runs", CONFIG.keep_runs),
     ("runs and {} MB are kept", number_of(CONFIG.keep_megabytes)),
     ("and goes on after {} quiet seconds", number_of(CONFIG.takeover_quiet)),
-    ("on this picture, for {} seconds;", number_of(agent.APPROVAL_S)),
+    ("on this picture, for {} seconds;", 60),
     ("no answer within {} seconds is a no", number_of(CONFIG.confirm_wait)),
     ("`--confirm {}`, the default", CONFIG.confirm),
     ("The value ({} characters or more,", agent.SECRET_CHARS_LEAST),
-    ("less than {} tokens cannot hold a turn", number_of(agent.CONTEXT_LEAST)),
+    ("less than {} tokens cannot hold a turn", "6,000"),
     ("| **{}**, anywhere |", CONFIG.stop_hotkey.title()),
     ("| {} | pauses; again: goes on |", CONFIG.pause_hotkey.title()),
     ("--endpoint {} --model NAME", "http://127.0.0.1:11434/v1/chat/completions"),
@@ -143,7 +144,7 @@ class Names(unittest.TestCase):
             self.assertIn(option, known)
 
     def test_each_setting_exists_and_takes_what_it_is_set_to(self) -> None:
-        known = {spec.name for spec in agent.fields(agent.Config)}
+        known = {spec.name for spec in fields(agent.Config)}
         for name, value in re.findall(r"--set \"?(\w+)=([^`\"]+)", README):
             agent.load_config({"README": {name: value}})
         for name in set(re.findall(r"`([a-z]+_[a-z_]+)`", README)) - set(OTHER_NAMES):
