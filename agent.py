@@ -11196,14 +11196,16 @@ _TELLING = frozenset(
 )
 
 
-def certain_act(written: Written, words: Words, sides: Sides) -> GrammarCall:
+def certain_act(
+    written: Written, words: Words, sides: Sides, announced: Iterable[str]
+) -> GrammarCall:
     """What a written action means in a grammar's words; raises ToolError, PersonNeeded."""
     action = written.action
     given = {name: value for name, value in written.given.items() if value not in (None, "", [])}
     meanings = words.get(action, [])
     word = next((one for one in meanings if one.chosen_by.items() <= given.items()), None)
     if word is None:
-        known = ", ".join(words)
+        known = ", ".join(announced)
         raise ReplyError(
             f"There is no action {action!r:.60} as given; they are {known}.", "unknown_tool"
         )
@@ -11407,7 +11409,7 @@ class Grammar:
     )
     question: str = NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
     step: str = "Step {number}: {said}"
-    actions: str = QWEN_ACTIONS  # those that it is told of, of all that are understood
+    actions: str = ""  # those that it is told of, where more are understood
     in_pixels: bool = False  # places are pixels of the picture, not 0..1000
     picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
     sampling: Mapping[str, float | int] = field(default_factory=lambda: _COLD)
@@ -11424,7 +11426,8 @@ class Grammar:
         """
         try:
             written = self.reader(json_object(message), finish_reason)
-            return certain_act(written, self.words, self.sides(picture))
+            announced = self.actions.split() or list(self.words)
+            return certain_act(written, self.words, self.sides(picture), announced)
         except PersonNeeded:
             raise
         except ToolError as error:
@@ -11470,6 +11473,7 @@ _QWEN = Grammar(
     HELPFUL + JSON_FRAME + ACTION_FORMAT,
     CALL_EXAMPLE,
     words_of_table(QWEN_WORDS),
+    actions=QWEN_ACTIONS,
 )
 _QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
 _TARS = Grammar(
