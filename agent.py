@@ -11011,7 +11011,7 @@ CUA_WORDS = """
     computer.terminate     failed        status=failure
     computer.terminate     finished      status=success
 """
-_PART = re.compile(r"(\w+)(?:([>=:])([-\w]+))?(\??)(?:\s|$)")
+_PART = re.compile(r"\b(\w{1,40})(?:([>=:])([-\w]{1,40}))?(\??)(?:\s|$)")
 
 
 class Word(NamedTuple):
@@ -11087,8 +11087,8 @@ class GrammarCall:
 
 # A place as a text: numbers, perhaps in brackets, perhaps between a model's marks.
 _WRITTEN_PLACE = re.compile(
-    r"\s*(<\|box_start\|>|<bbox>|<point>)?\s*([(\[]?)([-0-9., ]{1,99}?)([)\]]?)\s*"
-    r"(<\|box_end\|>|</bbox>|</point>)?\s*"
+    r"(<\|box_start\|>|<bbox>|<point>)?\s{0,9}([(\[]?)([-0-9., ]{1,99}?)([)\]]?)\s{0,9}"
+    r"(<\|box_end\|>|</bbox>|</point>)?"
 )
 
 
@@ -11098,7 +11098,7 @@ def _numbers_given(value: object) -> list[Any]:
         return [value["x"], value["y"]]
     if not isinstance(value, str):
         return json_list(value)
-    found = _WRITTEN_PLACE.fullmatch(value)
+    found = _WRITTEN_PLACE.fullmatch(value.strip())
     if not found or bool(found[1]) != bool(found[5]) or bool(found[2]) != bool(found[4]):
         return []  # only what closes as it was opened is whole
     return re.split(" ?, ?| +", found[3].strip())
@@ -11302,9 +11302,9 @@ def read_function(
     return _written(name.strip().replace(" ", "_"), given, before, message)
 
 
-_VERB_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
+_VERB_TEXT = re.compile(_STRING, re.S)
 _VERB = re.compile(
-    rf"\s{{0,9}}([\w.]{{1,60}}\((?:[^'\"()]|{_VERB_TEXT.pattern})*\))"
+    rf"\s{{0,9}}([\w.]{{1,60}}\((?:[^'\"()]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*\))"
     r"[ \t]*(?:[\r\n]|\Z|</|```|<\|im_end)",
     re.S,
 )
@@ -21113,7 +21113,7 @@ def _shown(value: object) -> str:
 ####################################################################################################
 
 # The lines of the page that are options: their names, and what stands behind them.
-OPTIONS = re.findall(r"^  ((?:-\w )?--[\w-]+) ?(\S.*?)?  +\S", HELP, re.MULTILINE)
+OPTIONS = re.findall(r"^  ((?:-\w )?--[\w-]{1,40}) ?(\S.{0,60}?)?  +\S", HELP, re.MULTILINE)
 # How argparse takes an option, by what stands behind it.
 OPERANDS: dict[str, JsonDict] = {
     "": {"action": "store_true"},
