@@ -17166,18 +17166,23 @@ def picture_tokens(config: Config) -> int:
 
 
 def make_room(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> None:
-    """Prunes seldom, and then much at once: after it the server reads the conversation anew."""
+    """Prunes seldom, and then much at once: after it the server reads the conversation anew.
+
+    Where the context is full, all pictures but the last go, and if there is one only, half of the
+    steps.
+    """
     config = engine.config
     kept = config.keep_last_screenshots
+    slack = max(0, config.prune_screenshots_at - kept)
     steps = len(chat.steps())
-    if is_full(engine, reply, config.executor_max_tokens + picture_tokens(config)):
+    full = is_full(engine, reply, config.executor_max_tokens + picture_tokens(config))
+    crowded = full and len(chat.pictures()) < 2
+    if crowded or steps > config.memory_compression_threshold:
+        condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
+    if full:
         kept = 1
-    elif steps <= config.memory_compression_threshold:
-        slack = max(0, config.prune_screenshots_at - kept)
-        chat.prune(kept, config.keep_last_thinks, slack)
-        return
-    chat.prune(kept, config.keep_last_thinks)
-    condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
+        slack = 0
+    chat.prune(kept, config.keep_last_thinks, slack)
 
 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
