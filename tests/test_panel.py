@@ -24,6 +24,7 @@ from unittest import mock
 
 import agent
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, role_of
+from tests.seams import person_there
 from tests.test_main import CommandLineCase
 
 PICTURE = agent.rgb_to_png(bytes(64 * 48 * 3), 64, 48)
@@ -821,7 +822,8 @@ class Wired(CommandLineCase):
         settings = [f"dump_dir={self.folder}", "demo_page_wait=0", "confirm_wait=60"]
         given = [word for setting in settings for word in ("--set", setting)]
         out = io.StringIO()
-        with mock.patch.object(sys, "stdin", console), contextlib.redirect_stdout(out):
+        typed = mock.patch.object(sys, "stdin", console)
+        with typed, person_there(), contextlib.redirect_stdout(out):
             code = agent.main(["--demo", "--panel", "--confirm", "always", *given])
         person.join(60)
         self.assertEqual(code, 0, out.getvalue())

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import agent
 from tests import seams
-from tests.test_main import CommandLineCase
+from tests.test_main import CommandLineCase, copy_folder
 
 # To compare screens that differ pixel by pixel takes long; a small part around the target shows it as well.
 SMALL_BOX = "--set", "replay_box=20"
@@ -160,7 +160,7 @@ class Replay(ReplayCase):
         )
         self.assertNotEqual(journal.read_text(), text)
         for number in (2, 3, 4):
-            shutil.copytree(self.run_folder(), self.run_folder(number))
+            copy_folder(self.run_folder(), self.run_folder(number))
         with seams.desktop_of_main(agent.DemoDesktop):
             code, out, err = self.main("--replay", "1", "--set", "keep_runs=2")
         self.assertEqual(code, 0, out + err)
