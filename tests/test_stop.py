@@ -229,9 +229,8 @@ class Console(WatchCase):
         written: list[list[str]] = []
 
         def noted(world: FakeWin32, handler: int | None, add: int) -> int:
-            opened = [
-                os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")
-            ]
+            files = os.listdir("/proc/self/fd") if os.name == "posix" else []  # Linux tells them
+            opened = [os.path.realpath(f"/proc/self/fd/{name}") for name in files]
             written.append([path for path in opened if "/dumps/" in path])
             return watched(world, handler, add)
 

@@ -170,8 +170,9 @@ class NobodyReads(unittest.TestCase):
         self.addCleanup(self.reader.close)
         self.addCleanup(self.stdout.close)
         os.set_blocking(write, False)
-        while self.stdout.write(b"." * 512):
-            pass
+        with contextlib.suppress(OSError):  # so Windows says that it is full
+            while self.stdout.write(b"." * 512):
+                pass
         os.set_blocking(write, True)
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -204,6 +205,7 @@ class NobodyReads(unittest.TestCase):
         self.assertEqual((process.returncode, err), (0, b""))
         self.assertIn('"completed"', self.journal(process, "end"))
 
+    @unittest.skipIf(os.name == "nt", "Windows sends no process such a signal")
     def test_ctrl_c_stops_it(self) -> None:
         process = self.start("--set", "turn_delay=5")
         self.journal(process, "reply")
@@ -216,7 +218,7 @@ class NobodyReads(unittest.TestCase):
         process = self.start("--set", "turn_delay=0.2")
         self.journal(process, "action")
         self.stdout.close()
-        said = self.reader.read().lstrip(b".")
+        said = self.reader.read().lstrip(b".").replace(b"\r\n", b"\n")
         process.communicate(timeout=60)
         self.assertRegex(said, rb"\A +1  planner ")
         self.assertRegex(said, rb"\ncompleted: .*\n.*\n6 turns, .*report\.html\n\Z")
