@@ -11259,17 +11259,36 @@ def end_of(text: str, most: int) -> str:
 
 
 _THOUGHT_TAG = re.compile(
-    r"<(/?)(?:gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60})>"
+    r"<(/?)(think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60})>"
 )
 _LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
 # Qwen3.8 at times opens a parameter that has the function's own name, and never closes it.
 _STRAY_OPENER = re.compile(r"(<function=(\w{1,60})>\s{0,9})<parameter=\2>\s{0,9}(?=<parameter=)")
 
 
-def _said_alone(message: JsonObject) -> JsonObject:
-    """The reply with each tag of thoughts as <think>, which all readers know."""
-    text = _THOUGHT_TAG.sub(r"<\1think>", message_text(message.get("content")))
-    return {**message, "content": _STRAY_OPENER.sub(r"\1", text, count=1)}
+def _said_alone(message: JsonObject, call: re.Pattern[str]) -> tuple[JsonObject, str]:
+    """The reply with each tag of thoughts as <think>, which all readers know; its text without.
+
+    Behind the first `call` a tag is left as it is: it may be part of a text to type.
+    """
+    text = message_text(message.get("content"))
+    parts: list[str] = []
+    said: list[str] = []
+    tag = _THOUGHT_TAG.search(text)
+    while tag and not call.search(text[: tag.start()]):
+        before = text[: tag.start()]
+        text = text[tag.end() :]
+        if tag[1]:  # what stands before it was thought as well
+            parts.append(f"{before}</think>")
+            said.clear()
+        else:
+            thought, end, text = text.partition(f"</{tag[2]}>")
+            parts.append(f"{before}<think>{thought}{'</think>' if end else ''}")
+            said.append(before)
+        tag = _THOUGHT_TAG.search(text)
+    content = "".join([*parts, text])
+    whole = {**message, "content": _STRAY_OPENER.sub(r"\1", content, count=1)}
+    return whole, "".join([*said, text])
 
 
 def _written(action: str, given: Mapping[str, object], before: str, message: JsonObject) -> Written:
@@ -11287,7 +11306,7 @@ def read_function(
     Its argument "action" says what is done. Without functions, the name of the call is the action;
     some models write it there though they have one, and that is as certain.
     """
-    message = _said_alone(message)
+    message, rest = _said_alone(message, _CALL_BEGINS)
     call, *_ = _found_calls(message, finish_reason)
     name, value = _name_and_arguments(call)
     given = _arguments(value, str(name), {})
@@ -11298,7 +11317,7 @@ def read_function(
         raise ReplyError(f"There is no function {name!r:.60}; call {known}.", "unknown_tool")
     if not isinstance(name, str):
         raise ReplyError("The call lacks its action.", "missing_action")
-    before = without_calls(strip_think(message_text(message.get("content"))))
+    before = without_calls(rest)
     return _written(name.strip().replace(" ", "_"), given, before, message)
 
 
@@ -11324,8 +11343,7 @@ def read_verb(begins: re.Pattern[str], message: JsonObject, finish_reason: str |
     """The first call as Python writes it, behind a label; raises ReplyError."""
     if finish_reason in _CUT_REASONS or message.get("tool_calls"):
         raise ReplyError("The reply is no text, or was cut.", "cut")
-    message = _said_alone(message)
-    text = strip_think(message_text(message.get("content")))
+    message, text = _said_alone(message, begins)
     begin = begins.search(text)
     if not begin:
         raise ReplyError("The reply has no action in its form.", "no_call")

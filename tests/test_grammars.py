@@ -401,6 +401,17 @@ class EachGrammar(unittest.TestCase):
             with self.subTest(name):
                 self.assertIsNone(act(name, text))
 
+    def test_a_text_to_type_keeps_the_tags_that_it_holds(self) -> None:
+        for tag in ("think", "thinking"):
+            typed = f"<{tag}>a</{tag}> b"
+            for name, said in (
+                ("qwen3-vl", json_call(action="type", text=typed)),
+                ("qwen3.5-xml", xml_call(action="type", text=typed)),
+                ("ui-tars-1.0", f"Action: type(content='{typed}')"),
+            ):
+                with self.subTest(name, tag=tag):
+                    self.assertEqual(act(name, said), ("type_text", {"text": typed}))
+
     def test_who_asks_for_the_person_gets_the_person(self) -> None:
         asked = {
             "gui-owl-1.5": (
