@@ -15,8 +15,7 @@ The file is divided into rooms. A room uses only itself and the rooms above it:
 
 ROOMS
     Errors - what can go wrong, told apart by who has to do something about it
-    Config - every number and name that can be changed, with its unit and reason
-    Layers - how a Config comes from defaults, profile, file, environment and command line
+    Config - every number and name that can be changed, and the layers that it comes from
     Values - grid and pixels, frames and windows
     Seams - stopping, secrets and time, and texts as they may be shown
     Control - one control of the screen as a value, and who can tell of it
@@ -24,24 +23,18 @@ ROOMS
     Records - the lines of turns.jsonl, and what those who watch a live run get
     Pictures - the PNG format, written and read with zlib alone
     Marks - what is drawn into a picture: text, and what was done and looked at
-    Win32 structures - what Windows' functions take and give, and its constants
-    Win32 table - every function with its types and its check
+    Win32 table - structures, constants, and every function with its types and its check
     Desktop - what the program needs of a screen, a mouse, a keyboard and the programs there
+    UI Automation - COM objects and how to call them, and the first source of controls
+    Older sources - what programs tell Active Accessibility, and what Windows knows of its windows
     Shell - what programs Windows can start, and a window brought to the front
-    COM table - the interfaces that know about controls: identifiers, slots, types, and how to call
-    Sources of controls - what Windows' three ways to tell of controls have in common
-    UI Automation - the first source of controls: what today's programs tell
-    Active Accessibility - the second source of controls, older and answered by older programs
-    Window handles - the third source of controls: child windows, their classes, and menus
-    Controls - the sources asked in turn, in a process of their own that may hang or die
-    Controls worker - the parent's side of that process: deadlines, and a new one for one that fails
     Windows console - what the console that the program runs in can do
     Windows desktop - Windows' answer to what the program needs
+    Controls - the sources asked in turn, by a process of their own that may hang or die
     Keys - the names of keys, the chords of them, and the text that a keyboard can type
     Tools - what a model can call, declared once; vocabularies only rename
-    Steps - an act that takes several, as the acts that it takes
-    Facts - what is known of an act and of the windows it reaches, in letters that can be compared
-    Risk words - the labels, titles and commands by which risks are told, in many languages
+    Facts - what is known of an act and of the windows it reaches, in words that can be compared
+    Risk words - the labels, programs and titles by which risks are told; data
     Risks - what a person has to allow first: a table over the facts
     Names - programs and windows by what a model calls them
     Control names - whether what a model calls a control and what Windows calls it are the same
@@ -52,10 +45,8 @@ ROOMS
     Server answers - what a model server says: tokens, models, and its faults told apart
     Model choice - which of a server's models carries out the task
     Model - the HTTP client: one request at a time, patient where that is safe, stoppable
-    Words - what a reply says beside its calls: thoughts, endless repeats, leaked tokens
-    Replies - finding the calls in whatever the model said
-    Argument values - one value as its schema wants it, if that is certain: numbers, places, lists
-    Arguments - reading a call's arguments with certainty, and what to answer when that fails
+    Replies - what a reply says, what it only thought, and the calls in it
+    Arguments - a call's values as its schema wants them, if certain, and what to answer otherwise
     Grammar texts - what the models of each grammar are told, and what their words mean
     Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
     Memory and state - what was done, what was archived, where the run stands
@@ -67,11 +58,10 @@ ROOMS
     Described - where the profiles differ from their descriptions, and how they are as described
     Journal - the run's folder, log, records and screenshots
     Exchange - one request to a role and its reply, counted and logged
-    Changes - what differs between two looks, and where
-    Secret places - where secrets were typed, and what of later pictures is grey for it
     Calibration - how a model's places lie beside the grid, kept for each server and model
-    Eyes - looking at the screen: frames to act on, and when it has come to rest
+    Eyes - looking at the screen: frames to act on, rest, what changed, places of secrets
     Control check - what an act is aimed at before it, and what Windows tells of it afterwards
+    Files - those that a task names, as they were when the run began and are now
     Turn engine - look, ask, perform, settle, record - once
     Proof - whether the task is done: its checks, what is known for certain, and a fresh look
     Turns - what every loop does with a turn: its end, its record, and a lack of progress
@@ -117,7 +107,6 @@ except ImportError:
 import argparse
 import ast
 import base64
-import codecs
 import ctypes
 import difflib
 import errno
@@ -144,23 +133,27 @@ import urllib.parse
 import urllib.request
 import zlib
 from array import array
-from collections import Counter, deque, namedtuple
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
+from ctypes import byref, sizeof
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial, reduce
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, count, islice, product
+from itertools import chain, combinations, count, islice, pairwise, product, zip_longest
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
+from types import NoneType
 from typing import (
+    TYPE_CHECKING,
     Any,
     ClassVar,
+    Literal,
     NamedTuple,
     NewType,
     NoReturn,
@@ -169,8 +162,13 @@ from typing import (
     TypeVar,
     cast,
     get_args,
+    get_origin,
     get_type_hints,
 )
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 __version__ = "0.2.0"
 
@@ -251,583 +249,385 @@ class Stopped(AgentError):
 
 
 ####################################################################################################
-# Config - every number and name that can be changed, with its unit and reason
+# Config - every number and name that can be changed, and the layers that it comes from
 ####################################################################################################
 
 # An object of JSON as it is read and written here, with whatever values JSON knows.
 JsonDict = dict[str, Any]
 
-# How the colour of a mark is written, which the page hands to its canvas as it is.
-_BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_COLOUR = rf"rgba\({_BYTE},{_BYTE},{_BYTE},(?:[01]|0?\.\d{{1,3}})\)"
-# A round gradient: the colours at its centre, at places between, and at its rim.
-_STOPS = rf"0 {_COLOUR}(?:; ?0?\.\d{{1,3}} {_COLOUR})*; ?1 {_COLOUR}"
-_NUMBER = r" *-?\d{1,6}(?:\.\d{1,6})? *"
-_COLOUR_WORDS = "rgba(RED,GREEN,BLUE,ALPHA), to 255 and ALPHA to 1"
-_STOPS_WORDS = "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1 rgba(255,165,0,0) and the like"
-
-
-def _setting(
-    default: bool | int | float | str | None,
-    text: str,
-    env: str = "",
-    least: float | None = None,
-    most: float | None = None,
-    pattern: str = ".*",
-    takes: str = "",
-) -> Any:
-    """One field of Config.
-
-    `text` is its meaning with its unit, `env` its environment variable. A number has its range from
-    `least` to `most`; a text has the `pattern` that it matches whole, and `takes` puts that into
-    words where the pattern itself is no help to a person. A default of None, which an empty text
-    gives, too, is "not set".
-    """
-    return field(
-        default=default,
-        metadata={
-            "text": text,
-            "env": env,
-            "least": least,
-            "most": most,
-            "pattern": pattern,
-            "takes": takes,
-        },
-    )
-
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that can be set.
+    """Everything that can be set; what each means and takes stands in ABOUT.
 
     The defaults stand here. A profile, its description if it is `described`, a JSON file, the
     environment and the command line are laid over them in this order; see `load_config`.
     """
 
     # -- model server
-    lmstudio_endpoint: str = _setting(
-        "http://127.0.0.1:1234/v1/chat/completions", "its URL", "LMSTUDIO_ENDPOINT"
-    )
-    lmstudio_model: str = _setting(
-        "", "model to ask for; empty: the program chooses", "LMSTUDIO_MODEL"
-    )
-    lmstudio_timeout: float = _setting(
-        240.0, "seconds, connect to last byte", "LMSTUDIO_TIMEOUT", 1, 86400
-    )
-    lmstudio_temperature: float = _setting(
-        0.5, "acting role; higher = more varied acts", "LMSTUDIO_TEMPERATURE", 0, 2
-    )
-    planner_temperature: float = _setting(
-        0.35, "sampling of the planning role; low = consistent plans", "", 0, 2
-    )
-    verifier_temperature: float = _setting(
-        0.0, "sampling of the role that judges a completion", "", 0, 2
-    )
-    executor_max_tokens: int = _setting(
-        1400, "tokens of a reply of the acting role", "LMSTUDIO_MAX_TOKENS", 16, 65536
-    )
-    planner_max_tokens: int = _setting(
-        1800, "tokens of one reply of the planning role", "", 16, 65536
-    )
-    request_retries: int = _setting(
-        3, "further tries where asking again is safe (refused, reset, 5xx ...)", "", 0, 10
-    )
-    verifier_max_tokens: int = _setting(
-        200, "tokens of the answer that confirms a completion", "", 16, 65536
-    )
-    planner_in_a_row: int = _setting(
-        2, "most requests to the planner before the executor has its turn", "", 1, 10
-    )
-    model_failures: int = _setting(
-        3, "failed exchanges in a row that the run bears, a turn each", "", 0, 100
-    )
-    reply_corrections: int = _setting(
-        2, "short corrections in one turn when no call can be read", "", 0, 5
-    )
-    calls: str = _setting(
-        "auto",
-        "tools in the request's list, in its text, or there once the list proves useless",
-        pattern="auto|tools|text",
-    )
-    tool_choice: str = _setting(
-        "discovered",
-        "whether a reply must hold a call; discovered: where the server is known to see to it",
-        pattern="discovered|auto|required",
-    )
-    # Sent only when set, since a server knows best what suits the model that it loaded.
-    top_p: float | None = _setting(
-        None, "sampling: share of likely tokens; empty: unsent", "", 0, 1
-    )
-    top_k: int | None = _setting(None, "sampling: so many likely tokens", "", 0, 1000000)
-    min_p: float | None = _setting(None, "sampling: least share of the likeliest", "", 0, 1)
-    presence_penalty: float | None = _setting(None, "sampling: against repeats", "", -2, 2)
-    seed: int | None = _setting(None, "sampling: the same replies again", "", 0, 2**32 - 1)
-    executor_grammar: str = _setting(
-        "",
-        "words of the role that acts, such as qwen3-vl, or tools; empty: profile native goes by"
-        " the model's name, the others take tools",
-    )
-    thinking: str = _setting(
-        "auto",
-        "whether a model with a switch for it thinks aloud; auto: as its server has it",
-        pattern="auto|on|off",
-    )
-    system_prompt: str = _setting(
-        "", "what the acting role is told first; empty: the profile's own"
-    )
+    lmstudio_endpoint: str = "http://127.0.0.1:1234/v1/chat/completions"
+    lmstudio_model: str = ""
+    lmstudio_timeout: float = 240.0
+    lmstudio_temperature: float = 0.5
+    planner_temperature: float = 0.35
+    executor_max_tokens: int = 1400
+    planner_max_tokens: int = 1800
+    request_retries: int = 3
+    model_failures: int = 3
+    reply_corrections: int = 2
+    calls: str = "auto"
+    sampling: str = ""
+    executor_grammar: str = ""
+    thinking: str = "auto"
+    system_prompt: str = ""
     # -- eyes
-    screen_capture_w: int = _setting(
-        0, "pixels, exactly so with the height; 0: as image_tokens gives", "AGENT_IMAGE_W", 0, 8192
-    )
-    screen_capture_h: int = _setting(0, "pixels; 0 with a width of 0", "AGENT_IMAGE_H", 0, 8192)
-    area: str = _setting(
-        "primary",
-        "where it may look and act",
-        pattern=rf"primary|all|{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}",
-        takes="primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels such as 0,0,960,1080, or with decimal"
-        " points X1,Y1,X2,Y2 as fractions of the primary monitor such as 0.0,0.0,0.5,1.0",
-    )
-    image_tokens: int = _setting(
-        1296, "most tokens of a picture, one each 32x32 pixels; 1024 or more", "", 16, 65536
-    )
-    capture_scale_percent: int = _setting(
-        100, "per cent of the area's pixels on a side at most; 0: not scaled", "", 0, 100
-    )
-    blind_patience: float = _setting(
-        30.0, "seconds to wait for a screen to be seen (locked, black)", "", 0, 86400
-    )
-    frame_reuse_ms: float = _setting(
-        300.0, "milliseconds a frame after an act stays the next turn's", "", 0, 5000
-    )
-    image_place: str = _setting(
-        "late",
-        "screenshot behind the text that only grows, which servers reuse, before or behind all",
-        pattern="late|first|last",
-    )
-    native_screenshots: int = _setting(
-        0, "screenshots that a model sees in its own grammar; 0: as that advises", "", 0, 20
-    )
+    screen_capture_w: int = 0
+    screen_capture_h: int = 0
+    area: str = "primary"
+    image_tokens: int = 1296
+    capture_scale_percent: int = 100
+    blind_patience: float = 30.0
     # -- hands
-    dry_run: bool = _setting(False, "look, ask and log, but move and press nothing")
-    drag_steps: int = _setting(15, "interpolated moves of a drag", "", 1, 500)
-    drag_step_ms: float = _setting(
-        8.0, "milliseconds between the moves of a drag and before its release", "", 0, 1000
-    )
-    text_batch_events: int = _setting(100, "most keyboard events in one SendInput", "", 4, 1000)
-    char_input_delay: float = _setting(
-        0.0, "seconds between batches of text (the described systems: 0.01)", "", 0, 5
-    )
-    scroll_ticks: int = _setting(
-        3, "wheel notches a scroll tool turns (the described systems: 1)", "", 1, 50
-    )
+    dry_run: bool = False
+    drag_steps: int = 15
+    drag_step_ms: float = 8.0
+    text_batch_events: int = 100
+    char_input_delay: float = 0.0
+    scroll_ticks: int = 3
     # -- pace
-    settle_floor_ms: float = _setting(
-        50.0, "milliseconds after an act before the first look", "", 0, 10000
-    )
-    settle_patience_ms: float = _setting(
-        250.0, "milliseconds to a first change before 'did not change'", "", 0, 10000
-    )
-    settle_cap_ms: float = _setting(
-        2000.0, "milliseconds until a restless screen is taken as it is", "", 0, 60000
-    )
-    settle_interval_ms: float = _setting(30.0, "milliseconds between two looks", "", 1, 5000)
-    ui_settle_delay: float = _setting(
-        0.0, "further fixed seconds after an act (the described systems: 0.3)", "", 0, 60
-    )
-    turn_delay: float = _setting(
-        0.0, "seconds between turns (the described: 0.4 to 1.5)", "AGENT_STEP_DELAY", 0, 60
-    )
+    settle_cap_ms: float = 2000.0
+    ui_settle_delay: float = 0.0
+    turn_delay: float = 0.0
     # -- limits of a run
-    max_steps: int = _setting(
-        50, "turns; chat, pointer: acts on the desktop", "AGENT_MAX_STEPS", 1, 100000
-    )
-    review_interval: int = _setting(7, "executor turns between two planner reviews", "", 1, 1000)
-    memory_compression_threshold: int = _setting(
-        12, "active actions that make archiving due", "", 2, 1000
-    )
-    memory_keep_actions: int = _setting(
-        4, "latest actions kept active when the program archives", "", 0, 999
-    )
-    evidence_chars: int = _setting(
-        100, "least characters of evidence in a completion report", "", 0, 10000
-    )
-    verify_completion: bool = _setting(True, "check a completion report with one fresh look")
-    derive_checks: bool = _setting(
-        True, "ask once what proves the task done, where the plan does not say so"
-    )
-    task_files: bool = _setting(
-        True, "look whether files that the task names exist, and how they begin"
-    )
-    second_opinion: bool = _setting(
-        True, "ask the other way round, too, before a completion is believed"
-    )
-    not_proven_most: int = _setting(
-        3,
-        "completions that a fresh look refuses, without anything new done between them,"
-        " until the run ends as not_proven",
-        "",
-        1,
-        100,
-    )
-    stall_tell: int = _setting(2, "turns without progress until the executor is told", "", 1, 1000)
-    stall_review: int = _setting(4, "... until the planner reviews", "", 1, 1000)
-    stall_recover: int = _setting(6, "... until the recovery keys", "", 1, 1000)
-    stall_stop: int = _setting(10, "... until the run ends as stuck", "", 1, 1000)
-    keep_last_screenshots: int = _setting(
-        2,
-        "screenshots left after pruning; if set, just so many",
-        "AGENT_KEEP_LAST_SCREENSHOTS",
-        1,
-        100,
-    )
-    prune_screenshots_at: int = _setting(
-        4, "most in a request; pruning costs the server's prefix cache", "", 1, 100
-    )
-    keep_last_thinks: int = _setting(
-        2, "thoughts left after pruning", "AGENT_KEEP_LAST_THINKS", 0, 100
-    )
-    enable_loop_recovery: bool = _setting(True, "whether the recovery keys may be pressed")
-    loop_recovery_cooldown: int = _setting(3, "turns between two recoveries", "", 0, 1000)
-    escalation: bool = _setting(
-        True, "whether turns without progress have consequences (story: false)"
-    )
-    wait_minutes: float = _setting(
-        10.0,
-        "minutes without progress in which waiting and watching still count as such",
-        "",
-        0,
-        1440,
-    )
-    postponed_most: int = _setting(
-        3, "acts in a row refused for another look that are a turn without progress", "", 1, 1000
-    )
-    last_look: bool = _setting(
-        True, "whether a run that gives up looks once more whether its task is done"
-    )
-    turns_an_act: int = _setting(
-        5, "chat, pointer: turns of a run for each act of max_steps", "", 1, 1000
-    )
-    described: bool = _setting(
-        False, "run the profile as it was described, tool for tool (--help described)"
-    )
-    auto_zoom: bool = _setting(
-        True, "whether a click that changed nothing is followed by a closer picture of its place"
-    )
+    max_steps: int = 50
+    review_interval: int = 7
+    memory_compression_threshold: int = 12
+    verify_completion: bool = True
+    derive_checks: bool = True
+    second_opinion: bool = True
+    not_proven_most: int = 3
+    stall_stop: int = 10
+    keep_last_screenshots: int = 0
+    keep_last_thinks: int = 2
+    enable_loop_recovery: bool = True
+    loop_recovery_cooldown: int = 3
+    last_look: bool = True
+    described: bool = False
+    auto_zoom: bool = True
     # -- profile story
-    max_actions: int = _setting(
-        5, "actions of a turn that are carried out; what follows is left out", "", 1, 100
-    )
-    max_bboxes: int = _setting(8, "boxes of a turn that are drawn", "", 0, 100)
-    observation_chars: int = _setting(
-        1500, "characters of its story that the model gets back", "", 16, 100000
-    )
-    boot_vlm_output: str = _setting(
-        '{"observation": "I begin."}', "first reply; empty: wait for the panel's /inject"
-    )
-    log_layout: str = _setting(
-        "flat", "a turn's pictures: beside the log or in a folder", pattern="flat|turn_dirs"
-    )
+    max_actions: int = 5
+    max_bboxes: int = 8
+    boot_vlm_output: str = '{"observation": "I begin."}'
+    log_layout: str = "flat"
     # -- safety; lists are patterns with ; between, and * stands for anything
-    blocked_keys: str = _setting(
-        "win+l; ctrl+alt+delete; ctrl+shift+escape; sleep", "chords never pressed"
-    )
-    blocked_windows: str = _setting(
-        "", "windows never touched, by title or program, such as: *bank*; keepass.exe"
-    )
-    allowed_windows: str = _setting(
-        "", "if given, the only windows that are touched, by title or program"
-    )
-    acts_per_minute: int = _setting(120, "most acts a minute; the next one waits", "", 1, 10000)
-    minutes_most: float = _setting(120.0, "most minutes of a run, 0 for no limit", "", 0, 100000)
-    text_chars_most: int = _setting(10000, "most characters of one typed text", "", 1, 1000000)
-    takeover_quiet: float = _setting(
-        3.0, "quiet seconds before it goes on; 0: not watched", "", 0, 3600
-    )
-    confirm: str = _setting(
-        "risky", "which acts wait for a person's yes", "", pattern="never|risky|always"
-    )
-    confirm_wait: float = _setting(60.0, "seconds; no answer in time is a no", "", 1, 86400)
-    risky_words: str = _setting(
-        "", "further words of a label that make an act risky, such as: publish; archive"
-    )
-    allow_risky: str = _setting(
-        "", "risks allowed in advance, anywhere or in a window, such as: run; send in *Bob*"
-    )
-    harmless_programs: str = _setting(
-        "notepad; editor; calc; calculator; rechner; mspaint; paint; write; wordpad; explorer;"
-        " control; settings; charmap; osk; magnify; narrator; snippingtool; snipping tool; winver;"
-        " msedge; edge; chrome; firefox; winword; word; excel; powerpnt; powerpoint",
-        "programs that may be started unasked, by the bare names that one types",
-    )
-    stop_hotkey: str = _setting("ctrl+alt+q", "stops at once, whatever window is in front")
-    pause_hotkey: str = _setting("ctrl+alt+p", "pauses, and goes on")
-    blank_secrets: bool = _setting(
-        True, "grey out, in the pictures of its window, where a secret was typed"
-    )
-    controls: str = _setting(
-        "check",
-        "what Windows knows of controls: unused, held against each click and told of what came of"
-        " it, or listed for the model as well",
-        pattern="off|check|list",
-    )
-    vision: bool = _setting(
-        True, "send pictures; without them the list of controls is all that the model knows"
-    )
+    blocked_keys: str = "win+l; ctrl+alt+delete; ctrl+shift+escape; sleep"
+    blocked_windows: str = ""
+    allowed_windows: str = ""
+    acts_per_minute: int = 120
+    minutes_most: float = 120.0
+    takeover_quiet: float = 3.0
+    confirm: str = "risky"
+    confirm_wait: float = 60.0
+    risky_words: str = ""
+    allow_risky: str = ""
+    stop_hotkey: str = "ctrl+alt+q"
+    pause_hotkey: str = "ctrl+alt+p"
+    controls: str = "check"
+    vision: bool = True
     # -- marks of the profile story
-    marks_heat: bool = _setting(True, "whether heat shows where actions were executed")
-    marks_heat_stops: str = _setting(
-        "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.48); 1 rgba(255,165,0,0.03)",
-        "colours of heat, from its centre (0) to its rim (1)",
-        pattern=_STOPS,
-        takes=_STOPS_WORDS,
-    )
-    marks_radius_scale: float = _setting(
-        0.024, "radius of heat, as a share of the picture's longer side", "", 0, 1
-    )
-    marks_trail_turns: int = _setting(
-        4, "turns whose heat is shown: the latest and those before it", "", 1, 100
-    )
-    marks_trail_shrink: float = _setting(
-        0.8, "size of heat with every turn since, 1 for no shrinking", "", 0, 1
-    )
-    marks_boxes: bool = _setting(True, "whether boxes show where the model looked")
-    marks_box_stops: str = _setting(
-        "0 rgba(30,110,255,0.25); 1 rgba(30,110,255,0.06)",
-        "colours of a box, from its centre (0) to its corners (1)",
-        pattern=_STOPS,
-        takes=_STOPS_WORDS,
-    )
-    marks_border: str = _setting(
-        "rgba(30,110,255,0.9)", "colour of a box's border", pattern=_COLOUR, takes=_COLOUR_WORDS
-    )
-    marks_border_width: int = _setting(3, "pixels of a box's border", "", 0, 100)
+    marks_heat: bool = True
+    marks_heat_stops: str = "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.48); 1 rgba(255,165,0,0.03)"
+    marks_radius_scale: float = 0.024
+    marks_trail_turns: int = 4
+    marks_trail_shrink: float = 0.8
+    marks_boxes: bool = True
+    marks_box_stops: str = "0 rgba(30,110,255,0.25); 1 rgba(30,110,255,0.06)"
+    marks_border: str = "rgba(30,110,255,0.9)"
+    marks_border_width: int = 3
     # -- panel and replay
-    panel_port: int = _setting(0, "port on 127.0.0.1; 0 = any free one", "", 0, 65535)
-    panel_patience: float = _setting(
-        20.0, "seconds until the program draws the marks itself", "", 0.1, 3600
-    )
-    demo_page_wait: float = _setting(
-        60.0,
-        "seconds that a demo with a panel waits for the page; 0: not at all, nor in the end",
-        "",
-        0,
-        3600,
-    )
-    replay_box: int = _setting(
-        120, "frame pixels on each side of a target that must look as recorded", "", 4, 4096
-    )
-    replay_tolerance: float = _setting(0.05, "share of them that may differ", "", 0, 1)
-    replay_patience: float = _setting(5.0, "seconds to wait until they look so", "", 0, 3600)
+    panel_port: int = 0
+    demo_page_wait: float = 60.0
     # -- files
-    keep_runs: int = _setting(100, "runs kept in dump_dir, the latest; 0 for all", "", 0, 1000000)
-    keep_megabytes: int = _setting(
-        2000,
-        "megabytes of runs kept, the latest; beyond them the current one keeps no more screenshots,"
-        " and beyond a further eighth it ends; 0 for all",
-        "",
-        0,
-        100000000,
-    )
-    dump_dir: str = _setting(
-        "dumps", "folder that holds the runs; nothing is written elsewhere", "AGENT_DUMP_DIR"
-    )
-    dump_prefix: str = _setting(
-        "screen_",
-        "begins a chat's screenshots",
-        "AGENT_DUMP_PREFIX",
-        pattern=r"[\w-]{0,40}",
-        takes="up to 40 letters, digits, _ and -",
-    )
-    dump_start: int = _setting(1, "number of the first of them", "AGENT_DUMP_START", 0, 1000000)
-    calibration: bool = _setting(
-        True, "correct the model's places by what --check measured of it (calibration.json)"
-    )
+    keep_runs: int = 100
+    keep_megabytes: int = 2000
+    dump_dir: str = "dumps"
+    dump_prefix: str = "screen_"
+    dump_start: int = 1
+    calibration: bool = True
+
+    @property
+    def stall_tell(self) -> int:
+        """Turns without progress until the acting role is told."""
+        return max(1, self.stall_stop // 5)
+
+    @property
+    def stall_review(self) -> int:
+        """The same until the planner reviews."""
+        return max(1, self.stall_stop * 2 // 5)
+
+    @property
+    def stall_recover(self) -> int:
+        """The same until the recovery keys."""
+        return max(1, self.stall_stop * 3 // 5)
+
+    @property
+    def memory_keep_actions(self) -> int:
+        """The latest actions kept active when the program archives."""
+        threshold = self.memory_compression_threshold
+        return min(max(4, threshold // 3), threshold - 1)
 
 
-####################################################################################################
-# Layers - how a Config comes from defaults, profile, file, environment and command line
-####################################################################################################
+# Of each setting its name, its meaning with its unit, what it takes, and its environment variable.
+# What it takes is a range, words, or one of TEXT_FORMS, and is checked as it stands here.
+ABOUT = """
+lmstudio_endpoint | its URL |  | LMSTUDIO_ENDPOINT
+lmstudio_model | model to ask for; empty: the program chooses |  | LMSTUDIO_MODEL
+lmstudio_timeout | seconds, connect to last byte | 1 to 86400 | LMSTUDIO_TIMEOUT
+lmstudio_temperature | acting role; higher = more varied acts | 0 to 2 | LMSTUDIO_TEMPERATURE
+planner_temperature | sampling of the planning role; low = consistent plans | 0 to 2
+executor_max_tokens | tokens of a reply of the acting role | 16 to 65536 | LMSTUDIO_MAX_TOKENS
+planner_max_tokens | tokens of one reply of the planning role | 16 to 65536
+request_retries | further tries where asking again is safe (refused, reset, 5xx ...) | 0 to 10
+model_failures | failed exchanges in a row that the run bears, a turn each | 0 to 100
+reply_corrections | short corrections in one turn when no call can be read | 0 to 5
+calls | tools in the request's list, there with a demand for a call, or in its text; auto: in the
+    list as the server is known to take it, in the text once that proves useless | auto or tools or
+    required or text
+sampling | what else is sent of it; what is not named the server decides | some of top_p, top_k,
+    min_p, presence_penalty and seed, such as: top_p 0.8; seed 7
+executor_grammar | words of the role that acts, such as qwen3-vl, or tools; empty: profile native
+    goes by the model's name, the others take tools
+thinking | whether a model with a switch for it thinks aloud; auto: as its server has it | auto or
+    on or off
+system_prompt | what the acting role is told first; empty: the profile's own
+screen_capture_w | pixels, exactly so with the height; 0: as image_tokens gives | 0 to 8192 |
+    AGENT_IMAGE_W
+screen_capture_h | pixels; 0 with a width of 0 | 0 to 8192 | AGENT_IMAGE_H
+area | where it may look and act | primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels such as
+    0,0,960,1080, or with decimal points X1,Y1,X2,Y2 as fractions of the primary monitor such as
+    0.0,0.0,0.5,1.0
+image_tokens | most tokens of a picture, one each 32x32 pixels; 1024 or more | 16 to 65536
+capture_scale_percent | per cent of the area's pixels on a side at most; 0: not scaled | 0 to 100
+blind_patience | seconds to wait for a screen to be seen (locked, black) | 0 to 86400
+dry_run | look, ask and log, but move and press nothing
+drag_steps | interpolated moves of a drag | 1 to 500
+drag_step_ms | milliseconds between the moves of a drag and before its release | 0 to 1000
+text_batch_events | most keyboard events in one SendInput | 4 to 1000
+char_input_delay | seconds between batches of text (the described systems: 0.01) | 0 to 5
+scroll_ticks | wheel notches a scroll tool turns (the described systems: 1) | 1 to 50
+settle_cap_ms | milliseconds until a restless screen is taken as it is; 0: at once | 0 to 60000
+ui_settle_delay | further fixed seconds after an act (the described systems: 0.3) | 0 to 60
+turn_delay | seconds between turns (the described: 0.4 to 1.5) | 0 to 60 | AGENT_STEP_DELAY
+max_steps | turns; chat, pointer: acts on the desktop | 1 to 100000 | AGENT_MAX_STEPS
+review_interval | executor turns between two planner reviews | 1 to 1000
+memory_compression_threshold | active actions that make archiving due | 2 to 1000
+verify_completion | check a completion report with one fresh look
+derive_checks | ask once what proves the task done, where the plan does not say so
+second_opinion | ask the other way round, too, before a completion is believed
+not_proven_most | completions that a fresh look refuses, without anything new done between them,
+    until the run ends as not_proven | 1 to 100
+stall_stop | turns without progress until the run ends as stuck; after a fifth of them the executor
+    is told, after two the planner reviews, after three come the recovery keys; 0: none of it | 0 to
+    1000
+keep_last_screenshots | screenshots that a conversation shows; 0: as a grammar advises, else 2 to 4,
+    as pruning costs the server's prefix cache | 0 to 100 | AGENT_KEEP_LAST_SCREENSHOTS
+keep_last_thinks | thoughts left after pruning | 0 to 100 | AGENT_KEEP_LAST_THINKS
+enable_loop_recovery | whether the recovery keys may be pressed
+loop_recovery_cooldown | turns between two recoveries | 0 to 1000
+last_look | whether a run that gives up looks once more whether its task is done
+described | run the profile as it was described, tool for tool (--help described)
+auto_zoom | whether a click that changed nothing is followed by a closer picture of its place
+max_actions | actions of a turn that are carried out; what follows is left out | 1 to 100
+max_bboxes | boxes of a turn that are drawn | 0 to 100
+boot_vlm_output | first reply; empty: wait for the panel's /inject
+log_layout | a turn's pictures: beside the log or in a folder | flat or turn_dirs
+blocked_keys | chords never pressed
+blocked_windows | windows never touched, by title or program, such as: *bank*; keepass.exe
+allowed_windows | if given, the only windows that are touched, by title or program
+acts_per_minute | most acts a minute; the next one waits | 1 to 10000
+minutes_most | most minutes of a run, 0 for no limit | 0 to 100000
+takeover_quiet | quiet seconds before it goes on; 0: not watched | 0 to 3600
+confirm | which acts wait for a person's yes | never or risky or always
+confirm_wait | seconds; no answer in time is a no | 1 to 86400
+risky_words | further words of a label that make an act risky, such as: publish; archive
+allow_risky | risks allowed in advance, anywhere or in a window, such as: run; send in *Bob*
+stop_hotkey | stops at once, whatever window is in front
+pause_hotkey | pauses, and goes on
+controls | what Windows knows of controls: unused, held against each click and told of what came of
+    it, or listed for the model as well | off or check or list
+vision | send pictures; without them the list of controls is all that the model knows
+marks_heat | whether heat shows where actions were executed
+marks_heat_stops | colours of heat, from its centre (0) to its rim (1) | 0 rgba(255,90,0,0.7); 0.4
+    rgba(255,120,0,0.5); 1 rgba(255,165,0,0) and the like
+marks_radius_scale | radius of heat, as a share of the picture's longer side | 0 to 1
+marks_trail_turns | turns whose heat is shown: the latest and those before it | 1 to 100
+marks_trail_shrink | size of heat with every turn since, 1 for no shrinking | 0 to 1
+marks_boxes | whether boxes show where the model looked
+marks_box_stops | colours of a box, from its centre (0) to its corners (1) | 0 rgba(255,90,0,0.7);
+    0.4 rgba(255,120,0,0.5); 1 rgba(255,165,0,0) and the like
+marks_border | colour of a box's border | rgba(RED,GREEN,BLUE,ALPHA), to 255 and ALPHA to 1
+marks_border_width | pixels of a box's border | 0 to 100
+panel_port | port on 127.0.0.1; 0 = any free one | 0 to 65535
+demo_page_wait | seconds that a demo with a panel waits for the page; 0: not at all, nor in the end
+    | 0 to 3600
+keep_runs | runs kept in dump_dir, the latest; 0 for all | 0 to 1000000
+keep_megabytes | megabytes of runs kept, the latest; beyond them the current one keeps no more
+    screenshots, and beyond a further eighth it ends; 0 for all | 0 to 100000000
+dump_dir | folder that holds the runs; nothing is written elsewhere |  | AGENT_DUMP_DIR
+dump_prefix | begins a chat's screenshots | up to 40 letters, digits, _ and - | AGENT_DUMP_PREFIX
+dump_start | number of the first of them | 0 to 1000000 | AGENT_DUMP_START
+calibration | correct the model's places by what --check measured of it (calibration.json)
+"""
+_SHARE = r"(?:[01]|0?\.\d{1,6})"
+_BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_COLOUR = rf"rgba\({_BYTE},{_BYTE},{_BYTE},{_SHARE}\)"
+_NUMBER = r" *-?\d{1,6}(?:\.\d{1,6})? *"
+_SAMPLING = (
+    rf"(?:(?:top_p|min_p) {_SHARE}|presence_penalty -?(?:2|[01](?:\.\d{{1,6}})?)"
+    r"|(?:top_k|seed) \d{1,9})"
+)
+# The patterns of texts, by the words that tell of them.
+TEXT_FORMS = {
+    "primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels such as 0,0,960,1080, or with decimal points"
+    " X1,Y1,X2,Y2 as fractions of the primary monitor such as 0.0,0.0,0.5,1.0": (
+        rf"primary|all|{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}"
+    ),
+    "some of top_p, top_k, min_p, presence_penalty and seed, such as: top_p 0.8; seed 7": (
+        rf"|{_SAMPLING}(?:; ?{_SAMPLING})*"
+    ),
+    "rgba(RED,GREEN,BLUE,ALPHA), to 255 and ALPHA to 1": _COLOUR,
+    # A round gradient: the colours at its centre, at places between, and at its rim.
+    "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1 rgba(255,165,0,0) and the like": (
+        rf"0 {_COLOUR}(?:; ?0?\.\d{{1,3}} {_COLOUR})*; ?1 {_COLOUR}"
+    ),
+    "up to 40 letters, digits, _ and -": r"[\w-]{0,40}",
+    "": ".*",
+}
 
-_TRUE_WORDS = ("true", "1", "yes", "on")
-_FALSE_WORDS = ("false", "0", "no", "off")
-_KIND_WORDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
+
+class Setting(NamedTuple):
+    """A row of ABOUT."""
+
+    name: str
+    text: str
+    takes: str = ""
+    env: str = ""
+
+    @property
+    def default(self) -> Any:
+        """Its value where nobody sets it, which has its type."""
+        return getattr(Config, self.name)
+
+    def __str__(self) -> str:
+        """What it takes, in words."""
+        kind = KIND_WORDS[type(self.default)]
+        return ", ".join(filter(None, (kind, self.takes))) or "text"
 
 
-def _finite_number(value: object) -> float | None:
-    """The number that a value is or spells, else None; true and false are no numbers."""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+KIND_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: ""}
+
+
+def _settings() -> Iterator[Setting]:
+    """The rows of ABOUT; a further line of one is indented."""
+    for row in ABOUT.strip().replace("\n    ", " ").splitlines():
+        yield Setting(*map(str.strip, row.split("|")))
+
+
+SETTINGS = {setting.name: setting for setting in _settings()}
+
+SWITCHES = dict.fromkeys(["true", "1", "yes", "on"], True)
+SWITCHES |= dict.fromkeys(["false", "0", "no", "off"], False)
+
+
+def _taken(setting: Setting, value: object) -> Any:
+    """A value of JSON, or its text, in the type of the setting's default; None for a wrong one."""
+    kind = type(setting.default)
+    if isinstance(value, (list, dict)):
         return None
+    if kind is bool:
+        return SWITCHES.get(str(value).strip().lower())
+    if kind is str:
+        pattern = TEXT_FORMS.get(setting.takes) or setting.takes.replace(" or ", "|")
+        fits = isinstance(value, str) and re.fullmatch(pattern, value, re.DOTALL)
+        return value if fits else None
     try:
-        number = float(value)
-    except (ValueError, OverflowError):
+        number = float(str(value))
+        least, most = map(float, setting.takes.split(" to "))
+        fits = least <= number <= most and kind(number) == number
+    except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    return kind(number) if fits else None
 
 
-def _convert(name: str, kind: str, value: object, where: str) -> bool | int | float | str | None:
-    """One value in the field's type, else ConfigError with `where` it stands and what it takes."""
-    kind, _, optional = kind.partition(" | ")
-    if optional and value in ("", None):
-        return None
-    if isinstance(value, (dict, list)):  # which may be nested too deeply to be shown
-        raise ConfigError(f"{where}: {name} takes {_KIND_WORDS[kind]}, no list or object.")
-    if kind == "str" and isinstance(value, str):
-        return value
-    if kind == "bool":
-        word = str(value).strip().lower()
-        if word in _TRUE_WORDS:
-            return True
-        if word in _FALSE_WORDS:
-            return False
-    if kind in ("int", "float"):
-        number = _finite_number(value)
-        if number is not None and kind == "float":
-            return number
-        if number is not None and number.is_integer():
-            return int(number)
-    raise ConfigError(f"{where}: {name} takes {_KIND_WORDS[kind]}, not {str(value)[:60]!r}.")
+def _value(name: str, value: object, where: str) -> Any:
+    """One value as the setting takes it; raises ConfigError with `where` it stands."""
+    if name not in SETTINGS:
+        hint = nearest(name, SETTINGS, "--settings")
+        raise ConfigError(f"{where}: there is no setting {name[:60]!r}; {hint}.")
+    setting = SETTINGS[name]
+    found = _taken(setting, value)
+    if found is None:
+        # A list may be nested too deeply to be shown.
+        shown = "a list" if isinstance(value, (list, dict)) else repr(str(value)[:60])
+        raise ConfigError(f"{where}: {name} ({setting.text}) takes {setting}, not {shown}.")
+    return found
 
 
-def _check_range(spec: Field[Any], value: Any, where: str) -> None:
-    """Raises ConfigError if a value of the right type is out of its range or unlike its pattern."""
-    least = spec.metadata["least"]
-    if least is None:
-        pattern = spec.metadata["pattern"]
-        fits = re.fullmatch(pattern, str(value), re.DOTALL) is not None
-    else:
-        fits = least <= value <= spec.metadata["most"]
-    if not fits:
-        text = spec.metadata["text"]
-        takes = taken_words(spec)
-        raise ConfigError(f"{where}: {spec.name} ({text}) takes {takes}, not {str(value)[:60]!r}.")
-
-
-def taken_words(spec: Field[Any]) -> str:
-    """What a setting takes, in words: its range, its choices or its kind."""
-    metadata = spec.metadata
-    if metadata["takes"]:
-        return str(metadata["takes"])
-    if metadata["least"] is not None:
-        return f"{metadata['least']} to {metadata['most']}"
-    if metadata["pattern"] != ".*":
-        return str(metadata["pattern"]).replace("|", " or ")
-    return _KIND_WORDS[str(spec.type)]
-
-
-LIKENESS_LEAST = 0.6  # of difflib's ratio; below it another word helps nobody
-LIKENESS_OF_A_PART = 0.8  # the same of one part of a name, which has fewer letters to differ in
+LIKENESS_LEAST = 0.7  # of difflib's ratio; below it another word helps nobody
 
 
 def nearest(word: str, known: Iterable[str], lister: str) -> str:
     """Where to look instead of a wrong word: the known one most like it, and what lists all.
 
-    Another word is like it, too, if a part of it is, as lmstudio_timeout is like timeout.
+    A part of a name counts like the whole, as lmstudio_timeout is like timeout.
     """
-    wanted = word.lower().strip(" -")
-    names = list(known)
-    close = difflib.get_close_matches(word.lower(), names, 1, LIKENESS_LEAST)
-    for name in names:
-        parts = re.split("[_-]", name)
-        if difflib.get_close_matches(wanted, parts, 1, LIKENESS_OF_A_PART):
-            close.append(name)
-    for name in close:
-        return f"the nearest is {name}, and {lister} lists all"
-    return f"{lister} lists all"
-
-
-def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
-    """A Config from layers: {where it stands, for messages: {field: value}}; a later one wins.
-
-    Raises ConfigError for a setting that does not exist, a value of the wrong type and one out of
-    its range, even if a later layer would overrule it, and for settings that contradict each other.
-    """
-    known = {spec.name: spec for spec in fields(Config)}
-    values: JsonDict = {}
-    for where, layer in layers.items():
-        for name, value in layer.items():
-            if name not in known:
-                raise ConfigError(
-                    f"{where}: there is no setting {name[:60]!r};"
-                    f" {nearest(name, known, '--settings')}."
-                )
-            values[name] = _convert(name, str(known[name].type), value, where)
-            if values[name] is not None:
-                _check_range(known[name], values[name], where)
-    # Whoever sets how many screenshots are kept gets just that many: the slack is the default's.
-    if "keep_last_screenshots" in values:
-        values.setdefault("prune_screenshots_at", values["keep_last_screenshots"])
-    config = replace(Config(), **values)
-    refuse_contradictions(config)
-    return config
+    whole_of = {name.strip("-"): name for name in known}
+    for name in known:
+        whole_of |= {part: name for part in re.split("[_-]", name) if part not in whole_of}
+    close = difflib.get_close_matches(word.lower().strip(" -"), whole_of, 1, LIKENESS_LEAST)
+    hint = "".join(f"the nearest is {whole_of[part]}, and " for part in close)
+    return f"{hint}{lister} lists all"
 
 
 # Which settings cannot both hold, and what to do about it, as one sentence.
-_CONTRADICTIONS: tuple[tuple[Callable[[Config], bool], str], ...] = (
-    (
-        lambda config: config.memory_keep_actions >= config.memory_compression_threshold,
-        "memory_keep_actions={memory_keep_actions} is not below"
-        " memory_compression_threshold={memory_compression_threshold}, so that archiving would"
-        " leave as much as made it due; lower the first or raise the second.",
-    ),
-    (
-        lambda config: config.keep_last_screenshots > config.prune_screenshots_at,
-        "keep_last_screenshots={keep_last_screenshots} is above"
-        " prune_screenshots_at={prune_screenshots_at}, the most in a request;"
-        " lower the first or raise the second.",
-    ),
-    (
-        lambda config: config.calls == "text" and config.tool_choice == "required",
-        "calls=text leaves no list of tools in the request, of which tool_choice=required would"
-        " demand a call; leave out one of them.",
-    ),
+CONTRADICTIONS: tuple[tuple[Callable[[Config], bool], str], ...] = (
     (
         lambda config: config.controls == "off" and not config.vision,
         "vision=false and controls=off leave the model nothing to see;"
         " give controls=list, or leave out vision=false.",
     ),
     (
-        lambda config: config.confirm == "never" and bool(config.risky_words),
+        lambda config: config.confirm == "never" and config.risky_words != "",
         "risky_words names acts that wait for a yes, and with confirm=never none does;"
         " give confirm=risky, or leave out risky_words.",
     ),
 )
 
 
-def refuse_contradictions(config: Config) -> None:
-    """Raises ConfigError for settings of which one leaves the other without effect."""
-    for contradict, text in _CONTRADICTIONS:
+def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
+    """A Config from layers: {where it stands, for messages: {field: value}}; a later one wins.
+
+    Raises ConfigError for a setting that does not exist and a value that it does not take, even if
+    a later layer would overrule it, and for settings of which one leaves the other without effect.
+    """
+    values: JsonDict = {}
+    for where, layer in layers.items():
+        for name, value in layer.items():
+            values[name] = _value(name, value, where)
+    config = Config(**values)
+    for contradict, text in CONTRADICTIONS:
         if contradict(config):
             raise ConfigError(text.format(**vars(config)))
+    return config
 
 
 def environment_layers(environ: Mapping[str, str]) -> dict[str, JsonDict]:
     """The settings given as environment variables, one layer each, so that a wrong one is named."""
-    layers: dict[str, JsonDict] = {}
-    for spec in fields(Config):
-        variable = spec.metadata["env"]
-        if variable and environ.get(variable):
-            layers[f"environment variable {variable}"] = {spec.name: environ[variable]}
-    return layers
-
-
-def unreadable_json(path: str, error: OSError | ValueError) -> ConfigError:
-    """What is told of a person's file that is not there, or is no JSON."""
-    if isinstance(error, FileNotFoundError):
-        return ConfigError(f"{path} is not there; correct its name, or make the file.")
-    reason = getattr(error, "strerror", None) or error
-    return ConfigError(
-        f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
-    )
-
-
-def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
-    """An object of JSON; raises ValueError for a key that stands there twice."""
-    found: JsonDict = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"{name[:60]!r} stands there twice")
-        found[name] = value
-    return found
+    return {
+        f"environment variable {setting.env}": {name: environ[setting.env]}
+        for name, setting in SETTINGS.items()
+        if environ.get(setting.env)
+    }
 
 
 # What to do where dump_dir cannot be used.
@@ -841,71 +641,34 @@ def unusable_folder(error: OSError | ValueError) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
+def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
+    """An object of JSON; raises ValueError for a key that stands there twice."""
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name[:60]!r} stands there twice")
+    return dict(pairs)
+
+
+CONFIG_BYTES_MOST = 1 << 20
+
+
 def file_layer(path: str) -> dict[str, JsonDict]:
     """The settings in a JSON file, one object; raises ConfigError naming the file and the place."""
+    file = Path(path)
     try:
-        kind = os.stat(path)
-        if not stat.S_ISREG(kind.st_mode) or kind.st_size > 1 << 20:
-            raise ConfigError(f"{path} is no ordinary file of at most 1 MB; --config takes one.")
+        if not file.is_file() or file.stat().st_size > CONFIG_BYTES_MOST:
+            raise ConfigError(f"{path} is not there, or no file of at most 1 MB; correct its name.")
         # Notepad may put a byte order mark in front, which "utf-8-sig" passes over.
-        text = Path(path).read_text("utf-8-sig")
-        values = json.loads(text, object_pairs_hook=_without_doubles)
-    except (OSError, ValueError) as error:
-        raise unreadable_json(path, error) from None
-    except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply; it takes one JSON object.") from None
+        values = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=_without_doubles)
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
+        ) from None
     if not isinstance(values, dict):
         raise ConfigError(f'{path} must hold one JSON object, such as {{"max_steps": 30}}.')
     return {path: values}
-
-
-class GradientStop(NamedTuple):
-    """A colour, rgba(...) as pages write it, at a share of a gradient's radius."""
-
-    at: float
-    colour: str
-
-
-@dataclass(frozen=True)
-class MarkStyle:
-    """How marks look; see Config for the meaning of each field, which begins with marks_ there."""
-
-    heat: bool
-    heat_stops: tuple[GradientStop, ...]
-    radius_scale: float
-    trail_turns: int
-    trail_shrink: float
-    boxes: bool
-    box_stops: tuple[GradientStop, ...]
-    border: str
-    border_width: int
-
-
-def _gradient(setting: str) -> tuple[GradientStop, ...]:
-    """The stops of a setting such as marks_heat_stops, sorted by place as a page's canvas does."""
-    stops: list[GradientStop] = []
-    for stop in setting.split(";"):
-        place, colour = stop.split()
-        stops.append(GradientStop(float(place), colour))
-    return tuple(sorted(stops, key=lambda stop: stop.at))
-
-
-def mark_style(config: Config) -> MarkStyle:
-    """The look of marks that a configuration asks for."""
-    return MarkStyle(
-        heat=config.marks_heat,
-        heat_stops=_gradient(config.marks_heat_stops),
-        radius_scale=config.marks_radius_scale,
-        trail_turns=config.marks_trail_turns,
-        trail_shrink=config.marks_trail_shrink,
-        boxes=config.marks_boxes,
-        box_stops=_gradient(config.marks_box_stops),
-        border=config.marks_border,
-        border_width=config.marks_border_width,
-    )
-
-
-USUAL_STYLE = mark_style(Config())
 
 
 ####################################################################################################
@@ -957,10 +720,7 @@ class Rect(NamedTuple):
 
     def contains(self, point: Point) -> bool:
         """Whether a pixel lies inside; the right and the lower edge are the first ones outside."""
-        return (
-            self.left <= point.x < self.left + self.width
-            and self.top <= point.y < self.top + self.height
-        )
+        return self.left <= point.x < self.right and self.top <= point.y < self.bottom
 
     @property
     def right(self) -> int:
@@ -1001,9 +761,9 @@ class Rect(NamedTuple):
 
     def without(self, other: Rect) -> list[Rect]:
         """What is left of it: above the other one, below it, and on both its sides."""
-        hole = self.intersection(other)
-        if not hole.width or not hole.height:
+        if not self.overlaps(other):
             return [self]
+        hole = self.intersection(other)
         return [
             Rect.between(self.left, self.top, self.right, hole.top),
             Rect.between(self.left, hole.bottom, self.right, self.bottom),
@@ -1015,18 +775,15 @@ class Rect(NamedTuple):
         """The common part; its width or height is 0 where there is none."""
         left = max(self.left, other.left)
         top = max(self.top, other.top)
-        right = min(self.left + self.width, other.left + other.width)
-        bottom = min(self.top + self.height, other.top + other.height)
-        return Rect(left, top, max(0, right - left), max(0, bottom - top))
+        width = min(self.right, other.right) - left
+        height = min(self.bottom, other.bottom) - top
+        return Rect(left, top, max(0, width), max(0, height))
 
     @classmethod
     def around(cls, one: Point, two: Point) -> Rect:
         """The rectangle with these pixels in opposite corners, whichever they are."""
-        left = min(one.x, two.x)
-        top = min(one.y, two.y)
-        width = abs(one.x - two.x) + 1
-        height = abs(one.y - two.y) + 1
-        return cls(left, top, width, height)
+        first = cls(*one, 1, 1)
+        return first.union(cls(*two, 1, 1))
 
     def overlaps(self, other: Rect) -> bool:
         """Whether both have a pixel in common."""
@@ -1075,33 +832,19 @@ class TurnMarks(NamedTuple):
     trail: Sequence[Sequence[Mark]] = ()
 
 
-def _read_mark(value: Mapping[str, object]) -> Mark:
+def read_mark(value: Mapping[str, object]) -> Mark:
     """A mark as the journal and the page have it: {"name": "drag", "x1": ..., "y2": ...}.
 
     A box has no name. Raises ToolError for a place outside the grid.
     """
     name = str(value.get("name", "box"))
-    numbers = (1, 2) if name in ("drag", "box") else (1,)
     places: list[Coordinate] = []
-    for number in numbers:
+    for number in (1, 2) if name in ("drag", "box") else (1,):
         x = value.get(f"x{number}")
         y = value.get(f"y{number}")
         if isinstance(x, int) and isinstance(y, int):
             places.append(Coordinate(x, y))
     return Mark(name, tuple(places))
-
-
-def read_marks(
-    acts: Iterable[Mapping[str, object]],
-    boxes: Iterable[Mapping[str, object]] = (),
-    trail: Iterable[Iterable[Mapping[str, object]]] = (),
-) -> TurnMarks:
-    """The marks of a turn from JSON objects, all places on the grid; raises ToolError."""
-    return TurnMarks(
-        [_read_mark(act) for act in acts],
-        [_read_mark(box) for box in boxes],
-        [[_read_mark(act) for act in turn] for turn in trail],
-    )
 
 
 class Size(NamedTuple):
@@ -1138,27 +881,23 @@ def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
     """
     pixels = tokens * PATCH**2 / (area.width * area.height)
     scale = min(percent / 100, math.sqrt(pixels))
-    width = max(1, math.floor(area.width * scale))
-    height = max(1, math.floor(area.height * scale))
-    enough = TOKENS_SHARE * width * height
-    sizes = _sizes_in_patches(area, tokens, percent)
-    best = max(sizes, key=lambda size: size.pixels, default=Size(0, 0))
-    if best.pixels >= enough:
-        return best
-    return Size(width, height)
-
-
-def _sizes_in_patches(area: Rect, tokens: int, percent: int) -> Iterator[Size]:
-    """All sizes in multiples of PATCH that fit and hardly distort: one of each width."""
-    columns_most = area.width * percent // (100 * PATCH)
-    rows_most = area.height * percent // (100 * PATCH)
-    for columns in range(1, columns_most + 1):
-        exact = columns * area.height / area.width
-        rows = max(1, round(exact))
-        distortion = max(rows / exact, exact / rows) - 1
-        fits = rows <= rows_most and columns * rows <= tokens
+    exact = Size(
+        max(1, math.floor(area.width * scale)),
+        max(1, math.floor(area.height * scale)),
+    )
+    widest = area.width * percent // (100 * PATCH)
+    highest = area.height * percent // (100 * PATCH)
+    for columns in range(widest, 0, -1):
+        wanted = columns * area.height / area.width
+        rows = max(1, round(wanted))
+        size = Size(columns * PATCH, rows * PATCH)
+        if size.pixels < TOKENS_SHARE * exact.pixels:
+            break  # a narrower one has fewer
+        distortion = max(rows / wanted, wanted / rows) - 1
+        fits = rows <= highest and columns * rows <= tokens
         if fits and distortion <= DISTORTION_MOST:
-            yield Size(columns * PATCH, rows * PATCH)
+            return size
+    return exact
 
 
 @dataclass(frozen=True)
@@ -1231,25 +970,23 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        self.reason = ""
-        self._is_set = False
+        self.reason = ""  # why it is set, if it is
         # The reason for a pause, if there is one: acts wait then, and go on with a fresh frame.
         self.paused = ""
 
     def set(self, reason: str) -> None:
         """Ends the run; only the first reason is kept."""
         self.reason = self.reason or reason
-        self._is_set = True
 
     def check(self) -> None:
         """Raises Stopped once the flag is set."""
-        if self._is_set:
+        if self.reason:
             raise Stopped(f"Stopped: {self.reason}.")
 
     def sleep(self, seconds: float) -> None:
         """Waits that long; raises Stopped as soon as the flag is set."""
         end = time.perf_counter() + seconds
-        while not self._is_set:
+        while not self.reason:
             left = end - time.perf_counter()
             if left <= 0:
                 break
@@ -1281,34 +1018,25 @@ class Secrets:
     ) -> None:
         self.values = dict(values or {})
         self._fixed = fixed
-        names: dict[str, str] = {}
+        self._names: dict[str, str] = {}  # what stands for a value, by its spellings
         for name, value in [*(hidden or {}).items(), *self.values.items()]:
-            for spelling in self._spellings_of(value):
-                names[spelling] = f"{{{{{name}}}}}"
+            # As it is, and as error messages and JSON write it, without the quotes.
+            as_json = json.dumps(value)
+            unescaped = json.dumps(value, ensure_ascii=False)
+            for spelling in (value, repr(value)[1:-1], as_json[1:-1], unescaped[1:-1]):
+                self._names[spelling] = f"{{{{{name}}}}}"
         # The longest goes first: a secret that is a part of another must not tear it apart.
-        longest_first = sorted(names.items(), key=lambda item: -len(item[0]))
-        self._spellings = [
-            (spelling, self._finder(spelling), name) for spelling, name in longest_first
-        ]
+        longest_first = sorted(self._names, key=len, reverse=True)
+        self._finder = re.compile("|".join(map(self._pattern, longest_first)))
 
-    def _finder(self, spelling: str) -> re.Pattern[str]:
+    def _pattern(self, spelling: str) -> str:
         """What finds a value in a text."""
         exactly = re.escape(spelling)
         if spelling in self._fixed:
-            return re.compile(rf"""(?<![\w"'=]){exactly}(?![\w"'>])""")
+            return rf"""(?<![\w"'=]){exactly}(?![\w"'>])"""
         if len(spelling) < SECRET_CHARS_SAFE:
-            return re.compile(rf"(?<!\w){exactly}(?!\w)")
-        return re.compile(exactly)
-
-    @staticmethod
-    def _spellings_of(value: str) -> tuple[str, ...]:
-        """A value as it is, and as error messages (repr) and JSON write it, without the quotes."""
-        return (
-            value,
-            repr(value)[1:-1],
-            json.dumps(value)[1:-1],
-            json.dumps(value, ensure_ascii=False)[1:-1],
-        )
+            return rf"(?<!\w){exactly}(?!\w)"
+        return exactly
 
     def fill(self, text: str) -> str:
         """The text with each {{NAME}} replaced by its value; only the actuator may have that."""
@@ -1320,31 +1048,26 @@ class Secrets:
 
     def hide(self, value: Any) -> Any:
         """Text, or data as JSON knows it, with each secret's value replaced by {{NAME}}."""
-        if not self._spellings:  # as in most runs, of which each record comes by here
+        if not self._names:  # as in most runs, of which each record comes by here
             return value
         if isinstance(value, Mapping):
-            return {self._hide_key(key): self.hide(item) for key, item in value.items()}
+            return {self.hide(key): self.hide(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.hide(item) for item in value]
         if not isinstance(value, str) or value in self._fixed:
             return value
-        for spelling, finder, name in self._spellings:
-            if spelling in value:
-                value = finder.sub(name, value)
-        return self._hide_cut(value) if CUT in value else value
+        text = self._finder.sub(lambda found: self._names[found[0]], value)
+        return self._hide_cut(text) if CUT in text else text
 
     def _hide_cut(self, text: str) -> str:
         """The text without beginnings of values, which are left where `cut` tore one.
 
         A shorter one stays: whether it is hidden would tell how a value begins.
         """
-        for spelling, _, name in self._spellings:
+        for spelling, name in self._names.items():
             for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
                 text = text.replace(spelling[:length] + CUT, name + CUT)
         return text
-
-    def _hide_key(self, key: object) -> Any:
-        return key if key in self._fixed else self.hide(key)
 
 
 class Clock(Protocol):
@@ -1380,6 +1103,34 @@ def json_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+NUMBER_MOST = 1e11  # as seconds since 1970 this is the year 5138; beyond, dates and sums overflow
+
+
+def read_as(value: Any, hint: object) -> Any:
+    """JSON data as what this annotation says, whatever is inside; TypeError if it does not fit."""
+    parts = get_args(hint)
+    origin = get_origin(hint)
+    if hint is Any or (value is None and NoneType in parts):
+        return value
+    if NoneType in parts:
+        return read_as(value, parts[0])
+    if origin is Literal and value in parts:
+        return value
+    if origin is dict and isinstance(value, dict):
+        return {key: read_as(item, parts[1]) for key, item in value.items()}
+    if origin is list and isinstance(value, list):
+        return [read_as(item, parts[0]) for item in value]
+    if origin is tuple and isinstance(value, list):
+        if parts[-1] is ...:
+            parts = parts[:1] * len(value)
+        return tuple(read_as(item, part) for item, part in zip_longest(value, parts))
+    fits = type(value) is hint or (hint is float and type(value) is int)
+    # NaN is within no bounds.
+    if fits and (hint not in (int, float) or -NUMBER_MOST < value < NUMBER_MOST):
+        return value
+    raise TypeError(f"{value!r:.40} is no {hint}")
+
+
 def server_words(text: str) -> str:
     """What a server says, for people: one line of at most 120 printable characters."""
     visible = "".join(char if char.isprintable() else " " for char in text[:1000])
@@ -1389,13 +1140,12 @@ def server_words(text: str) -> str:
 
 def message_text(content: object) -> str:
     """The text of a message's content, which may also come as a list of parts."""
-    parts: list[Any] = content if isinstance(content, list) else [content]
-    texts: list[str] = []
-    for part in parts:
-        is_text_part = isinstance(part, dict) and part.get("type") in (None, "text")
-        text = part.get("text") if is_text_part else part
-        if isinstance(text, str):
-            texts.append(text)
+    texts = []
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, dict) and part.get("type") in (None, "text"):
+            part = part.get("text")
+        if isinstance(part, str):
+            texts.append(part)
     return "".join(texts)
 
 
@@ -1499,30 +1249,9 @@ class Control:
         return entry
 
     @classmethod
-    def from_json(cls, entry: object) -> Control:
-        """The control of such an object; raises ValueError if that holds anything else."""
-        values = dict(json_object(entry))
-        sides = json_list(values.pop("rect", None))
-        if [type(side) for side in sides] != [int] * 4:
-            raise ValueError(f"This is no rectangle: {sides!r:.80}")
-        for name, allowed in control_types().items():
-            if name in values and type(values[name]) not in allowed:
-                raise ValueError(f"A control's {name} is not {values[name]!r:.80}")
-        try:
-            return cls(rect=Rect(*sides), **values)
-        except TypeError as error:
-            raise ValueError(f"This is no control: {error}") from None
-
-
-@lru_cache(maxsize=1)
-def control_types() -> dict[str, tuple[type, ...]]:
-    """The types that each field of a control may have."""
-    allowed = {}
-    for name, hint in get_type_hints(Control).items():
-        # Of a type such as `bool | None` the parts.
-        parts = get_args(hint)
-        allowed[name] = parts or (hint,)
-    return allowed
+    def from_json(cls, entry: JsonDict) -> Control:
+        """The control that was written so."""
+        return cls(**{**entry, "rect": Rect(*entry["rect"])})
 
 
 def middle_of(rect: Rect) -> Point:
@@ -1563,6 +1292,19 @@ class ControlSource(Protocol):
         """Up to `most` controls that can be seen in a window and its pop-ups, topmost first."""
 
 
+# Of a window's controls so many are looked through, and so long they are waited for.
+CONTROLS_MOST = 300
+LIST_DEADLINE_S = 1.0
+
+
+def ask_ahead(source: ControlSource, window: Window) -> Future[list[Control]]:
+    """The controls of a window, asked for while something else is done: while a model thinks."""
+    pool = ThreadPoolExecutor(1, "controls")
+    answer = pool.submit(source.controls, window, CONTROLS_MOST, LIST_DEADLINE_S)
+    pool.shutdown(wait=False)
+    return answer
+
+
 @dataclass(frozen=True)
 class KnownControls:
     """A ControlSource that knows these controls, topmost first; with none it knows nothing."""
@@ -1589,28 +1331,16 @@ PLANNING = "PLANNING"  # the two modes of a run with a planner
 EXECUTION = "EXECUTION"
 
 
-def on_grid(box: Rect, frame: Frame) -> Region:
-    """A box in a frame's pixels as places on the grid."""
-    x = GRID / frame.width
-    y = GRID / frame.height
+def on_grid(box: Rect, area: Rect) -> Region:
+    """What of a box lies within an area, as places on its grid."""
+    inside = box.intersection(area)
+    x = GRID / area.width
+    y = GRID / area.height
     return (
-        round(box.left * x),
-        round(box.top * y),
-        round(box.right * x),
-        round(box.bottom * y),
-    )
-
-
-def box_on_grid(rect: Rect, area: Rect) -> Region:
-    """What lies within an area of a rectangle in the screen's pixels, on the area's grid."""
-    grid = Rect(0, 0, GRID, GRID)
-    inside = rect.intersection(area)
-    box = inside.scaled(area, grid)
-    return (
-        box.left,
-        box.top,
-        box.right,
-        box.bottom,
+        round((inside.left - area.left) * x),
+        round((inside.top - area.top) * y),
+        round((inside.right - area.left) * x),
+        round((inside.bottom - area.top) * y),
     )
 
 
@@ -1705,14 +1435,16 @@ class Look:
 
 @dataclass(frozen=True)
 class Deed:
-    """One act and what came of it."""
+    """One act and what came of it, as far as it is known yet."""
 
     act: Act
     result: str  # a sentence for the model
-    changed: bool | None  # whether the screen changed; None if the act was not performed whole
+    changed: bool | None = None  # whether the screen changed; None if it was not performed whole
     region: Region | None = None  # the box of what changed
     refused: str = ""  # the kind of error that refused it or broke it off
-    begun: bool = False  # whether any input was sent
+    begun: bool = False  # whether any input was sent, releases aside
+    acted: bool = False  # whether it passed every gate, so that the screen may be another one now
+    controls: Sequence[Control] = ()  # what was at its places before
     new: bool = False  # whether the screen is none of the last ones
     known: str = ""  # what Windows tells of the controls, which stands in the result, too
     dry: bool = False  # whether a dry run left out nothing but the input
@@ -1728,41 +1460,33 @@ class Deed:
         return self.refused == "stale_frame" and not self.begun
 
 
-@dataclass(frozen=True)
-class Performed:
-    """What became of an act: what the model is told, and how far it came."""
-
-    result: str  # what was done, or why it was not
-    refused: str = ""  # the kind of the error by which a gate or Windows ("windows") refused it
-    sent: int = 0  # moves, presses and other input but releases; with any, a refusal is half-way
-    acted: bool = False  # whether it passed every gate, so that the screen may be another one now
-    controls: Sequence[Control] = ()  # what was at its places before
-
-
 ####################################################################################################
 # Records - the lines of turns.jsonl, and what those who watch a live run get
 ####################################################################################################
 
-# Each subclass is one kind, and each field has a default, so that the journal of an older version
-# can be read.
-
-LEFT_OUT_IF_NONE = {"left_out_if_none": True}
+RECORDS: dict[str, type[Record]] = {}  # by their kinds
 
 
 @dataclass(frozen=True)
 class Record:
-    """One line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970)."""
+    """One line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970).
+
+    Each subclass is one kind. All its fields have defaults, as older journals may lack them.
+    """
 
     kind: ClassVar[str] = ""
     turn: int = 0
     time: float = field(default=0.0, kw_only=True)
 
+    def __init_subclass__(cls, kind: str) -> None:
+        cls.kind = kind
+        RECORDS[kind] = cls
+
 
 @dataclass(frozen=True)
-class RunRecord(Record):
+class RunRecord(Record, kind="run"):
     """A run begins."""
 
-    kind: ClassVar[str] = "run"
     version: str = ""
     profile: str = ""
     model: str = ""
@@ -1771,38 +1495,33 @@ class RunRecord(Record):
 
 
 @dataclass(frozen=True)
-class ResumeRecord(RunRecord):
+class ResumeRecord(RunRecord, kind="resume"):
     """A run that was broken off goes on."""
-
-    kind: ClassVar[str] = "resume"
 
 
 @dataclass(frozen=True)
-class RoleRecord(Record):
+class RoleRecord(Record, kind="role"):
     """A role speaks for the first time: what all of its requests begin with."""
 
-    kind: ClassVar[str] = "role"
     name: str = ""
     system: str = ""
     tools: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class HintRecord(Record):
+class HintRecord(Record, kind="hint"):
     """The person said something that the model is to know."""
 
-    kind: ClassVar[str] = "hint"
     text: str = ""
 
 
 @dataclass(frozen=True)
-class LookRecord(Record):
+class LookRecord(Record, kind="look"):
     """A look was taken; times in seconds, `window` (left, top, width, height) in its pixels.
 
     A closer look has the `part` of the screen that it shows, as `window` but in pixels of that.
     """
 
-    kind: ClassVar[str] = "look"
     screenshot: str = ""
     width: int = 0  # of the screenshot in pixels; 0 in journals that did not say so
     height: int = 0
@@ -1814,13 +1533,12 @@ class LookRecord(Record):
 
 
 @dataclass(frozen=True)
-class RequestRecord(Record):
+class RequestRecord(Record, kind="request"):
     """A model was asked: `sent` names all parts of the request, `parts` holds those that are new.
 
     The first part is its settings with the tools, the others are its messages, pictures aside.
     """
 
-    kind: ClassVar[str] = "request"
     call: int = 0  # number of the request in this run
     role: str = ""
     sent: list[str] = field(default_factory=list)
@@ -1828,13 +1546,12 @@ class RequestRecord(Record):
 
 
 @dataclass(frozen=True)
-class ReplyRecord(Record):
+class ReplyRecord(Record, kind="reply"):
     """A model replied. `tokens` has prompt, completion and cached, each None if it was not said.
 
     Where the model thought aloud it has `thought`, too: about so many of the completion.
     """
 
-    kind: ClassVar[str] = "reply"
     call: int = 0  # number of the request in this run
     role: str = ""
     message: JsonDict = field(default_factory=dict)
@@ -1846,57 +1563,52 @@ class ReplyRecord(Record):
 
 
 @dataclass(frozen=True)
-class FailureRecord(Record):
+class FailureRecord(Record, kind="model_failed"):
     """A model gave no reply."""
 
-    kind: ClassVar[str] = "model_failed"
     error: str = ""
     text: str = ""
 
 
 @dataclass(frozen=True)
-class NoCallRecord(Record):
+class NoCallRecord(Record, kind="no_call"):
     """A reply held no call that could be performed."""
 
-    kind: ClassVar[str] = "no_call"
     error: str = ""
     text: str = ""
 
 
 @dataclass(frozen=True)
-class IntentRecord(Record):
+class IntentRecord(Record, kind="intent"):
     """An act is about to be performed."""
 
-    kind: ClassVar[str] = "intent"
     tool: str = ""  # canonical
     args: JsonDict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class ResultRecord(Record):
+class ResultRecord(Record, kind="result"):
     """What came of the intent before it."""
 
-    kind: ClassVar[str] = "result"
     result: str = ""
     settle_ms: int | None = None
-    act: float | None = field(default=None, metadata=LEFT_OUT_IF_NONE)  # seconds until it was sent
+    act: float | None = None  # seconds until it was sent
     changed: bool | None = None
     region: Region | None = None
     refused: str = ""
     seconds: float = 0.0
     # Of a control that was known at a place of the act, what Control.to_json gives.
-    targets: list[JsonDict] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    targets: list[JsonDict] | None = None
     # Where each of them was on the picture that the act was meant for.
-    boxes: list[Region] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    boxes: list[Region] | None = None
     # The handle of the window in front, where it holds typed text.
-    filled: int | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    filled: int | None = None
 
 
 @dataclass(frozen=True)
-class ActionRecord(Record):
+class ActionRecord(Record, kind="action"):
     """One turn of the acting role as memory keeps it; `tool` is the name that the model knows."""
 
-    kind: ClassVar[str] = "action"
     tool: str = ""
     args: str = ""
     result: str = ""
@@ -1910,10 +1622,9 @@ class ActionRecord(Record):
 
 
 @dataclass(frozen=True)
-class PlanRecord(Record):
+class PlanRecord(Record, kind="plan"):
     """The planner's turn is over; `done` says what it did."""
 
-    kind: ClassVar[str] = "plan"
     done: str = ""
     plan: str = ""
     instructions: str = ""
@@ -1921,10 +1632,9 @@ class PlanRecord(Record):
 
 
 @dataclass(frozen=True)
-class MemorySnapshot(Record):
+class MemorySnapshot(Record, kind="archive"):
     """What remains of the actions of the archived `turns`."""
 
-    kind: ClassVar[str] = "archive"
     summary: str = ""
     patterns: str = ""
     archived_count: int = 0
@@ -1932,34 +1642,31 @@ class MemorySnapshot(Record):
 
 
 @dataclass(frozen=True)
-class VerificationRecord(Record):
+class VerificationRecord(Record, kind="verification"):
     """What a fresh look and the facts said of a claimed completion."""
 
-    kind: ClassVar[str] = "verification"
     text: str = ""
     checks: list[JsonDict] = field(default_factory=list)  # each a Ruling
 
 
 @dataclass(frozen=True)
-class StageRecord(Record):
+class StageRecord(Record, kind="stage"):
     """The two pictures of a story's turn: `raw` as captured, then `annotated` with its marks."""
 
-    kind: ClassVar[str] = "stage"
     stage: str = ""
-    observation: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
-    bboxes: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
-    actions: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)  # executed
-    asked: list[Any] | None = field(default=None, metadata=LEFT_OUT_IF_NONE)  # as in Chapter
-    raw_png: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
-    annotated_png: str | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
+    observation: str | None = None
+    bboxes: list[Any] | None = None
+    actions: list[Any] | None = None  # executed
+    asked: list[Any] | None = None  # as in Chapter
+    raw_png: str | None = None
+    annotated_png: str | None = None
 
 
 @dataclass(frozen=True)
-class StateRecord(Record):
+class StateRecord(Record, kind="state"):
     """Where the run stood when its turn ended; the fields are those of AgentState."""
 
-    kind: ClassVar[str] = "state"
-    mode: str = field(default=PLANNING, metadata={"one_of": (PLANNING, EXECUTION)})
+    mode: Literal["PLANNING", "EXECUTION"] = "PLANNING"
     plan: str = ""
     execution_instructions: str = ""
     needs_review: bool = False
@@ -1968,21 +1675,19 @@ class StateRecord(Record):
     stalled: int = 0
     acted: bool = False
     touched: int = 0
-    postponed: int = 0
     trail: list[list[JsonDict]] = field(default_factory=list)
     done_when: list[str] = field(default_factory=list)
     not_yet: int = 0
 
 
 @dataclass(frozen=True)
-class SecretRecord(Record):
+class SecretRecord(Record, kind="secret"):
     """Where a secret was typed, as far as it is known; the last record of a `place` counts.
 
     `window` and `box` are left, top, width, height in pixels of the screen; a box of no size means
     that the place in the window is not known.
     """
 
-    kind: ClassVar[str] = "secret"
     place: int = 0  # its number in this run
     handle: int = 0  # of the window
     window: Region = (0, 0, 0, 0)
@@ -1990,18 +1695,16 @@ class SecretRecord(Record):
 
 
 @dataclass(frozen=True)
-class AnswerRecord(Record):
+class AnswerRecord(Record, kind="answer"):
     """The person was asked for a yes, and has answered or not."""
 
-    kind: ClassVar[str] = "answer"
     seconds: float = 0.0  # that this took
 
 
 @dataclass(frozen=True)
-class EndRecord(Record):
+class EndRecord(Record, kind="end"):
     """The run is over."""
 
-    kind: ClassVar[str] = "end"
     outcome: str = ""
     text: str = ""
     turns: int = 0
@@ -2009,123 +1712,40 @@ class EndRecord(Record):
     checks: list[JsonDict] = field(default_factory=list)  # each a Ruling
 
 
-RECORDS: dict[str, type[Record]] = {
-    record.kind: record
-    for record in (
-        RunRecord,
-        ResumeRecord,
-        RoleRecord,
-        HintRecord,
-        LookRecord,
-        RequestRecord,
-        ReplyRecord,
-        FailureRecord,
-        NoCallRecord,
-        IntentRecord,
-        ResultRecord,
-        ActionRecord,
-        PlanRecord,
-        MemorySnapshot,
-        VerificationRecord,
-        StageRecord,
-        StateRecord,
-        SecretRecord,
-        AnswerRecord,
-        EndRecord,
-    )
-}
 COMMON_FIELDS = ("kind", "time", "turn")
 
 
 @cache
-def _fields_of(kind: str) -> dict[str, Field[object]]:
-    """The fields of a kind of record by their names; `fields` makes a new tuple at each call."""
-    return {spec.name: spec for spec in fields(RECORDS[kind])}
+def _hints_of(kind: str) -> Mapping[str, object]:
+    """The annotations of a kind of record."""
+    return get_type_hints(RECORDS[kind])
 
 
 def to_json(record: Record) -> JsonDict:
-    """A record as the object of its line: kind, time, turn, then its own fields in their order."""
-    entry: JsonDict = {"kind": record.kind, "time": record.time, "turn": record.turn}
-    for name, spec in _fields_of(record.kind).items():
-        value = getattr(record, name)
-        if value is not None or not spec.metadata.get("left_out_if_none"):
-            entry[name] = value
-    return entry
+    """A record as its line: kind, time, turn, then its own fields; what is None is left out."""
+    known = {name: value for name, value in vars(record).items() if value is not None}
+    return {"kind": record.kind, "time": record.time, **known}
 
 
-def from_json(entry: Mapping[str, Any]) -> tuple[Record, list[str]]:
+def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
     """The record of a line, and the names in it that are unknown or hold something of another type.
 
     A missing field takes its default, and so does one of another type. An object that is no record
     of any known kind raises ValueError.
     """
-    kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in RECORDS:
-        raise ValueError(f"there is no record of kind {kind!r:.40}")
-    known = _fields_of(kind)
+    kind = str(entry.get("kind"))
+    if kind not in RECORDS:
+        raise ValueError(f"there is no record of kind {kind:.40}")
     values: JsonDict = {}
     ignored = []
     for name, value in entry.items():
-        if name == "kind":
+        if name == "kind" or value is None:
             continue
         try:
-            read = _read_field(value, str(known[name].type))
-            if read not in known[name].metadata.get("one_of", [read]):
-                raise TypeError(f"{read!r:.40} is none of those that it can be")
-            values[name] = read
+            values[name] = read_as(value, _hints_of(kind)[name])
         except (KeyError, TypeError):
-            if value is not None:  # earlier versions wrote some names with nothing behind them
-                ignored.append(f"{kind}.{name}")
+            ignored.append(f"{kind}.{name}")
     return RECORDS[kind](**values), ignored
-
-
-NUMBER_MOST = 1e11  # as seconds since 1970 this is the year 5138
-
-# The JSON types that fit an annotation, and the type that every item of a list must have.
-_FIELD_TYPES: dict[str, tuple[type, ...]] = {
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-    "str": (str,),
-    "Region": (list,),
-    "tuple[int, ...]": (list,),
-    "list[Any]": (list,),
-    "list[str]": (list,),
-    "list[JsonDict]": (list,),
-    "list[Region]": (list,),
-    "list[list[JsonDict]]": (list,),
-    "JsonDict": (dict,),
-    "dict[str, int | None]": (dict,),
-}
-
-
-_ITEM_TYPES: dict[str, type] = {"list[str]": str, "list[JsonDict]": dict}
-
-
-def _read_field(value: Any, annotation: str) -> Any:
-    """A value as the field with this annotation holds it; raises TypeError if it does not fit."""
-    form = annotation.removesuffix(" | None")
-    if value is None and form != annotation:
-        return None
-    fits = isinstance(value, _FIELD_TYPES[form]) and isinstance(value, bool) == (form == "bool")
-    if fits and form == "dict[str, int | None]":
-        for item in value.values():
-            _read_field(item, "int | None")
-    if fits and form in ("int", "float"):  # NaN is neither; beyond, dates and sums overflow
-        fits = -NUMBER_MOST < value < NUMBER_MOST
-    if fits and form in ("Region", "tuple[int, ...]"):
-        fits = all(type(item) is int for item in value) and (form != "Region" or len(value) == 4)
-        value = tuple(value)
-    if fits and form == "list[Region]":
-        value = [_read_field(item, "Region") for item in value]
-    if fits and form in _ITEM_TYPES:
-        fits = all(isinstance(item, _ITEM_TYPES[form]) for item in value)
-    if fits and form == "list[list[JsonDict]]":
-        fits = all(isinstance(part, list) for part in value)
-        fits = fits and all(isinstance(item, dict) for part in value for item in part)
-    if not fits:
-        raise TypeError(f"{value!r:.40} is no {annotation}")
-    return value
 
 
 # -- what only those who watch a live run get, beside every record
@@ -2240,13 +1860,6 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
     return rgb
 
 
-@lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
-def small_png(pixels: bytes, width: int, height: int) -> bytes:
-    """BGRX pixels, top row first, as a PNG."""
-    rgb = bgrx_to_rgb(pixels)
-    return rgb_to_png(rgb, width, height)
-
-
 class PngPiece(NamedTuple):
     """The bytes of a PNG, for the journal, with their base64, for the request."""
 
@@ -2254,13 +1867,12 @@ class PngPiece(NamedTuple):
     base64: bytes
 
 
-class PngEncoder:
-    """What pictures are written with."""
-
-    def encode(self, pixels: bytes, width: int, height: int) -> PngPiece:
-        """A whole PNG of width*height BGRX pixels, top row first."""
-        png = small_png(pixels, width, height)
-        return PngPiece(png, base64.b64encode(png))
+@lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
+def encode_png(pixels: bytes, width: int, height: int) -> PngPiece:
+    """A whole PNG of width*height BGRX pixels, top row first."""
+    rgb = bgrx_to_rgb(pixels)
+    png = rgb_to_png(rgb, width, height)
+    return PngPiece(png, base64.b64encode(png))
 
 
 def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -2372,58 +1984,22 @@ FONT = (
     "00u2cgu00688g88600gggggggg0o44244o000008l2000vhhhhhv00"
 )
 FONT_ROWS = 9
-FONT_COLUMNS = 5
 FONT_BOX = 95
 
 
-class Glyph(NamedTuple):
-    """A character in pixels: its width with the gap behind it, and its inked strokes."""
-
-    width: int
-    strokes: list[Rect]
-
-
-@lru_cache(maxsize=1024)
-def _glyph(char: str, scale: int) -> Glyph:
-    """A character whose pixels are squares of `scale`, from its top left corner."""
+@cache
+def _glyph(char: str) -> tuple[int, list[Rect]]:
+    """A character in the font's own pixels: its width with the gap behind it, and its strokes."""
     code = ord(char) - 32 if " " <= char <= "~" else FONT_BOX
     digits = FONT[code * FONT_ROWS : (code + 1) * FONT_ROWS]
     strokes: list[Rect] = []
     for y, digit in enumerate(digits):
-        # The leftmost column is the highest of five bits. Neighbours are one stroke: a line of
-        # text has 29 % fewer of them than squares, and takes 36 % less time to draw.
-        bits = f"{int(digit, 32):0{FONT_COLUMNS}b}"
-        for run in re.finditer("1+", bits):
-            length = run.end() - run.start()
-            stroke = Rect(
-                left=run.start() * scale,
-                top=y * scale,
-                width=length * scale,
-                height=scale,
-            )
-            strokes.append(stroke)
+        # The leftmost column is the highest of five bits; neighbours are one stroke.
+        for run in re.finditer("1+", f"{int(digit, 32):05b}"):
+            strokes.append(Rect.between(run.start(), y, run.end(), y + 1))
     # A blank is as wide as three columns.
-    right = max((stroke.right for stroke in strokes), default=3 * scale)
-    return Glyph(right + scale, strokes)
-
-
-def _text_width(text: str, scale: int) -> int:
-    """Pixels from the beginning of a line of text to the end of the gap behind it."""
-    return sum(_glyph(char, scale).width for char in text)
-
-
-def _inked(text: str, x: int, y: int, scale: int) -> Iterator[Rect]:
-    """The strokes of a line of text whose top left corner is at x, y."""
-    for char in text:
-        glyph = _glyph(char, scale)
-        for stroke in glyph.strokes:
-            yield Rect(
-                left=x + stroke.left,
-                top=y + stroke.top,
-                width=stroke.width,
-                height=scale,
-            )
-        x += glyph.width
+    width = max((stroke.right for stroke in strokes), default=3) + 1
+    return width, strokes
 
 
 @lru_cache(maxsize=1024)
@@ -2436,13 +2012,6 @@ def _mixing(colour: int, part: int) -> list[bytes]:
     return tables
 
 
-def _corner_inset(radius: int, row: int) -> int:
-    """How many pixels a round corner stays away from the side, in a row counted from its edge."""
-    depth = max(0.0, radius - 0.5 - row)
-    chord = math.sqrt(radius * radius - depth * depth)
-    return round(radius - chord)
-
-
 class Canvas:
     """Drawing on BGRX bytes, top row first.
 
@@ -2452,380 +2021,205 @@ class Canvas:
     def __init__(self, width: int, height: int, pixels: bytes | None = None) -> None:
         self.width = width
         self.height = height
+        self.area = Rect(0, 0, width, height)  # what is drawn on
         if pixels is None:
             pixels = bytes(width * height * 4)
         self.pixels = bytearray(pixels)
+        self.below: bytes | bytearray = self.pixels  # with what a colour is mixed
 
-    def run(self, x: int, y: int, length: int, colour: int, alpha: float = 1.0) -> None:
-        """A horizontal line to the right of x, y; `alpha` below 1 mixes it with what is there."""
-        left = max(0, x)
-        right = min(self.width, x + length)
-        is_inside = left < right and 0 <= y < self.height
-        if not is_inside:
-            return
-        row = y * self.width
-        first = (row + left) * 4
-        end = (row + right) * 4
-        if alpha >= 1:
-            pixel = colour.to_bytes(4, "little")
-            self.pixels[first:end] = pixel * (right - left)
-            return
-        # A table and a strided slice for each channel mix the whole line without a loop in Python.
-        tables = _mixing(colour, round(alpha * 64))
-        for channel, table in enumerate(tables, first):
-            values = self.pixels[channel:end:4]
-            self.pixels[channel:end:4] = values.translate(table)
+    @contextmanager
+    def one_mark(self) -> Iterator[None]:
+        """What is drawn meanwhile mixes with what was there before, however often it is covered."""
+        whole = self.area
+        self.below = bytes(self.pixels)
+        yield
+        self.below = self.pixels
+        self.area = whole
 
-    def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
-        """A rectangle, its corners rounded when `radius` says so."""
-        if not radius and alpha >= 1:
-            self._cover(rect, colour)
-            return
+    def fill(
+        self,
+        rect: Rect,
+        colour: int,
+        radius: int = 0,
+        alpha: float = 1.0,
+    ) -> None:
+        """A rectangle, its corners rounded when `radius` says so.
+
+        `alpha` below 1 mixes the colour with what is there.
+        """
         for row in range(rect.height):
-            inset = 0
-            if radius:
-                row_from_edge = min(row, rect.height - 1 - row)
-                inset = _corner_inset(radius, row_from_edge)
-            self.run(
-                x=rect.left + inset,
-                y=rect.top + row,
-                length=rect.width - 2 * inset,
-                colour=colour,
-                alpha=alpha,
+            row_from_edge = min(row, rect.height - 1 - row)
+            depth = max(0.0, radius - 0.5 - row_from_edge)
+            inset = round(radius - math.sqrt(radius**2 - depth**2))
+            line = Rect(
+                rect.left + inset,
+                rect.top + row,
+                rect.width - 2 * inset,
+                1,
+            )
+            left, top, width, height = self.area.intersection(line)
+            first = (top * self.width + left) * 4
+            end = first + width * height * 4
+            if alpha >= 1:
+                pixel = colour.to_bytes(4, "little")
+                self.pixels[first:end] = pixel * (width * height)
+                continue
+            # A table and a strided slice for each channel mix a line without a loop in Python.
+            tables = _mixing(colour, round(alpha * 64))
+            for channel, table in enumerate(tables, first):
+                values = self.below[channel:end:4]
+                self.pixels[channel:end:4] = values.translate(table)
+
+    def text(
+        self,
+        x: int,
+        y: int,
+        text: str,
+        colour: int,
+        scale: int = 2,
+    ) -> int:
+        """One line of text from its top left corner, 9*scale high; returns the x after it."""
+        for char in text:
+            columns, strokes = _glyph(char)
+            for stroke in strokes:
+                left, top, width, height = (scale * value for value in stroke)
+                enlarged = Rect(x + left, y + top, width, height)
+                self.fill(enlarged, colour)
+            x += columns * scale
+        return x
+
+
+# -- The marks of a turn go into the model's next picture.
+
+
+def _numbers(text: str) -> list[float]:
+    """Those of a colour as pages write it: red, green and blue to 255, and alpha to 1."""
+    return [float(number) for number in re.findall(r"[\d.]+", text)]
+
+
+def _colour(channels: Iterable[float]) -> int:
+    """0xRRGGBB."""
+    red, green, blue = map(round, channels)
+    return red << 16 | green << 8 | blue
+
+
+def _draw_glow(
+    canvas: Canvas,
+    centre: Point,
+    radius: float,
+    setting: str,
+    fade: float,
+) -> None:
+    """A round gradient: discs of which each covers the larger ones."""
+    stops = sorted(_numbers(stop) for stop in setting.split(";"))
+    pairs = list(zip(stops, stops[1:], strict=False))
+    for one, two in reversed(pairs):
+        for step in range(16, 0, -1):
+            numbers = zip(one, two, strict=True)
+            mixed = [inner + (outer - inner) * step / 16 for inner, outer in numbers]
+            at, *channels, alpha = mixed
+            reach = round(at * radius)
+            side = 2 * reach + 1
+            disc = Rect(
+                centre.x - reach,
+                centre.y - reach,
+                side,
+                side,
+            )
+            canvas.fill(
+                disc,
+                _colour(channels),
+                reach,
+                alpha * fade,
             )
 
-    def _cover(self, rect: Rect, colour: int) -> None:
-        """A plain rectangle, of which every row is the same bytes; letters are many small ones."""
-        left = max(0, rect.left)
-        right = min(self.width, rect.left + rect.width)
-        if left >= right:
-            return
-        line = colour.to_bytes(4, "little") * (right - left)
-        for y in range(max(0, rect.top), min(self.height, rect.top + rect.height)):
-            first = (y * self.width + left) * 4
-            self.pixels[first : first + len(line)] = line
 
-    def text(self, x: int, y: int, text: str, colour: int, scale: int = 2) -> int:
-        """One line of text from its top left corner, 9*scale high; returns the x after it."""
-        for stroke in _inked(text, x, y, scale):
-            self.fill(stroke, colour)
-        return x + _text_width(text, scale)
-
-
-# -- The marks of a turn go into the model's next picture; the panel's page paints the same ones.
-
-
-class Fill(NamedTuple):
-    """A rectangle of pixels in one colour, 0xRRGGBB; the page receives it as a list."""
-
-    left: int
-    top: int
-    width: int
-    height: int
-    colour: int
-    alpha: float
-
-
-class Glow(NamedTuple):
-    """A round gradient around a pixel, within a rectangle; the page receives it as a list."""
-
-    left: int
-    top: int
-    width: int
-    height: int
-    stops: Sequence[GradientStop]
-    alpha: float
-    x: int
-    y: int
-    radius: int
-
-
-Patch = Fill | Glow
-
-
-class Tint(NamedTuple):
-    """A colour, 0xRRGGBB, and how much of it is mixed in, 0 to 1."""
-
-    colour: int
-    alpha: float
-
-
-def _channels(colour: str) -> list[float]:
-    """Red, green, blue to 255 and alpha to 1, of a colour as pages write it."""
-    numbers = re.findall(r"[\d.]+", colour)
-    return [float(number) for number in numbers]
-
-
-def _tint(channels: Sequence[float]) -> Tint:
-    """A colour to draw with, from its channels."""
-    red, green, blue, alpha = channels
-    colour = round(red)
-    for channel in (green, blue):
-        colour = colour << 8 | round(channel)
-    return Tint(colour, alpha)
-
-
-def _tint_at(stops: Sequence[GradientStop], at: float) -> Tint:
-    """The colour of a gradient at a share of its radius, above 0 (its centre), to 1 (its rim)."""
-    pairs = zip(stops, stops[1:], strict=False)
-    inner, outer = next(pair for pair in pairs if at <= pair[1].at)
-    width = outer.at - inner.at
-    depth = at - inner.at
-    inner_channels = _channels(inner.colour)
-    outer_channels = _channels(outer.colour)
-    mixed: list[float] = []
-    for one, two in zip(inner_channels, outer_channels, strict=True):
-        mixed.append(one + (two - one) * depth / width)
-    return _tint(mixed)
-
-
-def _pixels_of(mark: Mark, picture: Rect) -> list[Point]:
-    """The pixels of a mark's places in a picture."""
-    return [to_point(place, picture) for place in mark.places]
-
-
-def _share_of(picture: Rect, scale: float) -> float:
-    """A share of a picture's longer side, in pixels."""
-    return max(picture.width, picture.height) * scale
-
-
-def _heat(act: Mark, age: int, picture: Rect, style: MarkStyle) -> Iterator[Patch]:
-    """An executed act: a spot, or two with a band between them.
+def _draw_heat(
+    canvas: Canvas,
+    act: Mark,
+    age: int,
+    config: Config,
+) -> None:
+    """An executed act: a spot at each of its places.
 
     It is fainter and smaller with every turn of its `age`, which is 0 for the latest turn.
     """
-    shrink = style.trail_shrink**age
-    fade = 1 - age / style.trail_turns
-    radius = round(_share_of(picture, style.radius_scale) * shrink)
-    radius = max(4, radius)
-    ends = _pixels_of(act, picture)
-    if len(ends) == 2:
-        ends = _drawn_together(ends, shrink)
-        tint = _tint_at(style.heat_stops, 0.5)
-        faded = tint._replace(alpha=tint.alpha * fade)
-        yield from _band(ends, radius // 8, faded)
-    for end in ends:
-        yield Glow(
-            *picture,
-            stops=style.heat_stops,
-            alpha=fade,
-            x=end.x,
-            y=end.y,
-            radius=radius,
+    shrink = config.marks_trail_shrink**age
+    longer = max(canvas.width, canvas.height)
+    radius = longer * config.marks_radius_scale * shrink
+    for place, other in zip(act.places, reversed(act.places), strict=True):
+        # Both ends of a drag come nearer to their middle.
+        across = (other.x - place.x) * (1 - shrink) / 2
+        down = (other.y - place.y) * (1 - shrink) / 2
+        nearer = Coordinate(
+            round(place.x + across),
+            round(place.y + down),
         )
+        with canvas.one_mark():
+            _draw_glow(
+                canvas,
+                to_point(nearer, canvas.area),
+                max(4, radius),
+                config.marks_heat_stops,
+                fade=1 - age / config.marks_trail_turns,
+            )
 
 
-def _drawn_together(ends: Sequence[Point], shrink: float) -> list[Point]:
-    """Both ends of a drag, nearer to their middle by the factor `shrink`."""
-    one, two = ends
-    x = (one.x + two.x) / 2
-    y = (one.y + two.y) / 2
-    nearer: list[Point] = []
-    for end in ends:
-        across = (end.x - x) * shrink
-        down = (end.y - y) * shrink
-        nearer.append(Point(round(x + across), round(y + down)))
-    return nearer
-
-
-def _band(ends: Sequence[Point], half: int, tint: Tint) -> Iterator[Fill]:
-    """A line of squares side by side from one pixel to another, `half` thick to each side."""
-    one, two = ends
-    across = two.x - one.x
-    down = two.y - one.y
-    side = 2 * half + 1
-    length = max(abs(across), abs(down))
-    steps = max(1, length // side)
-    for step in range(steps + 1):
-        x = one.x + across * step // steps
-        y = one.y + down * step // steps
-        yield Fill(
-            left=x - half,
-            top=y - half,
-            width=side,
-            height=side,
-            colour=tint.colour,
-            alpha=tint.alpha,
-        )
-
-
-def _box(box: Mark, picture: Rect, style: MarkStyle) -> Iterator[Patch]:
-    """What the model looked at: a round fill that reaches the corners, and a border inside."""
-    rect = Rect.around(*_pixels_of(box, picture))
+def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
+    """What the model looked at: a border, and inside it a round fill that reaches the corners."""
+    corners = [to_point(place, canvas.area) for place in box.places]
+    rect = Rect.around(*corners)
     left, top, width, height = rect
-    diagonal = math.isqrt(width**2 + height**2)
-    yield Glow(
-        *rect,
-        stops=style.box_stops,
-        alpha=1,
-        x=left + width // 2,
-        y=top + height // 2,
-        radius=diagonal // 2 + 2,
-    )
-    thick = min(style.border_width, width, height)
-    last_row = top + height - thick
-    last_column = left + width - thick
-    # The sides stand between the upper and the lower edge, so that no pixel is painted twice.
-    side_top = top + thick
-    side_height = height - 2 * thick
-    edges = (
-        Rect(left, top, width, thick),
-        Rect(left, last_row, width, thick),
-        Rect(left, side_top, thick, side_height),
-        Rect(last_column, side_top, thick, side_height),
-    )
-    tint = _tint(_channels(style.border))
-    for edge in edges:
-        yield Fill(*edge, *tint)
+    thick = config.marks_border_width
+    *border, alpha = _numbers(config.marks_border)
+    with canvas.one_mark():
+        canvas.fill(rect, _colour(border), alpha=alpha)
+        canvas.area = Rect(
+            left + thick,
+            top + thick,
+            width - 2 * thick,
+            height - 2 * thick,
+        )
+        _draw_glow(
+            canvas,
+            Point(left + width // 2, top + height // 2),
+            math.hypot(width, height) / 2 + 2,
+            config.marks_box_stops,
+            fade=1,
+        )
 
 
-def _plate(
-    text: str,
-    scale: int,
-    place: Point,
-    gap: int,
-    picture: Rect,
-) -> Rect:
-    """Where a label's plate goes: below its place, above it at the lower edge of the picture."""
-    width = _text_width(text, scale) + 3 * scale
-    height = (FONT_ROWS + 1) * scale
-    centred = place.x - width // 2
-    rightmost = picture.width - width
-    left = max(0, min(centred, rightmost))
-    top = place.y + gap
-    if top + height > picture.height:
-        above = place.y - gap - height
-        top = max(0, above)
-    return Rect(left, top, width, height)
-
-
-def _label(
+def _draw_label(
+    canvas: Canvas,
     text: str,
     place: Point,
     gap: int,
-    picture: Rect,
     taken: list[Rect],
-) -> Iterator[Fill]:
-    """A text on a dark plate, `gap` pixels from its place.
+) -> None:
+    """A text on a dark plate, `gap` pixels below its place, above it at the lower edge.
 
     It moves further down where another label stands. Its own plate joins those that are `taken`.
     """
-    scale = int(_share_of(picture, 1)) // 640
-    scale = max(1, min(4, scale))
-    plate = _plate(text, scale, place, gap, picture)
+    scale = 1 + canvas.width // 1000
+    columns = sum(_glyph(char)[0] for char in text)
+    width = scale * (columns + 3)
+    height = scale * (FONT_ROWS + 1)
+    left = min(place.x - width // 2, canvas.width - width)
+    top = place.y + gap
+    if top + height > canvas.height:
+        top = place.y - gap - height
+    plate = Rect(max(0, left), top, width, height)
     while any(plate.overlaps(other) for other in taken):
-        top = plate.top + plate.height
-        plate = plate._replace(top=top)
+        plate = plate.moved(0, height)
     taken.append(plate)
-    yield Fill(*plate, colour=0x0F141E, alpha=0.75)
-    left = plate.left + 2 * scale
-    top = plate.top + scale
-    for stroke in _inked(text, left, top, scale):
-        yield Fill(*stroke, colour=0xFFFFFF, alpha=1)
-
-
-def _labels(acts: Sequence[Mark], picture: Rect, style: MarkStyle) -> Iterator[Fill]:
-    """The number of each act with its places on the grid, as "1 (20,30)" and "1 to (40,50)"."""
-    radius = _share_of(picture, style.radius_scale)
-    gap = round(radius * 0.75)
-    taken: list[Rect] = []
-    for number, act in enumerate(acts, 1):
-        words = str(number)
-        for place in act.places:
-            text = f"{words} ({place.x},{place.y})"
-            pixel = to_point(place, picture)
-            yield from _label(text, pixel, gap, picture, taken)
-            words = f"{number} to"
-
-
-def marks(
-    width: int,
-    height: int,
-    turn: TurnMarks,
-    style: MarkStyle = USUAL_STYLE,
-) -> Iterator[Patch]:
-    """A turn's marks in a picture of width*height pixels, in the order of painting.
-
-    Boxes lie below heat, older heat below newer, and the labels of this turn's acts on top.
-    """
-    picture = Rect(0, 0, width, height)
-    if style.boxes:
-        for box in turn.boxes:
-            yield from _box(box, picture, style)
-    if style.heat:
-        turns = [turn.acts, *turn.trail]
-        turns = turns[: style.trail_turns]
-        for age in reversed(range(len(turns))):
-            for act in reversed(turns[age]):
-                yield from _heat(act, age, picture, style)
-    yield from _labels(turn.acts, picture, style)
-
-
-class Ring(NamedTuple):
-    """A part of a round gradient with one colour, from the next smaller ring to `reach` pixels."""
-
-    reach: int
-    colour: int
-    alpha: float
-
-
-def _rings(glow: Glow) -> list[Ring]:
-    """A round gradient in at most 16 rings, the innermost first."""
-    number = max(1, min(16, glow.radius // 2))
-    rings: list[Ring] = []
-    for index in range(number):
-        middle = (index + 0.5) / number
-        tint = _tint_at(glow.stops, middle)
-        ring = Ring(
-            reach=glow.radius * (index + 1) // number,
-            colour=tint.colour,
-            alpha=tint.alpha * glow.alpha,
-        )
-        rings.append(ring)
-    return rings
-
-
-def _paint_glow(canvas: Canvas, glow: Glow) -> None:
-    """A round gradient, row by row within its rectangle."""
-    rings = _rings(glow)
-    bottom = glow.top + glow.height
-    highest = glow.y - glow.radius
-    lowest = glow.y + glow.radius
-    first = max(glow.top, highest)
-    end = min(bottom, lowest + 1)
-    for row in range(first, end):
-        _paint_row(canvas, glow, rings, row)
-
-
-def _paint_row(canvas: Canvas, glow: Glow, rings: Sequence[Ring], row: int) -> None:
-    """One row: each ring is painted left and right of what the smaller ones have covered."""
-    away = abs(row - glow.y)
-    left_end = glow.left
-    right_end = glow.left + glow.width
-    covered_from = glow.x
-    covered_to = glow.x
-    for reach, colour, alpha in rings:
-        if reach < away:
-            continue
-        half = math.isqrt(reach**2 - away**2)
-        left = max(left_end, glow.x - half)
-        right = min(right_end, glow.x + half + 1)
-        canvas.run(
-            x=left,
-            y=row,
-            length=covered_from - left,
-            colour=colour,
-            alpha=alpha,
-        )
-        canvas.run(
-            x=covered_to,
-            y=row,
-            length=right - covered_to,
-            colour=colour,
-            alpha=alpha,
-        )
-        covered_from = left
-        covered_to = right
+    canvas.fill(plate, 0x0F141E, alpha=0.75)
+    canvas.text(
+        plate.left + 2 * scale,
+        plate.top + scale,
+        text,
+        0xFFFFFF,
+        scale,
+    )
 
 
 def annotate(
@@ -2833,25 +2227,51 @@ def annotate(
     width: int,
     height: int,
     turn: TurnMarks,
-    style: MarkStyle = USUAL_STYLE,
+    config: Config,
 ) -> bytearray:
-    """A copy of width*height BGRX pixels, top row first, with the marks of a turn."""
+    """A copy of width*height BGRX pixels, top row first, with the marks of a turn.
+
+    Boxes lie below heat, older heat below newer, and on top the number of each act of this turn
+    with its places on the grid, as "1 (20,30)" and "1 to (40,50)".
+    """
     canvas = Canvas(width, height, pixels)
-    for patch in marks(width, height, turn, style):
-        if isinstance(patch, Glow):
-            _paint_glow(canvas, patch)
-        else:
-            *rect, colour, alpha = patch
-            canvas.fill(Rect(*rect), colour, alpha=alpha)
+    if config.marks_boxes:
+        for box in turn.boxes:
+            _draw_box(canvas, box, config)
+    if config.marks_heat:
+        turns = [turn.acts, *turn.trail]
+        newest_first = list(enumerate(turns[: config.marks_trail_turns]))
+        for age, acts in reversed(newest_first):
+            for act in reversed(acts):
+                _draw_heat(canvas, act, age, config)
+    radius = max(width, height) * config.marks_radius_scale
+    gap = round(radius * 0.75)
+    taken: list[Rect] = []
+    for number, act in enumerate(turn.acts, 1):
+        words = str(number)
+        for place in act.places:
+            _draw_label(
+                canvas,
+                f"{words} ({place.x},{place.y})",
+                to_point(place, canvas.area),
+                gap,
+                taken,
+            )
+            words = f"{number} to"
     return canvas.pixels
 
 
 ####################################################################################################
-# Win32 structures - what Windows' functions take and give, and its constants
+# Win32 table - structures, constants, and every function with its types and its check
 ####################################################################################################
 
+# The one place where types are open: ctypes has no name for "any type of mine", and a function
+# takes and answers what its row says.
+CType = type[Any]
+WinFunction = Callable[..., Any]
+
 # Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where the tests bind this
-# same table.
+# same table. Handles are as wide as a pointer; one as a plain int would lose its upper half.
 BOOL = ctypes.c_int32
 INT = ctypes.c_int32
 LONG = ctypes.c_int32
@@ -2859,119 +2279,67 @@ HRESULT = ctypes.c_int32
 UINT = ctypes.c_uint32
 DWORD = ctypes.c_uint32
 WORD = ctypes.c_uint16
-SHORT = ctypes.c_int16
 WPARAM = ctypes.c_size_t
 LPARAM = ctypes.c_ssize_t
-ULONG_PTR = ctypes.c_size_t
-# This one is a handle, too, but the known ones are small negative numbers.
-DPI_AWARENESS_CONTEXT = ctypes.c_ssize_t
-
-# Handles are as wide as a pointer; one declared as a plain int would lose its upper half.
 HANDLE = ctypes.c_void_p
-HBITMAP = HANDLE
-HBRUSH = HANDLE
-HCURSOR = HANDLE
-HDC = HANDLE
-HMONITOR = HANDLE
-HDESK = HANDLE
-HGDIOBJ = HANDLE
-HICON = HANDLE
 HWND = HANDLE
-# Called a handle, and a number ever since.
-HINSTANCE = ctypes.c_size_t
-
-# Addresses of what a function reads or fills in; callers hand over `ctypes.byref(it)` or a buffer.
+# Of what a function reads or fills in; callers hand over `ctypes.byref(it)` or a buffer.
 LPVOID = ctypes.c_void_p
-LPBITMAPINFO = LPVOID
-LPCURSORINFO = LPVOID
-LPCONSOLE_SCREEN_BUFFER_INFO = LPVOID
-LPDWORD = LPVOID
-LPHANDLE = LPVOID
-LPICONINFO = LPVOID
-LPINPUT = LPVOID
-LPLASTINPUTINFO = LPVOID
-LPMSG = LPVOID
-LPPOINT = LPVOID
-LPRECT = LPVOID
-LPWSTR = LPVOID
-PHANDLER_ROUTINE = LPVOID
-WNDENUMPROC = LPVOID
-PSID = LPVOID
-LPCWSTR = ctypes.c_wchar_p
 
 
-# Structures, member by member as in Microsoft's headers; the tests hold sizes and offsets.
+def _c_types() -> dict[str, CType]:
+    """The type of each name that a declaration below may have."""
+    named: dict[str, CType] = {}
+    for kind, names in (
+        (INT, "BOOL INT LONG HRESULT"),
+        (DWORD, "UINT DWORD"),
+        (WORD, "WORD"),
+        (ctypes.c_size_t, "WPARAM ULONG_PTR HINSTANCE"),  # a handle in name only
+        (ctypes.c_ssize_t, "LPARAM DPI_AWARENESS_CONTEXT"),  # a handle that is a small number
+        (HANDLE, "HANDLE HBITMAP HBRUSH HCURSOR HDC HDESK HGDIOBJ HICON HMONITOR HWND"),
+        (LPVOID, "LPVOID LPBITMAPINFO LPCURSORINFO LPDWORD LPHANDLE LPICONINFO LPINPUT LPMSG"),
+        (LPVOID, "LPLASTINPUTINFO LPPOINT LPRECT LPWSTR PHANDLER_ROUTINE PSID WNDENUMPROC"),
+        (ctypes.c_wchar_p, "LPCWSTR"),
+    ):
+        named.update(dict.fromkeys(names.split(), kind))
+    return named
 
 
-class POINT(ctypes.Structure):
-    _fields_ = [("x", LONG), ("y", LONG)]
+C_TYPES = _c_types()
 
 
-class RECT(ctypes.Structure):
-    _fields_ = [("left", LONG), ("top", LONG), ("right", LONG), ("bottom", LONG)]
+def structure(declaration: str) -> type[ctypes.Structure]:
+    """A structure from its name and its members, as Microsoft's headers have them."""
+    name, members = declaration.split(": ")
+    typed = []
+    for member in members.split(", "):
+        kind, called = member.split()
+        typed.append((called, C_TYPES[kind]))
+    C_TYPES[name] = type(name, (ctypes.Structure,), {"_fields_": typed})
+    return C_TYPES[name]
 
 
-class CURSORINFO(ctypes.Structure):
-    _fields_ = [("cbSize", DWORD), ("flags", DWORD), ("hCursor", HCURSOR), ("ptScreenPos", POINT)]
-
-
-class ICONINFO(ctypes.Structure):
-    _fields_ = [
-        ("fIcon", BOOL),
-        ("xHotspot", DWORD),
-        ("yHotspot", DWORD),
-        ("hbmMask", HBITMAP),
-        ("hbmColor", HBITMAP),
-    ]
-
-
-class BITMAP(ctypes.Structure):
-    _fields_ = [
-        ("bmType", LONG),
-        ("bmWidth", LONG),
-        ("bmHeight", LONG),
-        ("bmWidthBytes", LONG),
-        ("bmPlanes", WORD),
-        ("bmBitsPixel", WORD),
-        ("bmBits", LPVOID),
-    ]
-
-
-class BITMAPINFOHEADER(ctypes.Structure):
-    _fields_ = [
-        ("biSize", DWORD),
-        ("biWidth", LONG),
-        ("biHeight", LONG),
-        ("biPlanes", WORD),
-        ("biBitCount", WORD),
-        ("biCompression", DWORD),
-        ("biSizeImage", DWORD),
-        ("biXPelsPerMeter", LONG),
-        ("biYPelsPerMeter", LONG),
-        ("biClrUsed", DWORD),
-        ("biClrImportant", DWORD),
-    ]
-
-
-class MOUSEINPUT(ctypes.Structure):
-    _fields_ = [
-        ("dx", LONG),
-        ("dy", LONG),
-        ("mouseData", DWORD),
-        ("dwFlags", DWORD),
-        ("time", DWORD),
-        ("dwExtraInfo", ULONG_PTR),
-    ]
-
-
-class KEYBDINPUT(ctypes.Structure):
-    _fields_ = [
-        ("wVk", WORD),
-        ("wScan", WORD),
-        ("dwFlags", DWORD),
-        ("time", DWORD),
-        ("dwExtraInfo", ULONG_PTR),
-    ]
+POINT = structure("POINT: LONG x, LONG y")
+RECT = structure("RECT: LONG left, LONG top, LONG right, LONG bottom")
+CURSORINFO = structure("CURSORINFO: DWORD cbSize, DWORD flags, HCURSOR hCursor, POINT ptScreenPos")
+ICONINFO = structure(
+    "ICONINFO: BOOL fIcon, DWORD xHotspot, DWORD yHotspot, HBITMAP hbmMask, HBITMAP hbmColor"
+)
+BITMAPINFOHEADER = structure(
+    "BITMAPINFOHEADER: DWORD biSize, LONG biWidth, LONG biHeight, WORD biPlanes, WORD biBitCount,"
+    " DWORD biCompression, DWORD biSizeImage, LONG biXPelsPerMeter, LONG biYPelsPerMeter,"
+    " DWORD biClrUsed, DWORD biClrImportant"
+)
+MOUSEINPUT = structure(
+    "MOUSEINPUT: LONG dx, LONG dy, DWORD mouseData, DWORD dwFlags, DWORD time,"
+    " ULONG_PTR dwExtraInfo"
+)
+KEYBDINPUT = structure(
+    "KEYBDINPUT: WORD wVk, WORD wScan, DWORD dwFlags, DWORD time, ULONG_PTR dwExtraInfo"
+)
+LASTINPUTINFO = structure("LASTINPUTINFO: UINT cbSize, DWORD dwTime")
+MSG = structure("MSG: HWND hwnd, UINT message, WPARAM wParam, LPARAM lParam, DWORD time, POINT pt")
+TOKEN_MANDATORY_LABEL = structure("TOKEN_MANDATORY_LABEL: PSID Sid, DWORD Attributes")
 
 
 class INPUT_UNION(ctypes.Union):
@@ -2981,39 +2349,6 @@ class INPUT_UNION(ctypes.Union):
 class INPUT(ctypes.Structure):
     _anonymous_ = ("u",)  # so that `mi` and `ki` can be given and read directly
     _fields_ = [("type", DWORD), ("u", INPUT_UNION)]
-
-
-class LASTINPUTINFO(ctypes.Structure):
-    _fields_ = [("cbSize", UINT), ("dwTime", DWORD)]
-
-
-class MSG(ctypes.Structure):
-    _fields_ = [
-        ("hwnd", HWND),
-        ("message", UINT),
-        ("wParam", WPARAM),
-        ("lParam", LPARAM),
-        ("time", DWORD),
-        ("pt", POINT),
-    ]
-
-
-class COORD(ctypes.Structure):
-    _fields_ = [("X", SHORT), ("Y", SHORT)]
-
-
-class CONSOLE_SCREEN_BUFFER_INFO(ctypes.Structure):
-    _fields_ = [
-        ("dwSize", COORD),
-        ("dwCursorPosition", COORD),
-        ("wAttributes", WORD),
-        ("srWindow", SHORT * 4),
-        ("dwMaximumWindowSize", COORD),
-    ]
-
-
-class TOKEN_MANDATORY_LABEL(ctypes.Structure):
-    _fields_ = [("Sid", PSID), ("Attributes", DWORD)]
 
 
 # Mouse, keys and messages.
@@ -3043,14 +2378,13 @@ MOD_NOREPEAT = 0x4000
 # Screen and drawing.
 SM_CXSCREEN = 0
 SM_CYSCREEN = 1
+SM_CXCURSOR = 13
+SM_CYCURSOR = 14
 SM_SWAPBUTTON = 23
-SM_XVIRTUALSCREEN = 76
-SM_YVIRTUALSCREEN = 77
-SM_CXVIRTUALSCREEN = 78
+SM_XVIRTUALSCREEN = 76  # then its y, width and height
 SM_CYVIRTUALSCREEN = 79
 MONITOR_DEFAULTTONULL = 0
 DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2 = -4
-PROCESS_PER_MONITOR_DPI_AWARE = 2
 SRCCOPY = 0x00CC0020
 COLORONCOLOR = 3
 HALFTONE = 4
@@ -3076,7 +2410,6 @@ ENABLE_QUICK_EDIT_MODE = 0x0040
 ENABLE_EXTENDED_FLAGS = 0x0080
 WAIT_TIMEOUT = 258
 ERROR_ACCESS_DENIED = 5
-ERROR_INVALID_CURSOR_HANDLE = 1402
 
 # A virtual-key code and its key's name, then the names of the codes that follow it without a gap;
 # a sign is the key that bears it on a US keyboard.
@@ -3115,9 +2448,6 @@ def _virtual_keys() -> dict[str, int]:
 
 
 VK_MAP = _virtual_keys()
-# A code that no keyboard sends and no program takes, and what it is called here; no model can.
-VK_UNASSIGNED = 0xE8
-NEUTRAL_KEY = "neutral key"
 CF_UNICODETEXT = 13
 # Keys whose scan code carries the E0 prefix; without it Windows takes them for their numpad twins.
 EXTENDED_KEYS = frozenset(
@@ -3129,15 +2459,15 @@ EXTENDED_KEYS = frozenset(
     """.split()
 )
 
-# The one place in this room where types are open: ctypes has no name for "any type of mine", and a
-# function takes and answers what its row says.
-CType = type[Any]
-WinFunction = Callable[..., Any]
+
+def is_started(answer: int) -> bool:
+    """The check of ShellExecute, whose errors are the numbers up to 32."""
+    return answer > 32
 
 
-####################################################################################################
-# Win32 table - every function with its types and its check
-####################################################################################################
+def succeeded(answer: int) -> bool:
+    """The check of an HRESULT: a negative one is a failure, 1 means that there is none."""
+    return answer >= 0
 
 
 class Row(NamedTuple):
@@ -3149,174 +2479,155 @@ class Row(NamedTuple):
     check: Callable[[Any], bool] | None
 
 
-def nonzero(answer: int) -> bool:
-    """The check of a function that answers 0 when it failed."""
-    return answer != 0
+# What tells that a function did not fail; of "any" answer the row says why all are fine.
+CHECKS: dict[str, Callable[[Any], bool] | None] = {
+    "nonzero": bool,
+    "above 32": is_started,
+    "succeeded": succeeded,
+    "any": None,
+}
 
 
-def is_handle(answer: int | None) -> bool:
-    """The check of a function that answers a handle; ctypes makes None of a null one."""
-    return bool(answer)
+def declared(table: str) -> dict[str, Row]:
+    """The rows of a table: DLLs, and under each its functions as C declares them with a check."""
+    rows = {}
+    dll = ""
+    for line in table.strip().splitlines():
+        declaration, bar, check = line.strip().partition(" | ")
+        if not bar:
+            dll = declaration
+            continue
+        head, _, arguments = declaration.rstrip(")").partition("(")
+        result, name = head.split()
+        kinds = [C_TYPES[kind] for kind in arguments.replace(",", " ").split()]
+        rows[name] = Row(dll, C_TYPES[result], kinds, CHECKS[check.partition(":")[0]])
+    return rows
 
 
-def is_started(answer: int) -> bool:
-    """The check of ShellExecute, whose errors are the numbers up to 32."""
-    return answer > 32
-
-
-def hresult_ok(answer: int) -> bool:
-    """The check of a function that answers an HRESULT: 0, or else the error's code."""
-    return answer == 0
-
-
-def succeeded(answer: int) -> bool:
-    """The check of COM's functions: a negative HRESULT is a failure, 1 means that there is none."""
-    return answer >= 0
-
+# To add a call, add its row, with the types in the order in which Microsoft documents them.
+WIN32 = declared("""
+user32
+  BOOL SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT) | nonzero
+  BOOL SetProcessDPIAware() | nonzero
+  INT GetSystemMetrics(INT) | any: 0 is a coordinate, too
+  HMONITOR MonitorFromPoint(POINT, DWORD) | any: null: there is none
+  HDESK OpenInputDesktop(DWORD, BOOL, DWORD) | nonzero
+  BOOL CloseDesktop(HDESK) | nonzero
+  HDC GetDC(HWND) | nonzero
+  INT ReleaseDC(HWND, HDC) | nonzero
+  BOOL GetCursorInfo(LPCURSORINFO) | nonzero
+  BOOL GetIconInfo(HICON, LPICONINFO) | nonzero
+  BOOL DrawIconEx(HDC, INT, INT, HICON, INT, INT, UINT, HBRUSH, UINT) | nonzero
+  BOOL GetCursorPos(LPPOINT) | nonzero
+  BOOL SetCursorPos(INT, INT) | nonzero
+  HWND GetForegroundWindow() | any: null: none has the keyboard
+  HWND WindowFromPoint(POINT) | any: null: there is none
+  HWND GetAncestor(HWND, UINT) | any: null: it was just closed
+  HWND FindWindowExW(HWND, HWND, LPCWSTR, LPCWSTR) | any: null: none
+  INT GetWindowTextW(HWND, LPWSTR, INT) | any: 0: an empty title
+  INT GetClassNameW(HWND, LPWSTR, INT) | nonzero
+  BOOL GetWindowRect(HWND, LPRECT) | nonzero
+  DWORD GetWindowThreadProcessId(HWND, LPDWORD) | nonzero
+  BOOL EnumWindows(WNDENUMPROC, LPARAM) | nonzero
+  BOOL IsWindowVisible(HWND) | any: 0: hidden
+  INT GetWindowTextLengthW(HWND) | any: 0: an empty title
+  BOOL IsIconic(HWND) | any: 0: not minimised
+  BOOL IsHungAppWindow(HWND) | any: 0: it answers
+  BOOL ShowWindowAsync(HWND, INT) | any: 0: it was hidden
+  BOOL SetForegroundWindow(HWND) | any: looked at afterwards
+  BOOL BringWindowToTop(HWND) | any: looked at afterwards
+  BOOL AttachThreadInput(DWORD, DWORD, BOOL) | any: 0: not attached
+  UINT SendInput(UINT, LPINPUT, INT) | any: how many were taken
+  UINT MapVirtualKeyW(UINT, UINT) | any: 0: it has no scan code
+  UINT GetDoubleClickTime() | nonzero
+  BOOL GetLastInputInfo(LPLASTINPUTINFO) | nonzero
+  BOOL IsClipboardFormatAvailable(UINT) | any: 0: it holds no such
+  HWND GetClipboardOwner() | any: null: nobody
+  BOOL OpenClipboard(HWND) | nonzero
+  BOOL CloseClipboard() | nonzero
+  HANDLE GetClipboardData(UINT) | nonzero
+  BOOL RegisterHotKey(HWND, INT, UINT, UINT) | nonzero
+  BOOL PeekMessageW(LPMSG, HWND, UINT, UINT, UINT) | any: 0: none
+gdi32
+  HDC CreateCompatibleDC(HDC) | nonzero
+  BOOL DeleteDC(HDC) | nonzero
+  HBITMAP CreateDIBSection(HDC, LPBITMAPINFO, UINT, LPVOID, HANDLE, DWORD) | nonzero
+  HGDIOBJ SelectObject(HDC, HGDIOBJ) | nonzero
+  BOOL DeleteObject(HGDIOBJ) | nonzero
+  INT SetStretchBltMode(HDC, INT) | nonzero
+  BOOL SetBrushOrgEx(HDC, INT, INT, LPPOINT) | nonzero
+  BOOL StretchBlt(HDC, INT, INT, INT, INT, HDC, INT, INT, INT, INT, DWORD) | nonzero
+  BOOL GdiFlush() | nonzero
+dwmapi
+  HRESULT DwmGetWindowAttribute(HWND, DWORD, LPVOID, DWORD) | succeeded
+kernel32
+  DWORD GetCurrentThreadId() | any: never 0
+  HANDLE OpenProcess(DWORD, BOOL, DWORD) | nonzero
+  BOOL QueryFullProcessImageNameW(HANDLE, DWORD, LPWSTR, LPDWORD) | nonzero
+  BOOL CloseHandle(HANDLE) | nonzero
+  DWORD GetTickCount() | any: 0 is a time: it wraps every 49 days
+  LPVOID GlobalLock(HANDLE) | nonzero
+  BOOL GlobalUnlock(HANDLE) | any: 0: nobody has it locked any more
+  INT lstrlenW(LPVOID) | any: 0: an empty text
+  HWND GetConsoleWindow() | any: null: the program has none
+  BOOL SetConsoleCtrlHandler(PHANDLER_ROUTINE, BOOL) | nonzero
+  HANDLE GetStdHandle(DWORD) | nonzero
+  BOOL GetConsoleMode(HANDLE, LPDWORD) | nonzero
+  BOOL SetConsoleMode(HANDLE, DWORD) | nonzero
+  HANDLE CreateMutexW(LPVOID, BOOL, LPCWSTR) | nonzero
+  DWORD WaitForSingleObject(HANDLE, DWORD) | any: 0: it is ours
+ole32
+  HRESULT CoInitializeEx(LPVOID, DWORD) | succeeded
+  INT CoTaskMemFree(LPVOID) | any: it answers nothing
+  INT CoUninitialize() | any: it answers nothing
+shell32
+  HRESULT SHCreateItemFromParsingName(LPCWSTR, LPVOID, LPVOID, LPVOID) | succeeded
+  HINSTANCE ShellExecuteW(HWND, LPCWSTR, LPCWSTR, LPCWSTR, LPCWSTR, INT) | above 32
+advapi32
+  BOOL OpenProcessToken(HANDLE, DWORD, LPHANDLE) | nonzero
+  BOOL GetTokenInformation(HANDLE, INT, LPVOID, DWORD, LPDWORD) | nonzero
+""")
 
 # The HRESULTs that a query for controls meets, by their names in Microsoft's headers.
-HRESULTS = {
-    0x80004001: "E_NOTIMPL",
-    0x80004002: "E_NOINTERFACE",
-    0x80004003: "E_POINTER",
-    0x80004004: "E_ABORT",
-    0x80004005: "E_FAIL",
-    0x8000FFFF: "E_UNEXPECTED",
-    0x80010001: "RPC_E_CALL_REJECTED",
-    0x80010105: "RPC_E_SERVERFAULT",
-    0x80010106: "RPC_E_CHANGED_MODE",
-    0x80010108: "RPC_E_DISCONNECTED",
-    0x8001010A: "RPC_E_SERVERCALL_RETRYLATER",
-    0x8001010D: "RPC_E_CANTCALLOUT_ININPUTSYNCCALL",
-    0x8001011F: "RPC_E_TIMEOUT",
-    0x80020003: "DISP_E_MEMBERNOTFOUND",
-    0x80029C4A: "TYPE_E_CANTLOADLIBRARY",
-    0x80040154: "REGDB_E_CLASSNOTREG",
-    0x800401F0: "CO_E_NOTINITIALIZED",
-    0x80040200: "UIA_E_ELEMENTNOTENABLED",
-    0x80040201: "UIA_E_ELEMENTNOTAVAILABLE",
-    0x80040203: "UIA_E_PROXYASSEMBLYNOTLOADED",
-    0x80040204: "UIA_E_NOTSUPPORTED",
-    0x80070005: "E_ACCESSDENIED",
-    0x80070006: "E_HANDLE",
-    0x8007000E: "E_OUTOFMEMORY",
-    0x80070057: "E_INVALIDARG",
-    0x80070578: "ERROR_INVALID_WINDOW_HANDLE",
-    0x800706BA: "RPC_S_SERVER_UNAVAILABLE",
-    0x800706BE: "RPC_S_CALL_FAILED",
-    0x80131505: "UIA_E_TIMEOUT",
-    0x80131509: "UIA_E_INVALIDOPERATION",
-}
+HRESULTS = """
+80004001 E_NOTIMPL
+80004002 E_NOINTERFACE
+80004003 E_POINTER
+80004004 E_ABORT
+80004005 E_FAIL
+8000FFFF E_UNEXPECTED
+80010001 RPC_E_CALL_REJECTED
+80010105 RPC_E_SERVERFAULT
+80010106 RPC_E_CHANGED_MODE
+80010108 RPC_E_DISCONNECTED
+8001010A RPC_E_SERVERCALL_RETRYLATER
+8001010D RPC_E_CANTCALLOUT_ININPUTSYNCCALL
+8001011F RPC_E_TIMEOUT
+80020003 DISP_E_MEMBERNOTFOUND
+80029C4A TYPE_E_CANTLOADLIBRARY
+80040154 REGDB_E_CLASSNOTREG
+800401F0 CO_E_NOTINITIALIZED
+80040200 UIA_E_ELEMENTNOTENABLED
+80040201 UIA_E_ELEMENTNOTAVAILABLE
+80040203 UIA_E_PROXYASSEMBLYNOTLOADED
+80040204 UIA_E_NOTSUPPORTED
+80070005 E_ACCESSDENIED
+80070006 E_HANDLE
+8007000E E_OUTOFMEMORY
+80070057 E_INVALIDARG
+80070578 ERROR_INVALID_WINDOW_HANDLE
+800706BA RPC_S_SERVER_UNAVAILABLE
+800706BE RPC_S_CALL_FAILED
+80131505 UIA_E_TIMEOUT
+80131509 UIA_E_INVALIDOPERATION
+"""
 
 
 def hresult_name(answer: int) -> str:
     """An HRESULT by its name, where it has one here, and its number as it is usually written."""
-    number = answer & 0xFFFFFFFF
-    return f"{HRESULTS.get(number, 'HRESULT')} (0x{number:08X})"
-
-
-# For a function whose every answer is a valid one; a comment on its row says why.
-NO_CHECK = None
-
-# To add a call, add its row: the DLL, and the types in the order in which Microsoft documents them.
-WIN32: dict[str, Row] = {
-    # The screen and its scaling.
-    "SetProcessDpiAwarenessContext": Row("user32", BOOL, [DPI_AWARENESS_CONTEXT], nonzero),
-    "SetProcessDpiAwareness": Row("shcore", HRESULT, [INT], hresult_ok),
-    "SetProcessDPIAware": Row("user32", BOOL, [], nonzero),
-    "GetSystemMetrics": Row("user32", INT, [INT], NO_CHECK),  # 0 is a coordinate, too
-    "MonitorFromPoint": Row("user32", HMONITOR, [POINT, DWORD], NO_CHECK),  # null: there is none
-    "OpenInputDesktop": Row("user32", HDESK, [DWORD, BOOL, DWORD], is_handle),
-    "CloseDesktop": Row("user32", BOOL, [HDESK], nonzero),
-    # Drawing.
-    "GetDC": Row("user32", HDC, [HWND], is_handle),
-    "ReleaseDC": Row("user32", INT, [HWND, HDC], nonzero),
-    "CreateCompatibleDC": Row("gdi32", HDC, [HDC], is_handle),
-    "DeleteDC": Row("gdi32", BOOL, [HDC], nonzero),
-    "CreateDIBSection": Row(
-        "gdi32", HBITMAP, [HDC, LPBITMAPINFO, UINT, LPVOID, HANDLE, DWORD], is_handle
-    ),
-    "SelectObject": Row("gdi32", HGDIOBJ, [HDC, HGDIOBJ], is_handle),
-    "DeleteObject": Row("gdi32", BOOL, [HGDIOBJ], nonzero),
-    "GetObjectW": Row("gdi32", INT, [HGDIOBJ, INT, LPVOID], nonzero),
-    "SetStretchBltMode": Row("gdi32", INT, [HDC, INT], nonzero),
-    "SetBrushOrgEx": Row("gdi32", BOOL, [HDC, INT, INT, LPPOINT], nonzero),
-    "StretchBlt": Row(
-        "gdi32", BOOL, [HDC, INT, INT, INT, INT, HDC, INT, INT, INT, INT, DWORD], nonzero
-    ),
-    "GdiFlush": Row("gdi32", BOOL, [], nonzero),
-    # The mouse pointer.
-    "GetCursorInfo": Row("user32", BOOL, [LPCURSORINFO], nonzero),
-    "GetIconInfo": Row("user32", BOOL, [HICON, LPICONINFO], nonzero),
-    "DrawIconEx": Row(
-        "user32", BOOL, [HDC, INT, INT, HICON, INT, INT, UINT, HBRUSH, UINT], nonzero
-    ),
-    "GetCursorPos": Row("user32", BOOL, [LPPOINT], nonzero),
-    "SetCursorPos": Row("user32", BOOL, [INT, INT], nonzero),
-    # Windows.
-    "GetForegroundWindow": Row("user32", HWND, [], NO_CHECK),  # null: none has the keyboard
-    "WindowFromPoint": Row("user32", HWND, [POINT], NO_CHECK),  # null: there is none
-    "GetAncestor": Row("user32", HWND, [HWND, UINT], NO_CHECK),  # null: it was just closed
-    "FindWindowExW": Row("user32", HWND, [HWND, HWND, LPCWSTR, LPCWSTR], NO_CHECK),  # null: none
-    "GetWindowTextW": Row("user32", INT, [HWND, LPWSTR, INT], NO_CHECK),  # 0: an empty title
-    "GetClassNameW": Row("user32", INT, [HWND, LPWSTR, INT], nonzero),
-    "GetWindowRect": Row("user32", BOOL, [HWND, LPRECT], nonzero),
-    "GetWindowThreadProcessId": Row("user32", DWORD, [HWND, LPDWORD], nonzero),
-    "EnumWindows": Row("user32", BOOL, [WNDENUMPROC, LPARAM], nonzero),
-    "IsWindowVisible": Row("user32", BOOL, [HWND], NO_CHECK),  # 0: hidden
-    "GetWindowTextLengthW": Row("user32", INT, [HWND], NO_CHECK),  # 0: an empty title
-    "DwmGetWindowAttribute": Row("dwmapi", HRESULT, [HWND, DWORD, LPVOID, DWORD], hresult_ok),
-    # Bringing one to the front, and starting a program.
-    "IsIconic": Row("user32", BOOL, [HWND], NO_CHECK),  # 0: not minimised
-    "IsHungAppWindow": Row("user32", BOOL, [HWND], NO_CHECK),  # 0: it answers
-    "ShowWindowAsync": Row("user32", BOOL, [HWND, INT], NO_CHECK),  # 0: it was hidden
-    "SetForegroundWindow": Row("user32", BOOL, [HWND], NO_CHECK),  # looked at afterwards
-    "BringWindowToTop": Row("user32", BOOL, [HWND], NO_CHECK),  # looked at afterwards
-    "AttachThreadInput": Row("user32", BOOL, [DWORD, DWORD, BOOL], NO_CHECK),  # 0: not attached
-    "GetCurrentThreadId": Row("kernel32", DWORD, [], NO_CHECK),  # never 0
-    "CoInitializeEx": Row("ole32", HRESULT, [LPVOID, DWORD], succeeded),
-    "CoUninitialize": Row("ole32", INT, [], NO_CHECK),  # it answers nothing
-    "ShellExecuteW": Row(
-        "shell32", HINSTANCE, [HWND, LPCWSTR, LPCWSTR, LPCWSTR, LPCWSTR, INT], is_started
-    ),
-    # Processes and their rights.
-    "OpenProcess": Row("kernel32", HANDLE, [DWORD, BOOL, DWORD], is_handle),
-    "QueryFullProcessImageNameW": Row("kernel32", BOOL, [HANDLE, DWORD, LPWSTR, LPDWORD], nonzero),
-    "OpenProcessToken": Row("advapi32", BOOL, [HANDLE, DWORD, LPHANDLE], nonzero),
-    "GetTokenInformation": Row("advapi32", BOOL, [HANDLE, INT, LPVOID, DWORD, LPDWORD], nonzero),
-    "CloseHandle": Row("kernel32", BOOL, [HANDLE], nonzero),
-    # Input.
-    "SendInput": Row("user32", UINT, [UINT, LPINPUT, INT], NO_CHECK),  # how many were taken
-    "MapVirtualKeyW": Row("user32", UINT, [UINT, UINT], NO_CHECK),  # 0: it has no scan code
-    "GetDoubleClickTime": Row("user32", UINT, [], nonzero),
-    "GetLastInputInfo": Row("user32", BOOL, [LPLASTINPUTINFO], nonzero),
-    "GetTickCount": Row("kernel32", DWORD, [], NO_CHECK),  # 0 is a time: it wraps every 49 days
-    # The clipboard, of which only the length of its text is asked.
-    "IsClipboardFormatAvailable": Row("user32", BOOL, [UINT], NO_CHECK),  # 0: it holds no such
-    "GetClipboardOwner": Row("user32", HWND, [], NO_CHECK),  # null: nobody
-    "OpenClipboard": Row("user32", BOOL, [HWND], nonzero),
-    "CloseClipboard": Row("user32", BOOL, [], nonzero),
-    "GetClipboardData": Row("user32", HANDLE, [UINT], is_handle),
-    "GlobalLock": Row("kernel32", LPVOID, [HANDLE], is_handle),
-    "GlobalUnlock": Row("kernel32", BOOL, [HANDLE], NO_CHECK),  # 0: nobody has it locked any more
-    "lstrlenW": Row("kernel32", INT, [LPVOID], NO_CHECK),  # 0: an empty text
-    # Hotkeys.
-    "RegisterHotKey": Row("user32", BOOL, [HWND, INT, UINT, UINT], nonzero),
-    "PeekMessageW": Row("user32", BOOL, [LPMSG, HWND, UINT, UINT, UINT], NO_CHECK),  # 0: none
-    # The console. A handle to no console is told by GetConsoleMode.
-    "GetConsoleWindow": Row("kernel32", HWND, [], NO_CHECK),  # null: the program has none
-    "SetConsoleCtrlHandler": Row("kernel32", BOOL, [PHANDLER_ROUTINE, BOOL], nonzero),
-    "GetStdHandle": Row("kernel32", HANDLE, [DWORD], is_handle),
-    "GetConsoleMode": Row("kernel32", BOOL, [HANDLE, LPDWORD], nonzero),
-    "SetConsoleMode": Row("kernel32", BOOL, [HANDLE, DWORD], nonzero),
-    "WriteConsoleW": Row("kernel32", BOOL, [HANDLE, LPCWSTR, DWORD, LPDWORD, LPVOID], nonzero),
-    "GetConsoleScreenBufferInfo": Row(
-        "kernel32", BOOL, [HANDLE, LPCONSOLE_SCREEN_BUFFER_INFO], nonzero
-    ),
-    # One agent at a time.
-    "CreateMutexW": Row("kernel32", HANDLE, [LPVOID, BOOL, LPCWSTR], is_handle),
-    "WaitForSingleObject": Row("kernel32", DWORD, [HANDLE, DWORD], NO_CHECK),  # 0: it is ours
-}
+    number = f"{answer & 0xFFFFFFFF:08X}"
+    _, _, name = HRESULTS.partition(f"\n{number} ")
+    return f"{name.partition(chr(10))[0] or 'HRESULT'} (0x{number})"
 
 
 class Win32:
@@ -3337,17 +2648,15 @@ class Win32:
         self._last_error = last_error
         self._rows = rows
 
-    def bind(self, name: str) -> WinFunction:
-        """The function of a row, ready to be called; raises Win32Error if this Windows has none."""
-        function: WinFunction = getattr(self, name)
-        return function
-
     def __getattr__(self, name: str) -> WinFunction:
         """Binds a function at its first use; a name without a row is a bug: AttributeError."""
         row = self._rows.get(name)
         if row is None:
             raise AttributeError(f"WIN32 has no row for {name!r}; add one to the table.")
-        function = self._bind(name, row)
+        try:
+            function = self._resolve(row.dll, name, row.result, row.arguments)
+        except (AttributeError, OSError):
+            raise Win32Error(f"{name} is not available on this Windows.", name) from None
 
         def checked(*arguments: object) -> Any:
             answer = function(*arguments)
@@ -3359,18 +2668,10 @@ class Win32:
         setattr(self, name, checked)
         return checked
 
-    def _bind(self, name: str, row: Row) -> WinFunction:
-        try:
-            return self._resolve(row.dll, name, row.result, row.arguments)
-        except (AttributeError, OSError):
-            raise Win32Error(f"{name} is not available on this Windows.", name) from None
-
     def _refusal(self, name: str, row: Row, answer: int) -> Win32Error:
-        code = self._last_error()
-        if row.check is hresult_ok:  # an HRESULT is the code itself and leaves GetLastError alone
-            code = answer
-        if row.check is succeeded:
+        if row.check is succeeded:  # an HRESULT is the code itself and leaves GetLastError alone
             return Win32Error(f"{name} answers {hresult_name(answer)}.", name, answer)
+        code = self._last_error()
         return Win32Error(
             f"Windows refused {name} (error {code}); unlock the screen or close the secure prompt"
             " (UAC) if there is one, then try again.",
@@ -3477,12 +2778,726 @@ class Desktop(ControlSource, Protocol):
 
 
 ####################################################################################################
+# UI Automation - COM objects and how to call them, and the first source of controls
+####################################################################################################
+
+# Its value is a number, a truth, or the address of a text or an object; the largest kind has two
+# pointers, so it has 24 bytes in all.
+VARIANT = structure(
+    "VARIANT: WORD vt, WORD wReserved1, WORD wReserved2, WORD wReserved3, LPARAM value,"
+    " LPVOID second"
+)
+VALUE_OFFSET = 8
+VT_I4 = 3
+VT_BSTR = 8
+VT_DISPATCH = 9
+VT_BOOL = 11
+COINIT_MULTITHREADED = 0
+COINIT_APARTMENTTHREADED = 2
+COINIT_DISABLE_OLE1DDE = 4
+CLSCTX_INPROC_SERVER = 1
+CLSID_CUIAutomation = "ff48dba4-60ef-4201-aa87-54103eef594e"
+IID_IUIAutomation = "30cbe57d-d9d0-452a-ab13-7ac5ac4825ee"
+IID_IShellItem = "43826d1e-e718-42ee-bc55-a1e261c37bfe"
+IID_IAccessible = "618736e0-3c3d-11cf-810c-00aa00389b71"
+# Methods of interfaces: place in the table of functions, name, and types of the arguments behind
+# the object itself. All answer an HRESULT. The first three of every interface are QueryInterface,
+# AddRef and Release; the numbers count from there in the order of UIAutomationClient.h and oleacc.h
+# (IAccessible begins behind the four of IDispatch). Both orders were compared in two public headers
+# each and with generated wrappers.
+_COM_METHODS = {
+    "IUnknown": """
+        0 QueryInterface LPVOID LPVOID
+        2 Release
+    """,
+    "IUIAutomation": """
+        10 ElementFromHandleBuildCache HWND LPVOID LPVOID
+        11 ElementFromPointBuildCache POINT LPVOID LPVOID
+        12 GetFocusedElementBuildCache LPVOID LPVOID
+        14 get_ControlViewWalker LPVOID
+        20 CreateCacheRequest LPVOID
+    """,
+    "IUIAutomationCacheRequest": """
+        3 AddProperty INT
+    """,
+    "IUIAutomationElement": """
+        13 GetCachedPropertyValueEx INT INT LPVOID
+        75 get_CachedBoundingRectangle LPVOID
+    """,
+    "IUIAutomationTreeWalker": """
+        10 GetFirstChildElementBuildCache LPVOID LPVOID LPVOID
+        12 GetNextSiblingElementBuildCache LPVOID LPVOID LPVOID
+    """,
+    "IShellItem": """
+        3 BindToHandler LPVOID LPVOID LPVOID LPVOID
+        5 GetDisplayName DWORD LPVOID
+    """,
+    "IEnumShellItems": """
+        3 Next DWORD LPVOID LPVOID
+    """,
+    "IAccessible": """
+        8 get_accChildCount LPVOID
+        10 get_accName VARIANT LPVOID
+        11 get_accValue VARIANT LPVOID
+        13 get_accRole VARIANT LPVOID
+        14 get_accState VARIANT LPVOID
+        18 get_accFocus LPVOID
+        22 accLocation LPVOID LPVOID LPVOID LPVOID VARIANT
+    """,
+}
+
+
+# How a method in a table of functions is called, on Windows and, by the tests, elsewhere.
+COM_METHOD: Callable[..., CType] = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
+
+
+class Slot(NamedTuple):
+    """A method of an interface: its place in the table of functions, and how it is called."""
+
+    number: int
+    function: CType
+
+
+def _com_slots() -> dict[str, Slot]:
+    """The table above, by names such as "IUnknown.Release"."""
+    slots = {}
+    for interface, methods in _COM_METHODS.items():
+        for line in methods.strip().splitlines():
+            number, name, *kinds = line.split()
+            arguments = [C_TYPES[kind] for kind in kinds]
+            function = COM_METHOD(HRESULT, LPVOID, *arguments)
+            slots[f"{interface}.{name}"] = Slot(int(number), function)
+    return slots
+
+
+COM = _com_slots()
+
+# All that may be called of Windows to ask for controls: nothing that moves or presses anything.
+CONTROL_FUNCTIONS: dict[str, Row] = {
+    name: WIN32[name]
+    for name in (
+        "SetProcessDpiAwarenessContext SetProcessDPIAware WindowFromPoint GetAncestor"
+        " GetForegroundWindow GetWindowTextW GetClassNameW GetWindowRect GetWindowThreadProcessId"
+        " IsWindowVisible CoInitializeEx"
+    ).split()
+} | declared("""
+ole32
+  HRESULT CoCreateInstance(LPVOID, LPVOID, DWORD, LPVOID, LPVOID) | succeeded
+oleaut32
+  UINT SysStringLen(LPVOID) | any: 0: an empty text
+  HRESULT VariantClear(LPVOID) | any: nothing else could be done
+oleacc
+  HRESULT AccessibleObjectFromPoint(POINT, LPVOID, LPVOID) | succeeded
+  HRESULT AccessibleObjectFromWindow(HWND, DWORD, LPVOID, LPVOID) | succeeded
+  HRESULT AccessibleChildren(LPVOID, LONG, LONG, LPVOID, LPVOID) | succeeded
+user32
+  HWND GetWindow(HWND, UINT) | any: null: there is no further one
+  BOOL IsWindowEnabled(HWND) | any: 0: it is grey
+  LONG GetWindowLongW(HWND, INT) | any: 0 is a style, too
+  BOOL GetGUIThreadInfo(DWORD, LPVOID) | any: 0: then no window is told
+  LPARAM SendMessageTimeoutW(HWND, UINT, WPARAM, LPVOID, UINT, UINT, LPVOID) | any: 0: not in time
+  HANDLE GetMenu(HWND) | any: null: it has none
+  INT GetMenuItemCount(HANDLE) | any: -1: that is no menu
+  BOOL GetMenuItemRect(HWND, HANDLE, UINT, LPRECT) | nonzero
+  INT GetMenuStringW(HANDLE, UINT, LPWSTR, INT, UINT) | any: 0: empty
+  UINT GetMenuState(HANDLE, UINT, UINT) | any: 0: nothing special
+""")
+TEXT_MOST = 4000  # characters of a name or value; a document may be the value of a field
+
+
+def _com_answer(method: str, address: int, *arguments: object) -> int:
+    """What a method of the object at that address answers."""
+    slot = COM[method]
+    table = LPVOID.from_address(address).value or 0
+    place = LPVOID.from_address(table + slot.number * ctypes.sizeof(LPVOID))
+    return int(slot.function(place.value)(address, *arguments))
+
+
+def guid(text: str) -> bytes:
+    """The 16 bytes of an identifier as COM has them in memory."""
+    import uuid  # here: only the process that asks for controls needs it
+
+    return uuid.UUID(text).bytes_le
+
+
+class ComObject:
+    """An object's interface, which is given back with the last reference to it.
+
+    Each method raises Win32Error with the HRESULT's name when the object's one fails.
+    """
+
+    def __init__(self, api: Win32, interface: str, address: int | None) -> None:
+        self.api = api
+        self.interface = interface
+        # 0 where there is no object: many methods answer success and none.
+        self.address = address or 0
+
+    def __del__(self) -> None:
+        if self.address:
+            _com_answer("IUnknown.Release", self.address)
+
+    def call(self, method: str, *arguments: object) -> None:
+        """Calls a method of the table."""
+        name = f"{self.interface}.{method}"
+        if not self.address:
+            raise Win32Error(f"{name} has no object.", name)
+        answer = _com_answer(name, self.address, *arguments)
+        if not succeeded(answer):
+            raise Win32Error(f"{name} answers {hresult_name(answer)}.", name, answer)
+
+    def take(self, interface: str, method: str, *arguments: object) -> ComObject:
+        """What a method answers as another object."""
+        found = LPVOID()
+        self.call(method, *arguments, ctypes.byref(found))
+        return ComObject(self.api, interface, found.value)
+
+    def value(self, method: str, *arguments: object, kind: int = 0) -> int | str | bool | None:
+        """What a method answers as a VARIANT, or as what one of that kind holds.
+
+        None for what is of no use here.
+        """
+        found = VARIANT(kind)
+        offset = VALUE_OFFSET if kind else 0
+        try:
+            self.call(method, *arguments, ctypes.byref(found, offset))
+            return _variant_value(self.api, found)
+        finally:
+            self.api.VariantClear(ctypes.byref(found))
+
+
+def _variant_value(api: Win32, variant: ctypes.Structure) -> int | str | bool | None:
+    """What a VARIANT holds; its texts are UTF-16 wherever this runs, and cut after TEXT_MOST."""
+    if variant.vt == VT_I4:
+        return LONG(variant.value).value
+    if variant.vt == VT_BOOL:
+        return bool(variant.value & 0xFFFF)
+    if variant.vt != VT_BSTR or not variant.value:
+        return None
+    length = min(TEXT_MOST, api.SysStringLen(variant.value))
+    return ctypes.string_at(variant.value, 2 * length).decode("utf-16-le", "replace")
+
+
+def text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def clean_name(value: object) -> str:
+    """A name on one line, without what cannot be printed; empty if it is no text."""
+    text = text_or_none(value) or ""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def role_word(words: Sequence[str], number: object) -> str:
+    """The word for a role; one that is unknown is a control."""
+    if isinstance(number, int) and 0 <= number < len(words):
+        return words[number]
+    return "control"
+
+
+# UI Automation's control types in words, from 50000 on in the order of UIAutomationClient.h.
+_UIA_FIRST_TYPE = 50000
+_UIA_ROLES = (
+    "button, calendar, checkbox, combo box, edit, link, image, list item, list, menu, menu bar,"
+    " menu item, progress bar, radio button, scroll bar, slider, spinner, status bar, tabs, tab,"
+    " text, toolbar, tooltip, tree, tree item, control, group, thumb, table, table row, document,"
+    " split button, window, pane, header, header item, table, title bar, separator, zoom, app bar"
+).split(", ")
+# All that is wanted of an element, by the identifiers of UIAutomationClient.h; one request answers
+# them all.
+_UIA_PROPERTIES = {
+    "rectangle": 30001,
+    "control type": 30003,
+    "name": 30005,
+    "has keyboard focus": 30008,
+    "is enabled": 30010,
+    "is password": 30019,
+    "is offscreen": 30022,
+    "value": 30045,
+    "is selected": 30079,
+    "toggle state": 30086,
+}
+# What is on and off, as a number or a truth; 2 is neither.
+ON_OFF: Mapping[object, bool] = {0: False, 1: True}
+
+
+class UIAutomation:
+    """The first source of controls: what programs tell UI Automation."""
+
+    name = "UI Automation"
+
+    def __init__(self, api: Win32) -> None:
+        self.api = api
+
+    @cached_property
+    def automation(self) -> ComObject:
+        """UI Automation itself, made at the first use."""
+        found = LPVOID()
+        wanted = guid(CLSID_CUIAutomation), None, CLSCTX_INPROC_SERVER, guid(IID_IUIAutomation)
+        self.api.CoCreateInstance(*wanted, ctypes.byref(found))
+        return ComObject(self.api, "IUIAutomation", found.value)
+
+    @cached_property
+    def request(self) -> ComObject:
+        """The request for all properties."""
+        request = self.automation.take("IUIAutomationCacheRequest", "CreateCacheRequest")
+        for number in _UIA_PROPERTIES.values():
+            request.call("AddProperty", number)
+        return request
+
+    @cached_property
+    def walker(self) -> ComObject:
+        return self.automation.take("IUIAutomationTreeWalker", "get_ControlViewWalker")
+
+    def at(self, _window: int, point: Point) -> AutomationElement | None:
+        place = POINT(point.x, point.y)
+        return self.element(self.automation, "ElementFromPointBuildCache", place)
+
+    def focused(self, _window: int) -> AutomationElement | None:
+        return self.element(self.automation, "GetFocusedElementBuildCache")
+
+    def root(self, handle: int) -> AutomationElement | None:
+        return self.element(self.automation, "ElementFromHandleBuildCache", handle)
+
+    def element(
+        self, giver: ComObject, method: str, *arguments: object
+    ) -> AutomationElement | None:
+        """The element that a method gives with all its properties; None if there is none."""
+        request = self.request.address
+        element = giver.take("IUIAutomationElement", method, *arguments, request)
+        return AutomationElement(self, element) if element.address else None
+
+
+class AutomationElement:
+    """What a program tells of a control; no program is asked again for what came with it."""
+
+    def __init__(self, source: UIAutomation, element: ComObject) -> None:
+        self._source = source
+        self._element = element
+
+    def is_shown(self) -> bool:
+        return not self._property("is offscreen")
+
+    def children(self) -> Iterator[AutomationElement]:
+        """One request each: nobody has to make ten thousand rows for the first of them."""
+        source = self._source
+        place = self._element.address
+        child = source.element(source.walker, "GetFirstChildElementBuildCache", place)
+        while child:
+            yield child
+            place = child._element.address
+            child = source.element(source.walker, "GetNextSiblingElementBuildCache", place)
+
+    def control(self) -> Control:
+        box = RECT()
+        self._element.call("get_CachedBoundingRectangle", ctypes.byref(box))
+        kind = self._property("control type")
+        role = role_word(_UIA_ROLES, isinstance(kind, int) and kind - _UIA_FIRST_TYPE)
+        password = bool(self._property("is password"))
+        state = "is selected" if role == "radio button" else "toggle state"
+        return Control(
+            name=clean_name(self._property("name")),
+            role=role,
+            rect=Rect.between(box.left, box.top, box.right, box.bottom),
+            value=None if password else text_or_none(self._property("value")),
+            enabled=self._property("is enabled") is not False,
+            focused=bool(self._property("has keyboard focus")),
+            password=password,
+            checked=ON_OFF.get(self._property(state)),
+        )
+
+    def _property(self, name: str) -> int | str | bool | None:
+        """A property; None for one that the element does not have."""
+        ignore_default = True
+        number = _UIA_PROPERTIES[name]
+        return self._element.value("GetCachedPropertyValueEx", number, ignore_default)
+
+
+####################################################################################################
+# Older sources - what programs tell Active Accessibility, and what Windows knows of its windows
+####################################################################################################
+
+# Its roles in words, from 1 on in the order of oleacc.h.
+_ACC_ROLES = (
+    "control, title bar, menu bar, scroll bar, grip, sound, cursor, caret, alert, window, pane,"
+    " menu, menu item, tooltip, application, document, pane, chart, dialog, border, group,"
+    " separator, toolbar, status bar, table, header item, header item, column, table row, cell,"
+    " link, help balloon, character, list, list item, tree, tree item, tab, property page,"
+    " indicator, image, text, edit, button, checkbox, radio button, combo box, drop list,"
+    " progress bar, dial, hotkey field, slider, spinner, diagram, animation, equation, button,"
+    " button, button, white space, tabs, clock, split button, IP address, button"
+).split(", ")
+CHECKABLE = frozenset({"checkbox", "radio button"})
+# Bits of a state, from oleacc.h.
+STATE_SYSTEM_UNAVAILABLE = 0x1
+STATE_SYSTEM_FOCUSED = 0x4
+STATE_SYSTEM_CHECKED = 0x10
+STATE_SYSTEM_MIXED = 0x20
+STATE_SYSTEM_NOT_SHOWN = 0x8000 | 0x10000  # invisible, offscreen
+STATE_SYSTEM_PROTECTED = 0x20000000
+OBJID_WINDOW = 0
+OBJID_CLIENT = 0xFFFFFFFC
+CHILDID_SELF = 0
+# Of what lies in one thing so many are looked at: a list of 9,860 rows kept another program busy
+# for half an hour (CursorTouch/Windows-MCP#353).
+ROWS_MOST = 60
+
+
+class ActiveAccessibility:
+    """The second source of controls: what programs tell Active Accessibility, by oleacc.dll."""
+
+    name = "Active Accessibility"
+
+    def __init__(self, api: Win32) -> None:
+        self.api = api
+
+    def at(self, _window: int, point: Point) -> AccessibleElement:
+        found = LPVOID()
+        child = VARIANT()
+        place = POINT(point.x, point.y)
+        self.api.AccessibleObjectFromPoint(place, ctypes.byref(found), ctypes.byref(child))
+        holder = ComObject(self.api, "IAccessible", found.value)
+        return AccessibleElement(holder, LONG(child.value).value)
+
+    def focused(self, window: int) -> AccessibleElement:
+        holder = self._object(window, OBJID_CLIENT)
+        part = holder.value("get_accFocus")
+        # Without a number it has no parts, or the part is an object that says so itself.
+        return AccessibleElement(holder, part if isinstance(part, int) else CHILDID_SELF)
+
+    def root(self, handle: int) -> AccessibleElement:
+        """What holds a window's controls: the window with its menus, or what it shows."""
+        with suppress(Win32Error):  # its maker did not think of menus and title bar
+            window = self._object(handle, OBJID_WINDOW)
+            if window.value("get_accChildCount", kind=VT_I4):
+                return AccessibleElement(window)
+        return AccessibleElement(self._object(handle, OBJID_CLIENT))
+
+    def _object(self, handle: int, which: int) -> ComObject:
+        """A window, or what it shows, as an object."""
+        found = LPVOID()
+        wanted = guid(IID_IAccessible)
+        self.api.AccessibleObjectFromWindow(handle, which, wanted, ctypes.byref(found))
+        return ComObject(self.api, "IAccessible", found.value)
+
+
+class AccessibleElement:
+    """Something accessible: an object, or one of its parts, which has no object of its own."""
+
+    def __init__(self, holder: ComObject, part: int = CHILDID_SELF) -> None:
+        self._holder = holder
+        self._part = VARIANT(VT_I4)
+        self._part.value = part
+
+    def is_shown(self) -> bool:
+        return not self._state() & STATE_SYSTEM_NOT_SHOWN
+
+    def children(self) -> list[AccessibleElement]:
+        """The first things that lie directly in it."""
+        if self._part.value != CHILDID_SELF:
+            return []
+        api = self._holder.api
+        there = self._holder.value("get_accChildCount", kind=VT_I4)
+        variants = (VARIANT * min(ROWS_MOST, int(there or 0)))()
+        got = LONG()
+        parts: list[AccessibleElement] = []
+        try:
+            place = self._holder.address
+            api.AccessibleChildren(place, 0, len(variants), variants, ctypes.byref(got))
+            for variant in variants[: got.value]:
+                if variant.vt == VT_I4:
+                    parts.append(AccessibleElement(self._holder, LONG(variant.value).value))
+                elif variant.vt == VT_DISPATCH:
+                    # It comes as one that scripts could use, which is ours from here on.
+                    variant.vt = 0
+                    plain = ComObject(api, "IUnknown", variant.value)
+                    child = plain.take("IAccessible", "QueryInterface", guid(IID_IAccessible))
+                    parts.append(AccessibleElement(child))
+        finally:
+            for variant in variants:
+                api.VariantClear(ctypes.byref(variant))
+        return parts
+
+    def control(self) -> Control:
+        role = role_word(_ACC_ROLES, self._told("get_accRole"))
+        state = self._state()
+        password = bool(state & STATE_SYSTEM_PROTECTED)
+        checked = None
+        if role in CHECKABLE and not state & STATE_SYSTEM_MIXED:
+            checked = bool(state & STATE_SYSTEM_CHECKED)
+        sides = (LONG * 4)()
+        places = [ctypes.byref(sides, number * ctypes.sizeof(LONG)) for number in range(4)]
+        self._holder.call("accLocation", *places, self._part)
+        return Control(
+            name=clean_name(self._told("get_accName", VT_BSTR)),
+            role=role,
+            rect=Rect(*sides),
+            value=None if password else text_or_none(self._told("get_accValue", VT_BSTR)),
+            enabled=not state & STATE_SYSTEM_UNAVAILABLE,
+            focused=bool(state & STATE_SYSTEM_FOCUSED),
+            password=password,
+            checked=checked,
+        )
+
+    def _state(self) -> int:
+        """The bits of a state; one that is not told may be that of a password field."""
+        state = self._told("get_accState")
+        return state if isinstance(state, int) else STATE_SYSTEM_PROTECTED
+
+    def _told(self, method: str, kind: int = 0) -> int | str | bool | None:
+        """What a method answers; None for nothing, which most objects say by an error."""
+        with suppress(Win32Error):
+            return self._holder.value(method, self._part, kind=kind)
+        return None
+
+
+GUITHREADINFO = structure(
+    "GUITHREADINFO: DWORD cbSize, DWORD flags, HWND hwndActive, HWND hwndFocus, HWND hwndCapture,"
+    " HWND hwndMenuOwner, HWND hwndMoveSize, HWND hwndCaret, RECT rcCaret"
+)
+GW_HWNDNEXT = 2
+GW_HWNDPREV = 3
+GW_CHILD = 5
+GWL_STYLE = -16
+ES_PASSWORD = 0x20
+WM_NULL = 0x0000
+WM_GETTEXT = 0x000D
+BM_GETCHECK = 0x00F0
+MN_GETHMENU = 0x01E1
+MF_BYPOSITION = 0x0400
+MF_GRAYED_OR_DISABLED = 0x0003
+MF_CHECKED = 0x0008
+SMTO_ABORTIFHUNG = 0x0002
+# A message's time; a window that takes longer does not listen. A busy one takes 1 ms.
+MESSAGE_MS = 50
+POPUPS_MOST = 8
+WINDOWS_MOST = 500  # above one that are looked at in search of pop-ups
+CLASS_CHARACTERS = 257  # a class's name has at most 256
+MENU_CLASS = "#32768"
+# What windows of a class are, by the start of its name in small letters.
+_CLASS_ROLES = {
+    "button": "button",
+    "edit": "edit",
+    "richedit": "edit",
+    "static": "text",
+    "combobox": "combo box",
+    "combolbox": "list",
+    "listbox": "list",
+    "syslistview32": "list",
+    "systreeview32": "tree",
+    "systabcontrol32": "tabs",
+    "sysheader32": "header",
+    "syslink": "link",
+    "scrollbar": "scroll bar",
+    "toolbarwindow32": "toolbar",
+    "msctls_statusbar32": "status bar",
+    "msctls_trackbar32": "slider",
+    "msctls_updown32": "spinner",
+    "msctls_progress32": "progress bar",
+    "tooltips_class32": "tooltip",
+    MENU_CLASS: "menu",
+}
+# What a button is, by the lowest four bits of its style.
+_BUTTON_ROLES = (
+    "button, button, checkbox, checkbox, radio button, checkbox, checkbox, group, button,"
+    " radio button, button, button, button, button, button, button"
+).split(", ")
+
+
+def window_process(api: Win32, handle: int) -> int:
+    """The number of a window's process; 0 if it is gone."""
+    process = DWORD()
+    with suppress(Win32Error):
+        api.GetWindowThreadProcessId(handle, ctypes.byref(process))
+    return process.value
+
+
+def window_place(api: Win32, handle: int) -> Rect:
+    """Where a window is."""
+    box = RECT()
+    api.GetWindowRect(handle, ctypes.byref(box))
+    return Rect.between(box.left, box.top, box.right, box.bottom)
+
+
+def focus_window(api: Win32) -> int:
+    """The window, or control, that has the keyboard; 0 if there is none."""
+    info = GUITHREADINFO(ctypes.sizeof(GUITHREADINFO))
+    api.GetGUIThreadInfo(0, ctypes.byref(info))
+    return int(info.hwndFocus or 0)
+
+
+def windows_from(api: Win32, handle: int, first: int, further: int) -> Iterator[int]:
+    """The windows that lie so to a window, and then each to the one before."""
+    window = api.GetWindow(handle, first)
+    while window:
+        yield int(window)
+        window = api.GetWindow(window, further)
+
+
+def popups_of(api: Win32, handle: int) -> list[int]:
+    """The windows that lie above a window and are of its process: menus, drop-down lists."""
+    process = window_process(api, handle)
+    found = []
+    for window in islice(windows_from(api, handle, GW_HWNDPREV, GW_HWNDPREV), WINDOWS_MOST):
+        if api.IsWindowVisible(window) and window_process(api, window) == process:
+            found.append(window)
+    return found[:POPUPS_MOST][::-1]
+
+
+class WindowHandles:
+    """The third source of controls: child windows with their classes and texts, and menus."""
+
+    name = "window handles"
+
+    def __init__(self, api: Win32) -> None:
+        self.api = api
+        # Whether messages are answered; if one was not, each further one would cost as much.
+        self.listens = True
+
+    def at(self, window: int, point: Point) -> WindowElement | MenuItem:
+        """The smallest: a grey button and a plain text let the point through to what is around."""
+        around = self.root(window)
+        hits: list[WindowElement | MenuItem] = []
+        for child in islice(around.children(), ROWS_MOST):
+            with suppress(Win32Error):
+                if child.is_shown() and child.rect().contains(point):
+                    hits.append(child)
+        return min(hits, key=lambda hit: hit.rect().width * hit.rect().height, default=around)
+
+    def focused(self, window: int) -> WindowElement:
+        return self.root(window)
+
+    def root(self, handle: int) -> WindowElement:
+        return WindowElement(self, handle)
+
+    def message(
+        self, handle: int, message: int, size: int = 0, buffer: object = None
+    ) -> int | None:
+        """What a window answers to a message; None if it, or one before it, did not in time."""
+        answer = WPARAM()
+        if self.listens:
+            place = ctypes.byref(answer)
+            how = message, size, buffer, SMTO_ABORTIFHUNG, MESSAGE_MS, place
+            self.listens = bool(self.api.SendMessageTimeoutW(handle, *how))
+        return answer.value if self.listens else None
+
+
+class WindowElement:
+    """A window, of which programs have one for each of their older controls."""
+
+    def __init__(self, source: WindowHandles, handle: int) -> None:
+        self._source = source
+        self._api = source.api
+        self._handle = handle
+        self._is_top = self._api.GetAncestor(handle, GA_ROOT) == handle
+
+    def is_shown(self) -> bool:
+        return bool(self._api.IsWindowVisible(self._handle))
+
+    def rect(self) -> Rect:
+        return window_place(self._api, self._handle)
+
+    def children(self) -> Iterator[WindowElement | MenuItem]:
+        """The items of its menu bar, or of the menu that it is, and the windows in it."""
+        menu = self._api.GetMenu(self._handle) if self._is_top else None
+        owner: int | None = self._handle
+        if self._class_name() == MENU_CLASS:
+            menu = self._source.message(self._handle, MN_GETHMENU)
+            owner = None
+        if menu:
+            for index in range(self._api.GetMenuItemCount(menu)):
+                yield MenuItem(self._api, owner, menu, index)
+        for child in windows_from(self._api, self._handle, GW_CHILD, GW_HWNDNEXT):
+            yield WindowElement(self._source, child)
+
+    def control(self) -> Control:
+        style = self._api.GetWindowLongW(self._handle, GWL_STYLE)
+        role = self._role(style)
+        # A style of nothing at all is one that Windows does not tell.
+        password = role == "edit" and (not style or bool(style & ES_PASSWORD))
+        text = None if password else self._text()
+        is_field = role in ("edit", "combo box")
+        checked = None
+        if role in CHECKABLE:
+            checked = ON_OFF.get(self._source.message(self._handle, BM_GETCHECK))
+        return Control(
+            name="" if is_field else clean_name(text).replace("&", ""),
+            role=role,
+            rect=self.rect(),
+            value=text if is_field else None,
+            enabled=bool(self._api.IsWindowEnabled(self._handle)),
+            focused=focus_window(self._api) == self._handle,
+            password=password,
+            checked=checked,
+        )
+
+    def _class_name(self) -> str:
+        name = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
+        with suppress(Win32Error):
+            self._api.GetClassNameW(self._handle, name, CLASS_CHARACTERS)
+        return name.value.lower()
+
+    def _role(self, style: int) -> str:
+        known = self._class_name()
+        if known == "button":
+            return _BUTTON_ROLES[style & 0xF]
+        if self._is_top and known != MENU_CLASS:
+            return "window"
+        roles = (role for beginning, role in _CLASS_ROLES.items() if known.startswith(beginning))
+        return next(roles, "pane")
+
+    def _text(self) -> str | None:
+        """What a window shows as its text; None if it does not answer."""
+        buffer = ctypes.create_unicode_buffer(TEXT_MOST)
+        if self._source.message(self._handle, WM_GETTEXT, TEXT_MOST, buffer) is not None:
+            return buffer.value
+        # Of another process's window that tells what it is called, without asking the window.
+        self._api.GetWindowTextW(self._handle, buffer, TEXT_MOST)
+        return buffer.value or None
+
+
+class MenuItem(NamedTuple):
+    """An item of a menu, which is no window of its own."""
+
+    api: Win32
+    owner: int | None
+    menu: int
+    number: int
+
+    def is_shown(self) -> bool:
+        return True
+
+    def children(self) -> Iterator[MenuItem]:
+        yield from ()
+
+    def rect(self) -> Rect:
+        """Where it is; raises Win32Error for a separator."""
+        box = RECT()
+        self.api.GetMenuItemRect(self.owner, self.menu, self.number, ctypes.byref(box))
+        return Rect.between(box.left, box.top, box.right, box.bottom)
+
+    def control(self) -> Control:
+        text = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
+        which = self.menu, self.number
+        self.api.GetMenuStringW(*which, text, CLASS_CHARACTERS, MF_BYPOSITION)
+        state = self.api.GetMenuState(*which, MF_BYPOSITION)
+        return Control(
+            # Behind a tab stands the shortcut.
+            name=clean_name(text.value.partition("\t")[0].replace("&", "")),
+            role="menu item",
+            rect=self.rect(),
+            enabled=not state & MF_GRAYED_OR_DISABLED,
+            checked=True if state & MF_CHECKED else None,
+        )
+
+
+####################################################################################################
 # Shell - what programs Windows can start, and a window brought to the front
 ####################################################################################################
 
 # A shortcut is some kilobytes; what is larger is not read.
 SHORTCUT_BYTES = 100_000
 PROGRAMS_MOST = 20_000
+START_MENU = "Microsoft/Windows/Start Menu/Programs"
 SCAN_DEADLINE_S = 5.0  # for Start menu, registry and PATH together
 # What a shortcut names, in either of its encodings.
 _PROGRAM_FILE = re.compile(
@@ -3495,24 +3510,10 @@ _APP_PATHS = "SOFTWARE\\Microsoft\\Windows\\CurrentVersion\\App Paths"
 SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
 
 
-def start_menu_folders(environment: Mapping[str, str]) -> list[Path]:
-    """The folders of the Start menu's shortcuts: the person's own, then everybody's."""
-    folders = []
-    for variable in ("APPDATA", "PROGRAMDATA"):
-        if environment.get(variable):
-            start_menu = Path(environment[variable], "Microsoft", "Windows", "Start Menu")
-            folders.append(start_menu / "Programs")
-    return folders
-
-
 def shortcuts_in(folder: Path) -> Iterator[Program]:
     """The programs of the shortcuts in a folder and those below it; none if it is not there."""
-    for place, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(place, name)
-            if path.suffix.lower() == ".lnk":
-                yield Program(path.stem, str(path), files_in_shortcut(path))
+    for path in sorted(folder.rglob("*.[lL][nN][kK]")):
+        yield Program(path.stem, str(path), files_in_shortcut(path))
 
 
 def files_in_shortcut(path: Path) -> tuple[str, ...]:
@@ -3525,16 +3526,11 @@ def files_in_shortcut(path: Path) -> tuple[str, ...]:
             data = file.read(SHORTCUT_BYTES)
     except OSError:
         return ()
-    found: dict[str, None] = {}
-    for text in (data.decode("latin-1"), *_utf16_of(data)):
-        found.update((name.strip().lower(), None) for name in _PROGRAM_FILE.findall(text))
-    return tuple(found)
-
-
-def _utf16_of(data: bytes) -> Iterator[str]:
-    """Bytes as UTF-16, from an even and from an odd place on."""
-    for first in (0, 1):
-        yield data[first:].decode("utf-16-le", "replace")
+    # In UTF-16 from an even place on, and from an odd one.
+    texts = [data.decode("latin-1")]
+    texts += [data[first:].decode("utf-16-le", "replace") for first in (0, 1)]
+    names = chain.from_iterable(map(_PROGRAM_FILE.findall, texts))
+    return tuple(dict.fromkeys(name.strip().lower() for name in names))
 
 
 def programs_on_path(environment: Mapping[str, str]) -> Iterator[Program]:
@@ -3545,6 +3541,62 @@ def programs_on_path(environment: Mapping[str, str]) -> Iterator[Program]:
         with suppress(OSError):
             for path in sorted(Path(folder).glob("*.exe")):
                 yield Program(path.stem, str(path), (path.name.lower(),), rank=2)
+
+
+# Of the shell's folder of all apps, how a thing's content is listed, and how a name is asked for.
+IID_IEnumShellItems = "70629033-e363-4a28-a567-0db78006e6d7"
+BHID_EnumItems = "94f60519-2850-4924-aa5a-d15e84868039"
+SIGDN_NORMALDISPLAY = 0
+SIGDN_PARENTRELATIVEPARSING = 0x80018001
+APPS_FOLDER = "shell:AppsFolder"
+
+
+def packaged_apps(api: Win32) -> Iterator[Program]:
+    """The apps that come in packages, such as Settings and Photos, which have no shortcut."""
+    # What is found must be given back before COM is: with the end of the one below.
+    with suppress(Win32Error), com_apartment(api), suppress(Win32Error):
+        yield from _listed_apps(api)
+
+
+def _listed_apps(api: Win32) -> Iterator[Program]:
+    """The apps in the shell's folder of all apps."""
+    found = LPVOID()
+    api.SHCreateItemFromParsingName(APPS_FOLDER, None, guid(IID_IShellItem), byref(found))
+    folder = ComObject(api, "IShellItem", found.value)
+    how = (None, guid(BHID_EnumItems), guid(IID_IEnumShellItems))
+    items = folder.take("IEnumShellItems", "BindToHandler", *how)
+    while True:
+        items.call("Next", 1, byref(found), None)
+        if not found.value:
+            return
+        item = ComObject(api, "IShellItem", found.value)
+        name = _display_name(item, SIGDN_NORMALDISPLAY)
+        app = _display_name(item, SIGDN_PARENTRELATIVEPARSING)
+        if "!" in app:  # a package's name, and which of its apps
+            yield Program(name, f"{APPS_FOLDER}\\{app}")
+
+
+def _display_name(item: ComObject, form: int) -> str:
+    """One of a shell item's names, whose memory is given back."""
+    found = LPVOID()
+    item.call("GetDisplayName", form, byref(found))
+    try:
+        return ctypes.wstring_at(found.value or 0)
+    finally:
+        item.api.CoTaskMemFree(found)
+
+
+@contextmanager
+def com_apartment(api: Win32) -> Iterator[None]:
+    """COM for this thread, in the kind that extensions of the shell may need.
+
+    (Microsoft's page on ShellExecuteEx.)
+    """
+    api.CoInitializeEx(None, COINIT_APARTMENTTHREADED | COINIT_DISABLE_OLE1DDE)
+    try:
+        yield
+    finally:
+        api.CoUninitialize()
 
 
 def registered_programs() -> Iterator[Program]:
@@ -3559,25 +3611,27 @@ def registered_programs() -> Iterator[Program]:
                 name = winreg.EnumKey(paths, number)
                 with suppress(OSError):
                     value = winreg.QueryValue(paths, name).strip('" ')
-                    yield registered_program(name, winreg.ExpandEnvironmentStrings(value))
-
-
-def registered_program(name: str, path: str) -> Program:
-    """An entry of App Paths: the name of a file, and where that is."""
-    return Program(Path(name).stem, path, (_file_name(path).lower(),), rank=1)
+                    path = winreg.ExpandEnvironmentStrings(value)
+                    yield Program(Path(name).stem, path, (_file_name(path).lower(),), rank=1)
 
 
 def _file_name(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
 
 
-def known_programs(environment: Mapping[str, str]) -> list[Program]:
+def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
     """Everything that can be started by a name, what is asked first at the beginning.
 
     A folder of the network may be slow: what is not found within SCAN_DEADLINE_S is left out.
     """
-    menus = chain.from_iterable(map(shortcuts_in, start_menu_folders(environment)))
-    found = chain(menus, registered_programs(), programs_on_path(environment))
+    folders = [environment.get(name, "") for name in ("APPDATA", "PROGRAMDATA")]
+    menus = [Path(folder, START_MENU) for folder in folders if folder]
+    found = chain(
+        chain.from_iterable(map(shortcuts_in, menus)),
+        packaged_apps(api),
+        registered_programs(),
+        programs_on_path(environment),
+    )
     there = (program for program in found if program.path)
     return taken_within(SCAN_DEADLINE_S, islice(there, PROGRAMS_MOST))
 
@@ -3593,7 +3647,7 @@ def titled_windows(api: Win32) -> list[int]:
 
     # It must live as long as Windows may call it.
     routine = ctypes.CFUNCTYPE(BOOL, HWND, LPARAM)(take)
-    api.EnumWindows(ctypes.cast(routine, WNDENUMPROC), 0)
+    api.EnumWindows(ctypes.cast(routine, LPVOID), 0)
     return found
 
 
@@ -3606,8 +3660,8 @@ def _is_shown(api: Win32, handle: int) -> bool:
         api.DwmGetWindowAttribute(
             handle,
             DWMWA_CLOAKED,
-            ctypes.byref(cloaked),
-            ctypes.sizeof(cloaked),
+            byref(cloaked),
+            sizeof(cloaked),
         )
     return not cloaked.value
 
@@ -3665,1528 +3719,8 @@ def ask_for_keyboard(api: Win32, handle: int) -> None:
 
 
 ####################################################################################################
-# COM table - the interfaces that know about controls: identifiers, slots, types, and how to call
-####################################################################################################
-
-
-class VARIANT_VALUE(ctypes.Union):
-    _fields_ = [
-        ("lVal", LONG),
-        ("boolVal", ctypes.c_int16),
-        ("pointer", LPVOID),  # of a BSTR, or of an interface
-    ]
-
-
-class VARIANT(ctypes.Structure):
-    _anonymous_ = ("value",)
-    _fields_ = [
-        ("vt", WORD),
-        ("wReserved1", WORD),
-        ("wReserved2", WORD),
-        ("wReserved3", WORD),
-        ("value", VARIANT_VALUE),
-        ("second", LPVOID),  # the largest kind has two pointers, so 24 bytes in all
-    ]
-
-
-VT_I4 = 3
-VT_BSTR = 8
-VT_DISPATCH = 9
-VT_BOOL = 11
-COINIT_MULTITHREADED = 0
-COINIT_APARTMENTTHREADED = 2
-COINIT_DISABLE_OLE1DDE = 4
-CLSCTX_INPROC_SERVER = 1
-
-CLSID_CUIAutomation = "ff48dba4-60ef-4201-aa87-54103eef594e"
-# Of each interface, so that an object can be asked for it.
-IIDS = {
-    "IUIAutomation": "30cbe57d-d9d0-452a-ab13-7ac5ac4825ee",
-    "IAccessible": "618736e0-3c3d-11cf-810c-00aa00389b71",
-}
-
-
-class Slot(NamedTuple):
-    """A method of an interface: its place in the table of functions, and its arguments' types.
-
-    The object itself comes before these arguments, and every method answers an HRESULT.
-    """
-
-    number: int
-    arguments: list[CType]
-
-
-# The first three of every interface are QueryInterface, AddRef and Release; the numbers count from
-# there in the order of UIAutomationClient.h and oleacc.h (IAccessible begins behind the four of
-# IDispatch). Both orders were compared in two public headers each and with generated wrappers.
-COM: dict[str, Slot] = {
-    "IUnknown.QueryInterface": Slot(0, [LPVOID, LPVOID]),
-    "IUnknown.Release": Slot(2, []),
-    "IUIAutomation.ElementFromHandleBuildCache": Slot(10, [HWND, LPVOID, LPVOID]),
-    "IUIAutomation.ElementFromPointBuildCache": Slot(11, [POINT, LPVOID, LPVOID]),
-    "IUIAutomation.GetFocusedElementBuildCache": Slot(12, [LPVOID, LPVOID]),
-    "IUIAutomation.get_ControlViewWalker": Slot(14, [LPVOID]),
-    "IUIAutomation.get_ControlViewCondition": Slot(18, [LPVOID]),
-    "IUIAutomation.CreateCacheRequest": Slot(20, [LPVOID]),
-    "IUIAutomationCacheRequest.AddProperty": Slot(3, [INT]),
-    "IUIAutomationElement.FindAllBuildCache": Slot(8, [INT, LPVOID, LPVOID, LPVOID]),
-    "IUIAutomationElement.GetCachedPropertyValueEx": Slot(13, [INT, BOOL, LPVOID]),
-    "IUIAutomationElement.get_CachedProcessId": Slot(52, [LPVOID]),
-    "IUIAutomationElement.get_CachedControlType": Slot(53, [LPVOID]),
-    "IUIAutomationElement.get_CachedName": Slot(55, [LPVOID]),
-    "IUIAutomationElement.get_CachedHasKeyboardFocus": Slot(58, [LPVOID]),
-    "IUIAutomationElement.get_CachedIsEnabled": Slot(60, [LPVOID]),
-    "IUIAutomationElement.get_CachedIsPassword": Slot(67, [LPVOID]),
-    "IUIAutomationElement.get_CachedIsOffscreen": Slot(70, [LPVOID]),
-    "IUIAutomationElement.get_CachedBoundingRectangle": Slot(75, [LPVOID]),
-    "IUIAutomationElementArray.get_Length": Slot(3, [LPVOID]),
-    "IUIAutomationElementArray.GetElement": Slot(4, [INT, LPVOID]),
-    "IUIAutomationTreeWalker.GetFirstChildElementBuildCache": Slot(10, [LPVOID, LPVOID, LPVOID]),
-    "IUIAutomationTreeWalker.GetNextSiblingElementBuildCache": Slot(12, [LPVOID, LPVOID, LPVOID]),
-    "IAccessible.get_accChildCount": Slot(8, [LPVOID]),
-    "IAccessible.get_accName": Slot(10, [VARIANT, LPVOID]),
-    "IAccessible.get_accValue": Slot(11, [VARIANT, LPVOID]),
-    "IAccessible.get_accRole": Slot(13, [VARIANT, LPVOID]),
-    "IAccessible.get_accState": Slot(14, [VARIANT, LPVOID]),
-    "IAccessible.get_accFocus": Slot(18, [LPVOID]),
-    "IAccessible.accLocation": Slot(22, [LPVOID, LPVOID, LPVOID, LPVOID, VARIANT]),
-}
-
-# All that the worker may call of Windows. No function that moves or presses anything is among them.
-CONTROL_FUNCTIONS: dict[str, Row] = {
-    name: WIN32[name]
-    for name in (
-        "SetProcessDpiAwarenessContext",
-        "SetProcessDpiAwareness",
-        "SetProcessDPIAware",
-        "WindowFromPoint",
-        "GetAncestor",
-        "GetForegroundWindow",
-        "GetWindowTextW",
-        "GetClassNameW",
-        "GetWindowRect",
-        "GetWindowThreadProcessId",
-        "CoInitializeEx",
-    )
-} | {
-    # COM.
-    "CoCreateInstance": Row("ole32", HRESULT, [LPVOID, LPVOID, DWORD, LPVOID, LPVOID], succeeded),
-    "SysStringLen": Row("oleaut32", UINT, [LPVOID], NO_CHECK),  # 0: an empty text
-    "SysFreeString": Row("oleaut32", INT, [LPVOID], NO_CHECK),  # it answers nothing
-    "VariantClear": Row("oleaut32", HRESULT, [LPVOID], succeeded),
-    # Active Accessibility.
-    "AccessibleObjectFromPoint": Row("oleacc", HRESULT, [POINT, LPVOID, LPVOID], succeeded),
-    "AccessibleObjectFromWindow": Row("oleacc", HRESULT, [HWND, DWORD, LPVOID, LPVOID], succeeded),
-    "AccessibleChildren": Row("oleacc", HRESULT, [LPVOID, LONG, LONG, LPVOID, LPVOID], succeeded),
-    # Windows and what they hold.
-    "GetWindow": Row("user32", HWND, [HWND, UINT], NO_CHECK),  # null: there is no further one
-    "GetTopWindow": Row("user32", HWND, [HWND], NO_CHECK),  # null: there is none
-    "IsWindowVisible": Row("user32", BOOL, [HWND], NO_CHECK),  # 0: it is hidden
-    "IsWindowEnabled": Row("user32", BOOL, [HWND], NO_CHECK),  # 0: it is grey
-    "GetWindowLongW": Row("user32", LONG, [HWND, INT], NO_CHECK),  # 0 is a style, too
-    "GetGUIThreadInfo": Row("user32", BOOL, [DWORD, LPVOID], nonzero),
-    "SendMessageTimeoutW": Row(
-        "user32", LPARAM, [HWND, UINT, WPARAM, LPVOID, UINT, UINT, LPVOID], nonzero
-    ),
-    # Menus.
-    "GetMenu": Row("user32", HANDLE, [HWND], NO_CHECK),  # null: it has none
-    "GetMenuItemCount": Row("user32", INT, [HANDLE], NO_CHECK),  # -1: that is no menu
-    "GetMenuItemRect": Row("user32", BOOL, [HWND, HANDLE, UINT, LPRECT], nonzero),
-    "GetMenuStringW": Row("user32", INT, [HANDLE, UINT, LPWSTR, INT, UINT], NO_CHECK),  # 0: empty
-    "GetMenuState": Row("user32", UINT, [HANDLE, UINT, UINT], NO_CHECK),  # 0: nothing special
-}
-
-# How a method in a table of functions is called, on Windows and, by the tests, elsewhere.
-COM_METHOD: Callable[..., CType] = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
-
-
-@lru_cache(maxsize=len(COM))
-def _com_prototype(method: str) -> CType:
-    """The type of a method of the table as ctypes calls it."""
-    return COM_METHOD(HRESULT, LPVOID, *COM[method].arguments)
-
-
-def guid(text: str) -> bytes:
-    """The 16 bytes of an identifier as COM has them in memory: three numbers, then eight bytes."""
-    first, second, third, fourth, fifth = text.split("-")
-    numbers = struct.pack("<IHH", int(first, 16), int(second, 16), int(third, 16))
-    return numbers + bytes.fromhex(fourth + fifth)
-
-
-class ComObject:
-    """An object's interface; its `with` block releases it.
-
-    `call` raises Win32Error with the HRESULT's name when the method fails.
-    """
-
-    def __init__(self, api: Win32, interface: str, address: int | None) -> None:
-        self.api = api
-        self.interface = interface
-        self.address = address or 0
-
-    def __bool__(self) -> bool:
-        """Whether there is an object at all: many methods answer success and none."""
-        return self.address != 0
-
-    def __enter__(self) -> ComObject:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def release(self) -> None:
-        """Gives the object back; from then on it must not be used."""
-        address = self.address
-        self.address = 0
-        if address:
-            _com_answer("IUnknown.Release", address)
-
-    def call(self, method: str, *arguments: object) -> None:
-        """Calls a method of the table."""
-        name = f"{self.interface}.{method}"
-        if not self.address:
-            raise Win32Error(f"{name} has no object.", name)
-        answer = _com_answer(name, self.address, *arguments)
-        if not succeeded(answer):
-            raise Win32Error(f"{name} answers {hresult_name(answer)}.", name, answer)
-
-    def take(self, interface: str, method: str, *arguments: object) -> ComObject:
-        """What a method answers as another object, which the caller releases."""
-        found = LPVOID()
-        self.call(method, *arguments, ctypes.byref(found))
-        return ComObject(self.api, interface, found.value)
-
-    def number(self, method: str) -> int:
-        """What a method answers as a number, or as a truth."""
-        found = INT()
-        self.call(method, ctypes.byref(found))
-        return found.value
-
-    def text(self, method: str, *arguments: object) -> str:
-        """What a method answers as a text, which is freed."""
-        found = LPVOID()
-        try:
-            self.call(method, *arguments, ctypes.byref(found))
-        finally:
-            text = taken_text(self.api, found.value)
-        return text
-
-    def variant(self, method: str, *arguments: object) -> int | str | bool | None:
-        """What a method answers as a VARIANT, which is cleared; None for what is of no use here."""
-        found = VARIANT()
-        try:
-            self.call(method, *arguments, ctypes.byref(found))
-            return _variant_value(self.api, found)
-        finally:
-            clear_variant(self.api, found)
-
-
-def _com_answer(method: str, address: int, *arguments: object) -> int:
-    """What a method of the object at that address answers."""
-    table = LPVOID.from_address(address).value or 0
-    place = table + COM[method].number * ctypes.sizeof(LPVOID)
-    function = _com_prototype(method)(LPVOID.from_address(place).value)
-    return int(function(address, *arguments))
-
-
-CLASS_CHARACTERS = 257  # a class's name has at most 256
-TEXT_MOST = 4000  # characters of a name or value; a document may be the value of a field
-
-
-def _bstr(api: Win32, address: int | None) -> str:
-    """The text of a BSTR, which is UTF-16 wherever this runs; cut after TEXT_MOST."""
-    if not address:
-        return ""
-    length = min(TEXT_MOST, api.SysStringLen(address))
-    return ctypes.string_at(address, 2 * length).decode("utf-16-le", "replace")
-
-
-def taken_text(api: Win32, address: int | None) -> str:
-    """The text of a BSTR that is the caller's, and is freed here."""
-    try:
-        return _bstr(api, address)
-    finally:
-        if address:
-            api.SysFreeString(address)
-
-
-def clear_variant(api: Win32, variant: VARIANT) -> None:
-    """Gives back what a VARIANT holds, and tries again if that is refused."""
-    for _ in range(2):
-        with suppress(Win32Error):
-            api.VariantClear(ctypes.byref(variant))
-            return
-
-
-def _variant_value(api: Win32, variant: VARIANT) -> int | str | bool | None:
-    """What a VARIANT holds; it still has to be cleared."""
-    if variant.vt == VT_I4:
-        return int(variant.lVal)
-    if variant.vt == VT_BOOL:
-        return bool(variant.boolVal)
-    if variant.vt == VT_BSTR:
-        return _bstr(api, variant.pointer)
-    return None
-
-
-####################################################################################################
-# Sources of controls - what Windows' three ways to tell of controls have in common
-####################################################################################################
-
-
-class Source(Protocol):
-    """One of Windows' ways to tell of controls; each method raises Win32Error where it cannot.
-
-    It may wait for other programs as long as these like, so it is asked in the worker only. A
-    handle is that of a top-level window.
-    """
-
-    name: str
-
-    def at(self, point: Point) -> Control | None:
-        """The innermost control at that pixel."""
-
-    def focused(self) -> Control | None:
-        """The control that has the keyboard."""
-
-    def listed(self, handle: int, budget: Budget) -> Iterator[Control]:
-        """The controls of a window that can be seen, outer ones before inner ones.
-
-        Raises Win32Error in the middle, too, as when the budget is spent.
-        """
-
-
-# So deep may controls lie in one another; a browser's page has them some 30 deep.
-DEPTH_MOST = 40
-# Of a list, a tree or a table so many rows are looked at: one of 9,860 rows kept another program
-# busy for half an hour (CursorTouch/Windows-MCP#353).
-ROWS_MOST = 60
-
-
-GW_HWNDNEXT = 2
-SMTO_ABORTIFHUNG = 0x0002
-# A message's time; a window that takes longer does not listen. A busy one takes 1 ms.
-MESSAGE_MS = 50
-POPUPS_MOST = 8
-WINDOWS_MOST = 500  # top-level windows that are looked at in search of pop-ups
-
-
-class GUITHREADINFO(ctypes.Structure):
-    _fields_ = [
-        ("cbSize", DWORD),
-        ("flags", DWORD),
-        ("hwndActive", HWND),
-        ("hwndFocus", HWND),
-        ("hwndCapture", HWND),
-        ("hwndMenuOwner", HWND),
-        ("hwndMoveSize", HWND),
-        ("hwndCaret", HWND),
-        ("rcCaret", RECT),
-    ]
-
-
-class Budget:
-    """How long a query may still take; a source looks at it between two calls of other programs."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    @property
-    def left_s(self) -> float:
-        """Seconds that are left; none or fewer when it is spent."""
-        return self._end - time.monotonic()
-
-    def check(self) -> None:
-        """Raises Win32Error once it is spent."""
-        if self.left_s <= 0:
-            raise Win32Error("The time for it is over.")
-
-
-def clean_name(text: str) -> str:
-    """A name on one line, without what cannot be printed."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
-
-
-def role_word(words: Sequence[str], number: int) -> str:
-    """The word for a role; one that is unknown is a control."""
-    if 0 <= number < len(words):
-        return words[number]
-    return "control"
-
-
-def top_window(api: Win32, point: Point) -> int:
-    """The handle of the top-level window at a pixel; 0 if there is none."""
-    inner = api.WindowFromPoint(POINT(point.x, point.y))
-    if not inner:
-        return 0
-    return int(api.GetAncestor(inner, GA_ROOT) or 0)
-
-
-def window_process(api: Win32, handle: int) -> int:
-    """The number of a window's process; 0 if it is gone."""
-    process = DWORD()
-    with suppress(Win32Error):
-        api.GetWindowThreadProcessId(handle, ctypes.byref(process))
-    return process.value
-
-
-def window_place(api: Win32, handle: int) -> Rect:
-    """Where a window is."""
-    box = RECT()
-    api.GetWindowRect(handle, ctypes.byref(box))
-    return Rect.between(box.left, box.top, box.right, box.bottom)
-
-
-def focus_window(api: Win32) -> int:
-    """The window, or control, that has the keyboard; 0 if there is none."""
-    info = GUITHREADINFO(ctypes.sizeof(GUITHREADINFO))
-    api.GetGUIThreadInfo(0, ctypes.byref(info))
-    return int(info.hwndFocus or 0)
-
-
-def message_answer(
-    api: Win32, handle: int, message: int, size: int = 0, buffer: object = None
-) -> int | None:
-    """What a window answers to a message; None if it does not within MESSAGE_MS."""
-    answer = WPARAM()
-    with suppress(Win32Error):
-        api.SendMessageTimeoutW(
-            handle,
-            message,
-            size,
-            buffer,
-            SMTO_ABORTIFHUNG,
-            MESSAGE_MS,
-            ctypes.byref(answer),
-        )
-        return answer.value
-    return None
-
-
-def popups_of(api: Win32, handle: int) -> list[int]:
-    """The windows that lie above a window and are of its process: menus, drop-down lists."""
-    process = window_process(api, handle)
-    found: list[int] = []
-    window = api.GetTopWindow(None)
-    for _ in range(WINDOWS_MOST):
-        if not window or window == handle or len(found) == POPUPS_MOST:
-            break
-        if api.IsWindowVisible(window) and window_process(api, window) == process:
-            found.append(int(window))
-        window = api.GetWindow(window, GW_HWNDNEXT)
-    return found
-
-
-####################################################################################################
-# UI Automation - the first source of controls: what today's programs tell
-####################################################################################################
-
-
-# UI Automation's control types in words, from 50000 on in the order of UIAutomationClient.h.
-_UIA_ROLES = (
-    "button, calendar, checkbox, combo box, edit, link, image, list item, list, menu, menu bar,"
-    " menu item, progress bar, radio button, scroll bar, slider, spinner, status bar, tabs, tab,"
-    " text, toolbar, tooltip, tree, tree item, control, group, thumb, table, table row, document,"
-    " split button, window, pane, header, header item, table, title bar, separator, zoom, app bar"
-).split(", ")
-_UIA_FIRST_TYPE = 50000
-# Containers whose rows are counted in thousands.
-_ROW_HOLDERS = frozenset({"list", "tree", "table"})
-
-# Property identifiers of UIAutomationClient.h.
-UIA_ValueValuePropertyId = 30045
-UIA_SelectionItemIsSelectedPropertyId = 30079
-UIA_ToggleToggleStatePropertyId = 30086
-# All that is wanted of an element: rectangle, process, type, name, focus, enabled, password,
-# offscreen, and the three above. One request answers them all.
-UIA_PROPERTIES = (
-    30001,
-    30002,
-    30003,
-    30005,
-    30008,
-    30010,
-    30019,
-    30022,
-    UIA_ValueValuePropertyId,
-    UIA_SelectionItemIsSelectedPropertyId,
-    UIA_ToggleToggleStatePropertyId,
-)
-TreeScope_Children = 2
-
-
-class UIAutomation:
-    """What programs tell UI Automation; every call goes through the tables of COM objects."""
-
-    name = "UI Automation"
-
-    def __init__(self, api: Win32) -> None:
-        self.api = api
-        self._automation: ComObject | None = None
-        self._request: ComObject | None = None
-
-    def open(self) -> tuple[ComObject, ComObject]:
-        """UI Automation itself and the request for all properties, made at the first use."""
-        if self._automation is None:
-            found = LPVOID()
-            self.api.CoCreateInstance(
-                guid(CLSID_CUIAutomation),
-                None,
-                CLSCTX_INPROC_SERVER,
-                guid(IIDS["IUIAutomation"]),
-                ctypes.byref(found),
-            )
-            self._automation = ComObject(self.api, "IUIAutomation", found.value)
-        if self._request is None:
-            with ExitStack() as undo:
-                request = self._automation.take("IUIAutomationCacheRequest", "CreateCacheRequest")
-                undo.enter_context(request)
-                for number in UIA_PROPERTIES:
-                    request.call("AddProperty", number)
-                undo.pop_all()
-            self._request = request
-        return self._automation, self._request
-
-    def close(self) -> None:
-        """Releases what was made."""
-        for held in (self._request, self._automation):
-            if held is not None:
-                held.release()
-        self._request = None
-        self._automation = None
-
-    def at(self, point: Point) -> Control | None:
-        automation, request = self.open()
-        place = POINT(point.x, point.y)
-        element = automation.take(
-            "IUIAutomationElement", "ElementFromPointBuildCache", place, request.address
-        )
-        with element:
-            return self._control(element, top_window(self.api, point)) if element else None
-
-    def focused(self) -> Control | None:
-        automation, request = self.open()
-        element = automation.take(
-            "IUIAutomationElement", "GetFocusedElementBuildCache", request.address
-        )
-        with element:
-            window = int(self.api.GetForegroundWindow() or 0)
-            return self._control(element, window) if element else None
-
-    def listed(self, handle: int, budget: Budget) -> Iterator[Control]:
-        automation, request = self.open()
-        with ExitStack() as undo:
-            condition = undo.enter_context(
-                automation.take("IUIAutomationCondition", "get_ControlViewCondition")
-            )
-            walker = undo.enter_context(
-                automation.take("IUIAutomationTreeWalker", "get_ControlViewWalker")
-            )
-            root = automation.take(
-                "IUIAutomationElement", "ElementFromHandleBuildCache", handle, request.address
-            )
-            # Level by level: what people press lies further out than the thousandth row.
-            level = [undo.enter_context(root)]
-            for _ in range(DEPTH_MOST):
-                inner: list[ComObject] = []
-                for element in level:
-                    role = self._role(element)
-                    if role in _ROW_HOLDERS:
-                        children = self._rows(element, walker, request, budget)
-                    else:
-                        children = self._children(element, condition, request, budget)
-                    for child in children:
-                        undo.enter_context(child)
-                        if not child.number("get_CachedIsOffscreen"):
-                            yield self._control(child, handle)
-                            inner.append(child)
-                level = inner
-
-    def _children(
-        self, element: ComObject, condition: ComObject, request: ComObject, budget: Budget
-    ) -> Iterator[ComObject]:
-        """What lies directly in an element, by one request to its program."""
-        budget.check()
-        found = element.take(
-            "IUIAutomationElementArray",
-            "FindAllBuildCache",
-            TreeScope_Children,
-            condition.address,
-            request.address,
-        )
-        with found:
-            length = found.number("get_Length") if found else 0
-            for index in range(length):
-                budget.check()
-                yield found.take("IUIAutomationElement", "GetElement", index)
-
-    def _rows(
-        self, element: ComObject, walker: ComObject, request: ComObject, budget: Budget
-    ) -> Iterator[ComObject]:
-        """The first rows of a list, one request each: nobody has to make ten thousand of them."""
-        kind = "IUIAutomationElement"
-        budget.check()
-        row = walker.take(kind, "GetFirstChildElementBuildCache", element.address, request.address)
-        for _ in range(ROWS_MOST):
-            if not row:
-                return
-            before = row.address
-            yield row
-            budget.check()
-            row = walker.take(kind, "GetNextSiblingElementBuildCache", before, request.address)
-        row.release()
-
-    def _role(self, element: ComObject) -> str:
-        kind = element.number("get_CachedControlType")
-        return role_word(_UIA_ROLES, kind - _UIA_FIRST_TYPE)
-
-    def _control(self, element: ComObject, window: int) -> Control:
-        """What an element tells of itself, from what came with it: no program is asked again."""
-        box = RECT()
-        element.call("get_CachedBoundingRectangle", ctypes.byref(box))
-        password = bool(element.number("get_CachedIsPassword"))
-        return Control(
-            name=clean_name(element.text("get_CachedName")),
-            role=self._role(element),
-            rect=Rect.between(box.left, box.top, box.right, box.bottom),
-            value=None if password else self._value(element),
-            enabled=bool(element.number("get_CachedIsEnabled")),
-            focused=bool(element.number("get_CachedHasKeyboardFocus")),
-            password=password,
-            checked=self._checked(element),
-            window=window,
-            process=element.number("get_CachedProcessId"),
-        )
-
-    def _property(self, element: ComObject, number: int) -> int | str | bool | None:
-        """A property; None for one that the element does not have."""
-        ignore_default = True
-        return element.variant("GetCachedPropertyValueEx", number, ignore_default)
-
-    def _value(self, element: ComObject) -> str | None:
-        value = self._property(element, UIA_ValueValuePropertyId)
-        return value if isinstance(value, str) else None
-
-    def _checked(self, element: ComObject) -> bool | None:
-        """The state of a checkbox or a radio button; None for one that is neither on nor off."""
-        role = self._role(element)
-        if role == "radio button":
-            chosen = self._property(element, UIA_SelectionItemIsSelectedPropertyId)
-            return chosen if isinstance(chosen, bool) else None
-        state = self._property(element, UIA_ToggleToggleStatePropertyId)
-        # ToggleState: 0 off, 1 on, 2 neither.
-        return {0: False, 1: True}.get(state) if type(state) is int else None
-
-
-####################################################################################################
-# Active Accessibility - the second source of controls, older and answered by older programs
-####################################################################################################
-
-# Its roles in words, from 1 on in the order of oleacc.h.
-_ACC_ROLES = (
-    "control, title bar, menu bar, scroll bar, grip, sound, cursor, caret, alert, window, pane,"
-    " menu, menu item, tooltip, application, document, pane, chart, dialog, border, group,"
-    " separator, toolbar, status bar, table, header item, header item, column, table row, cell,"
-    " link, help balloon, character, list, list item, tree, tree item, tab, property page,"
-    " indicator, image, text, edit, button, checkbox, radio button, combo box, drop list,"
-    " progress bar, dial, hotkey field, slider, spinner, diagram, animation, equation, button,"
-    " button, button, white space, tabs, clock, split button, IP address, button"
-).split(", ")
-_ACC_CHECKABLE = frozenset({"checkbox", "radio button"})
-# Bits of a state, from oleacc.h.
-STATE_SYSTEM_UNAVAILABLE = 0x1
-STATE_SYSTEM_FOCUSED = 0x4
-STATE_SYSTEM_CHECKED = 0x10
-STATE_SYSTEM_MIXED = 0x20
-STATE_SYSTEM_INVISIBLE = 0x8000
-STATE_SYSTEM_OFFSCREEN = 0x10000
-STATE_SYSTEM_PROTECTED = 0x20000000
-OBJID_WINDOW = 0
-OBJID_CLIENT = 0xFFFFFFFC
-CHILDID_SELF = 0
-
-
-class AccNode(NamedTuple):
-    """Something accessible: an object, or one of its parts, which has no object of its own."""
-
-    holder: ComObject
-    child: int
-
-
-class ActiveAccessibility:
-    """What programs tell Active Accessibility, through oleacc.dll."""
-
-    name = "Active Accessibility"
-
-    def __init__(self, api: Win32) -> None:
-        self.api = api
-
-    def at(self, point: Point) -> Control | None:
-        found = LPVOID()
-        child = VARIANT()
-        place = POINT(point.x, point.y)
-        window = top_window(self.api, point)
-        with ExitStack() as undo:
-            undo.callback(clear_variant, self.api, child)
-            self.api.AccessibleObjectFromPoint(place, ctypes.byref(found), ctypes.byref(child))
-            holder = undo.enter_context(ComObject(self.api, "IAccessible", found.value))
-            process = window_process(self.api, int(self.api.WindowFromPoint(place) or 0))
-            control = self._control(AccNode(holder, child.lVal), window)
-            return replace(control, process=process)
-
-    def focused(self) -> Control | None:
-        window = int(self.api.GetForegroundWindow() or 0)
-        focus = focus_window(self.api)
-        if not focus:
-            return None
-        with self._object(focus, OBJID_CLIENT) as holder:
-            child = holder.variant("get_accFocus")
-            # Without a number the field has no parts, or the part is an object that says so itself.
-            part = child if type(child) is int else CHILDID_SELF
-            control = self._control(AccNode(holder, part), window)
-            return replace(control, process=window_process(self.api, focus))
-
-    def listed(self, handle: int, budget: Budget) -> Iterator[Control]:
-        process = window_process(self.api, handle)
-        with ExitStack() as undo:
-            level = [undo.enter_context(self._root(handle))]
-            for _ in range(DEPTH_MOST):
-                inner: list[ComObject] = []
-                for holder in level:
-                    for node in self._children(holder, undo, budget):
-                        budget.check()
-                        if self._state(node) & (STATE_SYSTEM_INVISIBLE | STATE_SYSTEM_OFFSCREEN):
-                            continue
-                        with suppress(Win32Error):  # one without a place cannot be clicked
-                            yield replace(self._control(node, handle), process=process)
-                        if node.child == CHILDID_SELF:
-                            inner.append(node.holder)
-                level = inner
-
-    def _root(self, handle: int) -> ComObject:
-        """What holds a window's controls: the window with its menus, or what it shows."""
-        window = self._object(handle, OBJID_WINDOW)
-        try:
-            if window.number("get_accChildCount"):
-                return window
-        except Win32Error:
-            pass  # its maker did not think of menus and title bar
-        window.release()
-        return self._object(handle, OBJID_CLIENT)
-
-    def _object(self, handle: int, which: int) -> ComObject:
-        """A window, or what it shows, as an object."""
-        found = LPVOID()
-        self.api.AccessibleObjectFromWindow(
-            handle, which, guid(IIDS["IAccessible"]), ctypes.byref(found)
-        )
-        return ComObject(self.api, "IAccessible", found.value)
-
-    def _children(self, holder: ComObject, undo: ExitStack, budget: Budget) -> list[AccNode]:
-        """What lies directly in an object, ROWS_MOST of it at most; objects are left to `undo`."""
-        budget.check()
-        most = min(ROWS_MOST, holder.number("get_accChildCount"))
-        if most <= 0:
-            return []
-        variants = (VARIANT * most)()
-        got = LONG()
-        nodes: list[AccNode] = []
-        try:
-            self.api.AccessibleChildren(holder.address, 0, most, variants, ctypes.byref(got))
-            for variant in variants[: got.value]:
-                if variant.vt == VT_I4:
-                    nodes.append(AccNode(holder, variant.lVal))
-                elif variant.vt == VT_DISPATCH and variant.pointer:
-                    child = undo.enter_context(self._accessible(variant.pointer))
-                    nodes.append(AccNode(child, CHILDID_SELF))
-        finally:
-            for variant in variants:
-                clear_variant(self.api, variant)
-        return nodes
-
-    def _accessible(self, dispatch: int) -> ComObject:
-        """The accessible side of an object; it comes as one that scripts could use."""
-        found = LPVOID()
-        # It stays its VARIANT's, so it is not released here.
-        plain = ComObject(self.api, "IUnknown", dispatch)
-        plain.call("QueryInterface", guid(IIDS["IAccessible"]), ctypes.byref(found))
-        return ComObject(self.api, "IAccessible", found.value)
-
-    def _state(self, node: AccNode) -> int:
-        """The bits of a state; one that is not told may be that of a password field."""
-        with suppress(Win32Error):
-            state = node.holder.variant("get_accState", _child_id(node))
-            if type(state) is int:
-                return state
-        return STATE_SYSTEM_PROTECTED
-
-    def _control(self, node: AccNode, window: int) -> Control:
-        """What an object or its part tells of itself."""
-        holder = node.holder
-        part = _child_id(node)
-        number = holder.variant("get_accRole", part)
-        role = role_word(_ACC_ROLES, number if type(number) is int else 0)
-        state = self._state(node)
-        password = bool(state & STATE_SYSTEM_PROTECTED)
-        checked = None
-        if role in _ACC_CHECKABLE and not state & STATE_SYSTEM_MIXED:
-            checked = bool(state & STATE_SYSTEM_CHECKED)
-        return Control(
-            name=clean_name(self._text(node, "get_accName") or ""),
-            role=role,
-            rect=self._place(node),
-            value=None if password else self._text(node, "get_accValue"),
-            enabled=not state & STATE_SYSTEM_UNAVAILABLE,
-            focused=bool(state & STATE_SYSTEM_FOCUSED),
-            password=password,
-            checked=checked,
-            window=window,
-        )
-
-    def _text(self, node: AccNode, method: str) -> str | None:
-        """A name or a value; None where there is none, which most objects say by an error."""
-        with suppress(Win32Error):
-            return node.holder.text(method, _child_id(node))
-        return None
-
-    def _place(self, node: AccNode) -> Rect:
-        sides = [LONG() for _ in Rect._fields]
-        places = [ctypes.byref(side) for side in sides]
-        node.holder.call("accLocation", *places, _child_id(node))
-        return Rect(*(side.value for side in sides))
-
-
-def _child_id(node: AccNode) -> VARIANT:
-    """Which part of the object is meant, as its methods take it."""
-    variant = VARIANT(VT_I4)
-    variant.lVal = node.child
-    return variant
-
-
-####################################################################################################
-# Window handles - the third source of controls: child windows, their classes, and menus
-####################################################################################################
-
-GW_CHILD = 5
-GWL_STYLE = -16
-ES_PASSWORD = 0x20
-WM_NULL = 0x0000
-WM_GETTEXT = 0x000D
-BM_GETCHECK = 0x00F0
-MN_GETHMENU = 0x01E1
-MF_BYPOSITION = 0x0400
-MF_GRAYED_OR_DISABLED = 0x0003
-MF_CHECKED = 0x0008
-# What windows of a class are, by the start of its name in small letters.
-_CLASS_ROLES = {
-    "button": "button",
-    "edit": "edit",
-    "richedit": "edit",
-    "static": "text",
-    "combobox": "combo box",
-    "combolbox": "list",
-    "listbox": "list",
-    "syslistview32": "list",
-    "systreeview32": "tree",
-    "systabcontrol32": "tabs",
-    "sysheader32": "header",
-    "syslink": "link",
-    "scrollbar": "scroll bar",
-    "toolbarwindow32": "toolbar",
-    "msctls_statusbar32": "status bar",
-    "msctls_trackbar32": "slider",
-    "msctls_updown32": "spinner",
-    "msctls_progress32": "progress bar",
-    "tooltips_class32": "tooltip",
-    "#32768": "menu",
-}
-# A button's style in its lowest four bits: what it is, if it is no button to press.
-_BUTTON_ROLES = {
-    2: "checkbox",
-    3: "checkbox",
-    4: "radio button",
-    5: "checkbox",
-    6: "checkbox",
-    7: "group",
-    9: "radio button",
-}
-
-
-class WindowHandles:
-    """What Windows itself knows: child windows with their classes and texts, and menus."""
-
-    name = "window handles"
-
-    def __init__(self, api: Win32) -> None:
-        self.api = api
-        # Processes that let a message wait; each further one would cost as much.
-        self._deaf = set[int]()
-
-    def message(
-        self, handle: int, message: int, size: int = 0, buffer: object = None
-    ) -> int | None:
-        """What a window answers to a message; None if it, or its process before, did not."""
-        process = window_process(self.api, handle)
-        if process in self._deaf:
-            return None
-        answer = message_answer(self.api, handle, message, size, buffer)
-        if answer is None:
-            self._deaf.add(process)
-        return answer
-
-    def at(self, point: Point) -> Control | None:
-        window = top_window(self.api, point)
-        hit = self.api.WindowFromPoint(POINT(point.x, point.y))
-        if not window or not hit:
-            return None
-        for item in self._menu_items(window, Budget(1.0)):
-            if item.rect.contains(point):
-                return item
-        # A grey button and a plain text let the point through to the window around them.
-        inside = [self._control(child, window) for child in self._shown_children(int(hit))]
-        hits = [control for control in inside if control.rect.contains(point)]
-        return min(hits, key=_size_of, default=self._control(int(hit), window))
-
-    def focused(self) -> Control | None:
-        focus = focus_window(self.api)
-        if not focus:
-            return None
-        window = int(self.api.GetForegroundWindow() or 0)
-        return replace(self._control(focus, window), focused=True)
-
-    def listed(self, handle: int, budget: Budget) -> Iterator[Control]:
-        yield from self._menu_items(handle, budget)
-        level = [handle]
-        for _ in range(DEPTH_MOST):
-            inner: list[int] = []
-            for parent in level:
-                label = ""
-                for child in self._shown_children(parent):
-                    budget.check()
-                    try:
-                        control = self._control(child, handle)
-                    except Win32Error:
-                        continue  # it was closed in this very moment
-                    # The text before a field is its name; the field's own text is its value.
-                    if control.role in ("edit", "combo box"):
-                        control = replace(control, name=label)
-                    label = control.name if control.role == "text" else ""
-                    yield control
-                    inner.append(child)
-            level = inner
-
-    def _shown_children(self, parent: int) -> Iterator[int]:
-        """The windows directly in a window that are not hidden, ROWS_MOST at most."""
-        child = self.api.GetWindow(parent, GW_CHILD)
-        for _ in range(ROWS_MOST):
-            if not child:
-                return
-            if self.api.IsWindowVisible(child):
-                yield int(child)
-            child = self.api.GetWindow(child, GW_HWNDNEXT)
-
-    def _control(self, handle: int, window: int) -> Control:
-        """A window as a control."""
-        style = self.api.GetWindowLongW(handle, GWL_STYLE)
-        role = self._role(handle, style, window)
-        is_field = role in ("edit", "combo box")
-        # A style of nothing at all is one that Windows does not tell.
-        hides = not style or bool(style & ES_PASSWORD)
-        password = role == "edit" and hides
-        text = None if password else self._text(handle)
-        name = "" if is_field else clean_name(text or "")
-        return Control(
-            name=name.replace("&", "") if role in ("button", "checkbox", "radio button") else name,
-            role=role,
-            rect=window_place(self.api, handle),
-            value=text if is_field else None,
-            enabled=bool(self.api.IsWindowEnabled(handle)),
-            password=password,
-            checked=self._checked(handle, role),
-            window=window,
-            process=window_process(self.api, handle),
-        )
-
-    def _role(self, handle: int, style: int, window: int) -> str:
-        if handle == window:
-            return "window"
-        name = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
-        with suppress(Win32Error):
-            self.api.GetClassNameW(handle, name, CLASS_CHARACTERS)
-        known = name.value.lower()
-        if known == "button":
-            return _BUTTON_ROLES.get(style & 0xF, "button")
-        for beginning, role in _CLASS_ROLES.items():
-            if known.startswith(beginning):
-                return role
-        return "pane"
-
-    def _text(self, handle: int) -> str | None:
-        """What a window shows as its text; None if it does not answer."""
-        buffer = ctypes.create_unicode_buffer(TEXT_MOST)
-        if self.message(handle, WM_GETTEXT, TEXT_MOST, buffer) is not None:
-            return buffer.value
-        # Of another process's window that tells what it is called, without asking the window.
-        self.api.GetWindowTextW(handle, buffer, TEXT_MOST)
-        return buffer.value or None
-
-    def _checked(self, handle: int, role: str) -> bool | None:
-        if role not in ("checkbox", "radio button"):
-            return None
-        states: dict[int | None, bool] = {0: False, 1: True}  # 2 is neither, None no answer
-        return states.get(self.message(handle, BM_GETCHECK))
-
-    def _menu_items(self, handle: int, budget: Budget) -> Iterator[Control]:
-        """The items of a window's menu bar, or of the pop-up menu that the window is."""
-        menu = self.api.GetMenu(handle)
-        owner: int | None = handle
-        if self._role(handle, 0, 0) == "menu":
-            menu = self.message(handle, MN_GETHMENU)
-            owner = None
-        if not menu:
-            return
-        process = window_process(self.api, handle)
-        for index in range(min(ROWS_MOST, self.api.GetMenuItemCount(menu))):
-            budget.check()
-            with suppress(Win32Error):  # a separator, or an item that is not shown
-                item = self._menu_item(owner, menu, index)
-                yield replace(item, window=handle, process=process)
-
-    def _menu_item(self, owner: int | None, menu: int, index: int) -> Control:
-        box = RECT()
-        self.api.GetMenuItemRect(owner, menu, index, ctypes.byref(box))
-        text = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
-        self.api.GetMenuStringW(menu, index, text, CLASS_CHARACTERS, MF_BYPOSITION)
-        state = self.api.GetMenuState(menu, index, MF_BYPOSITION)
-        # Behind a tab stands the shortcut.
-        name = text.value.partition("\t")[0].replace("&", "")
-        return Control(
-            name=clean_name(name),
-            role="menu item",
-            rect=Rect.between(box.left, box.top, box.right, box.bottom),
-            enabled=not state & MF_GRAYED_OR_DISABLED,
-            checked=True if state & MF_CHECKED else None,
-        )
-
-
-def _size_of(control: Control) -> int:
-    """In pixels."""
-    return control.rect.width * control.rect.height
-
-
-####################################################################################################
-# Controls - the sources asked in turn, in a process of their own that may hang or die
-####################################################################################################
-
-# The share of a query's time that the worker takes; the rest is for its answer to arrive.
-WORKER_SHARE = 0.8
-# What a source calls a control of which it knows no more than that it is a window.
-VAGUE_ROLE = "pane"
-
-SOURCE_NAMES = (UIAutomation.name, ActiveAccessibility.name, WindowHandles.name)
-
-
-class ControlAnswers:
-    """Answers queries for controls with what the sources tell, each as soon as it is known.
-
-    A query is {"id", "ask": "at" | "focused" | "list", "seconds"} with "x" and "y", or "window" and
-    "most", and perhaps "source", the only one to ask. It is answered by lines {"id", "control"} and
-    a last one {"id", "done", "problems"}.
-    """
-
-    def __init__(self, api: Win32, send: Callable[[JsonDict], None]) -> None:
-        self.api = api
-        self.send = send
-        self._automation = UIAutomation(api)
-
-    def warm_up(self) -> None:
-        """Loads what every query needs, so that the first one need not wait for it."""
-        for name in CONTROL_FUNCTIONS:
-            with suppress(Win32Error):
-                self.api.bind(name)
-        with suppress(Win32Error):
-            self._automation.open()
-
-    def answer(self, query: JsonDict) -> None:
-        """Answers one query; whatever fails is a problem of its last line."""
-        budget = Budget(query["seconds"])
-        problems: list[str] = []
-        for source in self._sources(query):
-            try:
-                if self._tell(source, query, budget):
-                    break
-            except Win32Error as error:
-                problems.append(f"{source.name}: {error}")
-        self.send({"id": query["id"], "done": True, "problems": problems})
-
-    def _sources(self, query: JsonDict) -> list[Source]:
-        """Those to ask; a window that does not listen is asked nothing that it would have to say.
-
-        Window handles are new for each query: they remember who did not listen.
-        """
-        handles = WindowHandles(self.api)
-        sources: list[Source] = [self._automation, ActiveAccessibility(self.api), handles]
-        if query.get("source"):
-            return [source for source in sources if source.name == query["source"]]
-        if handles.message(self._window(query), WM_NULL) is None:
-            return [handles]
-        return sources
-
-    def _window(self, query: JsonDict) -> int:
-        """The top-level window that a query is about."""
-        if query["ask"] == "list":
-            return int(query["window"])
-        if query["ask"] == "at":
-            return top_window(self.api, Point(query["x"], query["y"]))
-        return int(self.api.GetForegroundWindow() or 0)
-
-    def _tell(self, source: Source, query: JsonDict, budget: Budget) -> bool:
-        """Sends what one source knows; true if that is enough, so that no other one is asked."""
-        if query["ask"] == "list":
-            return self._tell_list(source, query, budget)
-        control = _asked_for(source, query)
-        if control is None:
-            return False
-        self._send_control(query, control)
-        if control.role == VAGUE_ROLE and not query.get("source"):
-            self._tell_class(query)
-        return _tells(control)
-
-    def _tell_class(self, query: JsonDict) -> None:
-        """Sends what a control is by its window's class, which a source may not have looked at."""
-        control = _asked_for(WindowHandles(self.api), query)
-        if control and control.role != VAGUE_ROLE:
-            self._send_control(query, control)
-
-    def _tell_list(self, source: Source, query: JsonDict, budget: Budget) -> bool:
-        """Sends what can be seen and has something to say, of a window and its pop-ups."""
-        window = int(query["window"])
-        told = 0
-        try:
-            for handle in [*popups_of(self.api, window), window]:
-                shown = window_place(self.api, handle)
-                for control in source.listed(handle, budget):
-                    if not _tells(control) or not control.rect.overlaps(shown):
-                        continue
-                    self._send_control(query, control)
-                    told += 1
-                    if told == query["most"]:
-                        return True
-        except Win32Error:
-            # What came before counts; what comes after would be cut by the time as well.
-            if not told:
-                raise
-        return told > 0
-
-    def _send_control(self, query: JsonDict, control: Control) -> None:
-        self.send({"id": query["id"], "control": control.to_json()})
-
-
-def _asked_for(source: Source, query: JsonDict) -> Control | None:
-    """The one control that a query is about."""
-    if query["ask"] == "at":
-        return source.at(Point(query["x"], query["y"]))
-    return source.focused()
-
-
-def _tells(control: Control) -> bool:
-    """Whether a control has anything that a person could call it by, or is one to write into."""
-    if control.role == "edit" or control.checked is not None:
-        return True
-    return bool(control.name or control.value or control.focused)
-
-
-def serve_controls(
-    api: Win32,
-    lines: Iterable[str],
-    write: Callable[[str], None],
-    leave: Callable[[int], object] = os._exit,
-) -> None:
-    """The worker's life: queries from `lines`, answers to `write`.
-
-    It leaves when the lines end, even while a program keeps it waiting, for then its parent is
-    gone.
-    """
-    queries: SimpleQueue[str] = SimpleQueue()
-
-    def read() -> None:
-        for line in lines:
-            queries.put(line)
-        leave(0)
-        queries.put("")
-
-    def send(entry: JsonDict) -> None:
-        write(json.dumps(entry) + "\n")
-
-    api.CoInitializeEx(None, COINIT_MULTITHREADED)
-    answers = ControlAnswers(api, send)
-    answers.warm_up()
-    threading.Thread(target=read, daemon=True).start()
-    send({"ready": True})
-    while True:
-        line = queries.get()
-        if not line:
-            return
-        answers.answer(json.loads(line))
-
-
-####################################################################################################
-# Controls worker - the parent's side of that process: deadlines, and a new one for one that fails
-####################################################################################################
-
-POINT_DEADLINE_S = 0.15
-# A worker that has not answered so long after it was asked hangs, and is replaced.
-HANG_S = 2.0
-# So long it may take to start: Python compiles this file first.
-START_S = 20.0
-# A window that so often in a row let a deadline pass, or cost a worker, is not asked again in this
-# run.
-MISSES_MOST = 3
-# Workers a run; after the last one everything goes on without.
-WORKERS_MOST = 6
-CONTROLS_MOST = 300
-LIST_DEADLINE_S = 1.0
-REPORT_DEADLINE_S = 3.0  # of each of the doctor's queries, who wants to know how slow a source is
-
-
-class Pipes(Protocol):
-    """A worker as its parent has it."""
-
-    def write(self, line: str) -> None:
-        """Gives it a line; raises OSError if it is gone, ValueError if it was ended."""
-
-    def lines(self) -> Iterable[str]:
-        """What it says, until it ends."""
-
-    def end(self) -> None:
-        """Ends it, whatever it does; it may have ended already."""
-
-
-class PipedProcess:
-    """A child process that reads and writes lines; it has no window and none of our handles."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        """Starts it; raises OSError if that is not allowed here."""
-        import subprocess  # here: a run without a query needs none of it
-
-        flags = 0
-        if sys.platform == "win32":
-            # Ctrl+C is the parent's, which then ends this one.
-            flags = subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            creationflags=flags,
-        )
-
-    def write(self, line: str) -> None:
-        if self._process.stdin:
-            self._process.stdin.write(line.encode())
-            self._process.stdin.flush()
-
-    def lines(self) -> Iterator[str]:
-        if self._process.stdout:
-            with self._process.stdout:
-                for line in self._process.stdout:
-                    yield line.decode("utf-8", "replace")
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        with suppress(OSError):
-            if self._process.stdin:
-                self._process.stdin.close()
-
-
-def start_controls_worker() -> Pipes:
-    """This file again, as the process that asks for controls; raises OSError if that is refused."""
-    if not sys.executable:
-        raise OSError("This Python does not know its own executable.")
-    # Isolated and without site-packages: it needs nothing but the standard library.
-    return PipedProcess([sys.executable, "-I", "-S", __file__, "--controls-worker"])
-
-
-@dataclass
-class ControlAnswer:
-    """What came of a query: its controls, and why there are not more."""
-
-    controls: list[Control]
-    problems: list[str]
-    # Whether the worker came to its end; without it more may be there.
-    complete: bool = False
-
-    def __str__(self) -> str:
-        """How many they are, and the first of them by name and role; no values."""
-        names = [f"'{cut(control.name, 20)}' {control.role}" for control in self.controls[:3]]
-        more = ["..."] if len(self.controls) > len(names) else []
-        return f"{len(self.controls)} ({', '.join(names + more)})" if names else "0"
-
-
-class SourceReport(NamedTuple):
-    """A line about a source of controls, and whether it knows anything."""
-
-    text: str
-    knows: bool
-
-
-class ControlsWorker:
-    """A ControlSource that asks a process of its own, which is started by the first query.
-
-    It answers within the deadline, whatever that process does: with what has come so far.
-    """
-
-    def __init__(self, api: Win32, open_one: Callable[[], Pipes] = start_controls_worker) -> None:
-        self.api = api
-        # Why there is no worker; "" while one can be had.
-        self.problem = ""
-        self._open_one = open_one
-        self._pipes: Pipes | None = None
-        self._said: SimpleQueue[str] = SimpleQueue()
-        self._ready = False
-        self._started = 0
-        self._began = 0.0  # when the worker was started, or was asked what it has not answered
-        self._waits_for = 0  # the number of that query
-        self._number = 0
-        self._misses = Counter[int]()
-        self._lock = threading.Lock()
-
-    def control_at(self, point: Point) -> Control | None:
-        query = {"ask": "at", "x": point.x, "y": point.y}
-        window = 0
-        with suppress(Win32Error):
-            window = top_window(self.api, point)
-        return _last(self.ask(query, window, POINT_DEADLINE_S))
-
-    def focused_control(self) -> Control | None:
-        window = 0
-        with suppress(Win32Error):
-            window = int(self.api.GetForegroundWindow() or 0)
-        return _last(self.ask({"ask": "focused"}, window, POINT_DEADLINE_S))
-
-    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
-        query = {"ask": "list", "window": window.handle, "most": most}
-        return self.ask(query, window.handle, deadline_s).controls
-
-    def report(self, window: Window) -> Iterator[SourceReport]:
-        """What each source sees of a window, how fast, and what keeps it from more; for --check."""
-        began = time.monotonic()
-        with self._lock:
-            ready = self._is_ready(START_S)
-        seconds = time.monotonic() - began
-        if not ready:
-            problem = self.problem or "The worker did not start."
-            text = f"not known here, and not needed: {problem} ({seconds:.1f} s)"
-            yield SourceReport(text, False)
-            return
-        yield SourceReport(f"the worker is ready after {seconds:.1f} s", True)
-        for source in SOURCE_NAMES:
-            yield self._report_on(source, window)
-
-    def _report_on(self, source: str, window: Window) -> SourceReport:
-        """What one source sees, how fast, with some names, and its problems."""
-        middle = window.rect.moved(window.rect.width // 2, window.rect.height // 2)
-        queries: dict[str, JsonDict] = {
-            "in the window": {"ask": "list", "window": window.handle, "most": CONTROLS_MOST},
-            "at its middle": {"ask": "at", "x": middle.left, "y": middle.top},
-            "with the keyboard": {"ask": "focused"},
-        }
-        found: list[str] = []
-        problems: dict[str, None] = {}
-        knows = False
-        for where, query in queries.items():
-            began = time.monotonic()
-            answer = self.ask({**query, "source": source}, 0, REPORT_DEADLINE_S)
-            milliseconds = (time.monotonic() - began) * 1000
-            found.append(f"{where} {answer} in {milliseconds:.0f} ms")
-            knows = knows or bool(answer.controls)
-            for problem in answer.problems:
-                problems[cut(problem.removeprefix(f"{source}: "), 100).rstrip(".")] = None
-        told = ", ".join(found) if knows else "nothing"
-        return SourceReport("; ".join([f"{source}: {told}", *problems]), knows)
-
-    def begin(self) -> None:
-        """Starts the worker, so that the first query need not wait for it."""
-        with self._lock:
-            self._is_ready(0.0)
-
-    def close(self) -> None:
-        """Ends the worker for good."""
-        with self._lock:
-            self._started = WORKERS_MOST
-            self._drop("The run is over.")
-
-    def ask(self, query: JsonDict, window: int, deadline_s: float) -> ControlAnswer:
-        """What the worker answers within the deadline; `window` is what it is asked about.
-
-        0 is no window, so that nothing is held against it.
-        """
-        budget = Budget(deadline_s)
-        if window and self._misses[window] >= MISSES_MOST:
-            return ControlAnswer([], ["This window was too slow before."])
-        if not self._lock.acquire(timeout=max(0.0, deadline_s)):
-            return ControlAnswer([], ["Another query is under way."])
-        try:
-            if not self._is_ready(budget.left_s):
-                return ControlAnswer([], [self.problem or "The worker is not ready yet."])
-            return self._exchange(query, window, budget)
-        finally:
-            self._lock.release()
-
-    def _exchange(self, query: JsonDict, window: int, budget: Budget) -> ControlAnswer:
-        """Sends a query to a worker that is ready, and waits for what it says."""
-        self._number += 1
-        self._began = time.monotonic()
-        self._waits_for = self._number
-        answer = ControlAnswer([], [])
-        if not self._send(query, budget.left_s * WORKER_SHARE):
-            # It ended while nobody asked, which is no window's doing.
-            return ControlAnswer([], ["The worker was gone."])
-        try:
-            while not answer.complete:
-                self._take(self._said.get(timeout=max(0.0, budget.left_s)), answer)
-            self._misses[window] = 0
-        except Empty:
-            answer.problems.append("The time for it is over.")
-            self._misses[window] += 1
-        except (OSError, ValueError) as error:
-            answer.problems.append(f"The worker ended: {error}")
-            self._misses[window] += 1
-            self._drop("The worker ends again and again.")
-            self._start_one()
-        return answer
-
-    def _send(self, query: JsonDict, seconds: float) -> bool:
-        """Gives a query to the worker; false if there is none any more."""
-        line = json.dumps({"id": self._number, "seconds": seconds, **query})
-        try:
-            if self._pipes:
-                self._pipes.write(line + "\n")
-        except (OSError, ValueError):  # its end of the pipe is closed, or ours
-            self._drop("The worker ends again and again.")
-            self._start_one()
-        return self._waits_for == self._number
-
-    def _take(self, line: str, answer: ControlAnswer) -> None:
-        """Adds a line of the worker to the answer; raises OSError or ValueError for its end."""
-        if not line:
-            raise OSError("It says nothing more.")
-        entry = json_object(json.loads(line))
-        if entry.get("id") != self._number:
-            return  # it belongs to a query that was given up
-        if "control" in entry:
-            answer.controls.append(Control.from_json(entry["control"]))
-        if entry.get("done"):
-            answer.problems += json_list(entry.get("problems"))
-            answer.complete = True
-            self._waits_for = 0
-
-    def _is_ready(self, seconds: float) -> bool:
-        """Whether a worker waits for a query, which may take that long; starts or replaces one."""
-        if self._pipes is None and not self._start_one():
-            return False
-        budget = Budget(seconds)
-        try:
-            while not self._ready or self._waits_for:
-                self._listen(self._said.get(timeout=max(0.0, budget.left_s)))
-        except Empty:
-            limit = HANG_S if self._ready else START_S
-            if time.monotonic() - self._began > limit:
-                self._drop("The worker hangs again and again.")
-                self._start_one()
-            return False
-        except (OSError, ValueError):
-            self._drop("The worker ends as soon as it starts.")
-            return False
-        return True
-
-    def _listen(self, line: str) -> None:
-        """Takes what a worker says that nobody waits for any more, and that it is ready."""
-        if not line:
-            raise OSError("It ended.")
-        entry = json_object(json.loads(line))
-        self._ready = self._ready or bool(entry.get("ready"))
-        if entry.get("done") and entry.get("id") == self._waits_for:
-            self._waits_for = 0
-
-    def _start_one(self) -> bool:
-        """Starts a worker, if there is still one to be had."""
-        if self._started >= WORKERS_MOST:
-            return False
-        self._started += 1
-        self._ready = False
-        self._waits_for = 0
-        self._began = time.monotonic()
-        self._said = SimpleQueue()
-        try:
-            self._pipes = self._open_one()
-        except OSError as error:
-            self._started = WORKERS_MOST
-            self.problem = f"The worker cannot be started: {error}"
-            return False
-        listener = threading.Thread(target=_hear, args=(self._pipes, self._said), daemon=True)
-        listener.start()
-        return True
-
-    def _drop(self, why: str) -> None:
-        """Ends the worker; `why` is the problem if it was the last."""
-        pipes = self._pipes
-        self._pipes = None
-        self._waits_for = 0
-        if self._started >= WORKERS_MOST:
-            self.problem = self.problem or why
-        if pipes:
-            pipes.end()
-
-
-def begin_controls(source: ControlSource, config: Config, undo: ExitStack) -> None:
-    """Starts the process that knows the controls, which ends with `undo`."""
-    if config.controls != "off" and isinstance(source, ControlsWorker):
-        undo.callback(source.close)
-        source.begin()
-
-
-def _hear(pipes: Pipes, said: SimpleQueue[str]) -> None:
-    """Passes on what a worker says; "" stands for its end."""
-    with suppress(OSError, ValueError):
-        for line in pipes.lines():
-            said.put(line)
-    said.put("")
-
-
-def _last(answer: ControlAnswer) -> Control | None:
-    """What is known best: sources that tell nothing, or nothing special, come before others."""
-    telling = [control for control in answer.controls if _tells(control)] or answer.controls
-    best = [control for control in telling if control.role != VAGUE_ROLE] or telling
-    return best[0] if best else None
-
-
-def ask_ahead(
-    source: ControlSource,
-    window: Window,
-    most: int = CONTROLS_MOST,
-    deadline_s: float = LIST_DEADLINE_S,
-) -> Future[list[Control]]:
-    """The controls of a window, asked for while something else is done: while a model thinks."""
-    answer = Future[list[Control]]()
-
-    def ask() -> None:
-        try:
-            answer.set_result(source.controls(window, most, deadline_s))
-        except Exception as error:  # a bug, which shows where the answer is taken
-            answer.set_exception(error)
-
-    threading.Thread(target=ask, name="controls", daemon=True).start()
-    return answer
-
-
-####################################################################################################
 # Windows console - what the console that the program runs in can do
 ####################################################################################################
-
-
-HARMLESS_SEQUENCE = "\x1b[K"  # nothing stands behind the cursor that it could erase
 
 
 def _twice(release: WinFunction, *arguments: object) -> None:
@@ -5197,38 +3731,22 @@ def _twice(release: WinFunction, *arguments: object) -> None:
         release(*arguments)
 
 
-def escape_sequences(api: Win32, undo: ExitStack) -> bool:
-    """Switches the console's escape sequences on until `undo` closes; tells whether they work."""
+def _console(api: Win32, which: int) -> tuple[int, int]:
+    """A console and its mode; raises Win32Error if there is none."""
     mode = DWORD()
-    # There may be no console, or one older than Windows 10.
-    with suppress(Win32Error):
-        handle = api.GetStdHandle(STD_OUTPUT_HANDLE)
-        api.GetConsoleMode(handle, ctypes.byref(mode))
-        api.SetConsoleMode(handle, mode.value | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
-        undo.callback(_twice, api.SetConsoleMode, handle, mode.value)
-        return _obeys_sequences(api, handle)
+    handle = api.GetStdHandle(which)
+    api.GetConsoleMode(handle, byref(mode))
+    return handle, mode.value
+
+
+def escape_sequences(api: Win32, undo: ExitStack) -> bool:
+    """Switches the console's escape sequences on until `undo` closes; whether it has them."""
+    with suppress(Win32Error):  # there may be none, or one older than Windows 10
+        console, mode = _console(api, STD_OUTPUT_HANDLE)
+        api.SetConsoleMode(console, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
+        undo.callback(_twice, api.SetConsoleMode, console, mode)
+        return True
     return False
-
-
-def _obeys_sequences(api: Win32, console: int) -> bool:
-    """Whether a sequence moves no cursor; Wine's console takes the mode, and prints them."""
-    before = _cursor_column(api, console)
-    _write_console(api, console, HARMLESS_SEQUENCE)
-    printed = _cursor_column(api, console) - before
-    if printed:
-        back = "\b" * len(HARMLESS_SEQUENCE)
-        _write_console(api, console, back + " " * len(back) + back)
-    return not printed
-
-
-def _cursor_column(api: Win32, console: int) -> int:
-    info = CONSOLE_SCREEN_BUFFER_INFO()
-    api.GetConsoleScreenBufferInfo(console, ctypes.byref(info))
-    return int(info.dwCursorPosition.X)
-
-
-def _write_console(api: Win32, console: int, text: str) -> None:
-    api.WriteConsoleW(console, text, len(text), ctypes.byref(DWORD()), None)
 
 
 def no_selections(api: Win32, undo: ExitStack) -> None:
@@ -5236,22 +3754,17 @@ def no_selections(api: Win32, undo: ExitStack) -> None:
 
     While something is selected all that prints waits, and Ctrl+C copies instead of stopping.
     """
-    mode = DWORD()
-    with suppress(Win32Error):  # there may be no console
-        handle = api.GetStdHandle(STD_INPUT_HANDLE)
-        api.GetConsoleMode(handle, ctypes.byref(mode))
-        before = mode.value | ENABLE_EXTENDED_FLAGS  # without it the other flag says nothing
-        api.SetConsoleMode(handle, before & ~ENABLE_QUICK_EDIT_MODE)
-        undo.callback(_twice, api.SetConsoleMode, handle, before)
+    with suppress(Win32Error):
+        console, mode = _console(api, STD_INPUT_HANDLE)
+        before = mode | ENABLE_EXTENDED_FLAGS  # without it the other flag says nothing
+        api.SetConsoleMode(console, before & ~ENABLE_QUICK_EDIT_MODE)
+        undo.callback(_twice, api.SetConsoleMode, console, before)
 
 
 def reads_a_console(api: Win32) -> bool:
     """Whether standard input is a console; NUL also says that it is a terminal."""
-    mode = DWORD()
     with suppress(Win32Error):
-        handle = api.GetStdHandle(STD_INPUT_HANDLE)
-        api.GetConsoleMode(handle, ctypes.byref(mode))
-        return True
+        return bool(_console(api, STD_INPUT_HANDLE))
     return False
 
 
@@ -5279,12 +3792,6 @@ START_PROGRAM_S = 5.0
 # The class of a frame that Windows puts around an app of its Store, and of the app's window in it.
 FRAME_CLASS = "ApplicationFrameWindow"
 APP_CLASS = "Windows.UI.Core.CoreWindow"
-# Ways to make pixels mean pixels on scaled monitors, the newest first: function and arguments.
-_DPI_WAYS: dict[str, list[int]] = {
-    "SetProcessDpiAwarenessContext": [DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2],
-    "SetProcessDpiAwareness": [PROCESS_PER_MONITOR_DPI_AWARE],
-    "SetProcessDPIAware": [],
-}
 
 
 def _checked_size(screen: Rect) -> Rect:
@@ -5294,14 +3801,6 @@ def _checked_size(screen: Rect) -> Rect:
             "Windows reports a screen of no size; connect a display or restore the session."
         )
     return screen
-
-
-class _Picture(NamedTuple):
-    """A copy of the screen in memory, which GDI can still draw into."""
-
-    dc: int  # draws into it
-    address: int  # of its pixels: BGRX, top row first
-    size: int  # of its pixels, in bytes
 
 
 class WindowsDesktop:
@@ -5326,28 +3825,23 @@ class WindowsDesktop:
     def init_dpi(self) -> str:
         """Makes pixels mean pixels on scaled monitors; returns the function that did it, or "none".
 
-        Windows refuses all but the last if the awareness is already set, which is just as good.
+        Where it is set already, Windows refuses all but the second, which is just as good.
         """
-        for name, arguments in _DPI_WAYS.items():
-            with suppress(Win32Error):
-                getattr(self.api, name)(*arguments)
-                return name
+        with suppress(Win32Error):
+            self.api.SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2)
+            return "SetProcessDpiAwarenessContext"
+        with suppress(Win32Error):
+            self.api.SetProcessDPIAware()
+            return "SetProcessDPIAware"
         return "none"
 
     def screen(self) -> Rect:
-        metric = self.api.GetSystemMetrics
-        return _checked_size(
-            Rect(
-                metric(SM_XVIRTUALSCREEN),
-                metric(SM_YVIRTUALSCREEN),
-                metric(SM_CXVIRTUALSCREEN),
-                metric(SM_CYVIRTUALSCREEN),
-            )
-        )
+        sides = range(SM_XVIRTUALSCREEN, SM_XVIRTUALSCREEN + 4)
+        return _checked_size(Rect(*map(self.api.GetSystemMetrics, sides)))
 
     def primary(self) -> Rect:
-        metric = self.api.GetSystemMetrics
-        return _checked_size(Rect(0, 0, metric(SM_CXSCREEN), metric(SM_CYSCREEN)))
+        size = map(self.api.GetSystemMetrics, (SM_CXSCREEN, SM_CYSCREEN))
+        return _checked_size(Rect(0, 0, *size))
 
     def on_monitor(self, point: Point) -> bool:
         place = POINT(point.x, point.y)
@@ -5357,11 +3851,10 @@ class WindowsDesktop:
         screen = self.screen()
         window = self.foreground()
         with ExitStack() as undo:
-            picture = self._copy_screen(undo, area, width, height, HALFTONE)
-            clean = self._pixels(picture)
-            pixels = clean
-            if self._draw_cursor(picture.dc, area, width, height):
-                pixels = self._pixels(picture)
+            dc, pixels_now = self._copy_screen(undo, area, width, height, HALFTONE)
+            clean = pixels_now()
+            self._draw_cursor(dc, area, width, height)
+            pixels = pixels_now()
         self._captures += 1
         return Frame(
             number=self._captures,
@@ -5377,23 +3870,25 @@ class WindowsDesktop:
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         with ExitStack() as undo:
-            return self._pixels(self._copy_screen(undo, area, width, height, COLORONCOLOR))
+            _, pixels_now = self._copy_screen(undo, area, width, height, COLORONCOLOR)
+            return pixels_now()
 
     def _copy_screen(
         self, undo: ExitStack, area: Rect, width: int, height: int, mode: int
-    ) -> _Picture:
-        """Copies the screen's `area` into a 32-bit DIB section, which lives until `undo` closes.
+    ) -> tuple[int, Callable[[], bytes]]:
+        """Copies the screen's `area` into a bitmap, which lives until `undo` closes.
 
+        Returns its device context, to draw into it, and what tells its pixels: BGRX, from the top.
         `mode` says how to scale: HALFTONE averages, COLORONCOLOR leaves lines out and is quick.
         """
         api = self.api
         # A negative height makes it top-down.
-        header = BITMAPINFOHEADER(ctypes.sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
+        header = BITMAPINFOHEADER(sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
         address = LPVOID()
         source = api.GetDC(None)
         undo.callback(_twice, api.ReleaseDC, None, source)
         bitmap = api.CreateDIBSection(
-            source, ctypes.byref(header), DIB_RGB_COLORS, ctypes.byref(address), None, 0
+            source, byref(header), DIB_RGB_COLORS, byref(address), None, 0
         )
         # Made before its DC and so deleted after it: while it is selected there, it cannot be.
         undo.callback(_twice, api.DeleteObject, bitmap)
@@ -5405,55 +3900,48 @@ class WindowsDesktop:
         # HALFTONE misaligns its brush without it.
         api.SetBrushOrgEx(memory, 0, 0, None)
         api.StretchBlt(memory, 0, 0, width, height, source, *area, SRCCOPY)
-        return _Picture(memory, address.value or 0, width * height * 4)
 
-    def _pixels(self, picture: _Picture) -> bytes:
-        """The picture's pixels, once all drawing that GDI has put off is done."""
-        self.api.GdiFlush()
-        return ctypes.string_at(picture.address, picture.size)
+        def pixels_now() -> bytes:
+            api.GdiFlush()  # GDI puts drawing off
+            return ctypes.string_at(address.value or 0, width * height * 4)
 
-    def _draw_cursor(self, picture_dc: int, area: Rect, width: int, height: int) -> bool:
-        """Draws the mouse pointer with its hotspot at the scaled place; false if none is shown."""
-        info = CURSORINFO(ctypes.sizeof(CURSORINFO))
-        self.api.GetCursorInfo(ctypes.byref(info))
+        return memory, pixels_now
+
+    def _draw_cursor(self, picture_dc: int, area: Rect, width: int, height: int) -> None:
+        """Draws the mouse pointer, if one is shown, with its hotspot at the scaled place."""
+        api = self.api
+        info = CURSORINFO(sizeof(CURSORINFO))
+        api.GetCursorInfo(byref(info))
         if not info.flags & CURSOR_SHOWING or not info.hCursor:
-            return False
+            return
         icon = ICONINFO()
         try:
-            self.api.GetIconInfo(info.hCursor, ctypes.byref(icon))
-        except Win32Error as error:
-            # Its program ended or changed it in this very moment.
-            if error.code == ERROR_INVALID_CURSOR_HANDLE:
-                return False
-            raise
-        icon_width, icon_height = self._icon_size(icon)
-        x = (info.ptScreenPos.x - icon.xHotspot - area.left) * width // area.width
-        y = (info.ptScreenPos.y - icon.yHotspot - area.top) * height // area.height
-        # DrawIconEx takes 0 for the icon's full size, so even a tiny one is a pixel.
-        drawn_width = max(1, icon_width * width // area.width)
-        drawn_height = max(1, icon_height * height // area.height)
-        self.api.DrawIconEx(
-            picture_dc, x, y, info.hCursor, drawn_width, drawn_height, 0, None, DI_NORMAL
-        )
-        return True
-
-    def _icon_size(self, icon: ICONINFO) -> tuple[int, int]:
-        """The icon's width and height; deletes its two bitmaps, which are copies for the caller."""
-        bitmap = BITMAP()
+            api.GetIconInfo(info.hCursor, byref(icon))
+        except Win32Error:
+            return  # its program ended or changed it in this very moment
         with ExitStack() as undo:
-            for handle in (icon.hbmMask, icon.hbmColor):
-                if handle:
-                    undo.callback(_twice, self.api.DeleteObject, handle)
-            shown = icon.hbmColor or icon.hbmMask
-            self.api.GetObjectW(shown, ctypes.sizeof(BITMAP), ctypes.byref(bitmap))
-        if icon.hbmColor:
-            return bitmap.bmWidth, bitmap.bmHeight
-        # A monochrome icon has its AND mask above its XOR mask in one bitmap.
-        return bitmap.bmWidth, bitmap.bmHeight // 2
+            for copy in filter(None, (icon.hbmMask, icon.hbmColor)):
+                undo.callback(_twice, api.DeleteObject, copy)
+        left = info.ptScreenPos.x - icon.xHotspot - area.left
+        top = info.ptScreenPos.y - icon.yHotspot - area.top
+        across = api.GetSystemMetrics(SM_CXCURSOR)
+        down = api.GetSystemMetrics(SM_CYCURSOR)
+        api.DrawIconEx(
+            picture_dc,
+            left * width // area.width,
+            top * height // area.height,
+            info.hCursor,
+            # It takes 0 for the icon's full size, so even a tiny one is a pixel.
+            max(1, across * width // area.width),
+            max(1, down * height // area.height),
+            0,
+            None,
+            DI_NORMAL,
+        )
 
     def cursor(self) -> Point:
         point = POINT()
-        self.api.GetCursorPos(ctypes.byref(point))
+        self.api.GetCursorPos(byref(point))
         return Point(point.x, point.y)
 
     def foreground(self) -> Window | None:
@@ -5475,26 +3963,29 @@ class WindowsDesktop:
         return [window for window in windows if window and window.class_name not in SHELL_CLASSES]
 
     def programs(self) -> list[Program]:
-        self._programs = known_programs(os.environ)
+        self._programs = known_programs(self.api, os.environ)
         return self._programs
 
     def _window(self, handle: int | None, with_owner: bool = True) -> Window | None:
-        """What is to be known about a window; None if there is none, or none any more."""
+        """What is to be known about a window; None if there is none, or none any more.
+
+        Of a dialog also the window to which it belongs.
+        """
         if not handle:
             return None
         title = ctypes.create_unicode_buffer(TITLE_CHARACTERS)
+        class_name = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
         rect = RECT()
-        process_id = DWORD()
         try:
             self.api.GetWindowTextW(handle, title, TITLE_CHARACTERS)
-            self.api.GetWindowRect(handle, ctypes.byref(rect))
-            self.api.GetWindowThreadProcessId(handle, ctypes.byref(process_id))
+            self.api.GetClassNameW(handle, class_name, CLASS_CHARACTERS)
+            self.api.GetWindowRect(handle, byref(rect))
+            program, rights = self._owner(window_process(self.api, handle))
         except Win32Error:
             return None  # it was closed in this very moment
-        program, rights = self._owner(process_id.value)
-        class_name = self._class_name(handle)
-        if class_name == FRAME_CLASS:
+        if class_name.value == FRAME_CLASS:
             program = self._program_in_frame(handle) or program
+        owner = self.api.GetAncestor(handle, GA_ROOTOWNER) if with_owner else handle
         return Window(
             handle=handle,
             title=title.value,
@@ -5502,8 +3993,8 @@ class WindowsDesktop:
             rect=Rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top),
             elevated=rights > self._rights_of_ours(),
             own=handle in self._own_windows,
-            class_name=class_name,
-            owner=self._owner_window(handle) if with_owner else None,
+            class_name=class_name.value,
+            owner=self._window(owner, with_owner=False) if owner != handle else None,
         )
 
     def _program_in_frame(self, frame: int) -> str:
@@ -5514,18 +4005,6 @@ class WindowsDesktop:
         app = self.api.FindWindowExW(frame, None, APP_CLASS, None)
         program, _ = self._owner(window_process(self.api, app)) if app else ("", 0)
         return program
-
-    def _class_name(self, handle: int) -> str:
-        """The class of a window; empty if Windows does not tell."""
-        name = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
-        with suppress(Win32Error):
-            self.api.GetClassNameW(handle, name, CLASS_CHARACTERS)
-        return name.value
-
-    def _owner_window(self, handle: int) -> Window | None:
-        """The window to which this one belongs as a dialog; None for one that stands alone."""
-        owner = self.api.GetAncestor(handle, GA_ROOTOWNER)
-        return self._window(owner, with_owner=False) if owner != handle else None
 
     def _rights_of_ours(self) -> int:
         """The program's own integrity level, asked for once; medium where Windows is silent."""
@@ -5546,7 +4025,7 @@ class WindowsDesktop:
                 process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
                 undo.callback(_twice, self.api.CloseHandle, process)
                 size = DWORD(PATH_CHARACTERS)
-                self.api.QueryFullProcessImageNameW(process, 0, path, ctypes.byref(size))
+                self.api.QueryFullProcessImageNameW(process, 0, path, byref(size))
                 rights = self._integrity_level(process, undo)
         except Win32Error as error:
             # If a release failed, the rights are known and stand.
@@ -5560,28 +4039,27 @@ class WindowsDesktop:
         Its token is closed by `undo`, not here, so that a close that fails does not lose the level.
         """
         token = HANDLE()
-        self.api.OpenProcessToken(process, TOKEN_QUERY, ctypes.byref(token))
+        self.api.OpenProcessToken(process, TOKEN_QUERY, byref(token))
         undo.callback(_twice, self.api.CloseHandle, token.value)
         buffer = ctypes.create_string_buffer(LABEL_BYTES)
         needed = DWORD()
-        self.api.GetTokenInformation(
-            token, TokenIntegrityLevel, buffer, LABEL_BYTES, ctypes.byref(needed)
-        )
+        self.api.GetTokenInformation(token, TokenIntegrityLevel, buffer, LABEL_BYTES, byref(needed))
         label = TOKEN_MANDATORY_LABEL.from_buffer(buffer)
         return DWORD.from_address(label.Sid + SID_LEVEL_OFFSET).value
 
     def own_console(self, in_front: bool) -> None:
         """Remembers the program's console, which no act may touch.
 
-        `in_front`: the task was typed there, so the front window is the console, too. In Windows
-        Terminal the console itself is an invisible window, owned by the visible one.
+        In Windows Terminal the console itself is an invisible window, owned by the visible one. Of
+        another terminal nothing tells but that the task was typed `in_front`.
         """
         console = self.api.GetConsoleWindow()
         if not console:
             return
-        self._own_windows = {console, self.api.GetAncestor(console, GA_ROOTOWNER)}
-        if in_front:
-            self._own_windows.add(self.api.GetForegroundWindow())
+        shown = self.api.GetAncestor(console, GA_ROOTOWNER)
+        if in_front and not self.api.IsWindowVisible(shown):
+            shown = self.api.GetForegroundWindow()
+        self._own_windows = {console, shown}
 
     def control_at(self, point: Point) -> Control | None:
         return self._with_program(self.control_source.control_at(point))
@@ -5603,8 +4081,8 @@ class WindowsDesktop:
         return clipboard_text_length(self.api)
 
     def idle_s(self) -> float:
-        info = LASTINPUTINFO(ctypes.sizeof(LASTINPUTINFO))
-        self.api.GetLastInputInfo(ctypes.byref(info))
+        info = LASTINPUTINFO(sizeof(LASTINPUTINFO))
+        self.api.GetLastInputInfo(byref(info))
         # Both times wrap after 49 days; as a signed 32-bit number their difference is right.
         idle_ms = LONG(self.api.GetTickCount() - info.dwTime).value
         return max(0, idle_ms) / 1000
@@ -5652,7 +4130,14 @@ class WindowsDesktop:
     def text(self, text: str) -> None:
         events: list[INPUT] = []
         for character in text:
-            events += self._character_events(character)
+            key = {"\n": "enter", "\t": "tab"}.get(character)
+            if key:
+                events += [self._key_event(key, True), self._key_event(key, False)]
+                continue
+            for (unit,) in struct.iter_unpack("<H", character.encode("utf-16-le")):
+                for up in (0, KEYEVENTF_KEYUP):
+                    event = KEYBDINPUT(0, unit, KEYEVENTF_UNICODE | up)
+                    events.append(INPUT(INPUT_KEYBOARD, ki=event))
         self._send(events)
 
     def start_program(self, program: Program) -> None:
@@ -5665,38 +4150,18 @@ class WindowsDesktop:
             raise Win32Error(f"{program.name} is none of the programs that Windows lists.")
 
         def started_by_the_shell() -> Iterator[int]:
-            # Extensions of the shell may need COM, and some of them this kind of it (Microsoft's
-            # page on ShellExecuteEx). The thread is this call's own.
-            self.api.CoInitializeEx(None, COINIT_APARTMENTTHREADED | COINIT_DISABLE_OLE1DDE)
-            try:
+            with com_apartment(self.api):  # the thread is this call's own
                 yield self.api.ShellExecuteW(None, "open", program.path, None, None, SW_SHOWNORMAL)
-            finally:
-                self.api.CoUninitialize()
 
         taken_within(START_PROGRAM_S, started_by_the_shell())
 
     def bring_to_front(self, window: Window) -> None:
         ask_for_keyboard(self.api, window.handle)
 
-    def _character_events(self, character: str) -> list[INPUT]:
-        """Types one character: line ends and tabs are keys, all else UTF-16 units."""
-        key_names = {"\n": "enter", "\t": "tab"}
-        if character in key_names:
-            name = key_names[character]
-            return [self._key_event(name, True), self._key_event(name, False)]
-        events = []
-        for (unit,) in struct.iter_unpack("<H", character.encode("utf-16-le")):
-            for flags in (KEYEVENTF_UNICODE, KEYEVENTF_UNICODE | KEYEVENTF_KEYUP):
-                events.append(INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(0, unit, flags)))
-        return events
-
     def _key_event(self, name: str, down: bool) -> INPUT:
-        code = VK_UNASSIGNED if name == NEUTRAL_KEY else VK_MAP[name]
-        flags = 0
-        if name in EXTENDED_KEYS:
-            flags |= KEYEVENTF_EXTENDEDKEY
-        if not down:
-            flags |= KEYEVENTF_KEYUP
+        code = VK_MAP[name]
+        flags = KEYEVENTF_EXTENDEDKEY if name in EXTENDED_KEYS else 0
+        flags |= 0 if down else KEYEVENTF_KEYUP
         scan_code = self.api.MapVirtualKeyW(code, 0)
         return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, scan_code, flags))
 
@@ -5706,22 +4171,318 @@ class WindowsDesktop:
     def _send(self, events: list[INPUT]) -> None:
         """One SendInput; if Windows takes fewer events than given, something blocks input."""
         inputs = (INPUT * len(events))(*events)
-        taken = self.api.SendInput(len(events), inputs, ctypes.sizeof(INPUT))
+        taken = self.api.SendInput(len(events), inputs, sizeof(INPUT))
         if taken == len(events):
             return
         # In a text each press is followed by its release, so an odd number leaves one down.
-        if taken % 2:
-            self._release(events[taken])
+        tries = RELEASE_TRIES if taken % 2 else 0
+        while tries and not self.api.SendInput(1, byref(events[taken]), sizeof(INPUT)):
+            tries -= 1
         raise Win32Error(
             f"Windows took {taken} of {len(events)} events; another program blocks them.",
             "SendInput",
         )
 
-    def _release(self, event: INPUT) -> None:
-        """Sends the one event that lets a key go, until Windows takes it."""
-        for _ in range(RELEASE_TRIES):
-            if self.api.SendInput(1, ctypes.byref(event), ctypes.sizeof(INPUT)):
-                return
+
+####################################################################################################
+# Controls - the sources asked in turn, by a process of their own that may hang or die
+####################################################################################################
+
+# The share of a query's time that the process takes; the rest is for its answer to arrive.
+WORKER_SHARE = 0.8
+POINT_DEADLINE_S = 0.15
+# One that has not answered so long after it was asked hangs, and is replaced.
+HANG_S = 2.0
+START_S = 120.0  # so long it may take to start: Python compiles this file, on a busy machine
+WORKERS_MOST = 6  # of a run; after the last one everything goes on without
+COSTS_MOST = 3  # of them that the list of one window may cost
+DEPTH_MOST = 40  # so deep may controls lie in one another; a browser's page has them some 30 deep
+
+SOURCE_NAMES = (UIAutomation.name, ActiveAccessibility.name, WindowHandles.name)
+Source = UIAutomation | ActiveAccessibility | WindowHandles
+Element = AutomationElement | AccessibleElement | WindowElement | MenuItem
+
+
+class Query(NamedTuple):
+    """What is asked: a window's controls, else the one at a point, else that with the keyboard."""
+
+    seconds: float
+    point: Point | None = None
+    window: int = 0
+    most: int = 1
+    source: str = ""  # the only one to ask
+
+
+class Known(NamedTuple):
+    """What is known of the controls asked for, and what kept sources from telling more."""
+
+    controls: Sequence[Control] = ()
+    problems: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        """How many they are, and the first three of them by name and role; no values."""
+        names = [f"'{cut(control.name, 20)}' {control.role}" for control in self.controls[:3]]
+        return f"{len(self.controls)} controls ({', '.join(names)})" if names else "nothing"
+
+
+class Budget:
+    """How long a query may still take; it is looked at between two calls of other programs."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self._end - time.monotonic())
+
+    def check(self) -> None:
+        """Raises Win32Error once it is spent."""
+        if not self.left_s:
+            raise Win32Error("The time for it is over.")
+
+
+def known_controls(automation: UIAutomation, query: Query) -> Known:
+    """What the first source tells that knows more than that something is there."""
+    api = automation.api
+    inner = _inner_window(api, query)
+    handles = WindowHandles(api)
+    sources: list[Source] = [automation, ActiveAccessibility(api), handles]
+    if query.source:
+        sources = [source for source in sources if source.name == query.source]
+    elif handles.message(inner, WM_NULL) is None:  # the others would wait for it
+        sources = [handles]
+    found: list[Control] = []
+    problems: list[str] = []
+    budget = Budget(query.seconds)
+    for source in sources:
+        try:
+            found.extend(islice(_told(source, query, inner, budget), query.most))
+        except Win32Error as error:  # what came before counts
+            problems.append(str(error).rstrip("."))
+        if any(map(_is_telling, found)):
+            break
+    return Known(sorted(found, key=_is_telling, reverse=True)[: query.most], problems)
+
+
+def _inner_window(api: Win32, query: Query) -> int:
+    """The window, or the control that is one, that a query is about."""
+    if query.point:
+        return int(api.WindowFromPoint(POINT(*query.point)) or 0)
+    return query.window or focus_window(api) or int(api.GetForegroundWindow() or 0)
+
+
+def _told(source: Source, query: Query, inner: int, budget: Budget) -> Iterator[Control]:
+    """What one source knows; of a window and its pop-ups what can be seen and tells."""
+    api = source.api
+    if not query.window:
+        element = source.at(inner, query.point) if query.point else source.focused(inner)
+        if element:
+            window = int(api.GetAncestor(inner, GA_ROOT) or 0)
+            process = window_process(api, inner)
+            yield replace(element.control(), window=window, process=process)
+        return
+    for handle in [*popups_of(api, inner), inner]:
+        process = window_process(api, handle)
+        shown = window_place(api, handle)
+        for control in _listed(source.root(handle), budget):
+            if _is_telling(control) and control.rect.overlaps(shown):
+                yield replace(control, window=handle, process=process)
+
+
+def _listed(root: Element | None, budget: Budget) -> Iterator[Control]:
+    """What lies in an element and is shown, outer ones before inner ones.
+
+    What people press lies further out than the thousandth row.
+    """
+    level = [root] if root else []
+    for _ in range(DEPTH_MOST):
+        inner: list[Element] = []
+        for element in level:
+            label = ""
+            budget.check()
+            for child in islice(element.children(), ROWS_MOST):
+                budget.check()
+                if not child.is_shown():
+                    continue
+                inner.append(child)
+                with suppress(Win32Error):  # it was closed in this moment, or has no place
+                    control = child.control()
+                    # The text before a field without a name is its name.
+                    if control.role in ("edit", "combo box"):
+                        control = replace(control, name=control.name or label)
+                    label = control.name if control.role == "text" else ""
+                    yield control
+        level = inner
+
+
+def _is_telling(control: Control) -> bool:
+    """Whether more is known than that it is there: what a person could call it by, or its kind."""
+    if control.role == "edit" or control.checked is not None:
+        return True
+    return control.role != "pane" and bool(control.name or control.value or control.focused)
+
+
+def serve_controls(pipe: Connection) -> None:
+    """The life of the process: a query in, what is known out, until its parent is gone."""
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    # The console is its parent's.
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    api = load_win32(CONTROL_FUNCTIONS)  # none of them moves or presses anything
+    WindowsDesktop(api, SystemClock(Stop())).init_dpi()
+    api.CoInitializeEx(None, COINIT_MULTITHREADED)
+    automation = UIAutomation(api)
+    with suppress(Win32Error):
+        automation.root(0)  # there is none, but the first query need not wait for what it takes
+    known = Known()  # which says that it is ready
+    with suppress(EOFError, OSError):
+        while True:
+            controls = [control.to_json() for control in known.controls]
+            pipe.send_bytes(json.dumps([controls, known.problems]).encode())
+            known = known_controls(automation, pipe.recv())
+
+
+def _leave_with_parent() -> None:
+    """Ends this process with its parent, even while a program keeps it waiting."""
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    if parent:
+        parent.join()
+        os._exit(0)
+
+
+class ControlsWorker:
+    """A ControlSource that asks a process of its own, which is started by the first query.
+
+    It answers within the deadline, whatever that process does.
+    """
+
+    def __init__(self, api: Win32) -> None:
+        self.api = api
+        # Why there is no worker; "" while one can be had.
+        self.problem = ""
+        self._process: BaseProcess | None = None
+        self._pipe: Connection | None = None
+        self._starts = 0
+        # How long it may still take to say that it is ready, or what it was asked; None: it is
+        # free.
+        self._owes: Budget | None = None
+        self._window = 0  # which it was asked about last
+        self._costs = Counter[int]()  # workers that a window's list cost
+        self._lock = threading.Lock()
+
+    def control_at(self, point: Point) -> Control | None:
+        return next(iter(self.ask(Query(POINT_DEADLINE_S, point)).controls), None)
+
+    def focused_control(self) -> Control | None:
+        return next(iter(self.ask(Query(POINT_DEADLINE_S)).controls), None)
+
+    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
+        return [*self.ask(Query(deadline_s, None, window.handle, most)).controls]
+
+    def report(self, window: Window) -> Iterator[tuple[str, bool]]:
+        """For --check: what each source sees of a window, and whether that is anything."""
+        began = time.monotonic()
+        self.ask(Query(START_S))
+        seconds = f"{time.monotonic() - began:.1f} s"
+        if self._owes or not self._pipe:
+            why = self.problem or "The worker does not answer."
+            yield f"not known here, and not needed: {why} ({seconds})", False
+            return
+        yield f"the worker is ready after {seconds}", True
+        for source in SOURCE_NAMES:
+            began = time.monotonic()
+            known = self.ask(Query(HANG_S, None, window.handle, CONTROLS_MOST, source))
+            milliseconds = (time.monotonic() - began) * 1000
+            told = f"{source}: {known} in {milliseconds:.0f} ms"
+            yield "; ".join([told, *known.problems]), bool(known.controls)
+
+    def close(self) -> None:
+        """Ends the worker for good."""
+        with self._lock:
+            self._starts = WORKERS_MOST
+            self._lose("The run is over.")
+
+    def ask(self, query: Query) -> Known:
+        """What the worker answers in the time of the query, or in HANG_S once it is free."""
+        if query.window and self._costs[query.window] >= COSTS_MOST:
+            return Known(problems=["This window was too slow before."])
+        if not self._lock.acquire(timeout=query.seconds):
+            return Known(problems=["Another query is under way."])
+        try:
+            budget = Budget(query.seconds)
+            if not self._is_free(query.seconds) or not self._pipe:
+                return Known(problems=[self.problem or "The worker is not ready yet."])
+            seconds = min(HANG_S, budget.left_s)
+            self._window = query.window
+            self._pipe.send(query._replace(seconds=seconds * WORKER_SHARE))
+            self._owes = Budget(HANG_S)
+            known = self._answer(seconds)
+            return known or Known(problems=["The time for it is over."])
+        except (EOFError, OSError) as error:
+            self._lose("The worker ends again and again.")
+            return Known(problems=[f"The worker ended: {error}"])
+        finally:
+            self._lock.release()
+
+    def _is_free(self, seconds: float) -> bool:
+        """Whether a worker waits for a query; starts or replaces one."""
+        if self._pipe is None and not self._start():
+            return False
+        if self._owes is None or self._answer(seconds):
+            return True
+        if not self._owes.left_s:
+            self._lose("The worker hangs again and again.")
+        return False
+
+    def _answer(self, seconds: float) -> Known | None:
+        """What it owes, if that comes in time; raises EOFError or OSError if it has ended."""
+        if not self._pipe or not self._pipe.poll(seconds):
+            return None
+        controls, problems = json.loads(self._pipe.recv_bytes())
+        self._owes = None
+        return Known([Control.from_json(entry) for entry in controls], problems)
+
+    def _start(self) -> bool:
+        """Starts a worker, if there is still one to be had."""
+        if self._starts >= WORKERS_MOST:
+            return False
+        self._starts += 1
+        self._owes = Budget(START_S)
+        try:
+            import multiprocessing  # here: a run without a query needs none of it
+
+            # Ctrl+C is the parent's: what is started while it is ignored ignores it ever after.
+            with suppress(Win32Error):
+                self.api.SetConsoleCtrlHandler(None, True)
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            with theirs:
+                process = context.Process(target=serve_controls, args=(theirs,), daemon=True)
+                process.start()
+            self._process = process
+        except (ImportError, OSError) as error:
+            self._starts = WORKERS_MOST
+            self._lose(f"The worker cannot be started: {error}")
+        finally:
+            with suppress(Win32Error):
+                self.api.SetConsoleCtrlHandler(None, False)
+        return self._pipe is not None
+
+    def _lose(self, why: str) -> None:
+        """Ends the worker and starts the next one; `why` is the problem if it was the last."""
+        if self._owes:
+            self._costs[self._window] += 1
+        self._owes = None
+        self._window = 0
+        if self._process:
+            self._process.kill()
+        if self._pipe:
+            self._pipe.close()
+        self._process = None
+        self._pipe = None
+        if not self._start():
+            self.problem = self.problem or why
 
 
 ####################################################################################################
@@ -5956,16 +4717,17 @@ def _further_chords(texts: Sequence[str]) -> tuple[str, ...]:
 
 AXIS: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
 TEXT_ITEMS: Schema = {"type": "string"}
+TEXT_KIND = Kind(TEXT_ITEMS, str)
 KINDS: dict[object, Kind] = {
-    str: Kind({"type": "string"}, str),
-    Label: Kind({"type": "string"}, str),
-    Text: Kind({"type": "string"}, clean_text),
-    Modifiers: Kind({"type": "string"}, read_modifiers),
+    str: TEXT_KIND,
+    Label: TEXT_KIND,
+    Text: Kind(TEXT_ITEMS, clean_text),
+    Modifiers: Kind(TEXT_ITEMS, read_modifiers),
     Button: Kind({"type": "string", "enum": [*BUTTONS]}, read_button),
     Ticks: Kind({"type": "integer", "minimum": -TICKS_MOST, "maximum": TICKS_MOST}, read_ticks),
-    ProgramName: Kind({"type": "string"}, str),
-    WindowTitle: Kind({"type": "string"}, str),
-    Chord: Kind({"type": "string"}, _chord),
+    ProgramName: TEXT_KIND,
+    WindowTitle: TEXT_KIND,
+    Chord: Kind(TEXT_ITEMS, _chord),
     tuple[Chord, ...]: Kind({"type": "array", "items": TEXT_ITEMS}, _further_chords),
     bool: Kind({"type": "boolean"}, bool),
     int: Kind({"type": "integer"}, int),
@@ -5979,7 +4741,6 @@ KINDS: dict[object, Kind] = {
     ),
     tuple[str, ...]: Kind({"type": "array", "items": TEXT_ITEMS, "maxItems": 5}, tuple),
 }
-KINDS[Coordinate | None] = KINDS[Coordinate]
 
 
 @lru_cache  # evaluating annotations takes longer than all the gates of an act
@@ -5991,9 +4752,8 @@ def annotations_of(args: type[Args]) -> Mapping[str, object]:
 
 def _without_none(hint: object) -> object:
     """`Coordinate` for `Coordinate | None`."""
-    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
-    optional = type(None) in get_args(hint)
-    return kinds[0] if optional else hint
+    kinds = get_args(hint)
+    return kinds[0] if type(None) in kinds else hint
 
 
 def kind_of(args: type[Args], argument: str) -> Kind:
@@ -6042,6 +4802,7 @@ class DragArgs:
     start: Coordinate | None  # None, which only a grammar can say: where the mouse is
     end: Coordinate
     reasoning: str = ""
+    modifiers: Modifiers | None = field(default=None, metadata=UNSHOWN)
 
 
 @dataclass(frozen=True)
@@ -6130,14 +4891,14 @@ class WheelArgs:
 
 @dataclass(frozen=True)
 class HoldKeyArgs:
-    """Keys that stay down for the next acts."""
+    """Modifiers that the next acts are done with; another key among them is pressed at once."""
 
     key: Chord
 
 
 @dataclass(frozen=True)
 class LetGoArgs:
-    """Keys that were held; letting go of them is no risk, so that no gate asks about them."""
+    """Keys that the next acts are done without."""
 
     key: str
 
@@ -6149,6 +4910,7 @@ class HoldButtonArgs:
     element_name: Label = Label("")
     position: Coordinate | None = None
     button: Button = Button("left")
+    modifiers: Modifiers | None = field(default=None, metadata=UNSHOWN)
 
 
 @dataclass(frozen=True)
@@ -6327,21 +5089,26 @@ class Vocabulary:
         return tool.args(**values)
 
 
-####################################################################################################
-# Steps - an act that takes several, as the acts that it takes
-####################################################################################################
+# -- an act that takes several, as the acts that it takes
 
 
 def steps_of(act: Act) -> list[Act]:
     """The acts that one takes, in their order; most take themselves alone."""
     args = act.args
-    steps = [act]
+    steps: list[Act] = []
     if isinstance(args, PressKeyArgs):
-        steps = [key_step(args.key, act)]
-        for chord in args.then:
-            steps.append(key_step(chord, act))
+        steps = [key_step(chord, act) for chord in (args.key, *args.then)]
     if isinstance(args, TypeTextArgs):
-        steps = _steps_of_typing(args, act)
+        # A click on the field and the selection of what it holds, the text, Enter: as asked for.
+        if args.position:
+            clicked = ClickArgs(args.element_name or Label("text field"), args.position)
+            steps.append(Act("click", clicked, act.call))
+        if args.clear:
+            steps.append(key_step("ctrl+a", act))
+        typed = TypeTextArgs(args.text)
+        steps.append(Act(act.name, typed, act.call))
+        if args.submit:
+            steps.append(key_step("enter", act))
     return steps if len(steps) > 1 else [act]
 
 
@@ -6351,89 +5118,33 @@ def key_step(chord: str, act: Act) -> Act:
     return Act("press_key", keys, act.call)
 
 
-def _steps_of_typing(args: TypeTextArgs, act: Act) -> list[Act]:
-    """A click on the field and the selection of what it holds, the text, Enter: as asked for."""
-    steps = []
-    if args.position:
-        label = Label("text field")
-        if args.element_name:
-            label = args.element_name
-        clicked = ClickArgs(label, args.position)
-        click = Act("click", clicked, act.call)
-        steps.append(click)
-    if args.clear:
-        steps.append(key_step("ctrl+a", act))
-    text = TypeTextArgs(args.text)
-    typed = Act(act.name, text, act.call)
-    steps.append(typed)
-    if args.submit:
-        steps.append(key_step("enter", act))
-    return steps
-
-
 ####################################################################################################
-# Facts - what is known of an act and of the windows it reaches, in letters that can be compared
+# Facts - what is known of an act and of the windows it reaches, in words that can be compared
 ####################################################################################################
 
-# So much of a text is matched: more than any label, title or command needs.
+# So much of a text is compared: more than any label, title or command needs.
 FACT_CHARACTERS = 2000
-# A long text is matched in pieces that overlap, so that nothing is torn where they meet.
-PIECE_STEP = 1800
-
 # Letters that look like Latin ones, in lower case, and what they look like.
-_LOOK_ALIKES = {
-    "авекмнорстухѕіјһԁԛԝӏ": "abekmhopctyxsijhdqwl",
-    "αβεζηικμνορτυχ": "abezhikmnoptyx",
-    "օսհո": "ouhn",
-    "łđøıɑɡ": "ldoiag",
-    "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ": "abcdefghijklmnoprstuvwyz",
-    # Lisu and Cherokee.
-    "ꓮꓐꓚꓓꓰꓝꓖꓧꓲꓙꓗꓡꓟꓠꓳꓑꓣꓢꓔꓴꓦꓪꓫꓬꓜ": "abcdefghijklmnoprstuvwxyz",
-    "ᎪᏴᏟᎠᎬᎻᎢᎥᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᎽᏃᏀ": "abcdehiijklmprstvwyzg",
-    "’‘`´": "''''",
-}
-# Letters in boxes, in circles and as flags, from A to Z each.
-_ALPHABETS = (0x1F150, 0x1F170, 0x1F1E6)
-# Digits and signs that stand for letters within a word.
-_DISGUISES = str.maketrans("01345789$@!|", "oleastbgsail")
-# Letters that nobody sees: fillers of Hangul, and the blank of Braille.
-_UNSEEN = "\u115f\u1160\u2800"
+_LOOK_ALIKES = str.maketrans(
+    "авекмнорстухѕіјһԁӏαεικνορτυχłđøıɑɡ’‘`´", "abekmhopctyxsijhdlaeiknoptyxldoiag''''"
+)
 # Format characters, marks above and below letters, and control characters.
 _LEFT_OUT = frozenset(("Cf", "Mn", "Me", "Cc"))
 
 
-def _letters() -> dict[int, str | None]:
-    """What each letter of these tables becomes."""
-    table: dict[int, str | None] = dict.fromkeys(map(ord, _UNSEEN))
-    for letters, latin in _LOOK_ALIKES.items():
-        table.update(zip(map(ord, letters), latin, strict=True))
-    for first in _ALPHABETS:
-        alphabet = map(chr, range(ord("a"), ord("z") + 1))
-        table.update(enumerate(alphabet, first))
-    return table
-
-
-_LETTERS = _letters()
-
-
-@lru_cache(maxsize=256)  # the same titles and labels come again and again
-def fold_letters(text: str) -> str:
-    """The text with each letter as the plain Latin one that it looks like, if there is one.
+@lru_cache(maxsize=1024)  # the same titles and labels come again and again
+def fold(text: str) -> str:
+    """The beginning of a text as rules compare it: lower case, no accents, on one line.
 
     Rules go through it like what they are held against, so that a Russian word still fits itself.
     """
-    plain = unicodedata.normalize("NFKD", text).casefold()
+    plain = unicodedata.normalize("NFKD", text[:FACT_CHARACTERS]).casefold()
     seen = [
         char
         for char in unicodedata.normalize("NFKD", plain)
         if char.isspace() or unicodedata.category(char) not in _LEFT_OUT
     ]
-    return "".join(seen).translate(_LETTERS)
-
-
-def fold(text: str) -> str:
-    """The beginning of a text as rules compare it, on one line."""
-    words = fold_letters(text[:FACT_CHARACTERS]).split()
+    words = "".join(seen).translate(_LOOK_ALIKES).split()
     return " ".join(words)[:FACT_CHARACTERS]
 
 
@@ -6442,19 +5153,6 @@ def fold_label(label: str) -> str:
     label = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label[:FACT_CHARACTERS])
     label = re.sub("[&~]", "", label)
     return fold(label.replace("_", " "))
-
-
-# Letters that stand alone, with what keeps them apart: d e l e t e, d.e.l.e.t.e.
-_APART = re.compile(r"\b([^\W\d_])[ .*-](?=[^\W\d_]\b)")
-
-
-def undisguised(label: str) -> str:
-    """A folded label with letters that stand apart together, and digits in words as letters."""
-    words = []
-    for word in _APART.sub(r"\1", label).split():
-        letters = any(char.isalpha() for char in word)
-        words.append(word.translate(_DISGUISES) if letters else word)
-    return " ".join(words)
 
 
 def plain_line(text: str, most: int) -> str:
@@ -6475,48 +5173,9 @@ def quoted_title(window: Window | None) -> str:
 KEY_NAMES = {code: name for name, code in reversed(VK_MAP.items())}
 
 
-def key_words(chord: str) -> str:
-    """A chord by its codes, however it is spelled and whichever side: `ctrl+shift+delete`."""
-    codes = chord_codes(parse_chord(chord))
-    held = [name for name in ("ctrl", "alt", "shift", "win") if VK_MAP[name] in codes]
-    others = codes - {VK_MAP[name] for name in held}
-    return "+".join([*held, *sorted(KEY_NAMES[code] for code in others)])
-
-
-@dataclass
-class Attempt:
-    """An act before the gates, and what they find out about it on its way through them."""
-
-    act: Act
-    frame: Frame  # the look on which the model decided
-    front: Window | None = None  # which has the keyboard now
-    reached: Sequence[Window] = ()  # which get its input
-    before: Sequence[str] = ()  # the two acts before, in words
-    lines: TypedLines | None = None  # what was typed so far
-    task: str = ""
-    also: Sequence[Coordinate] = ()  # places that it clicks without naming them
-    program: Program | None = None  # which it starts
-    window: Window | None = None  # which it brings to the front
-    controls: Sequence[Control] = ()  # what is known of those at its places
-    focused: Control | None = None  # that gets what it types, if that is known
-
-    @property
-    def places(self) -> list[Point]:
-        """The pixels that the act is done to."""
-        named = values_of(self.act.args, Coordinate)
-        return [to_point(at, self.frame.area) for at in (*named, *self.also)]
-
-    @property
-    def types(self) -> bool:
-        """Whether the act types or presses something."""
-        if self.act.name == "recover":
-            return True
-        return bool(values_of(self.act.args, Text) or values_of(self.act.args, Chord))
-
-    @property
-    def by_keyboard(self) -> bool:
-        """Whether a window gets keys by the act: those that it types, or holds for the mouse."""
-        return self.types or bool(values_of(self.act.args, Modifiers))
+# Acts that press what is under the mouse.
+CLICKS = frozenset("click double_click triple_click click_here mouse_down mouse_up".split())
+ENTERING = frozenset("enter ctrl+enter ctrl+shift+enter".split())
 
 
 def windows_to_be(program: Program) -> list[Window]:
@@ -6534,20 +5193,14 @@ def label_of(act: Act) -> str:
     return " ".join(" ".join(values_of(act.args, Label)).split())
 
 
-def with_held(act: Act, held: Iterable[str]) -> Act:
-    """An act as Windows takes it while these keys are held: Delete with Shift is another one."""
-    names = [name for name, kind in annotations_of(type(act.args)).items() if kind is Chord]
-    modifiers = [key for key in held if key in MODIFIERS]
-    if not names or not modifiers:
-        return act
-    chord = "+".join([*modifiers, getattr(act.args, names[0])])
-    values = {**vars(act.args), names[0]: "+".join(parse_chord(chord))}
-    return replace(act, args=type(act.args)(**values))
-
-
 def keys_of(act: Act) -> str:
-    """The chord that the act presses, by its codes; empty for none."""
-    return " ".join(key_words(chord) for chord in values_of(act.args, Chord))
+    """The chord that the act presses by its codes, however it is spelled: `ctrl+shift+delete`."""
+    codes: set[int] = set()
+    for chord in values_of(act.args, Chord):
+        codes |= chord_codes(parse_chord(chord))
+    names = {KEY_NAMES[code] for code in codes}
+    held = [name for name in ("ctrl", "alt", "shift", "win") if name in names]
+    return "+".join([*held, *sorted(names.difference(held))])
 
 
 def text_of(act: Act) -> str:
@@ -6555,644 +5208,661 @@ def text_of(act: Act) -> str:
     return "\n".join(values_of(act.args, Text))
 
 
-def step_words(act: Act) -> str:
-    """An act in one line for the rules that look at what came before: `press_key win+x`."""
-    keys = keys_of(act)
-    if keys:  # a key that is held opens the same menus as one that is pressed
-        return f"press_key {keys[:100]}"
-    said = fold(text_of(act)) or fold_label(label_of(act))
-    return f"{act.name} {said}"
+UNKNOWN = "?"  # begins a line of which nobody knows how it begins
+START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
+EMPTYING = ENTERING.union("escape win win+s win+q alt+d ctrl+l emptied".split())
+ERASING = frozenset(("delete", "backspace", "ctrl+x"))
+# Keys that leave a line as it is, and its caret at the end, and those that only move the caret.
+STILL = frozenset("up down end tab shift+tab ctrl alt shift ctrl+c ctrl+a".split())
+MOVING = frozenset("left right home ctrl+v".split())
+# Acts that change nothing: what moves the mouse, or lets go of what was held.
+MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_here key_up".split())
 
 
-# Acts that only move the mouse or turn its wheel.
-MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_here".split())
+@dataclass(frozen=True)
+class Typed:
+    """What was done in a window last: the line typed there, and what opened what it stands in."""
+
+    place: str = ""  # the window
+    line: str = UNKNOWN  # since the last Enter
+    opened: str = ""  # the last act but for typing, such as win+r or right_click(report.txt)
+    last: str = ""  # the last act
+
+    def of(self, window: Window) -> Typed:
+        """This, if it is of that window; Start becomes its search when something is typed."""
+        starts = re.fullmatch(START, window.program.lower())
+        place = "start" if starts else str(window.handle)
+        if self.place == place:
+            return self
+        return Typed(place)
+
+    def with_text(self, text: str) -> str:
+        """The line with what is typed into it; a dialog that just opened has all selected."""
+        if self.last in ("", "ctrl+a"):
+            return text
+        return f"{self.line}{text}"
+
+    def after(self, act: Act, window: Window) -> Typed:
+        """What it is once an act was done in a window."""
+        before = self.of(window)
+        keys = keys_of(act)
+        if act.name in MOVES:
+            return before
+        last = keys or f"{act.name}({fold_label(label_of(act))})"
+        if keys in ERASING and before.last == "ctrl+a":
+            last = "emptied"
+        letter = keys.removeprefix("shift+").replace("space", " ")
+        text = letter if len(letter) == 1 else text_of(act)
+        opened = last
+        if text or last == "emptied" or keys in (STILL | MOVING | ERASING):
+            opened = before.opened
+        return replace(before, line=line_after(before, last, text), opened=opened, last=last)
 
 
-class ActsBefore:
-    """The two acts before the present one, in words, as far as they bear upon what a key means.
-
-    What only moves the mouse or a selection leaves open what was opened, so that it is no act
-    here; and what adds to a text is one act, however many pieces it comes in.
-    """
-
-    def __init__(self) -> None:
-        self.words: deque[str] = deque(maxlen=2)
-        self._was_typing = False
-
-    def take(self, act: Act) -> None:
-        """Notes an act that was begun."""
-        if act.name in MOVES or keys_of(act) in KEYS_THAT_MOVE:
-            return
-        if isinstance(act.args, LetGoArgs):  # the end of the act that held them
-            return
-        typing = is_typing(act)
-        if typing and self._was_typing:
-            self.words.pop()
-        self._was_typing = typing
-        self.words.append(step_words(act))
-
-
-def is_typing(act: Act) -> bool:
-    """Whether the act changes a line that is being typed, and does not enter it."""
-    keys = keys_of(act).removeprefix("shift+")
-    return (bool(text_of(act)) and not enters(act)) or len(keys) == 1 or keys in KEYS_THAT_EDIT
-
-
-def enters(act: Act) -> bool:
-    """Whether the act presses Enter, alone or in a text."""
-    return "\n" in text_of(act) or keys_of(act) in ("enter", "ctrl+enter")
-
-
-# In a typed line: all of it is selected, or it was changed in a way that cannot be known.
-SELECTED = "\x01"
-UNKNOWN = "\x02"
-KEYS_THAT_TYPE_NOTHING = frozenset("shift ctrl alt win capslock numlock printscreen".split())
-KEYS_THAT_EDIT = frozenset("space backspace delete insert ctrl+a ctrl+v ctrl+x".split())
-KEYS_THAT_MOVE = frozenset("left right up down home end tab shift+tab pageup pagedown".split())
-# Acts that press what is under the mouse, and so may enter what was typed.
-CLICKS = frozenset("click double_click triple_click click_here mouse_down mouse_up".split())
-START_PROGRAMS = frozenset(
-    "searchhost.exe searchapp.exe searchui.exe startmenuexperiencehost.exe".split()
-)
-
-
-def line_after(line: str, act: Act) -> str:
-    """What stands in a line once the act was done in it; Enter and Escape begin a new one."""
-    text = text_of(act)
-    keys = keys_of(act)
+def line_after(typed: Typed, act: str, text: str) -> str:
+    """The line that stands there once this was typed, or these keys were pressed."""
     if text:
-        if line.endswith(SELECTED):
-            line = ""
-        return f"{line}{text}".rpartition("\n")[2][-FACT_CHARACTERS:]
-    if keys:
-        return _line_after_keys(line, keys)
-    if (act.name in CLICKS or act.name == "drag") and line:
-        return line + UNKNOWN
-    return line
-
-
-def _line_after_keys(line: str, keys: str) -> str:
-    if keys in ("enter", "ctrl+enter", "escape"):
+        return typed.with_text(text).rpartition("\n")[2][-FACT_CHARACTERS:]
+    if act in EMPTYING:
         return ""
-    if keys in KEYS_THAT_TYPE_NOTHING or (keys in KEYS_THAT_MOVE and not line):
-        return line
-    if keys == "ctrl+a":
-        return line + SELECTED
-    if line.endswith(SELECTED):
-        line = ""
-    letter = keys.removeprefix("shift+").replace("space", " ")
-    if len(letter) == 1:
-        return line + letter
-    if keys == "backspace":
-        return line[:-1]
-    return line + UNKNOWN
+    if act == "backspace" and typed.line != UNKNOWN:
+        return typed.line[:-1]
+    if act in STILL or "(" in act:
+        return typed.line
+    return UNKNOWN
 
 
-class TypedLines:
-    """What was typed into each window since the last Enter there."""
+@dataclass
+class Attempt:
+    """An act before the gates, and what they find out about it on its way through them."""
 
-    def __init__(self) -> None:
-        self._lines: dict[object, str] = {}
+    act: Act
+    frame: Frame  # the look on which the model decided
+    front: Window | None = None  # which has the keyboard now
+    reached: Sequence[Window] = ()  # which get its input
+    typed: Typed = Typed()  # what was done last, and in which window
+    task: str = ""
+    also: Sequence[Point] = ()  # where it leads without naming it
+    program: Program | None = None  # which it starts
+    window: Window | None = None  # which it brings to the front
+    controls: Sequence[Control] = ()  # what is known of those at its places
+    focused: Control | None = None  # that gets what it types, if that is known
+    inside: Sequence[Control] = ()  # what a dialog holds, if that is known
+    enters: str = ""  # the line that stands there, or what it has Windows run
 
-    def of(self, window: Window | None) -> str:
-        """What stands in the line of a window, as far as it was typed here."""
-        return self._lines.get(self._place(window), "")
+    @property
+    def places(self) -> list[Point]:
+        """The pixels that the act is done to."""
+        named = values_of(self.act.args, Coordinate)
+        return [*self.also, *(to_point(at, self.frame.area) for at in named)]
 
-    def take(self, window: Window | None, act: Act) -> None:
-        """Notes an act that was done in a window."""
-        self._lines[self._place(window)] = line_after(self.of(window), act)
+    @property
+    def types(self) -> bool:
+        """Whether the act types or presses something."""
+        if self.act.name == "recover":
+            return True
+        return bool(values_of(self.act.args, Text) or values_of(self.act.args, Chord))
 
-    @staticmethod
-    def _place(window: Window | None) -> object:
-        # The Start menu becomes the window of its search as soon as something is typed.
-        if window and window.program.lower() in START_PROGRAMS:
-            return "start"
-        return window.handle if window else None
+    @property
+    def by_keyboard(self) -> bool:
+        """Whether a window gets keys by the act: those that it types, or holds for the mouse."""
+        return self.types or bool(values_of(self.act.args, Modifiers))
 
-
-Facts = Mapping[str, str]
-
-
-def with_owners(windows: Iterable[Window]) -> list[Window]:
-    """The windows, and behind each dialog the window that it belongs to."""
-    found = []
-    for window in windows:
-        found.append(window)
-        if window.owner:
-            found.append(window.owner)
-    return found
-
-
-def labels_of(attempt: Attempt) -> list[str]:
-    """What the act is done to, as the model calls it and as Windows does, folded."""
-    said = attempt.program.name if attempt.program else label_of(attempt.act)
-    labels = [fold_label(name) for name in (said, *true_names(attempt.controls))]
-    labels += [undisguised(label) for label in labels]
-    return list(dict.fromkeys(labels))
-
-
-def facts_of(attempt: Attempt) -> list[tuple[Window, Facts]]:
-    """What rules are held against, for each window reached, its owner, and piece of the text.
-
-    They are told for the model's label and for the true name of each control known there: act (its
-    tool), label, keys, text, enters (the same as text for an act that presses Enter), typed (the
-    line so far and the text, without what shells take for quotes), before (the two acts
-    before), and window (its title), program, class, owner (the class of its owner).
-    """
-    act = attempt.act
-    text = text_of(act)
-    known = {
-        "act": act.name,
-        "keys": keys_of(act),
-        "enters": "enter" if enters(act) else "",
-        "before": "\n".join(attempt.before),
-    }
-    windows = with_owners(attempt.reached) or [Window(0, "")]
-    pieces = [text[first : first + FACT_CHARACTERS] for first in range(0, len(text), PIECE_STEP)]
-    found: list[tuple[Window, Facts]] = []
-    for window in windows:
-        line = attempt.lines.of(window) if attempt.lines else ""
-        about = {**known, **facts_of_window(window)}
-        for piece in pieces or [""]:
-            typed = _typed(line, piece, act)
-            told = {**about, "text": fold(piece), "typed": typed}
-            for label in labels_of(attempt):
-                found.append((window, {**told, "label": label}))
-            line = ""
-    return found
-
-
-def facts_of_window(window: Window) -> Facts:
-    """What is known of a window."""
-    return {
-        "window": fold(window.title),
-        "program": fold(window.program),
-        "class": fold(window.class_name),
-        "owner": fold(window.owner.class_name) if window.owner else "",
-    }
-
-
-def _typed(line: str, piece: str, act: Act) -> str:
-    """The line so far with what the act adds, and that alone; empty if it neither adds nor enters.
-
-    Nobody knows for sure what became of the line since, so that each must be free of risks; where
-    the caret was moved, the addition may stand in front.
-    """
-    letter = keys_of(act).removeprefix("shift+")
-    if not piece and not enters(act) and len(letter) != 1:
-        return ""
-    text = piece or (letter if len(letter) == 1 else "")
-    line = line[-500:]
-    earlier, moved, since = line.rpartition(UNKNOWN)
-    told = [line + text, text]
-    if moved:
-        told.append(since + text + earlier)
-    return "\n".join(map(_unquoted, told))
-
-
-def _unquoted(text: str) -> str:
-    """A text as a shell takes it, without quotes and signs that only escape."""
-    return fold(re.sub("[\\^`'\"]", "", text))
+    @property
+    def known(self) -> Sequence[Control]:
+        """The controls that get its input, as far as Windows tells."""
+        if self.types:
+            return [self.focused] if self.focused else []
+        return self.controls
 
 
 ####################################################################################################
-# Risk words - the labels, titles and commands by which risks are told, in many languages
+# Risk words - the labels, programs and titles by which risks are told; data
 ####################################################################################################
 
-# Of a rule every pattern must be found in its fact.
-Rule = Mapping[str, str]
+# What a label commands. A phrase counts anywhere, a single word first or last (English commands
+# begin with it, German ones end), one behind = if nothing else is said.
+COMMANDS = {
+    "delete": """
+        delete, erase, wipe, discard, remove, shred, purge, overwrite, revert, revoke, reset,
+        unsubscribe, permanently, permanently delete, don't save, do not save, move to trash,
+        trash it, to trash, to the trash, move to bin, move to the bin, move to recycle bin,
+        move to the recycle bin, empty bin, empty trash, empty recycle bin, empty the recycle bin,
+        empty folder, file deletion, clear all, clear history, clear data, clear browsing data,
+        clear recent history, clear cookies, clear cache, quick format, format disk, format drive,
+        wipe disk, factory reset, reset this pc, end task, end process, stop service,
+        replace the file, replace the files, replace it, leave site, leave page, =leave,
+        leave meeting, leave group, leave team, leave call, end call, end meeting, close account,
+        cancel subscription, cancel appointment, cancel order, cancel booking, cancel reservation,
+        cancel membership, cancel meeting, cancel event
+        löschen, entfernen, verwerfen, leeren, überschreiben, zurücksetzen, endgültig, widerrufen,
+        kündigen, stornieren, absagen, abbestellen, formatieren, formatierung, schnellformatierung,
+        nicht speichern, in den papierkorb, auf werkseinstellungen, task beenden, prozess beenden,
+        dienst beenden, anruf beenden, besprechung beenden, datei ersetzen, dateien ersetzen,
+        sie ersetzen, datei im ziel ersetzen, dateien im ziel ersetzen, seite verlassen,
+        website verlassen, =verlassen, besprechung verlassen, gruppe verlassen, konto schließen
+        supprimer, suppression, effacer, vider, réinitialiser, à la corbeille, vers la corbeille,
+        ne pas enregistrer, formatage rapide, annuler la commande, annuler le rendez-vous
+        eliminar, borrar, vaciar, descartar, restablecer, no guardar, limpiar el historial,
+        confirmar eliminación, eliminación de archivos, a la papelera, formatear,
+        cancelar suscripción
+        excluir, esvaziar, remover, elimina, svuota, rimuovi, cancella, apagar tudo
+        usuń, usunąć, skasuj, opróżnij, oczyść, do kosza, nie zapisuj, zresetuj
+        удалить, очистить, опустошить, стереть, сбросить, не сохранять, в корзину,
+        форматировать
+        删除, 刪除, 清空, 移除, 移至, 丢弃, 抹掉, 擦除, 重置, 不保存, 快速格式化
+        verwijderen, ta bort, slett, slet, radera, poista, smazat, odstranit, törlés, =sil,
+        видалити, =삭제, 휴지통으로, ゴミ箱に, 削除, διαγραφή, șterge, hapus, xóa, حذف, מחק, हटाएं,
+        ลบ""",
+    "pay": """
+        pay, buy, purchase, subscribe, donate, checkout, check-out, check out, =transfer, =order,
+        bid, =confirm, book, book now, reserve, send money, top up, place order, place your order,
+        place my order, place bid, confirm bid, order now, order and pay, transfer money,
+        transfer funds, submit payment, confirm payment, confirm order, confirm purchase,
+        confirm booking, complete order, complete purchase, free trial, credit card, make payment,
+        make a payment, complete payment, complete booking, finish booking
+        zahlungspflichtig, kostenpflichtig, kaufen, bezahlen, zahlen, überweisen, überweisung,
+        bestellen, buchen, reservieren, spenden, abonnieren, bieten, =bestätigen, =kasse, zur kasse,
+        jetzt buchen, bestellung abschicken, bestellung absenden, bestellung aufgeben,
+        gebot bestätigen, gebot abgeben, zahlung bestätigen, überweisung bestätigen
+        payer, acheter, commander, réserver, virement, passer la commande, passer commande,
+        faire un don
+        pagar, comprar, transferir, donar, reservar, enviar pedido, hacer pedido, otro pedido,
+        acquista, compra, paga, ordina ora, prenota ora, finalizar compra
+        kup, kupuję, zapłać, płatność, zamawiam, przelew, potwierdź zamówienie, złóż zamówienie
+        купить, оплатить, заказать, оформить покупку, оформить заказ, перевести деньги
+        购买, 付款, 支付, 结账, 结算, 下单, 提交订单, 转账
+        betalen, betala, zaplatit, koupit, satın al, оплатити, купити, =구매, =결제, 購入する,
+        注文を確定, kjøp, köp nu, osta, fizetés""",
+    "send": """
+        send, submit, publish, upload, tweet, invite, =post, =share, =reply all, =call,
+        post comment, post reply, post now, post message, post all, reply all, reply to all,
+        share now, share with, share screen, share publicly, go live, start call, video call,
+        add comment, join now, join meeting, audio call, voice call
+        senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
+        abgeben, einladen, anrufen, =teilen, =freigeben, teilen mit, bildschirm teilen,
+        bildschirm freigeben, allen antworten, videoanruf, jetzt teilnehmen, jetzt beitreten
+        envoyer, renvoyer, téléverser, publier, soumettre, =partager, partager avec,
+        répondre à tous
+        enviar, publicar, =compartir, subir archivo, responder a todos
+        invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij,
+        odpowiedz wszystkim
+        отправить, опубликовать, публиковать, поделиться, ответить всем
+        发送, 上传, 重发, 发布, 发表, 分享
+        verzenden, versturen, skicka, odeslat, gönder, надіслати, 보내기, =전송, 送信する, lähetä,
+        küldés, trimite, kirim""",
+    "install": """
+        install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust, i accept,
+        i agree, enable macros, enable content, enable editing, real-time protection, =firewall,
+        turn off protection, disable device, merge registry, add to registry
+        installieren, deinstallieren, installation für, installation nur, zulassen, erlauben,
+        vertrauen, erlaubnis erteilen, ich akzeptiere, ich stimme zu, trotzdem ausführen,
+        ausführen als, als administrator ausführen, benutzer ausführen, makros aktivieren,
+        inhalt aktivieren, bearbeitung aktivieren, echtzeitschutz, gerät deaktivieren
+        installer, désinstaller, désinstallation, autoriser, toujours autoriser, j'accepte,
+        exécuter en tant, exécuter quand même, activer le contenu
+        instalar, desinstalar, permitir, acepto, ejecutar como, ejecutar de todas formas,
+        conceder
+        installa, disinstalla, consenti, accetto, aceito, executar como
+        instaluj, zainstaluj, odinstaluj, dezinstalacja, zezwól, akceptuję, uruchom z,
+        uruchom jako
+        установить, разрешить, принимаю, согласен, запустить как, запустить от, запускать с
+        安装, 卸载, 允许, 同意, 信任, 以管理员, 运行作为, 启用宏, 启用内容, 启用编辑
+        installeren, installera, nainstalovat, yükle, =설치, インストール, встановити, дозволити,
+        toestaan, tillåt""",
+    "power": """
+        shutdown, shut down, restart, reboot, sign out, sign off, log off, log out, logoff, logout,
+        power off, hibernate
+        herunterfahren, neustart, neustarten, neu starten, abmelden, ausschalten, ruhezustand
+        éteindre, redémarrer, déconnecter, déconnexion, fermer la session, arrêter l'ordinateur
+        apagar, reiniciar, cerrar sesión, spegni, arresta, riavvia, disconnetti, desligar
+        wyloguj, zrestartuj, uruchom ponownie, zamknij system, wyłącz komputer
+        перезагрузить, перезагрузка, выключить, выключение, завершение работы, завершить работу,
+        выход из системы, выйти из системы
+        关机, 重启, 重新启动, 注销, 登出
+        afsluiten, stäng av, starta om, vypnout, restartovat, kapat, 다시 시작, 시스템 종료,
+        シャットダウン, 再起動""",
+    "password": """
+        password, passwords, passcode, passphrase, passwort, passwörter, kennwort, kreditkarte,
+        kreditkarteninformation, kreditkartennummer, security code, credit card, card number, cvv,
+        cvc, =pin, enter pin, pin eingeben, pin code, gespeichertes passwort, starkes passwort,
+        mot de passe, mots de passe, carte bancaire, contraseña, tarjeta de crédito, hasło, hasła,
+        numer karty, senha, пароль, пароли, номер карты, 密码, 信用卡
+        wachtwoord, lösenord, heslo, parola, 비밀번호, palavra-passe, パスワード""",
+}
+# What no label commands by these words: a menu that opens, the heading of a column.
+SAID_OTHERWISE = """
+    send to, senden an, envoyer à, clear selection, 删除日期, 发送日期, 已删除邮件, 未删除邮件,
+    已发送邮件"""
+# A clause with one of these in front commands nothing by its last word.
+NO_COMMANDS = frozenset(
+    "never keep undo cancel no not don't how what why nicht nie keine wie was warum".split()
+)
+# What leaves a dialog without an answer, or only goes on in it; and no, which is one.
+ANSWERS = {
+    "leaves": """
+        =cancel, =later, =not now, remind me later, =skip, =später, =jetzt nicht, später erinnern,
+        =überspringen, =help, =back, =next, =details, =more, =more details, =browse, =learn more,
+        =abbrechen, =hilfe, =zurück, =weiter, =durchsuchen, =mehr, =mehr details, =annuler, =aide,
+        =retour, =suivant, =parcourir, =cancelar, =ayuda, =atrás, =siguiente, =examinar, =anuluj,
+        =pomoc, =wstecz, =dalej, =отмена, =справка, =назад, =далее, =取消, =帮助, =上一步,
+        =下一步""",
+    "refuses": "no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen",
+}
+CLOSING = frozenset(
+    "close minimize maximize restore schliessen minimieren maximieren fermer cerrar закрыть".split()
+)
+BUTTON_WORDS = frozenset("the button schaltflache knopf bouton boton przycisk".split())
+SAVING = (
+    "save, saved, changes, speichern, änderungen, enregistrer, guardar, zapisać, сохранить, 保存"
+)
 
-
-def whole_words(*phrases: str) -> str:
-    """A pattern of whole words and phrases, each argument with | between them."""
-    return rf"\b({'|'.join(phrases)})\b"
-
-
-BROWSERS = r"^(chrome|msedge|firefox|opera|brave|vivaldi|iexplore|browser)\.exe$"
+# Programs, by their file names.
+EXPLORER = r"explorer\.exe"
+BROWSERS = r"(chrome|msedge|firefox|opera|brave|vivaldi)\.exe"
 CHATS = (
-    r"^(teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|element|zoom|viber|"
-    r"wechat|weixin|qq|line|messenger|mattermost|rocket\.chat|webex)\.exe$"
+    r"(teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|element|zoom|viber"
+    r"|wechat|weixin|messenger|mattermost|webex)\.exe"
 )
-CHAT_TITLES = whole_words(
-    "whatsapp|telegram|slack|discord|messenger|microsoft teams|google chat|signal|skype|wechat"
-)
-MAILS = r"^(outlook|olk|hxoutlook|thunderbird|mailbird|emclient|mail|hxmail|postbox|foxmail)\.exe$"
-MAIL_TITLES = whole_words(
-    "mail|gmail|outlook|inbox|posteingang|boite de reception|входящие|webmail"
-)
-EXPLORER = r"^explorer\.exe$"
-# A dialog whose class is known is no window with a folder's or a page's name in its title.
-DIALOG = r"^(#32770|operationstatuswindow)?$"
-# A context menu (apps is its key) or the menu bar was opened; Alt+D is the address bar.
-MENU = r"^(right_click .*|press_key ((shift\+)?apps|shift\+f10|alt|f10|alt\+[a-ce-z]))$"
-MENU_IS_OPEN = rf"{MENU}(?!\n)"
-WINDOW_MENU = r"^press_key alt\+space$(?!\n)"
-NOT_CANCELLED = {
-    "act": rf"^({'|'.join(sorted(CLICKS))}|press_key|key_down|type_text)$",
-    "label": r"^(?!.*\b(cancel|no|abbrechen|nein|annuler|non|cancelar|anuluj|nie|отмена|нет)\b)"
-    r"|\b(yes|ok|ja|oui|sí|sim|tak|да)\b",
-    "keys": r"^(?!(escape|tab|shift\+tab)$)",
-}
-DELETE_WORDS = (
-    whole_words(
-        "delete|deletion|erase|wipe|discard|remove|empty (the )?(recycle bin|bin|trash)",
-        "clear (recent |all |browsing )*(history|data|cookies|cache|items)",
-        "(format|wipe) (the )?(disk|drive|volume|partition|card)|factory reset|reset this pc",
-        "löschen|entfernen|leeren|verwerfen|in den papierkorb|auf werkseinstellungen",
-        "supprimer|suppression|effacer|vider|(à|vers) la corbeille",
-        "eliminar|borrar|vaciar|descartar|(?<!fecha de )eliminación|limpiar (el )?historial",
-        "excluir|esvaziar|remover|elimina|svuota|rimuovi|cancella",
-        "usuń|usunąć|skasuj|opróżnij|oczyść|do kosza|usuwanie",
-        "удалить|удаление|(?<!дата )удаления|очистить|опустошить|стереть|видалити|видалення",
-        "verwijderen|ta bort|slett|slet|radera|poista|smazat|odstranit|törlés|törölje",
-        "șterge|διαγραφή|hapus|xóa|shred|purge|trash it",
-    )
-    + r"|^в корзину|^переместить\b.*\bв корзину"
-    + r"|(?<![已未])[删刪]除(?!日期|时间)|清空|移除|移至已删除|丢弃|抹掉|擦除|削除"
-    + r"|^(sil|حذف|מחק|हटाएं|ลบ)$|삭제(?!됨| 날짜)|휴지통으로|휴지통 비우기|ゴミ箱(に|へ|を空)"
-    + r"|^(?=.*\b(move|send|put|drag)\b).*\b(recycle bin|trash)\b|\bformat [a-z]:"
-)
-PAY_WORDS = (
-    whole_words(
-        "pay|buy|purchase|subscribe|donate|checkout|check[- ]out|book now|bid|send money|top up",
-        "place (your |my |the )?order|order (now|and pay)|transfer (money|funds|now)",
-        "(complete|confirm|submit|finali[sz]e) (your |my |the )?(order|purchase|payment|booking)",
-        "zahlungspflichtig|kostenpflichtig|kaufen|bezahlen|zahlen|überweisen|überweisung|bestellen",
-        "zur kasse|jetzt buchen|spenden|abonnieren|bestellung (abschicken|absenden|aufgeben)",
-        "payer|acheter|commander|passer (la )?commande|réserver|virement|faire un don",
-        "pagar|comprar|transferir|donar|reservar|(enviar|hacer|realizar) (el |otro |un )?pedido",
-        "acquista|compra|paga|ordina ora|prenota ora|finalizar (compra|pedido)|doar",
-        "kup|kupuję|zapłać|płatność|zamawiam|przelew|(złóż|potwierdź) zamówienie",
-        "купить|оплатить|заказать|оформить (заказ|покупку)|перевести деньги|купити|оплатити",
-        "betalen|betala|betal|kopen|köp nu|kjøp|zaplatit|koupit|satın al|ödeme yap|fizetés|πληρωμή",
-    )
-    + r"|^(transfer|order|kasse)$|购买|付款|支付|结账|结算|下单|提交订单|转账|購入(?!履歴)|支払"
-    + "|注文を確定|^osta$|구매하기|구매$|결제(?! 내역)|주문하기"
-)
-# A yes beside a price.
-PAY_PRICE = (
-    r"^(?=.*(\d ?(€|eur|usd|gbp|chf|zł|pln|руб|₽|元|dollar)|[$€£¥₽] ?\d)).*"
-    r"(\b(confirm|continue|place|ok|yes|bestätigen|weiter|confirmer|confirmar|potwierdź|"
-    r"подтвердить)\b|确认)"
-)
-SEND_WORDS = (
-    whole_words(
-        r"send(?! to$)|submit|publish|upload|tweet|share (with|now|publicly|via|screen|link|file)",
-        "post (comment|reply|now|message|photo|review)|reply( to)? all",
-        r"senden(?! an$)|absenden|abschicken|versenden|hochladen|veröffentlichen|teilen mit|posten",
-        "envoyer|renvoyer|téléverser|publier|soumettre|partager avec",
-        "enviar|publicar|compartir con|subir (archivo|foto)|compartilhar",
-        "invia|pubblica|condividi|wyślij|prześlij|opublikuj|udostępnij",
-        "отправить|опубликовать|публиковать|поделиться|надіслати",
-        "verzenden|versturen|skicka|odeslat|gönder|lähetä|küldés|αποστολή|trimite|kirim",
-    )
-    + r"|^(share|post|reply|teilen|freigeben|partager|compartir)$"
-    + r"|(?<!已)发送(?!日期|时间|者|人|到$)|上传|重发|发布|发表|分享|送信(?!済|日|者)|投稿"
-    + "|보내기|전송"
-)
-INSTALL_WORDS = (
-    whole_words(
-        "install|uninstall|reinstall|run (as|with different)|allow|grant|trust|accept|agree",
-        "enable (macros|content|editing)",
-        "installieren|deinstallieren|installation (für|nur)|zulassen|erlauben|erlaubnis erteilen",
-        "akzeptiere|akzeptieren|zustimmen|vertrauen|ausführen als|als .{1,30} ausführen",
-        "(makros|inhalt) aktivieren",
-        "installer|désinstaller|désinstallation|autoriser|accepte|accepter|exécuter en tant",
-        "instalar|desinstalar|permitir|acepto|aceptar (todo|y|los|las)|ejecutar como|conceder",
-        "installa|disinstalla|consenti|accetto|accetta|aceito|executar como",
-        "instaluj|zainstaluj|odinstaluj|dezinstalacja|zezwól|akceptuję|uruchom (z innym|jako)",
-        r"установить(?! (флаг|как|по)\b)|разрешить|принимаю|принять|согласен",
-        "запустить (как|от имени)|запускать (с|от)|встановити|дозволити",
-        "installeren|installera|installér|nainstalovat|yükle|telepítés|toestaan|tillåt|izin ver",
-    )
-    + r"|安装|卸载|允许|同意|接受|信任|以管理员|运行作为|启用(宏|内容|编辑)"
-    + r"|설치(?! 날짜|됨)|インストール(?!日|済)|許可|허용"
-)
-POWER_WORDS = (
-    whole_words(
-        "shut ?down|restart|reboot|sign (out|off)|log ?(off|out)|logout|power off|hibernate",
-        "herunterfahren|neu starten|neustart|neustarten|abmelden|(pc|computer) ausschalten",
-        "éteindre|redémarrer|déconnecter|déconnexion|fermer la session|arrêter l'ordinateur",
-        "apagar|reiniciar|cerrar sesión|spegni|arresta|riavvia|disconnetti|desligar",
-        "wyloguj|uruchom ponownie|zamknij system|wyłącz komputer|zrestartuj",
-        r"перезагрузить|перезагрузка|завершение работы|завершить работу|выключить(?! звук)",
-        "выключение|(выход|выйти) из системы|вимкнути комп'ютер|перезавантажити",
-        "afsluiten en opnieuw|opnieuw opstarten|stäng av datorn|starta om|vypnout (počítač|systém)",
-        "restartovat|bilgisayarı kapat|yeniden başlat",
-    )
-    + r"|^ausschalten$|关机|重启|重新启动|注销|登出|シャットダウン|再起動"
-    + "|시스템 종료|다시 시작|로그아웃"
-)
-PASSWORD_WORDS = (
-    whole_words(
-        r"passwor[dt]\w*|passworter|passcode|passphrase|kennwort\w*|kennwörter|mots? de passe",
-        "contraseñas?|hasło|hasła|senha|пароль|пароли|cv[vc]2?|security code",
-        r"kreditkarte\w*|credit card|carte (bancaire|de crédit)|tarjeta de crédito|numer karty",
-        r"номер карты|wachtwoord\w*|lösenord\w*|heslo|palavra-passe|jelszó|şifre|salasana",
-        "pin (code|number|eingeben|entry|field)|(enter|your|new|old|confirm|change|card) pin",
-    )
-    + r"|^(pin|parola):?$|密码|密碼|信用卡|パスワード|비밀번호"
-)
-COMMANDS = (
-    r"\b(rm|del|erase|rd|rmdir|deltree) ?[-/]|\b(rd|rmdir|del|erase) [\w.*~%$\"]*[\\*:]"
-    r"|\b(remove-item|clear-recyclebin|format [a-z]:|format-volume|diskpart|cipher /w|mkfs)"
-    r"|\b(shutdown|logoff|powershell|pwsh|certutil|bitsadmin|mshta|rundll32|regsvr32|schtasks)\b"
-    r"|\b(cmd|command) ?/|\bcmd\.exe|\breg (add|delete|import)|\bnet (user|localgroup)\b"
-    r"|\b(iex|iwr|irm|invoke-\w+|start-process|set-executionpolicy|wscript|cscript|wmic)\b"
-    r"|\b(vssadmin|bcdedit|takeown|icacls|taskkill|msiexec)\b|^(?=.*\b(curl|wget)\b).*[|;]"
-    r"|^ri -|\b(sc|net) (stop|start|delete|create|config) |%comspec%|\bsudo |\bdd if=|\bchmod -r"
-    r"|\b(ba|z|k|da)?sh (-[a-z]|<\()|\bpython[\d.]* -c|\bfind .{0,80} -(delete|exec)|\bfsutil "
-    r"|\bstart \\\\|\brobocopy .{0,80}/mir|\bgit (push .{0,80}--?f|reset --hard|clean -)|:\|: ?&"
-)
+MAILS = r"(outlook|olk|hxoutlook|thunderbird|emclient|mail|hxmail)\.exe"
+KEEPERS = rf"{MAILS}|{EXPLORER}|(photos|taskmgr|mmc|regedit)\.exe"
+EDITORS = r"(winword|excel|powerpnt|onenote|notepad|notepad\+\+|wordpad|mspaint|code)\.exe"
 TERMINALS = (
-    r"^(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty|"
-    r"git-bash|git-cmd|regedit|mmc|code|code - insiders|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|"
-    r"putty|kitty|plink|hyper|tabby|mobaxterm|terminus|warp|rio|ubuntu\w*|debian|kali|opensuse\w*|"
-    r"pythonw?[\d.]*|pyw?|ipython|idle|node|ruby|irb|perl|java)\.exe$"
+    r"(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty"
+    r"|git-bash|git-cmd|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|putty|kitty|plink|ubuntu\w*"
+    r"|pythonw?[\d.]*|py|ipython|node)\.exe"
 )
-TERMINAL_TITLES = (
-    r"command prompt|powershell|registry editor|eingabeaufforderung|registrierungs-editor"
-    r"|invite de commandes|simbolo del sistema|wiersz polecenia|командная строка|命令提示符"
-)
-# Folded titles of the dialog that Win+R opens.
-RUN_TITLES = (
-    r"^(run|ausführen|exécuter|ejecutar|esegui|executar|uruchamianie|uruchom|выполнить|运行|執行|"
-    r"ファイル名を指定して実行|실행|uitvoeren|spustit|futtatás|çalıştır|kör|kjør|kør|suorita)$"
-)
-# What of the Run dialog can be clicked without running anything.
-RUN_FIELD: Rule = {
-    "label": whole_words(
-        "field|box|input|edit|text|textbox|open|cancel|browse|öffnen|feld|eingabe|abbrechen",
-        "durchsuchen|champ|ouvrir|annuler|parcourir|campo|abrir|cancelar|examinar|otwórz|anuluj",
-        "открыть|отмена|обзор",
-    )
-}
+ADMINS = r"(consent|credentialuibroker)\.exe"
+WARDENS = r"(smartscreen|msiexec|systemreset)\.exe"
+# Titles, where the program shows many things, or none is known.
+CHAT_TITLES = r".*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*"
+ADMIN_TITLES = r"(user account control|benutzerkontensteuerung|windows security$).*"
+FORMAT_TITLES = "(format|фopмat|格式).*"
+PASSWORD_TITLES = r".*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*"
+DIALOGS = "#32770|operationstatuswindow|nuidialog|taskdialog"
+# What runs when it is opened, folders in an address bar, and lines that only show something.
 RUNNABLE = (
-    r"\.(exe|msi|msp|msix|appx|appinstaller|application|pif|bat|cmd|ps1|vbs|vbe|js|jse|jar|py|pyw"
-    r"|wsf|wsh|scr|hta|lnk|url|reg|inf|cpl|msc|chm)\b"
+    r".*\.(exe|msi|msp|msix|appx|bat|cmd|com|pif|ps1|vbs|vbe|js|jse|jar|pyw?|wsf|wsh|scr|hta|lnk"
+    r"|url|reg|inf|cpl|msc|chm)\b.*"
 )
+FOLDERS = rf"(?!{RUNNABLE})([a-z]:|\\\\|%\w+%|~|shell:|this pc|dieser pc)[^|&;<>]*|"
+DOCUMENTS = rf"(?!{RUNNABLE})\"?[a-z]:\\[\w\\ .()-]*"
+SHOWS = (
+    r"(|(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat|ipconfig|help|date|exit|get-\w+"
+    r"|git (status|log|diff|show)|pip list|\w+ (--version|-v))( [^|&;<>`$()%]*)?)"
+)
+# Fields whose Enter sends nothing: they search, lead somewhere, or hold a document.
+SEARCHING = (
+    r".*(search|such|find|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch|busc|szuk|пoи"
+    r"|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle|\b[a-z]{1,3}\d+$)"
+)
+
+# By the tools' names, since a pattern for any name around the word would be slow.
+A_CLICK = "(?:(?:double|right|middle|triple)_)?click(?:_here)?"
+ADDRESSED = rf"alt\+d|ctrl\+l|f4|f6|{A_CLICK}\(.*(ad+ress|direccion|aдpec|地址).*"
 # What of a file's context menu runs it.
-OPEN_WORDS = (
-    r"^(open|run|öffnen|ausführen|ouvrir|exécuter|abrir|ejecutar|apri|esegui|executar|otwórz"
-    r"|uruchom|открыть|запустить|выполнить)\b(?! with| file location| mit| mappe)"
-    r"|^(打开|运行|開く|実行|열기|실행)"
-)
+OPENING = r".*\b(open|run|offnen|ausfuhren|ouvrir|abrir|otworz|oткpыть|打开)\b.*"
+
+# What shows something and does nothing else when it is clicked; what takes text, what answers.
+SHOWING = frozenset(("edit", "combo box", "tab", "list item", "tree item", "table row", "cell"))
+FIELDS = frozenset(("edit", "document", "combo box"))
+ANSWERING = ("button", "split button")
+# What presses, and what opens even what else only shows something.
+OPENERS = ENTERING.union(("double_click", "triple_click"))
+# With one of these a dialog is a form, which asks nothing.
+FORM_PARTS = frozenset(("tab", "radio button", "slider", "spinner", "list", "tree", "table"))
+ANSWERS_MOST = 7
+FIELD_WORDS = r".*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|"
+DIALOG_MOST = 100  # controls of a dialog that are looked through
+DIALOG_S = 0.5
 
 
 ####################################################################################################
 # Risks - what a person has to allow first: a table over the facts
 ####################################################################################################
 
-# Where what is typed gets run, told by class and owner, and by title where those are unknown.
-RUN_DIALOG: Sequence[Rule] = (
-    {"class": "^#32770$", "program": EXPLORER, "owner": "^(static|shell_traywnd)$"},
-    {"class": DIALOG, "window": RUN_TITLES},
-    {
-        "class": DIALOG,
-        "program": r"^taskmgr\.exe$",
-        "window": r"\b(new task|neuen task|tâche|tarea|zadanie|задач\w*|nowe zadanie)\b|任务",
-    },
-)
-START_SEARCH: Sequence[Rule] = (
-    {"program": rf"^({'|'.join(sorted(START_PROGRAMS))})$"},
-    {
-        "program": r"^(explorer\.exe)?$",
-        "before": r"^press_key (win(\+[sq])?|ctrl\+escape)(\n.*)?$(?!\n)",
-    },
-)
-ADDRESS_BAR: Sequence[Rule] = (
-    {
-        "program": EXPLORER,
-        "before": r"^(press_key (alt\+d|ctrl\+l|f4|f6)$|\w+ (?=.*\b(address|adress|adres|адрес"
-        r"|direcciones|indirizz|endereço)|.*(地址|アドレス|주소)))",
-    },
-)
+Facts = Mapping[str, str]
+# Each pattern must fit its whole fact; see `facts_of`.
+Rule = Mapping[str, str]
 
-# Each risk and its rules; one of them must hold. Every word goes through `fold_letters` first.
+DELETE_KEYS = r"(ctrl\+)?(delete|numdecimal)"
+ROWS = "list|list item|tree|tree item|table|table row|data item|cell"
+# What presses something: a click, or keys where no text is typed.
+CLICKING = rf"{A_CLICK}|mouse_(down|up)"
+PRESSING = rf"{CLICKING}|enter|space|(alt\+)?\w"
+MENU_KEYS = r"(shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*"
+
+# Where what is typed gets run, and what of it only shows something.
+RUNNERS: Mapping[str, Sequence[Rule]] = {
+    "shell": ({"program": TERMINALS}, {"control": "terminal.*"}),
+    "dialog": ({"program": rf"{EXPLORER}|taskmgr\.exe", "dialog": "line"},),
+    "start": (
+        {"program": START},
+        {"program": f"{EXPLORER}|", "opened": r"win|win\+[sq]|ctrl\+escape"},
+    ),
+    "address": ({"program": EXPLORER, "opened": ADDRESSED},),
+}
+# What enters the line that stands there; but for Enter that is a click, or a blank on a button.
+ENTERED: Sequence[Rule] = (
+    {"enters": "enter"},
+    {"runner": "dialog", "does": CLICKING, "dialog": "line", "label": f"(?!{FIELD_WORDS}$).+"},
+    {"runner": "dialog", "does": "space", "last": r"(shift\+)?tab"},
+    {"runner": "start", "does": CLICKING, "line": r"\?*[^?].*"},
+)
+SHOWN_ONLY = {"shell": SHOWS, "address": FOLDERS}
+
+# Each risk and its rules; one of them must hold. Those of COMMANDS by their labels besides.
 RISKS: Mapping[str, Sequence[Rule]] = {
+    "answer": (
+        {"dialog": "asks", "does": PRESSING},
+        {"dialog": "asks", "text": ".+"},
+        {"dialog": "|line|asks", "does": PRESSING, "program": WARDENS},
+        {"dialog": "|line", "does": PRESSING, "program": EXPLORER, "title": FORMAT_TITLES},
+    ),
     "delete": (
-        {"label": DELETE_WORDS},
-        {"label": r"^(format\w*|форматировать|格式化?)[ .]*$", "program": EXPLORER},
-        {"label": r"quick format|schnellformat|formatage rapide|快速格式化", "program": EXPLORER},
+        {"does": DELETE_KEYS, "in": ROWS, "program": r"(?!excel).*"},
+        {"does": rf"{DELETE_KEYS}|ctrl\+d", "in": "(?!edit|document|combo).*", "program": KEEPERS},
+        {"does": DELETE_KEYS, "in": "(?!edit|combo|field).*", "program": BROWSERS},
         {
-            "act": "^(drag|mouse_up)$",
-            "label": r"recycle|trash|papierkorb|corbeille|papelera|kosz|корзин|回收站",
+            "does": r"(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal)",
+            "in": "(?!edit|document).*",
         },
-        {"keys": r"\bshift\b.*\b(delete|numdecimal)$"},
-        {"keys": r"^(ctrl\+)?(delete|numdecimal)$|^ctrl\+d$", "program": EXPLORER},
-        {"keys": r"^(ctrl\+|shift\+)?(delete|numdecimal)$|^ctrl\+d$", "program": MAILS},
-        {"keys": "^[a-z]$", "program": EXPLORER, "before": MENU},
-        {"text": "^[a-z]$", "program": EXPLORER, "before": MENU},
-        {"text": "^[a-z]{1,3}$", "program": EXPLORER, "before": MENU_IS_OPEN},
-        {"keys": "^space$", "program": EXPLORER, "before": MENU_IS_OPEN},
-        {"enters": "enter", "program": EXPLORER, "before": MENU_IS_OPEN},
-        {"class": DIALOG, "window": rf"^(?!.* [-–—|] )(?=.*({DELETE_WORDS}))", **NOT_CANCELLED},
+        {"label": r"(.*\n)?(format\w*|格式化?)\W*", "program": EXPLORER},
     ),
-    "pay": ({"label": PAY_WORDS}, {"label": PAY_PRICE}),
+    "move": (
+        {"does": r"ctrl\+[xz]", "in": "(?!edit|field).*", "program": EXPLORER},
+        {"does": "drag|mouse_up", "in": "(list|tree) item"},
+        {"does": "drag|mouse_up", "in": f"{ROWS}|", "program": f"{EXPLORER}|{MAILS}"},
+    ),
+    "pay": ({"label": r"(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*"},),
     "send": (
-        {"label": SEND_WORDS},
-        {"enters": "enter", "program": CHATS},
-        {"enters": "enter", "program": BROWSERS, "window": CHAT_TITLES},
-        {"keys": r"^ctrl\+enter$|^alt\+s$", "program": MAILS},
-        {"keys": r"^ctrl\+enter$", "program": BROWSERS, "window": MAIL_TITLES},
-    ),
-    "install": ({"label": INSTALL_WORDS},),
-    "power": (
-        {"label": POWER_WORDS},
-        {"label": "^arrêter$", "program": r"^(explorer|startmenuexperiencehost)\.exe$"},
-        {"keys": "^([a-z]|space)$", "before": r"^press_key win\+x$"},
-        {"text": "^[a-z]{1,3}$", "before": r"^press_key win\+x$"},
-        {"enters": "enter", "before": r"^press_key win\+x$"},
+        {"enters": "enter", "program": CHATS, "control": f"(?!{SEARCHING}).*"},
+        {"enters": "enter", "program": BROWSERS, "in": "edit", "control": f"(?!{SEARCHING}).*"},
         {
-            "class": DIALOG,
-            "window": rf"^(?=.*\b(windows|system)\b)(?=.*({POWER_WORDS}|arrêt|zamykanie))",
-            **NOT_CANCELLED,
+            "enters": "enter",
+            "program": BROWSERS,
+            "title": CHAT_TITLES,
+            "control": f"(?!{SEARCHING}).*",
         },
+        {"does": r"ctrl\+enter", "program": f"(?!{EDITORS}|{TERMINALS}).*"},
+        {"does": r"alt\+s", "program": MAILS},
+        {"text": ".+", "in": ROWS, "program": f"{BROWSERS}|{MAILS}"},  # each letter is a command
     ),
     "close": (
-        {"keys": r"\balt\b.*\bf4$"},
-        {"keys": "^([a-z]|space)$", "before": WINDOW_MENU},
-        {"text": "^[a-z]{1,3}$", "before": WINDOW_MENU},
-        {"enters": "enter", "before": WINDOW_MENU},
+        {"does": r"(ctrl\+)?alt\+(shift\+)?(win\+)?f4"},
+        {"does": r"ctrl\+(w|f4)", "program": "(?!explorer).*"},
+        {
+            "does": r"f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home)",
+            "program": BROWSERS,
+            "line": r"\??[^?].*",
+        },
     ),
-    "password": ({"label": PASSWORD_WORDS}, {"window": PASSWORD_WORDS}),
-    "secret": ({"text": r"\{\{ ?\w+ ?\}\}"},),
-    "admin prompt": (
-        {"window": "^(user account control|benutzerkontensteuerung|windows security)"},
-        {"window": "^(contrôle de compte|control de cuentas|kontrola konta|контроль учетных)"},
-        {"program": "^(consent|cred)"},
+    "overwrite": ({"does": r"ctrl\+s", "last": "emptied"},),
+    "menu": (
+        {"opened": MENU_KEYS, "control": "", "does": r"(shift\+)?.|enter|space"},
+        {"opened": MENU_KEYS, "control": "", "text": r"\s|\w{1,3}"},
     ),
+    "terminal": (
+        {"runs": ".+", "runner": "shell"},
+        {"does": "right_click", "program": TERMINALS},  # it pastes
+        {"does": r"ctrl\+(shift\+)?v|shift\+insert", "program": TERMINALS},
+        {"does": "open_app", "program": TERMINALS},
+    ),
+    "password": ({"text": ".+", "in": "|field", "title": PASSWORD_TITLES},),
+    "secret": ({"text": r".*\{\{\s?\w+\s?\}\}.*"},),
+    "admin prompt": ({"program": ADMINS}, {"program": "", "title": ADMIN_TITLES}),
     "run": (
-        {"entered": "."},
-        {"act": "^(double|triple)_click$", "label": RUNNABLE},
-        {"enters": "enter", "program": EXPLORER, "before": rf"^\w*click (?!.*\n).*{RUNNABLE}"},
-        {"label": OPEN_WORDS, "program": EXPLORER, "before": rf"^right_click .*{RUNNABLE}"},
-    ),
-    "terminal": ({"program": TERMINALS}, {"window": TERMINAL_TITLES}),
-    "command": ({"typed": COMMANDS},),
-    # With sticky keys on, a modifier that is tapped is held for the next key.
-    "sticky keys": (
-        {"keys": r"^alt\+shift\+(printscreen|numlock)$"},
-        {"keys": "^shift$", "before": r"^press_key shift\npress_key shift$"},
-        {"keys": r"^([a-z\d]|delete)$", "before": r"^press_key (win|ctrl)$(?!\n)"},
-        {"keys": "^(f4|delete)$", "before": r"^press_key (alt|shift)$(?!\n)"},
+        {"does": CLICKING, "opened": rf"right_click\({RUNNABLE}", "label": OPENING},
+        {"runs": ".+", "runner": "(?!shell).*"},
+        {"does": "(double|triple)_click", "label": RUNNABLE},
+        {"enters": "enter", "program": EXPLORER, "runner": "", "label": RUNNABLE},
+        {"enters": "enter", "program": EXPLORER, "opened": rf"{A_CLICK}\({RUNNABLE}"},
     ),
 }
 
 
-@lru_cache
-def folded_patterns() -> Mapping[str, re.Pattern[str]]:
-    """Each pattern of these tables with its words folded, so that they fit folded facts."""
-    found = {}
-    for rule in (*chain(*RISKS.values()), *RUN_DIALOG, *START_SEARCH, *ADDRESS_BAR, RUN_FIELD):
-        for pattern in rule.values():
-            found[pattern] = re.compile(fold_letters(pattern), re.MULTILINE)
+RULES = {**RISKS, **RUNNERS, "entered": ENTERED}
+
+
+def hold(name: str, facts: Facts) -> bool:
+    """Whether of one of the rules of this name each pattern fits its fact."""
+    for rule in RULES[name]:
+        fits = [re.fullmatch(pattern, facts[fact], re.DOTALL) for fact, pattern in rule.items()]
+        if all(fits):
+            return True
+    return False
+
+
+@cache
+def phrases_of(table: str) -> list[str]:
+    """The phrases of such a table, folded."""
+    return [fold(phrase) for phrase in re.split("[,\n]", table) if phrase.strip()]
+
+
+def says(clause: str, phrase: str) -> bool:
+    """Whether a clause says this: several words anywhere, one first or last, one with = alone."""
+    if phrase[0] == "=":
+        return clause == phrase[1:]
+    if phrase >= "\u3000":  # written without blanks between words
+        return phrase in clause
+    if " " in phrase:
+        return f" {phrase} " in f" {clause} "
+    words = clause.split()
+    if len(words) > 8:  # a sentence
+        return False
+    return phrase == words[0] or (phrase == words[-1] and words[0] not in NO_COMMANDS)
+
+
+def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
+    """What the clauses of a folded label say, by the names of these tables."""
+    found = []
+    for clause in re.findall(r"[^.,;:!?()…|–—/\"<>\[\]\n]+\??", label):
+        words = [word for word in clause.split() if word not in BUTTON_WORDS]
+        said = " ".join(words)
+        if said in ("", *phrases_of(SAID_OTHERWISE)):
+            continue
+        for part in re.split(r"\b(?:and|und|et|or|oder|ou)\b", said):
+            for name, table in tables.items():
+                if part.strip() and any(says(part.strip(), phrase) for phrase in phrases_of(table)):
+                    found.append(name)
     return found
 
 
-def holds(rule: Rule, facts: Facts) -> bool:
-    """Whether each pattern of a rule is found in its fact."""
-    patterns = folded_patterns()
-    return all(patterns[pattern].search(facts[name]) for name, pattern in rule.items())
+def mentions(text: str, *tables: str) -> bool:
+    """Whether a text has a phrase of one of these tables in it, wherever."""
+    words = " ".join(re.findall(r"[\w']+", fold(text)))
+    phrases = chain.from_iterable(map(phrases_of, tables))
+    return any(f" {phrase} " in f" {words} " for phrase in phrases)
 
 
-def hold(rules: Sequence[Rule], facts: Facts) -> bool:
-    """Whether one of the rules does."""
-    return any(holds(rule, facts) for rule in rules)
+def label_pressed(attempt: Attempt, does: str) -> str:
+    """What the act presses, as the model calls it and on the last line as Windows does.
+
+    By its role Windows decides whether there is anything to press.
+    """
+    opens = does in OPENERS
+    shows = any(control.role in SHOWING for control in attempt.known)
+    if does in MOVES or (shows and not opens):
+        return ""
+    names = [label_of(attempt.act)]
+    if attempt.program:
+        names = [attempt.program.name]
+    if opens or does == "space" or not attempt.types:
+        names += true_names(attempt.known)
+    return "\n".join(fold_label(name) for name in names if name)
+
+
+def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
+    """`asks` for a message box, with answers and nothing to fill in; `line` for one to fill in."""
+    by_class = re.fullmatch(DIALOGS, fold(window.class_name))
+    if not by_class and not window.owner:
+        return ""
+    roles = {control.role for control in attempt.inside}
+    if not roles:  # then by what is done there
+        if len(facts["text"]) > 1 or facts["in"] in ("field", *FIELDS):
+            return "line"
+        return "asks" if by_class else ""
+    if not roles.isdisjoint(FORM_PARTS):
+        return ""
+    buttons = [control for control in attempt.inside if control.role in ANSWERING]
+    answers = [button for button in buttons if button.name.casefold() not in CLOSING]
+    if not roles.isdisjoint(FIELDS):
+        return "line"
+    if 1 < len(answers) <= ANSWERS_MOST:
+        return "asks"
+    return ""
+
+
+def is_left(attempt: Attempt, window: Window, label: str) -> bool:
+    """Whether this answers nothing, only says no to a risk, or answers as the task says."""
+    said = said_by(label.partition(",")[0], ANSWERS)
+    texts = [control.name for control in attempt.inside if control.role not in ANSWERING]
+    about = " ".join(texts)
+    if "refuses" in said and not mentions(about or window.title, SAVING):
+        return mentions(f"{window.title} {about}", *COMMANDS.values())
+    return "leaves" in said or is_in_task(label, attempt.task)
+
+
+def facts_of(attempt: Attempt, config: Config) -> Facts:
+    """What rules are held against.
+
+    does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
+    control that gets it, field if it is typed into, empty if unknown), control (its name); title,
+    program; line, opened, last (see Typed); dialog (asks, line, left), runner (what runs a line
+    there) and runs (what the act has Windows run).
+    """
+    act = attempt.act
+    window = next(iter(attempt.reached), Window(0, ""))
+    typed = attempt.typed.of(window)
+    does = keys_of(act) or act.name
+    text = text_of(act)
+    facts = {
+        **vars(typed),
+        "does": does,
+        "text": text,
+        "enters": "enter" if "\n" in text or does in ENTERING else "",
+        "label": label_pressed(attempt, does),
+        "in": "field" if typed.line.strip(UNKNOWN) else "",
+        "control": "",
+        "title": fold(window.title),
+        "program": window.program.lower(),
+        "runner": "",
+    }
+    for control in attempt.known[:1]:
+        facts["in"] = control.role
+        facts["control"] = fold(control.name) or "unnamed"
+    label = facts["label"].rpartition("\n")[2]
+    facts["dialog"] = kind_of_dialog(attempt, window, facts)
+    if label and is_left(attempt, window, label):
+        facts["dialog"] = "left"
+    for runner in RUNNERS:
+        if hold(runner, facts):
+            facts["runner"] = runner
+    shows = SHOWN_ONLY.get(facts["runner"], "")
+    risky = []
+    for line in lines_run(attempt, typed, facts):
+        if not is_harmless(line, attempt.task) and not re.fullmatch(shows, line, re.I):
+            risky.append(line)
+    facts["runs"] = "\n".join(risky)
+    return facts
+
+
+def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
+    """What the act has Windows run."""
+    program = attempt.program
+    if program:
+        if is_in_task(program.name, attempt.task):
+            return ()
+        return program.files or (program.name,)
+    if facts["runner"] and facts["text"]:
+        return map(str.strip, typed.with_text(facts["text"]).split("\n")[:-1])
+    if facts["runner"] and hold("entered", facts):
+        return [typed.line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
+    return ()
 
 
 # Where programs lie that a path may name.
+# Programs that may be started unasked, by the bare names that one types; allow_risky allows others.
+HARMLESS_PROGRAMS = """notepad; editor; calc; calculator; rechner; mspaint; paint; write; wordpad;
+explorer; control; settings; charmap; osk; magnify; narrator; snippingtool; snipping tool; winver;
+msedge; edge; chrome; firefox; winword; word; excel; powerpnt; powerpoint"""
 HARMLESS_FOLDERS = frozenset(
     ("", "c:\\windows", "c:\\windows\\system32", "%windir%", "%windir%\\system32", "%systemroot%")
 )
-KEYS_THAT_RUN_NOTHING = KEYS_THAT_TYPE_NOTHING | frozenset(
-    "escape backspace ctrl+a tab shift+tab win win+r".split()
-)
 
 
-def is_harmless(command: str, task: str, config: Config) -> bool:
-    """Whether a command is a program of `harmless_programs`, or named literally by the task."""
-    command = command.strip().strip('"').lower()
+def is_harmless(command: str, task: str) -> bool:
+    """Whether a command is one of HARMLESS_PROGRAMS, or named literally by the task."""
+    command = command.strip('"').lower()
+    program, _, document = command.partition(" ")
+    if re.fullmatch(DOCUMENTS, document):
+        command = program
     folder, _, name = command.rpartition("\\")
-    if folder in HARMLESS_FOLDERS and name.removesuffix(".exe") in split_list(
-        config.harmless_programs
-    ):
+    harmless = split_list(HARMLESS_PROGRAMS)
+    if folder in HARMLESS_FOLDERS and name.removesuffix(".exe") in harmless:
         return True
     return is_in_task(command, task)
 
 
-def is_in_task(command: str, task: str) -> bool:
-    """Whether the task names a command literally, as words of its own."""
-    command = command.strip().lower()
-    if len(command) < 3 or SELECTED in command or UNKNOWN in command:
-        return False
-    words = " ".join(word.strip("\"'`“”„‚‘’,;:!?().") for word in task.lower().split())
-    return f" {command} " in f" {words} "
-
-
-def lines_entered(act: Act, line: str, facts: Facts) -> list[str]:
-    """The lines that the act enters where what is typed gets run."""
-    text = text_of(act)
-    if text:
-        begun = "" if line.endswith(SELECTED) else line
-        return f"{begun}{text}".split("\n")[:-1]
-    return [line] if runs_line(act, line, facts) else []
-
-
-def runs_line(act: Act, line: str, facts: Facts) -> bool:
-    """Whether a key or a click enters the line of this window."""
-    keys = facts["keys"]
-    clicks = act.name in CLICKS
-    if hold(RUN_DIALOG, facts):
-        if clicks:
-            return not holds(RUN_FIELD, facts)
-        return bool(keys) and len(keys) > 1 and keys not in KEYS_THAT_RUN_NOTHING
-    if hold(START_SEARCH, facts):
-        return bool(line) and (clicks or keys.endswith("enter"))
-    return keys.endswith("enter") and hold(ADDRESS_BAR, facts)
-
-
-def started(program: Program, task: str, config: Config) -> str:
-    """The name of a program that is to be started; empty if it is harmless by all that it names."""
-    files = program.files or (program.name,)
-    harmless = all(is_harmless(file, task, config) for file in files)
-    return "" if harmless or is_in_task(program.name, task) else program.name
-
-
-def entered(attempt: Attempt, window: Window, facts: Facts, config: Config) -> str:
-    """What the act would have Windows run in this window; empty if nothing, or only harmless."""
-    if attempt.program:
-        return started(attempt.program, attempt.task, config)
-    if not hold((*RUN_DIALOG, *START_SEARCH, *ADDRESS_BAR), facts):
-        return ""
-    line = attempt.lines.of(window) if attempt.lines else ""
-    for command in lines_entered(attempt.act, line, facts):
-        if not is_harmless(command, attempt.task, config):
-            return command.strip() or "what stands there"
-    return ""
+def is_in_task(said: str, task: str) -> bool:
+    """Whether the task names something literally, as words of its own."""
+    words = [word.strip("\"'`“”„‚‘’,;:!?().") for word in task.lower().split()]
+    return len(said) > 2 and f" {said.lower()} " in f" {' '.join(words)} "
 
 
 def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     """The names of the risks about which the person is to be asked."""
     if config.confirm == "never":
         return []
-    known = []
-    for window, facts in facts_of(attempt):
-        known.append({**facts, "entered": entered(attempt, window, facts, config)})
-    risks = []
-    for name, rules in RISKS.items():
-        if any(hold(rules, facts) for facts in known):
-            risks.append(name)
-    labels = "\n".join(labels_of(attempt))
-    risks += [word for word in split_list(config.risky_words) if fold(word) in labels]
+    facts = facts_of(attempt, config)
+    if facts["enters"] or facts["runs"]:
+        attempt.enters = facts["runs"] or facts["line"].strip(UNKNOWN)
+    risks = [risk for risk in RISKS if hold(risk, facts)]
+    risks += said_by(facts["label"], COMMANDS)
+    risks += [word for word in split_list(config.risky_words) if fold(word) in facts["label"]]
     if not risks and config.confirm == "always":
         return ["any act"]
-    return risks
+    return list(dict.fromkeys(risks))
 
 
+# What the names of some risks, which are short for `allow_risky`, mean.
+RISKS_MEAN = {
+    "answer": "answer (to a message box)",
+    "run": "run (starts a program)",
+    "power": "power (turns off or signs out)",
+    "overwrite": "overwrite (saves what was emptied)",
+    "menu": "menu (picks what nobody saw)",
+}
 TEXT_SHOWN = 1000  # characters that a person can be asked to read; a longer text is refused
 
 
-def act_in_question(act: Act, most: int) -> str:
-    """An act for the person: the whole of a text, for what a yes is said to has to be seen."""
+def question_about(risks: Sequence[str], attempt: Attempt) -> str:
+    """What the person is asked: the act with its whole text, what it enters, where, the risks.
+
+    Raises ToolError for more text than a person can be asked to read.
+    """
+    act = attempt.act
     text = text_of(act)
-    if not text:
-        return plain_line(str(act), most)
-    shown = json.dumps(text, ensure_ascii=False)
-    if len(shown) > TEXT_SHOWN:
+    also = ""
+    for name in true_names(attempt.controls):
+        if fold_label(name) != fold_label(label_of(act)):
+            also = f", which is {plain_line(name, 40)!r},"
+    if attempt.enters and attempt.enters not in text:
+        also += f", which enters {attempt.enters!r},"
+    said = plain_line(str(act), 130 - len(also))
+    if text:
+        said = f"{act.name} {printable(json.dumps(text, ensure_ascii=False))}"
+    if len(said) + len(also) > TEXT_SHOWN:
         raise ToolError(
             "The person has to allow this text, which is too long to be shown; type it in parts"
             f" of less than {TEXT_SHOWN} characters.",
             "too_long",
         )
-    return f"{act.name} {printable(shown)}"
-
-
-def question_about(risks: Sequence[str], attempt: Attempt) -> str:
-    """What the person is asked: the act with its whole text, where, and the risks; else short."""
     windows = [
         f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
     ]
-    true_name = ", ".join(true_names(attempt.controls))
-    also = ""
-    if fold_label(true_name) not in (fold_label(label_of(attempt.act)), ""):
-        also = f", which is {plain_line(true_name, 40)!r},"
-    act = act_in_question(attempt.act, 130 - len(also))
-    return f"{act}{also} in {cut(' and '.join(windows), 115)}: {risks_in_words(risks)}"
-
-
-# What the names of some risks, which are short for `allow_risky`, mean.
-RISKS_MEAN = {
-    "run": "run (starts a program)",
-    "power": "power (turns off or signs out)",
-}
-RISKS_SHOWN = 45  # characters
-
-
-def risks_in_words(risks: Sequence[str]) -> str:
-    """The risks as a question tells them: with what they mean, where there is room for that."""
     told = ", ".join(RISKS_MEAN.get(risk, risk) for risk in risks)
-    return told if len(told) <= RISKS_SHOWN else cut(", ".join(risks), RISKS_SHOWN)
+    return f"{said}{also} in {cut(' and '.join(windows), 115)}: {cut(told, 90)}"
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
@@ -7205,119 +5875,28 @@ def is_named(window: Window, patterns: Sequence[str]) -> bool:
     return matches_any(window.title, patterns) or matches_any(window.program, patterns)
 
 
-def is_allowed(risks: Sequence[str], attempt: Attempt, config: Config) -> bool:
+def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
     """Whether the person has allowed each risk in advance, everywhere or in these windows.
 
-    What the model said or types has no part in it.
+    Entries are such as `run` or `send in *Bob*`; what the model said or types has no part in it.
     """
-    allowed = split_list(config.allow_risky)
-    return all(any(_allows(entry, risk, attempt) for entry in allowed) for risk in risks)
+    allowed = []
+    for entry in split_list(config.allow_risky):
+        name, _, place = entry.partition(" in ")
+        inside = [is_named(window, [place.strip()]) for window in attempt.reached]
+        if not place or (inside and all(inside)):
+            allowed.append(name.strip())
+    return all(matches_any(risk, allowed) for risk in risks)
 
 
-def _allows(entry: str, risk: str, attempt: Attempt) -> bool:
-    """Whether an entry such as `run` or `send in *Bob*` allows a risk in all windows reached."""
-    name, _, place = entry.partition(" in ")
-    if not matches_any(risk, [name.strip()]):
-        return False
-    if not place:
-        return True
-    windows = attempt.reached
-    return bool(windows) and all(is_named(window, [place.strip()]) for window in windows)
+YES_S = 60.0  # for so long a yes is good
 
 
-# Seconds for which a yes is good.
-APPROVAL_S = 60.0
-# By so many of 256 levels a colour may differ; by more, a pixel is another one.
-LEVELS_ALIKE = 32
-PIXELS_COMPARED = 10_000
-
-
-@dataclass(frozen=True)
-class Approval:
-    """The person's yes to one act, in these windows, on this picture, from that time on."""
-
-    act: str
-    windows: tuple[int, ...]
-    frame: Frame
-    given_at: float
-
-
-def approve(attempt: Attempt, now: float) -> Approval:
-    """The yes to this attempt."""
-    handles = tuple(window.handle for window in attempt.reached)
-    return Approval(str(attempt.act), handles, attempt.frame, now)
-
-
-def is_approved(approval: Approval | None, attempt: Attempt, now: float, config: Config) -> bool:
-    """Whether a yes is for this attempt, and still good."""
-    if approval is None or now - approval.given_at > APPROVAL_S:
-        return False
-    if approval != replace(approve(attempt, approval.given_at), frame=approval.frame):
-        return False
-    return looks_alike(approval.frame, attempt.frame, attempt, config)
-
-
-def looks_alike(one: Frame, other: Frame, attempt: Attempt, config: Config) -> bool:
-    """Whether both show the same around what the attempt is done to.
-
-    That is around its places, or all of the window that has the keyboard, as in a replay.
-    """
-    size = (one.width, one.height, one.area)
-    if size != (other.width, other.height, other.area):
-        return False
-    if len(one.clean) != len(other.clean) or not one.clean:
-        return False
-    boxes = boxes_around(attempt, config.replay_box)
-    shares = [unlike_share(one.clean, other.clean, one.rect, box) for box in boxes]
-    return all(share <= config.replay_tolerance for share in shares)
-
-
-def boxes_around(attempt: Attempt, reach: int) -> list[Rect]:
-    """Where in its picture an attempt is done; a place reaches so many pixels to each side."""
-    frame = attempt.frame
-    if attempt.places:
-        around = [Rect(place.x, place.y, 1, 1) for place in attempt.places]
-    else:
-        reach = 0
-        around = [window.rect for window in attempt.reached] or [frame.area]
-    boxes = []
-    for rect in around:
-        left, top, width, height = in_picture(rect, frame)
-        boxes.append(Rect(left - reach, top - reach, width + 2 * reach, height + 2 * reach))
-    return boxes
-
-
-def in_picture(rect: Rect, frame: Frame) -> Rect:
-    """A rectangle of the screen in the pixels of a frame."""
-    x = frame.width / frame.area.width
-    y = frame.height / frame.area.height
-    return Rect(
-        int((rect.left - frame.area.left) * x),
-        int((rect.top - frame.area.top) * y),
-        math.ceil(rect.width * x),
-        math.ceil(rect.height * y),
-    )
-
-
-def unlike_share(one: bytes, other: bytes, whole: Rect, box: Rect) -> float:
-    """The share (0 to 1) of the pixels, evenly spread over a box of two pictures, that differ."""
-    seen = box.intersection(whole)
-    step = max(1, math.isqrt(seen.width * seen.height // PIXELS_COMPARED))
-    depth = len(one) // (whole.width * whole.height)
-    looked = 0
-    unlike = 0
-    for y in range(seen.top, seen.top + seen.height, step):
-        for x in range(seen.left, seen.left + seen.width, step):
-            first = (y * whole.width + x) * depth
-            looked += 1
-            unlike += _is_unlike(one[first : first + 3], other[first : first + 3])
-    return unlike / max(1, looked)
-
-
-def _is_unlike(one: bytes, other: bytes) -> bool:
-    """Whether two pixels have different colours."""
-    levels = zip(one, other, strict=True)
-    return one != other and any(abs(a - b) > LEVELS_ALIKE for a, b in levels)
+def what_a_yes_is_for(attempt: Attempt) -> tuple[object, ...]:
+    """This act in these windows, on these controls."""
+    windows = tuple(window.handle for window in attempt.reached)
+    controls = tuple((control.role, control.name) for control in attempt.known)
+    return str(attempt.act), windows, controls
 
 
 ####################################################################################################
@@ -7361,30 +5940,20 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     named: dict[str, Program] = {}
     for program in sorted(programs, key=lambda program: program.rank):
         named.setdefault(fold(program.name), program)
-    known_as = _file_names().get(name, name)
-    for exact in (name, known_as):
+    for exact in (name, _file_names().get(name, name)):
         if exact in named:
             return named[exact]
-    for rank in sorted({program.rank for program in named.values()}):
-        begins = {
-            known: program
-            for known, program in named.items()
-            if name and program.rank == rank and known.startswith(name)
-        }
-        if len(begins) == 1:
-            return begins.popitem()[1]
-        if begins:
-            raise _no_program(wanted, [program.name for program in begins.values()])
+    begins = [named[known] for known in named if name and known.startswith(name)]
+    begins = [program for program in begins if program.rank == begins[0].rank]
+    if len(begins) == 1:
+        return begins[0]
     alike = difflib.get_close_matches(name, named, CANDIDATES_MOST, 0.5)
-    raise _no_program(wanted, [named[known].name for known in alike])
-
-
-def _no_program(wanted: str, names: Sequence[str]) -> ToolError:
-    """What is said of a name that is no single program's."""
-    said = f"No single program is called {plain_line(wanted, 60)!r}"
-    listed = ", ".join(plain_line(name, 40) for name in names[:CANDIDATES_MOST])
-    advice = f"it may be one of: {listed}" if names else "look in the Start menu"
-    return ToolError(f"{said}; {advice}.", "no_program")
+    candidates = begins[:CANDIDATES_MOST] or [named[known] for known in alike]
+    listed = ", ".join(plain_line(program.name, 40) for program in candidates)
+    advice = f"it may be one of: {listed}" if listed else "look in the Start menu"
+    raise ToolError(
+        f"No single program is called {plain_line(wanted, 60)!r}; {advice}.", "no_program"
+    )
 
 
 def quoted_name(title: str, most: int) -> str:
@@ -7410,18 +5979,16 @@ def find_window(wanted: str, windows: Sequence[Window]) -> Window:
     one is taken, which was in front last.
     """
     title = fold(wanted)
-    for window in windows:
-        if title and fold(window.title) == title:
-            return window
     found = [window for window in windows if title and title in fold(window.title)]
-    if len(found) != 1:
-        number = f"{len(found)} windows have" if found else "No window has"
-        raise ToolError(
-            f"{number} {quoted_name(wanted, TITLE_MOST)} in the title; open windows:"
-            f" {windows_text(found or windows)}.",
-            "no_window",
-        )
-    return found[0]
+    same = [window for window in found if fold(window.title) == title]
+    if same or len(found) == 1:
+        return (same or found)[0]
+    number = f"{len(found)} windows have" if found else "No window has"
+    raise ToolError(
+        f"{number} {quoted_name(wanted, TITLE_MOST)} in the title; open windows:"
+        f" {windows_text(found or windows)}.",
+        "no_window",
+    )
 
 
 def comes_to_front(window: Window, desktop: Desktop, clock: Clock) -> bool:
@@ -7442,44 +6009,29 @@ OLD_S = 3.0
 FRONT_POLL_S = 0.1
 
 
-@dataclass
-class Opening:
-    """A program that was just started, until a window of it is in front."""
+def await_window(program: Program, before: Window | None, desktop: Desktop, clock: Clock) -> str:
+    """What is in front once the window of a program is that was just started, for the model.
 
-    program: Program
-    before: Window | None  # which was in front
-    since: float  # the clock's seconds at which the present one came there
+    Or once its time is over; `before` was in front before it was started.
+    """
     front: Window | None = None
-
-    def is_there(self, front: Window | None, now: float) -> bool:
-        """Whether this window, now in front, is the program's as far as can be told."""
-        if not same_window(front, self.front):
-            self.since = now
-        self.front = front
-        if front is None:
-            return False
-        stood_s = now - self.since
-        own = self.is_own(front)
-        if same_window(front, self.before):
-            return own and stood_s >= OLD_S
-        return own or stood_s >= STRANGE_S
-
-    def is_own(self, window: Window) -> bool:
-        """Whether a window's program or title is the started one's."""
-        if window.program.lower() in self.program.files:
-            return True
-        return fold(self.program.name) in fold(window.title)
-
-
-def await_window(opening: Opening, desktop: Desktop, clock: Clock) -> str:
-    """What is in front once the program's window is, or its time is over, for the model."""
-    end = clock.now() + OPEN_S
+    since = clock.now()  # the present one came there
+    end = since + OPEN_S
     while clock.now() < end:
         clock.sleep(FRONT_POLL_S)
-        front = desktop.foreground()
-        if opening.is_there(front, clock.now()):
-            return f"; in front: {quoted_name(opening.front.title if opening.front else '', 80)}"
-    title = quoted_name(opening.front.title, 80) if opening.front else "none"
+        seen = desktop.foreground()
+        if not same_window(seen, front):
+            since = clock.now()
+        front = seen
+        if front is None:
+            continue
+        own = front.program.lower() in program.files or fold(program.name) in fold(front.title)
+        needed_s = 0.0 if own else STRANGE_S
+        if same_window(front, before):
+            needed_s = OLD_S if own else math.inf
+        if clock.now() - since >= needed_s:
+            return f"; in front: {quoted_name(front.title, 80)}"
+    title = quoted_name(front.title, 80) if front else "none"
     return f", but after {OPEN_S:g} s no window of it is in front; in front: {title}"
 
 
@@ -7521,8 +6073,8 @@ ENDING_MOST = 2
 
 
 @lru_cache
-def _role_words() -> frozenset[str]:
-    return frozenset(fold(_ROLE_WORDS).split())
+def _folded_words(text: str) -> frozenset[str]:
+    return frozenset(fold(text).split())
 
 
 @lru_cache
@@ -7544,20 +6096,14 @@ def name_words(name: str) -> tuple[str, ...]:
     text = _MNEMONIC.sub(" ", name.partition("\t")[0][:FACT_CHARACTERS])
     words = re.findall(r"\w+", fold_label(_SHORTCUT.sub(" ", text)))
     same = _same_words()
-    return tuple(same.get(word, word) for word in words if word not in _role_words())
+    roles = _folded_words(_ROLE_WORDS)
+    return tuple(same.get(word, word) for word in words if word not in roles)
 
 
 def says_only_field(said: str) -> bool:
     """Whether a name says that it takes text and not which of its kind it is, as "text area"."""
     words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
-    if name_words(said):
-        return False
-    return not _field_words().isdisjoint(words)
-
-
-@lru_cache
-def _field_words() -> frozenset[str]:
-    return frozenset(fold(_FIELD_WORDS).split())
+    return not (name_words(said) or _folded_words(_FIELD_WORDS).isdisjoint(words))
 
 
 def names_agree(said: str, name: str) -> bool:
@@ -7615,14 +6161,14 @@ def why_forbidden(window: Window, config: Config) -> str:
     """Why input must not reach this window; an empty text if it may."""
     blocked = split_list(config.blocked_windows)
     allowed = split_list(config.allowed_windows)
-
+    windows = [each for each in (window, window.owner) if each]
     if window.elevated:
         return "runs as administrator, so that Windows keeps input from it"
     if is_own(window):
         return "is the agent's own; click the taskbar or another window first, or open a program"
-    if any(is_named(reached, blocked) for reached in with_owners([window])):
+    if any(is_named(each, blocked) for each in windows):
         return "is blocked"
-    if allowed and not any(is_named(reached, allowed) for reached in with_owners([window])):
+    if allowed and not any(is_named(each, allowed) for each in windows):
         return "is not among the allowed ones"
     return ""
 
@@ -7733,9 +6279,8 @@ def refusal_kind(error: ToolError | Win32Error) -> str:
 ####################################################################################################
 
 HELD_TRIES = 3
-HELD_ACTS_MOST = 3  # further acts for which a key or button that an act holds stays down
+NOTED_ACTS_MOST = 3  # further acts for which it counts that a model holds a key or a button
 CENTRE = Coordinate(GRID // 2, GRID // 2)
-START_BUTTON = Coordinate(10, GRID - 20)
 
 Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
 
@@ -7744,8 +6289,23 @@ def _nothing(window: Window | None, control: Control | None) -> None:
     """What is done before a secret where nobody has to know."""
 
 
+def points_between(first: Point, last: Point, steps: int) -> Iterator[Point]:
+    """So many steps from behind the first place to the last one."""
+    across = last.x - first.x
+    down = last.y - first.y
+    for step in range(1, steps + 1):
+        x = first.x + across * step // steps
+        y = first.y + down * step // steps
+        yield Point(x, y)
+
+
 class Hands:
-    """Mouse and keyboard, with the checks that hold in the middle of an act, too."""
+    """Mouse and keyboard, with the checks that hold in the middle of an act, too.
+
+    Nothing stays down between acts. That a model holds something is noted: the acts that follow are
+    done with these keys, and a button is dragged along the places where the mouse was once it is
+    let go of.
+    """
 
     def __init__(
         self, desktop: Desktop, config: Config, clock: Clock, stop: Stop, secrets: Secrets
@@ -7760,160 +6320,58 @@ class Hands:
         self.blocked = blocked_chords(config)
         self.aim = Point(-1, -1)  # where the program itself last put the mouse
         self.area = Rect(0, 0, 0, 0)  # the working area of the present act
-        self._program: Program | None = None  # which the present act starts ...
-        self._window: Window | None = None  # ... or brings to the front
-        self._field: Control | None = None  # that gets what the act types, if that is known
+        self.attempt: Attempt  # the present act, behind its gates
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._sent = 0  # input events of the present act
-        self._held: list[tuple[Switch, str]] = []  # pressed; let go of on every way out
+        self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
         self._last_click = LastClick(-1e9, Point(0, 0), "")
-        # What stays held when its act is over, and for how many further acts.
-        self._lasting: dict[tuple[Switch, str], int] = {}
+        self.keys: list[str] = []  # noted as held
+        self.path: list[Point] = []  # noted since a button is held
+        self._noted_for = 0  # further acts
 
     def release(self) -> None:
-        """Lets go of everything held, last first; raises Win32Error if something stays held."""
-        self._lasting.clear()
-        self.end_act()
+        """Forgets what is noted and lets go of everything; raises Win32Error if something stays."""
+        self.keys = []
+        self.path = []
+        self.let_up()
 
-    def end_act(self) -> None:
-        """Lets go of what only the present act held, as `release` does."""
-        bugs: list[Exception] = []
+    def let_up(self) -> None:
+        """Lets go of what is down, last first; raises Win32Error if something stays down."""
         for _ in range(HELD_TRIES):
-            for switch, name in self._not_lasting():
-                try:
-                    self._let_up(switch, name)
-                except Win32Error:
-                    continue
-                except Exception as bug:  # raised once the others are up
-                    bugs.append(bug)
-        if bugs:
-            raise bugs[0]
-        stuck = self._not_lasting()
-        names = " and ".join(name for _, name in reversed(stuck))
-        if names:
+            # All of it is tried, whatever goes wrong with one of them.
+            with suppress(Win32Error), ExitStack() as undo:
+                for switch, name in self._held:
+                    undo.callback(self._up, switch, name)
+        if self._held:
+            names = " and ".join(name for _, name in self._held)
             raise Win32Error(
                 f"Windows does not let go of {names}; press and release it yourself.", "SendInput"
             )
 
-    def _not_lasting(self) -> list[tuple[Switch, str]]:
-        """What the present act alone holds, the last first."""
-        return [held for held in reversed(self._held) if held not in self._lasting]
-
-    @property
-    def held_keys(self) -> list[str]:
-        """The keys that stay held from one act to the next."""
-        keys = []
-        for switch, name in self._lasting:
-            if switch == self.desktop.key:
-                keys.append(name)
-        return keys
-
-    def count_act(self) -> None:
-        """One further act is over: lets go of what was held long enough."""
-        for held in list(self._lasting):
-            self._lasting[held] -= 1
-            if not self._lasting[held]:
-                del self._lasting[held]
-        self.end_act()
-
-    def hold(self, switch: Switch, name: str) -> None:
-        """Presses a key or a button that stays down when the act is over."""
-        if (switch, name) not in self._held:
-            self._down(switch, name)
-        # The act that holds it is counted, too.
-        self._lasting[switch, name] = HELD_ACTS_MOST + 1
-
-    def let_go(self, switch: Switch, name: str) -> None:
-        """Releases what an act before this one holds; raises ToolError if nothing does."""
-        if (switch, name) not in self._held:
-            raise ToolError(f"{name} is not held.")
-        self._ready(None)
-        self._lasting.pop((switch, name), None)
-        self._let_up(switch, name)
-
     # -- what an act may do. These raise ToolError and Win32Error.
 
     def move(self, place: Coordinate | None) -> None:
-        """To `place`; without one the mouse must be inside the working area already."""
-        if place:
-            self._move(to_point(place, self.area))
-        elif not self.area.contains(self.desktop.cursor()):
-            raise ToolError(
-                "The mouse is outside the working area; move it inside first.", "invalid_box"
-            )
+        """To a place; where a button is held, that is noted for its way."""
+        point = self._to(place)
+        if self.path:
+            self.path.append(point)
 
-    def click(self, place: Coordinate | None, button: str = "left", times: int = 1) -> None:
-        """At `place`, or where the mouse is; twice at once is a double click."""
-        point = self._point_of(place)
-        self._keep_clicks_apart(point, button)
-        self.move(place)
-        switch = self.desktop.button
-        for _ in range(times):
-            # Noted before it is sent: what Windows refuses may have arrived all the same.
-            self._last_click = LastClick(self.clock.now(), point, button)
-            self._down(switch, button)
-            # And after it: what is asked before a press takes long on a busy machine.
-            self._last_click = LastClick(self.clock.now(), point, button)
-            self._up(switch, button)
-
-    def scroll_step(self, place: Coordinate | None, direction: int) -> None:
-        """Turns the wheel by `scroll_ticks`; 1 is up, -1 is down."""
-        ticks = self.config.scroll_ticks
-        self.scroll(place, ticks * direction)
-
-    def click_holding(self, args: ClickArgs, button: str = "left", times: int = 1) -> None:
-        """Clicks as `args` say, with their modifiers held meanwhile."""
-        with self._holding(args.modifiers):
-            self.click(args.position, button, times)
-
-    def scroll_holding(self, args: WheelArgs, horizontal: bool = False) -> None:
-        """Turns the wheel as `args` say, with their modifiers held meanwhile."""
-        with self._holding(args.modifiers):
-            self.scroll(args.position, args.ticks, horizontal)
-
-    @contextmanager
-    def _holding(self, modifiers: str | None) -> Iterator[None]:
-        """Holds keys meanwhile; after an error `end_act` lets go of them."""
-        switch = self.desktop.key
-        keys = []
-        wanted = parse_chord(modifiers) if modifiers else ()
-        for key in wanted:
-            if (switch, key) not in self._held:
-                self._down(switch, key)
-                keys.append(key)
-        yield
-        for key in reversed(keys):
-            self._let_up(switch, key)
-
-    def hold_keys(self, args: HoldKeyArgs) -> None:
-        """Presses keys that stay down for the next acts."""
-        switch = self.desktop.key
-        for key in parse_chord(args.key):
-            self.hold(switch, key)
-
-    def let_go_of_keys(self, args: LetGoArgs) -> None:
-        """Releases them."""
-        switch = self.desktop.key
-        keys = parse_chord(args.key)
-        for key in keys:
-            self.let_go(switch, key)
-
-    def hold_button(self, args: HoldButtonArgs) -> None:
-        """Presses a mouse button that stays down for the next acts."""
-        button = args.button
+    def click(self, args: ClickArgs, button: str = "left", times: int = 1) -> None:
+        """At a place, or where the mouse is; twice at once is a double click."""
         point = self._point_of(args.position)
-        self._keep_clicks_apart(point, button)
-        self.move(args.position)
-        now = self.clock.now()
-        self._last_click = LastClick(now, point, button)
-        switch = self.desktop.button
-        self.hold(switch, button)
+        self._click_at(point, args.modifiers, button, times)
 
-    def let_go_of_button(self, args: HoldButtonArgs) -> None:
-        """Releases it, where `args` say."""
-        self.move(args.position)
-        switch = self.desktop.button
-        self.let_go(switch, args.button)
+    def _click_at(self, point: Point, modifiers: str | None, button: str, times: int = 1) -> None:
+        self._keep_clicks_apart(point, button)
+        if point != self.desktop.cursor():
+            self._move(point)
+        with self._holding(modifiers):
+            for _ in range(times):
+                try:
+                    self._down(self.desktop.button, button)
+                finally:  # what Windows refuses may have arrived all the same
+                    self._last_click = LastClick(self.clock.now(), point, button)
+                self._up(self.desktop.button, button)
 
     def _keep_clicks_apart(self, point: Point, button: str) -> None:
         """Waits where a click now would make a double click of the last one.
@@ -7921,57 +6379,86 @@ class Hands:
         It waits before the mouse moves there, or the person could move it away meanwhile.
         """
         last = self._last_click
-        limit_s = self.desktop.double_click_ms() / 1000
-        seconds = last.at + limit_s + 0.05 - self.clock.now()
-        if seconds <= 0 or last.button != button:
+        if last.button != button or not near(point, last.point):
             return
-        if near(point, last.point):
-            self.clock.sleep(seconds)
+        limit_s = self.desktop.double_click_ms() / 1000
+        over_at = last.at + limit_s + 0.05
+        self.clock.sleep(max(0.0, over_at - self.clock.now()))
 
-    def drag(self, source: Coordinate | None, target: Coordinate) -> None:
-        """Presses the left button at `source`, or where the mouse is, and releases it at `target`.
-
-        It moves in steps.
-        """
-        first = self._point_of(source)
-        last = to_point(target, self.area)
-        if near(first, last):
+    def drag(self, args: DragArgs) -> None:
+        """From one place, or where the mouse is, to another one."""
+        path = [self._point_of(args.start), self._point_of(args.end)]
+        if near(*path):
             raise ToolError(
                 "start and end of the drag are too close together for a drag.", "invalid_box"
             )
-        steps = self.config.drag_steps
-        step_s = self.config.drag_step_ms / 1000
-        self._move(first)
-        self._down(self.desktop.button, "left")
-        across = last.x - first.x
-        down = last.y - first.y
-        for step in range(1, steps + 1):
-            x = first.x + across * step // steps
-            y = first.y + down * step // steps
-            self._move(Point(x, y))
-            self.clock.sleep(step_s)
-        self.clock.sleep(step_s)  # targets look at the place only after a short rest
-        self._up(self.desktop.button, "left")
+        self._drag_along(path, args.modifiers, "left")
 
-    def scroll(self, place: Coordinate | None, ticks: int, horizontal: bool = False) -> None:
-        """Turns the wheel so many notches at `place`, or where the mouse is; + is up or right."""
-        self.move(place)
-        notch = 120 if ticks > 0 else -120  # WHEEL_DELTA
-        for _ in range(abs(ticks)):
-            self._ready(self._window_under_mouse())
-            self.desktop.wheel(notch, horizontal)
+    def _drag_along(self, path: Sequence[Point], modifiers: str | None, button: str) -> None:
+        """Presses a button at the first place, moves in steps, and releases it at the last one."""
+        step_s = self.config.drag_step_ms / 1000
+        self._move(path[0])
+        with self._holding(modifiers):
+            self._down(self.desktop.button, button)
+            for first, last in pairwise(path):
+                for point in points_between(first, last, self.config.drag_steps):
+                    self._move(point)
+                    self.clock.sleep(step_s)
+            self.clock.sleep(step_s)  # targets look at the place only after a short rest
+            self._up(self.desktop.button, button)
+
+    def hold_button(self, args: HoldButtonArgs) -> None:
+        """Notes where a button is to be pressed."""
+        point = self._to(args.position)
+        self.path = [point]
+        self._noted_for = NOTED_ACTS_MOST
+
+    def let_go_of_button(self, args: HoldButtonArgs) -> None:
+        """Drags along the noted places, or clicks where they are one."""
+        path = self.attempt.places
+        if not self.path:
+            raise ToolError(f"{args.button} is not held.")
+        self.path = []
+        if all(near(path[0], point) for point in path):
+            self._click_at(path[0], args.modifiers, args.button)
+        else:
+            self._drag_along(path, args.modifiers, args.button)
+
+    def hold_keys(self, args: HoldKeyArgs) -> None:
+        """Notes modifiers; what else is to go down is pressed with them, and not held."""
+        keys = parse_chord(args.key)
+        if not MODIFIERS.issuperset(keys):
+            self.press(args.key)
+        self.keys = [key for key in keys if key in MODIFIERS]
+        self._noted_for = NOTED_ACTS_MOST
+
+    def let_go_of_keys(self, args: LetGoArgs) -> None:
+        """Forgets them."""
+        gone = parse_chord(args.key)
+        self.keys = [key for key in self.keys if key not in gone]
+
+    def scroll_step(self, place: Coordinate | None, direction: int) -> None:
+        """Turns the wheel by `scroll_ticks`; 1 is up, -1 is down."""
+        ticks = self.config.scroll_ticks * direction
+        turn = WheelArgs(Ticks(ticks), place)
+        self.scroll(turn)
+
+    def scroll(self, args: WheelArgs, horizontal: bool = False) -> None:
+        """Turns the wheel at a place, or where the mouse is."""
+        self._to(args.position)
+        notch = 120 if args.ticks > 0 else -120  # WHEEL_DELTA
+        with self._holding(args.modifiers):
+            for _ in range(abs(args.ticks)):
+                self._ready(self._window_under_mouse())
+                self.desktop.wheel(notch, horizontal)
 
     def type_text(self, text: str) -> None:
-        """Types where the caret is, secrets filled in, as long as one window has the keyboard.
-
-        Nothing stays held meanwhile, or letters would be commands.
-        """
-        self.release()
+        """Types where the caret is, secrets filled in, as long as one window has the keyboard."""
         first = self.desktop.foreground()
         filled = self.secrets.fill(text)
-        hidden = self._field is not None and self._field.password
-        if filled != text or hidden:
-            self.typing_secret(first, self._field)
+        to = self.attempt.focused
+        if filled != text or (to and to.password):
+            self.typing_secret(first, to)
         for batch in text_batches(filled, self.config.text_batch_events):
             window = self.desktop.foreground()
             if not same_window(window, first):
@@ -7982,37 +6469,41 @@ class Hands:
             self.desktop.text(batch)
             self.clock.sleep(self.config.char_input_delay)
 
-    def press(self, keys: Sequence[str]) -> None:
-        """Presses keys of VK_MAP one after the other and releases them in reverse.
+    def press(self, chord: str) -> None:
+        """Presses keys one after the other and releases them in reverse."""
+        with self._holding(chord):
+            pass
 
-        A modifier that an act before this one holds stays down, as it is that act's.
-        """
-        switch = self.desktop.key
-        own = [key for key in keys if key not in MODIFIERS or (switch, key) not in self._held]
-        for key in own:
-            self._down(switch, key)
-        for key in reversed(own):
-            self._up(switch, key)
+    @contextmanager
+    def _holding(self, chord: str | None) -> Iterator[None]:
+        """Holds keys meanwhile; after an error `let_up` lets go of them."""
+        keys = parse_chord(chord) if chord else ()
+        for key in keys:
+            self._down(self.desktop.key, key)
+        yield
+        for key in reversed(keys):
+            self._up(self.desktop.key, key)
 
     def open_app(self) -> str:
         """Starts the program that the gates know; says which window is in front then."""
         before = self.desktop.foreground()
         self._ready(None)
-        if self._program is None:
+        program = self.attempt.program
+        if program is None:
             raise ToolError("There is no program to start.", "no_program")
-        self.desktop.start_program(self._program)
-        opening = Opening(self._program, before, self.clock.now())
-        return await_window(opening, self.desktop, self.clock)
+        self.desktop.start_program(program)
+        return await_window(program, before, self.desktop, self.clock)
 
     def bring_back(self, window: Window | None) -> None:
         """Gives the keyboard back to the window that had it before the person was asked."""
-        if window and not same_window(self.desktop.foreground(), window):
-            self.desktop.bring_to_front(window)
-            comes_to_front(window, self.desktop, self.clock)
+        if window is None or same_window(self.desktop.foreground(), window):
+            return
+        self.desktop.bring_to_front(window)
+        comes_to_front(window, self.desktop, self.clock)
 
     def focus_window(self) -> str:
         """Brings the window to the front that the gates know; raises ToolError if it stays back."""
-        window = self._window
+        window = self.attempt.window
         if window is None:
             raise ToolError("There is no window to bring to the front.", "no_window")
         self._ready(window)
@@ -8024,10 +6515,6 @@ class Hands:
             f" Open windows: {windows_text(self.desktop.windows())}.",
             "not_in_front",
         )
-
-    def recovery_click(self) -> tuple[Coordinate, ...]:
-        """Where the recovery keys click: the Start button, if the area is a whole monitor."""
-        return (START_BUTTON,) if self.config.area in ("primary", "all") else ()
 
     # -- single events, each with the checks that hold in the middle of an act, too
 
@@ -8041,10 +6528,22 @@ class Hands:
         self._place = self.desktop.cursor()
 
     def _point_of(self, place: Coordinate | None) -> Point:
-        """Its pixel, or that of the mouse."""
-        if place is None:
-            return self.desktop.cursor()
-        return to_point(place, self.area)
+        """Its pixel; without one that of the mouse, which must be in the working area already."""
+        if place:
+            return to_point(place, self.area)
+        here = self.desktop.cursor()
+        if self.area.contains(here):
+            return here
+        raise ToolError(
+            "The mouse is outside the working area; move it inside first.", "invalid_box"
+        )
+
+    def _to(self, place: Coordinate | None) -> Point:
+        """Moves to a place, if there is one; where the mouse is then."""
+        point = self._point_of(place)
+        if place:
+            self._move(point)
+        return point
 
     def _window_under_mouse(self) -> Window | None:
         return self.desktop.window_at(self.desktop.cursor())
@@ -8065,18 +6564,6 @@ class Hands:
         switch(name, False)
         self._held.remove((switch, name))
 
-    def _let_up(self, switch: Switch, name: str) -> None:
-        """Releases what was held for other acts; of a Windows key without opening the Start menu.
-
-        That opens where no other key came between, and a key without a meaning is one.
-        """
-        if switch == self.desktop.key and name in ("win", "rwin"):
-            with suppress(Win32Error):
-                switch(NEUTRAL_KEY, True)
-            with suppress(Win32Error):
-                switch(NEUTRAL_KEY, False)
-        self._up(switch, name)
-
     def _ready(self, window: Window | None) -> None:
         """Before each event: no stop, the mouse where the act left it, its window not forbidden."""
         self.stop.check()
@@ -8089,32 +6576,30 @@ class Hands:
 
 def loop_recovery_action(hands: Hands, _: NoArgs) -> None:
     """Out of dialogs and menus, whatever is open."""
-    hands.press(("escape",))
+    hands.press("escape")
     hands.move(CENTRE)
-    for place in hands.recovery_click():
-        hands.click(place)
-    hands.press(("ctrl", "escape"))
+    hands.press("ctrl+escape")
 
 
 # What each tool does with the hands; a tool acts on the desktop if it stands here. A text that they
 # return adds to what the model is told.
 HANDS: dict[str, Callable[[Hands, Any], str | None]] = {
-    "click": Hands.click_holding,
-    "double_click": partial(Hands.click_holding, times=2),
-    "right_click": partial(Hands.click_holding, button="right"),
-    "middle_click": partial(Hands.click_holding, button="middle"),
-    "triple_click": partial(Hands.click_holding, times=3),
-    "drag": lambda hands, args: hands.drag(args.start, args.end),
+    "click": Hands.click,
+    "double_click": partial(Hands.click, times=2),
+    "right_click": partial(Hands.click, button="right"),
+    "middle_click": partial(Hands.click, button="middle"),
+    "triple_click": partial(Hands.click, times=3),
+    "drag": Hands.drag,
     "type_text": lambda hands, args: hands.type_text(args.text),
-    "press_key": lambda hands, args: hands.press(parse_chord(args.key)),
-    "scroll_down": lambda hands, args: hands.scroll_step(CENTRE, -1),
-    "scroll_up": lambda hands, args: hands.scroll_step(CENTRE, 1),
+    "press_key": lambda hands, args: hands.press(args.key),
+    "scroll_down": lambda hands, _: hands.scroll_step(CENTRE, -1),
+    "scroll_up": lambda hands, _: hands.scroll_step(CENTRE, 1),
     "move": lambda hands, args: hands.move(args.position),
-    "click_here": lambda hands, args: hands.click(None),
+    "click_here": lambda hands, _: hands.click(ClickArgs(Label(""), None)),
     "scroll_at": lambda hands, args: hands.scroll_step(args.position, -1),
-    "scroll_here": lambda hands, args: hands.scroll_step(None, -1),
-    "scroll": Hands.scroll_holding,
-    "hscroll": partial(Hands.scroll_holding, horizontal=True),
+    "scroll_here": lambda hands, _: hands.scroll_step(None, -1),
+    "scroll": Hands.scroll,
+    "hscroll": partial(Hands.scroll, horizontal=True),
     "key_down": Hands.hold_keys,
     "key_up": Hands.let_go_of_keys,
     "mouse_down": Hands.hold_button,
@@ -8156,81 +6641,80 @@ class Actuator(Hands):
         self.pauses = 0  # so far
         self.last_pause = ""  # the reason for it
         self.used_frame = 0  # the number of the last frame that was acted on
-        self.approval: Approval | None = None  # the last yes, until its act is performed
+        self.allowed: tuple[object, ...] = ()  # what the last yes is for, until it is done ...
+        self.allowed_until = 0.0  # ... and how long
         self.task = ""  # a program that it names literally may be started
-        self.lines = TypedLines()
-        self.before = ActsBefore()
+        self.typed = Typed()
 
-    def perform(self, act: Act, frame: Frame, last: bool = True) -> Performed:
+    def perform(self, act: Act, frame: Frame) -> Deed:
         """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
 
-        A tool that is not in HANDS does nothing here. `last`: no further step of the same act
-        follows, so that what is held is held for one act less.
+        A tool that is not in HANDS does nothing here.
         """
         if act.name not in HANDS:
-            return Performed(self._done(act))
-        attempt = self._attempt(act, frame)
+            return Deed(act, self._done(act))
+        attempt = Attempt(act, frame, typed=self.typed, task=self.task)
         try:
+            attempt.act = self._with_keys(act)
+            attempt.also = self.path if act.name == "mouse_up" else ()
             for gate in GATES:
                 verdict = gate(self, attempt)
                 if verdict is not None:
-                    return Performed(verdict)
+                    return Deed(act, verdict)
             self._begin(attempt)
         except (ToolError, Win32Error) as error:
             self.release()
-            return Performed(str(error), refusal_kind(error))
+            return Deed(act, str(error), refused=refusal_kind(error))
         try:
-            more = self._use_hands(act, last)
+            more = self._use_hands()
         except (ToolError, Win32Error) as error:
-            return Performed(str(error), refusal_kind(error), self._sent, acted=True)
+            kind = refusal_kind(error)
+            return Deed(act, str(error), refused=kind, begun=self._sent > 0, acted=True)
         finally:
             self._remember(attempt)
         done = self._done(act) + more
         known = tuple(attempt.controls)
-        return Performed(done, sent=self._sent, acted=True, controls=known)
+        return Deed(act, done, begun=self._sent > 0, acted=True, controls=known)
 
-    def _attempt(self, act: Act, frame: Frame) -> Attempt:
-        """An act with what was done before it, and with the places that it clicks unnamed."""
-        also = self.recovery_click() if act.name == "recover" else ()
-        before = tuple(self.before.words)
-        act = with_held(act, self.held_keys)
-        return Attempt(act, frame, before=before, lines=self.lines, task=self.task, also=also)
-
-    def _remember(self, attempt: Attempt) -> None:
-        """Notes an act that was begun, for the rules that look at what came before."""
-        self.before.take(attempt.act)
-        clicked = attempt.reached[0] if attempt.reached else None
-        self.lines.take(attempt.front if attempt.types else clicked, attempt.act)
+    def _with_keys(self, act: Act) -> Act:
+        """The act with the keys that are noted as held; raises ToolError where they do not go."""
+        for name, kind in annotations_of(type(act.args)).items():
+            if self.keys and kind in (Chord, Modifiers):
+                own = getattr(act.args, name)
+                chord = "+".join([*self.keys, own] if own else self.keys)
+                values = {**vars(act.args), name: "+".join(parse_chord(chord))}
+                return replace(act, args=type(act.args)(**values))
+        return act
 
     def _begin(self, attempt: Attempt) -> None:
         """From here on the frame is used up, whatever comes of the act."""
-        self._place = self.desktop.cursor()
-        self._program = attempt.program
-        self._window = attempt.window
-        self._field = attempt.focused
+        self.attempt = attempt
         self.area = attempt.frame.area
+        self._place = self.desktop.cursor()
         self.used_frame = attempt.frame.number
         self._sent = 0
         self.act_times.append(self.clock.now())
 
-    def _use_hands(self, act: Act, last: bool) -> str:
-        """Performs the act's input; nothing stays held but what the act is to hold.
-
-        Returns what the hands have to say beside the tool's own words.
-        """
+    def _use_hands(self) -> str:
+        """Performs the act's input, after which nothing is down; what there is to say beside."""
+        act = self.attempt.act
         done = False
+        self._noted_for -= 1
         try:
             said = HANDS[act.name](self, act.args)
             done = True
             return said or ""
         finally:
-            if not done:
-                self.release()
-            if last:
-                self.count_act()
-            else:
-                self.end_act()
+            if not done or self._noted_for <= 0:
+                self.keys = []
+                self.path = []
             self.last_own = self.clock.now()
+            self.let_up()
+
+    def _remember(self, attempt: Attempt) -> None:
+        """Notes an act that was begun, for the rules that look at what came before."""
+        for window in attempt.reached[:1]:
+            self.typed = self.typed.after(attempt.act, window)
 
     def _done(self, act: Act) -> str:
         """What the model is told of an act that was performed whole."""
@@ -8289,33 +6773,23 @@ def gate_single_step(actuator: Actuator, attempt: Attempt) -> None:
         raise ToolError("This takes several steps, which must come one by one.")
 
 
+TEXT_CHARS_MOST = 10_000  # more than a reply holds: a model that goes round in circles writes it
+
+
 def gate_text_length(actuator: Actuator, attempt: Attempt) -> None:
     """No text of more than so many characters."""
-    most = actuator.config.text_chars_most
     for text in values_of(attempt.act.args, Text):
-        if len(text) > most:
-            raise ToolError(f"The text has over {most} characters; type less.", "too_long")
+        if len(text) > TEXT_CHARS_MOST:
+            raise ToolError(
+                f"The text has over {TEXT_CHARS_MOST} characters; type less.", "too_long"
+            )
 
 
 def gate_blocked_chords(actuator: Actuator, attempt: Attempt) -> None:
-    """No chord that is blocked, whichever of its keys an act before this one holds."""
+    """No chord that is blocked."""
     args = attempt.act.args
     for chord in (*values_of(args, Chord), *values_of(args, Modifiers)):
-        keys = [*actuator.held_keys, *parse_chord(chord)]
-        refuse_chord(keys, actuator.blocked)
-
-
-def gate_menu_keys(actuator: Actuator, attempt: Attempt) -> None:
-    """No text while the Windows key or Alt is held: let go of first, it opens a menu.
-
-    The text would go there, and was judged for what has the keyboard now.
-    """
-    held = chord_codes(actuator.held_keys)
-    if not values_of(attempt.act.args, Text):
-        return
-    for name in ("win", "alt"):
-        if VK_MAP[name] in held:
-            raise ToolError(f"{name} was held, and is up now; look before typing.", "held_key")
+        refuse_chord(parse_chord(chord), actuator.blocked)
 
 
 def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
@@ -8336,11 +6810,10 @@ def gate_person(actuator: Actuator, attempt: Attempt) -> None:
 def is_taken_over(actuator: Actuator, frame: Frame) -> bool:
     """Whether the person used mouse or keyboard a moment ago, or since the frame was taken."""
     quiet_s = actuator.config.takeover_quiet
-    idle_s = actuator.desktop.idle_s()
-    now = actuator.clock.now()
     if not quiet_s or actuator.config.dry_run:
         return False
-    used_at = now - idle_s
+    idle_s = actuator.desktop.idle_s()
+    used_at = actuator.clock.now() - idle_s
     if used_at - SLACK_S <= actuator.last_own:
         return False  # the last input was the program's own
     return idle_s < quiet_s or frame.taken_at < used_at
@@ -8437,6 +6910,9 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
     for control in (*attempt.controls, attempt.focused):
         if control:
             refuse_control(control, actuator.config)
+    for window in attempt.reached:
+        if window.owner or re.fullmatch(DIALOGS, fold(window.class_name)):
+            attempt.inside = desktop.controls(window, DIALOG_MOST, DIALOG_S)
 
 
 # The keys of a sign whose name is longer than that.
@@ -8482,16 +6958,17 @@ def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
 
 
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
-    """A risky act waits for the person's yes, which is good for a minute, this act and its picture.
+    """A risky act waits for the person's yes, which is good for a minute and for this act there.
 
-    Nothing is sent meanwhile, so that no act can answer the question. After it the screen may be
-    another one; if so, the yes counts for the same act on a new look that shows the same.
+    Nothing is sent meanwhile, so that no act can answer the question. After it another window may
+    be in front; if so, the yes counts for the same act, windows and controls on a new look.
     """
     config = actuator.config
     risks = risks_to_confirm(attempt, config)
     if not risks or is_allowed(risks, attempt, config):
         return
-    if not is_approved(actuator.approval, attempt, actuator.clock.now(), config):
+    wanted = what_a_yes_is_for(attempt)
+    if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
         front = attempt.front
         if not actuator.confirm(question_about(risks, attempt)):
             raise ToolError(
@@ -8500,19 +6977,13 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
             )
         actuator.bring_back(front)
         actuator.last_own = actuator.clock.now()
-        actuator.approval = approve(attempt, actuator.last_own)
+        actuator.allowed = wanted
+        actuator.allowed_until = actuator.last_own + YES_S
         for gate in GATES_OF_THE_LOOK:
             gate(actuator, attempt)
-    refuse_another_picture(actuator, attempt)
-    actuator.approval = None
-
-
-def refuse_another_picture(actuator: Actuator, attempt: Attempt) -> None:
-    """Raises ToolError if the screen around the target is not as in the picture the model saw."""
-    seen = attempt.frame
-    now = actuator.desktop.capture(seen.area, seen.width, seen.height)
-    if not looks_alike(seen, now, attempt, actuator.config):
-        raise ToolError("The screen around it has changed since the last look.", "stale_frame")
+        if what_a_yes_is_for(attempt) != wanted:
+            raise ToolError("What this reaches changed since the last look.", "stale_frame")
+    actuator.allowed = ()
 
 
 Gate = Callable[[Actuator, Attempt], "str | None"]
@@ -8534,7 +7005,6 @@ GATES: tuple[Gate, ...] = (
     gate_single_step,
     gate_text_length,
     gate_blocked_chords,
-    gate_menu_keys,
     gate_acts_per_minute,
     gate_person,
     gate_names,
@@ -8552,9 +7022,7 @@ GATES: tuple[Gate, ...] = (
 WATCH_PAUSE_S = 0.03
 # Windows ends the program 5 s after its console was closed.
 CLOSING_S = 4
-# The numbers under which the hotkeys are registered.
-STOP_HOTKEY = 0
-PAUSE_HOTKEY = 1
+STOP_HOTKEY = 0  # the number under which it is registered; the other one is 1
 # Console events up to this one are Python's signals; those above end the program.
 CTRL_BREAK_EVENT = 1
 
@@ -8562,8 +7030,8 @@ CTRL_BREAK_EVENT = 1
 def _register_hotkeys(api: Win32, config: Config) -> None:
     """Registers both chords for this thread; Windows frees them when it ends."""
     # The look makes the thread's message queue, without which Wine freezes at a hotkey.
-    api.PeekMessageW(ctypes.byref(MSG()), None, 0, 0, PM_NOREMOVE)
-    for number, chord in ((STOP_HOTKEY, config.stop_hotkey), (PAUSE_HOTKEY, config.pause_hotkey)):
+    api.PeekMessageW(byref(MSG()), None, 0, 0, PM_NOREMOVE)
+    for number, chord in enumerate((config.stop_hotkey, config.pause_hotkey)):
         codes = chord_codes(parse_chord(chord))
         # Else a pause hotkey that is held would pause and go on as fast as its keys repeat.
         modifiers = MOD_NOREPEAT | sum(MOD_KEYS.get(code, 0) for code in codes)
@@ -8574,7 +7042,7 @@ def _register_hotkeys(api: Win32, config: Config) -> None:
 def _obey_hotkeys(api: Win32, stop: Stop, config: Config) -> None:
     """Stops, pauses or goes on, as the hotkeys say that were pressed since the last look."""
     message = MSG()
-    while api.PeekMessageW(ctypes.byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
+    while api.PeekMessageW(byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
         if message.wParam == STOP_HOTKEY:
             stop.set(config.stop_hotkey)
         elif stop.paused not in ("", IN_USE):
@@ -8639,7 +7107,7 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
 
     # It must live as long as Windows may call it.
     routine = ctypes.CFUNCTYPE(BOOL, DWORD)(closed)
-    address = ctypes.cast(routine, PHANDLER_ROUTINE)
+    address = ctypes.cast(routine, LPVOID)
     # A program without a console has none to close.
     with suppress(Win32Error):
         api.SetConsoleCtrlHandler(address, True)
@@ -8865,29 +7333,20 @@ def _number_token(text: str) -> int | float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"the number {text[:20]} is not usable")
-    if text.lstrip("-").isdigit():
-        return int(text)
-    return value
-
-
-def _refuse_deep_nesting(value: object, most: int) -> None:
-    """ValueError if JSON is nested deeper than that; goes down level by level."""
-    level = [value]
-    for _ in range(most):
-        below: list[object] = []
-        for box in level:
-            below.extend(box.values() if isinstance(box, dict) else json_list(box))
-        level = below
-    if level:
-        raise ValueError("nested too deeply")
+    return int(text) if text.lstrip("-").isdigit() else value
 
 
 def _number_or_none(text: str) -> int | float | None:
     """A number of a body, or None for one that is not finite."""
-    try:
+    with suppress(ValueError):
         return _number_token(text)
-    except ValueError:
-        return None
+    return None
+
+
+def _depth(value: object) -> int:
+    """How deep JSON is nested; raises RecursionError."""
+    parts = value.values() if isinstance(value, dict) else json_list(value)
+    return 1 + max(map(_depth, parts), default=0)
 
 
 def strict_json(
@@ -8900,17 +7359,18 @@ def strict_json(
     A BOM may pass, since some proxies and Notepad add one.
     """
     try:
-        value = json.loads(
+        value: object = json.loads(
             body.decode("utf-8-sig"),
             parse_constant=number,
             parse_float=number,
             parse_int=number,
         )
+        # Fewer brackets are never so deep.
+        if body.count(b"[") + body.count(b"{") > nesting_most and _depth(value) > nesting_most + 1:
+            raise ValueError("nested too deeply")
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if body.count(b"[") + body.count(b"{") > nesting_most:  # fewer are never so deep
-        _refuse_deep_nesting(value, nesting_most)
-    return cast(object, value)
+    return value
 
 
 def _count(value: object, *path: str) -> int | None:
@@ -8927,36 +7387,20 @@ def _usage(value: JsonObject) -> Usage:
     cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
     if cached is None:
         cached = _count(value, "timings", "cache_n")  # llama.cpp, in builds that say no more
-    return Usage(
-        _count(value, "usage", "prompt_tokens"),
-        _count(value, "usage", "completion_tokens"),
-        cached,
-    )
-
-
-def _first_choice(value: object) -> dict[str, object]:
-    """The one choice of a chat completion, or an empty object."""
-    choices = json_list(json_object(value).get("choices"))
-    return json_object(choices[0]) if choices else {}
+    prompt = _count(value, "usage", "prompt_tokens")
+    return Usage(prompt, _count(value, "usage", "completion_tokens"), cached)
 
 
 def _is_hidden_overflow(reply: Reply, context_length: int | None) -> bool:
     """Whether an empty reply means that the prompt left no room (lmstudio-bug-tracker #2339)."""
-    for part in ("content", "tool_calls", "function_call", "reasoning_content"):
-        if reply.message.get(part):
-            return False
-    if reply.finish_reason == "length" and reply.usage.completion_tokens == 0:
-        return True
-    if not context_length:
+    parts = ("content", "tool_calls", "function_call", "reasoning_content")
+    if any(reply.message.get(part) for part in parts):
         return False
-    used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-    return used >= context_length
-
-
-def _unread(said: str, seconds: float) -> Reply:
-    """The reply of a model whose call its server could not read."""
-    message: JsonDict = {"role": "assistant", "content": "", UNREAD_CALL: said}
-    return Reply(message, None, Usage(), model="", seconds=seconds, tries=1)
+    said = reply.usage.completion_tokens
+    if reply.finish_reason == "length" and said == 0:
+        return True
+    used = (reply.usage.prompt_tokens or 0) + (said or 0)
+    return context_length is not None and used >= context_length > 0
 
 
 def _error_text(value: object) -> str:
@@ -8981,78 +7425,77 @@ def _kind_of_error(status: int, said: str) -> str:
     return "error"
 
 
-def _same_model(one: str, other: str) -> bool:
-    """Whether two names mean one model: only the last part of each path counts."""
-    return _short_name(one) == _short_name(other)
+def _meant_name(name: str) -> str:
+    """What two names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b.
 
-
-def _short_name(name: str) -> str:
-    """A model's name without its folders and the number that LM Studio gives a further instance."""
+    Left out are the folders, the number of a further instance and what separates the parts.
+    """
     last_part = name.replace("\\", "/").rsplit("/", 1)[-1].lower()
-    return re.sub(r":\d+$", "", last_part)
+    letters = re.sub(r":[0-9]+$|[^a-z0-9@]", "", last_part)
+    return letters.replace("instruct", "")
 
 
 TOOLS_LEFT_OUT = "The model's chat template leaves out tools, so they stand in the text."
 
 
 def _models(value: JsonObject) -> list[ModelInfo]:
-    """The models in any server's list, loaded ones first."""
+    """The models in any server's list, one for each loaded instance, loaded ones first."""
+    # llama.cpp says in a second list of the same models which of them see.
+    capabilities = {}
+    for entry in map(json_object, json_list(value.get("models"))):
+        capabilities[str(entry.get("name"))] = json_list(entry.get("capabilities"))
     found: list[ModelInfo] = []
     for part in ("models", "data"):
-        for entry in json_list(value.get(part)):
-            found += _models_of_entry(json_object(entry))
-    found = [_with_capabilities(info, json_list(value.get("models"))) for info in found]
+        for entry in map(json_object, json_list(value.get(part))):
+            name = entry.get("key") or entry.get("id")
+            kind = str(entry.get("type"))
+            if isinstance(name, str) and name and "embedding" not in kind + name:
+                info = _model(name, entry, capabilities.get(name, []))
+                found += _instances(info, entry)
     return sorted(found, key=lambda info: info.loaded is not True)
 
 
-def _with_capabilities(info: ModelInfo, listed: list[object]) -> ModelInfo:
-    """The model, with what llama.cpp's second list says of its eyes where the first does not."""
-    for item in listed:
-        entry = json_object(item)
-        capabilities = json_list(entry.get("capabilities"))
-        if info.vision is None and entry.get("name") == info.name and capabilities:
-            return replace(info, vision="multimodal" in capabilities)
-    return info
+def _model(name: str, entry: JsonObject, capabilities: list[object]) -> ModelInfo:
+    """The model of one entry of a list: LM Studio tells what it is in v1, its type in v0.
 
-
-def _models_of_entry(entry: JsonObject) -> list[ModelInfo]:
-    """The models of one entry of a list, one for each loaded instance of it; none if it embeds.
-
-    LM Studio says what is loaded: its list v1 by loaded_instances, v0 by type and state.
+    `efforts`: LM Studio lists a model's switch of thinking and takes "none" for off (openclaw
+    #92002). Ollama takes that for any model, and anything else only for those that think, as they
+    do anyway (its #14820).
     """
-    name = entry.get("key") or entry.get("id")
-    kind = str(entry.get("type"))
-    if not isinstance(name, str) or not name or "embedding" in kind + name:
-        return []
-    vision = {"vlm": True, "llm": False}.get(kind)
-    loaded = {"loaded": True, "not-loaded": False}.get(str(entry.get("state")))
-    family = entry.get("arch") or entry.get("architecture")
+    known = json_object(entry.get("capabilities"))
+    vision = {"vlm": True, "llm": False}.get(str(entry.get("type")))
+    if capabilities:
+        vision = "multimodal" in capabilities
     modalities = json_list(json_object(entry.get("architecture")).get("input_modalities"))
     if modalities:  # llama.cpp
         vision = "image" in modalities
+    family = entry.get("arch") or entry.get("architecture")
+    efforts = {"off": "none"} if entry.get("owned_by") == "library" else {}
+    if "reasoning" in known:
+        efforts = {"off": "none", "on": "medium"}
+    return ModelInfo(
+        name,
+        known.get("vision", vision) if "loaded_instances" in entry else vision,
+        {"loaded": True, "not-loaded": False}.get(str(entry.get("state"))),
+        _context_length(entry),
+        llama_cpp=entry.get("owned_by") == "llamacpp",
+        efforts=efforts,
+        architecture=family if isinstance(family, str) else "",
+        stored=name,
+    )
+
+
+def _instances(info: ModelInfo, entry: JsonObject) -> list[ModelInfo]:
+    """The model once for each time that it is loaded, under the name that it then has."""
     instances = entry.get("loaded_instances")
-    if instances is not None:
-        vision = json_object(entry.get("capabilities")).get("vision")
-        loaded = bool(instances)
+    if instances is None:
+        return [info]
     found: list[ModelInfo] = []
-    for instance in json_list(instances) or [entry]:
-        shown_name = str(json_object(instance).get("id") or name)
-        info = ModelInfo(shown_name, vision, loaded, _context_length(instance), stored=name)
-        info = replace(info, architecture=family if isinstance(family, str) else "")
-        info = replace(info, efforts=_efforts_of_entry(entry))
-        found.append(replace(info, llama_cpp=entry.get("owned_by") == "llamacpp"))
-    return found
-
-
-def _efforts_of_entry(entry: JsonObject) -> Mapping[str, str]:
-    """What reasoning_effort has to be to switch the thinking of the model, where it does.
-
-    LM Studio lists a model's switch and takes "none" for off (openclaw #92002). Ollama takes that
-    for any model, and anything else only for those that think, as they do anyway (its #14820).
-    """
-    if "reasoning" in json_object(entry.get("capabilities")):
-        return {"off": "none", "on": "medium"}
-    return {"off": "none"} if entry.get("owned_by") == "library" else {}
+    for instance in json_list(instances):
+        name = str(json_object(instance).get("id") or info.name)
+        length = _context_length(instance)
+        found.append(replace(info, name=name, loaded=True, context_length=length))
+    return found or [replace(info, loaded=False)]
 
 
 def _context_length(instance: object) -> int | None:
@@ -9088,7 +7531,7 @@ def reply_warnings(
     `image_tokens` is what the screenshots must cost at least, `text_chars` the length of all else.
     """
     warnings: dict[str, ReplyWarning] = {}
-    if reply.model and not _same_model(asked, reply.model):
+    if reply.model and _meant_name(asked) != _meant_name(reply.model):
         name = server_words(reply.model)
         warnings[f"model {name}"] = ReplyWarning(
             f"The server answered with the model {name} instead of {asked}."
@@ -9100,26 +7543,20 @@ def reply_warnings(
             " load it with 8192 or more."
         )
     counted = reply.usage.prompt_tokens
-    if image_tokens and counted is not None:
-        # A token is about 4 characters of text; with 5 there is no false alarm.
-        left_for_image = counted - text_chars // 5
-        if left_for_image < 0.6 * image_tokens:
-            text = _tokens_text(counted, image_tokens, text_chars)
-            warnings["tokens"] = ReplyWarning(text, counted)
-    return warnings
-
-
-def _tokens_text(counted: int, image_tokens: int, text_chars: int) -> str:
-    """What it means that the server counted so few tokens for a request with a screenshot."""
-    if counted < image_tokens:
-        return (
-            f"The server counted {counted} tokens, a screenshot has {image_tokens}:"
-            " it shrank or lost it."
+    # A token is about 4 characters of text; with 5 there is no false alarm.
+    left_for_image = (counted or 0) - text_chars // 5
+    if image_tokens and counted is not None and left_for_image < 0.6 * image_tokens:
+        text = (
+            f"The server counted {counted} tokens for a screenshot of {image_tokens} and"
+            f" {text_chars} characters of text: it left out a part of either."
         )
-    return (
-        f"The server counted {counted} tokens for a screenshot of {image_tokens} and {text_chars}"
-        " characters of text: it left out a part of either."
-    )
+        if counted < image_tokens:
+            text = (
+                f"The server counted {counted} tokens, a screenshot has {image_tokens}:"
+                " it shrank or lost it."
+            )
+        warnings["tokens"] = ReplyWarning(text, counted)
+    return warnings
 
 
 ####################################################################################################
@@ -9158,27 +7595,17 @@ DOWNLOAD_WORDS = (
 NAMES_MOST = 8  # of models that a message or a question lists
 
 
-def _letters_of(name: str) -> str:
-    """The letters and digits of a model's short name."""
-    return re.sub("[^a-z0-9]", "", _short_name(name))
-
-
-def _is_meant(wanted: str, name: str) -> bool:
-    """Whether both names mean one model: LM Studio calls qwen3-vl-4b-instruct qwen/qwen3-vl-4b.
+def _named(listed: list[ModelInfo], wanted: str) -> list[ModelInfo]:
+    """The models of a name: those that bear it exactly, then those whose stored name means it.
 
     Behind an @ stands the quantization, of which any is meant unless one is named.
     """
-    if "@" not in wanted:
-        name = name.partition("@")[0]
-    return _letters_of(wanted).replace("instruct", "") == _letters_of(name).replace("instruct", "")
-
-
-def _named(listed: list[ModelInfo], wanted: str) -> list[ModelInfo]:
-    """The models of a name: those that bear it exactly, then those whose stored name means it."""
     exactly = [info for info in listed if wanted in (info.name, info.stored)]
-    same = [info for info in listed if _same_model(wanted, info.stored)]
-    alike = [info for info in listed if _is_meant(wanted, info.stored)]
-    return [*exactly, *same, *alike]
+    for info in listed:
+        name = info.stored if "@" in wanted else info.stored.partition("@")[0]
+        if _meant_name(wanted) == _meant_name(name):
+            exactly.append(info)
+    return exactly
 
 
 def _able(listed: list[ModelInfo]) -> list[ModelInfo]:
@@ -9186,32 +7613,27 @@ def _able(listed: list[ModelInfo]) -> list[ModelInfo]:
     return [info for info in listed if info.vision is not False]
 
 
-def _place_of_family(info: ModelInfo) -> int | None:
-    """The place of a model's family in the order of preference; None for an unknown family.
+def _place_of_family(info: ModelInfo) -> int:
+    """The place of a model's family in the order of preference, behind all for an unknown one.
 
     One that thinks aloud before each act comes after all that do not.
     """
-    letters = f"{_letters_of(info.name)} {_letters_of(info.stored)}"
+    letters = f"{_meant_name(info.name)} {_meant_name(info.stored)}"
     for place, family in enumerate(FAMILIES):
         if family in letters:
             return place + len(FAMILIES) if "thinking" in letters else place
-    return None
+    return 2 * len(FAMILIES)
 
 
 def own_choice(listed: list[ModelInfo]) -> ModelInfo | None:
     """The one loaded model that sees, else the one of the preferred family; None if neither is."""
     able = _able(listed)
     loaded = [info for info in able if info.loaded]
-    seeing = [info for info in loaded if info.vision]
-    for group in (seeing, loaded, able):
-        if len(group) == 1:
-            return group[0]
-    places: dict[int, ModelInfo] = {}
-    for info in seeing or loaded or able:
-        place = _place_of_family(info)
-        if place is not None:
-            places.setdefault(place, info)
-    return places[min(places)] if places else None
+    meant = [info for info in loaded if info.vision] or loaded or able
+    first = min(meant, key=_place_of_family, default=None)
+    if first and len(meant) > 1 and _place_of_family(first) == 2 * len(FAMILIES):
+        return None
+    return first
 
 
 def _text_only(listed: list[ModelInfo]) -> str:
@@ -9278,11 +7700,15 @@ class _HttpAnswer(NamedTuple):
     response: http.client.HTTPResponse
     data: bytes
 
+    def header(self, name: str) -> str:
+        """A header, or an empty text."""
+        return str(self.response.headers.get(name, "")).strip()
+
 
 class _Asked(NamedTuple):
     """What came of asking: a JSON object, the seconds of the last exchange, the number of tries."""
 
-    value: dict[str, object]
+    value: JsonDict
     seconds: float
     tries: int
 
@@ -9294,7 +7720,9 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
         if not _ADDRESS.fullmatch(setting) or not url.hostname or url.port == 0:
             raise ValueError("http:// or https://, a host, no login, no blanks")
     except ValueError as error:
-        shown = _without_login(setting)[:100]
+        shown = re.sub(r"(?s)\A([^/]*//)?.*@", r"\1***@", setting)[
+            :100
+        ]  # nobody's name and password
         raise ConfigError(
             f"lmstudio_endpoint {shown!r} is unusable: {error}; try {Config.lmstudio_endpoint}."
         ) from None
@@ -9304,35 +7732,6 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
     # Windows asks for localhost over IPv6 first, where nobody answers, and loses time.
     host = re.sub(r"^localhost(?=:|$)", "127.0.0.1", url.netloc.lower())
     return url._replace(netloc=host, path=path, fragment="")
-
-
-def _without_login(setting: str) -> str:
-    """An address with whatever may be a name and a password in it replaced by ***."""
-    scheme, slashes, rest = setting.partition("//")
-    _, at, place = rest.rpartition("@")
-    login = "***" if at else ""
-    return f"{scheme}{slashes}{login}{at}{place}"
-
-
-def _kind_of_exception(error: Exception) -> str:
-    """The kind of fault that an exchange ended with."""
-    for family, kind in _WIRE:
-        if isinstance(error, family):
-            return kind
-    return "incomplete"
-
-
-def _header(response: http.client.HTTPResponse, name: str) -> str:
-    """A header of an answer, or an empty text."""
-    return str(response.headers.get(name, "")).strip()
-
-
-def _retry_after_s(response: http.client.HTTPResponse) -> float:
-    """The seconds that the answer asks to wait, within reason; a date or rubbish counts as none."""
-    after = _header(response, "Retry-After")
-    if not after.isdecimal():
-        return 0.0
-    return min(RETRY_AFTER_MOST_S, float(after))
 
 
 def _fetch(
@@ -9360,26 +7759,16 @@ def _fetch(
             answer.set_exception(reason if isinstance(reason, OSError) else error)
 
 
-def _template_shows_tools(properties: JsonObject) -> bool | None:
-    """Whether the chat template has a place for tools, as llama.cpp tells; None if it does not.
-
-    A template without one drops them silently, and the model answers in words.
-    """
-    told = json_object(properties.get("chat_template_caps")).get("supports_tools")
-    return told if isinstance(told, bool) else None
-
-
 def _within_limits(message: JsonDict) -> JsonDict:
-    """The message itself; of one that is too long the first calls and the fronts of texts."""
+    """The message itself; of one that is too long the first calls, or the fronts of its texts."""
     calls = json_list(message.get("tool_calls"))
     if len(calls) <= CALLS_MOST and len(json.dumps(message)) <= REPLY_CHARS_MOST:
         return message
-    calls = calls[:CALLS_MOST]
-    room = REPLY_CHARS_MOST - len(json.dumps(calls))
+    shorter: JsonDict = {"role": "assistant", "tool_calls": calls[:CALLS_MOST]}
+    room = REPLY_CHARS_MOST - len(json.dumps(shorter))
     if room < 0:
-        calls = []
+        shorter["tool_calls"] = []
         room = REPLY_CHARS_MOST
-    shorter: JsonDict = {"role": "assistant", "tool_calls": calls}
     for name in ("content", "reasoning_content", "reasoning"):
         shorter[name] = message_text(message.get(name))[:room]
         room -= len(shorter[name])
@@ -9431,24 +7820,24 @@ class ModelServer:
         path = self.url._replace(scheme="", netloc="").geturl()
         began = self.clock.now()
         try:
-            asked = self._ask(path, body)
+            value, seconds, tries = self._ask(path, body)
         except ModelError as error:
             if error.kind != UNREAD_CALL:
                 raise
-            return _unread(str(error), self.clock.now() - began)
-        choice = _first_choice(asked.value)
+            lost: JsonDict = {"role": "assistant", "content": "", UNREAD_CALL: str(error)}
+            return Reply(lost, None, Usage(), "", self.clock.now() - began, tries=1)
+        choice = value["choices"][0]
         reason = choice.get("finish_reason")
-        sent = json_object(choice.get("message"))
-        message = _within_limits(sent)
-        if message is not sent:
+        message = _within_limits(choice["message"])
+        if message is not choice["message"]:
             reason = "length"
         reply = Reply(
             message=message,
             finish_reason=reason if isinstance(reason, str) else None,
-            usage=_usage(asked.value),
-            model=str(asked.value.get("model") or "")[:SAID_CHARS_MOST],
-            seconds=asked.seconds,
-            tries=asked.tries,
+            usage=_usage(value),
+            model=str(value.get("model") or "")[:SAID_CHARS_MOST],
+            seconds=seconds,
+            tries=tries,
         )
         if _is_hidden_overflow(reply, self.info.context_length if self.info else None):
             raise self._fault("context", "an empty reply")
@@ -9465,7 +7854,9 @@ class ModelServer:
             started_at = self.clock.now()
             try:
                 answer = self._exchange(path, body)
-                server_wait_s = _retry_after_s(answer.response)
+                after = answer.header("Retry-After")  # a date or rubbish counts as none
+                if after.isdecimal():
+                    server_wait_s = min(RETRY_AFTER_MOST_S, float(after))
                 value = self._value(answer, body is not None)
                 return _Asked(value, self.clock.now() - started_at, tries)
             except ModelError as error:
@@ -9473,7 +7864,10 @@ class ModelServer:
                 failed[loading] += 1
                 if not self._may_ask_again(error, failed[loading], body is None):
                     raise
-                wait_s = max(server_wait_s, self._backoff_s(loading, failed[loading]))
+                # The waits double, and are spread from half to 1.5; to load some GB takes long.
+                first_s = 5.0 if loading else 0.5
+                backoff_s = first_s * 2.0 ** (failed[loading] - 1) * (0.5 + self.jitter())
+                wait_s = max(server_wait_s, backoff_s)
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
@@ -9481,15 +7875,8 @@ class ModelServer:
         """Whether one more exchange is safe, may help and is not too many after so many `tries`."""
         if for_list and error.kind in ("refused", "unreachable"):
             return False  # at the start a person waits: Windows takes 2 s to refuse a connection
-        fault = _FAULTS[error.kind]
-        most = min(fault.tries, self.config.request_retries)
+        most = min(_FAULTS[error.kind].tries, self.config.request_retries)
         return error.retry and tries <= most
-
-    def _backoff_s(self, loading: bool, tries: int) -> float:
-        """The seconds before the next exchange: they double, and are spread from half to 1.5."""
-        first_s = 5.0 if loading else 0.5  # to load some GB takes half a minute
-        spread = 0.5 + self.jitter()
-        return first_s * 2.0 ** (tries - 1) * spread
 
     def _exchange(self, path: str, body: bytes | None) -> _HttpAnswer:
         """One exchange over the network; whatever goes wrong there is raised as ModelError."""
@@ -9500,23 +7887,28 @@ class ModelServer:
             return self._transfer(path, body, timeout_s)
         # ValueError is what http.client makes of a negative chunk size.
         except (OSError, http.client.HTTPException, ValueError) as error:
-            kind = _kind_of_exception(error)
+            kinds = [kind for family, kind in _WIRE if isinstance(error, family)]
             said = getattr(error, "strerror", None) or str(error)
-            if kind == "timeout":
+            if isinstance(error, TimeoutError):
                 said = f"{timeout_s:g}"
-            raise self._fault(kind, said) from None
+            raise self._fault([*kinds, "incomplete"][0], said) from None
 
     def _transfer(self, path: str, body: bytes | None, timeout_s: float) -> _HttpAnswer:
         """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped."""
         deadline = time.monotonic() + timeout_s
-        connection = self._connection(timeout_s)
-        request = self._request(path, body, timeout_s)
+        is_safe = self.url.scheme == "https"
+        kind = http.client.HTTPSConnection if is_safe else http.client.HTTPConnection
+        headers = {"Content-Type": "application/json"}
+        if self._key:  # it goes into a header and nowhere else
+            headers["Authorization"] = f"Bearer {self._key}"
+        request = urllib.request.Request(self.where + path, body, headers)
+        request.timeout = timeout_s
         answer = Future[_HttpAnswer]()
         sockets: list[socket.socket] = []
         # In a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C.
         threading.Thread(
             target=_fetch,
-            args=(connection, request, answer, sockets),
+            args=(kind(self.url.netloc, timeout=timeout_s), request, answer, sockets),
             name="model exchange",
             daemon=True,
         ).start()
@@ -9534,75 +7926,44 @@ class ModelServer:
             with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
-    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
-        """A connection to the server that is not made yet."""
-        if self.url.scheme == "https":
-            return http.client.HTTPSConnection(self.url.netloc, timeout=timeout_s)
-        return http.client.HTTPConnection(self.url.netloc, timeout=timeout_s)
-
-    def _request(self, path: str, body: bytes | None, timeout_s: float) -> urllib.request.Request:
-        """The request for a page; the key goes into a header and nowhere else."""
-        headers = {"Content-Type": "application/json"}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        request = urllib.request.Request(self.where + path, body, headers)
-        request.timeout = timeout_s
-        return request
-
-    def _value(self, answer: _HttpAnswer, wants_message: bool) -> dict[str, object]:
+    def _value(self, answer: _HttpAnswer, wants_message: bool) -> JsonDict:
         """The JSON object of an answer, with a message where one is wanted; raises ModelError."""
-        self._refuse_half_an_answer(answer)
-        value = self._parsed(answer)
-        self._refuse_error(answer.response.status, value)
-        if wants_message:
-            message = _first_choice(value).get("message")
-            if not isinstance(message, dict):
-                raise self._fault("not_json", "no choices[0].message")
-        return json_object(value)
-
-    def _refuse_half_an_answer(self, answer: _HttpAnswer) -> None:
-        """Raises ModelError for a body that is compressed, too long or cut."""
-        size_bytes = len(answer.data)
-        encoding = _header(answer.response, "Content-Encoding").lower()
-        if encoding not in ("", "identity") or size_bytes > ANSWER_BYTES_MOST:
-            megabytes = size_bytes >> 20
-            raise self._fault("not_json", f"{megabytes} MB, compression: {encoding or 'none'}")
-        missing_bytes = answer.response.length
-        if missing_bytes:
-            raise self._fault("incomplete")
-
-    def _parsed(self, answer: _HttpAnswer) -> object:
-        """The JSON of a body, or the front of an error's page, which may be anything."""
         response = answer.response
-        try:
-            return strict_json(answer.data)
-        except ValueError as error:
-            if not 200 <= response.status < 300:
-                return answer.data[:1000].decode("utf-8", "replace")
-            # A body that tells no length may be cut, even inside the headers.
-            has_known_end = response.chunked or response.length is not None
-            kind = "not_json" if has_known_end else "incomplete"
-            raise self._fault(kind, str(error)) from None
-
-    def _refuse_error(self, status: int, value: object) -> None:
-        """Raises ModelError for an answer that reports an error, by its status or by its words."""
+        status = response.status
+        encoding = answer.header("Content-Encoding").lower() or "none"
+        if encoding not in ("none", "identity") or len(answer.data) > ANSWER_BYTES_MOST:
+            size = f"{len(answer.data) >> 20} MB, compression: {encoding}"
+            raise self._fault("not_json", size)
+        if response.length:  # so much of it is missing
+            raise self._fault("incomplete")
         is_success = 200 <= status < 300
+        try:
+            value = strict_json(answer.data)
+        except ValueError as error:
+            value = answer.data[:1000].decode("utf-8", "replace")
+            if is_success:
+                # A body that tells no length may be cut, even inside the headers.
+                has_known_end = response.chunked or response.length is not None
+                kind = "not_json" if has_known_end else "incomplete"
+                raise self._fault(kind, str(error)) from None
         said = _error_text(value)
-        if is_success and not said:
-            return
-        kind = _kind_of_error(status, said)
-        if is_success:
-            raise self._fault(kind, said)
-        # An unknown error under a status of its own is about this request, which stays the same.
-        raise self._fault(kind, f"status {status}: {said}", may_pass=kind != "error")
+        if said or not is_success:
+            kind = _kind_of_error(status, said)
+            # An unknown error under a status of its own is about this request, which stays.
+            may_pass = is_success or kind != "error"
+            raise self._fault(kind, said if is_success else f"status {status}: {said}", may_pass)
+        found = json_object(value)
+        choices = json_list(found.get("choices")) or [None]
+        if wants_message and not isinstance(json_object(choices[0]).get("message"), dict):
+            raise self._fault("not_json", "no choices[0].message")
+        return found
 
     def _fault(self, kind: str, said: str = "", may_pass: bool = True) -> ModelError:
         """A fault as an error; a server that repeats the key does not get it into a message."""
         fault = _FAULTS[kind]
         if self._key:
             said = said.replace(self._key, "***")
-        said = server_words(self.hide(said))
-        sentence = fault.sentence.format(said)
+        sentence = fault.sentence.format(server_words(self.hide(said)))
         retry = may_pass and fault.tries > 0
         return ModelError(f"The server at {self.where} {sentence}.", kind, retry)
 
@@ -9617,49 +7978,47 @@ class ModelServer:
             listed = [replace(info, vision=None) for info in listed]
         named = _named(listed, wanted) if wanted else []
         if wanted not in ("", self.profile_model) and listed and not named:
-            raise ModelError(
-                f"The server at {self.where} has no model {wanted};"
-                f" choose one: {_names_to_type(_able(listed) or listed)}.",
-                "no_model",
+            raise self._no_model(
+                f"no model {wanted}; choose one: {_names_to_type(_able(listed) or listed)}"
             )
         chosen = named[0] if named else own_choice(listed) or self._choice_of_person(listed)
         if chosen.vision is False:
             raise self._fault("no_vision", f"{chosen.name} reads text only")
         note = _note_on_choice(chosen, listed, wanted)
-        properties = self._properties() if chosen.llama_cpp else {}
-        tools = _template_shows_tools(properties)
+        told = self._told_by_llama_cpp() if chosen.llama_cpp else {}
+        # A template without a place for tools drops them silently: the model answers in words.
+        tools = json_object(told.get("chat_template_caps")).get("supports_tools")
         if tools is False and self.config.calls == "auto":
             note = f"{note} {TOOLS_LEFT_OUT}".strip()
-        build = str(properties.get("build_info") or "")[:100]
-        self.info = replace(chosen, note=note, tools=tools, build=server_words(build))
+        build = server_words(str(told.get("build_info") or ""))
+        tools = tools if isinstance(tools, bool) else None
+        self.info = replace(chosen, note=note, tools=tools, build=build)
         return self.info
+
+    def _no_model(self, lacks: str, kind: str = "no_model") -> ModelError:
+        """That the server lacks what is needed, and what to do."""
+        return ModelError(f"The server at {self.where} has {lacks}.", kind)
 
     def _choice_of_person(self, listed: list[ModelInfo]) -> ModelInfo:
         """The model that the person picks; raises ModelError with what to type or to download."""
         able = _able(listed)
         if not able:
-            raise ModelError(
-                f"The server at {self.where} has no vision model{_text_only(listed)};"
-                f" {DOWNLOAD_WORDS}.",
-                "no_vision" if listed else "no_model",
-            )
-        names = [info.name for info in able[:NAMES_MOST]]
-        picked = self.choose([server_words(name) for name in names])
+            text_only = _text_only(listed)
+            kind = "no_vision" if listed else "no_model"
+            raise self._no_model(f"no vision model{text_only}; {DOWNLOAD_WORDS}", kind)
+        picked = self.choose([server_words(info.name) for info in able[:NAMES_MOST]])
         if picked is None:
-            raise ModelError(
-                f"The server at {self.where} has {len(able)} models and none of a known family;"
-                f" choose one: {_names_to_type(able)}.",
-                "no_model",
+            raise self._no_model(
+                f"{len(able)} models and none of a known family; choose one: {_names_to_type(able)}"
             )
         return able[picked]
 
-    def _properties(self) -> JsonObject:
+    def _told_by_llama_cpp(self) -> JsonObject:
         """What llama.cpp tells of itself; nothing if it does not."""
         root = self.url.path.removesuffix("/chat/completions").removesuffix("/v1")
-        try:
+        with suppress(ModelError):
             return self._ask(f"{root}/props").value
-        except ModelError:
-            return {}
+        return {}
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
@@ -9679,7 +8038,7 @@ class ModelServer:
 
 
 ####################################################################################################
-# Words - what a reply says beside its calls: thoughts, endless repeats, leaked tokens
+# Replies - what a reply says, what it only thought, and the calls in it
 ####################################################################################################
 
 # Tokens of a chat template that leak into texts.
@@ -9706,8 +8065,7 @@ def cut_repetition(text: str) -> str:
         probe = text[place : place + _PROBE_CHARS]
         end = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
         period = end - place
-        unit = text[place:end]
-        while end > 0 and text.startswith(unit, end):
+        while end > 0 and text.startswith(text[place : place + period], end):
             end += period
         rounds = (end - place) // period
         if rounds >= _ROUNDS_LEAST and end - place >= _REPEATED_CHARS_LEAST:
@@ -9719,70 +8077,68 @@ def cut_repetition(text: str) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _texts(message: object) -> Iterator[str]:
-    """Every text in a reply, whatever its shape; without recursion, since it can be that deep."""
-    waiting = [message]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
-
-
 def strip_end_tokens(text: str) -> str:
     """The text without the template tokens that leaked in at its end."""
-    # By hand: a pattern for "tokens up to the end" would run from each token to the end anew.
-    end = len(text)
-    while text.endswith(_TEMPLATE_TOKENS, 0, end):
-        end = text.rindex("<|", 0, end)
-    return text[:end]
+    while text.endswith(_TEMPLATE_TOKENS):
+        text = text[: text.rindex("<|")]
+    return text
+
+
+# The tags of thoughts in all the models' templates.
+_THOUGHT_TAG = re.compile(
+    r"<(/?)(think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60})>"
+)
+
+
+def parted(text: str, call: re.Pattern[str] | None = None) -> tuple[str, list[str]]:
+    """What a text says, and what it only thought.
+
+    Thoughts stand between tags, closed or not, or before a lone closing one. Behind the first
+    `call` a tag is left as it is: it may be part of a text to type.
+    """
+    said: list[str] = []
+    thought: list[str] = []
+    place = 0
+    tag = _THOUGHT_TAG.search(text)
+    while tag and not (call and call.search(text, place, tag.start())):
+        said.append(text[place : tag.start()])
+        place = tag.end()
+        if tag[1]:  # what stands before it was thought as well
+            thought += said
+            said.clear()
+        else:
+            end_tag = f"</{tag[2]}>"
+            end = text.find(end_tag, place)
+            if end < 0:
+                end = len(text)
+            thought.append(text[place:end])
+            place = end + len(end_tag)
+        tag = _THOUGHT_TAG.search(text, place)
+    said.append(text[place:])
+    return "".join(said).strip(), thought
 
 
 def strip_think(text: str) -> str:
-    """A final text without its thinking: closed, unclosed, or with only its end marked."""
-    outside = re.sub(r"(?s)<think>.*?(?:</think>|\Z)", "", text)
-    return outside.rpartition("</think>")[2].strip()
+    """A final text without its thinking."""
+    return parted(text)[0]
 
 
 def _field_of_thoughts(message: JsonObject) -> str:
     """The thoughts that a server put into a field of their own."""
-    field_content = message.get("reasoning_content") or message.get("reasoning")
-    return message_text(field_content)
+    return message_text(message.get("reasoning_content") or message.get("reasoning"))
 
 
 def thoughts(message: JsonObject) -> str:
-    """What a reply only thought: in a field of its own, or in its text.
+    """What a reply only thought: in a field of its own, or in its text."""
+    _, thought = parted(message_text(message.get("content")))
+    parts = [_field_of_thoughts(message), *thought]
+    return "\n".join(filter(None, map(str.strip, parts)))
 
-    In the text it stands between tags, closed or not, or before a lone </think>.
-    """
-    text = message_text(message.get("content"))
-    before_tag, _, _ = text.partition("<think>")
-    if "</think>" in before_tag:
-        text = f"<think>{text}"
-    parts: list[str] = [_field_of_thoughts(message)]
-    parts += re.findall(r"(?s)<think>(.*?)(?:</think>|\Z)", text)
-    parts = [part.strip() for part in parts]
-    return "\n".join(part for part in parts if part)
-
-
-####################################################################################################
-# Replies - finding the calls in whatever the model said
-####################################################################################################
 
 # A call counts only if it is certain: nothing below closes a string or a number, compares names
-# loosely or moves a coordinate. The way of a reply, from read_call down to JSON:
-#
-#   _found_calls     where calls can stand: in tool_calls, in the content, rarely in the reasoning
-#   _spoken_calls    a text from its front to its end, from one opening tag (_OPENER) to the next
-#   _opened          what stands behind one tag: JSON, the XML form, or a thought, which is no call
-#   _decode          one JSON value: strictly, or else with known slips mended
-#
-# A reply can be megabytes of anything. So no pattern here backtracks over more than it can pass
-# once: beside each repetition stands something that the repetition cannot match. Every loop only
-# goes forward, and a text is opened at most _OPENERS_MOST times.
+# loosely or moves a coordinate. A reply can be megabytes of anything. So no pattern here backtracks
+# over more than it can pass once: beside each repetition stands something that the repetition
+# cannot match. Every loop only goes forward, and a text is opened at most _OPENERS_MOST times.
 _OPENERS_MOST = 1000  # of an answer; for each slip json counts the lines before it: quadratic
 
 _Found = tuple[list[object], int]  # calls as they were written, and the place where they end
@@ -9790,7 +8146,7 @@ _Found = tuple[list[object], int]  # calls as they were written, and the place w
 # The keys of a call object in all its spellings.
 _NAME_KEYS = {"name", "function", "tool", "tool_name"}
 _ARGUMENT_KEYS = {"arguments", "parameters", "args"}
-_OTHER_CALL_KEYS = {"id", "type", "index"}
+_CALL_KEYS = {*_NAME_KEYS, "id", "type", "index"}
 
 # Reasons for the end of a reply: cut by a limit, and ended by the model itself. These are tuples,
 # because a server may send a list or an object here, which no set can be asked for.
@@ -9810,6 +8166,7 @@ _SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None
 
 # All of JSON that has to be looked at to mend it and to find its end; the rest stays as it is.
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
+_DEPTH = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 # A slip, and what JSON writes.
 _MENDED = {
@@ -9878,8 +8235,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object whose keys, stray blanks aside, stand there once each; raises ReplyError."""
     found = {key.strip(): value for key, value in pairs}
     if len(found) < len(pairs):
-        names = list(found)
-        raise ReplyError(f"The call gives one of {names!r:.60} twice.", "invalid_args")
+        raise ReplyError(f"The call gives one of {list(found)!r:.60} twice.", "invalid_args")
     return found
 
 
@@ -9892,146 +8248,59 @@ def _integer(digits: str) -> int | float:
 _JSON = json.JSONDecoder(object_pairs_hook=_unique, strict=False, parse_int=_integer)
 
 
-def _requoted(inner: str) -> str:
-    """The inside of a text in single quotes as a text of JSON."""
-    inner = _ESCAPE_OR_QUOTE.sub(_in_double_quotes, inner)
-    return f'"{inner}"'
-
-
-def _in_double_quotes(sign: re.Match[str]) -> str:
-    """An escape or a double quote as it must be written inside double quotes."""
-    return _REQUOTED.get(sign[0], sign[0])
-
-
 def _as_json(token: str) -> str:
     """One token of a call as JSON writes it."""
+    inner = token[1:-1]
     if token[0] == "'":
-        return _requoted(token[1:-1])
-    if token[0] == "(":
-        return f"[{token[1:-1]}]"
-    return _MENDED.get(token, token)
-
-
-class _Mended(NamedTuple):
-    """A value whose slips are mended."""
-
-    body: str
-    end: int  # where it ends in the reply
-    depth: int  # its brackets that are still open there
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it ends with its last bracket."""
-        return self.depth == 0 and self.body.endswith(("}", "]"))
-
-    def lacks_one_brace(self, text: str) -> bool:
-        """Whether the call's last brace alone is missing, and nothing but a closing tag follows."""
-        return (
-            self.depth == 1 and self.body.endswith("}") and _TAIL.match(text, self.end) is not None
-        )
-
-
-def _mend(text: str, begin: int) -> _Mended:
-    """The value that begins there, up to the bracket that closes it, as JSON writes it."""
-    parts: list[str] = []
-    end = begin
-    depth = 0
-    for match in _TOKEN.finditer(text, begin):
-        token = match[0]
-        parts.append(text[end : match.start()])
-        parts.append(_as_json(token))
-        end = match.end()
-        if token in ("[", "{"):
-            depth += 1
-        elif token in ("]", "}"):
-            depth -= 1
-        if depth <= 0 and token[0] in "(]}":
-            break
-    return _Mended("".join(parts), end, depth)
+        inner = _ESCAPE_OR_QUOTE.sub(lambda sign: _REQUOTED.get(sign[0], sign[0]), inner)
+        return f'"{inner}"'
+    return f"[{inner}]" if token[0] == "(" else _MENDED.get(token, token)
 
 
 def _decode(text: str, begin: int = 0, closable: bool = False) -> tuple[object, int]:
-    """The JSON value that begins there and where it ends; ReplyError, ValueError, RecursionError.
+    """The JSON value that begins there, known slips mended, and where it and its rest end.
 
     `closable` says that the last brace of a whole call may be missing, since the text was not cut.
+    Raises ReplyError, ValueError and RecursionError.
     """
     if text.startswith("{{", begin):
         begin += 1  # doubled outer braces; _REST takes the spare closing one
-    with suppress(ValueError):
-        return _JSON.raw_decode(text, begin)
-    mended = _mend(text, begin)
-    if closable and mended.lacks_one_brace(text):
-        return _closed_call(mended.body), mended.end
-    if not mended.is_closed:
-        raise ReplyError("The call is incomplete: its JSON does not end.", "incomplete")
-    return _loaded(mended.body, "invalid_json"), mended.end
-
-
-def _loaded(body: str, kind: str) -> object:
-    """The value of a mended text; ReplyError of this kind if it is still no JSON."""
     try:
-        return cast(object, _JSON.decode(body))
-    except json.JSONDecodeError as error:
-        raise ReplyError(f"The call is not valid JSON: {error.msg}.", kind) from None
-
-
-def _closed_call(body: str) -> object:
-    """A call with the last brace that it lacks.
-
-    The brace is added only behind complete arguments: inside them, a missing end may hide one more
-    argument.
-    """
-    value = _loaded(body + "}", "incomplete")
-    if not any(isinstance(json_object(value).get(key), dict) for key in _ARGUMENT_KEYS):
-        raise ReplyError("The call is incomplete: its arguments do not end.", "incomplete")
-    return value
-
-
-def _after_rest(text: str, end: int) -> int:
-    """The place behind what may follow a JSON value."""
+        value, end = _JSON.raw_decode(text, begin)
+    except ValueError:
+        value, end = _mended(text, begin, closable)
     rest = _REST.match(text, end)
-    return rest.end() if rest else end
+    return value, rest.end() if rest else end
 
 
-def _further_calls(text: str, end: int) -> _Found:
-    """The calls that follow a first one without a tag, and where they end.
-
-    They count only without repairs, since none of them is carried out.
-    """
-    calls: list[object] = []
-    with suppress(ValueError, ReplyError):
-        while True:
-            end = _after_rest(text, end)
-            if not text.startswith("{", end):
-                break
-            call, end = _JSON.raw_decode(text, end)
-            calls.append(call)
-    return calls, end
-
-
-def _json_calls(text: str, opener: re.Match[str], closable: bool) -> _Found:
-    """The calls in JSON behind an opening tag and where they end; raises ReplyError."""
-    name = opener["name"]
-    if name:
-        closable = False
-    value, end = _decode(text, opener.end(), closable)
-    further, end = _further_calls(text, end)
-    _refuse_text_behind(text, end, opener)
-    if name:  # <function=name>{"argument": ...}
-        call = _call_of(name, value)
-        return [call], end
-    first = value if isinstance(value, list) else [value]
-    return [*first, *further], end
-
-
-def _refuse_text_behind(text: str, end: int, opener: re.Match[str]) -> None:
-    """Raises ReplyError unless calls in JSON are followed by what must follow them."""
-    problem = "Other text stands beside the call; send it alone."
-    if opener["bare"] is None:
-        if not _NEXT.match(text, end):
-            raise ReplyError(problem, "invalid_json")
-    elif not _BARE_END.match(text, end):
-        raise ReplyError(problem, "no_call")
+def _mended(text: str, begin: int, closable: bool) -> tuple[object, int]:
+    """The value that begins there, up to the bracket that closes it, and where it ends."""
+    parts: list[str] = []
+    end = begin
+    depth = 0
+    for token in _TOKEN.finditer(text, begin):
+        parts += text[end : token.start()], _as_json(token[0])
+        end = token.end()
+        depth += _DEPTH.get(token[0], 0)
+        if depth <= 0:
+            break
+    body = "".join(parts)
+    lacks_brace = False
+    if closable and depth == 1 and body.endswith("}") and _TAIL.match(text, end):
+        lacks_brace = True
+        body += "}"
+    elif depth > 0 or not body.endswith(("}", "]")):
+        raise ReplyError("The call is incomplete: its JSON does not end.", "incomplete")
+    try:
+        value: object = _JSON.decode(body)
+    except json.JSONDecodeError as error:
+        kind = "incomplete" if lacks_brace else "invalid_json"
+        raise ReplyError(f"The call is not valid JSON: {error.msg}.", kind) from None
+    # Inside the arguments a missing end may hide one more argument.
+    given = [json_object(value).get(key) for key in _ARGUMENT_KEYS]
+    if lacks_brace and not any(isinstance(one, dict) for one in given):
+        raise ReplyError("The call is incomplete: its arguments do not end.", "incomplete")
+    return value, end
 
 
 def _call_of(name: str, arguments: object) -> dict[str, object]:
@@ -10039,55 +8308,62 @@ def _call_of(name: str, arguments: object) -> dict[str, object]:
     return {"name": name, "arguments": arguments}
 
 
+def _json_calls(text: str, opener: re.Match[str], closable: bool) -> _Found:
+    """The calls in JSON behind an opening tag and where they end; raises ReplyError.
+
+    Only the first of several without a tag between them has to be whole: it is carried out.
+    """
+    name = opener["name"]
+    value, end = _decode(text, opener.end(), closable and not name)
+    calls = value if isinstance(value, list) else [value]
+    with suppress(ValueError, ReplyError):
+        while text.startswith("{", end):
+            further, end = _decode(text, end)
+            calls = [*calls, further]
+    must_follow = _NEXT if opener["bare"] is None else _BARE_END
+    if not must_follow.match(text, end):
+        kind = "invalid_json" if opener["bare"] is None else "no_call"
+        raise ReplyError("Other text stands beside the call; send it alone.", kind)
+    if name:  # <function=name>{"argument": ...}
+        calls = [_call_of(name, value)]
+    return calls, end
+
+
 def _xml_call(text: str, opener: re.Match[str]) -> _Found:
     """The call in the XML form behind <function=name> and where it ends; raises ReplyError."""
     name = opener["name"]
     if not name:
         raise ReplyError("The call has no JSON object and no <function=...>.", "invalid_json")
-    body = _XML.match(text, opener.end())
-    if not body:
-        raise ReplyError(_lacking_in_xml(text, opener.end()), "incomplete")
+    found = _XML.match(text, opener.end())
+    if not found:
+        body, _, _ = text[opener.end() :].partition("<function")
+        problem = "Between <function=...> and </function> stands more than parameters."
+        if body.count("<parameter") > body.count("</parameter>"):
+            problem = "A <parameter=...> of the call has no </parameter>."
+        elif "</function>" not in body:
+            problem = "The call has no </function> at its end."
+        raise ReplyError(problem, "incomplete")
     pairs: list[tuple[str, object]] = []
-    for key, value in _PARAMETERS.findall(body[1]):
+    for key, value in _PARAMETERS.findall(found[1]):
         # The value exactly, less the line breaks that belong to the form.
         value = value.removeprefix("\n")
         value = value.removesuffix("\n")
         pairs.append((key, value))
     call = _call_of(name, _unique(pairs))
-    return [call], body.end()
-
-
-def _lacking_in_xml(text: str, begin: int) -> str:
-    """Why what begins there, behind <function=name>, is no whole call."""
-    body, _, _ = text[begin:].partition("<function")
-    if body.count("<parameter") > body.count("</parameter>"):
-        return "A <parameter=...> of the call has no </parameter>."
-    if "</function>" not in body:
-        return "The call has no </function> at its end."
-    return "Between <function=...> and </function> stands more than parameters."
+    return [call], found.end()
 
 
 def _opened(text: str, opener: re.Match[str], closable: bool) -> _Found:
-    """The calls behind one opening tag and where they end; raises ReplyError.
-
-    There are none behind thoughts and behind a tag around <function=name>, which opens the call.
-    JSON is a call behind every tag, a list of calls behind every tag but <function=name>, and only
-    there can the XML form follow.
-    """
+    """The calls behind one opening tag and where they end, none behind a thought; ReplyError."""
+    begin = opener.end()
     if opener["open"]:
         raise ReplyError(
             "The reply ends inside <think>: close it with </think>, then call a tool.", "no_call"
         )
-    begin = opener.end()
-    if opener["thought"]:
-        return [], begin
-    if text.startswith("{", begin):
+    if opener["thought"] or (not opener["name"] and text.startswith("<function", begin)):
+        return [], begin  # a tag around <function=name> opens no call of its own
+    if text.startswith("{" if opener["name"] else ("{", "["), begin):
         return _json_calls(text, opener, closable)
-    if not opener["name"]:
-        if text.startswith("<function", begin):
-            return [], begin
-        if text.startswith("[", begin):
-            return _json_calls(text, opener, closable)
     return _xml_call(text, opener)
 
 
@@ -10105,8 +8381,7 @@ def _spoken_calls(text: str, closable: bool) -> list[object]:
             found, place = _opened(text, opener, closable)
         except ReplyError:
             # Behind a good first call a broken one is left out, unless both were only thought.
-            is_thought = text.find("</think>", opener.end()) >= 0
-            if is_thought or not calls:
+            if not calls or text.find("</think>", opener.end()) >= 0:
                 raise
             return calls
         calls += found
@@ -10121,46 +8396,35 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     """All call objects of a reply, in order, as written; ReplyError when there is none.
 
     First come the calls that the server itself has read. Without them the text is searched, unless
-    a limit has cut it: a cut text may look like another call. The reasoning comes last, and only if
-    there is no text.
+    a limit has cut it: a cut text may look like another call.
     """
     if message.get(UNREAD_CALL):
         raise ReplyError("The server could not read the call.", "invalid_json")
     native = message.get("tool_calls") or message.get("function_call")
-    if isinstance(native, list) and native:
-        return native
     if native:
-        return [native]
+        return native if isinstance(native, list) else [native]
     if finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
     is_whole = finish_reason in _WHOLE_REASONS
     said = message_text(message.get("content"))
     if said.strip():
         calls = _spoken_calls(said, is_whole)
-        if not calls and _ATTEMPT.search(said):
-            raise ReplyError("The call stands among other words; send it alone.", "no_call")
-        if not calls:
-            raise ReplyError("The reply holds no tool call.", "no_call")
+        problem = "The reply holds no tool call."
+        if _ATTEMPT.search(said):
+            problem = "The call stands among other words; send it alone."
     else:
-        calls = _call_in_reasoning(message) if is_whole else []
-        if len(calls) != 1:
-            raise ReplyError("The reply is empty.", "no_call")
-    first = calls[0]
-    if isinstance(first, dict) and first.keys() == {"tool_calls"}:
+        # Some servers sort a real call into the reasoning: the only one, and the last thing said.
+        thought = _field_of_thoughts(message).rstrip()
+        ends = is_whole and thought.endswith(_CLOSING_TAGS)
+        calls = _spoken_calls(thought, closable=False) if ends else []
+        calls = calls if len(calls) == 1 else []
+        problem = "The reply is empty."
+    if not calls:
+        raise ReplyError(problem, "no_call")
+    first = json_object(calls[0])
+    if first.keys() == {"tool_calls"}:
         return _found_calls(first, finish_reason)  # the message as the API shows it
     return calls
-
-
-def _call_in_reasoning(message: JsonObject) -> list[object]:
-    """The calls of a reply that is nothing but reasoning, if it ends with one.
-
-    Some servers sort a real call into the reasoning: it is then the only one, and the last thing
-    said.
-    """
-    thought = _field_of_thoughts(message).rstrip()
-    if not thought.endswith(_CLOSING_TAGS):
-        return []
-    return _spoken_calls(thought, closable=False)
 
 
 # What looks like the beginning of a call, which no text that is told again may hold.
@@ -10185,75 +8449,102 @@ def _name_and_arguments(call: object) -> tuple[object, object]:
     for key, value in (*call.items(), *inner.items()):
         if key in _ARGUMENT_KEYS:
             given.append(value)
-        elif key not in _NAME_KEYS:
-            has_stranger = has_stranger or key not in _OTHER_CALL_KEYS
-        elif value is not inner:
+        elif key in _NAME_KEYS and value is not inner:
             names.append(value)
+        elif key not in _CALL_KEYS:
+            has_stranger = True
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
     if len(given) > 1 or (has_stranger and not given):
         raise ReplyError(
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
-    if not given:
-        return names[0], None
-    return names[0], given[0]
+    return names[0], given[0] if given else None
 
 
 ####################################################################################################
-# Argument values - one value as its schema wants it, if that is certain: numbers, places, lists
+# Arguments - a call's values as its schema wants them, if certain, and what to answer otherwise
 ####################################################################################################
 
 _Schema = Mapping[str, Any]  # part of a tool's description in JSON schema
+_Properties = Mapping[str, _Schema]  # a tool's arguments, and what each takes
+ToolList = Sequence[_Schema]  # the tools as a request sends them
+_Arguments = dict[str, object]
+Sides = tuple[int, int]  # the largest x and y of a space
 
-_FLAGS = {"true": True, "false": False}
-NUMBER_LIMIT = 1e18  # from here on a number is too large to be meant
+_FLAGS = {
+    "true": True,
+    "false": False,
+}
+NUMBER_LIMIT = 1e18  # a larger number cannot be meant
 
 # A number that was written as a text.
 _WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
 
 
-def _any_number(value: object) -> int | float | None:
-    """A number, also one written as a text, or None; true and false are no numbers."""
-    if isinstance(value, bool):
+def _number(
+    value: object, least: float = -NUMBER_LIMIT, most: float = NUMBER_LIMIT
+) -> int | float | None:
+    """A number from `least` to `most`, also one written as a text, or None for anything else."""
+    if isinstance(value, str) and _WRITTEN_NUMBER.fullmatch(value):
+        value = float(value) if "." in value else int(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    if isinstance(value, (int, float)):
-        return value
-    if not isinstance(value, str) or not _WRITTEN_NUMBER.fullmatch(value):
-        return None
-    if "." in value:
-        return float(value)
-    return int(value)
+    return value if least <= value <= most else None  # NaN is neither
 
 
-def _number(value: object, least: float = -math.inf, most: float = math.inf) -> int | float | None:
-    """A number from `least` to `most`, or None, also for one that is too large to be meant."""
-    number = _any_number(value)
-    if number is None:
-        return None
-    if abs(number) < NUMBER_LIMIT and least <= number <= most:  # NaN is neither
-        return number
-    return None
+def _spelled_list(text: str) -> object:
+    """The value of a text such as "[1, 2]", "(1, 2)" or "1, 2", or the text itself."""
+    bracketed = text.strip()
+    if not bracketed.startswith(("[", "(", "{")):
+        bracketed = f"[{bracketed}]"
+    with suppress(ReplyError):
+        value, end = _decode(bracketed)
+        if value != [] and end == len(bracketed):
+            return value
+    return text
 
 
-def _on_grid(values: Sequence[object]) -> list[int]:
-    """Numbers on the 0..1000 grid, rounded, or [] if one is none; nothing is clamped.
+# How a place may be written, blanks and quotes aside; # stands for a number.
+_PLACES = """
+    #,#  [#,#]  (#,#)  {x:#,y:#}  {y:#,x:#}  ##  <point>##</point>  <bbox>##</bbox>
+    <|box_start|>#,#<|box_end|>  <|box_start|>(#,#)<|box_end|>  <|box_start|>[#,#]<|box_end|>
+    <point>#,#</point>  <bbox>#,#</bbox>
+""".split()
+# Two corners, which mean the middle between them.
+_BOXES = """
+    #,#,#,#  [#,#,#,#]  (#,#,#,#)  [[#,#],[#,#]]  ####  <bbox>####</bbox>  <bbox>#,#,#,#</bbox>
+    <|box_start|>#,#,#,#<|box_end|>  <|box_start|>(#,#,#,#)<|box_end|>
+""".split()
+_PLACE_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
-    Fractions of the screen count if all of them are such; 1 and 1.0 could be either.
+
+def read_place(value: object, sides: Sides = (GRID, GRID), boxes: bool = True) -> list[int] | None:
+    """[x, y] on the grid of a place in a space with these sides, or None; nothing is clamped.
+
+    A number up to 1 may as well be a share of the screen, unless it is the whole number 1. Four
+    whose last are the smaller ones may as well be x, y, width, height.
     """
-    numbers: list[int | float] = []
-    for value in values:
-        number = _number(value, 0, GRID)
-        if number is None:
-            return []
-        numbers.append(number)
-    fractions = [number for number in numbers if 0 < number < 1]
-    has_float = any(isinstance(number, float) for number in numbers)
-    if fractions or (has_float and max(numbers) == 1):
-        if len(fractions) < len(numbers):
-            return []
-        numbers = [number * GRID for number in fractions]
-    return [int(number + 0.5) for number in numbers]
+    text = str(value)
+    form = re.sub(r"[\s'\"]", "", _PLACE_NUMBER.sub("#", text))
+    if form not in _PLACES and not (boxes and form in _BOXES):
+        return None
+    written = _PLACE_NUMBER.findall(text)
+    if form.startswith("{y"):
+        written.reverse()
+    grid: list[float] = []
+    for digits, side in zip(written, sides * 2, strict=False):
+        number = float(digits)
+        if number > side or (0 < number <= 1 and digits != "1"):
+            return None
+        grid.append(number * GRID / side)
+    left, top = grid[:2]
+    right, bottom = grid[-2:]
+    if left > right or top > bottom:
+        return None
+    x = (left + right) / 2
+    y = (top + bottom) / 2
+    return [int(x + 0.5), int(y + 0.5)]
 
 
 def _read_text(value: object) -> str | None:
@@ -10266,105 +8557,50 @@ def _read_text(value: object) -> str | None:
 
 
 def _read_integer(schema: _Schema, value: object) -> int | None:
-    """A whole number in the schema's range, or None."""
-    least = schema.get("minimum", -math.inf)
-    most = schema.get("maximum", math.inf)
+    """A whole number in the schema's range, on an axis the nearest one; None for anything else."""
+    least = schema.get("minimum", -NUMBER_LIMIT)
+    most = schema.get("maximum", NUMBER_LIMIT)
     number = _number(value, least, most)
-    if number is None:
+    if number and number > 1 and schema == AXIS:
+        number = int(number + 0.5)
+    if number is None or number % 1:
         return None
-    whole = int(number)
-    return whole if whole == number else None
+    return int(number)
 
 
-def _spelled_list(text: str) -> object:
-    """The value of a text such as "[1, 2]", "(1, 2)" or "1, 2", or the text itself."""
-    bracketed = text.strip()
-    if not bracketed.startswith(("[", "(", "{")):
-        bracketed = f"[{bracketed}]"
-    if bracketed == "[]":
-        return text
-    with suppress(ReplyError):
-        value, end = _decode(bracketed)
-        if _REST.fullmatch(bracketed, end):
-            return value
-    return text
-
-
-def _is_pair(value: object) -> bool:
-    """Whether a value is a list of two."""
-    return isinstance(value, list) and len(value) == 2
-
-
-def _as_numbers(value: object) -> list[object]:
-    """What was given as a place, as a flat list of two or four, or [].
-
-    It may be [x, y], {"x": x, "y": y}, [x1, y1, x2, y2] or [[x1, y1], [x2, y2]].
-    """
-    if isinstance(value, dict) and value.keys() == {"x", "y"}:
-        value = [value["x"], value["y"]]
-    if not isinstance(value, list) or len(value) not in (2, 4):
-        return []
-    if len(value) == 2 and all(map(_is_pair, value)):
-        first, second = value
-        return [*first, *second]
-    return value
-
-
-def _read_place(value: object) -> list[int] | None:
-    """[x, y] on the grid of a pair or of a box, whose centre it is, or None."""
-    grid = _on_grid(_as_numbers(value))
-    if not grid:
-        return None
-    left, top = grid[:2]
-    right, bottom = grid[-2:]
-    if left > right or top > bottom:
-        return None  # then the four may as well be x, y, width, height
-    x = (left + right) // 2
-    y = (top + bottom) // 2
-    return [x, y]
-
-
-def _read_list(schema: _Schema, value: object) -> list[object] | None:
-    """A list whose items are all as the schema wants them, or None."""
-    if not isinstance(value, list):
-        return None
-    found = [_read(schema["items"], item) for item in value]
-    return None if None in found else found
-
-
-def _read(schema: _Schema, value: object) -> object:
-    """A value as its property's schema wants it, or None if it is none of that type and range."""
-    if schema["type"] == "string":
-        return _read_text(value)
-    if schema["type"] == "boolean":
-        return _FLAGS.get(str(value).strip().lower())
-    if schema["type"] != "array":
-        return _read_integer(schema, value)
+def _read(schema: _Schema, value: object) -> tuple[object, str]:
+    """A value as its property's schema wants it, else None, and what it has to be, in words."""
+    kind = schema["type"]
+    if kind == "string":
+        return _read_text(value), "a text of whole characters, no list"
+    if kind == "boolean":
+        return _FLAGS.get(str(value).strip().lower()), "true or false"
+    if kind == "integer":
+        wanted = "a whole number"
+        if "maximum" in schema:
+            wanted += f" from {schema['minimum']} to {schema['maximum']}"
+        return _read_integer(schema, value), wanted
+    items = schema["items"]
+    if items == AXIS:
+        return read_place(value), f"[x, y] in whole numbers from 0 to {GRID}, never pixels"
+    wanted = "a list such as [1, 2]"
     if isinstance(value, str):
         value = _spelled_list(value)
-    if schema["items"] == AXIS:
-        return _read_place(value)
-    if isinstance(value, str) and schema["items"] == TEXT_ITEMS:
-        value = [value]  # one text is a list of one
-    return _read_list(schema, value)
+    if items == TEXT_ITEMS:
+        wanted = 'a list such as ["one", "two"]'
+        if isinstance(value, str):
+            value = [value]  # one text is a list of one
+    if not isinstance(value, list):
+        return None, wanted
+    found: list[object] = []
+    for item in value:
+        read, _ = _read(items, item)
+        if read is None:
+            return None, wanted
+        found.append(read)
+    return found, wanted
 
 
-####################################################################################################
-# Arguments - reading a call's arguments with certainty, and what to answer when that fails
-####################################################################################################
-
-_Properties = Mapping[str, _Schema]  # a tool's arguments, and what each takes
-ToolList = Sequence[_Schema]  # the tools as a request sends them
-_Arguments = dict[str, object]
-
-_WANTED = {  # what a property's type takes
-    "place": f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
-    "array": "a list such as [1, 2]",
-    "texts": 'a list such as ["one", "two"]',
-    "integer": "a whole number",
-    "string": "a text of whole characters, no list",
-    "boolean": "true or false",
-}
 _ADVICE = {  # what to do about a kind of error
     "cut": "Be brief: one tool call, a few words in each field, nothing else.",
     "incomplete": "Write the call to its end, with each bracket and tag closed.",
@@ -10380,73 +8616,45 @@ BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
 
 
-def _decoded_twice(value: object) -> object:
-    """Arguments in JSON as the object that they are; None if more than that stands there.
-
-    The protocol encodes them once, and some models do so once more.
-    """
-    for _ in range(2):
-        if not isinstance(value, str):
-            break
-        text = value.strip()
-        if not text.startswith(("{", '"')):
-            break
-        value, end = _decode(text)
-        if not _REST.fullmatch(text, end):
-            value = None
-    return value
-
-
-def _is_call_again(value: object, tool: str, properties: JsonObject) -> bool:
-    """Whether arguments are the whole call once more: its name and one other key."""
-    if not isinstance(value, dict) or len(value) != 2:
-        return False
-    if value.get("name") != tool:
-        return False
-    return properties.keys().isdisjoint(value)
-
-
 def _arguments(value: object, tool: str, properties: JsonObject) -> _Arguments:
     """The arguments as an object; raises ReplyError.
 
-    An empty text, which may have been cut, is one only for a tool that takes none.
+    An empty text, which may have been cut, is one only for a tool that takes none. The protocol
+    encodes them once, and some models do so once more, or give the whole call once more.
     """
     if value is None or (value == "" and not properties):
         return {}
-    value = _decoded_twice(value)
-    if _is_call_again(value, tool, properties):
+    for _ in range(2):
+        if isinstance(value, str) and value.strip().startswith(("{", '"')):
+            text = value.strip()
+            value, end = _decode(text)
+            value = value if end == len(text) else None
+    inside = json_object(value)
+    if inside.get("name") == tool and len(inside) == 2 and "name" not in properties:
         _, value = _name_and_arguments(value)
     if not isinstance(value, dict):
         raise ReplyError(
             f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json"
         )
-    suspicious = {"properties", *_ARGUMENT_KEYS} - properties.keys()
-    if not suspicious.isdisjoint(value):
-        raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    pairs: list[tuple[str, object]] = []
+    given: list[tuple[str, object]] = []
     for key, item in value.items():
+        if key in ("properties", *_ARGUMENT_KEYS) and key not in properties:
+            raise ReplyError(
+                f"The arguments of {tool} hold a schema or another call.", "invalid_args"
+            )
         if item is not None:
-            pairs.append((str(key), item))
-    return _unique(pairs)
-
-
-def _places_of(properties: _Properties) -> list[str]:
-    """The properties that take [x, y]."""
-    found: list[str] = []
-    for name, schema in properties.items():
-        if schema.get("items") == AXIS:
-            found.append(name)
-    return found
+            given.append((str(key), item))
+    return _unique(given)
 
 
 def _with_place(given: _Arguments, properties: _Properties) -> _Arguments:
     """The arguments; x and y that a tool with one place does not have are that place."""
-    places = _places_of(properties)
-    if len(places) != 1:
+    places: list[str] = []
+    for name, schema in properties.items():
+        if schema.get("items") == AXIS:
+            places.append(name)
+    if len(places) != 1 or not {"x", "y"} <= given.keys() - properties.keys():
         return given
-    for axis in ("x", "y"):
-        if axis not in given or axis in properties:
-            return given
     (place,) = places
     for rival in (place, "x1", "y1", "x2", "y2", "width", "height"):
         if rival in given:
@@ -10454,94 +8662,50 @@ def _with_place(given: _Arguments, properties: _Properties) -> _Arguments:
     return {**given, place: [given["x"], given["y"]]}
 
 
-def _with_axes(given: _Arguments, properties: _Properties) -> _Arguments:
-    """The arguments; a tool's own x, y, x2 and y2 are read together, since fractions must agree."""
-    axes: _Arguments = {}
-    for name in ("x", "y", "x2", "y2"):
-        if name in given and properties.get(name) == AXIS:
-            axes[name] = given[name]
-    if not axes:
-        return given
-    grid = _on_grid(list(axes.values()))
-    if not grid:
-        raise _unfit(", ".join(axes), _WANTED["place"], axes)
-    read = dict(zip(axes, grid, strict=True))
-    return {**given, **read}
-
-
-def _with_chord(given: _Arguments, properties: _Properties) -> _Arguments:
-    """The arguments; a list of keys is the chord of them, as all grammars that have lists mean it.
+def _chord_of(keys: list[object]) -> object:
+    """A list of keys as the chord of them, which all grammars that have lists mean by one.
 
     What comes after a chord stands in an argument of its own, so that a list is no sequence.
     """
-    listed = json_list(given.get("key"))
-    if not listed or "key" not in properties:
-        return given
-    names = [key_name(name) if isinstance(name, str) else None for name in listed]
-    known = [name for name in names if name]
-    if len(known) < len(listed):
-        return given
-    return {**given, "key": "+".join(known)}
+    names: list[str] = []
+    for key in keys:
+        name = key_name(key) if isinstance(key, str) else None
+        if name is None:
+            return keys
+        names.append(name)
+    return "+".join(names)
 
 
-def _unfit(name: str, wanted: str, value: object) -> ReplyError:
-    """The error for a value that is not what an argument takes."""
-    kind = "invalid_box" if wanted == _WANTED["place"] else "invalid_args"
-    return ReplyError(f"{name} must be {wanted}, not {value!r:.60}.", kind)
+def _checked(given: _Arguments, properties: _Properties, required: Sequence[str]) -> _Arguments:
+    """The arguments that the tool has, each as its schema wants it; raises ReplyError.
 
-
-def _wanted_by(schema: _Schema) -> str:
-    """What a property takes, in words."""
-    items = schema.get("items")
-    if items == AXIS:
-        return _WANTED["place"]
-    if items == TEXT_ITEMS:
-        return _WANTED["texts"]
-    words = _WANTED[schema["type"]]
-    if "maximum" in schema:
-        words += f" from {schema['minimum']} to {schema['maximum']}"
-    return words
-
-
-def _read_each(given: _Arguments, properties: _Properties) -> _Arguments:
-    """The arguments that the tool has, each as its schema wants it; raises ReplyError."""
+    What may be left out may also hold nothing, as "" and [] do.
+    """
+    given = _with_place(given, properties)
     found: _Arguments = {}
     for name, schema in properties.items():
-        if name in given:
-            found[name] = _read(schema, given[name])
-    for name, value in found.items():
-        if value is None:
-            raise _unfit(name, _wanted_by(properties[name]), given[name])
+        value = given.get(name)
+        if value is None or (value in ("", []) and name not in required):
+            continue
+        if name == "key" and isinstance(value, list):
+            value = _chord_of(value)
+        read, wanted = _read(schema, value)
+        found[name] = read
+        if read is None:
+            is_place = AXIS in (schema, schema.get("items"))
+            kind = "invalid_box" if is_place else "invalid_args"
+            raise ReplyError(f"{name} must be {wanted}, not {value!r:.60}.", kind)
+    for name in required:
+        said = str(found.get(name, ""))
+        if name != "text":  # to type a blank is something
+            said = said.strip()
+        if said:
+            continue
+        if name not in found:
+            raise ReplyError(f"The argument {name} is missing.", f"missing_{name}")
+        kind = "empty_text" if name == "text" else f"missing_{name}"
+        raise ReplyError(f"The argument {name} is empty.", kind)
     return found
-
-
-def _require(name: str, found: JsonObject) -> None:
-    """Raises ReplyError unless an argument is there and says something."""
-    said = str(found.get(name, ""))
-    if name != "text":  # to type a blank is something
-        said = said.strip()
-    if said:
-        return
-    is_there = name in found
-    kind = "empty_text" if name == "text" and is_there else f"missing_{name}"
-    raise ReplyError(f"The argument {name} is {'empty' if is_there else 'missing'}.", kind)
-
-
-def _checked(given: _Arguments, properties: _Properties) -> _Arguments:
-    """The known arguments, each read by its schema; one that the tool does not have is left out."""
-    given = _with_place(given, properties)
-    given = _with_axes(given, properties)
-    given = _with_chord(given, properties)
-    return _read_each(given, properties)
-
-
-def _without_blanks(given: _Arguments, required: Sequence[object]) -> _Arguments:
-    """The arguments but those that may be left out and hold nothing, as "" and [] do."""
-    kept: _Arguments = {}
-    for name, value in given.items():
-        if name in required or value not in ("", []):
-            kept[name] = value
-    return kept
 
 
 def _schemas(tools: ToolList) -> dict[str, _Schema]:
@@ -10553,23 +8717,6 @@ def _schemas(tools: ToolList) -> dict[str, _Schema]:
     return found
 
 
-def _tool_names(tools: ToolList) -> str:
-    """The tools' names on one line."""
-    return ", ".join(_schemas(tools))
-
-
-def _tool_named(name: object, schemas: Mapping[str, _Schema]) -> str:
-    """The tool of exactly this name, of which some models write functions.name; ReplyError."""
-    tool = name.strip() if isinstance(name, str) else ""
-    if tool in schemas:
-        return tool
-    tool = tool.removeprefix("functions.")
-    if tool in schemas:
-        return tool
-    names = ", ".join(schemas)
-    raise ReplyError(f"There is no tool {name!r:.60}; the tools are {names}.", "unknown_tool")
-
-
 def _certain_call(message: JsonObject, finish_reason: str | None, tools: ToolList) -> ToolCall:
     """The first call in a reply; raises ReplyError, ValueError and RecursionError.
 
@@ -10578,13 +8725,15 @@ def _certain_call(message: JsonObject, finish_reason: str | None, tools: ToolLis
     schemas = _schemas(tools)
     call, *further = _found_calls(message, finish_reason)
     name, value = _name_and_arguments(call)
-    tool = _tool_named(name, schemas)
+    tool = str(name).strip().removeprefix("functions.")
+    if tool not in schemas:
+        raise ReplyError(
+            f"There is no tool {name!r:.60}; the tools are {', '.join(schemas)}.", "unknown_tool"
+        )
     properties = json_object(schemas[tool].get("properties"))
     required = json_list(schemas[tool].get("required"))
-    given = _without_blanks(_arguments(value, tool, properties), required)
-    arguments = _checked(given, properties)
-    for name_of_argument in required:
-        _require(name_of_argument, arguments)
+    given = _arguments(value, tool, properties)
+    arguments = _checked(given, properties, required)
     identity = json_object(call).get("id")
     if not isinstance(identity, str):
         identity = ""
@@ -10598,22 +8747,23 @@ def read_call(message: JsonObject, finish_reason: str | None, tools: ToolList) -
     """
     try:
         return _certain_call(json_object(message), finish_reason, tools)
-    except ReplyError as error:
+    except (ReplyError, RecursionError, ValueError) as error:
         caught = error
-    except (RecursionError, ValueError):
-        caught = ReplyError("The call is too deep or big.", "invalid_json")
-    raise _explained(caught, message, finish_reason)
+    raise explained(caught, message, finish_reason)
 
 
-def _explained(caught: ReplyError, message: object, finish_reason: str | None) -> ReplyError:
+def explained(caught: Exception, message: object, finish_reason: str | None) -> ReplyError:
     """Why no call could be read: endless repeats and a cut explain why there is no whole one."""
-    if caught.kind not in ("no_call", "invalid_json", "incomplete", "cut"):
-        return caught
-    if any(cut_repetition(text) != text for text in _texts(message)):
-        return ReplyError("The reply repeats itself without end.", "repetition")
-    if finish_reason in _CUT_REASONS:
-        return ReplyError("The reply was cut before a call was complete.", "cut")
-    return caught
+    if not isinstance(caught, ToolError):
+        caught = ReplyError("The call is too deep or big.", "invalid_json")
+    if caught.kind in ("no_call", "invalid_json", "incomplete", "cut"):
+        with suppress(RecursionError, ValueError):
+            said = json.dumps(message, ensure_ascii=False, default=str)
+            if cut_repetition(said) != said:
+                return ReplyError("The reply repeats itself without end.", "repetition")
+        if finish_reason in _CUT_REASONS:
+            return ReplyError("The reply was cut before a call was complete.", "cut")
+    return ReplyError(str(caught), caught.kind)
 
 
 def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolCall]:
@@ -10623,13 +8773,11 @@ def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolC
     """
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError, ValueError):
-        found = _found_calls(message, finish_reason)
-        for call in found[:4]:
+        for call in _found_calls(message, finish_reason)[:4]:
             name, value = _name_and_arguments(call)
             if not isinstance(name, str) or not _HARMLESS_NAME.fullmatch(name):
                 break
-            arguments = _arguments(value, name, {})
-            calls.append(ToolCall(name, arguments))
+            calls.append(ToolCall(name, _arguments(value, name, {})))
     return calls
 
 
@@ -10640,20 +8788,7 @@ def is_answer(said: str, tools: ToolList, insists: bool) -> bool:
     """
     if not said or _ATTEMPT.search(said):
         return False
-    if insists:
-        return True
-    return not any(name in said for name in _schemas(tools))
-
-
-def _story_object(said: str) -> _Arguments:
-    """The first JSON object in a text, or an empty one."""
-    place = said.find("{")
-    if place < 0:
-        return {}
-    with suppress(ReplyError, RecursionError):
-        value, _ = _decode(said, place)
-        return json_object(value)
-    return {}
+    return insists or not any(name in said for name in _schemas(tools))
 
 
 def read_box(item: object) -> tuple[dict[str, int], bool]:
@@ -10662,18 +8797,15 @@ def read_box(item: object) -> tuple[dict[str, int], bool]:
     It is only drawn, so a little too far counts as the edge. An act's place never does.
     """
     corners = ("x1", "y1", "x2", "y2")
-    box = json_object(item)
-    written = [box.get(corner) for corner in corners]
-    grid = _on_grid(written)
-    if grid:
-        return dict(zip(corners, grid, strict=True)), False
-    grid = _on_grid([_at_edge(value) for value in written])
-    return dict(zip(corners, grid, strict=False)), bool(grid)
-
-
-def _at_edge(value: object) -> object:
-    """A number slightly beyond the grid as its edge, anything else as it is."""
-    return value if _number(value, GRID, BOX_MOST) is None else GRID
+    box: dict[str, int] = {}
+    at_edge = False
+    for corner in corners:
+        number = _number(json_object(item).get(corner), 0, BOX_MOST)
+        if number is None or 0 < number < 1:
+            return {}, False
+        at_edge = at_edge or number > GRID
+        box[corner] = min(GRID, int(number + 0.5))
+    return box, at_edge
 
 
 def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
@@ -10682,7 +8814,10 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
     A reply without one is all observation.
     """
     said = strip_think(message_text(message.get("content")))
-    story = _story_object(said)
+    story: JsonObject = {}
+    with suppress(ReplyError, RecursionError, ValueError):
+        value, _ = _decode(said, said.index("{"))
+        story = json_object(value)
     observation: object = said
     if story.keys() & {"observation", "bboxes", "actions"}:
         observation = story.get("observation")
@@ -10700,11 +8835,9 @@ def read_action(action: object, words: str, tools: ToolList) -> ToolCall:
     ReplyError.
     """
     given = {key: value for key, value in json_object(action).items() if value not in (None, "")}
-    name = str(given.pop("name", ""))
-    name = name.strip().lower()
+    name = str(given.pop("name", "")).strip().lower()
     arguments = {"label": name, "evidence": words or name, **given}
-    message = {"tool_calls": [_call_of(name, arguments)]}
-    call = read_call(message, "stop", tools)
+    call = read_call({"tool_calls": [_call_of(name, arguments)]}, "stop", tools)
     if "label" in call.arguments and "label" not in given:
         call.arguments["label"] = ""
     return call
@@ -10713,12 +8846,11 @@ def read_action(action: object, words: str, tools: ToolList) -> ToolCall:
 def correction(error: ToolError, tools: ToolList) -> str:
     """What the model is told when no call could be read: the defect and the one thing to do."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
-    advice = advice.format(tools=_tool_names(tools))
+    advice = advice.format(tools=", ".join(_schemas(tools)))
     words = f"{error} Nothing was done. {advice}".split()
-    if len(words) <= CORRECTION_WORDS_MOST:
-        return " ".join(words)
-    kept = words[: CORRECTION_WORDS_MOST - 1]
-    return " ".join([*kept, "..."])
+    if len(words) > CORRECTION_WORDS_MOST:
+        words[CORRECTION_WORDS_MOST - 1 :] = ["..."]
+    return " ".join(words)
 
 
 ####################################################################################################
@@ -11063,8 +9195,6 @@ CORRECTION_CHARS = 300  # of a defect
 PERSON = "ask_person"  # the act of a word that asks for the person; it becomes PersonNeeded
 CANONICAL = Vocabulary({name: name for name in TOOLS})  # each tool by its own name, as in journals
 
-Sides = tuple[int, int]  # the largest x and y of a space
-
 
 class Written(NamedTuple):
     """An action as a reply wrote it."""
@@ -11085,46 +9215,6 @@ class GrammarCall:
     thought: str = ""  # what it only thought
 
 
-# A place as a text: numbers, perhaps in brackets, perhaps between a model's marks.
-_WRITTEN_PLACE = re.compile(
-    r"(<\|box_start\|>|<bbox>|<point>)?\s{0,9}([(\[]?)([-0-9., ]{1,99}?)([)\]]?)\s{0,9}"
-    r"(<\|box_end\|>|</bbox>|</point>)?"
-)
-
-
-def _numbers_given(value: object) -> list[Any]:
-    """A list of numbers, given as a list, a text or {"x": x, "y": y}; [] if it is none."""
-    if isinstance(value, dict) and value.keys() == {"x", "y"}:
-        return [value["x"], value["y"]]
-    if not isinstance(value, str):
-        return json_list(value)
-    found = _WRITTEN_PLACE.fullmatch(value.strip())
-    if not found or bool(found[1]) != bool(found[5]) or bool(found[2]) != bool(found[4]):
-        return []  # only what closes as it was opened is whole
-    return re.split(" ?, ?| +", found[3].strip())
-
-
-def _place(value: object, sides: Sides, is_box: bool) -> object:
-    """[x, y] on the grid of a place in the model's space, or of the middle of a box, or None.
-
-    Between 0 and 1 they would be shares of the sides, or the very corner: that is not certain. Four
-    numbers whose last are the smaller ones may as well be x, y, width, height.
-    """
-    shares: list[float] = []
-    given = _numbers_given(value)
-    for one, side in zip(given, sides * 2, strict=False):
-        number = _number(one, 0, side)
-        if number is not None and not 0 < number < 1:
-            shares.append(number / side)
-    if len(shares) != len(given) or len(shares) not in ((2, 4) if is_box else (2,)):
-        return None
-    is_corner = max(shares) * min(sides) <= 1 and any("." in str(one) for one in given)
-    left, top, right, bottom = (shares * 2)[:4]
-    if is_corner or left > right or top > bottom:
-        return None
-    return [int((left + right) / 2 * GRID + 0.5), int((top + bottom) / 2 * GRID + 0.5)]
-
-
 def _chords(value: object) -> JsonDict | None:
     """The first chord and those after it: modifiers with one key, or single keys in turn.
 
@@ -11137,7 +9227,7 @@ def _chords(value: object) -> JsonDict | None:
     for key in value if isinstance(value, list) else [value]:
         name = str(key).removeprefix("keys=")
         chords.append("+".join(parse_chord(name.strip("[]'\"") or name)))
-    if any(chord in MODIFIERS for chord in chords):
+    if not MODIFIERS.isdisjoint(chords):
         chords = ["+".join(parse_chord("+".join(chords)))]
     if not 0 < len(chords) <= 1 + THEN_MOST:
         return None
@@ -11148,51 +9238,46 @@ def _chords(value: object) -> JsonDict | None:
 def _notches(value: object) -> int | None:
     """Notches of the wheel, from notches or the screen's units; None for anything else."""
     amount = _number(value)
-    if not amount or amount != int(amount):
+    if not amount or amount % 1:
         return None
     if abs(amount) < NOTCHES_MOST:
         return int(amount)
     return int(math.copysign(abs(amount) / NOTCHES_MOST + 0.5, amount))
 
 
-def _read_part(meant: str, value: object, sides: Sides, is_box: bool) -> object:
-    """An argument by its name here, None for none; what it must be beyond that, its tool knows.
+def _read_part(meant: str, value: object, sides: Sides, is_box: bool) -> tuple[object, str]:
+    """An argument by its name here, else None, and what it must be; its tool knows the rest.
 
     Raises ToolError.
     """
     if meant in ("position", "start", "end"):
-        return _place(value, sides, is_box)
+        width, height = sides
+        space = f"x from 0 to {width} and y from 0 to {height}"
+        place = read_place(value, sides, is_box)
+        return place, f"one place [x, y] on the screenshot, {space}"
     if meant == "keys":
-        return _chords(value)
+        return _chords(value), f"a list of names of keys, {1 + THEN_MOST} at most"
     if meant == "ticks":
-        return _notches(value)
+        return _notches(value), "an amount to scroll, not 0"
     if meant == "pages":  # only the sign of the amount counts
         amount = _number(value)
-        return {"ticks": int(math.copysign(PAGE_NOTCHES, amount))} if amount else None
+        ticks = {"ticks": int(math.copysign(PAGE_NOTCHES, amount))} if amount else None
+        return ticks, "an amount to scroll, not 0"
     if meant == "seconds":
-        return _number(value, 0, SECONDS_MOST)
+        return _number(value, 0, SECONDS_MOST), "a number of seconds"
     if meant in ("submit", "clear"):
-        return {"1": True, "true": True, "0": False, "false": False}.get(str(value).lower())
+        flags = {**_FLAGS, "1": True, "0": False}
+        return flags.get(str(value).lower()), "true or false"
     text = _read_text(value)
-    return text and clean_text(text)
+    return text and clean_text(text), "a text"
 
 
-_WANTED_PART = {  # what an argument must be, with the largest x and y
-    **dict.fromkeys(
-        ("position", "start", "end"),
-        "one place [x, y] on the screenshot, x from 0 to {} and y from 0 to {}",
-    ),
-    **dict.fromkeys(("ticks", "pages"), "an amount to scroll, not 0"),
-    "keys": f"a list of names of keys, {1 + THEN_MOST} at most",
-    "seconds": "a number of seconds",
-    "submit": "true or false",
-    "clear": "true or false",
-}
 # Arguments that say what is to be done, or where. One that an action does not take shows that
 # something else was meant, such as a second place.
 _TELLING = frozenset(
     "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
-    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks".split()
+    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks status"
+    " direction".split()
 )
 
 
@@ -11209,21 +9294,18 @@ def certain_act(
         raise ReplyError(
             f"There is no action {action!r:.60} as given; they are {known}.", "unknown_tool"
         )
-    telling = _TELLING.union(*(one.chosen_by for one in meanings)) - word.chosen_by.keys()
     arguments: JsonDict = {**word.fixed}
     for name, value in given.items():
-        meant = word.parts.get(name)
-        if meant is None:
-            if name in telling:
-                is_known = any(name in one.parts for ones in words.values() for one in ones)
-                kind = "invalid_args" if is_known else "foreign"
-                raise ReplyError(f"{action} takes no {name}.", kind)
-            continue
-        found = _read_part(meant, value, sides, "coordinate" not in name)
-        if found is None:
-            wanted = _WANTED_PART.get(meant, "a text").format(*sides)
-            raise ReplyError(f"{name} must be {wanted}, not {value!r:.60}.")
-        arguments |= found if isinstance(found, dict) else {meant: found}
+        if name in word.parts:
+            meant = word.parts[name]
+            found, wanted = _read_part(meant, value, sides, "coordinate" not in name)
+            if found is None:
+                raise ReplyError(f"{name} must be {wanted}, not {value!r:.60}.")
+            arguments |= found if isinstance(found, dict) else {meant: found}
+        elif name in _TELLING and name not in word.chosen_by:
+            is_known = any(name in one.parts for ones in words.values() for one in ones)
+            kind = "invalid_args" if is_known else "foreign"
+            raise ReplyError(f"{action} takes no {name}.", kind)
     for name in word.needed - given.keys():
         raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
     if word.act == PERSON:
@@ -11258,37 +9340,9 @@ def end_of(text: str, most: int) -> str:
     return line if len(line) <= most else "..." + line[3 - most :]
 
 
-_THOUGHT_TAG = re.compile(
-    r"<(/?)(think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60})>"
-)
 _LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
 # Qwen3.8 at times opens a parameter that has the function's own name, and never closes it.
 _STRAY_OPENER = re.compile(r"(<function=(\w{1,60})>\s{0,9})<parameter=\2>\s{0,9}(?=<parameter=)")
-
-
-def _said_alone(message: JsonObject, call: re.Pattern[str]) -> tuple[JsonObject, str]:
-    """The reply with each tag of thoughts as <think>, which all readers know; its text without.
-
-    Behind the first `call` a tag is left as it is: it may be part of a text to type.
-    """
-    text = message_text(message.get("content"))
-    parts: list[str] = []
-    said: list[str] = []
-    tag = _THOUGHT_TAG.search(text)
-    while tag and not call.search(text[: tag.start()]):
-        before = text[: tag.start()]
-        text = text[tag.end() :]
-        if tag[1]:  # what stands before it was thought as well
-            parts.append(f"{before}</think>")
-            said.clear()
-        else:
-            thought, end, text = text.partition(f"</{tag[2]}>")
-            parts.append(f"{before}<think>{thought}{'</think>' if end else ''}")
-            said.append(before)
-        tag = _THOUGHT_TAG.search(text)
-    content = "".join([*parts, text])
-    whole = {**message, "content": _STRAY_OPENER.sub(r"\1", content, count=1)}
-    return whole, "".join([*said, text])
 
 
 def _written(action: str, given: Mapping[str, object], before: str, message: JsonObject) -> Written:
@@ -11306,8 +9360,10 @@ def read_function(
     Its argument "action" says what is done. Without functions, the name of the call is the action;
     some models write it there though they have one, and that is as certain.
     """
-    message, rest = _said_alone(message, _CALL_BEGINS)
-    call, *_ = _found_calls(message, finish_reason)
+    text = message_text(message.get("content"))
+    said, _ = parted(text, _CALL_BEGINS)
+    content = _STRAY_OPENER.sub(r"\1", said or _THOUGHT_TAG.sub(r"<\1think>", text), count=1)
+    call, *_ = _found_calls({**message, "content": content}, finish_reason)
     name, value = _name_and_arguments(call)
     given = _arguments(value, str(name), {})
     if name in functions:
@@ -11317,8 +9373,7 @@ def read_function(
         raise ReplyError(f"There is no function {name!r:.60}; call {known}.", "unknown_tool")
     if not isinstance(name, str):
         raise ReplyError("The call lacks its action.", "missing_action")
-    before = without_calls(rest)
-    return _written(name.strip().replace(" ", "_"), given, before, message)
+    return _written(name.strip().replace(" ", "_"), given, without_calls(said), message)
 
 
 _VERB_TEXT = re.compile(_STRING, re.S)
@@ -11343,7 +9398,7 @@ def read_verb(begins: re.Pattern[str], message: JsonObject, finish_reason: str |
     """The first call as Python writes it, behind a label; raises ReplyError."""
     if finish_reason in _CUT_REASONS or message.get("tool_calls"):
         raise ReplyError("The reply is no text, or was cut.", "cut")
-    message, text = _said_alone(message, begins)
+    text, _ = parted(message_text(message.get("content")), begins)
     begin = begins.search(text)
     if not begin:
         raise ReplyError("The reply has no action in its form.", "no_call")
@@ -11452,7 +9507,7 @@ class Grammar:
             caught = ReplyError(str(error), error.kind)
         except (RecursionError, ValueError):
             caught = ReplyError("The call is too deep or big.", "invalid_json")
-        raise _explained(caught, message, finish_reason)
+        raise explained(caught, message, finish_reason)
 
     def sides(self, picture: tuple[int, int]) -> Sides:
         """The largest x and y that the model can mean; raises ReplyError."""
@@ -11712,9 +9767,6 @@ class AgentMemory:
     def get_last_action_for_validation(self) -> ActionRecord | None:
         return self.active_history[-1] if self.active_history else None
 
-    def mark_recovery(self, turn: int) -> None:
-        self.last_recovery_turn = turn
-
     def should_recover(self, current_turn: int, cooldown: int) -> bool:
         return self.last_recovery_turn == 0 or current_turn - self.last_recovery_turn > cooldown
 
@@ -11748,32 +9800,29 @@ class AgentState:
     stalled: int = 0  # executor turns in a row without progress
     acted: bool = False  # whether anything was done on the desktop since the last progress
     touched: int = 0  # acts that touched the desktop
-    postponed: int = 0  # acts in a row that were refused for another look
     done_when: list[str] = field(default_factory=list)  # what proves the task done
     not_yet: int = 0  # completions that a fresh look refused since an act led to something new
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
 
-    def increment_turn(self) -> None:
-        self.turn += 1
-
     def record(self) -> StateRecord:
         """What a resumed run needs to stand here again, its memory aside."""
-        own = {spec.name for spec in fields(StateRecord)} - {"turn", "time"}
-        return StateRecord(self.turn, **{name: getattr(self, name) for name in own})
+        names = [spec.name for spec in fields(StateRecord) if spec.name != "time"]
+        return StateRecord(**{name: getattr(self, name) for name in names})
 
     def take(self, record: Record) -> None:
         """Brings memory and state to where they were when this record was written."""
-        self.turn = max(self.turn, record.turn)
+        turn = max(self.turn, record.turn)
         if isinstance(record, ActionRecord):
             self.memory.add_action(record)
         elif isinstance(record, MemorySnapshot):
             self.memory.apply_compression(record.summary, record.patterns, record.turns)
         elif isinstance(record, StateRecord):
-            for spec in fields(StateRecord):
-                if spec.name not in ("turn", "time"):
-                    setattr(self, spec.name, getattr(record, spec.name))
+            for name, value in vars(record).items():
+                if name in vars(self):
+                    setattr(self, name, value)
             self.done_when = clean_checks(self.done_when)
+        self.turn = turn
 
 
 ####################################################################################################
@@ -11921,6 +9970,15 @@ CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in fu
 positions are on its own grid. After one action it shows all again."""
 RECOVERED = "The program pressed Escape and opened the Start menu; look again."
 RECOVERED_IN_STORY = " The program pressed Escape and Start."
+LISTED = "CONTROLS (name · role · x,y):\n{}"
+EXAMINER_QUESTION = "TASK: {}\n\nHow can one see that it is done?"
+HINT = "HINT FROM THE PERSON: {}"
+OWN_INSTRUCTIONS = "Carry out the task: {}"  # where the planner gives none
+GOAL_STATUS = "Goal status: {} -> {}"
+IGNORED_CALLS = " ({} further calls in the reply were not carried out: one call a turn)"
+REST_NOT_DONE = "the rest was not done, since another window came to the front: {}"
+SHORT_EVIDENCE = "Evidence has {} characters; describe the visible proof in at least {}."
+CALLED = "I called {} {}."  # stands for a call in front of what is told instead of its result
 
 
 class ReportForm(NamedTuple):
@@ -11981,26 +10039,19 @@ def fields_text(found: Mapping[str, str], most: int) -> str:
     return " ".join(shown[name] for name in found)
 
 
-def older_report_text(said: str, form: ReportForm) -> str:
-    """What history keeps of a report: the fields that tell most, or how it begins."""
-    found = report_fields(said)
-    kept = {name: found[name] for name in form.kept if name in found}
-    if not kept:
-        return cut(said, OLDER_REPORT_CHARS)
-    return fields_text(kept, OLDER_REPORT_CHARS)
+def told_report(said: str, form: ReportForm, most: int, whole: bool = False) -> str:
+    """A report in so many characters: the fields that tell most, else how it begins.
 
-
-def last_report_text(said: str, form: ReportForm) -> str:
-    """The last report whole; if it must be cut, the fields that tell most come first."""
-    whole = " ".join(said.split())
+    If `whole` is wanted, it is all of it where there is room, and what the other fields have left.
+    """
     found = report_fields(said)
     kept = {name: found.pop(name) for name in form.kept if name in found}
-    if len(whole) <= form.chars or not kept:
-        return cut(whole, form.chars)
-    text = fields_text(kept, form.chars)
+    if not kept or (whole and len(" ".join(said.split())) <= most):
+        return cut(said, most)
+    text = fields_text(kept, most)
     for name, words in found.items():
-        left = form.chars - len(text) - 1
-        if left > len(name) + 20:  # less would say nothing
+        left = most - len(text) - 1
+        if whole and left > len(name) + 20:  # less would say nothing
             text += " " + cut(f"{name}: {words}", left)
     return text
 
@@ -12022,26 +10073,10 @@ def history_lines(record: ActionRecord, form: ReportForm) -> list[str]:
     lines = [f"  Turn_{record.turn}: {record.tool}{args} -> {effect}"]
     if record.evidence:
         lines.append(f"    Evidence: {cut(record.evidence, EVIDENCE_CHARS)}")
-    said = older_report_text(said_in(record), form)
+    said = told_report(said_in(record), form, OLDER_REPORT_CHARS)
     if said:
         lines.append(f"    Response: {said}")
     return lines
-
-
-def described_actions(memory: AgentMemory) -> Iterator[str]:
-    """The last active actions in the described form, which says of the result what was meant."""
-    active = memory.active_history
-    yield f"RECENT_ACTIONS (count={len(active)}):"
-    for record in active[-8:]:
-        yield f"  Turn_{record.turn}: {record.tool} -> {cut(record.result, 60)}"
-        yield f"    Response: {cut(record.response_text, OLDER_REPORT_CHARS)}"
-
-
-def described_state(state: AgentState, form: ReportForm) -> Iterator[str]:
-    """Plan, mode and turn in the described form, which both roles are told."""
-    yield f"CURRENT_PLAN:\n{cut(state.plan, form.plan_chars)}"
-    yield f"OPERATING_MODE: {form.planning if state.mode == PLANNING else state.mode}"
-    yield f"CURRENT_TURN: {state.turn}"
 
 
 def memory_text(memory: AgentMemory, form: ReportForm) -> str:
@@ -12052,7 +10087,12 @@ def memory_text(memory: AgentMemory, form: ReportForm) -> str:
         if snapshot.patterns:
             lines.append(f"    Patterns: {cut(snapshot.patterns, 120)}")
     if form.planning:
-        return "\n".join([*lines, *described_actions(memory)])
+        active = memory.active_history
+        lines.append(f"RECENT_ACTIONS (count={len(active)}):")
+        for record in active[-8:]:  # of the result it says what was meant
+            lines.append(f"  Turn_{record.turn}: {record.tool} -> {cut(record.result, 60)}")
+            lines.append(f"    Response: {cut(record.response_text, OLDER_REPORT_CHARS)}")
+        return "\n".join(lines)
     lines.append("RECENT_ACTIONS:")
     for record in memory.active_history:
         lines += history_lines(record, form)
@@ -12067,7 +10107,10 @@ def context_text(
     if dry_run:
         parts.append(DRY_RUN)
     if form.planning:
-        parts += described_state(state, form)
+        parts.append(f"CURRENT_PLAN:\n{cut(state.plan, form.plan_chars)}")
+        mode = form.planning if state.mode == PLANNING else state.mode
+        parts.append(f"OPERATING_MODE: {mode}")
+        parts.append(f"CURRENT_TURN: {state.turn}")
         return "\n\n".join([*parts, memory_text(state.memory, form)])
     if state.done_when:
         parts.append(f"DONE_WHEN:\n{numbered_lines(state.done_when)}")
@@ -12096,7 +10139,7 @@ def planner_question(state: AgentState, config: Config, form: ReportForm) -> str
     for record in reversed(state.memory.active_history):
         if said_in(record):
             # Behind the history, which grows at its end alone as long as it holds no whole report.
-            told = last_report_text(said_in(record), form)
+            told = told_report(said_in(record), form, form.chars, whole=True)
             lines.append(f"LAST_REPORT (Turn_{record.turn}): {told}")
             break
     lines.append(f"CURRENT_TURN: {state.turn}")
@@ -12113,11 +10156,6 @@ def title_text(window: Window | None) -> str:
     return json.dumps(printable(cut(window.title, 120)), ensure_ascii=False)
 
 
-def listed_text(lines: str) -> str:
-    """The lines of the controls with what stands in them."""
-    return f"CONTROLS (name · role · x,y):\n{lines}"
-
-
 def executor_question(
     state: AgentState,
     window: Window | None,
@@ -12129,8 +10167,15 @@ def executor_question(
 ) -> str:
     """What the executor is asked about its picture: all that is another one every turn."""
     lines: list[str] = []
+    behind = [other for other in windows if not same_window(other, window)]
     if not form.planning:
-        lines += around_lines(window, windows, closer, listed)
+        lines.append(f"WINDOW: {title_text(window)}")
+        if closer:
+            lines.append(CLOSER_PICTURE)
+        if listed:
+            lines.append(LISTED.format(listed))
+        if behind:
+            lines.append(f"BEHIND IT: {windows_text(behind)}")
     last = state.memory.get_last_action_for_validation()
     if last:
         lines += last_action_lines(last, form)
@@ -12143,26 +10188,6 @@ def executor_question(
     if not form.planning:
         lines.append(f"CURRENT_TURN: {state.turn} of {config.max_steps}")
     return "\n".join([*lines, "Check the last action, then call one tool."])
-
-
-def around_lines(
-    window: Window | None, windows: Sequence[Window], closer: bool, listed: str
-) -> list[str]:
-    """What Windows knows of the picture."""
-    lines = [f"WINDOW: {title_text(window)}"]
-    if closer:
-        lines.append(CLOSER_PICTURE)
-    if listed:
-        lines.append(listed_text(listed))
-    behind = [other for other in windows if not same_window(other, window)]
-    if behind:
-        lines.append(f"BEHIND IT: {windows_text(behind)}")
-    return lines
-
-
-def since_picture_text(lines: str, question: str) -> str:
-    """The question, where a picture is as old as the context that stands before it."""
-    return f"SINCE_THIS_PICTURE:{lines}\n\n{question}"
 
 
 def last_action_lines(last: ActionRecord, form: ReportForm) -> list[str]:
@@ -12214,16 +10239,6 @@ def question_again(question: str, refused: int) -> str:
     return f"{looks} said NO, and may have been wrong or too early: judge afresh. {question}"
 
 
-def examiner_text(task: str) -> str:
-    """The examiner's request."""
-    return f"TASK: {task}\n\nHow can one see that it is done?"
-
-
-def hints_text(hints: Sequence[str]) -> str:
-    """What the person wants the model to know."""
-    return "\n".join(f"HINT FROM THE PERSON: {hint}" for hint in hints)
-
-
 def own_summary(records: Sequence[ActionRecord]) -> tuple[str, str]:
     """Summary and patterns of actions that the program archives by itself: only what is certain."""
     times = Counter(record.tool for record in records)
@@ -12232,31 +10247,6 @@ def own_summary(records: Sequence[ActionRecord]) -> tuple[str, str]:
     unchanged = sum(record.changed is False for record in records)
     summary = f"Turns {records[0].turn}-{records[-1].turn}: {done}; last: {last}"
     return summary, f"{unchanged} of {len(records)} actions changed nothing"
-
-
-def own_instructions(task: str) -> str:
-    """The program's instructions, where the planner gives none."""
-    return f"Carry out the task: {task}"
-
-
-def goal_text(goal: str, status: str) -> str:
-    """What history keeps of a report of the executor."""
-    return f"Goal status: {goal} -> {status}"
-
-
-def ignored_text(number: int) -> str:
-    """Behind a result, where a reply held more calls than one."""
-    return f" ({number} further calls in the reply were not carried out: one call a turn)"
-
-
-def rest_not_done_text(window: Window | None) -> str:
-    """Where a step brought another window to the front than the one that the act was meant for."""
-    return f"the rest was not done, since another window came to the front: {title_text(window)}"
-
-
-def short_evidence_text(length: int, least: int) -> str:
-    """Why a completion report does not count."""
-    return f"Evidence has {length} characters; describe the visible proof in at least {least}."
 
 
 UNDECIDED = "the fresh look did not decide it"
@@ -12285,16 +10275,6 @@ def chat_task_text(state: AgentState, config: Config) -> str:
     return "\n\n".join(parts)
 
 
-def chat_screenshot_text(number: int) -> str:
-    """Beside a screenshot in a conversation."""
-    return f"Screenshot {number}: the screen now."
-
-
-def stalled_text(state: AgentState, steps: str) -> str:
-    """For a model that does not get on; `steps` is what its profile calls them."""
-    return f"The last {state.stalled} {steps} made no progress; do something different."
-
-
 def story_task_text(task: str, config: Config) -> str:
     """The constant part of a story's request."""
     limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
@@ -12302,11 +10282,6 @@ def story_task_text(task: str, config: Config) -> str:
     if config.dry_run:
         parts.append(DRY_RUN)
     return "\n".join(parts)
-
-
-def story_turn_text(notes: Sequence[str]) -> str:
-    """Behind a story's picture: what must be said of the actions that led to it, often nothing."""
-    return "".join(notes).strip()
 
 
 TOOLS_IN_TEXT = """
@@ -12335,12 +10310,15 @@ ON_GRID: Sides = (GRID, GRID)
 LINES_MOST = 40  # of controls that a model is told
 LINES_CHARS = 1500
 # What a model may want to use comes first; all that stands in no line here, last.
-USEFUL_ROLES = (
-    ("edit", "combo box"),
-    ("button", "split button", "checkbox", "radio button", "menu item", "link", "tab"),
-    ("list item", "tree item", "slider", "spinner", "menu", "document"),
-    ("table row", "cell", "header item", "text"),
-)
+USEFUL_ROLES = """\
+edit, combo box
+button, split button, checkbox, radio button, menu item, link, tab
+list item, tree item, slider, spinner, menu, document
+table row, cell, header item, text
+"""
+_RANKS = {
+    role: rank for rank, line in enumerate(USEFUL_ROLES.splitlines()) for role in line.split(", ")
+}
 
 
 def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -> str:
@@ -12367,10 +10345,7 @@ def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -
 
 def _uselessness(control: Control) -> tuple[bool, bool, int]:
     """Sorts controls: those that can be used, have the keyboard, are of a useful role."""
-    rank = len(USEFUL_ROLES)
-    for number, roles in enumerate(USEFUL_ROLES):
-        if control.role in roles:
-            rank = number
+    rank = _RANKS.get(control.role, len(_RANKS))
     return not control.enabled, not control.focused, rank
 
 
@@ -12378,17 +10353,10 @@ def other_control_text(place: Coordinate, hit: Control, meant: Control, at: Coor
     """What is told instead of a click where another control is than the one that was named."""
     there = plain_line(hit.name, 60)
     wanted = repr(plain_line(meant.name, 60)) if meant.name else f"The {meant.role} field"
-    return f"At {_spot(place)} is {there!r}. {wanted} is at {_spot(at)}. Nothing was done."
-
-
-def _spot(place: Coordinate) -> str:
-    return f"[{place.x}, {place.y}]"
-
-
-def called_text(call: ToolCall) -> str:
-    """What stands for the model's call in front of such a correction."""
-    arguments = json.dumps(call.arguments, ensure_ascii=False)
-    return f"I called {call.name} {cut(arguments, 300)}."
+    return (
+        f"At [{place.x}, {place.y}] is {there!r}. {wanted} is at [{at.x}, {at.y}]."
+        " Nothing was done."
+    )
 
 
 def hit_text(control: Control, said: str) -> str:
@@ -12398,11 +10366,8 @@ def hit_text(control: Control, said: str) -> str:
     return f"{quoted_control(control)}, not {plain_line(said, 60)!r}"
 
 
-def checked_text(checked: bool) -> str:
-    """The state of a checkbox after a click on it."""
-    return "it is checked now" if checked else "it is not checked now"
-
-
+CHECKED = {True: "it is checked now", False: "it is not checked now"}
+NO_FIELD = "the keyboard was on {}, which takes no text"
 NO_FOCUS = "no control had the keyboard, so nothing may have been typed"
 NOT_WHAT_WAS_TYPED = "which lacks what was typed"
 
@@ -12412,11 +10377,6 @@ def holds_text(value: str, right: bool) -> str:
     shown = json.dumps(plain_line(value, 80), ensure_ascii=False)
     held = f"the field now holds {shown}" if value else "the field is empty now"
     return held if right else f"{held}, {NOT_WHAT_WAS_TYPED}"
-
-
-def no_field_text(control: Control) -> str:
-    """Where what has the keyboard takes no text."""
-    return f"the keyboard was on {quoted_control(control)}, which takes no text"
 
 
 SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
@@ -12429,48 +10389,20 @@ ONE_CALL_A_REPLY = "A reply takes one call; none of these was carried out."
 STORY_BEGINS = "I look."  # the model's words before its first own ones
 WAITED = "Waited"
 ZOOMED = "Zoomed in for the next action"
+WAITED_FOR = "Waited {:.0f} s; the screen {}"
+CHAT_SCREENSHOT = "Screenshot {}: the screen now."
+STALLED = "The last {} {} made no progress; do something different."
+NOBODY_TO_ASK = "Nobody can be asked to allow this ({}); do it another way or report."
+ONLY_SOME = " Only {} of {} actions were carried out."
+NOT_EXECUTED = " Action {} was not executed: {}"
+EDGE_BOXES = " Brought to the picture's edge: box {}."
+REFUSED_BOXES = """ Not drawn: box {}; a box takes x1, y1, x2, y2, whole numbers from 0 to 1000."""
+ONLY_SOME_BOXES = " Only {} of {} boxes are drawn."
 
 
-def waited_text(seconds: float, changed: bool) -> str:
-    """What came of a wait."""
-    effect = "the screen changed" if changed else "the screen did not change"
-    return f"{WAITED} {seconds:.0f} s; {effect}"
-
-
-def only_some_text(done: int, asked: int) -> str:
-    """Where a story's reply held more actions than a turn takes."""
-    return f" Only {done} of {asked} actions were carried out."
-
-
-def nobody_to_ask_text(question: str) -> str:
-    """A risky act where no person can be asked."""
-    return f"Nobody can be asked to allow this ({question}); do it another way or report."
-
-
-def not_executed_text(number: int, reason: str) -> str:
-    """Why a story's actions end at this one."""
-    return f" Action {number} was not executed: {reason}"
-
-
-def edge_boxes_text(numbers: Sequence[int]) -> str:
-    """Where boxes of a story reached a little beyond the picture."""
-    return f" Brought to the picture's edge: {_numbered_boxes(numbers)}."
-
-
-def refused_boxes_text(numbers: Sequence[int]) -> str:
-    """Where boxes of a story are none."""
-    needs = "a box takes x1, y1, x2, y2, whole numbers from 0 to 1000"
-    return f" Not drawn: {_numbered_boxes(numbers)}; {needs}."
-
-
-def only_some_boxes_text(drawn: int, asked: int) -> str:
-    """Where a story's reply held more boxes than a picture shows."""
-    return f" Only {drawn} of {asked} boxes are drawn."
-
-
-def _numbered_boxes(numbers: Sequence[int]) -> str:
-    listed = ", ".join(map(str, numbers))
-    return f"box {cut(listed, 40)}"
+def listed_numbers(numbers: Iterable[int]) -> str:
+    """Numbers on a short line."""
+    return cut(", ".join(map(str, numbers)), 40)
 
 
 ####################################################################################################
@@ -12527,7 +10459,7 @@ def native_notes(state: AgentState, config: Config) -> str:
     if last and state.memory.last_recovery_turn == last.turn:
         lines.append(RECOVERED)
     if state.stalled >= config.stall_tell:
-        lines.append(stalled_text(state, "steps"))
+        lines.append(STALLED.format(state.stalled, "steps"))
     return "\n".join(lines)
 
 
@@ -12552,13 +10484,13 @@ def cannot_text(reason: str) -> str:
 
 
 class Role(NamedTuple):
-    """One voice of a profile; its sampling is given as names of Config's fields."""
+    """One voice of a profile; its sampling is given as numbers or names of settings."""
 
     name: str
     prompt: str
     tools: tuple[str, ...] = ()  # canonical names
-    temperature: str = "lmstudio_temperature"
-    max_tokens: str = "executor_max_tokens"
+    temperature: str | float = "lmstudio_temperature"
+    max_tokens: str | int = "executor_max_tokens"
     extra: str = ""  # rules about the extra tools, behind the prompt
     briefing: str = ""  # before the prompt, with {task}, {plan}, {instructions} and settings
 
@@ -12595,21 +10527,17 @@ class Profile:
 
 
 _PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
-_VERIFIER = Role("verifier", VERIFIER_PROMPT, (), "verifier_temperature", "verifier_max_tokens")
-_EXAMINER = Role("examiner", EXAMINER_PROMPT, (), "verifier_temperature", "verifier_max_tokens")
+# A judge says the same of the same picture, and no more than a line a check.
+_JUDGING = ((), 0.0, 200)
+_VERIFIER = Role("verifier", VERIFIER_PROMPT, *_JUDGING)
+_EXAMINER = Role("examiner", EXAMINER_PROMPT, *_JUDGING)
 _JUDGES = {"verifier": _VERIFIER, "examiner": _EXAMINER}
 # Further tools, and further arguments of the others, by which one turn does what takes several.
 EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom")
 STORY_EXTRA_TOOLS = ("type_text", "press_key", "scroll_at", "scroll_up", "report_complete")
-_PLAIN_ARGUMENTS: Mapping[str, Mapping[str, Schema]] = {
-    "type_text.position": {},
-    "type_text.element_name": {},
-    "clear": {},
-    "submit": {},
-    "then": {},
-    "seconds": {},
-    "done_when": {},
-}
+_PLAIN_ARGUMENTS: Mapping[str, Mapping[str, Schema]] = dict.fromkeys(
+    "type_text.position type_text.element_name clear submit then seconds done_when".split(), {}
+)
 _BOX = {
     "type": "array",
     "minItems": 2,
@@ -12617,85 +10545,94 @@ _BOX = {
     "items": AXIS,
     "description": "[x, y] or [x1, y1, x2, y2]",
 }
+
+
+def _words_of(table: str) -> dict[str, str]:
+    """Names in this program with those that the model knows, which may be the same."""
+    words = [word.partition("=") for word in table.split()]
+    return {name: shown or name for name, _, shown in words}
+
+
 PLANNER_WORDS = Vocabulary(
-    {
-        **{
-            name: f"{name}_screen_element"
-            for name in ("click", "double_click", "right_click", "drag")
-        },
-        "type_text": "type_text_input",
-        "press_key": "press_keyboard_key",
-        "scroll_down": "scroll_screen_down",
-        "scroll_up": "scroll_screen_up",
-        **{name: name for name in EXTRA_TOOLS},
-        "report_status": "report_goal_status",
-        "archive": "archive_completed_actions",
-        "report_complete": "report_mission_complete",
-        "update_plan": "update_execution_plan",
-    }
+    _words_of("""
+        click=click_screen_element
+        double_click=double_click_screen_element
+        right_click=right_click_screen_element
+        drag=drag_screen_element
+        type_text=type_text_input
+        press_key=press_keyboard_key
+        scroll_down=scroll_screen_down
+        scroll_up=scroll_screen_up
+        open_app
+        focus_window
+        wait
+        zoom
+        report_status=report_goal_status
+        archive=archive_completed_actions
+        report_complete=report_mission_complete
+        update_plan=update_execution_plan
+    """)
 )
 COMMANDER_WORDS = Vocabulary(
-    {
-        **{name: f"{name}_element" for name in ("click", "double_click", "right_click", "drag")},
-        **{name: name for name in ("type_text", "press_key", "scroll_down", "scroll_up")},
-        **{name: name for name in EXTRA_TOOLS},
-        "archive": "compress_memory",
-        "report_status": "report_progress",
-        "report_complete": "report_completion",
-        "update_plan": "spawn_operator",
-    },
-    {
-        "element_name": "label",
-        "reasoning": "justification",
-        "goal_identifier": "objective_id",
-        "completion_status": "status",
-        "summary": "compression_summary",
-        "patterns_detected": "loop_analysis",
-        "instructions": "operator_instructions",
-        "update_plan.reasoning": "rationale",
-    },
+    _words_of("""
+        click=click_element
+        double_click=double_click_element
+        right_click=right_click_element
+        drag=drag_element
+        type_text
+        press_key
+        scroll_down
+        scroll_up
+        open_app
+        focus_window
+        wait
+        zoom
+        archive=compress_memory
+        report_status=report_progress
+        report_complete=report_completion
+        update_plan=spawn_operator
+    """),
+    _words_of("""
+        element_name=label
+        reasoning=justification
+        goal_identifier=objective_id
+        completion_status=status
+        summary=compression_summary
+        patterns_detected=loop_analysis
+        instructions=operator_instructions
+        update_plan.reasoning=rationale
+    """),
 )
 CHAT_WORDS = Vocabulary(
-    {
-        "observe": "observe_screen",
-        "click": "click_element",
-        "type_text": "type_text",
-        "press_key": "press_key",
-        "scroll_at": "scroll_at_position",
-    },
+    _words_of("""
+        observe=observe_screen
+        click=click_element
+        type_text
+        press_key
+        scroll_at=scroll_at_position
+    """),
     {"element_name": "label"},
     {"reasoning": {}, "position": {"box": _BOX}, **_PLAIN_ARGUMENTS},
 )
 POINTER_WORDS = Vocabulary(
-    {
-        "observe": "take_screenshot",
-        "move": "move_mouse",
-        "click_here": "click_mouse",
-        "type_text": "type_text",
-        "scroll_here": "scroll_down",
-    },
+    _words_of("""
+        observe=take_screenshot
+        move=move_mouse
+        click_here=click_mouse
+        type_text
+        scroll_here=scroll_down
+    """),
     {},
     {"reasoning": {}, "position": {"x": AXIS, "y": AXIS}, **_PLAIN_ARGUMENTS},
 )
 STORY_WORDS = Vocabulary(
-    {
-        **{
-            name: name
-            for name in (
-                "move",
-                "click",
-                "right_click",
-                "double_click",
-                "drag",
-                "scroll_up",
-                "wait",
-            )
-        },
-        "type_text": "type",
-        "press_key": "key",
-        "scroll_at": "scroll",
-        "report_complete": "done",
-    },
+    _words_of("""
+        move click right_click double_click drag scroll_up wait
+        type_text=type
+        press_key=key
+        scroll_at=scroll
+        report_complete=done
+    """),
     {"element_name": "label"},
     {
         "reasoning": {},
@@ -12715,24 +10652,13 @@ def _acting(words: Vocabulary) -> tuple[str, ...]:
 _OWN_TOOLS = tuple(name for name in _acting(PLANNER_WORDS) if name != "report_status")
 
 # Errors in a call's arguments, told apart more finely than one of the descriptions does.
-INVALID_ARGUMENTS = (
-    "invalid_args",
-    "invalid_box",
-    "invalid_json",
-    "incomplete",
-    "cut",
-    "missing_text",
-    "missing_x",
-    "missing_y",
-    "empty_text",
-)
+INVALID_ARGUMENTS = """invalid_args invalid_box invalid_json incomplete cut missing_text missing_x
+missing_y empty_text"""
 _CHAT: JsonDict = {
     "executor_max_tokens": 2048,
-    "evidence_chars": 1,
     "max_steps": 10,
     "turn_delay": 0.4,
     "memory_compression_threshold": 24,
-    "memory_keep_actions": 8,
 }
 PROFILES = {
     profile.name: profile
@@ -12805,7 +10731,7 @@ PROFILES = {
                 # which is the nearest size above the 1,024 that pointing wants.
                 "image_tokens": 1088,
             },
-            errors=dict.fromkeys(INVALID_ARGUMENTS, "invalid_arguments"),
+            errors=dict.fromkeys(INVALID_ARGUMENTS.split(), "invalid_arguments"),
         ),
         Profile(
             "story",
@@ -12813,57 +10739,33 @@ PROFILES = {
             "story",
             STORY_WORDS,
             {"executor": Role("story", STORY_PROMPT), **_JUDGES},
-            {"max_steps": 100000, "evidence_chars": 1, "escalation": False},
+            {"max_steps": 100000, "stall_stop": 0},
         ),
     )
 }
 
 
-Scenario = namedtuple(
-    "Scenario", "name task_prompt profile", defaults=("",)
-)  # a task, and whom it is meant for
-SCENARIOS = tuple(
-    Scenario(*row)
-    for row in (
-        (
-            "web-chat",
-            "The browser shows an AI chat. Ask how it works, read the answer, ask about that,"
-            " and so on.",
-            "chat",
-        ),
-        (
-            "start-menu",
-            "Open the Start menu, verify on a screenshot that it is open, then close it again.",
-            "chat",
-        ),
-        (
-            "notepad",
-            "Open Notepad from the Start menu, write a line, select all, copy it;"
-            " verify each step.",
-            "chat",
-        ),
-        (
-            "see-cursor",
-            "Take a screenshot and say where the mouse pointer is and what it points at.",
-            "pointer",
-        ),
-        (
-            "centre-cursor",
-            "Move the mouse pointer to the centre of the screen and verify it.",
-            "pointer",
-        ),
-        (
-            "click",
-            "Move the mouse pointer onto the Start button, verify, click, and say what opened.",
-            "pointer",
-        ),
-        (
-            "type",
-            "Click into the text field that is on the screen and type: Hello from agent.py",
-            "pointer",
-        ),
-    )
-)
+class Scenario(NamedTuple):
+    """A task, and whom it is meant for."""
+
+    name: str
+    profile: str
+    task_prompt: str
+
+
+_SCENARIOS = """\
+web-chat | chat | The browser shows an AI chat. Ask how it works, read the answer, ask about that, \
+and so on.
+start-menu | chat | Open the Start menu, verify on a screenshot that it is open, then close it \
+again.
+notepad | chat | Open Notepad from the Start menu, write a line, select all, copy it; verify each \
+step.
+see-cursor | pointer | Take a screenshot and say where the mouse pointer is and what it points at.
+centre-cursor | pointer | Move the mouse pointer to the centre of the screen and verify it.
+click | pointer | Move the mouse pointer onto the Start button, verify, click, and say what opened.
+type | pointer | Click into the text field that is on the screen and type: Hello from agent.py
+"""
+SCENARIOS = [Scenario(*line.split(" | ")) for line in _SCENARIOS.splitlines()]
 
 
 def numbered_scenarios() -> Iterator[tuple[int, Scenario]]:
@@ -12907,11 +10809,8 @@ pointer | screen_capture_h | 756 | | 768, the same
 planner commander | ui_settle_delay | 0.3 | | looking until the screen rests is faster and surer
 chat | ui_settle_delay | 0.1 | | the same
 pointer | ui_settle_delay | 0.06 | | the same
-planner commander chat pointer | settle_floor_ms | 0 | | looking until the screen rests is faster \
+planner commander chat pointer | settle_cap_ms | 0 | | looking until the screen rests is faster \
 and surer than a fixed wait
-planner commander chat pointer | settle_patience_ms | 0 | | the same
-planner commander chat pointer | settle_cap_ms | 0 | | the same
-planner commander | frame_reuse_ms | 0 | | the last look after an act is fresh enough for a turn
 planner commander | turn_delay | 1.5 | | no turn begins before the screen rests
 planner commander | char_input_delay | 0.01 | | no program was found that loses characters
 chat | char_input_delay | 0.005 | | no program was found that loses characters
@@ -12919,11 +10818,10 @@ chat | text_batch_events | 4 | | the same
 planner commander chat | scroll_ticks | 1 | | one notch is too little to see that it scrolled
 planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny \
 target
-planner commander | image_place | last | | a server reuses what only grows before a picture
+planner commander | place of the picture | behind all text | behind the text that only grows | a \
+server reuses what stands before a picture
 planner commander chat pointer | calls | tools | | a model whose calls come to nothing gets its \
-tools in the text
-planner commander chat pointer | tool_choice | auto | | fewer replies without a call, where the \
-server sees to it
+tools in the text; fewer replies without a call, where the server sees to it
 planner commander | reply_corrections | 0 | | a short correction costs less than a lost turn
 all | request_retries | 0 | | a server that reloads its model refuses for some seconds
 planner commander chat pointer | model_failures | 0 | | one failed exchange is no reason to lose \
@@ -12969,6 +10867,8 @@ planner commander | reasoning | every tool requires it | it may be missing | kep
 without a reason is certain all the same
 planner commander | a screen that cannot be captured | ends the run | pauses it | kept: no fresh \
 frame, no action
+planner commander | recovery keys | click the Start button at the bottom left, too | \
+Escape and Ctrl+Escape | kept: on Windows 11 that click opens the Widgets
 planner commander | mouse | SetCursorPos | SendInput with absolute places, confirmed afterwards | \
 kept: programs see a real move, and a person's own is noticed
 planner commander | keys | letters, digits, f1 to f12 and 22 names | more names, the same meaning \
@@ -12980,15 +10880,16 @@ planner commander | JSON of requests | ASCII | UTF-8 | kept: the same to any ser
 bytes in other scripts
 planner commander | interruption | no resume, no graceful end | --resume; held input is released \
 | kept: nothing is lost
-chat pointer | turns_an_act | 1 | | ten steps are five looks and five acts; small models need \
-more
-chat pointer | escalation | false | | ten steps end a run; more of them need what tells and ends \
+chat pointer | turns for each act of max_steps | 1 | 5 | ten steps are five looks and five acts; \
+small models need more
+chat pointer | stall_stop | 0 | | ten steps end a run; more of them need what tells and ends \
 it
-chat pointer | prune_screenshots_at | 2 | | pruning each turn costs the server's prefix cache
+chat pointer | keep_last_screenshots | 2 | | pruning each turn costs the server's prefix cache
 story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn, and more \
 seconds
-story | top_p | 1 | | what is not set is not sent: a server knows best
-story | observation_chars | 100000 | | a story that repeats itself would fill the context
+story | sampling | top_p 1 | | what is not set is not sent: a server knows best
+story | what the model gets back of its story | all | 1,500 characters | a story that repeats \
+itself would fill the context
 chat pointer | words without a call | end the run | are held against a fresh look; what names a \
 tool is no answer | small models often say what they are about to do
 chat pointer | message of a picture | a text, then the image | the image, then a text | a server \
@@ -13025,15 +10926,9 @@ story | VLM_HTTP_TIMEOUT_SECONDS of 0 | waits for ever | is refused | kept: noth
 """
 
 
-def _read_deviations(table: str) -> Iterator[Deviation]:
-    for line in table.splitlines():
-        columns = line.split("|")
-        yield Deviation(*map(str.strip, columns))
-
-
 DESCRIBED = tuple(
-    row._replace(profiles=row.profiles.replace("all", ALL_DESCRIBED))
-    for row in _read_deviations(_DEVIATIONS)
+    Deviation(*map(str.strip, line.split("|")))
+    for line in _DEVIATIONS.replace("\nall |", f"\n{ALL_DESCRIBED} |").splitlines()
 )
 
 
@@ -13044,11 +10939,10 @@ def described_settings(profile: str) -> JsonDict:
             f"Profile {profile} has no description to follow; leave out --described, or choose"
             f" one of {', '.join(ALL_DESCRIBED.split())}."
         )
-    known = {spec.name for spec in fields(Config)}
     return {
         row.what: row.described
         for row in DESCRIBED
-        if row.what in known and profile in row.profiles.split() and not row.why.startswith(KEPT)
+        if row.what in SETTINGS and profile in row.profiles.split() and not row.why.startswith(KEPT)
     }
 
 
@@ -13247,60 +11141,43 @@ def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
         ) from None
 
 
-def old_runs(root: Path) -> list[Path]:
-    """The folders run_NNNN directly in `root`, the latest first."""
-    found = []
-    for path in root.glob("run_*"):  # the pattern is tried again, since Windows ignores case
-        if re.fullmatch(r"run_\d+", path.name) and path.is_dir() and not path.is_symlink():
-            found.append(path)
-    return sorted(found, key=_run_number, reverse=True)
+def _run_number(folder: Path) -> int:
+    return int(folder.name.removeprefix("run_"))
 
 
 def known_runs(root: Path) -> list[Path]:
-    """The same; raises ConfigError where the folder cannot be read, as on a drive that is gone."""
+    """The folders run_NNNN directly in `root`, the latest first.
+
+    Raises ConfigError where it cannot be read, as on a drive that is gone.
+    """
+    found = []
     try:
-        return old_runs(root)
+        for path in root.glob("run_*"):  # the pattern is tried again, since Windows ignores case
+            if re.fullmatch(r"run_\d+", path.name) and path.is_dir() and not path.is_symlink():
+                found.append(path)
     except OSError as error:
         raise ConfigError(
             f"The folder {root.absolute()} cannot be read ({error.strerror}); {OTHER_FOLDER}."
         ) from None
-
-
-def _run_number(folder: Path) -> int:
-    return int(folder.name.removeprefix("run_"))
+    return sorted(found, key=_run_number, reverse=True)
 
 
 UNENDED_KEPT_S = 24 * 3600
 
 
-def _may_be_live(run: Path) -> bool:
-    """Whether another program may be at this run: its journal has no end, and was written lately.
+def _may_go(run: Path) -> bool:
+    """Whether a folder is a run, as its name alone does not prove, and no program may be at it.
 
-    A run that was killed has no end either, and stays for a day, in which it can be resumed.
+    A run that was killed has no end, and stays for a day, in which it can be resumed.
     """
     try:
         age = time.time() - (run / "turns.jsonl").stat().st_mtime
-    except OSError:
-        return False
-    return age < UNENDED_KEPT_S and not _has_ended(run)
-
-
-def _has_ended(run: Path) -> bool:
-    """Whether the last line of its journal is its end, and does not only quote one."""
-    with suppress(ConfigError):
         records = read_journal(run).records
-        return bool(records) and isinstance(records[-1], EndRecord)
-    return False
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether its journal begins as a run does: the name alone may be that of anybody's folder."""
-    try:
-        with open(folder / "turns.jsonl", "rb", opener=open_ordinary) as journal:
-            first = strict_json(journal.readline(1 << 20), RECORD_NESTING_MOST)
-        return isinstance(from_json(json_object(first))[0], RunRecord)
-    except (OSError, ValueError):
+    except (OSError, ConfigError):
         return False
+    if not records or not isinstance(records[0], RunRecord):
+        return False
+    return age >= UNENDED_KEPT_S or isinstance(records[-1], EndRecord)
 
 
 def delete_old_runs(
@@ -13308,20 +11185,15 @@ def delete_old_runs(
 ) -> None:
     """Deletes the oldest runs beyond these limits (0: no limit), and no folder that is no run.
 
-    The latest and the `spared` stay: the present run, and one that is resumed or replayed. So does
-    one that another program may be at.
+    The `spared` stay: the present run, and one that is resumed or replayed.
     """
     in_use = [path.resolve() for path in spared]
     size = 0
-    with suppress(OSError):  # what cannot be seen now is deleted another time
-        ours = [run for run in old_runs(root) if run.resolve() in in_use or _is_ours(run)]
-        for place, run in enumerate(ours):
+    with suppress(OSError, ConfigError):  # what cannot be seen now is deleted another time
+        for place, run in enumerate(known_runs(root)):
             size += sum(path.lstat().st_size for path in run.rglob("*"))
-            too_many = 0 < most_runs <= place
-            too_large = 0 < most_megabytes << 20 < size
-            if run.resolve() in in_use:
-                continue
-            if place and (too_many or too_large) and not _may_be_live(run):
+            beyond = 0 < most_runs <= place or 0 < most_megabytes << 20 < size
+            if beyond and run.resolve() not in in_use and _may_go(run):
                 shutil.rmtree(run, ignore_errors=True)
 
 
@@ -13331,11 +11203,11 @@ def find_run(root: Path, name: str) -> Path:
     for folder in known_runs(root):
         if not name or str(_run_number(folder)) == number:
             return folder
-    # Unlike Path.is_dir it answers no for a path that is too long, or that may not be asked for.
-    if name and os.path.isdir(name):
-        return Path(name)
     if not name:
         raise ConfigError(no_run_text(root))
+    # Unlike Path.is_dir it answers no for a path that is too long, or that may not be asked for.
+    if os.path.isdir(name):
+        return Path(name)
     raise ConfigError(
         f"There is no run {name} in {root.absolute()}; --runs lists those that are there."
     )
@@ -13350,7 +11222,7 @@ def _new_run_folder(root: Path) -> Path:
     """The next free run_NNNN in `root`; mkdir decides, so that two runs never share one."""
     try:
         root.mkdir(parents=True, exist_ok=True)
-        number = max(map(_run_number, old_runs(root)), default=0)
+        number = max(map(_run_number, known_runs(root)), default=0)
         while True:
             number += 1
             folder = root / f"run_{number:04d}"
@@ -13368,6 +11240,12 @@ def _new_run_folder(root: Path) -> Path:
 LOG_ONLY = 3
 
 
+def _readable(text: str) -> str:
+    """A text as a log for people keeps it; its further lines are indented."""
+    body = stored_text(printable(redact(text)).strip())
+    return body.replace("\n", "\n    ")
+
+
 class ExecutionLogger:
     """The files of a run, and the seam through which whoever watches it hears of each record.
 
@@ -13376,63 +11254,45 @@ class ExecutionLogger:
 
     def __init__(
         self,
-        dump_dir: str,
+        config: Config,
         hide: Callable[[Any], Any] = lambda value: value,
         old: Path | None = None,
-        most_megabytes: int = 0,
     ) -> None:
-        self.folder = old or _new_run_folder(Path(dump_dir))
-        self._most = most_megabytes << 20  # bytes of this run; 0 for no limit
+        self.folder = old or _new_run_folder(Path(config.dump_dir))
+        self._most = config.keep_megabytes << 20  # bytes of this run; 0 for no limit
         self._size = sum(path.lstat().st_size for path in self.folder.rglob("*"))
+        self._full = False  # whether it was said that there is no room for pictures
         self.hide = hide  # replaces secrets in a text or in JSON data
         self.notice: Callable[[str, int], None] = lambda text, level: None  # gets each log entry
         self.turn = 0  # to which a record belongs that names none
         self._listeners: list[Callable[[Item], None]] = []
-        # Writes the pictures. The interpreter waits for it at its end, too.
-        self._writer = ThreadPoolExecutor(1)
-        self._written = Future[None]()  # of the last picture
-        self._written.set_result(None)
-        self._told: set[str] = set()
+        exchanges = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
         try:
-            self._try_screenshots()
-            self._log = self._open("execution_log.txt")
-            self._turns = self._open("turns.jsonl")
-            self._exchanges = self._open(f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log")
+            (self.folder / "screenshots").mkdir(exist_ok=True)
+            self._log = open_log(self.folder / "execution_log.txt")
+            self._turns = open_log(self.folder / "turns.jsonl")
+            self._exchanges = open_log(self.folder / exchanges) if config.described else None
             if old:
                 self._turns.truncate(read_journal(old).size)
         except OSError as error:
             raise self._failure(error) from None
 
-    def _try_screenshots(self) -> None:
-        """Writes and deletes one, since the path may be too long or the disk full."""
-        (self.folder / "screenshots").mkdir(exist_ok=True)
-        probe = "screenshots/turn_0000000_recovery.png"
-        write_run_file(self.folder, probe, bytes(1 << 16))
-        (self.folder / probe).unlink()
-
-    def _open(self, name: str) -> TextIO:
-        return open_log(self.folder / name)
-
     def log(self, text: str, level: int = 2) -> None:
-        """One entry of the log for people; further lines are indented."""
-        body = stored_text(printable(redact(text)).rstrip())
-        body = body.replace("\n", "\n    ")
+        """One entry of the log for people."""
         now = datetime.now().time().isoformat("milliseconds")
         self.notice(self.hide(text), level)
-        self._write(self._log, f"{now} {body}\n")
+        self._write(self._log, f"{now} {_readable(text)}\n")
 
     def section(self, title: str) -> None:
         self._write(self._log, f"\n=== {printable(title)} ===\n")
 
     def exchange(self, title: str, lines: Iterable[str]) -> None:
-        """One request or reply in the log of exchanges, to be read without opening the JSON."""
-        body = ""
-        for line in lines:
-            shown = stored_text(printable(redact(line)).strip())
-            body += "\n  " + shown.replace("\n", "\n    ")
+        """One request or reply, to be read without opening the JSON."""
+        body = "".join(f"\n  {_readable(line)}" for line in lines)
         self.log(f"API {title}{body}")
-        now = f"{datetime.now():%H:%M:%S}"
-        self._write(self._exchanges, f"{now} {title}{body}\n\n")
+        if self._exchanges:
+            now = f"{datetime.now():%H:%M:%S}"
+            self._write(self._exchanges, f"{now} {title}{body}\n\n")
 
     def listen(self, listener: Callable[[Item], None]) -> None:
         """From now on `listener` gets every record as it was written, and whatever is published."""
@@ -13445,78 +11305,52 @@ class ExecutionLogger:
 
     def record(self, record: Record) -> None:
         """Writes one line of turns.jsonl, with the present time and turn, and publishes it."""
-        self.flush()
-        stamped = replace(
-            record,
-            time=round(time.time(), 3),
-            turn=record.turn or self.turn,
-        )
-        entry = to_json(stamped)
-        for name in entry.keys() - set(COMMON_FIELDS):
-            entry[name] = self.hide(entry[name])
-        line = redact(json.dumps(entry, ensure_ascii=True, default=str))
+        now = round(time.time(), 3)
+        stamped = replace(record, time=now, turn=record.turn or self.turn)
+        line = redact(json.dumps(self.hide(to_json(stamped)), default=str))
         self._write(self._turns, line + "\n")
         written, _ = from_json(json.loads(line))
         self.publish(written)
 
     def save_screenshot(self, name: str, png: bytes) -> str:
-        """Begins to write a picture, and returns its path inside the run's folder.
+        """Writes a picture, and returns its path inside the run's folder.
 
         `name` is that path, or the name of a file in screenshots/ without its ending.
         """
-        self.flush()  # one at a time
-        full = 0 < self._most <= self._size
         path = name if "." in name else f"screenshots/{name}.png"
+        if 0 < self._most <= self._size:
+            if not self._full:
+                self.log("The run's folder is full (keep_megabytes): no more screenshots.", 1)
+            self._full = True
+            return path
         self.log(f"SAVED {path}")
-
-        def write() -> None:
+        self._size += len(png)
+        try:
             (self.folder / path).parent.mkdir(exist_ok=True)
             write_run_file(self.folder, path, png)
-            self._size += len(png)
-
-        if full:
-            self._tell_once("The run's folder is full (keep_megabytes): no more screenshots.")
-            return path
-        self._written = self._writer.submit(write)
-        return path
-
-    def _tell_once(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            self.log(text, 1)
-
-    def flush(self) -> None:
-        """Waits until the last picture is on disk; raises AgentError if one is not."""
-        try:
-            self._written.result()
         except OSError as error:
             raise self._failure(error) from None
+        return path
 
     def close(self) -> None:
-        with suppress(AgentError):  # the record of the run's end has raised it
-            self.flush()
-        self._writer.shutdown()
         for stream in (self._log, self._turns, self._exchanges):
             with suppress(OSError):
-                stream.close()
+                if stream:
+                    stream.close()
 
     def _write(self, stream: TextIO, text: str) -> None:
+        """Adds to a file; what texts fill beyond the limit ends the run, whose end is told."""
         self._size += len(text)
-        self._refuse_overflow()
+        if 0 < self._most * 9 // 8 < self._size:
+            self._most = 0
+            raise AgentError(
+                f"The run's folder {self.folder} has grown beyond keep_megabytes; raise it."
+            )
         try:
             stream.write(text if stream is self._turns else self.hide(text))
             stream.flush()
         except OSError as error:
             raise self._failure(error) from None
-
-    def _refuse_overflow(self) -> None:
-        """Raises AgentError, once, when the run's texts fill its folder, too; the end is told."""
-        most = self._most + self._most // 8
-        if 0 < most < self._size:
-            self._most = 0
-            raise AgentError(
-                f"The run's folder {self.folder} has grown beyond keep_megabytes; raise it."
-            )
 
     def _failure(self, error: OSError) -> AgentError:
         reason = error.strerror or str(error)
@@ -13530,26 +11364,23 @@ def lmstudio_logs() -> dict[Path, int]:
     """LM Studio's own logs and their sizes in bytes; what a log grows by in a run is the run's."""
     home = Path(os.path.expanduser("~"))
     sizes = {}
-    for root in (".lmstudio", ".cache/lm-studio"):  # now, and in older versions
-        for path in home.glob(f"{root}/server-logs/*/*.log"):
+    for root in (".cache/lm-studio", ".lmstudio"):  # in older versions, and now
+        for path in sorted(home.glob(f"{root}/server-logs/*/*.log")):
             with suppress(OSError):
                 # asks the file itself: folders list old sizes of files that are being written
                 sizes[path] = path.stat().st_size
-    return dict(sorted(sizes.items()))
+    return sizes
 
 
 def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
     """At the end of a run, however it ended: what the server's log grew by, raw and shortened."""
-    grown = {}
-    for path, size in lmstudio_logs().items():
-        if size > before.get(path, 0):
-            grown[path] = before.get(path, 0)
+    grown = [path for path, size in lmstudio_logs().items() if size > before.get(path, 0)]
     text = "LM Studio wrote no log of this run on this machine."
     if grown:
         text = f"LM Studio's log of this run copied from {', '.join(map(str, grown))}."
     try:
-        for path, begin in grown.items():
-            _copy_log(path, begin, logger.folder)
+        for path in grown:
+            _copy_log(path, before.get(path, 0), logger.folder)
     except OSError as error:
         text = f"LM Studio's log could not be copied: {error.strerror}."
     with suppress(AgentError):
@@ -13558,20 +11389,19 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
 
 def _copy_log(path: Path, begin: int, folder: Path) -> None:
     """Appends a log from the byte `begin` on to lmstudio_raw.log, and shortened to the other."""
-    raw = folder / "lmstudio_raw.log"
-    clean = folder / "lmstudio_clean.log"
     with ExitStack() as undo:
         source = undo.enter_context(path.open("rb"))
-        whole = undo.enter_context(open(raw, "ab", opener=open_ordinary))
-        short = undo.enter_context(open(clean, "ab", opener=open_ordinary))
+        raw, clean = [
+            undo.enter_context(open(folder / name, "ab", opener=open_ordinary))
+            for name in ("lmstudio_raw.log", "lmstudio_clean.log")
+        ]
         source.seek(begin)
         while line := source.readline(1 << 24):
-            whole.write(line)
-            short.write(re.sub(rb"[\w+/]{200,}=*", _byte_count, line))
-
-
-def _byte_count(data: re.Match[bytes]) -> bytes:
-    return b"<%d characters>" % len(data[0])
+            raw.write(line)
+            shorter = re.sub(
+                rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), line
+            )
+            clean.write(shorter)
 
 
 ####################################################################################################
@@ -13582,15 +11412,6 @@ def _byte_count(data: re.Match[bytes]) -> bytes:
 CHARACTERS_OF_A_TOKEN = 4  # about, where a server does not count
 OTHER_CONTROL = "other_control"  # the kind of error of a click on another control than was named
 SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
-# Settings that a request has only if a person gave them.
-SAMPLING_IF_SET = ("top_p", "top_k", "min_p", "presence_penalty", "seed")
-
-_IMAGE_BEGINS = b'{"type":"image_url","image_url":{"url":"data:image/png;base64,'
-
-
-def _encoded(value: object) -> bytes:
-    """JSON, without half characters, which cannot be encoded."""
-    return _SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode()
 
 
 @dataclass
@@ -13614,108 +11435,81 @@ class Message:
         width, height = struct.unpack(">16x2I", base64.b64decode(self.image[:32]))
         return int(width * height) // PATCH**2
 
-    def pieces(self) -> list[bytes]:
-        """Its JSON. The image goes in as it is: json.dumps of megabytes costs more than the PNG."""
-        if self.image:
-            return self._pieces_with_image()
-        text = self.text
-        if self.thought:
-            text = f"<think>\n{self.thought}\n</think>\n\n{text}"
-        return [_encoded({"role": self.role, "content": text, **self.more})]
-
-    def _pieces_with_image(self) -> list[bytes]:
-        """The same with the parts of its content: text before the image, image, text behind it."""
-        pieces = [b'{"role": ', _encoded(self.role), b', "content": [']
-        if self.before:
-            pieces += [_encoded({"type": "text", "text": self.before}), b","]
-        pieces += [_IMAGE_BEGINS, self.image, b'"}}']
-        if self.text:
-            pieces += [b",", _encoded({"type": "text", "text": self.text})]
-        return [*pieces, b"]}"]
-
-    def in_words(self) -> Message:
-        """The same for a model that knows its tools from the text alone."""
-        words = [self.text] if self.text else []
-        for call in self.more.get("tool_calls", []):
-            function = call["function"]
-            words.append(call_in_text(function["name"], function["arguments"]))
-        role = "user" if self.role == "tool" else self.role
-        return replace(self, role=role, text="\n".join(words), more={})
-
     @property
     def image_note(self) -> str:
         """What stands for the image where nobody sees it."""
         digest = hashlib.sha256(self.image).hexdigest()[:16]
         return f"[image, {len(self.image)} base64 characters, sha256 {digest}]"
 
-    def without_image(self) -> JsonDict:
-        """The message as it is sent, with a note in place of its image."""
-        bare = replace(self, image=self.image_note.encode()) if self.image else self
-        return json_object(json.loads(b"".join(bare.pieces())))
+    def to_json(self, noted: bool = False) -> JsonDict:
+        """The message as it is sent, or with a note in place of its image."""
+        if not self.image:
+            text = self.text
+            if self.thought:
+                text = f"<think>\n{self.thought}\n</think>\n\n{text}"
+            return {"role": self.role, "content": text, **self.more}
+        data = self.image_note if noted else self.image.decode()
+        parts: list[JsonDict] = [
+            {"type": "text", "text": self.before},
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+            {"type": "text", "text": self.text},
+        ]
+        return {"role": self.role, "content": [part for part in parts if part.get("text") != ""]}
+
+    @property
+    def calls(self) -> list[tuple[str, str]]:
+        """Name and arguments of the calls that it holds."""
+        functions = [call["function"] for call in self.more.get("tool_calls", [])]
+        return [(function["name"], function["arguments"]) for function in functions]
+
+    def in_words(self) -> Message:
+        """The same for a model that knows its tools from the text alone."""
+        words = [self.text] if self.text else []
+        words += [call_in_text(name, arguments) for name, arguments in self.calls]
+        role = "user" if self.role == "tool" else self.role
+        return replace(self, role=role, text="\n".join(words), more={})
 
     def __str__(self) -> str:
-        words = f"{self.role}: "
-        if self.image:
-            if self.before:
-                words += f"{self.before}\n"
-            words += f"{self.image_note} "
-        words += self.text
-        for call in self.more.get("tool_calls", []):
-            function = call["function"]
-            words += f" -> {function['name']} {function['arguments']}"
-        return words
+        picture = f"{self.before}\n{self.image_note} ".lstrip() if self.image else ""
+        calls = "".join(f" -> {name} {arguments}" for name, arguments in self.calls)
+        return f"{self.role}: {picture}{self.text}{calls}"
 
 
 def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
     """The JSON of one request; what never changes stands first, for the server's prefix cache."""
-    pieces = [b'{"messages":[']
-    for message in messages:
-        if len(pieces) > 1:
-            pieces.append(b",")
-        pieces += message.pieces()
-    rest = json.dumps(settings).encode()
-    pieces.append(b"],")
-    pieces.append(rest[1:])  # without its brace
-    return b"".join(pieces)
+    body = {"messages": [message.to_json() for message in messages], **settings}
+    # Half characters cannot be encoded.
+    return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
 
 def reply_lines(message: JsonDict) -> list[str]:
     """A reply in words for the log: what it thought, said and called, and what was lost of it."""
-    said = message_text(message.get("content"))
     parts = [
         ("thinks", thoughts(message)),
-        ("says", strip_think(said)),
+        ("says", strip_think(message_text(message.get("content")))),
         ("lost", str(message.get(UNREAD_CALL, ""))),
     ]
     for call in json_list(message.get("tool_calls")):
         function = json_object(json_object(call).get("function"))
-        name = function.get("name")
-        parts.append(("calls", f"{name} {function.get('arguments')}"))
+        parts.append(("calls", f"{function.get('name')} {function.get('arguments')}"))
     return [f"{kind}: {text}" for kind, text in parts if text]
 
 
-class Inbox(Protocol):
-    """What the person says while the run goes on; the panel is one."""
+class Inbox:
+    """What the person says while the run goes on; this one is nobody's, the panel is another."""
 
-    def take_hints(self) -> list[str]: ...  # for the model, those since the last call
-    def take_injected(self) -> str | None: ...  # the next reply that was handed in
-    def wait_annotated(self, seq: int, timeout: float) -> bytes | None: ...  # None: it took longer
-    @property
-    def present(self) -> bool: ...  # whether anybody can say anything at all
-
-
-class NoInbox:
-    """An Inbox without a person."""
-
-    present = False
+    present = False  # whether anybody can say anything at all
 
     def take_hints(self) -> list[str]:
+        """For the model, those since the last call."""
         return []
 
     def take_injected(self) -> str | None:
+        """The next reply that was handed in."""
         return None
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
+        """A story's picture with its marks; None if it took longer."""
         return b""
 
 
@@ -13733,19 +11527,6 @@ def model_settings(config: Config, model: ModelInfo) -> JsonDict:
     if config.thinking in model.efforts:
         settings["reasoning_effort"] = model.efforts[config.thinking]
     return settings
-
-
-def tool_choice(config: Config, model: ModelInfo, loop: str) -> str:
-    """Whether the reply must hold a call; a conversation has to end in words.
-
-    llama.cpp sees to it by a grammar that leaves room for words before the call, such as the five
-    lines of an executor: tests/llama/test_server.py measures it.
-    """
-    if config.tool_choice != "discovered":
-        return config.tool_choice
-    if model.llama_cpp and loop in ("two_agent", "native"):
-        return "required"
-    return "auto"
 
 
 class Manner(NamedTuple):
@@ -13778,7 +11559,7 @@ class Voice:
     logger: ExecutionLogger
     clock: Clock
     say: Callable[[str], None]  # one line for the person
-    inbox: Inbox = field(default_factory=NoInbox)
+    inbox: Inbox = field(default_factory=Inbox)
     requests: int = 0
     tokens: int = 0
     thought_tokens: int = 0  # of them, about so many for what was only thought
@@ -13819,31 +11600,30 @@ class Voice:
         acting = role == self.profile.roles["executor"]
         manner = manner or self.manner(role)
         self._introduce(role, manner)
-        self._take_hints()
-        if acting and self._hints:
-            hints = hints_text([self.logger.hide(hint) for hint in self._hints])
-            messages = [*messages, Message("user", hints)]
+        for hint in self.inbox.take_hints():
+            self.logger.record(HintRecord(text=hint))
+            self._hints.append(HINT.format(self.logger.hide(hint)))
+        if acting and self._hints:  # told until a reply has come
+            messages = [*messages, Message("user", "\n".join(self._hints))]
         settings, sent = self._request(role, messages, manner)
         body = request_body(settings, sent)
         self._log_request(role, messages, len(body), manner)
+        self._record_request(role, settings, sent)
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
             reply = self.server.complete(body)
         except ModelError as error:
-            self._record_request(role, settings, sent)
             self._bear(error, shrinks)
             return error
         waited = self.clock.now() - begin
-        # Not before: a record waits for the picture before it, which is written meanwhile.
-        self._record_request(role, settings, sent)
         reply = replace(reply, message=self.logger.hide(reply.message))
         self._failures = 0
         if acting:
             self._hints = []
-        self._log_reply(messages, reply, manner)
+        self._log_reply(messages, reply, len(body))
         thought = len(manner.thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
-        self._record(role, reply, waited, thought)
+        self._record_reply(role, reply, waited, thought)
         if manner.tools and not self._called:
             self._await_call(reply)
         return reply
@@ -13854,62 +11634,73 @@ class Voice:
 
     def _introduce(self, role: Role, manner: Manner) -> None:
         """What never changes in a role's requests, once into the log and the journal."""
-        system = manner.system
-        tools = list(manner.tools)
-        record = RoleRecord(name=role.name, system=system, tools=tools)
+        record = RoleRecord(name=role.name, system=manner.system, tools=list(manner.tools))
         if record in self._introduced:
             return
         self._introduced.append(record)
-        lines = [f"ROLE {role.name}, in all of its requests", f"system: {system}"]
-        for tool in tools:
-            schema = json.dumps(tool, ensure_ascii=False)
-            lines.append(f"tool: {schema}")
+        lines = [f"ROLE {role.name}, in all of its requests", f"system: {manner.system}"]
+        lines += [f"tool: {json.dumps(tool, ensure_ascii=False)}" for tool in manner.tools]
         self.logger.log("\n".join(lines))
         self.logger.record(record)
-
-    def _take_hints(self) -> None:
-        """What the person has said since the last request, to be told until a reply has come."""
-        for hint in self.inbox.take_hints():
-            self.logger.record(HintRecord(text=hint))
-            self._hints.append(hint)
-
-    def text_chars(self, manner: Manner, messages: Sequence[Message]) -> int:
-        """The length of all of a request but its images."""
-        chars = len(manner.system) + len(json.dumps(manner.tools))
-        for message in messages:
-            chars += len(message.role + message.thought + message.before + message.text)
-            chars += len(str(message.more or ""))
-        return chars
 
     def _request(
         self, role: Role, messages: Sequence[Message], manner: Manner
     ) -> tuple[JsonDict, Sequence[Message]]:
         """The settings and the messages of the request."""
-        settings = model_settings(self.config, self.model)
-        tools = manner.tools
+        config = self.config
+        settings = model_settings(config, self.model)
         prompt = manner.system
-        if tools and self.calls_in_text:
-            prompt += tools_in_text(tools)
+        if manner.tools and self.calls_in_text:
+            prompt += tools_in_text(manner.tools)
             messages = [message.in_words() for message in messages]
-        elif tools:
-            settings["tools"] = tools
-            settings["tool_choice"] = tool_choice(self.config, self.model, self.profile.loop)
-        settings["temperature"] = getattr(self.config, role.temperature)
-        settings["max_tokens"] = getattr(self.config, role.max_tokens)
-        for name in SAMPLING_IF_SET:
-            value = getattr(self.config, name)
-            if value is not None:
-                settings[name] = value
+        elif manner.tools:
+            settings["tools"] = manner.tools
+            # llama.cpp sees to a call by a grammar that leaves room for words before it, as
+            # tests/llama/test_server.py measures; a conversation has to end in words.
+            settings["tool_choice"] = "auto"
+            if self.model.llama_cpp and self.profile.loop in ("two_agent", "native"):
+                settings["tool_choice"] = "required"
+            if config.calls != "auto":
+                settings["tool_choice"] = config.calls.replace("tools", "auto")
+        sampling = {"temperature": role.temperature, "max_tokens": role.max_tokens}
+        known = vars(config)
+        for name, given in sampling.items():
+            settings[name] = known.get(str(given), given)
         settings |= manner.settings
+        for pair in filter(None, config.sampling.split(";")):
+            name, value = pair.split()
+            settings[name] = float(value)
+            if value.isdecimal():
+                settings[name] = int(value)
         if prompt:  # some models know no system role
             messages = [Message("system", prompt), *messages]
         return settings, messages
+
+    def _log_request(
+        self, role: Role, messages: Sequence[Message], size: int, manner: Manner
+    ) -> None:
+        """Into the log of exchanges, without the messages that stand there already."""
+        self.requests += 1
+        images = sum(bool(message.image) for message in messages)
+        sizes = [
+            f"{len(messages)} messages",
+            f"{images} images",
+            f"{size} bytes",
+            ", ".join(_schemas(manner.tools)),
+        ]
+        fresh = []
+        for message in messages:
+            if not message.logged:
+                fresh.append(str(message))
+            message.logged = True
+        title = f"REQUEST {self.requests} to {role.name}: {', '.join(sizes)}"
+        self.logger.exchange(title, fresh)
 
     def _record_request(self, role: Role, settings: JsonDict, messages: Sequence[Message]) -> None:
         """The whole request for the journal; what stands there already is named only."""
         sent = []
         parts: JsonDict = {}
-        for part in (settings, *(message.without_image() for message in messages)):
+        for part in (settings, *(message.to_json(noted=True) for message in messages)):
             stored = stored_reply(self.logger.hide(part))
             name = hashlib.sha256(json.dumps(stored).encode()).hexdigest()[:12]
             sent.append(name)
@@ -13935,26 +11726,6 @@ class Voice:
             self.say(f"warning: {why}; from now on the tools stand in the text.")
         self._left_list = True
 
-    def _log_request(
-        self, role: Role, messages: Sequence[Message], size: int, manner: Manner
-    ) -> None:
-        """Into the log of exchanges, without the messages that stand there already."""
-        self.requests += 1
-        images = sum(bool(message.image) for message in messages)
-        sizes = [
-            f"{len(messages)} messages",
-            f"{images} images",
-            f"{size} bytes",
-            _tool_names(manner.tools),
-        ]
-        fresh = []
-        for message in messages:
-            if not message.logged:
-                fresh.append(str(message))
-            message.logged = True
-        title = f"REQUEST {self.requests} to {role.name}: {', '.join(sizes)}"
-        self.logger.exchange(title, fresh)
-
     def _bear(self, error: ModelError, shrinks: bool) -> None:
         """A failed exchange; raises one that will not pass, and any after too many in a row."""
         self._failures += 1
@@ -13969,25 +11740,26 @@ class Voice:
         self.logger.record(FailureRecord(error=error.kind, text=str(error)))
         self.say(f"warning: {error}")
 
-    def _log_reply(self, messages: Sequence[Message], reply: Reply, manner: Manner) -> None:
+    def _log_reply(self, messages: Sequence[Message], reply: Reply, size: int) -> None:
         """Into the log of exchanges, with what the person should know of it."""
+        size -= sum(len(message.image) for message in messages)
         image_tokens = sum(message.image_tokens for message in messages)
         warnings = reply_warnings(
             reply,
             self.model.name,
             self.model,
             image_tokens,
-            self.text_chars(manner, messages),
+            size,
         )
-        lines = reply_lines(reply.message)
+        told = [warning.text for warning in warnings.values()]
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
-        self.logger.exchange(title, [*lines, *(warning.text for warning in warnings.values())])
+        self.logger.exchange(title, [*reply_lines(reply.message), *told])
         for kind, warning in warnings.items():
             if warning.is_news(self._warned.get(kind)):
                 self._warned[kind] = warning.tokens
                 self.say(f"warning: {warning.text}")
 
-    def _record(self, role: Role, reply: Reply, waited_s: float, thought: int) -> None:
+    def _record_reply(self, role: Role, reply: Reply, waited_s: float, thought: int) -> None:
         tokens = {
             "prompt": reply.usage.prompt_tokens,
             "completion": reply.usage.completion_tokens,
@@ -14015,9 +11787,9 @@ class Voice:
         A new picture stands behind the whole context. While it stays the same, to the byte, what
         stands before it does, too, and what the context has grown by stands behind it.
         """
-        if not image or self.config.image_place == "first":
-            return Message("user", f"{context}\n\n{question}", image)
-        if self.config.image_place == "last":
+        if not image:
+            return Message("user", f"{context}\n\n{question}")
+        if self.profile.report.planning:  # as described
             return Message("user", "", image, before=f"{context}\n\n{question}")
         grown = f"{context}\n".startswith(f"{self._context}\n")
         if image != self._image or not grown:
@@ -14025,7 +11797,7 @@ class Voice:
             self._context = context
         new_lines = context[len(self._context) :]
         if new_lines:
-            question = since_picture_text(new_lines, question)
+            question = f"SINCE_THIS_PICTURE:{new_lines}\n\n{question}"
         return Message("user", question, image, before=self._context)
 
     def ask_for_call(
@@ -14052,307 +11824,23 @@ class Voice:
             if isinstance(reply, ModelError):
                 return Answer(None, "", number, reply.kind == "context")
             said = without_calls(cut_repetition(strip_think(reply.text)))
+            own_words = NO_CALL
             try:
                 call = read_call(reply.message, reply.finish_reason, tools)
                 act = self.profile.vocabulary.parse(call)
-                reason = objection(act) if number <= corrections else ""
-                if not reason:
+                answer = objection(act) if number <= corrections else ""
+                if not answer:
                     return Answer(act, said, number)
-                self.logger.record(NoCallRecord(error=OTHER_CONTROL, text=reason))
-                messages.append(Message("assistant", called_text(call)))
-                messages.append(Message("user", reason))
+                arguments = json.dumps(call.arguments, ensure_ascii=False)
+                own_words = CALLED.format(call.name, cut(arguments, 300))
+                lost = NoCallRecord(error=OTHER_CONTROL, text=answer)
             except ToolError as error:
+                answer = correction(error, tools)
                 lost = NoCallRecord(error=error.kind, text=str(error))
-                self.logger.record(lost)
-                messages.append(Message("assistant", NO_CALL))
-                messages.append(Message("user", correction(error, tools)))
+            self.logger.record(lost)
+            messages.append(Message("assistant", own_words))
+            messages.append(Message("user", answer))
         return Answer(None, said, corrections + 1)
-
-
-####################################################################################################
-# Changes - what differs between two looks, and where
-####################################################################################################
-
-CARET_WIDTH = 4  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
-CARET_HEIGHT = range(8, 49)
-
-
-class Band(NamedTuple):
-    """Adjoining rows of pixels that differ, and the columns between which they do."""
-
-    left: int
-    top: int
-    right: int
-    bottom: int
-
-
-def changed_region(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
-    """The box of the pixels that differ between two looks, a single caret aside.
-
-    Both are BGRX of the same size, `width` pixels a row, `scale` times smaller than a frame.
-    """
-    if before == after:
-        return None
-    bands = _differing_bands(before, after, width)
-    carets = []
-    for band in bands:
-        if _is_caret(band, scale):
-            carets.append(band)
-    if len(carets) == 1:
-        bands.remove(carets[0])
-    region: Rect | None = None
-    for band in bands:
-        box = Rect.between(*band)
-        region = region.union(box) if region else box
-    return region
-
-
-def are_alike(before: Iterable[bytes], after: Iterable[bytes]) -> bool:
-    """Whether the rows of two pictures of one size differ in a single caret at most.
-
-    It is `changed_region` without the region: what is no caret ends the comparison.
-    """
-    band: Band | None = None
-    for y, (old, new) in enumerate(zip(before, after, strict=True)):
-        if old == new:
-            continue
-        if not band:
-            left, right = _differing_columns(old, new)
-            band = Band(left, y, right, y + 1)
-        elif band.bottom == y:
-            band = _with_row(band, old, new)
-        else:
-            return False
-        if band.right - band.left > CARET_WIDTH:
-            return False
-    return band is None or _is_caret(band)
-
-
-def _is_caret(band: Band, scale: int = 1) -> bool:
-    width = (band.right - band.left) * scale
-    height = (band.bottom - band.top) * scale
-    narrow = width <= CARET_WIDTH
-    return narrow and height in CARET_HEIGHT
-
-
-def _differing_bands(before: bytes, after: bytes, width: int) -> list[Band]:
-    """The bands in which two looks of `width` pixels a row differ, from the top."""
-    bands: list[Band] = []
-    stride = width * 4
-    for y, begin in enumerate(range(0, len(after), stride)):
-        row = slice(begin, begin + stride)
-        old = before[row]
-        new = after[row]
-        if old == new:
-            continue
-        if bands and bands[-1].bottom == y:
-            band = _with_row(bands.pop(), old, new)
-        else:
-            left, right = _differing_columns(old, new)
-            band = Band(left, y, right, y + 1)
-        bands.append(band)
-    return bands
-
-
-def _with_row(band: Band, old: bytes, new: bytes) -> Band:
-    """The band and the row below it, between the columns in which either differs."""
-    bottom = band.bottom + 1
-    before_it = slice(band.left * 4)
-    behind_it = slice(band.right * 4, None)
-    # Rows of one thing mostly differ between the same columns, which is quickly seen.
-    if old[before_it] == new[before_it] and old[behind_it] == new[behind_it]:
-        return Band(
-            left=band.left,
-            top=band.top,
-            right=band.right,
-            bottom=bottom,
-        )
-    left, right = _differing_columns(old, new)
-    return Band(
-        left=min(band.left, left),
-        top=band.top,
-        right=max(band.right, right),
-        bottom=bottom,
-    )
-
-
-def _differing_columns(old: bytes, new: bytes) -> tuple[int, int]:
-    """The first pixel in which two rows differ, and the one behind the last.
-
-    Each row is one number: 32 of its bits are a pixel, so its ends say where they differ.
-    """
-    one = int.from_bytes(old, "little")
-    other = int.from_bytes(new, "little")
-    unlike = one ^ other
-    lowest = unlike & -unlike
-    left = (lowest.bit_length() - 1) // 32
-    right = (unlike.bit_length() + 31) // 32
-    return left, right
-
-
-def rows_of(pixels: bytes, width: int, box: Rect) -> Iterator[bytes]:
-    """The rows of a box in a picture of `width` pixels a row; the box lies inside of it."""
-    for y in range(box.top, box.bottom):
-        row = y * width
-        columns = slice((row + box.left) * 4, (row + box.right) * 4)
-        yield pixels[columns]
-
-
-def cropped(pixels: bytes, width: int, box: Rect) -> bytes:
-    """The same rows as a picture of their own."""
-    if box.width == width:
-        stride = width * 4
-        first = box.top * stride
-        end = box.bottom * stride
-        return pixels[first:end]
-    return b"".join(rows_of(pixels, width, box))
-
-
-def window_box(frame: Frame) -> Rect:
-    """The front window, or the whole screen, in the frame's pixels."""
-    area = frame.area
-    rect = frame.window.rect if frame.window else area
-    x = frame.width / area.width
-    y = frame.height / area.height
-    return Rect(
-        round((rect.left - area.left) * x),
-        round((rect.top - area.top) * y),
-        round(rect.width * x),
-        round(rect.height * y),
-    )
-
-
-def _sides(box: Rect) -> Region:
-    """The box as four plain numbers: left, top, width, height."""
-    return box[:]
-
-
-def window_program(frame: Frame) -> str:
-    """The file name of the front window's program, or nothing."""
-    if frame.window:
-        return frame.window.program
-    return ""
-
-
-####################################################################################################
-# Secret places - where secrets were typed, and what of later pictures is grey for it
-####################################################################################################
-
-ROWS_SOUGHT = 12  # of each half of a greyed place; one search of a picture takes 1 to 5 ms
-ROWS_FOUND = 3  # so many are not chance
-EDGES_LEAST = 4
-
-
-@dataclass(frozen=True)
-class SecretPlace:
-    """Where a secret was typed; rectangles are in pixels of the screen."""
-
-    number: int
-    handle: int  # of the window
-    window: Rect  # where the window was seen last
-    box: Rect | None = None  # where the secret is; None if the screen has shown no reaction yet
-    before: Frame | None = None  # the look before it was typed; none after --resume
-    patch: tuple[bytes, ...] = ()  # the rows of the box as they looked last; in no file
-    moved: bool = False  # whether the window still shows them, but elsewhere
-
-
-def followed_secret(
-    place: SecretPlace, frame: Frame, screen: bytes, used_frame: int
-) -> SecretPlace:
-    """The place as a new look shows it.
-
-    `screen` is the frame's area pixel by pixel, `used_frame` the number of the last frame that was
-    acted on. Until the next act, and without a box for as long as it takes, whatever changes in
-    the window is taken for the secret.
-    """
-    if frame.window and frame.window.handle == place.handle:
-        place = replace(place, window=frame.window.rect)
-    before = place.before
-    if before and place.box and before.number != used_frame:
-        place = replace(place, before=None)
-    elif before:
-        place = _with_changes(place, before, frame)
-    if not place.box:
-        return place
-    area = frame.area
-    inside = place.box.intersection(area)
-    box = inside.moved(-area.left, -area.top)
-    rows = tuple(rows_of(screen, area.width, box))
-    if not place.patch:
-        return replace(place, patch=rows, moved=False)
-    moved = rows != place.patch and shows_rows_of(place.patch, screen)
-    return replace(place, moved=moved)
-
-
-def _with_changes(place: SecretPlace, before: Frame, frame: Frame) -> SecretPlace:
-    """The place with all in its box that changed since the look before the secret was typed."""
-    changed = _changed_part(before, frame, place.window)
-    if not changed:
-        return place
-    box = changed.scaled(frame.rect, frame.area)
-    if place.box:
-        box = box.union(place.box)
-    return replace(place, box=box, patch=())
-
-
-def _changed_part(before: Frame, after: Frame, window: Rect) -> Rect | None:
-    """The box of what changed of a window, in the frame's pixels; all of it if nobody can tell."""
-    box = window.scaled(after.area, after.rect).intersection(after.rect)
-    if before.rect != after.rect or before.area != after.area:
-        return box
-    if not box.width:
-        return None
-    old = cropped(before.clean, before.width, box)
-    new = cropped(after.clean, after.width, box)
-    changed = changed_region(old, new, box.width)
-    return changed.moved(box.left, box.top) if changed else None
-
-
-def shows_rows_of(patch: Sequence[bytes], screen: bytes) -> bool:
-    """Whether a picture has rows of a patch in it, wherever.
-
-    The caret may blink in one half of the patch, so that the halves are looked for one by one.
-    """
-    middle = len(patch[0]) // 8 * 4 if patch else 0
-    left = [row[:middle] for row in patch]
-    right = [row[middle:] for row in patch]
-    return _shows_rows(left, screen) or _shows_rows(right, screen)
-
-
-def _shows_rows(rows: Sequence[bytes], screen: bytes) -> bool:
-    """Whether a picture has ROWS_FOUND of the rows that tell much; not all of them are sought."""
-    telling = [row for row in rows if _tells_much(row)]
-    step = len(telling) // ROWS_SOUGHT + 1
-    found = 0
-    for row in telling[::step]:
-        found += row in screen
-        if found >= ROWS_FOUND:
-            return True
-    return False
-
-
-def _tells_much(row: bytes) -> bool:
-    """Whether a row of pixels has edges as a line of text has."""
-    edges = 0
-    last = row[:4]
-    for at in range(0, len(row), 4):
-        pixel = row[at : at + 4]
-        edges += pixel != last
-        last = pixel
-    return edges >= EDGES_LEAST
-
-
-def grey_boxes(place: SecretPlace, frame: Frame) -> list[Rect]:
-    """What of the screen is grey because of a place, as far as no other window hides it."""
-    front = frame.window
-    hidden_by = Rect(0, 0, 0, 0)
-    if front and front.handle != place.handle:
-        hidden_by = front.rect
-    if not place.box or place.moved:
-        return place.window.without(hidden_by)
-    if hidden_by.intersection(place.box) == place.box:
-        return []
-    return [place.box]
 
 
 ####################################################################################################
@@ -14442,6 +11930,16 @@ class CalibrationKey(NamedTuple):
         return self._asdict().items() <= entry.items()
 
 
+def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
+    """The same act at other places."""
+    places = {}
+    for name, place in vars(act.args).items():
+        if isinstance(place, Coordinate):
+            places[name] = where(place)
+    args = replace(act.args, **places)
+    return replace(act, args=args)
+
+
 class Correction(NamedTuple):
     """The lines of both axes, and what undoes them; this default changes nothing."""
 
@@ -14469,9 +11967,7 @@ class Correction(NamedTuple):
 
     def act(self, act: Act) -> Act:
         """The act at the places that are meant; raises ToolError as `place` does."""
-        said = vars(act.args).items()
-        meant = {name: self.place(value) for name, value in said if isinstance(value, Coordinate)}
-        return replace(act, args=replace(act.args, **meant))
+        return with_places(act, self.place)
 
     def box(self, said: Mapping[str, int]) -> dict[str, int]:
         """The box that a model means; it is only drawn, so what lies outside is at the edge."""
@@ -14485,18 +11981,19 @@ class Correction(NamedTuple):
 NO_CORRECTION = Correction()
 
 
-def _line_of(entry: Any) -> AxisFit:
-    """One axis of the file; one that somebody changed raises TypeError or ValueError."""
-    line = AxisFit(**entry)
-    for figure in line:
-        _read_field(figure, "float")
-    if min(line.scale_error, line.shift_error) < 0:
-        raise ValueError("no measurement gives such a line")
-    return line
+def _measured(entry: JsonDict) -> Correction:
+    """An entry of the file; a changed one raises TypeError, ValueError or LookupError."""
+    measured = Correction(AxisFit(**entry["x"]), AxisFit(**entry["y"]))
+    for line in measured:
+        for figure in line:
+            read_as(figure, float)
+        if min(line.scale_error, line.shift_error) < 0:
+            raise ValueError("no measurement gives such a line")
+    return measured
 
 
 def calibrations(root: Path, notice: Callable[[str], None]) -> list[JsonDict]:
-    """The entries that are kept in a folder of runs, with their lines as values.
+    """The entries that are kept in a folder of runs.
 
     None is needed: a file that is damaged is ignored, with one sentence to `notice`.
     """
@@ -14506,8 +12003,7 @@ def calibrations(root: Path, notice: Callable[[str], None]) -> list[JsonDict]:
             data = stream.read(CALIBRATION_BYTES_MOST)
         entries = json_list(json_object(strict_json(data)).get("calibrations"))
         for entry in entries:
-            entry["x"] = _line_of(entry["x"])
-            entry["y"] = _line_of(entry["y"])
+            _measured(entry)
         return entries
     except FileNotFoundError:
         return []
@@ -14529,15 +12025,13 @@ def keep_calibration(
     Of two programs that write at once one may lose its entry, which the next --check measures.
     """
     about = {"build": build, "measured": f"{datetime.now():%Y-%m-%d}"}
-    entries = [{**key._asdict(), **about, **measured._asdict()}]
+    lines = {name: line._asdict() for name, line in measured._asdict().items()}
+    entries = [{**key._asdict(), **about, **lines}]
     for entry in calibrations(root, notice):
         if not key.is_of(entry):
             entries.append(entry)
-    del entries[CALIBRATIONS_MOST:]
-    for entry in entries:
-        entry["x"] = entry["x"]._asdict()
-        entry["y"] = entry["y"]._asdict()
-    data = json.dumps({"calibrations": entries}, indent=1).encode()
+    kept = {"calibrations": entries[:CALIBRATIONS_MOST]}
+    data = json.dumps(kept, indent=1).encode()
     path = root / CALIBRATION_FILE
     beside = path.with_suffix(f".{token_urlsafe(6)}")
     try:
@@ -14564,7 +12058,7 @@ def correction_for(
         if entry.get("build") != build:
             notice("The server was another version when it was measured; --check measures anew.")
             return NO_CORRECTION
-        measured = Correction(entry["x"], entry["y"])
+        measured = _measured(entry)
         if measured.beyond:
             raise ConfigError(
                 f"{key.model[:100]} points too far from what it means ({measured}) to be corrected;"
@@ -14578,12 +12072,130 @@ def correction_for(
 
 
 ####################################################################################################
-# Eyes - looking at the screen: frames to act on, and when it has come to rest
+# Eyes - looking at the screen: frames to act on, rest, what changed, places of secrets
 ####################################################################################################
 
+CARET_WIDTH = 4  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
+CARET_HEIGHT = range(8, 49)
+PIECES_SOUGHT = 24  # of what a greyed place showed; one search of a picture takes 1 to 5 ms
+PIECES_FOUND = 3  # so many are not chance
+EDGES_LEAST = 4
 SECRET_GREY = 0x808080
 ONE_COLOUR = "The screen shows one single colour; restore the remote session or wake the display."
 GLANCE_SCALE = 4  # a glance is so many times smaller than a frame
+WATCH_S = 0.25  # between two looks while nothing is done
+NOWHERE = Rect(0, 0, 0, 0)
+
+
+def difference(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
+    """The box of the pixels that differ between two looks, a single caret aside.
+
+    Both are BGRX of the same size, `width` pixels a row, `scale` times smaller than a frame.
+    """
+    bands: list[Rect] = []  # adjoining rows, and the columns between which they differ
+    stride = width * 4
+    for y, begin in enumerate(range(0, len(after), stride)):
+        row = slice(begin, begin + stride)
+        old = before[row]
+        new = after[row]
+        if old == new:
+            continue
+        band = Rect.between(width, y, 0, y)
+        if bands and bands[-1].bottom == y:
+            band = bands.pop()
+        band = _with_columns(band, old, new)
+        bands.append(band._replace(height=band.height + 1))
+    carets = []
+    for band in bands:
+        narrow = band.width * scale <= CARET_WIDTH
+        if narrow and band.height * scale in CARET_HEIGHT:
+            carets.append(band)
+    if len(carets) == 1:
+        bands.remove(carets[0])
+    return reduce(Rect.union, bands) if bands else None
+
+
+def difference_in(box: Rect, before: bytes, after: bytes, width: int) -> Rect | None:
+    """The same in a box of two pictures only, in the pixels of these."""
+    found = difference(
+        b"".join(rows_of(before, width, box)),
+        b"".join(rows_of(after, width, box)),
+        box.width,
+    )
+    return found and found.moved(box.left, box.top)
+
+
+def _with_columns(band: Rect, old: bytes, new: bytes) -> Rect:
+    """The band as wide as it has to be for two rows that differ."""
+    before_it = slice(band.left * 4)
+    behind_it = slice(band.right * 4, None)
+    # Rows of one thing mostly differ between the same columns, which is quickly seen.
+    if old[before_it] == new[before_it] and old[behind_it] == new[behind_it]:
+        return band
+    # Each row is one number: 32 of its bits are a pixel, so its ends say where they differ.
+    unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+    lowest = unlike & -unlike
+    left = (lowest.bit_length() - 1) // 32
+    right = (unlike.bit_length() + 31) // 32
+    return Rect.between(
+        min(band.left, left),
+        band.top,
+        max(band.right, right),
+        band.bottom,
+    )
+
+
+def rows_of(pixels: bytes, width: int, box: Rect) -> list[bytes]:
+    """The rows of a box in a picture of `width` pixels a row; the box lies inside of it."""
+    rows = []
+    for y in range(box.top, box.bottom):
+        begin = (y * width + box.left) * 4
+        end = begin + box.width * 4
+        rows.append(pixels[begin:end])
+    return rows
+
+
+def window_box(frame: Frame) -> Rect:
+    """The front window, or the whole screen, in the frame's pixels."""
+    area = frame.area
+    rect = frame.window.rect if frame.window else area
+    x = frame.width / area.width
+    y = frame.height / area.height
+    return Rect(
+        round((rect.left - area.left) * x),
+        round((rect.top - area.top) * y),
+        round(rect.width * x),
+        round(rect.height * y),
+    )
+
+
+def telling_pieces(screen: bytes, area: Rect, box: Rect) -> list[bytes]:
+    """Halves of the rows of a box that have edges as a line of text has.
+
+    A caret may blink in one half, so that each is looked for by itself.
+    """
+    pieces = []
+    inside = box.intersection(area)
+    width = inside.width // 2
+    half = inside.moved(-area.left, -area.top)._replace(width=width)
+    for part in half, half.moved(width, 0):
+        for piece in rows_of(screen, area.width, part):
+            pixels = memoryview(piece).cast("I")
+            edges = sum(one != other for one, other in pairwise(pixels))
+            if edges >= EDGES_LEAST:
+                pieces.append(piece)
+    return pieces
+
+
+def changed_part(before: Frame, after: Frame, window: Rect) -> Rect | None:
+    """The box of what changed of a window on the screen; all of it if nobody can tell."""
+    comparable = before.rect == after.rect and before.area == after.area
+    if not comparable:
+        return window
+    seen = window.scaled(after.area, after.rect)
+    inside = seen.intersection(after.rect)
+    box = difference_in(inside, before.clean, after.clean, after.width)
+    return box and box.scaled(after.rect, after.area)
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -14594,31 +12206,25 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
         return primary
     if setting == "all":
         return full
-    with suppress(TypeError, ValueError):  # no four numbers
+    with suppress(TypeError, ValueError, OverflowError):  # no four numbers
         if "." in setting:
-            area = _crop(primary, *map(float, setting.split(",")))
+            # Edges are rounded, not sizes, so that neighbours have neither a gap nor a pixel in
+            # common.
+            sides = (primary.width, primary.height) * 2
+            edges = [
+                round(float(share) * side)
+                for share, side in zip(setting.split(","), sides, strict=True)
+            ]
+            area = Rect.between(*edges).moved(primary.left, primary.top)
+            full = primary
         else:
             area = Rect(*map(int, setting.split(",")))
         if area.width > 0 and area.height > 0 and area.intersection(full) == area:
             return area
     raise ConfigError(
-        f"The area {setting} is not inside the screen {full}; give LEFT,TOP,WIDTH,HEIGHT in pixels,"
-        " or X1,Y1,X2,Y2 as fractions such as 0.0,0.0,0.5,1.0."
+        f"The area {setting} is not inside the screen {desktop.screen()}; give"
+        " LEFT,TOP,WIDTH,HEIGHT in pixels, or X1,Y1,X2,Y2 as fractions such as 0.0,0.0,0.5,1.0."
     )
-
-
-def _crop(whole: Rect, x1: float, y1: float, x2: float, y2: float) -> Rect:
-    """The part of `whole` between two corners, 0.0 to 1.0; nothing between others.
-
-    Crops that share an edge have neither a gap nor a pixel in common.
-    """
-    if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
-        return Rect(0, 0, 0, 0)
-    left = round(x1 * whole.width)
-    top = round(y1 * whole.height)
-    right = round(x2 * whole.width)
-    bottom = round(y2 * whole.height)
-    return Rect(whole.left + left, whole.top + top, right - left, bottom - top)
 
 
 def part_around(point: Point, area: Rect) -> Rect:
@@ -14628,9 +12234,14 @@ def part_around(point: Point, area: Rect) -> Rect:
     """
     width = max(1, area.width // 2)
     height = max(1, area.height // 2)
-    left = min(max(point.x - width // 2, area.left), area.right - width)
-    top = min(max(point.y - height // 2, area.top), area.bottom - height)
-    return Rect(left, top, width, height)
+    left = point.x - width // 2
+    top = point.y - height // 2
+    return Rect(
+        min(max(left, area.left), area.right - width),
+        min(max(top, area.top), area.bottom - height),
+        width,
+        height,
+    )
 
 
 def frame_size(area: Rect, config: Config) -> Size:
@@ -14654,6 +12265,14 @@ def screen_size(config: Config) -> Size:
     return frame_size(Rect(0, 0, 1920, 1080), config)
 
 
+FRAME_REUSE_S = 0.3  # a frame that settling took stays the next turn's, as long as it is young
+# After an act: until the first look, between two looks, and until a first change is not awaited any
+# more; what takes longer than that to react is seen by the next look.
+SETTLE_FLOOR_S = 0.05
+SETTLE_INTERVAL_S = 0.03
+SETTLE_PATIENCE_S = 0.25
+
+
 @dataclass
 class Eyes:
     """Takes looks at the working area, and waits until the screen has come to rest."""
@@ -14664,9 +12283,11 @@ class Eyes:
     logger: ExecutionLogger
     clock: Clock
     say: Callable[[str], None]
-    _encoder: PngEncoder = field(default_factory=PngEncoder)
     _latest: Frame | None = None  # taken when the last act had settled, good for the next look
-    _secrets: dict[int, SecretPlace] = field(default_factory=dict)  # by their numbers
+    # Where secrets were typed, by the numbers of the places, ...
+    secrets: dict[int, SecretRecord] = field(default_factory=dict)
+    _before: dict[int, Frame | None] = field(default_factory=dict)  # ... the look before that ...
+    _pieces: dict[int, list[bytes]] = field(default_factory=dict)  # ... and how they looked last
     _shown: Frame | None = None  # of the last look
     _closer: Point | None = None  # around which the next look shows a part of the area only
 
@@ -14675,7 +12296,7 @@ class Eyes:
 
         Where secrets were typed, the places of which are known on whole pictures, it stays whole.
         """
-        self._closer = None if self._secrets else point
+        self._closer = None if self.secrets else point
 
     def look(self, turn: int, name: str = "") -> Look:
         """A look to act on, once no pause holds, saved and ready for a request.
@@ -14687,7 +12308,7 @@ class Eyes:
         self._shown = self._fresh_frame()
         frame = self._with_secrets_greyed(self._shown)
         looked = self.clock.now()
-        picture = self._encoder.encode(frame.pixels, frame.width, frame.height)
+        picture = encode_png(frame.pixels, frame.width, frame.height)
         self.logger.publish(Shown(picture.png, turn))
         path = name if "." in name else f"screenshots/{name or f'turn_{turn:04d}'}.png"
         self.logger.record(
@@ -14698,9 +12319,9 @@ class Eyes:
                 height=frame.height,
                 capture=round(looked - begin, 3),
                 encode=round(self.clock.now() - looked, 3),
-                window=_sides(window_box(frame)),
-                program=window_program(frame),
-                part=_sides(frame.area if frame.whole else Rect(0, 0, 0, 0)),
+                window=window_box(frame),
+                program=frame.window.program if frame.window else "",
+                part=frame.area if frame.whole else NOWHERE,
             )
         )
         # last, since a record waits for the picture before it
@@ -14709,7 +12330,7 @@ class Eyes:
 
     def draw(self, pixels: bytes, frame: Frame) -> bytes:
         """Pixels of the frame's size as PNG."""
-        picture = self._encoder.encode(pixels, frame.width, frame.height)
+        picture = encode_png(pixels, frame.width, frame.height)
         return picture.png
 
     def forget(self) -> None:
@@ -14721,15 +12342,13 @@ class Eyes:
         """The frame that settling took, if it is young and no pause came since, else a new one."""
         paused = self.actuator.rest()
         closer = self._closer
-        self._closer = None
-        if closer:
-            return self.capture(closer)
         latest = self._latest
-        self._latest = None
-        oldest = self.clock.now() - self.config.frame_reuse_ms / 1000
-        if latest and not paused and latest.taken_at >= oldest:
+        self.forget()
+        oldest = self.clock.now() - FRAME_REUSE_S
+        reused = self.config.settle_cap_ms and not paused and not closer
+        if reused and latest and latest.taken_at >= oldest:
             return latest
-        return self.capture()
+        return self.capture(closer)
 
     def whole(self, frame: Frame) -> Frame:
         """A frame of all the area, with which the effect of an act can be compared."""
@@ -14744,126 +12363,143 @@ class Eyes:
         whole = resolve_area(self.config.area, self.desktop)
         area = part_around(closer, whole) if closer else whole
         size = frame_size(area, self.config)
-        begin = self.clock.now()
-        said_so = False
+        end = self.clock.now() + self.config.blind_patience
+        told = ""
         while True:
-            reason = ONE_COLOUR
             try:
-                frame = self.desktop.capture(area, size.width, size.height)
-                if closer:  # a part may well be of one colour
-                    frame = replace(frame, whole=whole)
-                if closer or not frame.blank:
-                    return self._with_title_hidden(frame)
+                frame = self.desktop.capture(area, *size)
+                if closer or not frame.blank:  # a part may well be of one colour
+                    break
+                reason = ONE_COLOUR
             except Win32Error as error:
                 reason = str(error)
-            if self.clock.now() - begin >= self.config.blind_patience:
+            if self.clock.now() >= end:
                 raise Win32Error(reason)
-            if not said_so:
+            if not told:
                 self.say(f"paused: {reason}")
-                said_so = True
+            told = reason
             self.clock.sleep(0.5)
+        window = frame.window and self._hidden(frame.window)
+        return replace(frame, whole=whole if closer else None, window=window)
 
-    def _with_title_hidden(self, frame: Frame) -> Frame:
-        if not frame.window:
-            return frame
-        title = self.logger.hide(frame.window.title)
-        return replace(frame, window=replace(frame.window, title=title))
+    def _hidden(self, window: Window) -> Window:
+        """The window without secrets in its title."""
+        return replace(window, title=self.logger.hide(window.title))
 
     def secret_typed(self, window: Window | None, typed_at: Control | None = None) -> None:
-        """From now on that window is grey, and once the screen has reacted, the secret's place.
-
-        Of a password field it is known at once.
+        """From now on the field is grey; where it is not known, that window until it reacts.
 
         The journal has it before the first key, so that a run that ends there is resumed with it.
         """
-        if not self.config.blank_secrets:
-            return
-        place = SecretPlace(
-            number=len(self._secrets) + 1,
-            handle=window.handle if window else 0,
-            window=window.rect if window else self.desktop.screen(),
-            before=self._shown,
-        )
-        if typed_at and typed_at.password:
-            place = replace(place, box=typed_at.rect)
-        self._keep_secret(place)
-
-    def restore_secret(self, record: SecretRecord) -> None:
-        """A place that the journal of a resumed run has."""
-        box = Rect(*record.box)
-        place = SecretPlace(record.place, record.handle, Rect(*record.window))
-        if box.width and box.height:
-            place = replace(place, box=box)
-        self._secrets[place.number] = place
-
-    def _keep_secret(self, place: SecretPlace) -> None:
-        """Remembers a place, and records it where it is new or another one."""
-        known = self._secrets.get(place.number)
-        self._secrets[place.number] = place
-        if known and (known.window, known.box) == (place.window, place.box):
-            return
-        self.logger.record(
+        number = len(self.secrets) + 1
+        handle = window.handle if window else 0
+        rect = window.rect if window else self.desktop.screen()
+        box = NOWHERE
+        if typed_at and (typed_at.password or typed_at.role == "edit"):
+            box = typed_at.rect
+        self._before[number] = self._shown
+        self._keep_secret(
             SecretRecord(
-                place=place.number,
-                handle=place.handle,
-                window=_sides(place.window),
-                box=_sides(place.box or Rect(0, 0, 0, 0)),
+                place=number,
+                handle=handle,
+                window=rect,
+                box=box,
             )
         )
 
+    def _keep_secret(self, place: SecretRecord) -> None:
+        """Remembers a place, and records it where it is new or another one."""
+        if place != self.secrets.get(place.place):
+            self.secrets[place.place] = place
+            self.logger.record(place)
+
     def _with_secrets_greyed(self, frame: Frame) -> Frame:
-        if not self._secrets:
+        if not self.secrets:
             return frame
         canvas = Canvas(frame.width, frame.height, frame.pixels)
         area = frame.area
         screen = self.desktop.glance(area, area.width, area.height)
-        for known in [*self._secrets.values()]:
-            place = followed_secret(known, frame, screen, self.actuator.used_frame)
-            self._keep_secret(place)
-            for box in grey_boxes(place, frame):
-                canvas.fill(box.scaled(area, frame.rect), SECRET_GREY)
-        return replace(frame, pixels=bytes(canvas.pixels))
+        for place in [*self.secrets.values()]:
+            for box in self._grey_boxes(place, frame, screen):
+                seen = box.scaled(area, frame.rect)
+                canvas.fill(seen, SECRET_GREY)
+        pixels = bytes(canvas.pixels)
+        return replace(frame, pixels=pixels)
+
+    def _grey_boxes(self, place: SecretRecord, frame: Frame, screen: bytes) -> list[Rect]:
+        """Follows a place into a new look; what of the screen is grey, where no window hides it.
+
+        `screen` is the frame's area pixel by pixel. A place moves with its window. Until the next
+        act, and for as long as it is not known, whatever changes in the window belongs to it.
+        """
+        front = frame.window
+        number = place.place
+        window = Rect(*place.window)
+        box = Rect(*place.box)
+        if front and front.handle == place.handle:
+            right = front.rect.left - window.left
+            down = front.rect.top - window.top
+            box = box.moved(right, down)
+            window = front.rect
+        before = self._before.get(number)
+        last = self.actuator.used_frame
+        if before and (not box.width or before.number == last):
+            changed = changed_part(before, frame, window)
+            if changed:
+                box = changed.union(box if box.width else changed)
+                self._pieces.pop(number, None)
+        followed = replace(place, window=window, box=box)
+        self._keep_secret(followed)
+        if not box.width or self._is_elsewhere(number, frame.area, box, screen):
+            box = window
+        if front and front.handle != place.handle:
+            return box.without(front.rect)
+        return [box]
+
+    def _is_elsewhere(self, number: int, area: Rect, box: Rect, screen: bytes) -> bool:
+        """Whether the screen shows what a place showed, but not there: it was scrolled."""
+        pieces = telling_pieces(screen, area, box)
+        known = self._pieces.setdefault(number, pieces)
+        if pieces == known:
+            return False
+        step = len(known) // PIECES_SOUGHT + 1
+        found = sum(piece in screen for piece in known[::step])
+        return found >= PIECES_FOUND
 
     def windows(self) -> list[Window]:
         """The open windows but our own, without secrets; none where Windows does not tell."""
         with suppress(Win32Error):
-            return [
-                replace(window, title=self.logger.hide(window.title))
-                for window in self.desktop.windows()
-                if not window.own
-            ]
+            return [self._hidden(window) for window in self.desktop.windows() if not window.own]
         return []
 
-    def shows_own_words(self, box: Rect, frame: Frame) -> bool:
-        """Whether a part of a frame lies in the program's console or panel.
+    def shows_own_words(self, place: Rect) -> bool:
+        """Whether a part of the screen lies in the program's console or panel.
 
         What changes there are its own rows of the turns: no act has done that.
         """
-        place = box.scaled(frame.rect, frame.area)
-        corners = product((place.left, place.right - 1), (place.top, place.bottom - 1))
+        columns = (place.left, place.right - 1)
+        rows = (place.top, place.bottom - 1)
         with suppress(Win32Error):
-            windows = [self.desktop.window_at(Point(x, y)) for x, y in corners]
-            return all(window is not None and is_own(window) for window in windows)
+            for x, y in product(columns, rows):
+                window = self.desktop.window_at(Point(x, y))
+                if window is None or not is_own(window):
+                    return False
+            return True
         return False
 
     def glance(self, frame: Frame) -> bytes:
         """A quick small look at a frame's area, to be compared with another one."""
-        width, height = _glance_size(frame)
-        return self.desktop.glance(frame.area, width, height)
+        size = _glance_size(frame)
+        return self.desktop.glance(frame.area, *size)
 
-    def _has_changed(self, before: bytes, glance: bytes, frame: Frame) -> bool:
-        """Whether two glances differ in more than what the program itself shows."""
-        if not _differ(before, glance, frame):
-            return False
-        return not self._is_own_change(before, glance, frame)
-
-    def _is_own_change(self, before: bytes, glance: bytes, frame: Frame) -> bool:
-        """Whether all that differs lies in the program's console, whose live line never rests."""
-        width, height = _glance_size(frame)
-        box = changed_region(before, glance, width, GLANCE_SCALE)
+    def _differ(self, before: bytes, glance: bytes, frame: Frame) -> bool:
+        """Whether two glances differ in more than a caret and what the program itself shows."""
+        size = _glance_size(frame)
+        box = difference(before, glance, size.width, GLANCE_SCALE)
         if box is None:
             return False
-        return self.shows_own_words(box.scaled(Rect(0, 0, width, height), frame.rect), frame)
+        place = box.scaled(Rect(0, 0, *size), frame.area)
+        return not self.shows_own_words(place)
 
     def watch(self, frame: Frame, seconds: float) -> bool:
         """Waits that long, or until the screen has changed and come to rest; whether it changed."""
@@ -14871,8 +12507,10 @@ class Eyes:
         end = self.clock.now() + seconds
         while self.clock.now() < end:
             self.actuator.rest()
-            self.clock.sleep(min(WATCH_S, end - self.clock.now()))
-            if self._has_changed(before, self.glance(frame), frame):
+            left_s = end - self.clock.now()
+            self.clock.sleep(min(WATCH_S, left_s))
+            glance = self.glance(frame)
+            if self._differ(before, glance, frame):
                 self.settle(self.whole(frame), before)
                 return True
         return False
@@ -14883,58 +12521,47 @@ class Eyes:
         `before` is a glance from before the act. The frame lies between two glances that agree,
         after a change or the patience; after the cap, the screen is taken as it is.
         """
-        config = self.config
         begin = self.clock.now()
-        self.clock.sleep(config.settle_floor_ms / 1000 + config.ui_settle_delay)
+        cap_s = self.config.settle_cap_ms / 1000
+        self.clock.sleep(min(SETTLE_FLOOR_S, cap_s) + self.config.ui_settle_delay)
         glance = self.glance(frame)
         settled: Frame | None = None
         changed = False
-        restless = False  # what goes on being drawn pauses, too: more glances must agree
+        wanted = 2  # glances that agree, and more of what goes on being drawn: it pauses, too
         agreed = 0
         while True:
             now = self.clock.now()
-            passed_ms = (now - begin) * 1000
-            changed = changed or self._has_changed(before, glance, frame)
-            patient = passed_ms >= min(config.settle_patience_ms, config.settle_cap_ms)
+            passed_s = now - begin
+            changed = changed or self._differ(before, glance, frame)
+            patient = passed_s >= min(SETTLE_PATIENCE_S, cap_s)
             if not agreed:
                 settled = self.capture() if changed or patient else None
             taken_s = self.clock.now() - now
-            self.clock.sleep(max(0.0, config.settle_interval_ms / 1000 - taken_s))
+            self.clock.sleep(max(0.0, min(SETTLE_INTERVAL_S, cap_s) - taken_s))
             last = glance
             glance = self.glance(frame)
-            resting = glance == last or self._is_own_change(last, glance, frame)
-            agreed = agreed + 1 if settled and resting else 0
-            restless = restless or (changed and not resting)
-            enough = agreed >= (4 if restless else 2)
-            if settled and (enough or passed_ms >= config.settle_cap_ms):
+            agreed += settled is not None
+            if self._differ(last, glance, frame):
+                agreed = 0
+                wanted = 4 if changed else 2
+            if settled and (agreed >= wanted or passed_s >= cap_s):
                 self._latest = settled
-                if not self._secrets:  # else whoever watches waits for a look, which greys them
+                if not self.secrets:  # else whoever watches waits for a look, which greys them
                     self.logger.publish(Settled(settled))
                 return settled
 
 
-WATCH_S = 0.25  # between two looks while nothing is done
-
-
-def _differ(before: bytes, glance: bytes, frame: Frame) -> bool:
-    """Whether two glances at a frame's area differ."""
-    width, _ = _glance_size(frame)
-    box = changed_region(before, glance, width, GLANCE_SCALE)
-    return box is not None
-
-
-def _glance_size(frame: Frame) -> tuple[int, int]:
-    """Width and height of a glance at a frame's area."""
+def _glance_size(frame: Frame) -> Size:
+    """The size of a glance at a frame's area."""
     width = frame.width // GLANCE_SCALE
     height = frame.height // GLANCE_SCALE
-    return max(1, width), max(1, height)
+    return Size(max(1, width), max(1, height))
 
 
 ####################################################################################################
 # Control check - what an act is aimed at before it, and what Windows tells of it afterwards
 ####################################################################################################
 
-LIST_MOST = 300  # controls of a window that are looked through
 # Acts whose result names what they hit.
 HITS = frozenset("click double_click triple_click right_click middle_click click_here".split())
 # What text can be typed into.
@@ -14973,7 +12600,7 @@ class ControlCheck:
         self._ahead = None
         if self.on and self.by_name and look.window:
             self._frame = look.frame.number
-            self._ahead = ask_ahead(self.desktop, look.window, LIST_MOST)
+            self._ahead = ask_ahead(self.desktop, look.window)
 
     def listed(self, look: Look, most: Sides = ON_GRID) -> str:
         """The controls in front as lines for a model, the most useful first; "" if unwanted."""
@@ -14990,7 +12617,7 @@ class ControlCheck:
             return []
         if self._ahead and self._frame == look.frame.number:
             return self._ahead.result()
-        return self.desktop.controls(window, LIST_MOST, LIST_DEADLINE_S)
+        return self.desktop.controls(window, CONTROLS_MOST, LIST_DEADLINE_S)
 
     def objection(self, act: Act, look: Look) -> str:
         """Why a click is not what the model means, if there is one control that it may mean.
@@ -15046,27 +12673,27 @@ class ControlCheck:
             return None  # something lies above it
         return meant[0]
 
-    def told_of(self, step: Act, performed: Performed) -> tuple[str, str]:
-        """The result of a step that was performed, and what of it Windows tells."""
+    def told_of(self, deed: Deed) -> Deed:
+        """A step that was performed, with what Windows tells of it."""
         self._told.clear()
-        result = performed.result
+        step = deed.act
+        result = deed.result
         told: list[str] = []
         named = []
-        for control in performed.controls:
+        for control in deed.controls:
             # A click on a window may well be one on what it alone knows to be there.
             if control.name and control.role not in HOLDERS:
                 named.append(control)
         if step.name in HITS and named:
             said = label_of(step) if self.by_name else ""
             hit = hit_text(named[0], said)
-            deed = result.partition(":")[0]
-            result = f"{deed} {hit}"
+            result = f"{result.partition(':')[0]} {hit}"
             told.append(hit)
-        read = self._read_back(step, performed.controls) if self.on else ""
+        read = self._read_back(step, deed.controls) if self.on else ""
         if read:
             result += f"; {read}"
             told.append(read)
-        return result, "; ".join(told)
+        return replace(deed, result=result, known="; ".join(told))
 
     def _read_back(self, step: Act, controls: Sequence[Control]) -> str:
         """What the control that got a click or a text says now."""
@@ -15080,7 +12707,7 @@ class ControlCheck:
         now = self.desktop.control_at(middle_of(hit.rect))
         if now is None or now.checked is None or now.role != hit.role:
             return ""
-        return checked_text(now.checked)
+        return CHECKED[now.checked]
 
     def facts(self) -> list[str]:
         """What is known of the control that has the keyboard, a sentence for the verifier."""
@@ -15117,7 +12744,8 @@ class ControlCheck:
             return ""
         value = typed_at.value
         if value is None:
-            return no_field_text(typed_at) if typed_at.role in TEXTLESS else ""
+            textless = NO_FIELD.format(quoted_control(typed_at))
+            return textless if typed_at.role in TEXTLESS else ""
         is_whole = len(value) < TEXT_MOST - 1
         right = _packed(text) in _packed(value)
         return holds_text(self.hide(value), right or not is_whole)
@@ -15178,6 +12806,211 @@ CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 
 
 ####################################################################################################
+# Files - those that a task names, as they were when the run began and are now
+####################################################################################################
+
+FILE_CHARS = 200  # of the beginning of a text file that are told
+FILE_BYTES = 10_000_000  # of a file that are read
+KEPT_BYTES = 10_000_000  # of the files that a task names are copied before the first act
+FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
+NO_FILE = -1  # the size of a file that does not exist
+RICH = "{\\rtf"  # begins a text that is written in signs of its own, ü as \'fc
+
+# Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root;
+# in quotes they may hold blanks. No network shares: to ask for one may send the user's name there.
+_ROOT = r"|/(?=\w)" if os.name == "posix" else ""
+_PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
+_QUOTED_PATH = re.compile(rf"[\"'“”„«]({_PLACE}[^\"'“”«»\n]{{1,250}})")
+# Where one without quotes goes on behind a blank, what was found is not all of it.
+_BARE_PATH = re.compile(
+    rf"(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{1,250}})(?![^\n:%\\]*\\)"
+)
+_SUFFIX = re.compile(r"\w\.(?=\w*[A-Za-z])\w{1,5}$")
+_QUOTED_TEXT = re.compile(r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]")
+
+
+class FileFact(NamedTuple):
+    """What is known of a file that the task names."""
+
+    path: str  # as the task writes it
+    size: int | None = None  # in bytes, NO_FILE if there is none; None if it cannot be asked
+    changed_at: float = 0.0  # in seconds since 1970
+    text: str | None = None  # of a text file, the first FILE_BYTES
+
+    def told(self, hide: Callable[[str], str]) -> str:
+        """A sentence for the verifier; `hide` replaces secrets."""
+        if self.size is None:
+            return f"{self.path} cannot be looked at."
+        if self.size == NO_FILE:
+            return f"{self.path} does not exist."
+        age_s = max(0.0, time.time() - self.changed_at)
+        told = f"{self.path} exists: {self.size} bytes, last changed {age_s:.0f} s ago"
+        if self.text is None:
+            return f"{told}."
+        # More of it than is told, or a secret could be cut.
+        beginning = hide(self.text[: 4 * FILE_CHARS])[:FILE_CHARS]
+        shown = json.dumps(printable(beginning), ensure_ascii=False)
+        verb = "begins"
+        if self.size < FILE_CHARS and not self.text.startswith(RICH):
+            verb = "holds"
+        return f"{told}; it {verb} {shown}."
+
+    def holds(self, text: str) -> bool | None:
+        """Whether a text is in it, apart from case, line ends and a last stop; None if unknown."""
+        if self.size == NO_FILE:
+            return False
+        if self.text is None or self.text.startswith(RICH):
+            return None
+        return _plain(text) in _plain(self.text)
+
+
+def _plain(text: str) -> str:
+    words = text.lower().split()
+    return " ".join(words).rstrip(".")
+
+
+def named_paths(task: str) -> list[str]:
+    """The paths that a task names, as it writes them, without the stop of a sentence.
+
+    One without quotes has to end as a file does, or the task has to end with it.
+    """
+    task = task[:FACT_CHARACTERS]
+    found = [match[1] for match in _QUOTED_PATH.finditer(task)]
+    for match in _BARE_PATH.finditer(task):
+        path = match[1].rstrip(".:!?)]}")
+        if _SUFFIX.search(path) or not task[match.end() :].strip():
+            found.append(path)
+    return list(dict.fromkeys(found))[:CHECKS_MOST]
+
+
+def look_at_file(path: str) -> FileFact:
+    """What is known of a file; only a regular one is opened."""
+    expanded = os.path.expandvars(path)
+    unknown = FileFact(path)
+    if is_elsewhere(expanded):
+        return unknown
+    place = Path(expanded)
+    try:
+        known = place.stat()
+    except FileNotFoundError:
+        return FileFact(path, NO_FILE)
+    except (OSError, ValueError):
+        return unknown
+    if not stat.S_ISREG(known.st_mode):
+        return FileFact(path, 0, known.st_mtime)
+    size = known.st_size
+    text = None
+    form = "utf-8-sig"  # else it is in a code page, of which is written nowhere which one
+    with suppress(OSError, UnicodeDecodeError), place.open("rb") as file:
+        data = file.read(FILE_BYTES)
+        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            form = "utf-16"
+        text = data.decode(form)
+    if size > FILE_BYTES or "\0" in (text or ""):
+        text = None
+    return FileFact(path, size, known.st_mtime, text)
+
+
+def is_elsewhere(path: str) -> bool:
+    """Whether a path, its variables filled in, may lead to another machine or is none.
+
+    Windows gives the person's name and a proof of the password to whatever machine is asked.
+    """
+    begins_there = path.startswith(("\\\\", "//", "\\/", "/\\"))
+    on_a_drive = re.match(r"[A-Za-z]:[\\/]", path) is not None
+    return begins_there or (os.name == "nt" and not on_a_drive)
+
+
+def file_facts(task: str) -> dict[str, FileFact]:
+    """What is known of the files that the task names, by their paths, within FILE_PATIENCE_S."""
+    paths = named_paths(task)
+    facts = {path: FileFact(path) for path in paths}
+    looks = map(look_at_file, paths)
+    for known in taken_within(FILE_PATIENCE_S, looks):
+        facts[known.path] = known
+    return facts
+
+
+def keep_files(facts: Iterable[FileFact], folder: Path, secrets: Secrets) -> list[str]:
+    """Copies files as they are into a run's folder, KEPT_BYTES at most; the names of the copies.
+
+    One that holds a secret is left where it is.
+    """
+    left = KEPT_BYTES
+    chosen = []
+    for fact in facts:
+        size = fact.size or 0
+        if size < 1 or size > left:
+            continue
+        path = os.path.expandvars(fact.path)
+        chosen.append(Path(path))
+        left -= size
+    kept: list[str] = []
+    contents = (place.read_bytes() for place in chosen)
+    with suppress(OSError):
+        found = taken_within(FILE_PATIENCE_S, contents)
+        for number, data in enumerate(found):
+            text = data.decode("latin-1")
+            if secrets.hide(text) != text:
+                continue
+            name = f"kept_{number + 1}_{chosen[number].name[-80:]}"
+            write_run_file(folder, name, data)
+            kept.append(name)
+    return kept
+
+
+def rulings_by_files(
+    verdict: Iterable[Ruling], before: Mapping[str, FileFact], now: Mapping[str, FileFact]
+) -> list[Ruling]:
+    """The verdict, with a NO where a file certainly is not what a check says.
+
+    Nothing is certain but what was not so when the run began and is not so now: a file that is
+    gone, and a text that was taken out of it, may be what the task wanted.
+    """
+    rulings = []
+    for ruling in verdict:
+        for path, old in before.items():
+            why = _contradiction(ruling.check, old, now[path])
+            if why:
+                ruling = ruling._replace(holds=False, why=why)
+        rulings.append(ruling)
+    for path, old in before.items():
+        if old.size == now[path].size == NO_FILE:
+            absent = Ruling(f"{path} exists", holds=False, why="it does not exist")
+            rulings.append(absent)
+    return rulings
+
+
+def _contradiction(check: str, before: FileFact, now: FileFact) -> str:
+    """Why a check does not hold for what a file was and is; empty if it may."""
+    named = _naming(now.path)
+    if not named.search(check) or None in (before.size, now.size):
+        return ""
+    if now.size == NO_FILE:
+        return "" if before.size != NO_FILE else "the file does not exist"
+    for match in _QUOTED_TEXT.finditer(check):
+        text = match[1]
+        held = now.holds(text)
+        if named.search(text):  # such as a title
+            continue
+        if held is False and not before.holds(text):
+            return f"the file does not hold {text!r}"
+        if held is None and now.size and before == now:
+            return "the file is as it was when the run began"
+    return ""
+
+
+def _naming(path: str) -> re.Pattern[str]:
+    """What names a file: its whole name, alone or with the end of the path that leads to it."""
+    first, *parts = re.split(r"[\\/]", path)
+    named = re.escape(first)
+    for part in parts:
+        folder = rf"(?:{named}[\\/])?"
+        named = folder + re.escape(part)
+    return re.compile(rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)", re.I)
+
+
+####################################################################################################
 # Turn engine - look, ask, perform, settle, record - once
 ####################################################################################################
 
@@ -15210,37 +13043,9 @@ class Screens:
         for width, seen in self._kept:
             if width != frame.width or len(seen) != len(frame.clean):
                 continue
-            before = rows_of(seen, width, box)
-            after = rows_of(frame.clean, width, box)
-            if are_alike(before, after):
+            if difference_in(box, seen, frame.clean, width) is None:
                 return False
         return True
-
-
-@dataclass
-class Course:
-    """How far the steps of an act have come."""
-
-    after: Frame  # the last look
-    whole: Frame  # the same where that showed a part of the area only
-    results: list[str] = field(default_factory=list)
-    known: list[str] = field(default_factory=list)  # what Windows told of the controls
-    targets: list[Control] = field(default_factory=list)
-    refused: str = ""  # the kind of error that ended it
-    begun: bool = False  # whether any input was sent
-    acted: bool = False  # whether a step was performed whole
-    act_s: float = 0.0  # until all was sent
-    settle_s: float = 0.0
-
-    @property
-    def said(self) -> str:
-        """What the model is told of the steps."""
-        return "; ".join(self.results)
-
-    def stop(self, kind: str, reason: str) -> None:
-        """Ends it for this reason."""
-        self.refused = kind
-        self.results.append(reason)
 
 
 @dataclass
@@ -15261,6 +13066,9 @@ class Engine:
     changed_last: bool = True  # whether the last act may have changed the screen
     filled: int = 0  # the handle of the window in front, if text was typed into it
     correction: Correction = NO_CORRECTION  # of the places that the model says
+    # That the task names, as they were when the run began; none of a resumed one.
+    files: Mapping[str, FileFact] = field(default_factory=dict)
+    _checked: Act | None = None  # the last one of which it is known that nothing is in its way
     _tokens: int = 0  # of them in the lines on the terminal
     _reached: Screens = field(default_factory=Screens)  # what acts led to
     _watched: Screens = field(default_factory=Screens)  # what was looked at without an act
@@ -15279,6 +13087,7 @@ class Engine:
     def objection(self, look: Look, act: Act) -> str:
         """Why a click does not reach what the model means, or nothing; raises ToolError."""
         corrected = self.correction.act(act)
+        self._checked = act
         return self.controls.objection(corrected, look)
 
     def perform(self, act: Act, look: Look, turn: int) -> Deed:
@@ -15287,22 +13096,30 @@ class Engine:
         Its places are corrected here, before anything else sees them: what is recorded, judged and
         told is where the mouse goes.
         """
-        outside = ""
+        refused = ""
+        reason = ""
+        checked = act is self._checked
         try:
             act = self.correction.act(act)
         except ToolError as error:
-            outside = str(error)
+            refused = "outside"
+            reason = str(error)
         self.logger.record(IntentRecord(turn=turn, tool=act.name, args=act.given))
         self.logger.publish(Phase(f"doing {act.name}"))
         begin = self.clock.now()
-        reason = outside or self.controls.objection(act, look)
-        if reason:
-            kind = "outside" if outside else OTHER_CONTROL
-            deed = _refused(act, kind, reason, begun=False)
-            times: JsonDict = {}
-        else:
-            deed, times = self._perform(act, look.frame)
-        deed = replace(deed, result=self.logger.hide(deed.result))
+        if not refused and not checked:
+            reason = self.controls.objection(act, look)
+            refused = OTHER_CONTROL if reason else ""
+        deed = Deed(act, reason, refused=refused)
+        told: JsonDict = {}  # what only the record has
+        if not refused:
+            deed = self._perform(act, look.frame, told)
+        words = ""
+        if deed.refused:
+            words = "Not done: "
+            if deed.begun:
+                words = "Failed half-way, so look before doing it again: "
+        deed = replace(deed, result=self.logger.hide(words + deed.result))
         seconds = round(self.clock.now() - begin, 3)
         self.logger.record(
             ResultRecord(
@@ -15313,102 +13130,110 @@ class Engine:
                 refused=deed.refused,
                 seconds=seconds,
                 filled=self.filled or None,
-                **times,
+                **told,
             )
         )
         self.logger.log(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s")
         return deed
 
-    def _perform(self, act: Act, frame: Frame) -> tuple[Deed, JsonDict]:
-        """The deed, and times for its record: `act` in seconds until it was sent, `settle_ms`.
+    def _perform(self, act: Act, frame: Frame, told: JsonDict) -> Deed:
+        """The deed; `told` gets its times, `act` in seconds until it was sent, and its targets.
 
         Of an act of several steps each one passes the gates on a look after the one before. What
         brings another window to the front ends it, since the rest was not meant for that.
         """
         whole = self.eyes.whole(frame)
-        course = Course(frame, whole)
+        deed = Deed(act, "")
+        after = frame
+        seen = whole
         steps = deque(steps_of(act))
-        while steps and not course.refused:
-            self._take_step(steps.popleft(), course, last=not steps)
-            if steps and not same_window(course.after.window, frame.window):
-                course.stop("another_window", rest_not_done_text(course.after.window))
-        if course.refused and course.refused != "another_window":
-            return _refused(act, course.refused, course.said, course.begun), {}
-        if not course.acted:
+        while steps and not deed.refused:
+            deed, after = self._take_step(steps.popleft(), deed, after, seen, told)
+            seen = after if deed.acted else whole
+            if steps and not same_window(after.window, frame.window):
+                rest = REST_NOT_DONE.format(title_text(after.window))
+                deed = replace(
+                    deed,
+                    refused="another_window",
+                    result=f"{deed.result}; {rest}",
+                )
+        if deed.refused and deed.refused != "another_window":
+            told.clear()
+            return Deed(act, deed.result, refused=deed.refused, begun=deed.begun)
+        if not deed.acted:
             dry = self.config.dry_run and act.name in HANDS
-            return Deed(act, course.said, changed=None, dry=dry), {}
-        times: JsonDict = {
-            "settle_ms": round(course.settle_s * 1000),
-            "act": round(course.act_s, 3),
-        }
-        if course.targets:
-            times["targets"] = [control.to_json() for control in course.targets]
-            rects = [control.rect for control in course.targets]
-            times["boxes"] = [box_on_grid(rect, frame.area) for rect in rects]
-        deed = self._seen_deed(act, course.said, whole, course.after)
-        if course.refused:
-            broken = _refused(act, course.refused, course.said, course.begun)
-            return replace(broken, new=deed.new), times
-        return replace(deed, known="; ".join(course.known)), times
+            return Deed(act, deed.result, dry=dry)
+        told["act"] = round(told["act"], 3)
+        told["settle_ms"] = round(told["settle_ms"])
+        if deed.controls:
+            known = [replace(control, value=None) for control in deed.controls]
+            told["targets"] = [control.to_json() for control in known]
+            told["boxes"] = [on_grid(control.rect, frame.area) for control in known]
+        return self._judged(deed, whole, after)
 
-    def _take_step(self, step: Act, course: Course, last: bool) -> None:
-        """One step on what the last one led to, and the rest after it."""
+    def _take_step(
+        self, step: Act, deed: Deed, frame: Frame, whole: Frame, told: JsonDict
+    ) -> tuple[Deed, Frame]:
+        """The deed with one step more, on what the last one led to, and the screen at rest."""
         begin = self.clock.now()
+        done = Deed(step, "")
         try:
-            before = self.eyes.glance(course.whole)
-            performed = self.actuator.perform(step, course.after, last)
-            course.begun = course.begun or performed.sent > 0
-            self.changed_last = self.changed_last or course.begun  # until it is known
-            if performed.refused:
-                course.stop(performed.refused, performed.result)
-                return
-            course.results.append(performed.result)
-            if not performed.acted:
-                return
-            course.acted = True
-            self.logger.publish(Phase("waiting for the screen to rest"))
-            sent = self.clock.now()
-            course.after = self.eyes.settle(course.whole, before)
-            course.whole = course.after
-            course.act_s += sent - begin
-            course.settle_s += course.after.taken_at - sent
-            self.actuator.settled()
-            self._take_known(step, performed, course)
+            before = self.eyes.glance(whole)
+            done = self.actuator.perform(step, frame)
+            self.changed_last = self.changed_last or done.begun  # until it is known
+            if done.acted and not done.refused:
+                self.logger.publish(Phase("waiting for the screen to rest"))
+                sent = self.clock.now()
+                frame = self.eyes.settle(whole, before)
+                settle_ms = 1000 * (frame.taken_at - sent)
+                told["act"] = told.get("act", 0.0) + sent - begin
+                told["settle_ms"] = told.get("settle_ms", 0.0) + settle_ms
+                self.actuator.settled()
+                done = self.controls.told_of(done)
         except Win32Error as error:
-            course.stop("windows", str(error))
+            said = filter(None, (done.result, str(error)))
+            done = replace(done, refused="windows", result="; ".join(said))
+        results = filter(None, (deed.result, done.result))
+        known = filter(None, (deed.known, done.known))
+        deed = replace(
+            deed,
+            result="; ".join(results),
+            known="; ".join(known),
+            refused=done.refused,
+            begun=deed.begun or done.begun,
+            acted=deed.acted or done.acted,
+            controls=(*deed.controls, *done.controls),
+        )
+        return deed, frame
 
-    def _take_known(self, step: Act, performed: Performed, course: Course) -> None:
-        """What Windows knows of what the step was done to, and what that says now."""
-        result, known = self.controls.told_of(step, performed)
-        course.results[-1] = result
-        course.targets += [replace(control, value=None) for control in performed.controls]
-        if known:
-            course.known.append(known)
-
-    def _seen_deed(self, act: Act, result: str, frame: Frame, after: Frame) -> Deed:
-        """An act that was performed whole, judged by the frames before and after it."""
+    def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
+        """A deed by the frames before and after it; one that was broken off only by what is new."""
         self._reached.keep(frame)
-        deed = Deed(act, result, changed=False, begun=True)
-        box = changed_region(frame.clean, after.clean, frame.width)
-        if box and self.eyes.shows_own_words(box, frame):
+        box = difference(frame.clean, after.clean, frame.width)
+        if box and self.eyes.shows_own_words(box.scaled(frame.rect, frame.area)):
             box = None
+        changed = box is not None
+        new = False
         if box:
             new = self._reached.is_new(after, box)
-            deed = replace(deed, changed=True, region=on_grid(box, frame), new=new)
             self._reached.keep(after)
-        if deed.new:
+        if new:
             self._moved_to.clear()
-        self._note_effect(act, after, box is not None)
-        return deed
-
-    def _note_effect(self, act: Act, after: Frame, changed: bool) -> None:
-        """What the recovery keys must know of the last act."""
-        front = after.window.handle if after.window else 0
+        # What the recovery keys must know of the last act.
         self.changed_last = changed
-        if front != self.filled:
-            self.filled = 0
-        if changed and isinstance(act.args, TypeTextArgs):
-            self.filled = front
+        front = after.window.handle if after.window else 0
+        typed = changed and isinstance(deed.act.args, TypeTextArgs)
+        self.filled = front if typed or front == self.filled else 0
+        if deed.refused:
+            return replace(deed, new=new, known="")
+        region = on_grid(box, frame.rect) if box else None
+        return replace(
+            deed,
+            changed=changed,
+            region=region,
+            new=new,
+            begun=True,
+        )
 
     def is_news(self, frame: Frame) -> bool:
         """Whether a look without an act shows another screen than the last such looks."""
@@ -15436,296 +13261,38 @@ class Engine:
         self.logger.publish(line)
 
 
-def _refused(act: Act, kind: str, reason: str, begun: bool) -> Deed:
-    """An act that was refused, or broken off once input had been sent."""
-    words = "Not done"
-    if begun:
-        words = "Failed half-way, so look before doing it again"
-    return Deed(
-        act,
-        f"{words}: {reason}",
-        changed=None,
-        refused=kind,
-        begun=begun,
-    )
-
-
 ####################################################################################################
 # Proof - whether the task is done: its checks, what is known for certain, and a fresh look
 ####################################################################################################
 
-
-FILE_CHARS = 200  # of the beginning of a text file
-FILE_BYTES = 4 * FILE_CHARS
-FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
-CLIPBOARD_PATIENCE_S = 0.5  # nor the program that promised its text
-
-# Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root;
-# in quotes they may hold blanks. No network shares: to ask for one may send the user's name there.
-_ROOT = r"|/(?=\w)" if os.name == "posix" else ""
-_PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
-_QUOTED_PATH = re.compile(rf"[\"'“”„«]({_PLACE}[^\"'“”«»\n]{{1,250}})")
-_BARE_PATH = re.compile(rf"(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{1,250}})")
-WORDS_OF_A_NAME = 6  # behind a path without quotes, in which it may go on
-_SUFFIX = re.compile(r"\w\.\w{1,5}$")
-_STOPS_OF_A_PATH = ".:!?)]}"
-_QUOTED_TEXT = re.compile(r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]")
-
-# Beginnings of words, in letters as `fold` gives them: what makes a file, and what may take one
-# away, so that its absence is no proof of anything.
-MAKING = (
-    "save saving write writ creat store export download"
-    " speicher schreib anleg erstell guard enregistr salv zapis"
-)
-TAKING = (
-    "delet remov move moving renam erase cancel losch verschieb umbenenn supprim elimin borr deplac"
-)
-NEGATIONS = frozenset("no not none never without gone kein keine nicht ohne sin sans pas".split())
-# Whole words of a check that asks for no more than what a file holds.
-SAYING_WHAT_IT_HOLDS = frozenset(
-    "the a file contains holds has says reads with content text line is in it and"
-    " die datei der den das enthalt text zeile inhalt mit und ist".split()
-)
-HOLDING = "contain hold say read text content line enthal steh inhalt conten"
+CLIPBOARD_PATIENCE_S = 0.5  # the program that promised its text may never answer
 
 
-@dataclass(frozen=True)
-class FileFact:
-    """What is known of a file that the task names; without `size` it could not be asked."""
-
-    path: str  # as the task writes it
-    exists: bool
-    size: int | None = None  # in bytes
-    age_s: float = 0.0  # since it was last changed
-    begins: str | None = None  # of a text file: more of it than is told, or a secret could be cut
-
-    @property
-    def whole(self) -> bool:
-        """Whether `begins` is all that it holds."""
-        if self.begins is None or self.begins.startswith("{\\rtf"):  # which writes ü as \'fc
-            return False
-        return (self.size or 0) < FILE_CHARS
-
-    def told(self, hide: Callable[[str], str]) -> str:
-        """A sentence for the verifier; `hide` replaces secrets."""
-        if not self.exists:
-            return f"{self.path} does not exist."
-        if self.size is None:
-            return f"{self.path} cannot be looked at."
-        text = f"{self.path} exists: {self.size} bytes, last changed {self.age_s:.0f} s ago"
-        if self.begins is None:
-            return f"{text}."
-        beginning = hide(self.begins)[:FILE_CHARS]
-        shown = json.dumps(printable(beginning), ensure_ascii=False)
-        return f"{text}; it {'holds' if self.whole else 'begins'} {shown}."
-
-
-def has_word(text: str, beginnings: str) -> bool:
-    """Whether a word of the text begins like one of these."""
-    begins = tuple(beginnings.split())
-    return any(word.startswith(begins) for word in _words(text))
-
-
-def is_about_absence(text: str) -> bool:
-    """Whether a text may want something away."""
-    return has_word(text, TAKING) or not NEGATIONS.isdisjoint(_words(text))
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", fold(text))
-
-
-def named_paths(task: str) -> list[str]:
-    """The paths that a task names, as it writes them, without the stop of a sentence."""
-    task = task[:FACT_CHARACTERS]
-    found = [match[1] for match in _QUOTED_PATH.finditer(task)]
-    for match in _BARE_PATH.finditer(task):
-        if not goes_on_behind(match[1], task[match.end() :]):
-            found.append(match[1].rstrip(_STOPS_OF_A_PATH))
-    return list(dict.fromkeys(found))[:CHECKS_MOST]
-
-
-def goes_on_behind(path: str, rest: str) -> bool:
-    """Whether a path without quotes may hold blanks, so that what was found is not all of it.
-
-    Then one of the words behind it goes on into a folder, or is the first that ends like a file.
-    """
-    named = bool(_SUFFIX.search(path.rstrip(_STOPS_OF_A_PATH)))
-    ended = path.endswith(tuple(_STOPS_OF_A_PATH)) and named
-    if ended or not rest[:1].isspace():
-        return False
-    for word in rest.partition("\n")[0].split()[:WORDS_OF_A_NAME]:
-        if re.match(_PLACE, word):
-            return False  # another path begins
-        if "\\" in word or (not named and _SUFFIX.search(word.rstrip(_STOPS_OF_A_PATH + ",;"))):
-            return True
-    return False
-
-
-def look_at_file(path: str, now: float) -> FileFact:
-    """What is known of a file; `now` is in seconds since 1970. Only a regular file is opened."""
-    expanded = os.path.expandvars(path)
-    if is_elsewhere(expanded):
-        return FileFact(path, exists=True)
-    place = Path(expanded)
-    try:
-        known = place.stat()
-    except FileNotFoundError:
-        return FileFact(path, exists=False)
-    except (OSError, ValueError):
-        return FileFact(path, exists=True)
-    fact = FileFact(path, exists=True, size=known.st_size, age_s=max(0.0, now - known.st_mtime))
-    if not stat.S_ISREG(known.st_mode):
-        return fact
-    try:
-        with place.open("rb") as file:
-            data = file.read(FILE_BYTES)
-    except OSError:
-        return fact
-    return replace(fact, begins=_as_text(data))
-
-
-def is_elsewhere(path: str) -> bool:
-    """Whether a path, its variables filled in, may lead to another machine or is none.
-
-    Windows gives the person's name and a proof of the password to whatever machine is asked.
-    """
-    begins_there = path.startswith(("\\\\", "//", "\\/", "/\\"))
-    on_a_drive = re.match(r"[A-Za-z]:[\\/]", path) is not None
-    return begins_there or (os.name == "nt" and not on_a_drive)
-
-
-def _as_text(data: bytes) -> str | None:
-    """The beginning of a text; None if the bytes are none. The last sign may have been cut.
-
-    Nor is a text in a code page known: which one is written nowhere.
-    """
-    form = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
-        text = codecs.getincrementaldecoder(form)().decode(data)
-    except UnicodeDecodeError:
-        return None
-    if "\0" in text:
-        return None
-    return text
-
-
-def file_facts(engine: Engine, task: str) -> list[FileFact]:
-    """What is known of the files that the task names, within FILE_PATIENCE_S."""
-    paths = named_paths(task) if engine.config.task_files else []
-    looks = (look_at_file(path, time.time()) for path in paths)
-    known = taken_within(FILE_PATIENCE_S, looks)
-    return known + [FileFact(path, exists=True) for path in paths[len(known) :]]
-
-
-def clipboard_facts(engine: Engine) -> list[str]:
-    """How much text the clipboard holds, never which; nothing if it cannot be asked in time."""
-    if not engine.controls.on:
-        return []
-    desktop = engine.eyes.desktop
-    asked = (desktop.clipboard_length() for _ in range(1))
-    lengths = taken_within(CLIPBOARD_PATIENCE_S, asked)
-    return [f"Characters of text on the clipboard: {one}." for one in lengths if one is not None]
-
-
-def known_facts(engine: Engine, files: Sequence[FileFact]) -> list[str]:
+def known_facts(engine: Engine, files: Mapping[str, FileFact]) -> list[str]:
     """What the program knows for certain, a line each, for the verifier."""
-    front = engine.eyes.desktop.foreground()
-    facts = [f"The window in front is {title_text(front)}."]
+    desktop = engine.eyes.desktop
+    facts = [f"The window in front is {title_text(desktop.foreground())}."]
     if engine.controls.on:
         opened = windows_text(engine.eyes.windows())
         facts.append(f"Open windows: {opened}.")
-    facts += engine.controls.facts()
-    facts += clipboard_facts(engine)
-    for file in files:
-        facts.append(file.told(engine.logger.hide))
-    hidden = map(engine.logger.hide, facts)
-    return list(hidden)
-
-
-def ruling_by_facts(check: str, files: Sequence[FileFact]) -> Ruling | None:
-    """NO for a check that a file contradicts, YES for one that it proves; None for all others."""
-    for file in files:
-        named = _naming(file.path)
-        if not named.search(check):
-            continue
-        said = named.sub(" ", check)
-        if is_about_absence(said):
-            continue  # whether it is to be there cannot be told from words
-        if not file.exists:
-            return Ruling(check, False, "the file does not exist")
-        missing = _missing_text(said, file)
-        if missing:
-            return Ruling(check, False, f"the file does not hold {missing!r}")
-        if is_proven_by(said, file):
-            return Ruling(check, True, "the file holds it")
-    return None
-
-
-def _naming(path: str) -> re.Pattern[str]:
-    """What names a file: its whole name, alone or with the end of the path that leads to it."""
-    first, *parts = re.split(r"[\\/]", path)
-    named = re.escape(first)
-    for part in parts:
-        named = rf"(?:{named}[\\/])?{re.escape(part)}"
-    return re.compile(rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)", re.I)
-
-
-def is_proven_by(said: str, file: FileFact) -> bool:
-    """Whether a check, without the file's name, says no more than that a file holds what it holds.
-
-    Exactly so, letter by letter; a word that may ask for more leaves it to the verifier.
-    """
-    quoted = [match[1] for match in _QUOTED_TEXT.finditer(said)]
-    if not quoted or not file.whole:
-        return False
-    rest = _words(_QUOTED_TEXT.sub(" ", said))
-    held = file.begins or ""
-    says_no_more = all(word in SAYING_WHAT_IT_HOLDS for word in rest)
-    return says_no_more and all(text in held for text in quoted)
-
-
-def _missing_text(check: str, file: FileFact) -> str:
-    """The text that a check quotes and a file that is known whole lacks, or an empty text."""
-    if not file.whole or not has_word(check, HOLDING):
-        return ""
-    held = _plain(file.begins or "")
-    name = _plain(file.path)
-    for match in _QUOTED_TEXT.finditer(check):
-        text = _plain(match[1])
-        if text not in held and text not in name:
-            return match[1]
-    return ""
-
-
-def _plain(text: str) -> str:
-    """A text as texts are compared: without case, line ends and the stop of a sentence."""
-    words = text.lower().split()
-    return " ".join(words).rstrip(".")
-
-
-def rulings_on_files(task: str, files: Sequence[FileFact]) -> list[Ruling]:
-    """The program's own checks: a file that the task wants made has to be there."""
-    said = task
-    for file in files:
-        said = said.replace(file.path, " ")
-    if not has_word(said, MAKING) or is_about_absence(said):
-        return []
-    rulings = []
-    for file in files:
-        check = f"{file.path} exists"
-        if not file.exists:
-            rulings.append(Ruling(check, holds=False, why="it does not exist"))
-        elif file.size is not None:  # else nothing is known of it
-            rulings.append(Ruling(check, holds=True, why=f"{file.size} bytes"))
-    return rulings
+        facts += engine.controls.facts()
+        asked = (desktop.clipboard_length() for _ in range(1))
+        for length in taken_within(CLIPBOARD_PATIENCE_S, asked):
+            if length is not None:  # how much, never which
+                facts.append(f"Characters of text on the clipboard: {length}.")
+    hide = engine.logger.hide
+    for file in files.values():
+        facts.append(file.told(hide))
+    return [hide(fact) for fact in facts]
 
 
 _LISTED = re.compile(r"[*_ ]{0,4}(?:\d{1,2}[.):]|[-*•])[*_ ]{0,4}(\S.{7,300})")
 # "YES or NO" is the question said again, and no answer.
-_VERDICT = r"(yes|no)\b(?!/|\W{1,3}or\W{1,3}(?:yes|no)\b)[\W_]{0,6}(.{0,300})"
-_RULED = re.compile(rf"\W{{0,4}}(?:check )?(\d{{1,2}})\W{{1,6}}{_VERDICT}", re.I)
-_RULED_ALONE = re.compile(rf"\W{{0,6}}{_VERDICT}", re.I)
+_RULED = re.compile(
+    r"\W{0,4}(?:check )?(\d{1,2})\W{1,6}"
+    r"(yes|no)\b(?!/|\W{1,3}or\W{1,3}(?:yes|no)\b)[\W_]{0,6}(.{0,300})",
+    re.I,
+)
 
 
 def ask_for_checks(engine: Engine, state: AgentState) -> None:
@@ -15734,48 +13301,33 @@ def ask_for_checks(engine: Engine, state: AgentState) -> None:
         return
     if engine.config.derive_checks:
         examiner = engine.profile.roles["examiner"]
-        question = Message("user", examiner_text(state.task))
+        question = Message("user", EXAMINER_QUESTION.format(state.task))
         reply = engine.voice.ask(examiner, [question])
         if isinstance(reply, Reply):
-            said = strip_think(reply.text)
-            state.done_when = listed_checks(said)
+            lines = strip_think(reply.text)[:FACT_CHARACTERS].splitlines()
+            listed = filter(None, map(_LISTED.match, lines))
+            state.done_when = clean_checks([match[1] for match in listed])
     if not state.done_when:
         task = " ".join(state.task.split())
         state.done_when = [cut(task, 300)]
 
 
-def listed_checks(said: str) -> list[str]:
-    """The lines of a numbered list."""
-    found = []
-    for line in said[:FACT_CHARACTERS].splitlines():
-        match = _LISTED.match(line)
-        if match:
-            found.append(match[1])
-    return clean_checks(found)
-
-
 def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling] | None:
     """What the verifier said to each check; None unless it answered each, and none in two ways."""
     found: dict[int, Ruling] = {}
-    alone = _RULED_ALONE.match(said)
-    if alone and len(checks) == 1:
-        found[1] = _ruling(checks[0], alone[1], alone[2])
+    if len(checks) == 1 and not _RULED.match(said):
+        said = f"1 {said}"  # a single one needs no number
     for line in said.splitlines():
         match = _RULED.match(line)
         number = int(match[1]) if match else 0
         if not match or not 1 <= number <= len(checks):
             continue
-        ruling = _ruling(checks[number - 1], match[2], match[3])
-        other = found.setdefault(number, ruling)
-        if other.holds != ruling.holds:
+        ruling = Ruling(checks[number - 1], match[2].lower() == "yes", cut(match[3], 200))
+        if found.setdefault(number, ruling).holds != ruling.holds:
             return None
     if len(found) < len(checks):
         return None
     return [found[number] for number in sorted(found)]
-
-
-def _ruling(check: str, word: str, why: str) -> Ruling:
-    return Ruling(check, word.lower() == "yes", cut(why, 200))
 
 
 def judge(
@@ -15791,17 +13343,21 @@ def judge(
     for again in range(2):
         engine.eyes.forget()
         look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}{again or ''}")
-        files = file_facts(engine, state.task)
+        files = file_facts(state.task)
+        ask = partial(ask_about, engine, state, look, files)
         refused = state.not_yet + again
-        question = question_again(IS_IT_DONE, refused)
-        verdict = ask_about(engine, state, look, files, evidence, question)
+        verdict = ask(evidence, question_again(IS_IT_DONE, refused))
         if not engine.config.second_opinion or not all_hold(verdict):
             break
-        question = question_again(WHAT_IS_MISSING, refused)
-        verdict = ask_about(engine, state, look, files, "", question)
+        verdict = ask("", question_again(WHAT_IS_MISSING, refused))
         if all_hold(verdict):
             break
-    record_verdict(engine, verdict)
+    engine.logger.record(
+        VerificationRecord(
+            text="\n".join(map(str, verdict)),
+            checks=[ruling._asdict() for ruling in verdict],
+        )
+    )
     return tuple(verdict)
 
 
@@ -15814,65 +13370,43 @@ def ask_about(
     engine: Engine,
     state: AgentState,
     look: Look,
-    files: Sequence[FileFact],
+    files: Mapping[str, FileFact],
     evidence: str,
     question: str,
 ) -> list[Ruling]:
-    """What the verifier says to a question about each check, as far as no fact contradicts it."""
+    """What the verifier says to a question about each check, as far as no fact contradicts it.
+
+    An answer that decides nothing is asked for again, and then a NO.
+    """
     facts = known_facts(engine, files)
     if not engine.config.vision:
-        listed = engine.controls.listed(look)
-        facts.append(listed)
+        facts.append(engine.controls.listed(look))
     text = verifier_text(state.task, evidence, state.done_when, facts, question)
-    message = Message("user", text, picture_for(engine, look))
-    verdict = []
-    for ruling in ask_verifier(engine, state.done_when, message):
-        by_facts = ruling_by_facts(ruling.check, files)
-        verdict.append(by_facts or ruling)
-    return verdict + rulings_on_files(state.task, files)
-
-
-def picture_for(engine: Engine, look: Look) -> bytes:
-    """The picture of a look as base64; none for a model that sees nothing."""
-    if engine.config.vision:
-        return look.base64
-    return b""
-
-
-def record_verdict(engine: Engine, verdict: Sequence[Ruling]) -> None:
-    """Into the journal, for people and for programs."""
-    lines = []
-    checks = []
-    for ruling in verdict:
-        lines.append(str(ruling))
-        checks.append(ruling._asdict())
-    engine.logger.record(
-        VerificationRecord(
-            text="\n".join(lines),
-            checks=checks,
-        )
-    )
-
-
-def ask_verifier(engine: Engine, checks: Sequence[str], question: Message) -> list[Ruling]:
-    """What the verifier says; an answer that decides nothing is asked for again, and then a NO."""
-    verifier = engine.profile.roles["verifier"]
-    messages = [question]
+    messages = [Message("user", text, picture_for(engine, look))]
     why = UNDECIDED
     for _ in range(2):
-        reply = engine.voice.ask(verifier, messages)
+        reply = engine.voice.ask(engine.profile.roles["verifier"], messages)
         if isinstance(reply, ModelError):
             why = str(reply)
             break
         said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
-        rulings = read_rulings(said, checks)
+        rulings = read_rulings(said, state.done_when)
         if rulings:
-            return rulings
+            return rulings_by_files(rulings, engine.files, files)
         if said:
             why = cut(f"{UNDECIDED}: {said}", 200)
         messages.append(Message("assistant", cut(said, 300) or NO_CALL))
         messages.append(Message("user", ANSWER_EACH_CHECK))
-    return [Ruling(check, holds=False, why=why) for check in checks]
+    return [Ruling(check, False, why) for check in state.done_when]
+
+
+def picture_for(engine: Engine, look: Look) -> bytes:
+    """The picture of a look as base64; none for a model that sees nothing."""
+    return look.base64 if engine.config.vision else b""
+
+
+# Characters of evidence in a report of completion, as described; in a conversation its last words.
+EVIDENCE_LEAST = {"chat": 1, "story": 1}
 
 
 def check_completion(
@@ -15885,37 +13419,32 @@ def check_completion(
 
     It counts with enough evidence, and if a fresh look and the facts confirm every check.
     Otherwise the planner hears what is missing; `not_proven_most` such reports end the run, if
-    they count.
+    they count. In a grammar a claim may be about the planner's instruction, since it has one word
+    for both: then a refused one is no false one, and what ends the run is its lack of progress.
     """
     config = engine.config
     length = len(evidence.strip())
-    least = 0 if engine.grammar else config.evidence_chars  # a grammar has no word for evidence
+    least = EVIDENCE_LEAST.get(engine.profile.loop, 100)
+    if engine.grammar:  # which has no word for evidence
+        least = 0
     if length < least:
-        return None, short_evidence_text(length, least)
+        return None, SHORT_EVIDENCE.format(length, least)
     if config.dry_run:  # a look would show that nothing was done
-        outcome = Outcome("completed", cut(f"Dry run, nothing was done: {evidence}", 300))
-        return outcome, MISSION_COMPLETE
-    if not config.verify_completion:
-        return Outcome("completed", cut(evidence, 300)), MISSION_COMPLETE
+        evidence = f"Dry run, nothing was done: {evidence}"
+    done = Outcome("completed", cut(evidence, 300))
+    if config.dry_run or not config.verify_completion:
+        return done, MISSION_COMPLETE
     verdict = judge(engine, state, evidence)
     if all_hold(verdict):
-        return Outcome("completed", cut(evidence, 300), verdict), MISSION_COMPLETE
+        return done._replace(checks=verdict), MISSION_COMPLETE
     state.needs_review = True
-    if counts and not may_claim_a_part(engine):
+    if counts and not (engine.grammar and "planner" in engine.profile.roles):
         state.not_yet += 1
     result = not_confirmed_text(verdict)
-    if state.not_yet >= config.not_proven_most:
-        times = "once" if state.not_yet == 1 else f"{state.not_yet} times"
-        return Outcome("not_proven", f"Claimed to be done {times}, but {result}", verdict), result
-    return None, result
-
-
-def may_claim_a_part(engine: Engine) -> bool:
-    """Whether a claim may be about the planner's instruction: a grammar has one word for both.
-
-    Then a refused claim is no false one, and what ends the run is its lack of progress.
-    """
-    return engine.grammar is not None and "planner" in engine.profile.roles
+    if state.not_yet < config.not_proven_most:
+        return None, result
+    times = "once" if state.not_yet == 1 else f"{state.not_yet} times"
+    return Outcome("not_proven", f"Claimed to be done {times}, but {result}", verdict), result
 
 
 def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
@@ -15926,8 +13455,8 @@ def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
     """
     config = engine.config
     given_up = outcome.kind in ("stuck", "max_steps", "not_proven")
-    may_ask = config.last_look and config.verify_completion
-    if not given_up or not may_ask or not state.touched or config.dry_run:
+    may_ask = config.last_look and config.verify_completion and not config.dry_run
+    if not given_up or not may_ask or not state.touched:
         return outcome
     try:
         verdict = judge(engine, state, NO_CLAIM, "end")
@@ -15955,10 +13484,18 @@ def run_turns(
     logger = engine.logger
     most = most_turns(engine)
     while state.turn < most:
-        state.increment_turn()
+        state.turn += 1
         engine.began = engine.clock.now()
         logger.turn = state.turn
-        begin_section(engine, state, mode_of_turn())
+        mode = mode_of_turn()
+        shown = engine.profile.modes.get(mode, mode)
+        logger.section(f"TURN {state.turn} - {shown}")
+        active = len(state.memory.active_history)
+        archives = len(state.memory.all_snapshots)
+        logger.log(
+            f"STATE UPDATE turn {state.turn}, {active} active actions, {archives} archives,"
+            f" {state.stalled} turns without progress"
+        )
         outcome = take_turn()
         if outcome:
             return outcome
@@ -15968,24 +13505,15 @@ def run_turns(
     return Outcome("max_steps", f"Not completed within {turns}.")
 
 
+TURNS_AN_ACT = 5  # of a conversation: looks, corrections, refused claims
+
+
 def most_turns(engine: Engine) -> int:
     """All turns that a run may take; a chat's limit counts acts, to which come its looks."""
     config = engine.config
     if engine.profile.loop == "chat":
-        return config.max_steps * config.turns_an_act
+        return config.max_steps * (1 if config.described else TURNS_AN_ACT)
     return config.max_steps
-
-
-def begin_section(engine: Engine, state: AgentState, mode: str) -> None:
-    """The header of a turn in the log, and where the run stands."""
-    shown = engine.profile.modes.get(mode, mode)
-    engine.logger.section(f"TURN {state.turn} - {shown}")
-    active = len(state.memory.active_history)
-    archives = len(state.memory.all_snapshots)
-    engine.logger.log(
-        f"STATE UPDATE turn {state.turn}, {active} active actions, {archives} archives,"
-        f" {state.stalled} turns without progress"
-    )
 
 
 def perform_act(engine: Engine, state: AgentState, act: Act, look: Look) -> tuple[Deed, bool]:
@@ -16010,7 +13538,8 @@ def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: float) 
     begin = engine.clock.now()
     changed = engine.eyes.watch(look.frame, seconds)
     waited_s = engine.clock.now() - begin
-    return waited_text(waited_s, changed), may_wait(engine, state)
+    effect = "changed" if changed else "did not change"
+    return WAITED_FOR.format(waited_s, effect), may_wait(engine, state)
 
 
 ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
@@ -16018,25 +13547,24 @@ ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
 
 def zoom_after(engine: Engine, look: Look, deed: Deed) -> None:
     """A click that changed nothing may have missed: the next picture shows its place closely."""
+    frame = look.frame
     wanted = engine.config.auto_zoom and "zoom" in engine.executor.tools
-    act = deed.act
-    if not wanted or deed.changed is not False or look.frame.whole:
-        return
-    if act.name in ZOOMED_CLICKS:
-        (place,) = values_of(act.args, Coordinate)
-        engine.eyes.zoom(to_point(place, look.frame.area))
+    missed = deed.act.name in ZOOMED_CLICKS and deed.changed is False
+    if wanted and missed and not frame.whole:
+        (place,) = values_of(deed.act.args, Coordinate)
+        point = to_point(place, frame.area)
+        engine.eyes.zoom(point)
 
 
 def args_on_screen(act: Act, frame: Frame) -> str:
     """The arguments as memory keeps them: places on the grid of the whole area."""
-    if not frame.whole:
-        return act.shown
-    places = {}
-    for name, kind in annotations_of(type(act.args)).items():
-        place = getattr(act.args, name)
-        if kind in (Coordinate, Coordinate | None) and place:
-            places[name] = to_grid(to_point(place, frame.area), frame.whole)
-    return replace(act, args=replace(act.args, **places)).shown
+    whole = frame.whole
+    if whole:
+        act = with_places(act, lambda place: to_grid(to_point(place, frame.area), whole))
+    return act.shown
+
+
+WAITS_S = 600.0  # without other progress, in which waiting and watching still count as such
 
 
 def may_wait(engine: Engine, state: AgentState) -> bool:
@@ -16044,13 +13572,15 @@ def may_wait(engine: Engine, state: AgentState) -> bool:
     now = engine.clock.now()
     if state.waiting_since is None:
         state.waiting_since = now
-    return now - state.waiting_since < engine.config.wait_minutes * 60
+    return now - state.waiting_since < WAITS_S
 
 
 def is_watching(engine: Engine, state: AgentState, look: Look) -> bool:
     """Whether a turn without an act is progress: something goes on, and not for too long."""
     news = engine.is_news(look.frame)
-    return news and may_wait(engine, state)
+    if not news:
+        return False
+    return may_wait(engine, state)
 
 
 def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None:
@@ -16111,18 +13641,13 @@ def shorten_memory(engine: Engine, state: AgentState) -> None:
     archive_by_itself(engine, state, active // 2)
 
 
-def escalate(
-    engine: Engine,
-    state: AgentState,
-    progress: bool,
-    deed: Deed | None = None,
-) -> Outcome | None:
+def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
     """What follows from turns without progress; the outcome if the run is stuck.
 
     The executor is told, the planner reviews, the recovery keys are pressed, the run ends.
     """
     config = engine.config
-    if not config.escalation or is_postponed(state, deed, config):
+    if not config.stall_stop:
         return None
     state.stalled = 0 if progress else state.stalled + 1
     if progress:
@@ -16135,21 +13660,6 @@ def escalate(
     if state.stalled >= config.stall_recover and may_recover(engine, state):
         recover_from_loop(engine, state)
     return None
-
-
-def is_postponed(state: AgentState, deed: Deed | None, config: Config) -> bool:
-    """Whether the turn counts neither way, since its act only needs another look.
-
-    Several of them in a row count as a turn without progress.
-    """
-    if deed is None or not deed.wants_a_look:
-        state.postponed = 0
-        return False
-    state.postponed += 1
-    if state.postponed < config.postponed_most:
-        return True
-    state.postponed = 0
-    return False
 
 
 def may_recover(engine: Engine, state: AgentState) -> bool:
@@ -16170,18 +13680,13 @@ RECOVER = "recover"
 def recover_from_loop(engine: Engine, state: AgentState) -> None:
     """Presses the recovery keys."""
     turn = state.turn
-    state.memory.mark_recovery(turn)
+    state.memory.last_recovery_turn = turn
     engine.eyes.forget()  # the Start button has its place on a whole picture
     look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
     call = ToolCall(RECOVER, {})
     keys = Act(RECOVER, NoArgs(), call)
     deed = engine.perform(keys, look, turn)
     engine.tell_turn(turn, "program", "recovery keys", deed.result)
-
-
-def ends_recovery(pending: ActionRecord | None, record: Record) -> bool:
-    """Whether a record is the end of the recovery keys, which no action of a model follows."""
-    return isinstance(record, ResultRecord) and pending is not None and pending.tool == RECOVER
 
 
 def resume(engine: Engine, state: AgentState) -> None:
@@ -16194,22 +13699,25 @@ def resume(engine: Engine, state: AgentState) -> None:
         if isinstance(record, RoleRecord):
             engine.voice.know(record)
         if isinstance(record, SecretRecord):
-            engine.eyes.restore_secret(record)
+            engine.eyes.secrets[record.place] = record
         elif isinstance(record, ResultRecord):
             engine.filled = record.filled or 0
+            if pending and pending.tool == RECOVER:  # which no action of a model follows
+                pending = None
         elif isinstance(record, IntentRecord):
             if record.tool == RECOVER:
-                state.memory.mark_recovery(record.turn)
+                state.memory.last_recovery_turn = record.turn
             pending = ActionRecord(
                 record.turn,
                 record.tool,
                 shown_args(record.args),
                 UNKNOWN_RESULT,
             )
-        if isinstance(record, ActionRecord) or ends_recovery(pending, record):
+        elif isinstance(record, ActionRecord):
             pending = None
     name = engine.logger.folder.name
-    engine.say(" ".join([f"Going on with {name} after turn {state.turn}.", *journal.left_out]))
+    sentence = f"Going on with {name} after turn {state.turn}."
+    engine.say(" ".join([sentence, *journal.left_out]))
     if pending:
         note_action(engine, state, pending)
 
@@ -16278,7 +13786,6 @@ def thought_in(grammar: Grammar, message: JsonObject) -> str:
 SAMPLING_SETTINGS = {
     "temperature": "lmstudio_temperature",
     "max_tokens": "executor_max_tokens",
-    **{name: name for name in SAMPLING_IF_SET},
 }
 DEFAULTS = asdict(Config())
 
@@ -16362,7 +13869,7 @@ def native_turn(engine: Engine, state: AgentState, native: Native, task: str) ->
 def keep_turn(engine: Engine, native: Native, turn: NativeTurn) -> None:
     """Keeps the turn with its picture, as long as so many are to be shown."""
     native.shown.append(turn)
-    most = engine.config.native_screenshots or native.grammar.screenshots
+    most = engine.config.keep_last_screenshots or native.grammar.screenshots
     while len(native.shown) > most - 1:  # one is that of the next turn
         native.shown.popleft()
 
@@ -16375,7 +13882,7 @@ def native_messages(
     notes = native_notes(state, engine.config)
     listed = engine.controls.listed(look, grammar.sides(picture_of(look)))
     if listed:
-        notes = f"{notes}\n{listed_text(listed)}".strip()
+        notes = f"{notes}\n{LISTED.format(listed)}".strip()
     first_shown = native.shown[0].number if native.shown else state.turn
     told = [EARLIER_LEFT_OUT] if native.told_from else []
     for record in state.memory.active_history:
@@ -16487,9 +13994,6 @@ def follow_native(
     """Does what a call says, and completes the turn's record."""
     if call.name in ENDING_ACTS:
         return end_native(engine, state, call, record)
-    deed: Deed | None = None
-    if call.name in ("wait", "screenshot"):
-        engine.actuator.count_act()
     if call.name == "wait":
         seconds = min(call.arguments.get("seconds", 1), WAIT_MOST_S)
         result, progress = wait_a_while(engine, state, look, seconds)
@@ -16503,22 +14007,22 @@ def follow_native(
         progress = is_watching(engine, state, look)
         record = replace(record, tool="screenshot", result="Looked")
     else:
-        deed, progress, record = perform_native(engine, state, call, look, record)
+        progress, record = perform_native(engine, state, call, look, record)
     note_action(engine, state, record)
-    return escalate(engine, state, progress, deed)
+    return escalate(engine, state, progress)
 
 
 def perform_native(
     engine: Engine, state: AgentState, call: GrammarCall, look: Look, record: ActionRecord
-) -> tuple[Deed | None, bool, ActionRecord]:
-    """Performs what one call says, and completes the turn's record."""
+) -> tuple[bool, ActionRecord]:
+    """Performs what one call says; whether it is progress, and the turn's record completed."""
     record = replace(record, tool=call.name)
     try:
         act = CANONICAL.parse(native_call(call))
     except ToolError as error:
         lost = NoCallRecord(error=error.kind, text=str(error))
         engine.logger.record(lost)
-        return None, False, replace(record, result=f"Not done: {error}")
+        return False, replace(record, result=f"Not done: {error}")
     deed, progress = perform_act(engine, state, act, look)
     record = replace(
         record,
@@ -16528,7 +14032,7 @@ def perform_native(
         region=deed.region,
         known=deed.known,
     )
-    return deed, progress, record
+    return progress, record
 
 
 def place_before_words(act: Act) -> str:
@@ -16568,7 +14072,7 @@ def give_up(engine: Engine, state: AgentState, reason: str) -> tuple[Outcome | N
     """What follows where the model says that it cannot: a planner may know another way."""
     if "planner" in engine.profile.roles:
         state.needs_review = True
-        return None, goal_text("instructions", "BLOCKED")
+        return None, GOAL_STATUS.format("instructions", "BLOCKED")
     result = cannot_text(reason)
     return Outcome("failed", result), result
 
@@ -16623,6 +14127,9 @@ def two_agent_turn(
     return None
 
 
+PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
+
+
 def is_given_up_for_review(engine: Engine, state: AgentState) -> bool:
     """Whether a turn, as described, looks only to leave the next one to the planner.
 
@@ -16631,7 +14138,7 @@ def is_given_up_for_review(engine: Engine, state: AgentState) -> bool:
     config = engine.config
     in_turn = state.turn % config.review_interval == 0
     due = in_turn or state.needs_review or state.memory.needs_compression
-    if not config.described or not due or state.planner_streak >= config.planner_in_a_row:
+    if not config.described or not due or state.planner_streak >= PLANNER_IN_A_ROW:
         return False
     engine.eyes.look(state.turn)
     state.mode = PLANNING
@@ -16656,7 +14163,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     config = engine.config
     planner = engine.profile.roles["planner"]
     archiving = state.memory.needs_compression
-    left = config.planner_in_a_row - state.planner_streak
+    left = PLANNER_IN_A_ROW - state.planner_streak
     form = engine.profile.report
     answer = engine.voice.ask_for_call(
         planner,
@@ -16679,7 +14186,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     may_go_on = waiting and archived
     if config.described:
         may_go_on = not (answer.act and answer.act.name == "update_plan")
-    if not may_go_on or state.planner_streak >= config.planner_in_a_row:
+    if not may_go_on or state.planner_streak >= PLANNER_IN_A_ROW:
         hand_over(state)
     engine.logger.record(
         PlanRecord(
@@ -16718,7 +14225,7 @@ def follow_planner(engine: Engine, state: AgentState, answer: Answer) -> str:
 def hand_over(state: AgentState) -> None:
     """The executor's turn comes next; without instructions it works on the task itself."""
     if not state.execution_instructions:  # a silent planner must not stop the run
-        state.execution_instructions = own_instructions(state.task)
+        state.execution_instructions = OWN_INSTRUCTIONS.format(state.task)
     state.mode = EXECUTION
     state.needs_review = False
     state.since_review = 0
@@ -16771,14 +14278,13 @@ def follow_executor(
 ) -> Outcome | None:
     """Does what the executor called, and completes the turn's record."""
     outcome: Outcome | None = None
-    deed: Deed | None = None
     progress = False
     args = act.args
     if isinstance(args, DoneArgs):
         outcome, result = check_completion(engine, state, args.evidence)
     elif isinstance(args, StatusArgs):
         status = args.completion_status
-        result = goal_text(args.goal_identifier, status)
+        result = GOAL_STATUS.format(args.goal_identifier, status)
         record = replace(record, evidence=args.evidence)
         if status.upper().startswith(STATUS_FOR_REVIEW):
             state.needs_review = True
@@ -16801,7 +14307,7 @@ def follow_executor(
             known=deed.known,
         )
     if act.call.ignored:
-        result += ignored_text(act.call.ignored)
+        result += IGNORED_CALLS.format(act.call.ignored)
     record = replace(
         record,
         tool=act.call.name,
@@ -16810,7 +14316,7 @@ def follow_executor(
         reasoning=act.reasoning,
     )
     note_action(engine, state, record)
-    return outcome or escalate(engine, state, progress, deed)
+    return outcome or escalate(engine, state, progress)
 
 
 ####################################################################################################
@@ -16847,7 +14353,6 @@ class ChatStep:
     calls: list[ToolCall] = field(default_factory=list)  # those that the history can repeat
     image: bytes = b""  # base64 of the look before the act, or of the screenshot asked for
     progress: bool = False
-    deed: Deed | None = None
     error: str = ""  # the kind of error if there was no call that could be performed
 
 
@@ -16876,7 +14381,7 @@ class Conversation:
             self.messages.append(Message("assistant", NO_CALL))
             self.messages.append(Message("user", content))
         if "screenshot" in step.answer:
-            text = chat_screenshot_text(step.answer["screenshot"])
+            text = CHAT_SCREENSHOT.format(step.answer["screenshot"])
             shown = Message("user", "" if self.caption else text, step.image, self.caption)
             self.messages.append(shown)
 
@@ -16929,10 +14434,10 @@ class Conversation:
         too_many = len(images) > screenshots + slack
         if not too_many and len(thoughtful) <= thinks + slack:
             return
-        for message in _all_but(images, screenshots):
+        for message in images[: max(0, len(images) - screenshots)]:
             message.image = b""
             message.text = OLD_SCREENSHOT
-        for message in _all_but(thoughtful, thinks):
+        for message in thoughtful[: max(0, len(thoughtful) - thinks)]:
             message.thought = (
                 LEFT_OUT  # inside its tags, where a model that imitates it does no harm
             )
@@ -16950,26 +14455,16 @@ class Conversation:
         return places
 
 
-def _all_but(messages: list[Message], number: int) -> list[Message]:
-    """All but the last `number` of them."""
-    return messages[: max(0, len(messages) - number)]
-
-
 def run_chat(engine: Engine, state: AgentState) -> Outcome:
     """One conversation; a reply without a call is the final answer."""
     chat = Conversation([Message("user", "")], engine.profile.caption)
-    chat.screenshots = screenshots_so_far(engine)
+    folder = engine.logger.folder / "screenshots"  # of the conversation that a resumed run has
+    chat.screenshots = len(list(folder.glob(f"{engine.config.dump_prefix}*")))
     condense(engine, state, chat, keep=0)
     if engine.profile.opening:
         open_chat(engine, state, chat)
     take_turn = partial(chat_turn, engine, state, chat)
     return run_turns(engine, state, take_turn)
-
-
-def screenshots_so_far(engine: Engine) -> int:
-    """Those of the conversation that a resumed run goes on with."""
-    folder = engine.logger.folder / "screenshots"
-    return len(list(folder.glob(f"{engine.config.dump_prefix}*")))
 
 
 def open_chat(engine: Engine, state: AgentState, chat: Conversation) -> None:
@@ -17002,11 +14497,11 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         reason = step.record.result
         engine.logger.record(NoCallRecord(error=step.error, text=reason))
     if state.stalled >= engine.config.stall_tell:
-        step.answer["note"] = stalled_text(state, "steps")
+        step.answer["note"] = STALLED.format(state.stalled, "steps")
     chat.add(said, thoughts(reply.message), step)
     record = replace(step.record, response_text=said)
     note_action(engine, state, record)
-    outcome = escalate(engine, state, step.progress, step.deed)
+    outcome = escalate(engine, state, step.progress)
     if state.memory.last_recovery_turn == state.turn:
         recovered = Message("user", RECOVERED)
         chat.messages.append(recovered)
@@ -17081,7 +14576,7 @@ def perform_step(engine: Engine, state: AgentState, chat: Conversation, act: Act
         raise ToolError(NO_ACTS_LEFT, "no_acts_left")
     look = engine.eyes.look(state.turn)
     if chat.frame:
-        refuse_unseen(chat.frame, look.frame)
+        refuse_unseen(chat.frame, look.frame, SCREEN_RESIZED, UNSEEN_WINDOW)
     deed, progress = perform_act(engine, state, act, look)
     record = ActionRecord(
         state.turn,
@@ -17097,21 +14592,15 @@ def perform_step(engine: Engine, state: AgentState, chat: Conversation, act: Act
         deed_answer(deed),
         image=look.base64,
         progress=progress,
-        deed=deed,
     )
 
 
-def refuse_unseen(seen: Frame, now: Frame) -> None:
-    """Raises ToolError if the model's screenshot showed another screen or front window."""
-    if not same_screen(seen, now):
-        raise ToolError(SCREEN_RESIZED, "stale_frame")
+def refuse_unseen(seen: Frame, now: Frame, resized: str, another: str) -> None:
+    """Raises ToolError, in either sentence, if what the model saw is not what is there now."""
+    if (seen.area, seen.screen) != (now.area, now.screen):
+        raise ToolError(resized, "stale_frame")
     if not same_window(seen.window, now.window):
-        raise ToolError(UNSEEN_WINDOW, "stale_frame")
-
-
-def same_screen(one: Frame, other: Frame) -> bool:
-    """Whether a place on the grid is the same pixel in both."""
-    return (one.area, one.screen) == (other.area, other.screen)
+        raise ToolError(another, "stale_frame")
 
 
 def deed_answer(deed: Deed) -> JsonDict:
@@ -17178,9 +14667,8 @@ def _is_final(engine: Engine, chat: Conversation, said: str) -> bool:
     return is_answer(said, tools, insists)
 
 
-def picture_tokens(config: Config) -> int:
-    """What a screenshot costs: a token for each 32x32 pixels."""
-    return screen_size(config).pixels // PATCH**2
+SCREENSHOTS_KEPT = 2  # as described
+SCREENSHOTS_SLACK = 2  # further ones before it prunes, since that costs the server's prefix cache
 
 
 def make_room(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> None:
@@ -17190,10 +14678,12 @@ def make_room(engine: Engine, state: AgentState, chat: Conversation, reply: Repl
     steps.
     """
     config = engine.config
-    kept = config.keep_last_screenshots
-    slack = max(0, config.prune_screenshots_at - kept)
+    kept = config.keep_last_screenshots or SCREENSHOTS_KEPT
+    slack = 0 if config.keep_last_screenshots else SCREENSHOTS_SLACK
     steps = len(chat.steps())
-    full = is_full(engine, reply, config.executor_max_tokens + picture_tokens(config))
+    picture_tokens = screen_size(config).pixels // PATCH**2
+    more = config.executor_max_tokens + picture_tokens
+    full = is_full(engine, reply, more)
     crowded = full and len(chat.pictures()) < 2
     if crowded or steps > config.memory_compression_threshold:
         condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
@@ -17250,67 +14740,60 @@ def first_reply(engine: Engine, state: AgentState) -> JsonDict:
     return {"content": content}
 
 
+OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times what it is asked for
+
+
 def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
     """What the last reply wanted, the picture of what came of it, and the next reply."""
     config = engine.config
-    said, actions, written_boxes = read_story(last_reply(engine, story))
-    observation = cut(cut_repetition(said), config.observation_chars)
+    reply: JsonDict = engine.logger.hide(story.reply)
+    engine.logger.publish(Spoken(message_text(reply.get("content"))))
+    said, actions, written_boxes = read_story(reply)
+    observation = cut_repetition(said)
+    if not config.described:
+        observation = cut(observation, OBSERVATION_CHARS)
     state.plan = observation or state.plan
     chapter = perform_actions(engine, state, story, actions)
     place_boxes(engine, chapter, written_boxes)
     log_chapter(engine, state, chapter)
     outcome = chapter.outcome
     if outcome is None:
-        outcome = escalate(engine, state, chapter.progress, chapter.deed)
+        outcome = escalate(engine, state, chapter.progress)
     if state.memory.last_recovery_turn == state.turn:
         chapter.notes.append(RECOVERED_IN_STORY)
     image = marked_picture(engine, state, story, chapter)
     turns = [chapter.done, *state.trail]
     state.trail = turns[: config.marks_trail_turns]
     if state.stalled >= config.stall_tell:
-        chapter.notes.append(f" {stalled_text(state, 'turns')}")
+        chapter.notes.append(" " + STALLED.format(state.stalled, "turns"))
     story.reply = {}
     if outcome is None:
         story.reply = ask_for_story(engine, state, chapter.notes, image)
     return outcome
 
 
-def last_reply(engine: Engine, story: Story) -> JsonDict:
-    """The model's last message, as the person may see it."""
-    reply: JsonDict = engine.logger.hide(story.reply)
-    words = message_text(reply.get("content"))
-    engine.logger.publish(Spoken(words))
-    return reply
-
-
 def ask_for_story(
     engine: Engine, state: AgentState, notes: Sequence[str], image: bytes
 ) -> JsonDict:
-    """The model's next message, empty if there is none."""
-    if engine.config.described:
-        return ask_as_described(engine, state, notes, image)
-    messages = [
-        Message("user", story_task_text(state.task, engine.config)),
-        Message("assistant", state.plan or STORY_BEGINS),
-        Message("user", story_turn_text(notes), image),
-    ]
-    reply = engine.voice.ask(engine.executor, messages)
-    return reply.message if isinstance(reply, Reply) else {}
+    """The model's next message, empty if there is none.
 
-
-def ask_as_described(
-    engine: Engine, state: AgentState, notes: Sequence[str], image: bytes
-) -> JsonDict:
-    """The same by a prompt that holds the task, and a message of observation and picture.
-
-    What the person handed in stands instead of the reply.
+    As described the prompt holds the task, and one message observation and picture; what the
+    person handed in stands instead of the reply.
     """
     manner = engine.voice.manner(engine.executor)
-    told = f"{manner.system}\n{story_task_text(state.task, engine.config)}"
-    observation = f"{state.plan or STORY_BEGINS}{''.join(notes)}"
-    messages = [Message("user", "", image, observation)]
-    reply = engine.voice.ask(engine.executor, messages, manner=manner._replace(system=told))
-    injected = engine.voice.inbox.take_injected()
+    task = story_task_text(state.task, engine.config)
+    story = state.plan or STORY_BEGINS
+    messages = [
+        Message("user", task),
+        Message("assistant", story),
+        Message("user", "".join(notes).strip(), image),
+    ]
+    described = engine.config.described
+    if described:
+        manner = manner._replace(system=f"{manner.system}\n{task}")
+        messages = [Message("user", "", image, f"{story}{''.join(notes)}")]
+    reply = engine.voice.ask(engine.executor, messages, manner=manner)
+    injected = engine.voice.inbox.take_injected() if described else None
     if injected:
         return {"content": injected}
     return reply.message if isinstance(reply, Reply) else {}
@@ -17345,22 +14828,14 @@ def perform_actions(
         if not perform_action(engine, state, story, chapter, action):
             break  # what follows was meant for the screen after it
     if len(chapter.done) == most < len(actions):
-        chapter.notes.append(only_some_text(most, len(actions)))
+        chapter.notes.append(ONLY_SOME.format(most, len(actions)))
     reason = f"left out: at most {most} a turn"
     if len(chapter.done) < min(most, len(actions)):
         reason = "left out: the one before it was not done"
     for action in actions[len(chapter.asked) :]:
-        keep_fate(chapter, action, reason)
+        fate = {"action": action, "became": reason}
+        chapter.asked.append(fate)
     return chapter
-
-
-def keep_fate(chapter: Chapter, action: Any, became: str) -> None:
-    """What became of an action, beside how the model wrote it."""
-    fate = {
-        "action": action,
-        "became": became,
-    }
-    chapter.asked.append(fate)
 
 
 def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[Any]) -> None:
@@ -17380,11 +14855,11 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[Any]) -> Non
             moved.append(number)
     chapter.boxes = drawn[:most]
     if moved:
-        chapter.notes.append(edge_boxes_text(moved))
+        chapter.notes.append(EDGE_BOXES.format(listed_numbers(moved)))
     if refused:
-        chapter.notes.append(refused_boxes_text(refused))
+        chapter.notes.append(REFUSED_BOXES.format(listed_numbers(refused)))
     if len(drawn) > most:
-        chapter.notes.append(only_some_boxes_text(most, len(drawn)))
+        chapter.notes.append(ONLY_SOME_BOXES.format(most, len(drawn)))
 
 
 def log_chapter(engine: Engine, state: AgentState, chapter: Chapter) -> None:
@@ -17412,8 +14887,11 @@ def perform_action(
     executed = False
     try:
         if not chapter.done:
-            check_same_screen(story.look or look, look)
-        act = read_act(engine, state, action)
+            seen = story.look or look
+            refuse_unseen(seen.frame, look.frame, ANOTHER_SCREEN, ANOTHER_SCREEN)
+        words = engine.profile.vocabulary
+        tools = words.schemas(list(words.tools))
+        act = words.parse(read_action(action, cut(state.plan, 300), tools))
         record = replace(record, tool=act.call.name, args=act.shown)
         record, executed = perform_story_act(engine, state, chapter, act, look, record)
     except ToolError as error:
@@ -17425,30 +14903,16 @@ def perform_action(
         meant = engine.correction.act(act)
         chapter.done.append(story_mark(meant))
     else:
-        chapter.notes.append(not_executed_text(number, record.result))
+        chapter.notes.append(NOT_EXECUTED.format(number, record.result))
     if not executed and chapter.outcome is None:
         became = f"refused: {record.result}"
     if chapter.deed and chapter.deed.dry:
         # The picture cannot show it, and a story has no other memory.
         chapter.notes.append(f" {record.result}.")
         became = record.result
-    keep_fate(chapter, action, became)
+    fate = {"action": action, "became": became}
+    chapter.asked.append(fate)
     return executed
-
-
-def check_same_screen(seen: Look, now: Look) -> None:
-    """Raises ToolError if the model's picture showed another screen or front window."""
-    if not same_window(seen.window, now.window) or not same_screen(seen.frame, now.frame):
-        raise ToolError(ANOTHER_SCREEN, "stale_frame")
-
-
-def read_act(engine: Engine, state: AgentState, action: Any) -> Act:
-    """An action as written, as an act; raises ToolError."""
-    words = engine.profile.vocabulary
-    names = list(words.tools)
-    tools = words.schemas(names)
-    call = read_action(action, cut(state.plan, 300), tools)
-    return words.parse(call)
 
 
 def perform_story_act(
@@ -17485,6 +14949,9 @@ def story_mark(act: Act) -> JsonDict:
         mark[f"x{number}"] = place.x
         mark[f"y{number}"] = place.y
     return mark
+
+
+PANEL_PATIENCE_S = 20.0  # until the program draws the marks itself
 
 
 def marked_picture(
@@ -17535,7 +15002,7 @@ def marked_picture(
     logger.publish(shown)
     drawn: bytes | None = b""
     if engine.config.described:
-        drawn = engine.voice.inbox.wait_annotated(state.turn, engine.config.panel_patience)
+        drawn = engine.voice.inbox.wait_annotated(state.turn, PANEL_PATIENCE_S)
     if drawn is None:
         engine.say("The panel sent no picture in time, so the program drew the marks.")
     if not drawn:
@@ -17553,9 +15020,9 @@ def draw_marks(
     boxes: list[dict[str, int]],
 ) -> bytes:
     """The frame with the marks of this turn and the trail of those before, as PNG."""
-    turn = read_marks(done, boxes, state.trail)
-    style = mark_style(engine.config)
-    pixels = annotate(frame.pixels, frame.width, frame.height, turn, style)
+    trail = [[read_mark(act) for act in turn] for turn in state.trail]
+    turn = TurnMarks([read_mark(act) for act in done], [read_mark(box) for box in boxes], trail)
+    pixels = annotate(frame.pixels, frame.width, frame.height, turn, engine.config)
     return engine.eyes.draw(bytes(pixels), frame)
 
 
@@ -17583,6 +15050,10 @@ def turn_without_planner(engine: Engine, state: AgentState) -> Outcome | None:
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     """Runs the profile's loop to its end; held input is released on every way out."""
     engine.began = engine.clock.now()  # a conversation is opened before its first turn
+    kept: list[str] = []
+    if not state.turn:
+        engine.files = file_facts(state.task)
+        kept = keep_files(engine.files.values(), engine.logger.folder, engine.actuator.secrets)
     try:
         outcome = LOOPS[engine.profile.loop](engine, state)
         outcome = last_look(engine, state, outcome)
@@ -17592,6 +15063,8 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
             turn=state.turn,
             most=engine.config.max_steps,
         )
+        if kept:
+            text += f" As it was before, the run's folder has {', '.join(kept)}."
         return outcome._replace(text=text)
     finally:
         engine.actuator.release()
@@ -17610,6 +15083,9 @@ LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
 ####################################################################################################
 
 
+KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h")
+
+
 class Step(NamedTuple):
     """One act of a recording, and the look on which it was done."""
 
@@ -17618,10 +15094,11 @@ class Step(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """The acts of the run in `folder`."""
+    """The acts of the run in `folder`, and the settings that they need: area and picture."""
 
     folder: Path
     steps: Sequence[Step]
+    settings: JsonDict
 
 
 def recording_of(folder: Path) -> Recording:
@@ -17629,11 +15106,19 @@ def recording_of(folder: Path) -> Recording:
     journal = read_journal(folder)
     words = Vocabulary({name: name for name in HANDS})
     steps: list[Step] = []
+    settings: JsonDict = {}
     look = LookRecord()
     intent = IntentRecord()
     for record in journal.records:
-        if isinstance(record, LookRecord):
+        if isinstance(record, RunRecord):
+            settings = {
+                name: record.config[name] for name in KEPT_SETTINGS if name in record.config
+            }
+        elif isinstance(record, LookRecord):
             look = record
+            if look.width and not any(look.part):
+                settings["screen_capture_w"] = look.width
+                settings["screen_capture_h"] = look.height
         elif isinstance(record, IntentRecord):
             intent = record
         elif isinstance(record, ResultRecord) and record.changed is not None:
@@ -17646,7 +15131,8 @@ def recording_of(folder: Path) -> Recording:
     if journal.damaged or not steps:  # with a line lost, maybe an act
         reason = "it is damaged" if steps else "nothing was done in it"
         raise AgentError(f"{folder} cannot be repeated: {reason}.")
-    return Recording(folder, steps)
+    settings["max_steps"] = len(steps)
+    return Recording(folder, steps, settings)
 
 
 def _replayable(args: Mapping[str, Any]) -> JsonDict:
@@ -17698,51 +15184,87 @@ def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outc
     return Outcome("completed", f"Repeated {state.turn} acts.")
 
 
+REPLAY_PATIENCE_S = 5.0  # a program is slower than it was then
+
+
 def wait_for_likeness(
     engine: Engine, state: AgentState, folder: Path, step: Step
 ) -> Look | Outcome:
     """A look on which the act can be done, or how the replay ends without one."""
-    config = engine.config
-    end = engine.clock.now() + config.replay_patience
+    end = engine.clock.now() + REPLAY_PATIENCE_S
     part = Rect(*step.look.part)
     while True:
         if part.width:  # the act's places are on the grid of that part
             engine.eyes.zoom(middle_of(part))
         look = engine.eyes.look(state.turn)
-        share = differing_share(config, look.frame, folder, step)
-        if share <= config.replay_tolerance:
+        share = differing_share(look.frame, folder, step)
+        if share <= SHARE_ALIKE:
             return look
         if engine.clock.now() > end:
             break
         engine.clock.sleep(0.25)
     picture = folder / step.look.screenshot
-    most = config.replay_tolerance
     return Outcome(
         "differs",
         f"{step.act}: {share:.0%} of the screen around it is not as in {picture};"
-        f" at most {most:.0%} may differ.",
+        f" at most {SHARE_ALIKE:.0%} may differ.",
     )
 
 
-def differing_share(config: Config, frame: Frame, folder: Path, step: Step) -> float:
+# By so many of 256 levels a colour may differ; by more, a pixel is another one.
+LEVELS_ALIKE = 32
+PIXELS_COMPARED = 10_000
+# Such a share of the pixels around a target, so many to each side, may differ: a caret blinks
+# there, a button lights up.
+SHARE_ALIKE = 0.05
+REACH_ALIKE = 120
+
+
+def unlike_share(one: bytes, other: bytes, whole: Rect, box: Rect) -> float:
+    """The share (0 to 1) of the pixels, evenly spread over a box of two pictures, that differ.
+
+    Both are RGB.
+    """
+    seen = box.intersection(whole)
+    step = max(1, math.isqrt(seen.width * seen.height // PIXELS_COMPARED))
+    looked = 0
+    unlike = 0
+    for y in range(0, seen.height, step):
+        row = (seen.top + y) * whole.width + seen.left
+        for x in range(0, seen.width, step):
+            first = 3 * (row + x)
+            end = first + 3
+            then = one[first:end]
+            now = other[first:end]
+            looked += 1
+            differs = False
+            for before, after in zip(then, now, strict=True):
+                levels = abs(before - after)
+                if levels > LEVELS_ALIKE:
+                    differs = True
+            unlike += differs
+    return unlike / max(1, looked)
+
+
+def differing_share(frame: Frame, folder: Path, step: Step) -> float:
     """The largest share of pixels (0 to 1) that differ around a target of the act."""
     act, recorded = step
     rgb, *size = read_picture(folder, recorded.screenshot)
     whole = Rect(0, 0, *size)
     if whole != frame.rect:
         return 1.0
-    side = 2 * config.replay_box
+    side = 2 * REACH_ALIKE
     boxes = []
     for place in values_of(act.args, Coordinate):
         target = to_point(place, whole)
-        left = target.x - config.replay_box
-        top = target.y - config.replay_box
+        left = target.x - REACH_ALIKE
+        top = target.y - REACH_ALIKE
         boxes.append(Rect(left, top, side, side))
     if not boxes:  # its target is the window with the keyboard, which must be the same one
         then = Rect(*recorded.window)
         if then != window_box(frame):
             return 1.0
-        if recorded.program != window_program(frame):
+        if recorded.program != (frame.window.program if frame.window else ""):
             return 1.0
         boxes = [then]
     now = bytes(bgrx_to_rgb(frame.pixels))
@@ -18013,6 +15535,9 @@ PAGE = r"""<!doctype html>
         border-radius: 6px;
         background: var(--card);
       }
+      #note {
+        margin: 8px var(--side);
+      }
       .call {
         font: 12.5px/1.5 monospace;
       }
@@ -18051,6 +15576,9 @@ PAGE = r"""<!doctype html>
         }
         .big .frame {
           width: 1100px;
+        }
+        #hint {
+          grid-column: 1 / -1;
         }
       }
       @media print {
@@ -18210,12 +15738,8 @@ PAGE = r"""<!doctype html>
         const way = Math.atan2((to.y - from.y) / wide, to.x - from.x);
         const wings = [0.5, -0.5].map((turn) => [Math.cos(way + turn), Math.sin(way + turn)]);
         const ends = wings.map(([x, y]) => `M ${to.x} ${to.y} l ${-26 * x} ${-26 * y * wide}`);
-        addMark(
-          svg,
-          "path",
-          { d: `M ${from.x} ${from.y} L ${to.x} ${to.y} ${ends.join(" ")}` },
-          kind,
-        );
+        const d = `M ${from.x} ${from.y} L ${to.x} ${to.y} ${ends.join(" ")}`;
+        addMark(svg, "path", { d }, kind);
       }
 
       function markBox(svg, [left, top, right, bottom], kind) {
@@ -18223,7 +15747,7 @@ PAGE = r"""<!doctype html>
         addMark(svg, "rect", { x: Math.min(left, right), y: Math.min(top, bottom), ...size }, kind);
       }
 
-      function markView(svg, { kind, acts, boxes }, wide) {
+      function markView(svg, { kind, acts, boxes = [] }, wide) {
         for (const act of acts) {
           if (kind !== "before" && act.region) markBox(svg, act.region, "region");
           if (kind === "before") act.hits.forEach(({ box }) => markBox(svg, box, "hit"));
@@ -18392,12 +15916,7 @@ PAGE = r"""<!doctype html>
         const last = names[names.length - 1];
         if (!last)
           return shots.slice(0, 1).map((name) => ({ kind: "screen", name, acts: [], boxes }));
-        const views = names.map((name) => ({
-          kind: "before",
-          name,
-          acts: actsOn(name),
-          boxes: [],
-        }));
+        const views = names.map((name) => ({ kind: "before", name, acts: actsOn(name) }));
         const next = actsOn(last).some((act) => act.changed !== null) && shotAfter(at, last);
         return next ? [...views, { kind: "after", name: next, acts: actsOn(last), boxes }] : views;
       }
@@ -18523,7 +16042,7 @@ PAGE = r"""<!doctype html>
       function show() {
         const turn = turns[current];
         const planned = turns.slice(0, current + 1).findLast((one) => one.plan_text);
-        const plan = planned?.plan_text || (following && state.observation) || "";
+        const plan = planned?.plan_text || "";
         setText(byId("where"), turn ? `${turn.turn} / ${turns[turns.length - 1].turn}` : "");
         setText(byId("plan"), "\n" + plan);
         byId("plan").prepend(make("span", "soft", "the plan"));
@@ -18555,7 +16074,7 @@ PAGE = r"""<!doctype html>
       // -- the run
 
       function showStatus() {
-        const seconds = Math.max(0, Math.floor((performance.now() - state.begun) / 1000));
+        const seconds = Math.max(0, Math.floor(Date.now() / 1000 - state.since));
         let status = ["no end recorded", ""];
         if (run.outcome) status = [run.outcome, END_TONES[run.outcome] || "bad"];
         else if (state.paused) status = ["paused", "idle"];
@@ -18565,7 +16084,7 @@ PAGE = r"""<!doctype html>
       }
 
       function showRun() {
-        const { turns: count, seconds, refused } = run.sums;
+        const { turns: count = 0, seconds = 0, refused = 0 } = run.sums;
         const short = `${count} turns \u00b7 ${duration(seconds)} \u00b7 ${refused} refused`;
         const unfinished = live ? "" : "It is still running, or it was ended from outside.";
         const facts = [["run", run.name], ["started", run.begun], ...run.figures];
@@ -18650,8 +16169,8 @@ PAGE = r"""<!doctype html>
 
       function showNews(news) {
         const before = noteOf();
-        state = { ...news, begun: performance.now() - news.since * 1000 };
-        state.items.forEach(take);
+        state = news;
+        state.items.forEach((item) => take(JSON.parse(item)));
         if (state.items.length) {
           layLine();
           showRun();
@@ -18683,10 +16202,11 @@ PAGE = r"""<!doctype html>
         byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
         byId("latest").onclick = () => go(turns.length - 1);
         setInterval(showStatus, 1000);
-        state = { phase: "connecting", begun: performance.now(), version: -1 };
+        state = { phase: "connecting", since: Date.now() / 1000, version: -1 };
+        const page = Math.random(); // so that each open page hears the end
         // It asks on after the end: a demo leaves its page until nobody asks any more.
         while (!state.over) {
-          const answer = await ask("/news", { since: state.version }).catch(() => null);
+          const answer = await ask("/news", { since: state.version, page }).catch(() => null);
           if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
           if (answer?.ok) showNews(await answer.json());
           else if (run.outcome) return;
@@ -18706,8 +16226,8 @@ PAGE = r"""<!doctype html>
 # Report - what a run's records say to whoever looks back
 ####################################################################################################
 
-PHASES = ("encode", "request", "model", "act", "settle", "capture")  # figures in seconds
-COUNTS = {  # figures that are counted, as they are called towards people
+# Figures of a turn and of a run, as they are called towards people: what is counted ...
+COUNTS = {
     "turns": "turns",
     "acted": "acts",
     "refused": "refused",
@@ -18720,357 +16240,228 @@ COUNTS = {  # figures that are counted, as they are called towards people
     "completion": "completion tokens",
     "thought": "of them thought, about",
 }
-# Also in seconds: all of the time, and what it took until questions were answered; and in tokens:
-# of prompts of `reused_of` the server had so many in its cache.
-FIGURES = ("seconds", *COUNTS, *PHASES, "person", "reused", "reused_of")
-KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h", "max_steps")
-UNKNOWN_SIZE = (16, 9)  # of a screenshot, until there is one
-
-Sums = dict[str, float]  # the figures of a turn or of a whole run, by their names
-
-
-def no_sums() -> Sums:
-    """The figures of what has not begun."""
-    return {name: 0 if name in COUNTS else 0.0 for name in FIGURES}
-
-
-@dataclass
-class TurnEntry:
-    """One turn for the page."""
-
-    turn: int
-    began: float  # seconds since 1970
-    ended: float = 0.0
-    away: float = 0.0  # seconds in which no program was running, until the run was resumed
-    role: str = ""
-    said: str = ""
-    call: str = ""
-    result: str = ""
-    changed: bool | None = None
-    plan: bool = False  # whether it was the planner's
-    notes: list[tuple[str, str]] = field(default_factory=list)  # (kind, text)
-    acts: list[JsonDict] = field(default_factory=list)  # as _enter_intent and _enter_result have it
-    asked: list[JsonDict] = field(default_factory=list)  # as in Chapter
-    shots: list[str] = field(default_factory=list)
-    sums: Sums = field(default_factory=no_sums)
-    boxes: list[JsonDict] = field(default_factory=list)  # where the model of a story looked
-    plan_text: str = ""  # as the planner left it in this turn
-    instructions: str = ""
-    sent: list[RequestRecord] = field(default_factory=list)
-    replies: list[ReplyRecord] = field(default_factory=list)
-
-
-@dataclass
-class RunEntry:
-    """The run itself for the page."""
-
-    began: float = 0.0  # seconds since 1970
-    size: tuple[int, int] = UNKNOWN_SIZE  # of the first screenshot
-    settings: JsonDict = field(default_factory=dict)
-    task: str = ""
-    profile: str = ""
-    model: str = ""
-    outcome: str = ""
-    text: str = ""  # why it ended so
-    plan: str = ""
-    instructions: str = ""
-    sums: Sums = field(default_factory=no_sums)
-    role: str = ""  # which acts, once it has replied
-
-    @property
-    def begun(self) -> str:
-        # Windows knows no time before 1970.
-        return f"{datetime.fromtimestamp(max(0.0, self.began)):%Y-%m-%d %H:%M}"
+# ... and what is in seconds.
+TIMES = {
+    "seconds": "time",
+    "own": "in the program",
+    "person": "for the person's answers",
+    "encode": "encode",
+    "request": "request",
+    "model": "model",
+    "act": "act",
+    "settle": "settle",
+    "capture": "capture",
+}
+# Records that are a note on their turn: what it is called, and the figures in which it counts.
+NOTES = {
+    "model_failed": ("failed", "requests", "errors"),
+    "no_call": ("correction", "errors"),
+    "archive": ("archive", "archives"),
+    "hint": ("hint",),
+    "verification": ("verification",),
+}
 
 
 class Book:
-    """The records of a run as a run and its turns."""
+    """The records of a run as the page takes them: the run, and its turns."""
 
     def __init__(self, name: str, most: int | None = None) -> None:
-        self.name = name  # of the run's folder
         self.most = most  # turns that are kept, the latest; None for all
-        self.run = RunEntry()
-        self.turns: list[TurnEntry] = []
-        self.empty = True  # until the run has begun
+        self.run: JsonDict = {
+            "turn": -1,
+            "name": name,  # of its folder
+            "begun": "",  # date and time, once it has begun
+            "task": "",
+            "profile": "",
+            "outcome": "",
+            "text": "",  # why it ended so
+            "sums": Counter(),  # its figures
+        }
+        self.turns: list[JsonDict] = []  # as new_turn has them
         self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
         self._last = 0.0  # time of the last record but those of the state
 
     def take(self, item: Item) -> None:
         """Enters one record; whatever else is published is left out."""
         if isinstance(item, RunRecord):
-            self._begin(item)
+            # Windows knows no time before 1970.
+            begun = datetime.fromtimestamp(max(0.0, item.time))
+            self.run |= {
+                "begun": self.run["begun"] or f"{begun:%Y-%m-%d %H:%M}",
+                "task": item.task,
+                "profile": item.profile,
+                "model": item.model,
+                "outcome": "",
+                "text": "",
+            }
         elif isinstance(item, EndRecord):
-            self.run.outcome = item.outcome
-            self.run.text = item.text
-        elif self.empty or isinstance(item, StateRecord) or not isinstance(item, Record):
-            return
-        else:
+            self.run |= {"outcome": item.outcome, "text": item.text}
+        elif self.run["begun"] and isinstance(item, Record) and not isinstance(item, StateRecord):
             self._enter(item)
+        else:
+            return
         self._last = item.time
 
-    def _begin(self, record: RunRecord) -> None:
-        run = self.run
-        if self.empty:
-            config = record.config
-            run.settings = {name: config[name] for name in KEPT_SETTINGS if name in config}
-            run.began = record.time
-            # Older journals have the size here only, newer ones in their first look.
-            width = config.get("screen_capture_w")
-            height = config.get("screen_capture_h")
-            if type(width) is type(height) is int and min(width, height) > 0:
-                run.size = (width, height)
-            self.empty = False
-        run.task = record.task
-        run.profile = record.profile
-        run.model = record.model
-        run.outcome = ""
-        run.text = ""
-        if self.turns:
-            self.turns[-1].away += max(0.0, record.time - self._last)
-
     def _enter(self, record: Record) -> None:
-        turn = self._turn_of(record)
-        enter = ENTRIES.get(record.kind)
-        more = dict(enter(self.run, turn, record) or {}) if enter else {}
-        passed = record.time - turn.began - turn.away
-        more["seconds"] = max(0.0, passed) - turn.sums["seconds"]
-        self._add(turn, more)
-        turn.ended = record.time
-
-    def _add(self, turn: TurnEntry, more: Sums) -> None:
-        for name, added in more.items():
-            turn.sums[name] += added
-            self.run.sums[name] += added
-
-    def _turn_of(self, record: Record) -> TurnEntry:
-        """The entry of the record's turn, which may begin with it."""
+        """Enters a record into its turn, which may begin with it."""
         turns = self.turns
-        if not turns or turns[-1].turn != record.turn:
-            turns.append(TurnEntry(record.turn, self._last))
-            if record.turn > 0:  # what comes before the first turn is none
-                self._add(turns[-1], {"turns": 1})
+        more = {"seconds": max(0.0, record.time - self._last)}
+        if not turns or turns[-1]["turn"] != record.turn:
+            turns.append(new_turn(record.turn))
             if self.most:
                 del turns[: -self.most]
-        return turns[-1]
+            more["turns"] = int(record.turn > 0)  # what comes before the first turn is none
+        turn = turns[-1]
+        more |= _enter_record(turn, record)
+        for name, added in more.items():
+            turn[name] = turn.get(name, 0) + added
+        self.run["sums"].update(more)
 
     def figures(self) -> list[tuple[str, str]]:
         """(name, text): the same for report, statistics and the last line of a run."""
-        sums = self.run.sums
-        own = max(0.0, sums["seconds"] - sums["model"] - sums["person"])
+        sums: Counter[str] = Counter(self.run["sums"])
+        sums["own"] = max(0, sums["seconds"] - sums["model"] - sums["person"])
         reused = "not told by this server"
         if sums["reused_of"]:
-            reused = f"{sums['reused'] / sums['reused_of']:.0%}"
+            reused = f"{sums['cached'] / sums['reused_of']:.0%}"
         counted = [(text, f"{sums[name]:.0f}") for name, text in COUNTS.items()]
-        timed = [(name, f"{sums[name]:.1f} s") for name in PHASES]
-        return [
-            *counted,
-            ("of the prompt reused", reused),
-            ("time", f"{sums['seconds']:.1f} s"),
-            ("in the program", f"{own:.1f} s"),
-            ("for the person's answers", f"{sums['person']:.1f} s"),
-            *timed,
-            ("settled within", self._settled()),
-        ]
+        timed = [(text, f"{sums[name]:.1f} s") for name, text in TIMES.items()]
+        return [*counted, ("of the prompt reused", reused), *timed]
 
     def debrief(self) -> str:
         """How the run ended and what it took, for the end of the log."""
-        lines = [f"FINAL STATUS: {self.run.outcome}: {self.run.text}"]
-        lines += [f"{name}: {text}" for name, text in self.figures()]
-        return "\n".join(lines)
-
-    def _settled(self) -> str:
-        """Median and 95th percentile of the times to settle, of the turns that are kept."""
-        acts = (act for turn in self.turns for act in turn.acts)
-        times = sorted(act["settle"] for act in acts if act["settle"]) or [0]
-        middle = times[len(times) // 2]
-        most = times[len(times) * 95 // 100]
-        return f"{middle:.2f} s, 95 % {most:.2f} s"
+        end = ("FINAL STATUS", f"{self.run['outcome']}: {self.run['text']}")
+        return "\n".join(f"{name}: {text}" for name, text in [end, *self.figures()])
 
     def run_item(self) -> JsonDict:
-        """The run as the page takes it: turn -1; what it holds is the book's own, to be read."""
-        return {
-            "turn": -1,
-            "name": self.name,
-            **vars(self.run),
-            "begun": self.run.begun,
-            "figures": self.figures(),
-        }
-
-    def turn_item(self, turn: TurnEntry) -> JsonDict:
-        """A turn as the page takes it; what it holds is the book's own, to be read at once.
-
-        It is asked for after every record, and copies of all replies would cost more than the rest.
-        """
-        item = {**vars(turn), **turn.sums}
-        del item["sums"]
-        item["sent"] = [vars(request) for request in turn.sent]
-        item["replies"] = [vars(reply) for reply in turn.replies]
-        return item
+        """The run with its figures."""
+        return {**self.run, "figures": self.figures()}
 
 
-# -- what each record says of a turn: entered there, and returned as what it adds to the figures
-
-
-def _enter_look(run: RunEntry, turn: TurnEntry, record: LookRecord) -> Sums:
-    if picture_name(record.screenshot):
-        turn.shots.append(record.screenshot)
-    if run.size == UNKNOWN_SIZE and record.width:
-        run.size = (record.width, record.height)
+def new_turn(number: int) -> JsonDict:
+    """A turn for the page; its figures stand beside the rest."""
     return {
-        "capture": record.capture,
-        "encode": record.encode,
+        "turn": number,
+        "role": "",
+        "said": "",
+        "call": "",
+        "result": "",
+        "changed": None,
+        "plan": False,  # whether it was the planner's
+        "plan_text": "",  # as the planner left it in this turn
+        "instructions": "",
+        "notes": [],  # (what it is called, text)
+        "acts": [],  # {tool, args, screenshot, changed, region, hits}
+        "asked": [],  # as in Chapter
+        "boxes": [],  # where the model of a story looked
+        "shots": [],
+        "sent": [],  # RequestRecord
+        "replies": [],  # ReplyRecord
     }
 
 
-def _enter_reply(run: RunEntry, turn: TurnEntry, record: ReplyRecord) -> Sums:
-    tokens = record.tokens
-    prompt = tokens.get("prompt") or 0
-    cached = tokens.get("cached")
-    asked_again = [kind for kind, _ in turn.notes].count("correction")
-    turn.replies.append(record)
+def _enter_record(turn: JsonDict, record: Record) -> dict[str, float]:
+    """Enters what a record says into its turn; returns what that adds to the figures."""
+    if record.kind in NOTES:
+        label, *counted = NOTES[record.kind]
+        text = record.summary if isinstance(record, MemorySnapshot) else vars(record)["text"]
+        turn["notes"].append((label, text))
+        return dict.fromkeys(counted, 1)
+    if isinstance(record, LookRecord):
+        if picture_name(record.screenshot):
+            turn["shots"].append(record.screenshot)
+        return {"capture": record.capture, "encode": record.encode}
+    if isinstance(record, ReplyRecord):
+        return _enter_reply(turn, record)
+    if isinstance(record, ResultRecord):
+        return _enter_result(turn, record)
+    if isinstance(record, AnswerRecord):
+        return {"person": record.seconds}
+    if isinstance(record, ActionRecord):
+        turn |= {
+            "result": record.result,
+            "changed": record.changed,
+            "call": f"{record.tool} {record.args}",
+            "said": record.response_text or turn["said"],
+        }
+        lost = record.tool == "no_call" or record.changed is False
+        return {"wasted": int(lost or turn.get("refused", 0) > 0)}
+    if isinstance(record, RequestRecord):
+        turn["sent"].append(record)
+    elif isinstance(record, IntentRecord):
+        act: JsonDict = {
+            "tool": record.tool,
+            "args": record.args,
+            "screenshot": "".join(turn["shots"][-1:]),
+            "changed": None,
+            "region": None,  # on the grid, as the boxes of `hits`
+            "hits": [],
+        }
+        turn["acts"].append(act)
+        turn["call"] = (
+            turn["call"] or f"{record.tool} {json.dumps(record.args, ensure_ascii=False)}"
+        )
+    elif isinstance(record, PlanRecord):
+        turn["notes"].append(("plan", record.done.removeprefix("plan: ")))
+        turn |= {
+            "result": record.done,
+            "plan": True,
+            "plan_text": _plan_with_checks(record),
+            "instructions": record.instructions,
+        }
+    elif isinstance(record, StageRecord):
+        turn["asked"] += record.asked or []
+        turn["boxes"] += record.bboxes or []
+    return {}
+
+
+def _enter_reply(turn: JsonDict, record: ReplyRecord) -> dict[str, float]:
+    names = ("prompt", "completion", "cached", "thought")
+    tokens = {name: record.tokens.get(name) or 0 for name in names}
+    asked_again = [kind for kind, _ in turn["notes"]].count("correction")
+    turn["replies"].append(record)
     if record.role not in _JUDGES:
-        run.role = record.role
-        _enter_words(turn, record)
+        turn["role"] = record.role
+        if not turn["result"]:  # a story's reply comes after its act and is about the next
+            turn["said"] = message_text(record.message.get("content"))
     return {
+        **tokens,
         "requests": 1,
         "model": record.seconds,
         "request": record.request,
-        "prompt": prompt,
-        "completion": tokens.get("completion") or 0,
-        "thought": tokens.get("thought") or 0,
-        "corrections": int(asked_again > turn.sums["corrections"]),
-        "reused": cached or 0,
-        "reused_of": 0 if cached is None else prompt,
+        "corrections": int(asked_again > turn.get("corrections", 0)),
+        "reused_of": 0 if record.tokens.get("cached") is None else tokens["prompt"],
     }
 
 
-def _enter_words(turn: TurnEntry, record: ReplyRecord) -> None:
-    """Who speaks in a turn and what: a story's reply comes after its act and is about the next."""
-    if turn.role not in ("", record.role):
-        return
-    turn.role = record.role
-    if not turn.result:
-        turn.said = message_text(record.message.get("content"))
-
-
-def _enter_intent(run: RunEntry, turn: TurnEntry, record: IntentRecord) -> None:
-    act: JsonDict = {
-        "tool": record.tool,
-        "args": record.args,
-        "screenshot": turn.shots[-1] if turn.shots else "",
-        "changed": None,
-        "settle": 0.0,  # seconds
-        "region": None,  # on the grid, as the boxes of `hits`
-        "hits": [],
-    }
-    turn.acts.append(act)
-    if not turn.call:
-        turn.call = f"{record.tool} {json.dumps(record.args, ensure_ascii=False)}"
-
-
-def _enter_result(run: RunEntry, turn: TurnEntry, record: ResultRecord) -> Sums:
-    settle = (record.settle_ms or 0) / 1000
-    came = {
-        "changed": record.changed,
-        "settle": settle,
-        "region": record.region,
-        "hits": _hits_of(record),
-    }
-    for act in turn.acts[-1:]:
-        act |= came
+def _enter_result(turn: JsonDict, record: ResultRecord) -> dict[str, float]:
+    hits: list[JsonDict] = []
+    for target, box in zip(record.targets or (), record.boxes or (), strict=False):
+        if str(target.get("role")) not in HOLDERS:  # what holds others is not what was hit
+            hits.append({**target, "box": box})
+    for act in turn["acts"][-1:]:
+        act |= {"changed": record.changed, "region": record.region, "hits": hits}
     if record.refused:
         # A pause, or a screen that had changed meanwhile: nobody forbade anything.
         kind = "held up" if record.refused == "stale_frame" else "refused"
-        turn.notes.append((kind, record.result))
+        turn["notes"].append((kind, record.result))
     return {
         "refused": int(bool(record.refused)),
         "acted": int(record.changed is not None),
         "act": record.act or 0.0,
-        "settle": settle,
+        "settle": (record.settle_ms or 0) / 1000,
     }
 
 
-def _hits_of(record: ResultRecord) -> list[JsonDict]:
-    """{name, role, box} of each control that an act hit; what holds others is not what was hit."""
-    hits: list[JsonDict] = []
-    for target, box in zip(record.targets or (), record.boxes or (), strict=False):
-        role = str(target.get("role"))
-        if role not in HOLDERS:
-            hits.append({"name": str(target.get("name")), "role": role, "box": box})
-    return hits
-
-
-def _enter_action(run: RunEntry, turn: TurnEntry, record: ActionRecord) -> Sums:
-    turn.result = record.result
-    turn.changed = record.changed
-    turn.call = f"{record.tool} {record.args}"
-    turn.said = record.response_text or turn.said
-    turn.role = turn.role or run.role
-    refused = turn.sums["refused"] > 0
-    lost = refused or record.tool == "no_call" or record.changed is False
-    return {
-        "wasted": int(lost),
-    }
-
-
-def _enter_plan(run: RunEntry, turn: TurnEntry, record: PlanRecord) -> None:
-    turn.result = record.done
-    turn.plan = True
-    turn.notes.append(("plan", record.done.removeprefix("plan: ")))
-    turn.plan_text = plan_with_checks(record)
-    turn.instructions = record.instructions
-    run.plan = turn.plan_text
-    run.instructions = record.instructions
-    run.role = ""  # a planner does not act
-
-
-def plan_with_checks(record: PlanRecord) -> str:
-    """The plan as people read it, with what proves the task done.
-
-    A planner may say nothing beside its call, or what only an executor reports: then its
-    instructions are the plan.
-    """
+def _plan_with_checks(record: PlanRecord) -> str:
+    """The plan as people read it, with what proves the task done."""
     plan = record.plan
+    # A planner may say nothing beside its call, or what only an executor reports.
     if not plan or report_fields(plan):
         plan = record.instructions
-    if not record.done_when:
-        return plan
-    return f"{plan}\n\nDone when:\n{numbered_lines(record.done_when)}"
-
-
-def _enter_stage(run: RunEntry, turn: TurnEntry, record: StageRecord) -> None:
-    turn.asked += record.asked or []
-    turn.boxes += record.bboxes or []
-
-
-def _note(kind: str, *counted: str) -> Callable[[RunEntry, TurnEntry, Any], Sums]:
-    """How a record is entered that is a note on its turn, and counts as each of those figures."""
-
-    def enter(run: RunEntry, turn: TurnEntry, record: Any) -> Sums:
-        text = record.summary if isinstance(record, MemorySnapshot) else record.text
-        turn.notes.append((kind, text))
-        return dict.fromkeys(counted, 1)
-
-    return enter
-
-
-# How a record of each kind is entered; of a kind that is not here only the time is.
-ENTRIES: Mapping[str, Callable[[RunEntry, TurnEntry, Any], Sums | None]] = {
-    "look": _enter_look,
-    "request": lambda run, turn, record: turn.sent.append(record),
-    "reply": _enter_reply,
-    "intent": _enter_intent,
-    "result": _enter_result,
-    "action": _enter_action,
-    "plan": _enter_plan,
-    "stage": _enter_stage,
-    "answer": lambda run, turn, record: {"person": record.seconds},
-    "model_failed": _note("failed", "requests", "errors"),
-    "no_call": _note("correction", "errors"),
-    "archive": _note("archive", "archives"),
-    "hint": _note("hint"),
-    "verification": _note("verification"),
-}
+    if record.done_when:
+        plan += f"\n\nDone when:\n{numbered_lines(record.done_when)}"
+    return plan
 
 
 def book_of(folder: Path) -> Book:
@@ -19093,25 +16484,23 @@ REPORT_POLICY = "default-src 'none'; img-src file: data: 'self'; style-src 'unsa
 
 def data_block(data: object, name: str = "") -> str:
     """Data for the page's script, which looks for what has a name when it needs it."""
-    text = json.dumps(data, default=str).replace("<", "\\u003c")  # so nothing in it is markup
+    text = json.dumps(data, default=vars).replace("<", "\\u003c")  # so nothing in it is markup
     named = f' id="{name}"' if name else ""
     return f'<script type="application/json"{named}>{text}</script>\n'
 
 
-def report(items: Iterable[Mapping[str, object]], begun: bool = False) -> str:
-    """The page with these turns, or what is added to one `begun`: a later block of a turn counts.
+def report(book: Book) -> str:
+    """The page with the run and the turns of a book.
 
-    The page stays open at its end, since a run adds to its report as long as it goes on.
+    It stays open at its end, since a run adds to its report as long as it goes on: of several
+    blocks of a turn the last one counts.
     """
-    blocks = "".join(map(data_block, items))
-    if begun:
-        return blocks
     # By its hash the page's own script may run, and no other.
     script = PAGE.split("<script>")[1].split("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = PAGE.replace("CSP", f"{REPORT_POLICY}; script-src 'sha256-{digest}'", 1)
-    page = page.replace("TITLE", "A run of agent.py", 1)
-    return page.removesuffix(PAGE_END) + blocks
+    page = page.replace("TITLE", "A run of agent.py", 1).removesuffix(PAGE_END)
+    return page + "".join(map(data_block, [book.run_item(), *book.turns]))
 
 
 class ReportFile:
@@ -19121,36 +16510,33 @@ class ReportFile:
         """Opens it; `book` must hear of each record first. Raises AgentError."""
         path = folder / "report.html"
         self.book = book
-        self._turn: TurnEntry | None = None  # the latest one ...
-        self._block = ""  # ... as the file has it, behind the run
+        self._turn = -1  # the one that the file ends with, before the run: both are written anew
         try:
             open_log(path).close()
             self._stream = open_log(path, "r+")
-            self._kept = self._stream.seek(0, os.SEEK_END)  # what stands behind is written anew
+            self._after = self._stream.seek(0, os.SEEK_END)  # where that turn ends ...
         except OSError as error:
             raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
+        self._before = self._after  # ... and where it begins
 
     def take(self, item: Item) -> None:
-        """Writes the run and its latest turn over what the file has of them, after each record."""
-        if not isinstance(item, Record) or isinstance(item, StateRecord) or self.book.empty:
+        """Writes the latest turn and the run over what the file has of them, after each record."""
+        if not isinstance(item, Record) or isinstance(item, StateRecord):
             return
         with suppress(OSError):  # a run does not end because of its report
-            turns = self.book.turns
-            finished = ""
-            if not self._kept:
-                finished = report(map(self.book.turn_item, turns))
-            elif turns and turns[-1] is not self._turn:
-                finished = self._block
-            run = report([self.book.run_item()], begun=True)
-            block = report(map(self.book.turn_item, turns[-1:]), begun=True)
-            self._stream.seek(self._kept)
-            self._stream.write(finished)
-            kept = self._stream.tell()
-            self._stream.write(run + block)
+            if not self._after:
+                self._stream.write(report(self.book))
+                self._after = self._stream.tell()
+            for turn in self.book.turns[-1:]:
+                if turn["turn"] != self._turn:
+                    self._before = self._after
+                    self._turn = turn["turn"]
+                self._stream.seek(self._before)
+                self._stream.write(data_block(turn))
+                self._after = self._stream.tell()
+            self._stream.seek(self._after)
+            self._stream.write(data_block(self.book.run_item()))
             self._stream.truncate()
-            self._kept = kept
-            self._turn = turns[-1] if turns else None
-            self._block = block
 
     def close(self) -> None:
         with suppress(OSError):
@@ -19160,33 +16546,26 @@ class ReportFile:
 def report_text(folder: Path, pictures: bool = False) -> str:
     """A run's report made anew from its journal, with its pictures if wanted; raises AgentError."""
     book = book_of(folder)
-    blocks = [report([book.run_item(), *map(book.turn_item, book.turns)])]
-    for name in dict.fromkeys(name for turn in book.turns for name in turn.shots if pictures):
+    blocks = [report(book)]
+    for name in dict.fromkeys(name for turn in book.turns for name in turn["shots"] if pictures):
         with suppress(AgentError, OSError):  # the page says which one is missing
-            blocks.append(data_block(_picture_url(folder, name), name))
+            png = read_run_file(folder, picture_name(name))
+            png_size(png)
+            url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+            blocks.append(data_block(url, name))
     return "".join(blocks)
-
-
-def _picture_url(folder: Path, name: str) -> str:
-    """A screenshot as a data URL, as it is: to make one smaller takes a third of a second."""
-    png = read_run_file(folder, picture_name(name))
-    png_size(png)
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 ####################################################################################################
 # Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
 ####################################################################################################
 
-PANEL_SECONDS = 10.0  # for a whole request and its answer
-PANEL_CONNECTIONS = 64  # at once; with more, the oldest has to go
+PANEL_SECONDS = 10.0  # for each part of a request that is waited for
 PANEL_NEWS_S = 0.5  # after which a page hears that there is nothing new
-PANEL_GONE = 2.0  # seconds without a question, after which no page is open
+PANEL_GONE = 2.0  # seconds without a question, after which a page is closed
 PANEL_END_S = 1.0  # in which open pages may hear that it is over
 PANEL_TURNS = 300  # the latest ones, which the page gets
 PANEL_HINT_MOST = 2000  # characters
-PANEL_BODY_MOST = 64 << 10  # bytes
-DESCRIBED_BODY_MOST = 64 << 20  # with a picture in it
 PANEL_HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -19210,42 +16589,33 @@ class PanelRequest(BaseHTTPRequestHandler):
     """
 
     server: PanelServer
+    timeout = PANEL_SECONDS
     default_request_version = "HTTP/1.0"  # else HTTP/0.9, whose answers have no status
 
     def handle(self) -> None:
-        """The request within its deadline, which the server watches."""
-        self.server.open[self.connection] = time.monotonic() + PANEL_SECONDS
-        try:
-            with suppress(OSError):  # the other side has gone, or was too slow
-                super().handle()
-        finally:
-            del self.server.open[self.connection]
+        """The request, unless the other side has gone or is too slow."""
+        with suppress(OSError):
+            super().handle()
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: the terminal belongs to the run."""
 
     def do_GET(self) -> None:
         """A request of either method; its body is not read before all the rest is as it should."""
-        route = f"{self.command} {self.path}"
-        panel = self.server.panel
         key = self.headers.get("Authorization", "").encode("latin-1", "replace")
         length = self.headers.get("Content-Length", "0" if self.command == "GET" else "")
         # A name that someone's DNS points here is not ours.
         if self.headers.get_all("Host") != [self.server.host]:
             self.send_error(403, "Wrong Host.")
-        elif route == "GET /":
+        elif self.command == "GET" and self.path == "/":
             self._send_page()
         elif not compare_digest(key, self.server.key):
             self.send_error(401, "Open the address the program printed.")
-        elif route not in panel.routes:
-            self.send_error(404, "There is no such address.")
-        elif not re.fullmatch("[0-9]{1,9}", length):
-            self.send_error(411, "A plain Content-Length is needed.")
-        elif int(length) > panel.body_most:
-            self.send_error(413, f"At most {panel.body_most} bytes.")
+        elif not re.fullmatch("[0-9]{1,8}", length):
+            self.send_error(411, "A plain Content-Length below 100000000 is needed.")
         else:
             body = self.rfile.read(int(length))
-            self._send(*panel.answer(route, body))
+            self._send(*self.server.panel.answer(f"{self.command} {self.path}", body))
 
     do_POST = do_GET
 
@@ -19268,28 +16638,26 @@ class PanelRequest(BaseHTTPRequestHandler):
             content = content.encode()
             kind = "application/json"
         self.send_response_only(status)
-        for name, value in PANEL_HEADERS.items():
+        own = {"Content-Security-Policy": policy, "Content-Type": kind}
+        for name, value in {**PANEL_HEADERS, **own}.items():
             self.send_header(name, value)
-        self.send_header("Content-Security-Policy", policy)
-        self.send_header("Content-Type", kind)
         self.end_headers()
         self.wfile.write(content)
 
 
 class PanelServer(ThreadingTCPServer):
-    """A port of this machine alone, its connections, and the key without which nobody is answered.
+    """A port of this machine alone, and the key without which nobody is answered.
 
     Raises ConfigError when the port cannot be had.
     """
 
     daemon_threads = True
-    request_queue_size = PANEL_CONNECTIONS
+    request_queue_size = 64
     # On Windows that option would let another program take the port while we listen on it.
     allow_reuse_address = sys.platform != "win32"
 
     def __init__(self, port: int, panel: Panel) -> None:
         self.panel = panel
-        self.open: dict[socket.socket, float] = {}  # connection: its deadline
         try:
             super().__init__(("127.0.0.1", port), PanelRequest)
         except OSError as error:
@@ -19307,15 +16675,6 @@ class PanelServer(ThreadingTCPServer):
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         super().server_bind()
 
-    def service_actions(self) -> None:
-        """Many times a second: hangs up on who takes too long, and on the oldest of too many."""
-        connections = list(self.open.items())
-        surplus = len(connections) - PANEL_CONNECTIONS
-        for place, (connection, deadline) in enumerate(connections):
-            if place < surplus or deadline < time.monotonic():
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)  # wakes up its thread
-
 
 PanelAnswer = tuple[int, str | bytes]  # HTTP status, and JSON or a PNG
 
@@ -19331,12 +16690,13 @@ PANEL_FAULTS = (
     ValueError,
 )
 WAITS_FOR_MARKS = "waiting_annotated"
+DESCRIBED_PAGE = "/state"  # among the pages: one as described
 
 
-class Panel:
+class Panel(Inbox):
     """Shows a run to a browser here and takes its words. Any thread may call any method."""
 
-    present = True  # as an Inbox: somebody can say something there
+    present = True
 
     def __init__(self, config: Config, stop: Stop, book: Book, folder: Path) -> None:
         self.config = config
@@ -19345,11 +16705,11 @@ class Panel:
         self.folder = folder  # of the run, with its screenshots and its report
         self._changed = threading.Condition()  # guards everything below, and tells of each change
         self._version = 0
-        self._told = 0  # the version that a page has heard of
-        self._asked = -math.inf  # when one asked last
+        self._pages: dict[object, float] = {}  # when each page asked last, until it heard the end
         self._screen: bytes | Frame = b""  # the latest picture: a PNG, or what becomes one if asked
         self._state: JsonDict = {
             "phase": "starting",
+            "since": time.time(),  # when the phase began
             "error": "",
             "picture": 0,  # the number of the latest one
             "settled": False,  # whether that is of the screen at rest after the latest act
@@ -19363,13 +16723,10 @@ class Panel:
             "report": str((folder / "report.html").resolve()),
             "over": False,
         }
-        self._since = time.monotonic()  # when the phase began
         self._items: dict[int, tuple[int, str]] = {}  # turn: the version it came with, its JSON
         self._hints: list[str] = []
         self._injected: list[str] = []
         self._annotated = b""
-        self._polled = -math.inf  # when a page as described asked last
-        self.body_most = DESCRIBED_BODY_MOST if config.described else PANEL_BODY_MOST
         self.routes = {
             "POST /news": self._news,
             "POST /picture": self._picture,
@@ -19385,18 +16742,18 @@ class Panel:
         self.server = PanelServer(config.panel_port, self)
         self.url = self.server.url
 
-    def watched(self) -> bool:
-        """Whether a page is open: it asks again and again."""
-        return time.monotonic() - self._asked < PANEL_GONE
+    def watched(self, *pages: object) -> bool:
+        """Whether a page, of these or at all, is open: it asks again and again."""
+        now = time.monotonic()
+        asked = self._pages.copy()
+        return any(now - asked.get(page, -math.inf) < PANEL_GONE for page in pages or asked)
 
     def close(self) -> None:
         """Gives open pages a moment to hear how it ended, then ends the server."""
         self.update(over=True)
         end = time.monotonic() + PANEL_END_S
-        while time.monotonic() < end:
+        while self.watched() and time.monotonic() < end:
             time.sleep(0.01)
-            if not self.server.open and (self._told == self._version or not self.watched()):
-                break
         self.server.shutdown()
         self.server.server_close()
 
@@ -19404,12 +16761,19 @@ class Panel:
 
     def take(self, item: Item) -> None:
         """What the run publishes."""
+        if isinstance(item, Record):
+            self._enter()
         if isinstance(item, Phase):
-            self._since = time.monotonic()
-            self.update(phase=item.text)
+            self.update(phase=item.text, since=time.time())
+        elif isinstance(item, EndRecord):
+            self.update(phase=item.outcome)
         elif isinstance(item, Question):
             waits = f"It waits for a yes at the terminal: {item.text}"
             self.update(error=waits if item.text else "")
+        elif isinstance(item, FailureRecord):
+            self.update(error=item.text)
+        elif isinstance(item, ReplyRecord):  # a failure is shown until a reply comes
+            self.update(error="")
         elif isinstance(item, Spoken):
             self.update(vlm_json=item.text)
         elif isinstance(item, Settled):
@@ -19423,8 +16787,6 @@ class Panel:
                 boxes=item.boxes,
                 observation=item.observation,
             )
-        elif isinstance(item, Record):
-            self._enter(item)
 
     def update(self, **values: object) -> None:
         """Changes what the page shows, such as phase="looking" or error="..."."""
@@ -19439,23 +16801,18 @@ class Panel:
             self._screen = screen
             self.update(picture=self._state["picture"] + 1, **values)
 
-    def _enter(self, record: Record) -> None:
+    def _enter(self) -> None:
         """Takes over what a record made new in the book: the run, as turn -1, and its turns."""
         with self._changed:
             known = max(self._items, default=-1)
-            turns = [turn for turn in self.book.turns if turn.turn >= known]
-            for item in (self.book.run_item(), *map(self.book.turn_item, turns)):
-                text = json.dumps(item, default=str)
-                self._items[item["turn"]] = (self._version + 1, text)
+            for item in (self.book.run_item(), *self.book.turns):
+                if item["turn"] in (-1, known) or item["turn"] > known:
+                    # Packed once, for every page.
+                    text = json.dumps(item, default=vars)
+                    self._items[item["turn"]] = (self._version + 1, text)
             for number in list(self._items)[1:-PANEL_TURNS]:
                 del self._items[number]
             self.update()
-        if isinstance(record, EndRecord):
-            self.update(phase=record.outcome)
-        elif isinstance(record, FailureRecord):
-            self.update(error=record.text)
-        elif isinstance(record, ReplyRecord):  # a failure is shown until a reply comes
-            self.update(error="")
 
     def take_hints(self) -> list[str]:
         """The person's hints since the last call."""
@@ -19473,20 +16830,13 @@ class Panel:
         None if it took over `timeout` seconds, nothing where no such page is; raises Stopped.
         """
         end = time.monotonic() + timeout
-        with self._changed:
-            self._annotated = b""
-            self.update(phase=WAITS_FOR_MARKS, pending_seq=seq)
-            while self._draws() and not self._annotated and not self.stop.reason:
-                self._changed.wait(0.05)
-                if time.monotonic() > end:
-                    break
-            self.update(phase="asking")
-        self.stop.check()
-        return self._annotated or (None if self._draws() else b"")
-
-    def _draws(self) -> bool:
-        """Whether a page as described is open: it asks again and again, too."""
-        return time.monotonic() - self._polled < PANEL_GONE
+        self._annotated = b""
+        self.update(phase=WAITS_FOR_MARKS, pending_seq=seq)
+        while self.watched(DESCRIBED_PAGE) and not self._annotated and time.monotonic() <= end:
+            self.stop.check()
+            time.sleep(0.01)
+        self.update(phase="asking")
+        return self._annotated or (None if self.watched(DESCRIBED_PAGE) else b"")
 
     # -- to and from the page
 
@@ -19499,21 +16849,20 @@ class Panel:
             return 404, json.dumps({"error": problem})
 
     def _news(self, words: JsonDict) -> PanelAnswer:
-        """The state and the turns newer than a version; waited for PANEL_NEWS_S."""
+        """The state and the turns newer than a version, each as JSON; waited for PANEL_NEWS_S."""
         since = words["since"]
+        page = words.get("page")
         with self._changed:
-            self._asked = time.monotonic()
+            self._pages[page] = time.monotonic()
             self._changed.wait_for(lambda: self._version > since, PANEL_NEWS_S)
-            self._told = self._version
-            state = {
-                **self._state,
+            if self._state["over"]:
+                self._pages.pop(page, None)
+            more = {
                 "version": self._version,
-                "since": round(time.monotonic() - self._since, 1),
                 "paused": self.stop.paused,
+                "items": [text for version, text in self._items.values() if version > since],
             }
-            # They are JSON already: they are not packed again for every page.
-            items = [text for version, text in self._items.values() if version > since]
-        return 200, f'{json.dumps(state).removesuffix("}")}, "items": [{", ".join(items)}]}}'
+            return 200, json.dumps(self._state | more)
 
     def _picture(self, words: JsonDict) -> PanelAnswer:
         """A saved screenshot by its name, or without one the screen as it is now."""
@@ -19527,7 +16876,7 @@ class Panel:
         """The latest picture as a PNG; what nobody asks for costs a run nothing."""
         screen = self._screen
         if isinstance(screen, Frame):
-            return PngEncoder().encode(screen.pixels, screen.width, screen.height).png
+            return encode_png(screen.pixels, screen.width, screen.height).png
         return screen
 
     def _control(self, words: JsonDict) -> PanelAnswer:
@@ -19549,34 +16898,39 @@ class Panel:
 
     def _tell_config(self, words: JsonDict) -> PanelAnswer:
         """The look of the marks."""
-        style = mark_style(self.config)
-        heat = {
-            "enabled": style.heat,
-            "radius_scale": style.radius_scale,
-            "stops": style.heat_stops,
-            "trail_turns": style.trail_turns,
-            "trail_shrink": style.trail_shrink,
-        }
-        boxes = {
-            "enabled": style.boxes,
-            "border": style.border,
-            "border_width": style.border_width,
-            "fill_stops": style.box_stops,
-        }
+        config = self.config
+        heat, boxes = (
+            [[float(place), colour] for place, colour in map(str.split, setting.split(";"))]
+            for setting in (config.marks_heat_stops, config.marks_box_stops)
+        )
         told = {
-            "ui": {"executed_heat": heat, "bbox_heat": boxes},
-            "capture_width": self.config.screen_capture_w,
-            "capture_height": self.config.screen_capture_h,
+            "ui": {
+                "executed_heat": {
+                    "enabled": config.marks_heat,
+                    "radius_scale": config.marks_radius_scale,
+                    "stops": heat,
+                    "trail_turns": config.marks_trail_turns,
+                    "trail_shrink": config.marks_trail_shrink,
+                },
+                "bbox_heat": {
+                    "enabled": config.marks_boxes,
+                    "border": config.marks_border,
+                    "border_width": config.marks_border_width,
+                    "fill_stops": boxes,
+                },
+            },
+            "capture_width": config.screen_capture_w,
+            "capture_height": config.screen_capture_h,
         }
         return 200, json.dumps(told)
 
     def _tell_state(self, words: JsonDict) -> PanelAnswer:
-        raw = base64.b64encode(self._live()).decode()
-        with self._changed:
-            self._polled = time.monotonic()
-            state = self._state
-            names = {"msg_id": state["picture"], "bboxes": state["boxes"], "raw_b64": raw}
-            return 200, json.dumps(state | names)
+        self._pages[DESCRIBED_PAGE] = time.monotonic()
+        state = self._state.copy()
+        state["msg_id"] = state["picture"]
+        state["bboxes"] = state["boxes"]
+        state["raw_b64"] = base64.b64encode(self._live()).decode()
+        return 200, json.dumps(state)
 
     def _take_reply(self, words: JsonDict) -> PanelAnswer:
         self._injected.append(words["vlm_text"].strip())
@@ -19665,11 +17019,11 @@ def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]
         source = desktop.control_source
     if isinstance(source, ControlsWorker):
         with closing(source):
-            for line in source.report(window):
-                yield Finding("controls", True, line.text, note=not line.knows)
+            for text, knows in source.report(window):
+                yield Finding("controls", True, text, note=not knows)
         return
     known = source.controls(window, CONTROLS_MOST, LIST_DEADLINE_S)
-    yield Finding("controls", True, str(ControlAnswer(known, [])))
+    yield Finding("controls", True, str(Known(known)))
 
 
 class Asked(NamedTuple):
@@ -19937,7 +17291,7 @@ def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
         top = centre.y - side // 2
         canvas.fill(Rect(left, top, side, side), MARK_COLOURS[colour])
     pixels = bytes(canvas.pixels)
-    return PngEncoder().encode(pixels, *size).base64
+    return encode_png(pixels, *size).base64
 
 
 ####################################################################################################
@@ -20063,7 +17417,7 @@ def demo_picture(state: DemoState) -> bytes:
         green = 44 + y // 6
         blue = 110 + y // 7
         sky = red << 16 | green << 8 | blue
-        canvas.run(0, y, canvas.width, sky)
+        canvas.fill(Rect(0, y, canvas.width, 1), sky)
     taskbar = Rect(0, 672, 1280, 48)
     canvas.fill(taskbar, DEMO_PANE, 0, 0.9)
     canvas.text(1136, 688, "demo desktop", DEMO_GREY)
@@ -20135,8 +17489,8 @@ def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
     """An arrow head with a black rim, its tip at that pixel."""
     for down in range(14):
         width = min(down, 22 - down)
-        canvas.run(left, top + down, width + 1, 0x000000)
-        canvas.run(left + 1, top + down, width - 1, DEMO_SIGNS["pointer"])
+        canvas.fill(Rect(left, top + down, width + 1, 1), 0x000000)
+        canvas.fill(Rect(left + 1, top + down, width - 1, 1), DEMO_SIGNS["pointer"])
 
 
 class DemoDesktop:
@@ -20623,16 +17977,6 @@ PAINT = {
 }
 
 
-class Doing(NamedTuple):
-    """What goes on, and since when."""
-
-    text: str
-    since: float
-
-
-NOTHING_GOES_ON = Doing("", 0.0)
-
-
 LIVE_EVERY_S = 0.2  # the live line is written anew
 PRINTS_MOST = 10_000  # that wait to be printed; with more, the oldest are left to the log
 PRINT_END_S = 3.0  # in which what was said last may still be printed
@@ -20704,8 +18048,7 @@ class Terminal:
         self._waiting = deque[str](maxlen=PRINTS_MOST)
         self._ended = False
         self._erase = ""  # what removes the live line, if there is one
-        # Replaced as a whole, since two threads use it.
-        self._doing = NOTHING_GOES_ON
+        self._doing = ("", 0.0)  # what goes on, and since when; replaced as a whole by a thread
         self._typed = SimpleQueue[str]()
         self._nobody = False  # types any more
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -20722,7 +18065,7 @@ class Terminal:
         """A text that stays, if it is of a level that is shown; in rows that fit a terminal."""
         if level == 0:
             # After a question or the run's end nothing goes on.
-            self._doing = NOTHING_GOES_ON
+            self._doing = ("", 0.0)
         if level > self.level:
             return
         text = printable(self.hide(text))  # before it is broken: a secret in two would not be found
@@ -20778,7 +18121,7 @@ class Terminal:
             effect = plain_backslashes(self.hide(item.effect))
             self.say(turn_row(replace(item, done=done, effect=effect), self._columns()))
         elif isinstance(item, Phase):
-            self._doing = Doing(item.text, self.clock.now())
+            self._doing = (item.text, self.clock.now())
 
     def _columns(self) -> int:
         """How wide a row may be: a terminal's last column stays free, since some would wrap."""
@@ -20803,11 +18146,10 @@ class Terminal:
                 with self._changed:
                     self._waiting.popleft()
                     self._changed.notify_all()
-            elif self.live and self.level and self._doing.text:
-                doing = self._doing
-                line = (
-                    f"      {doing.text}, {self.clock.now() - doing.since:.0f} s   {self.watch()}"
-                )
+                continue
+            text, since = self._doing
+            if self.live and self.level and text:
+                line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
                 self._write(line[: self._columns()], "\r\x1b[K")
         self._write("", "")
 
@@ -20842,10 +18184,14 @@ def read_task(options: argparse.Namespace, terminal: Terminal) -> str:
 
     Raises ConfigError if there is none.
     """
-    if options.demo:
-        return demo_task(options.task)
     task = options.task or ""
-    if not task and _person_is_there():
+    if options.demo:
+        if task and task.split() != DEMO_TASK.split():
+            raise ConfigError(
+                f"The drawn desktop of the demo knows no other task than: {DEMO_TASK}"
+            )
+        task = DEMO_TASK
+    elif not task and _person_is_there():
         task = terminal.ask("Task:")
     elif not task and sys.stdin:
         # A window such as IDLE's has no buffer and gives text.
@@ -20860,25 +18206,17 @@ def read_task(options: argparse.Namespace, terminal: Terminal) -> str:
     return task.strip()
 
 
-def demo_task(wanted: str | None) -> str:
-    """The demo's task; raises ConfigError for one that the drawn desktop does not know."""
-    if wanted and wanted.split() != DEMO_TASK.split():
-        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {DEMO_TASK}")
-    return DEMO_TASK
-
-
 def choose_model(terminal: Terminal, names: Sequence[str]) -> int | None:
     """The place of the model that the person picks from a numbered list; None without an answer."""
     if not _person_is_there():
         return None
-    rows = [f"{number:>3}  {name}" for number, name in enumerate(names, 1)]
+    numbers = {str(number): name for number, name in enumerate(names, 1)}
+    rows = [f"{number:>3}  {name}" for number, name in numbers.items()]
     question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(names)}:"])
-    while True:
+    word = terminal.ask(question)
+    while word and word not in numbers:
         word = terminal.ask(question)
-        if word.isdecimal() and 1 <= int(word) <= len(names):
-            return int(word) - 1
-        if not word:
-            return None
+    return int(word) - 1 if word else None
 
 
 def read_secrets(names: Sequence[str]) -> Secrets:
@@ -20922,10 +18260,9 @@ arguments reasoning_content refusal role system text tool tool_call_id tool_call
 
 def fixed_words() -> frozenset[str]:
     """The words that no secret may change: keys and kinds of records, names of tools, settings."""
-    words = {*FORMAT_WORDS.split(), *COMMON_FIELDS, *RECORDS, *PROFILES, *TOOLS}
-    words |= {spec.name for record in RECORDS.values() for spec in fields(record)}
-    words |= {spec.name for spec in fields(Config)}
-    words |= {spec.name for tool in TOOLS.values() for spec in fields(tool.args)}
+    words = {*FORMAT_WORDS.split(), *COMMON_FIELDS, *RECORDS, *PROFILES, *TOOLS, *SETTINGS}
+    for kind in (*RECORDS.values(), *(tool.args for tool in TOOLS.values())):
+        words |= {spec.name for spec in fields(kind)}
     for profile in PROFILES.values():
         for role in profile.roles.values():
             for schema in profile.schemas(role):
@@ -20950,7 +18287,7 @@ def console_confirm(
                 "so use --confirm never or allow_risky",
                 0,
             )
-            raise ToolError(nobody_to_ask_text(question), "not_allowed")
+            raise ToolError(NOBODY_TO_ASK.format(question), "not_allowed")
         logger.publish(Question(logger.hide(question)))
         begin = clock.now()
         try:
@@ -20974,11 +18311,10 @@ def await_page(panel: Panel, terminal: Terminal) -> None:
         return
     terminal.say(f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.")
     end = terminal.clock.now() + patience_s
-    while not panel.watched():
-        if terminal.clock.now() >= end:
-            terminal.say("Nobody has opened it; the demo begins without.")
-            return
+    while not panel.watched() and terminal.clock.now() < end:
         terminal.clock.sleep(ANSWER_EVERY_S)
+    if not panel.watched():
+        terminal.say("Nobody has opened it; the demo begins without.")
 
 
 def keep_page(panel: Panel, terminal: Terminal) -> None:
@@ -21103,24 +18439,24 @@ def settings_table(word: str) -> Iterator[str]:
 
     With a `word` only those that have it in name or meaning; raises ConfigError if none has.
     """
-    known = fields(Config)
-    found = [
-        spec for spec in known if word.lower() in f"{spec.name} {spec.metadata['text']}".lower()
-    ]
-    for spec in found:
-        yield in_width(f"{spec.name} = {_shown(spec.default)}", 0, 6)
-        notes = [spec.metadata["text"], f"takes {taken_words(spec)}"]
+    found = False
+    for name, setting in SETTINGS.items():
+        if word.lower() not in f"{name} {setting.text}".lower():
+            continue
+        found = True
+        yield in_width(f"{name} = {_shown(setting.default)}", 0, 6)
+        notes = [setting.text, f"takes {setting}"]
         others = []
         for profile in PROFILES.values():
-            if spec.name in profile.settings:
-                others.append(f"{profile.name} {_shown(profile.settings[spec.name])}")
+            if name in profile.settings:
+                others.append(f"{profile.name} {_shown(profile.settings[name])}")
         if others:
             notes.append(f"in profile {', '.join(others)}")
-        if spec.metadata["env"]:
-            notes.append(f"environment {spec.metadata['env']}")
+        if setting.env:
+            notes.append(f"environment {setting.env}")
         yield in_width("; ".join(notes), 6, 6)
     if not found:
-        hint = nearest(word, [spec.name for spec in known], "--settings alone")
+        hint = nearest(word, SETTINGS, "--settings alone")
         raise ConfigError(f"No setting has {word[:60]!r} in its name or meaning; {hint}.")
 
 
@@ -21128,7 +18464,7 @@ def _shown(value: object) -> str:
     """A value as --set takes it; an empty text is told as such."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if value not in ("", None) else "(empty)"
+    return str(value) or "(empty)"
 
 
 ####################################################################################################
@@ -21179,8 +18515,6 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("task", nargs="?")
     for names, operands in OPTIONS:
         parser.add_argument(*names.split(), **OPERANDS[re.sub("[A-Z=]+", "X", operands)])
-    # This file starts itself with it, as the process that asks other programs for their controls.
-    parser.add_argument("--controls-worker", action="store_true")
     return parser
 
 
@@ -21250,11 +18584,10 @@ def read_config(
         layers["demo with a panel"] = {"turn_delay": DEMO_PACE_S}
     layers["recording"] = recorded or {}
     layers |= environment_layers(environ)
-    known = {spec.name for spec in fields(Config)}
     given: JsonDict = {"vision": False} if options.no_vision else {}
     for option, value in vars(options).items():
         name = SHORT_NAMES.get(option, option)
-        if name in known and value not in (None, False):
+        if name in SETTINGS and value not in (None, False):
             given[name] = value
     layers["command line"] = given
     for item in options.set:
@@ -21338,7 +18671,8 @@ def look_back(options: argparse.Namespace, root: Path) -> Iterator[str]:
     elif options.stats is not None:
         book = book_of(find_run(root, options.stats))
         yield from book.left_out
-        yield f"{book.name}: {book.run.outcome or 'unfinished'}, {book.run.task}"
+        run = book.run
+        yield f"{run['name']}: {run['outcome'] or 'unfinished'}, {run['task']}"
         for name, value in book.figures():
             yield f"{name:<24} {value:>18}"
     elif options.report:
@@ -21378,12 +18712,12 @@ def list_runs(root: Path) -> Iterator[str]:
         run = book.run
         row = RUNS_ROW.format(
             folder.name,
-            run.begun,
-            run.profile,
-            run.outcome or "unfinished",
-            run.sums["turns"],
-            f"{run.sums['seconds']:.1f} s",
-            cut(run.task, 60),
+            run["begun"],
+            run["profile"],
+            run["outcome"] or "unfinished",
+            run["sums"]["turns"],
+            f"{run['sums']['seconds']:.1f} s",
+            cut(run["task"], 60),
         )
         yield " ".join([row, *book.left_out])
 
@@ -21446,21 +18780,6 @@ def make_engine(
     return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line, grammar)
 
 
-def controls_worker(clock: Clock) -> int:
-    """The process that asks other programs for their controls, until its standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is its parent's, which ends it
-    # The table that it has cannot move or press anything.
-    api = load_win32(CONTROL_FUNCTIONS)
-    WindowsDesktop(api, clock).init_dpi()
-
-    def write(line: str) -> None:
-        sys.stdout.write(line)
-        sys.stdout.flush()
-
-    serve_controls(api, sys.stdin, write)
-    return 0
-
-
 def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
     """Prints the lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
     all_fine = True
@@ -21472,7 +18791,8 @@ def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock
                 if not finding.fine:
                     verdict = "FAIL"
                 terminal.take(Phase(""))
-                terminal.say(f"{verdict}  {finding.what:<12} {finding.text}")
+                heading = f"{verdict}  {finding.what:<12}"
+                terminal.say(f"{heading} {finding.text}")
                 all_fine = all_fine and finding.fine
         except Stopped as error:
             reason = str(error).rstrip(".")
@@ -21536,27 +18856,26 @@ def old_run(options: argparse.Namespace, config: Config) -> Path | None:
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     """Does what the options say: tells something, or runs the task; returns the exit code."""
-    if options.controls_worker:
-        return controls_worker(clock)
     lines = list(reference(options))
+    recording = None
+    if not lines:
+        pick_scenario(options)
+        config = read_config(options, os.environ)
+        if options.check:
+            return doctor(options, config, stop, clock)
+        lines = list(look_back(options, Path(config.dump_dir)))
+        old = old_run(options, config)
+        if old and options.replay is not None:
+            recording = recording_of(old)
+            old = None
+            if config.dry_run:
+                lines = list(list_acts(recording))
     if lines:
         say("\n".join(lines))
         return 0
-    pick_scenario(options)
-    config = read_config(options, os.environ)
-    if options.check:
-        return doctor(options, config, stop, clock)
-    lines = list(look_back(options, Path(config.dump_dir)))
-    folder = old_run(options, config)
-    recording = recording_of(folder) if folder and options.replay is not None else None
-    old = None if recording else folder
-    if folder:  # once more, as its profile is known now, or what its repetition needs
-        config = read_config(options, os.environ, recording_settings(recording))
-    if recording and config.dry_run:
-        lines = list(list_acts(recording))
-    if lines:
-        say("\n".join(lines))
-        return 0
+    if old or recording:  # as its profile is known now, and what its repetition needs
+        needed = recording.settings if recording else {}
+        config = read_config(options, os.environ, needed)
     refuse_idle_run(options, config)
     with ExitStack() as undo:
         session = open_session(options, config, old, recording, stop, clock, undo)
@@ -21610,8 +18929,13 @@ def open_session(
     area = resolve_area(config.area, desktop)
     desktop.capture(area, *frame_size(area, config))
     if options.demo and not recording:
-        refuse_small_area(area)
-        config = with_demo_model(config, undo)
+        if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
+            raise ConfigError(
+                f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
+                f" leave out --area, or give {DEMO_AREA_LEAST} or more."
+            )
+        drawn = undo.enter_context(closing(DemoModel()))
+        config = replace(config, lmstudio_endpoint=drawn.endpoint)
     server = server_of(options, config, stop, terminal)
     server.hide = secrets.hide
     model = ModelInfo("none")
@@ -21622,22 +18946,15 @@ def open_session(
     told = [model.note] if model.note else []
     profile = chosen_profile(options.profile, config)
     corrected = correction_of_run(config, profile, desktop, model, server, told.append)
-    logger = ExecutionLogger(config.dump_dir, secrets.hide, old, config.keep_megabytes)
+    logger = ExecutionLogger(config, secrets.hide, old)
     undo.callback(logger.close)
     if not options.demo:
         tend_files(config, profile, logger, server, recording, undo)
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
-    actuator = Actuator(
-        desktop,
-        config,
-        clock,
-        stop,
-        notice,
-        console_confirm(config, terminal, logger),
-        secrets,
-    )
+    confirm = console_confirm(config, terminal, logger)
+    actuator = Actuator(desktop, config, clock, stop, notice, confirm, secrets)
     actuator.task = task
     if isinstance(desktop, WindowsDesktop):
         undo.enter_context(watched(desktop.api, actuator))
@@ -21647,7 +18964,9 @@ def open_session(
     server.notice = notice
     panel = open_panel(engine, book, terminal, undo) if options.panel else None
     state = AgentState(task, AgentMemory(config.memory_compression_threshold))
-    terminal.watch = partial(progress_text, engine, state)
+    terminal.watch = lambda: (
+        f"turn {state.turn} of {most_turns(engine)}, {engine.voice.tokens} tokens"
+    )
     begin_records(engine, task, told, resumed=old is not None)
     return Session(engine, state, terminal, book, recording, panel if options.demo else None)
 
@@ -21672,16 +18991,9 @@ def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitS
         )
     no_selections(desktop.api, undo)
     undo.enter_context(close_button(desktop.api, stop))
-    begin_controls(desktop.control_source, config, undo)
-
-
-def refuse_small_area(area: Rect) -> None:
-    """Raises ConfigError for an area in which the demo's task cannot be done."""
-    if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
-        raise ConfigError(
-            f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
-            f" leave out --area, or give {DEMO_AREA_LEAST} or more."
-        )
+    if config.controls != "off" and isinstance(desktop.control_source, ControlsWorker):
+        # Started here, so that the first query need not wait for it.
+        undo.enter_context(closing(desktop.control_source)).ask(Query(0.0))
 
 
 def tend_files(
@@ -21701,23 +19013,6 @@ def tend_files(
         undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
     if not config.dry_run:
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes, spared)
-
-
-def recording_settings(recording: Recording | None) -> JsonDict:
-    """The settings of the recorded run that its repetition needs: the same area and picture."""
-    if not recording:
-        return {}
-    run = book_of(recording.folder).run
-    settings = {**run.settings, "max_steps": len(recording.steps)}
-    if run.size != UNKNOWN_SIZE:
-        settings["screen_capture_w"], settings["screen_capture_h"] = run.size
-    return settings
-
-
-def with_demo_model(config: Config, undo: ExitStack) -> Config:
-    """The config with the built-in model's address; the model ends with `undo`."""
-    model = undo.enter_context(closing(DemoModel()))
-    return replace(config, lmstudio_endpoint=model.endpoint)
 
 
 def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Book:
@@ -21742,11 +19037,6 @@ def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) 
     logger.listen(panel.take)
     engine.voice.inbox = panel
     return panel
-
-
-def progress_text(engine: Engine, state: AgentState) -> str:
-    """The end of the live line on the terminal."""
-    return f"turn {state.turn} of {most_turns(engine)}, {engine.voice.tokens} tokens"
 
 
 def begin_records(engine: Engine, task: str, told: list[str], resumed: bool) -> None:
@@ -21824,25 +19114,24 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
     terminal.say(f"{outcome.kind}: {outcome.text}", 0)
     for number, ruling in enumerate(outcome.checks, 1):
         terminal.say(f"  check {number} {ruling}", 0)
-    if outcome.kind != "completed" and terminal.level == 0:
-        tell_last_turn(terminal, session.engine.actuator)
-    terminal.say(f"{end_figures(session)}; see {logger.folder / 'report.html'}", 0)
-
-
-def tell_last_turn(terminal: Terminal, actuator: Actuator) -> None:
-    """With -q no turn was shown: how the last one went tells why, and so may pauses."""
     last = terminal.last_turn
-    if last:
-        terminal.say(f"last: {cut(last.done, 100)}: {cut(last.effect, REASON_MOST)}", 0)
-    if actuator.pauses:
-        terminal.say(f"paused {count_of(actuator.pauses, 'time')}, last: {actuator.last_pause}", 0)
+    actuator = session.engine.actuator
+    if outcome.kind != "completed" and terminal.level == 0:  # no turn was shown, which tells why
+        if last:
+            effect = cut(last.effect, REASON_MOST)
+            terminal.say(f"last: {cut(last.done, 100)}: {effect}", 0)
+        if actuator.pauses:
+            times = count_of(actuator.pauses, "time")
+            terminal.say(f"paused {times}, last: {actuator.last_pause}", 0)
+    written = logger.folder / "report.html"
+    terminal.say(f"{end_figures(session)}; see {written}", 0)
 
 
 def end_figures(session: Session) -> str:
     """What the run cost, on one line."""
     # All from the records: of a resumed run they hold what earlier processes did, too.
     figures = dict(session.book.figures())
-    sums = session.book.run.sums
+    sums = session.book.run["sums"]
     thought = session.engine.voice.thought_tokens
     parts = [
         count_of(session.state.turn, "turn"),
@@ -21852,8 +19141,9 @@ def end_figures(session: Session) -> str:
         f"of it {figures['model']} model and {figures['in the program']} program",
         count_of(int(sums["requests"]), "request"),
         count_of(int(sums["prompt"] + sums["completion"]), "token"),
-        *([f"of them about {thought} thought"] if thought else []),
     ]
+    if thought:
+        parts.append(f"of them about {thought} thought")
     return ", ".join(parts)
 
 
@@ -21876,7 +19166,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with stop_on_signals(stop):
             return start(options, stop, SystemClock(stop))
     except (AgentError, KeyboardInterrupt) as error:
-        print(in_rows(f"agent.py: {printable(str(error)) or 'stopped.'}"), file=sys.stderr)
+        why = printable(str(error)) or "stopped."
+        print(in_rows(f"agent.py: {why}"), file=sys.stderr)
         return error.exit_code if isinstance(error, AgentError) else Stopped.exit_code
 
 

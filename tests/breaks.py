@@ -336,8 +336,13 @@ def chosen(text: str, number: int, seed: int) -> list[Mutation]:
 
 def suite() -> tuple[str, ...]:
     """The modules of the suite, the longest last: what is quick to see is seen early."""
-    files = sorted((ROOT / "tests").glob("test_*.py"), key=lambda file: file.stat().st_size)
-    return tuple(file.stem for file in files if file.stem not in OF_THE_TEXT)
+    found = [
+        file
+        for file in (ROOT / "tests").rglob("test_*.py")
+        if file.stem not in OF_THE_TEXT and (file.parent / "__init__.py").exists()
+    ]
+    found.sort(key=lambda file: file.stat().st_size)
+    return tuple(".".join(file.relative_to(ROOT / "tests").with_suffix("").parts) for file in found)
 
 
 def function_line(text: str, line: int) -> int:

@@ -10,11 +10,13 @@ everywhere, so that two runs of one checkout give the same lines.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import datetime
 import hashlib
 import io
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -41,7 +43,6 @@ NAMES = {
     "win32 table": ("load_win32",),
     "clock": ("SystemClock",),
     "log of the server": ("lmstudio_logs",),
-    "process of the controls": ("PipedProcess",),
     "programs": ("known_programs",),
     "time of day": ("datetime",),
     "report": ("report_text",),
@@ -89,6 +90,7 @@ class Today(datetime.datetime):
 ALIKE: tuple[tuple[str, Any], ...] = (
     (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
     (r"\b\d+ bytes", "N bytes"),
+    (r"\[image, \d+ base64 characters, sha256 [0-9a-f]+\]", "[image]"),
     (r'(?m)^ *File ".*", line \d+, in .*\n(?: {6,}.*\n)*', "FILE\n"),
     (r"data:image/png;base64,[\w+/=]+", lambda url: picture_mark(url[0])),
 )
@@ -103,13 +105,18 @@ def made_alike(text: str) -> str:
 
 
 def picture_mark(url: str) -> str:
-    return f"picture {hashlib.sha256(url.encode()).hexdigest()[:12]}"
+    """By its pixels: how they are packed into a PNG is for each side to decide."""
+    try:
+        shown: Any = agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
+    except ValueError:  # it is cut, or not a picture
+        shown = url
+    return f"picture {hashlib.sha256(repr(shown).encode()).hexdigest()[:12]}"
 
 
 # -- the scripted model
 
 MODEL = "qwen3-vl-2b-instruct"
-TOKENS = {"planner": 1801, "executor": 1401, "judge": 201}  # of a reply, by which roles are told
+TOKENS = {"planner": 1801, "executor": 1401, "judge": 200}  # of a reply, by which roles are told
 
 
 def said(content: str) -> Json:
@@ -169,7 +176,8 @@ class Model(ScriptedServer):
         if head.startswith(b"GET"):
             self.keep(f"GET {path}", "")
             return answer(*self.page(path))
-        text = made_alike(body.decode())
+        # The order of its parts counts, blanks between them do not.
+        text = made_alike(json.dumps(json.loads(body), ensure_ascii=False))
         request = json.loads(text)
         most = request.get("max_tokens")
         role = next((role for role in TOKENS if TOKENS[role] == most), "executor")
@@ -475,7 +483,6 @@ class Run(NamedTuple):
 
 FIXED = (
     *(f"{role}_max_tokens={most}" for role, most in TOKENS.items() if role != "judge"),
-    f"verifier_max_tokens={TOKENS['judge']}",
     "screen_capture_w=64",
     "screen_capture_h=36",
     "drag_steps=3",
@@ -484,15 +491,15 @@ FIXED = (
     "dump_dir=dumps",
     "boot_vlm_output={}",
 )
-QUICK_LADDER = ("stall_tell=1", "stall_review=2", "stall_recover=3", "stall_stop=6")
-MEMORY = ("memory_compression_threshold=4", "memory_keep_actions=2", "review_interval=3")
+QUICK_LADDER = ("stall_stop=5",)
+MEMORY = ("memory_compression_threshold=6", "review_interval=3")
 
 
 def runs() -> Iterator[Run]:
     """The scripted runs: of each profile one of everything, one that archives, one that is stuck, one
     whose server fails and that is resumed; and what only some profiles do."""
     for profile in BAGS:
-        long = ("max_steps=30", "stall_stop=30", "model_failures=50", "not_proven_most=9")
+        long = ("max_steps=30", "model_failures=50", "not_proven_most=9")
         yield Run("varied", profile, long)
         yield Run("archiving", profile, (*long, *MEMORY), context=6000, task=TASKS[2])
         yield Run("as described", profile, (*long, "described=true"), task=TASKS[1])
@@ -506,8 +513,13 @@ def runs() -> Iterator[Run]:
         dry = ("--dry-run",)
         yield Run("dry", profile, ("max_steps=8", "confirm=risky", *long[1:]), dry)
     bags = {"executor": TARS, "judge": JUDGES}
-    long = ("max_steps=20", "stall_stop=30", "model_failures=50")
+    long = ("max_steps=20", "model_failures=50")
     yield Run("tars", "native", (*long, "executor_grammar=ui-tars-1.5"), (), bags)
+
+
+def no_process(_: Any) -> Any:
+    """Nobody here is asked for controls."""
+    raise PermissionError("no process")
 
 
 def begin_on(world: FakeWin32, clock: VirtualClock) -> None:
@@ -517,10 +529,11 @@ def begin_on(world: FakeWin32, clock: VirtualClock) -> None:
         ("win32 table", lambda *names: world.api),
         ("clock", lambda stop: clock_of(clock, stop)),
         ("log of the server", dict),
-        ("process of the controls", EndedProcess),
         ("programs", lambda environment: [notepad()]),
     ):
         setattr(agent, name_of(what), value)
+    multiprocessing.get_context = no_process  # type: ignore[assignment]
+    setattr(agent, "PipedProcess", EndedProcess)  # noqa: B010 - as it was before
 
 
 def begin(arguments: list[str], world: FakeWin32, clock: VirtualClock) -> Json:
@@ -799,7 +812,7 @@ SETTINGS: tuple[Json, ...] = (
     {"blocked_windows": "*bank*; keepass.exe", "allow_risky": "run; send in *Bob*"},
     {"allowed_windows": "*notepad*; *chat*", "confirm": "never"},
     {"controls": "off", "risky_words": "ok; größe"},
-    {"allow_risky": "password; any act in *Bob*", "text_chars_most": 20},
+    {"allow_risky": "password; any act in *Bob*"},
     {"blocked_keys": "ctrl+s; f5", "acts_per_minute": 2},
 )
 LABELS_MORE = (
@@ -998,6 +1011,7 @@ def paint(rng: Random, pixels: bytearray, width: int, height: int, across: int, 
 
 def seam_changes(cases: int) -> Iterator[Case]:
     """Pictures before and after carets, blots, rows, single pixels and nothing at all."""
+    difference = getattr(agent, "difference", None) or agent.changed_region
     for number in range(cases):
         rng = Random(f"change {number}")
         width, height = rng.randint(1, 64), rng.randint(1, 64)
@@ -1013,7 +1027,7 @@ def seam_changes(cases: int) -> Iterator[Case]:
             across, down = rng.choice((*sizes, (rng.randint(1, 40), rng.randint(1, 40))))
             paint(rng, after, width, height, across, down)
         scale = rng.choice((1, 1, 2, 4))
-        yield f"{number}", agent.changed_region(bytes(before), bytes(after), width, scale)
+        yield f"{number}", difference(bytes(before), bytes(after), width, scale)
 
 
 # -- a journal, and what is said of the run
@@ -1183,15 +1197,10 @@ def seam_contexts(cases: int) -> Iterator[Case]:
         profile = sorted(BAGS)[number % len(BAGS)]
         number += 1
         settings = (
-            f"memory_compression_threshold={rng.randint(2, 12)}",
-            f"memory_keep_actions={rng.randint(0, 2)}",
             f"keep_last_screenshots={rng.randint(1, 3)}",
-            f"prune_screenshots_at={rng.randint(3, 5)}",
-            f"keep_last_thinks={rng.randint(0, 3)}",
-            f"observation_chars={rng.choice((100, 400, 1500))}",
-            f"native_screenshots={rng.randint(0, 3)}",
+            f"keep_last_thinks={rng.randint(0, 2)}",
             *("max_steps=25", "model_failures=9", "request_retries=1", "review_interval=5"),
-            *("stall_stop=50", "stall_recover=50", "second_opinion=false"),
+            *("enable_loop_recovery=false", "second_opinion=false"),
         )
         context = rng.choice((2500, 3500, 5000, 8000, 32768))
         run = Run("", profile, settings, (), marking(profile), context)

@@ -1,7 +1,7 @@
 """Programs with controls, without Windows: COM objects made of callbacks behind the program's own tables.
 
     world = FakeControls([Node("Save", kind=50000, rect=(10, 10, 80, 24))])
-    answers = world.ask(ask="at", x=20, y=20)
+    controls, problems = world.ask(point=(20, 20))
     world.verify()
 
 Every call crosses real ctypes marshalling. The places of methods are counted here from lists of names in the order of
@@ -12,8 +12,10 @@ out (objects, texts, VARIANTs) must come back: `verify` says what did not.
 from __future__ import annotations
 
 import ctypes
+import gc
+import json
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +67,8 @@ INTERFACES = {
     "IUIAutomationElementArray": [*UNKNOWN, "get_Length", "GetElement"],
     "IUIAutomationTreeWalker": WALKER,
     "IAccessible": ACCESSIBLE,
+    "IShellItem": [*UNKNOWN, "BindToHandler", "GetParent", "GetDisplayName"],
+    "IEnumShellItems": [*UNKNOWN, "Next"],
 }
 
 P = ctypes.c_void_p
@@ -91,13 +95,9 @@ TYPES: dict[str, list[Any]] = {
     "ElementFromPointBuildCache": [POINT, P, P],
     "GetFocusedElementBuildCache": [P, P],
     "get_ControlViewWalker": [P],
-    "get_ControlViewCondition": [P],
     "CreateCacheRequest": [P],
     "AddProperty": [I],
-    "FindAllBuildCache": [I, P, P, P],
     "GetCachedPropertyValueEx": [I, I, P],
-    "get_Length": [P],
-    "GetElement": [I, P],
     "GetFirstChildElementBuildCache": [P, P, P],
     "GetNextSiblingElementBuildCache": [P, P, P],
     "get_accChildCount": [P],
@@ -107,14 +107,12 @@ TYPES: dict[str, list[Any]] = {
     "get_accState": [VARIANT, P],
     "get_accFocus": [P],
     "accLocation": [P, P, P, P, VARIANT],
-    **{f"get_Cached{name}": [P] for name in _PROPERTIES},
+    "get_CachedBoundingRectangle": [P],
+    "BindToHandler": [P, P, P, P],
+    "GetDisplayName": [ctypes.c_uint32, P],
+    "Next": [ctypes.c_uint32, P, P],
 }
 
-_CACHED = {f"get_Cached{name}" for name in _PROPERTIES}
-_CACHED_USED = {
-    f"get_Cached{name}"
-    for name in "Name BoundingRectangle ProcessId ControlType IsEnabled IsOffscreen IsPassword HasKeyboardFocus".split()
-}
 E_NOTIMPL, E_FAIL, NOT_REGISTERED = -2147467263, -2147467259, -2147221164
 DEFAULT_RECT = Rect(0, 0, 800, 600)
 
@@ -185,22 +183,30 @@ class FakeControls:
         self._keep: list[Any] = []
         self._vtables = {name: self._vtable(name, names) for name, names in INTERFACES.items()}
         self.api = agent.Win32(self.resolve, lambda: 31, agent.CONTROL_FUNCTIONS)
-        self.sent: list[dict[str, Any]] = []
-        self.answers = agent.ControlAnswers(self.api, self.sent.append)
+        self.automation_source: Any = agent.UIAutomation(self.api)
 
     # -- what a test does
 
-    def ask(self, seconds: float = 60.0, **query: Any) -> tuple[list[agent.Control], list[str]]:
+    def ask(
+        self,
+        point: tuple[int, int] | None = None,
+        window: int = 0,
+        most: int = 300,
+        source: str = "",
+        seconds: float = 60.0,
+    ) -> tuple[list[agent.Control], list[str]]:
         """The controls and the problems of a query."""
-        self.sent.clear()
-        self.answers.answer({"id": 1, "seconds": seconds, **query})
-        assert self.sent[-1].get("done"), self.sent
-        controls = [agent.Control.from_json(line["control"]) for line in self.sent[:-1]]
-        return controls, self.sent[-1]["problems"]
+        place = agent.Point(*point) if point else None
+        query = agent.Query(seconds, place, window, most if window else 1, source)
+        known = agent.known_controls(self.automation_source, query)
+        # As they arrive from the process that asks.
+        sent = json.loads(json.dumps([control.to_json() for control in known.controls]))
+        return [agent.Control.from_json(entry) for entry in sent], list(known.problems)
 
     def verify(self) -> None:
         """Raises AssertionError for what was done wrong or not given back."""
-        self.answers._automation.close()
+        self.automation_source = None
+        gc.collect()
         wrong = list(self.problems)
         wrong += [
             f"{self.objects[at][0]} has {count}" for at, count in self.references.items() if count
@@ -215,8 +221,7 @@ class FakeControls:
         table = (P * len(names))()
         other = self._callback(interface, "another method", [])
         for slot, name in enumerate(names):
-            used = name in TYPES and (name not in _CACHED or name in _CACHED_USED)
-            table[slot] = self._callback(interface, name, TYPES[name]) if used else other
+            table[slot] = self._callback(interface, name, TYPES[name]) if name in TYPES else other
         return table
 
     def _callback(self, interface: str, name: str, kinds: list[Any]) -> int | None:
@@ -245,10 +250,6 @@ class FakeControls:
         if self._fails(f"{interface}.{name}"):
             return self.failure
         body = getattr(self, f"_{name}", None)
-        if body is None and name.startswith("get_Cached"):
-            return self._cached(
-                self.objects[this][1], name.removeprefix("get_Cached"), arguments[0]
-            )
         if body is None:
             raise AssertionError("nobody calls that")
         return body(self.objects[this][1], *arguments) or 0
@@ -288,6 +289,39 @@ class FakeControls:
         variant.vt, variant.a = kind, value
         return 0
 
+    # -- the shell's folder of all apps, each a name and what it is to the shell
+
+    apps: Sequence[tuple[str, str]] = ()
+
+    def f_SHCreateItemFromParsingName(self, name: str, _: Any, iid: int, place: int) -> int:
+        wanted = ctypes.string_at(iid, 16).hex()
+        assert (name, wanted) == ("shell:AppsFolder", "1e6d824318e7ee42bc55a1e261c37bfe"), wanted
+        self.give(place, "IShellItem", list(self.apps))
+        return 0
+
+    def _BindToHandler(self, apps: Any, _: Any, handler: int, iid: int, place: int) -> None:
+        wanted = ctypes.string_at(handler, 16).hex() + ctypes.string_at(iid, 16).hex()
+        assert wanted == "1905f69450282449aa5ad15e84868039" + "3390627063e3284aa5670db78006e6d7"
+        self.give(place, "IEnumShellItems", apps)
+
+    def _Next(self, apps: list[Any], wanted: int, place: int, got: Any) -> int:
+        assert (wanted, got) == (1, None)
+        self.give(place, "IShellItem", apps.pop(0) if apps else None)
+        return 0 if P.from_address(place).value else 1
+
+    def _GetDisplayName(self, app: tuple[str, str], form: int, place: int) -> None:
+        assert form in (0, 0x80018001), form
+        buffer = ctypes.create_unicode_buffer(app[1] if form else app[0])
+        self.texts[ctypes.addressof(buffer)] = (app[0], buffer)
+        P.from_address(place).value = ctypes.addressof(buffer)
+
+    def f_CoTaskMemFree(self, memory: int) -> int:
+        del self.texts[memory]
+        return 0
+
+    def f_CoUninitialize(self) -> int:
+        return 0
+
     # -- UI Automation
 
     def _CreateCacheRequest(self, _: Any, place: int) -> None:
@@ -299,9 +333,6 @@ class FakeControls:
     def _get_ControlViewWalker(self, _: Any, place: int) -> None:
         self.give(place, "IUIAutomationTreeWalker", "walker")
 
-    def _get_ControlViewCondition(self, _: Any, place: int) -> None:
-        self.give(place, "IUIAutomationCondition", "control view")
-
     def _ElementFromHandleBuildCache(self, _: Any, handle: int, request: int, place: int) -> None:
         window = self.window(handle)
         self.give(place, "IUIAutomationElement", window and window.root)
@@ -311,26 +342,6 @@ class FakeControls:
 
     def _GetFocusedElementBuildCache(self, _: Any, request: int, place: int) -> None:
         self.give(place, "IUIAutomationElement", self.focused_node())
-
-    def _FindAllBuildCache(
-        self, node: Node, scope: int, condition: int, request: int, place: int
-    ) -> None:
-        if (
-            scope != 2
-            or self.objects[condition][1] != "control view"
-            or len(self.objects[request][1]) < 11
-        ):
-            raise AssertionError("another request")
-        if len(node.children) > 1000:
-            raise AssertionError("all of a thousand rows are wanted at once")
-        if node.children:  # without any, some programs give no array
-            self.give(place, "IUIAutomationElementArray", node.children)
-
-    def _get_Length(self, nodes: list[Node], place: int) -> None:
-        I.from_address(place).value = len(nodes)
-
-    def _GetElement(self, nodes: list[Node], index: int, place: int) -> None:
-        self.give(place, "IUIAutomationElement", nodes[index])
 
     def _GetFirstChildElementBuildCache(
         self, _: Any, element: int, request: int, place: int
@@ -349,34 +360,32 @@ class FakeControls:
                     return self.give(place, "IUIAutomationElement", after)
         return self.give(place, "IUIAutomationElement", None)
 
-    def _cached(self, node: Node, name: str, place: int) -> int:
-        if name == "Name":
-            return self.put_text(place, node.name or "")
-        if name == "BoundingRectangle":
-            box = (I * 4).from_address(place)
-            box[:] = [node.rect.left, node.rect.top, node.rect.right, node.rect.bottom]
-            return 0
-        I.from_address(place).value = {
-            "ProcessId": node.process,
-            "ControlType": node.kind,
-            "IsEnabled": node.enabled,
-            "IsOffscreen": node.offscreen,
-            "IsPassword": node.password,
-            "HasKeyboardFocus": node.focused,
-        }[name]
-        return 0
+    def _get_CachedBoundingRectangle(self, node: Node, place: int) -> None:
+        r = node.rect
+        (I * 4).from_address(place)[:] = [r.left, r.top, r.right, r.bottom]
 
     def _GetCachedPropertyValueEx(self, node: Node, number: int, ignore: int, place: int) -> int:
         if ignore != 1:
             raise AssertionError("a default is wanted")
-        if number == 30045 and node.value is not None:
-            if node.password:
-                raise AssertionError("a password is read")
-            return self.put_variant(place, 8, self.text_of(node.value))
-        if number == 30086 and node.toggled is not None:
-            return self.put_variant(place, 3, node.toggled)
-        if number == 30079 and node.chosen is not None:
-            return self.put_variant(place, 11, 0xFFFF if node.chosen else 0)
+        if number == 30045 and node.password:
+            raise AssertionError("a password is read")
+        value = {
+            30003: node.kind,
+            30005: node.name,
+            30008: node.focused,
+            30010: node.enabled,
+            30019: node.password,
+            30022: node.offscreen,
+            30045: node.value,
+            30079: node.chosen,
+            30086: node.toggled,
+        }[number]
+        if isinstance(value, bool):
+            return self.put_variant(place, 11, 0xFFFF if value else 0)
+        if isinstance(value, int):
+            return self.put_variant(place, 3, value)
+        if value is not None:
+            return self.put_variant(place, 8, self.text_of(value))
         return self.put_variant(place, 13, self.object_of("IUnknown", "not supported"))
 
     # -- Active Accessibility
@@ -462,7 +471,7 @@ class FakeControls:
 
         def answer(*arguments: Any) -> Any:
             try:
-                row = agent.CONTROL_FUNCTIONS[name]
+                row = (agent.WIN32 | agent.CONTROL_FUNCTIONS)[name]
                 if self._fails(name) and row.check is not None:
                     return self.failure if row.check(0) else 0
                 result = body(*arguments)
@@ -482,7 +491,7 @@ class FakeControls:
         return function
 
     def f_CoInitializeEx(self, reserved: Any, mode: int) -> int:
-        return 0 if mode == 0 else E_FAIL
+        return 0 if mode in (0, 6) else E_FAIL  # 6: of a thread's own, for the shell
 
     def f_CoCreateInstance(self, clsid: int, outer: Any, context: int, iid: int, place: int) -> int:
         wanted = ctypes.string_at(clsid, 16).hex(), ctypes.string_at(iid, 16).hex(), context
@@ -496,13 +505,9 @@ class FakeControls:
     def f_SysStringLen(self, text: int) -> int:
         return len(self.texts[text][0].encode("utf-16-le")) // 2
 
-    def f_SysFreeString(self, text: int) -> int:
-        del self.texts[text]
-        return 0
-
     def f_VariantClear(self, place: int) -> int:
         variant = VARIANT.from_address(place)
-        if variant.vt == 8:
+        if variant.vt == 8 and variant.a:
             del self.texts[variant.a]
         if variant.vt in (9, 13) and variant.a:
             self.references[variant.a] -= 1
@@ -593,10 +598,7 @@ class FakeControls:
         if which == 5:
             return next((w.handle for w in self.windows if w.parent == handle), 0)
         same = [w.handle for w in self.windows if w.parent == window.parent]
-        return [*same, 0][same.index(handle) + 1]
-
-    def f_GetTopWindow(self, handle: int | None) -> int:
-        return self.f_GetForegroundWindow()
+        return [0, *same, 0][same.index(handle) + {2: 2, 3: 0}[which]]
 
     def f_IsWindowVisible(self, handle: int) -> int:
         window = self.window(handle)

@@ -36,7 +36,7 @@ POINTER_COLOUR = (
 )
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
 COURTESY = frozenset(
-    "GetWindowRect GetWindowThreadProcessId GetClassNameW OpenProcess QueryFullProcessImageNameW OpenProcessToken"
+    "GetIconInfo GetWindowRect GetWindowThreadProcessId GetClassNameW OpenProcess QueryFullProcessImageNameW OpenProcessToken"
     " GetTokenInformation DwmGetWindowAttribute".split()
 )
 # Functions without a failure answer: a 0 of theirs is a plain value.
@@ -45,10 +45,10 @@ NEVER_FAIL = frozenset(
     " MonitorFromPoint FindWindowExW"
     " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible GetWindowTextLengthW IsIconic IsHungAppWindow"
     " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
-    " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize".split()
+    " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize CoTaskMemFree".split()
 )
 # Those that answer an HRESULT.
-BY_HRESULT = ("SetProcessDpiAwareness", "DwmGetWindowAttribute", "CoInitializeEx")
+BY_HRESULT = ("SHCreateItemFromParsingName", "DwmGetWindowAttribute", "CoInitializeEx")
 RELEASES = frozenset(
     "ReleaseDC DeleteDC DeleteObject CloseDesktop CloseHandle SelectObject".split()
 )
@@ -305,12 +305,8 @@ class FakeWin32:
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
         self.messages = list[int]()  # ids of hotkeys that were pressed
         self.mutex_taken, self.on_close = False, None
+        self.ignores_ctrl_c = False
         self.old_console = False  # older than Windows 10
-        self.deaf_console = (
-            False  # takes the mode of escape sequences, and prints them all the same
-        )
-        self.console_row = [" "] * 80  # where the console's cursor is
-        self.console_column = 0
         self.stdin = STDOUT  # what standard input is: a console, or another handle
         self.input_mode: int | None = None  # of the console's input, if there is one
         self.console_mode: int | None = (
@@ -518,9 +514,10 @@ class FakeWin32:
         return self.console
 
     def _SetConsoleCtrlHandler(self, handler: int | None, add: int) -> int:
-        self.on_close = (
-            ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint32)(handler) if add and handler else None
-        )
+        if not handler:
+            self.ignores_ctrl_c = bool(add)
+            return 1
+        self.on_close = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint32)(handler) if add else None
         return 1
 
     def _GetStdHandle(self, which: int) -> int:
@@ -543,24 +540,6 @@ class FakeWin32:
         if handle != STDOUT or self.console_mode is None or (self.old_console and mode & 4):
             return self.refuse(INVALID_PARAMETER)
         self.console_mode = mode
-        return 1
-
-    def _WriteConsoleW(
-        self, handle: int, text: str, _count: int, written: Any, _reserved: int | None
-    ) -> int:
-        if handle != STDOUT or not written:
-            return self.refuse(6)
-        obeys = bool(self.console_mode and self.console_mode & 4 and not self.deaf_console)
-        for letter in "" if obeys else text:
-            self.console_column += -1 if letter == "\b" else 1
-            if letter != "\b":
-                self.console_row[self.console_column - 1] = letter
-        return 1
-
-    def _GetConsoleScreenBufferInfo(self, handle: int, out: Any) -> int:
-        if handle != STDOUT:
-            return self.refuse(6)
-        ctypes.memmove(out, struct.pack("<11h", 80, 25, self.console_column, *[0] * 8), 22)
         return 1
 
     def _CreateMutexW(self, _security: int | None, _owned: int, name: str) -> int:
@@ -615,11 +594,6 @@ class FakeWin32:
             return self.refuse(INVALID_PARAMETER)
         return self._dpi_answer("SetProcessDpiAwarenessContext", 1, 0)
 
-    def _SetProcessDpiAwareness(self, value: int) -> int:
-        """Answers an HRESULT and leaves GetLastError alone."""
-        code = self.dpi.get("SetProcessDpiAwareness", 0)
-        return -2147024809 if value not in (0, 1, 2) else code
-
     def _SetProcessDPIAware(self) -> int:
         return self._dpi_answer("SetProcessDPIAware", 1, 0)
 
@@ -628,6 +602,8 @@ class FakeWin32:
         sizes = {
             0: primary.width,
             1: primary.height,
+            13: self.pointer.width,
+            14: self.pointer.height,
             23: int(self.swapped),
             36: 4,
             37: 4,
@@ -809,15 +785,6 @@ class FakeWin32:
         ctypes.memmove(info, struct.pack("<iII4xQQ", 0, *pointer.hot, mask, colour), 32)
         return 1
 
-    def _GetObjectW(self, thing: int, size: int, into: int) -> int:
-        handle = self._get(thing, "bitmap|cursor bitmap", "GetObjectW")
-        if not handle or size != 32:
-            return self.refuse(INVALID_PARAMETER)
-        ctypes.memmove(
-            into, struct.pack("<iiiiHH4xQ", 0, handle.width, handle.height, 0, 1, 32, 0), 32
-        )
-        return 32
-
     def _DrawIconEx(
         self,
         dc: int,
@@ -974,6 +941,13 @@ class FakeWin32:
             self.problems.append(f"CoInitializeEx: {reserved}")
         self.apartments[threading.get_ident()] = kind
         return 0
+
+    def _CoTaskMemFree(self, _memory: int | None) -> int:
+        return 0
+
+    def _SHCreateItemFromParsingName(self, _name: str, _bind: Any, _iid: Any, _place: Any) -> int:
+        """There is no folder of all apps here, as under Wine."""
+        return -2147024894
 
     def _CoUninitialize(self) -> int:
         del self.apartments[threading.get_ident()]

@@ -3,9 +3,9 @@
 Each act goes through Actuator.perform on a plain recording desktop, one of several steps step by step as the turn engine
 takes it. What arrives is judged by rules written here anew, without the program's own tables: no event outside the
 working area, none to a forbidden window, no blocked chord down, no text over the limit or while a key is down, nothing
-held afterwards but what key_down and mouse_down may hold for three further acts, nothing pressed by a refused act, no
-program started that is not on the list, and nothing from a risky act without a yes of the last minute to this act in
-this window, on a screen that still looks as in the model's picture. Keys that earlier acts hold count for a chord.
+held afterwards, nothing pressed by a refused act, no program started that is not on the list, and nothing from a risky
+act without a yes of the last minute to this act in this window, on a screen that still looks as in the model's picture.
+Keys that earlier acts are said to hold count for a chord.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RISKY_LABELS = [
     "Zahlungspflichtig bestellen",
 ]
 LABELS = [*RISKY_LABELS, "x", "Save", "Pin to taskbar", "Order by name", "Format menu"]
-RISKY_TEXTS = ["rm -rf /", "rd/s/q c:\\", "a\n{{PIN}}"]
+RISKY_TEXTS = ["{{PIN}}", "a\n{{PIN}}", "{{ PIN }} b"]
 RISKY_CHORDS = [{"shift", "delete"}, {"alt", "f4"}]
 PROGRAMS = [
     agent.Program("Notepad", "n.lnk", ("notepad.exe",)),
@@ -60,8 +60,6 @@ PROGRAM_NAMES = [
     "cmd /c x",
 ]
 TITLES = ["Editor", "My BANK - Browser", "Task Manager", "cmd", "Desktop", "e", "nothing"]
-HOLDING_TOOLS = ("key_down", "mouse_down")
-HELD_FOR = 3  # further acts
 YES_S = 60
 SIDES = [
     ("ctrl", "lctrl", "rctrl", "Control", "STRG", "lcontrol"),
@@ -78,7 +76,6 @@ BLOCKED = [
     {"ctrl", "alt", "q"},
     {"ctrl", "alt", "p"},
 ]
-TEXT_MOST = 30
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 
 
@@ -95,14 +92,12 @@ class Recorder:
     def __init__(self, clock: Any) -> None:
         self.clock, self.place, self.front = clock, Point(0, 100), WINDOWS[0]
         self.down, self.wrong, self.events = set[tuple[str, str]](), list[str](), 0
-        self.grey = 0  # of the whole screen
-        self.tapped = False  # a key that opens a menu was let go of last, by the present act
 
     def capture(self, area: Rect, width: int, height: int) -> agent.Frame:
         return self.look(0, self.front)
 
     def look(self, number: int, window: agent.Window) -> agent.Frame:
-        seen = bytes((self.grey, self.grey, self.grey, 0)) * 32
+        seen = bytes(128)
         return agent.Frame(number, 8, 4, seen, seen, AREA, SCREEN, self.clock.now(), window)
 
     def screen(self) -> Rect:
@@ -174,11 +169,7 @@ class Recorder:
         self.judge(self.window_at(self.place).handle in FORBIDDEN, "wheel")
 
     def key(self, name: str, down: bool) -> None:
-        if name == "neutral key":  # means nothing to any window; it comes before Win is let go of
-            self.note("win" not in self.held_keys(), "the neutral key without Win")
-            return
         self.hold("key", name, down)
-        self.tapped = not down and bool(plain(name) & {"win", "alt"})
         if down:
             held = self.held_keys()
             bad = any(chord <= held for chord in BLOCKED) or self.front.handle in FORBIDDEN
@@ -190,9 +181,8 @@ class Recorder:
 
     def text(self, text: str) -> None:
         keys = self.held_keys()
-        bad = self.front.handle in FORBIDDEN or len(text) > TEXT_MOST or bool(keys)
+        bad = self.front.handle in FORBIDDEN or bool(keys)
         self.judge(bad, f"text of {len(text)} to {self.front.title} with {keys} down")
-        self.note(self.tapped, "a text for the menu that a held key opened")
 
     def hold(self, kind: str, name: str, down: bool) -> None:
         (self.down.add if down else self.down.discard)((kind, name))
@@ -211,7 +201,7 @@ def random_chord(rng: random.Random, sides: int = 3) -> str:
 
 def random_typing(rng: random.Random, place: list[int]) -> dict[str, Any]:
     """A text, with whatever it may take before and after it."""
-    text = "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 2 * TEXT_MOST)))
+    text = "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 60)))
     given: dict[str, Any] = {"text": rng.choice([text, text, text, *RISKY_TEXTS])}
     more = {"position": place, "clear": True, "submit": True}
     return given | {name: more[name] for name in more if rng.random() < 0.2}
@@ -280,8 +270,6 @@ class Person:
     def answer(self, question: str) -> bool:
         self.desktop.note(len(question) > 300, f"a question of {len(question)} characters")
         self.desktop.clock.advance(self.rng.choice((1, 30, 100)))
-        if self.rng.random() < 0.3:
-            self.desktop.grey = self.rng.choice((0, 100, 200))
         if self.rng.random() < 0.5:
             return False
         self.yes = (str(self.act), self.windows(), self.desktop.clock.time)
@@ -309,35 +297,15 @@ def separate_presses(actuator: agent.Actuator, desktop: Recorder, rng: random.Ra
         actuator.release()
 
 
-class Held:
-    """What may still be down, as the judge counts it: for how many further acts."""
-
-    def __init__(self) -> None:
-        self.acts: dict[tuple[str, str], int] = {}
-
-    def after(self, act: agent.Act, performed: Any, down: set[tuple[str, str]]) -> None:
-        """One act is over."""
-        if performed.refused:
-            self.acts.clear()
-            return
-        self.acts = {
-            what: acts - 1 for what, acts in self.acts.items() if acts > 1 and what in down
-        }
-        if act.name in HOLDING_TOOLS:
-            kind = "key" if act.name == "key_down" else "button"
-            self.acts |= {what: HELD_FOR for what in down if what[0] == kind}
-
-
 class Trial:
     """The actuator, the person, and what is known of both."""
 
     def __init__(self, seed: int) -> None:
         self.rng, clock = random.Random(seed), VirtualClock(look_s=1.0)
-        self.counts, self.held, self.number = Counter[str](), Held(), 0
+        self.counts, self.number = Counter[str](), 0
         self.desktop = Recorder(clock)
         settings = {
             "blocked_windows": "*bank*",
-            "text_chars_most": TEXT_MOST,
             "minutes_most": 0,
             "acts_per_minute": 10000,
             "drag_steps": 4,
@@ -350,11 +318,9 @@ class Trial:
         self.last: agent.Act | None = None
 
     def change(self) -> None:
-        """The screen goes its own ways."""
-        if not self.held.acts or self.rng.random() < 0.3:  # held keys are tried in one window
+        """The windows go their own ways."""
+        if not self.actuator.keys or self.rng.random() < 0.3:  # these are tried in one window
             self.desktop.front = self.rng.choice(WINDOWS)
-        if self.rng.random() < 0.05:
-            self.desktop.grey = self.rng.choice((0, 100, 200))
 
     def separate_presses(self) -> None:
         """Keys pressed one by one by a tool that holds them."""
@@ -367,7 +333,6 @@ class Trial:
             self.counts[error.kind] += 1
         else:
             self.counts["done"] += 1
-        self.held.acts.clear()
         self.judge_held()
 
     def act(self) -> None:
@@ -376,7 +341,7 @@ class Trial:
         front, seen = self.desktop.front, self.desktop.front
         if self.rng.random() < 0.1:
             seen = self.rng.choice(WINDOWS)
-        again = not self.held.acts and self.rng.random() < 0.3
+        again = not self.actuator.keys and self.rng.random() < 0.3
         try:
             act = self.last if again and self.last else WORDS.parse(self.call())
         except agent.ToolError as error:  # a call that cannot be read
@@ -390,7 +355,7 @@ class Trial:
 
     def call(self) -> ToolCall:
         """A random call; while keys are held often one that they make another of."""
-        if self.held.acts and self.rng.random() < 0.8:
+        if self.actuator.keys and self.rng.random() < 0.8:
             if self.rng.random() < 0.3:
                 return ToolCall("type_text", {"text": "a"})
             return ToolCall("press_key", {"key": self.rng.choice("delete Del f4 F4 l".split())})
@@ -401,20 +366,15 @@ class Trial:
         self.number += 1
         desktop, person = self.desktop, self.person
         frame = desktop.look(self.number, seen)
-        if self.rng.random() < 0.03:
-            desktop.grey = self.rng.choice((0, 100, 200))
-        events, person.act, risky = desktop.events, act, is_risky(act, desktop.held_keys())
-        desktop.tapped = False
+        noted = set[str]().union(*map(plain, self.actuator.keys))
+        events, person.act, risky = desktop.events, act, is_risky(act, noted)
         performed = self.actuator.perform(act, frame)
         if risky and desktop.events != events and performed.acted:
-            changed = frame.clean[0] != desktop.grey and act.name != "open_app"  # done to no place
-            desktop.note(changed, f"{act} on a changed screen")
             desktop.note(not person.allowed(), f"{act} without a yes")
             self.counts["risky, allowed"] += 1
             person.yes = None
-        if performed.refused and performed.sent == 0 and desktop.events != events:
+        if performed.refused and not performed.begun and desktop.events != events:
             desktop.wrong.append(f"events of a refused act: {performed.result}")
-        self.held.after(act, performed, desktop.down)
         self.judge_held()
         self.counts[
             "outside" if "outside" in performed.result else performed.refused or "done"
@@ -422,11 +382,10 @@ class Trial:
         return bool(performed.refused)
 
     def judge_held(self) -> None:
-        """Nothing is down but what an act was to hold, and not for long."""
-        stuck = self.desktop.down - self.held.acts.keys()
-        if stuck:
-            self.desktop.wrong.append(f"held: {stuck}")
-            self.desktop.down -= stuck
+        """Nothing is down."""
+        if self.desktop.down:
+            self.desktop.wrong.append(f"held: {self.desktop.down}")
+            self.desktop.down.clear()
 
 
 def fuzz(count: int, seed: int = 0, to_the_first: bool = False) -> Counter[str]:
@@ -436,7 +395,7 @@ def fuzz(count: int, seed: int = 0, to_the_first: bool = False) -> Counter[str]:
     """
     trial = Trial(seed)
     while trial.number < count and not (to_the_first and trial.desktop.wrong):
-        if not trial.held.acts and trial.rng.random() < 0.1:
+        if not trial.actuator.keys and trial.rng.random() < 0.1:
             trial.separate_presses()
         else:
             trial.act()

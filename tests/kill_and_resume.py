@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Small pictures take a third off each run.
-QUICK = """settle_floor_ms=5 settle_patience_ms=60 settle_interval_ms=5
+QUICK = """settle_cap_ms=60
     screen_capture_w=320 screen_capture_h=180""".split()
 PYTHON, ENVIRONMENT = (
     [sys.executable],

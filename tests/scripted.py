@@ -236,8 +236,8 @@ PROOF = "The button is pressed, the window shows the result and the title says t
 
 def page_items(book: agent.Book) -> list[dict[str, Any]]:
     """A book as the page gets it: the run as turn -1, then its turns."""
-    items = [book.run_item(), *map(book.turn_item, book.turns)]
-    return json.loads(json.dumps(items, default=str))
+    items = [book.run_item(), *book.turns]
+    return json.loads(json.dumps(items, default=vars))
 
 
 class Trial:
@@ -356,17 +356,9 @@ class Trial:
         """Tells a listener, as the page is told, what the run does."""
         self.engine.logger.listen(listener)
 
-    @property
-    def held_keys(self) -> list[str]:
-        return self.engine.actuator.held_keys
-
     def release(self) -> None:
         """Lets go of what is held."""
         self.engine.actuator.release()
-
-    def flush(self) -> None:
-        """Waits until the pictures are written."""
-        self.engine.logger.flush()
 
     def close(self) -> None:
         """Ends the journal, as the end of the program does."""
@@ -419,7 +411,7 @@ class EngineCase(unittest.TestCase):
         config, stop = agent.load_config(layers), agent.Stop()
         clock = self.clock_type(stop)
         desktop, self.lines = self.desktop_type(clock), []
-        logger = agent.ExecutionLogger(config.dump_dir, old=old)
+        logger = agent.ExecutionLogger(config, old=old)
         self.addCleanup(logger.close)
         engine = agent.make_engine(
             config,

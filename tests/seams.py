@@ -113,7 +113,9 @@ def marks_of(
     actions: Sequence[Any], boxes: Sequence[Any] = (), trail: Sequence[Any] = ()
 ) -> tuple[Any, ...]:
     """The marks of a story's turn, as they are drawn."""
-    return agent.read_marks(actions, boxes, trail)
+    read = agent.read_mark
+    turns = [[*map(read, turn)] for turn in trail]
+    return agent.TurnMarks([*map(read, actions)], [*map(read, boxes)], turns)
 
 
 def rgb_of(pixels: bytes) -> bytes:

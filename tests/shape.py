@@ -642,6 +642,9 @@ def syntax_too_new(text: str) -> list[str]:
     return list(parsed_for_3_8(text).too_new)
 
 
+IFS_AT_IMPORT = ("__name__ == '__main__'", "TYPE_CHECKING")  # never true at import
+
+
 def deeds_at_import(text: str) -> list[str]:
     """At the top level names are defined, and nothing else is done but for the guard above the imports and the last line's start."""
     breaches = []
@@ -657,7 +660,7 @@ def deeds_at_import(text: str) -> list[str]:
             continue
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'":
+        if isinstance(node, ast.If) and ast.unparse(node.test) in IFS_AT_IMPORT:
             continue
         breaches.append(found(node, f"done at import: {ast.unparse(node).splitlines()[0]}"))
     return in_order(breaches)

@@ -103,7 +103,7 @@ def soak(turns: int) -> tuple[list[dict[str, int]], float, str]:
             "screen_capture_h=180",
             "acts_per_minute=10000",
             "turn_delay=0.75",
-            "escalation=false",  # it is meant to do the same again and again
+            "stall_stop=0",  # it is meant to do the same again and again
         ]
         words = [part for item in settings for part in ("--set", item)]
         with desktop_of_main(Watched), clock_of_main(clock_of):

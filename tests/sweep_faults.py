@@ -52,8 +52,8 @@ MODELS = {
         }
     ]
 }
-SETTINGS = """screen_capture_w=64 screen_capture_h=64 drag_steps=3 scroll_ticks=1 settle_patience_ms=50 blind_patience=1
-    request_retries=1 model_failures=1 stall_stop=12 stall_recover=100 confirm=never controls=off""".split()
+SETTINGS = """screen_capture_w=64 screen_capture_h=64 drag_steps=3 scroll_ticks=1 settle_cap_ms=300 blind_patience=1
+    request_retries=1 model_failures=1 stall_stop=12 enable_loop_recovery=false confirm=never controls=off""".split()
 HTTP_FAULTS: dict[str, Step] = {
     "reset": reset,
     "hang up": hang_up,

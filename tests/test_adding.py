@@ -29,13 +29,13 @@ README = CHECKOUT / "README.md"
 
 # Rows that stand in the file; a new row of the same table is put behind each.
 TOOLS_ROW = 'Tool("drag", DragArgs,'
-HANDS_ROW = '"drag": lambda hands, args:'
-WIN32_ROW = '"GetDoubleClickTime": Row('
+HANDS_ROW = '"press_key": lambda hands, args:'
+WIN32_ROW = "UINT GetDoubleClickTime()"
 VOCABULARY_ROWS = {
-    "planner": '"type_text": "type_text_input",',
-    "commander": '"archive": "compress_memory",',
-    "chat": '"scroll_at": "scroll_at_position",',
-    "story": '"type_text": "type",',
+    "planner": "type_text=type_text_input",
+    "commander": "archive=compress_memory",
+    "chat": "scroll_at=scroll_at_position",
+    "story": "press_key=key",
 }
 
 # A profile whose vocabulary stays without the tool.
@@ -44,7 +44,7 @@ WITHOUT_THE_TOOL = "pointer"
 # A copied row of PROFILES, changed: one profile's roles and settings with another one's words.
 COPIED_PROFILE, ITS_WORDS, OTHER_WORDS = "commander", "COMMANDER_WORDS", "PLANNER_WORDS"
 
-WIN32_FUNCTION = '"GetCaretBlinkTime": Row("user32", UINT, [], nonzero),'
+WIN32_FUNCTION = "UINT GetCaretBlinkTime() | nonzero"
 
 
 def from_the_readme(beginning: str) -> str:
@@ -91,7 +91,7 @@ class Copy:
         self.insert(from_the_readme('Tool("quadruple_click"'), TOOLS_ROW)
         self.insert(from_the_readme('"quadruple_click": lambda'), HANDS_ROW)
         for profile in vocabularies:
-            self.insert(from_the_readme('"quadruple_click": "'), VOCABULARY_ROWS[profile])
+            self.insert(from_the_readme("quadruple_click="), VOCABULARY_ROWS[profile])
 
     def copy_profile(self) -> None:
         """Copies the row of a profile behind it, and gives the copy another name and other words."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import agent
 from tests.samples import sample
-from tests.scripted import PLAN, PROOF, EngineCase, PlainDesktop, call, page_items, role_of, text
+from tests.scripted import PLAN, PROOF, EngineCase, PlainDesktop, call, role_of, text
 from tests.test_actuator import Stage
 from tests.test_main import CommandLineCase
 
@@ -204,11 +204,10 @@ class WhatIsKept(EngineCase):
         self.assertEqual(sizes, {struct.unpack(">2I", png[16:24])})
         # The plain desktop has 64x36 pixels, for which no multiples of 32 are undistorted.
         self.assertEqual(sizes, {(64, 36)})
-        self.assertEqual(page_items(agent.book_of(folder))[0]["size"], [64, 36])
 
     def test_an_image_costs_what_its_own_size_says(self) -> None:
         pixels = bytes(64 * 96 * 4)
-        image = agent.PngEncoder().encode(pixels, 64, 96).base64
+        image = agent.encode_png(pixels, 64, 96).base64
         self.assertEqual(agent.Message("user", "", image).image_tokens, 6)
         self.assertEqual(agent.Message("user", "").image_tokens, 0)
         self.assertEqual(base64.b64decode(image)[16:24], struct.pack(">2I", 64, 96))
@@ -220,9 +219,9 @@ class OnTheCommandLine(CommandLineCase):
         crop = ("--area", "0.0,0.0,1.0,1.0", "--set", "image_tokens=500")
         code, out, _ = self.main("--demo", *crop, environ=chosen)
         self.assertEqual(code, 0, out)
-        book = agent.book_of(self.run_folder())
+        look = next(record for record in self.records() if record["kind"] == "look")
         # Of the demo's 1280x720; the replay is not told of the 500 tokens.
-        self.assertEqual(book.run.size, (928, 512))
+        self.assertEqual((look["width"], look["height"]), (928, 512))
         unset = {"AGENT_IMAGE_W": "", "AGENT_IMAGE_H": ""}
         code, out, _ = self.main("--demo", "--replay", "1", environ=unset)
         self.assertEqual(code, 0, out)
@@ -243,7 +242,7 @@ class Gaps(unittest.TestCase):
         stage = self.stage()
         performed = stage.attempt(name, **arguments)
         self.assertEqual(performed.refused, "invalid_box")
-        self.assertEqual(performed.sent, 0)
+        self.assertFalse(performed.begun)
         self.assertIn("not on any monitor", performed.result)
         self.assertEqual(stage.world.events, [])
 
@@ -260,7 +259,7 @@ class Gaps(unittest.TestCase):
         monitors = (agent.Rect(0, 0, 800, 600), agent.Rect(800, -1200, 800, 600))
         stage = Stage(agent.Rect(0, -1200, 1600, 1800), monitors=monitors)
         performed = stage.attempt("scroll_down")
-        self.assertEqual((performed.refused, performed.sent), ("invalid_box", 0))
+        self.assertEqual((performed.refused, performed.begun), ("invalid_box", False))
         stage.world.verify()
 
 

@@ -17,10 +17,14 @@ SPOT = gates.SPOT
 
 
 class Attacks(unittest.TestCase):
-    def test_each_attack_is_asked_about_or_refused(self) -> None:
+    def test_each_attack_is_asked_about_or_refused_or_can_be_borne(self) -> None:
+        reasons = set()
         for number, name, result in (*gates.attacks(), *variants.attacks()):
             with self.subTest(number=number, name=name):
-                self.assertIn(result, ("asked", "refused"))
+                if result == "passed":
+                    reasons.add(gates.why_bearable(name))
+                    self.assertTrue(gates.why_bearable(name))
+        self.assertEqual(reasons, set(gates.BEARABLE.values()))
 
     def test_nobody_is_asked_about_what_is_harmless(self) -> None:
         for number, name, result in (*gates.harmless(), *variants.harmless()):
@@ -67,7 +71,7 @@ class Questions(unittest.TestCase):
             self.assertTrue(question.isprintable())
         self.assertTrue(asked[0].startswith('click "Delete'))
         self.assertTrue(asked[0].endswith(": delete"))
-        self.assertTrue(asked[1].endswith(": secret, command"))
+        self.assertTrue(asked[1].endswith(": secret"))
 
     def test_a_word_is_found_with_its_ending(self) -> None:
         asked: list[str] = []
@@ -124,42 +128,19 @@ class Yes(unittest.TestCase):
             stage.attempt("click", **{"element_name": "Delete", "position": SPOT, **arguments})
             self.assertEqual(len(asked), 2)
 
-    def test_an_approved_act_is_stale_where_one_of_its_places_changed(self) -> None:
-        click = ("click", {"element_name": "Delete", "position": SPOT})
-        drag = ("drag", {"start": SPOT, "end": [700, 800]})
-        first, last, beside = (
-            Rect(500, 350, 300, 200), Rect(1250, 750, 300, 200), Rect(0, 0, 20, 20),
-        )  # fmt: skip
-        for (name, arguments), box, kind in (
-            (click, first, "stale_frame"),
-            (click, beside, ""),
-            (drag, first, "stale_frame"),
-            (drag, last, "stale_frame"),
-            (drag, beside, ""),
-        ):
-            stage = Stage(config={"replay_box": 4, "confirm": "always"})
-            stage.actuator.confirm = lambda _, stage=stage, box=box: (
-                stage.world.fill(box, 0xFFFFFF) or True
-            )
-            frame = stage.desktop.capture(stage.area, 192, 108)
-            performed = stage.attempt(name, frame, **arguments)
-            self.assertEqual(performed.refused, kind, (name, box))
+    def test_an_approved_act_is_stale_where_another_control_has_come_to_its_place(self) -> None:
+        for name, kind in (("Delete", ""), ("Delete all", "stale_frame")):
+            stage = Stage()
 
+            def shows(name: str, stage: Stage = stage) -> bool:
+                known = agent.Control(name, "button", agent.Rect(0, 0, 1900, 1000))
+                stage.desktop.control_source = agent.KnownControls([known])
+                return True
 
-class Recovery(unittest.TestCase):
-    def test_its_click_is_left_out_where_an_area_is_set(self) -> None:
-        for area, clicks in (("primary", 1), ("0,0,1900,1000", 0)):
-            stage = Stage(config={"area": area})
-            stage.do("recover")
-            self.assertEqual(len(stage.world.clicks), clicks)
-            stage.world.verify()
-
-    def test_its_click_passes_the_gates_of_a_click(self) -> None:
-        bank = replace(Foreground(), title="My bank", handle=0x70002, rect=Rect(0, 1000, 90, 80))
-        stage = Stage(config={"blocked_windows": "*bank*"})
-        stage.world.others = [bank]
-        performed = stage.attempt("recover")
-        self.assertEqual((performed.refused, stage.world.events), ("forbidden_window", []))
+            shows("Delete")
+            stage.actuator.confirm = lambda _, name=name, shows=shows: shows(name)
+            performed = stage.attempt("click", element_name="Delete", position=SPOT)
+            self.assertEqual(performed.refused, kind)
 
 
 class Programs(unittest.TestCase):
@@ -184,10 +165,6 @@ class Programs(unittest.TestCase):
             ("it", "Start it", True),
         ):
             self.assertEqual(self.asked(typed, task), asked, typed)
-
-    def test_the_list_is_a_setting(self) -> None:
-        self.assertFalse(self.asked("myapp", harmless_programs="myapp; other"))
-        self.assertTrue(self.asked("notepad", harmless_programs="myapp"))
 
     def test_only_windows_own_folders_count(self) -> None:
         self.assertFalse(self.asked("%windir%\\system32\\calc.exe"))
@@ -215,15 +192,15 @@ FillArgs: Any = make_dataclass(
 class NewTools(unittest.TestCase):
     def test_their_arguments_are_guarded_whatever_they_are_called(self) -> None:
         def fill(hands: Any, args: Any) -> None:
-            hands.click(args.spot)
+            hands.click(agent.ClickArgs(args.caption, args.spot))
             hands.type_text(args.words)
 
-        stage = Stage(config={"text_chars_most": 9, "blocked_windows": "mail.exe"})
+        stage = Stage(config={"blocked_windows": "mail.exe"})
         mail = Foreground("Mail", Rect(0, 900, 600, 180), "C:\\mail.exe", 0x30002, 4712)
         stage.world.others = [mail]
         with tool_for_a_while("fill", FillArgs, fill):
             for kind, change in (
-                ("too_long", {"words": "x" * 10}),
+                ("too_long", {"words": "x" * 10_001}),
                 ("not_allowed", {"words": "{{PIN}}"}),
                 ("not_allowed", {"caption": "Password"}),
                 ("forbidden_window", {"spot": agent.Coordinate(20, 900)}),
@@ -246,17 +223,6 @@ class Facts(unittest.TestCase):
         assert front and front.owner
         self.assertEqual((front.class_name, front.owner.title), ("#32770", "Main"))
         self.assertIsNone(front.owner.owner)
-
-    def test_the_risk_of_an_owner_counts(self) -> None:
-        shell = replace(
-            Foreground(), path="C:\\cmd.exe", handle=0x60002, process=5, rect=Rect(0, 0, 9, 9)
-        )
-        stage, asked = Stage(), list[str]()
-        stage.world.others = [shell]
-        stage.world.window = replace(Foreground(), owner=shell.handle)
-        stage.actuator.confirm = lambda question: bool(asked.append(question))
-        stage.attempt("press_key", key="y")
-        self.assertRegex(asked[0], ": terminal$")
 
 
 if __name__ == "__main__":

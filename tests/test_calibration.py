@@ -307,7 +307,7 @@ class Clicks(Folder):
         actuator = agent.Actuator(
             desktop, config, clock, agent.Stop(), print, lambda question: True, agent.Secrets()
         )
-        logger = agent.ExecutionLogger(config.dump_dir)
+        logger = agent.ExecutionLogger(config)
         self.addCleanup(logger.close)
         engine = agent.make_engine(
             config,

@@ -55,7 +55,7 @@ class Regions(unittest.TestCase):
                 carets += 1
             lefts, tops, rights, bottoms = zip(*wanted, strict=True) if wanted else [()] * 4
             box = wanted and (min(lefts), min(tops), max(rights), max(bottoms))
-            found = agent.changed_region(before, after, width)
+            found = agent.difference(before, after, width)
             edges = found and (found.left, found.top, found.right, found.bottom)
             self.assertEqual(edges or None, box or None)
         self.assertGreater(carets, 20)

@@ -226,7 +226,7 @@ class Steps(ChatCase):
     def test_half_characters_never_reach_the_server(self) -> None:
         trial, _ = self.chat(native(("press_key", '{"key": "\\ud83d"}'), content="odd \ud83d"))
         json.dumps(trial.requests[1], ensure_ascii=False).encode()  # raises for half a character
-        self.assertIn("odd \ufffd", trial.requests[1]["messages"][5]["content"])
+        self.assertIn("odd ?", trial.requests[1]["messages"][5]["content"])
 
     def test_an_act_on_a_screen_of_another_size_than_the_one_shown_is_refused(self) -> None:
         trial = self.trial(in_turn(CLICK), "chat")
@@ -381,11 +381,6 @@ class Endings(ChatCase):
         self.assertIn("no progress", answer_to(trial, -1)["note"])
         self.assertLess(len(trial.requests), 15)
 
-    def test_broken_replies_after_a_postponed_act_still_end_the_run(self) -> None:
-        trial = self.trial(lambda r: native(("press_key", "{")), "pointer", max_steps=50)
-        trial.engine.refused = "stale_frame"
-        self.assertEqual(trial.run().kind, "stuck")
-
     def test_after_the_recovery_keys_the_model_is_told(self) -> None:
         trial = self.trial(lambda r: CLICK, "chat", max_steps=8)
         trial.desktop.dead = True
@@ -398,23 +393,15 @@ class Hygiene(ChatCase):
     def test_screenshots_grow_to_the_second_limit_and_are_then_cut_to_the_last_two(self) -> None:
         keys = itertools.cycle("abcdefg")
         looks = itertools.chain.from_iterable((call("press_key", key=key), LOOK) for key in keys)
-        trial = self.trial(lambda r: next(looks), "chat", max_steps=20, turns_an_act=1)
+        trial = self.trial(lambda r: next(looks), "chat", max_steps=10)
         trial.run()
         self.assertEqual(
             [len(images(r)) for r in trial.requests[::2]],
-            [1, 2, 3, 4, 2, 3, 4, 2, 3, 4],
+            [1, 2, 3, 4, 2, 3, 4, 2, 3, 4, 2],
         )
         self.assertIn("left out", json.dumps(trial.requests[-1]))
         for request in trial.requests:
             self.check_history(request)
-
-    def test_a_screenshot_limit_below_what_is_kept_prunes_every_time(self) -> None:
-        looks = itertools.cycle((CLICK, LOOK))
-        trial = self.trial(
-            lambda r: next(looks), "chat", prune_screenshots_at=1, keep_last_screenshots=1
-        )
-        trial.run()
-        self.assertLessEqual(max(len(images(r)) for r in trial.requests), 1)
 
     def test_thoughts_are_kept_in_tags_wherever_they_came_from_and_old_ones_leave_a_placeholder(
         self,
@@ -459,10 +446,8 @@ class Hygiene(ChatCase):
                     content="<think>why</think>so",
                 ),
             )
-            most = chance.randint(1, 6)
             limits = {
-                "prune_screenshots_at": most,
-                "keep_last_screenshots": chance.randint(1, most),
+                "keep_last_screenshots": chance.randint(0, 6),
                 "keep_last_thinks": chance.randint(0, 3),
             }
             trial = self.trial(
@@ -471,7 +456,6 @@ class Hygiene(ChatCase):
                 max_steps=sample(80, 40),
                 stall_stop=1000,
                 memory_compression_threshold=chance.randint(6, 12),
-                memory_keep_actions=chance.randint(0, 5),
                 **limits,
             )
             trial.run()
@@ -491,10 +475,10 @@ class Hygiene(ChatCase):
                 "content": "I see a window. " * 20,
             }
 
-        trial = self.trial(decide, "chat", max_steps=steps, turns_an_act=1)
+        trial = self.trial(decide, "chat", max_steps=steps // 2)
         self.assertEqual(trial.run().kind, "max_steps")
         sizes = [len(json.dumps(request)) for request in trial.requests]
-        self.assertEqual(len(sizes), steps)
+        self.assertEqual(len(sizes), steps + 1)
         self.assertLessEqual(max(sizes[60:]), max(sizes[:60]) * 1.05)
         self.assertIn("EARLIER STEPS: Turns", trial.requests[-1]["messages"][1]["content"])
         shares = [reused(*pair) for pair in itertools.pairwise(trial.requests)]
@@ -502,7 +486,7 @@ class Hygiene(ChatCase):
 
     def test_a_full_context_is_pruned_before_it_overflows(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
-        trial = self.trial(lambda r: next(looks), "chat", max_steps=12, prune_screenshots_at=50)
+        trial = self.trial(lambda r: next(looks), "chat", max_steps=12, keep_last_screenshots=50)
         trial.choose(
             agent.ModelInfo("scripted", True, True, 2100)
         )  # the scripted server counts 100 tokens a prompt
@@ -512,9 +496,7 @@ class Hygiene(ChatCase):
 
     def test_after_an_overflow_the_least_of_the_conversation_is_tried(self) -> None:
         looks = itertools.cycle((CLICK, LOOK))
-        trial = self.trial(
-            lambda r: next(looks), "chat", max_steps=9, turns_an_act=1, prune_screenshots_at=50
-        )
+        trial = self.trial(lambda r: next(looks), "chat", max_steps=4, keep_last_screenshots=50)
         plain, count = trial.server.complete, itertools.count()
 
         def overflowing(body: bytes) -> agent.Reply:
@@ -524,7 +506,7 @@ class Hygiene(ChatCase):
 
         trial.server.complete = overflowing
         self.assertEqual(trial.run().kind, "max_steps")
-        self.assertEqual([len(images(r)) for r in trial.requests], [1, 1, 2, 2, 3, 3, 1, 1])
+        self.assertEqual([len(images(r)) for r in trial.requests], [1, 1, 2, 2, 3, 3, 1, 1, 2])
         self.check_history(trial.requests[6])
 
     def test_a_resumed_conversation_begins_with_what_was_done(self) -> None:
@@ -582,8 +564,7 @@ class Traces(ChatCase):
 
     def test_the_log_of_exchanges_reads_like_a_conversation_and_holds_no_image(self) -> None:
         trial, _ = self.chat({**CLICK, "content": "<think>the button</think>I press it."}, LOOK)
-        (path,) = trial.folder.glob("agent_run_????????_??????.log")
-        log = path.read_text(encoding="utf-8")
+        log = trial.log()
         for line in (
             "user: TASK: Press the button",
             "thinks: the button",

@@ -36,18 +36,19 @@ class Sampling(EngineCase):
             self.assertFalse(SAMPLING.keys() & request.keys())
 
     def test_what_is_set_is_sent_by_each_role(self) -> None:
-        for request in self.requests(**SAMPLING):
+        given = "; ".join(f"{name} {value}" for name, value in SAMPLING.items())
+        for request in self.requests(sampling=given):
             self.assertEqual({name: request.get(name) for name in SAMPLING}, SAMPLING)
 
     def test_zero_is_a_value_and_an_empty_text_is_none(self) -> None:
-        request = self.requests(seed="0", top_k=0, top_p="", min_p=None)[0]
+        request = self.requests(sampling="seed 0;top_k 0")[0]
         self.assertEqual((request["seed"], request["top_k"]), (0, 0))
         self.assertFalse({"top_p", "min_p"} & request.keys())
 
     def test_ranges_hold(self) -> None:
-        for name, value in (("top_p", 1.1), ("presence_penalty", -3), ("seed", -1), ("top_k", 0.5)):
-            with self.assertRaisesRegex(agent.ConfigError, name):
-                agent.load_config({"--set": {name: value}})
+        for wrong in ("top_p 1.1", "presence_penalty -3", "seed -1", "top_k 0.5", "seed", "heat 1"):
+            with self.assertRaisesRegex(agent.ConfigError, f"'{wrong}'"):
+                agent.load_config({"--set": {"sampling": wrong}})
 
 
 class WarnedOnce(EngineCase):
@@ -98,10 +99,8 @@ class ScreenshotsKept(EngineCase):
             counts = self.most(keep_last_screenshots=number)
             self.assertEqual(counts, [min(number, place + 1) for place in range(8)])
 
-    def test_the_slack_is_the_defaults_or_ones_own(self) -> None:
+    def test_without_a_number_they_grow_to_four_before_they_are_cut_to_two(self) -> None:
         self.assertEqual(self.most(), [1, 2, 3, 4, 2, 3, 4, 2])
-        counts = self.most(keep_last_screenshots=2, prune_screenshots_at=3)
-        self.assertEqual(counts, [1, 2, 3, 2, 3, 2, 3, 2])
 
 
 class Notch(EngineCase):

@@ -36,7 +36,7 @@ class Refused(CommandLineCase):
 
     def test_a_file_that_is_missing_is_told_as_missing(self) -> None:
         said = self.refused("--config", "no.json")
-        self.assertIn("no.json is not there; correct its name", said)
+        self.assertIn("no.json is not there, or no file of at most 1 MB; correct its name", said)
 
     def test_a_setting_that_stands_twice_is_refused(self) -> None:
         path = self.folder / "twice.json"

@@ -12,7 +12,6 @@ import sys
 import threading
 import unittest
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 from unittest import mock
 
@@ -422,7 +421,6 @@ class WrongUse(CommandLineCase):
             (("--set", "nonsense=1"), "there is no setting 'nonsense'; --settings lists all."),
             (("--mcp",), "There is no option --mcp; --help lists all."),
             (("--set", "timeout=3"), "the nearest is lmstudio_timeout, and --settings lists all."),
-            (("--set", "stpes=3"), "the nearest is drag_steps, and --settings lists all."),
         ):
             self.assertTrue(self.said(*argv).endswith(words), argv)
         self.assertIn(
@@ -485,12 +483,12 @@ class Reference(CommandLineCase):
         entries = out.split("\n")
         self.assertLessEqual(max(map(len, entries)), 100)
         flat = " ".join(out.split())
-        for spec in fields(agent.Config):
-            self.assertIn(f"{spec.name} = ", out)
-            self.assertIn(" ".join(spec.metadata["text"].split()), flat)
+        for name, setting in agent.SETTINGS.items():
+            self.assertIn(f"{name} = ", out)
+            self.assertIn(setting.text, flat)
         self.assertIn(
-            "max_steps = 50\n      turns; chat, pointer: acts on the desktop; takes 1 to 100000; in profile"
-            " commander 30, chat\n      10, pointer 10, story 100000; environment AGENT_MAX_STEPS\n",
+            "max_steps = 50\n      turns; chat, pointer: acts on the desktop; takes a whole number, 1 to 100000; in"
+            " profile\n      commander 30, chat 10, pointer 10, story 100000; environment AGENT_MAX_STEPS\n",
             out,
         )
         self.assertIn("takes never or risky or always", flat)
@@ -504,7 +502,7 @@ class Reference(CommandLineCase):
         self.assertIn("the nearest is confirm,", self.main("--settings", "comfirm")[2])
 
     def test_a_setting_without_a_default_is_shown_as_empty(self) -> None:
-        self.assertIn("top_p = (empty)\n", self.main("--settings", "top_p")[1])
+        self.assertIn("sampling = (empty)\n", self.main("--settings", "sampling")[1])
 
     def test_the_page_of_help_and_its_tables_fit_100_columns(self) -> None:
         for topic in ("", "described"):

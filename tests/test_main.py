@@ -28,7 +28,7 @@ QUICK = {
 }  # in pictures that are smaller still, the demo's model does not find the arrow
 
 # A run keeps the last screen that it packed; here one keeps those of all the demos, which look alike.
-SMALL_PNG = functools.lru_cache(maxsize=32)(agent.small_png.__wrapped__)
+ENCODE_PNG = functools.lru_cache(maxsize=32)(agent.encode_png.__wrapped__)
 
 
 def copy_folder(source: Path, target: Path) -> None:
@@ -81,10 +81,7 @@ class CommandLineCase(unittest.TestCase):
         environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK, **(environ or {})}
         words: list[str] = []
         if "--demo" in argv and hasty:
-            words += (
-                "--set settle_floor_ms=0 --set settle_interval_ms=1 --set settle_patience_ms=0"
-                " --set demo_page_wait=0".split()
-            )
+            words += "--set settle_cap_ms=1 --set demo_page_wait=0".split()
         if "--panel" in argv and hasty:
             words += ["--set", "turn_delay=0"]
         source = stdin
@@ -93,7 +90,7 @@ class CommandLineCase(unittest.TestCase):
         with (
             mock.patch.dict(os.environ, environ),
             mock.patch.object(sys, "stdin", source),
-            mock.patch.object(agent, "small_png", SMALL_PNG),
+            mock.patch.object(agent, "encode_png", ENCODE_PNG),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):
@@ -166,13 +163,16 @@ class WrongUse(CommandLineCase):
 
     def test_a_wrong_setting_is_named_with_its_place(self) -> None:
         self.assertIn(
-            "--set max_steps: max_steps takes a whole number",
+            "--set max_steps: max_steps (turns; chat, pointer: acts on the desktop) takes a whole number",
             self.one_line("--demo", "--set", "max_steps=many"),
         )
         self.assertIn("no setting 'max_stepz'", self.one_line("--demo", "--set", "max_stepz=3"))
         self.assertIn("FIELD=VALUE", self.one_line("--demo", "--set", "max_steps"))
         self.assertIn("AGENT_IMAGE_W", self.one_line("--demo", environ={"AGENT_IMAGE_W": "wide"}))
-        self.assertIn("takes 1 to 100000, not '0'", self.one_line("--demo", "--max-steps", "0"))
+        self.assertIn(
+            "takes a whole number, 1 to 100000, not '0'",
+            self.one_line("--demo", "--max-steps", "0"),
+        )
 
     def test_a_missing_or_broken_configuration_file_is_named(self) -> None:
         path = self.folder / "settings.json"

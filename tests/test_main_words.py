@@ -52,7 +52,7 @@ class Names(CommandLineCase):
         code, _, err = self.main("--demo", "--set", "dump_dir=a\0b")
         self.assertEqual((code, err.count("\n")), (2, 1), err)
         with self.assertRaisesRegex(agent.ConfigError, "choose another with --set dump_dir=FOLDER"):
-            agent.ExecutionLogger("a\0b")
+            agent.ExecutionLogger(agent.Config(dump_dir="a\0b"))
 
     def test_a_folder_on_a_drive_that_is_gone_is_told_in_one_sentence(self) -> None:
         gone = OSError(errno.EIO, "The network name is no longer available")

@@ -188,7 +188,7 @@ class OpenApp(unittest.TestCase):
         for name, risk in (
             ("zürich", "run"),
             ("work shell", "terminal"),
-            ("regedit", "terminal"),
+            ("regedit", "run"),
             ("uninstall maps", "install"),
         ):
             made = stage()
@@ -273,7 +273,7 @@ class FocusWindow(unittest.TestCase):
             ("", "No window has", "Untitled"),
         ):
             performed = focused(self.made, title)
-            self.assertEqual((performed.refused, performed.sent), ("no_window", 0))
+            self.assertEqual((performed.refused, performed.begun), ("no_window", False))
             self.assertIn(number, performed.result)
             self.assertIn(listed, performed.result)
 
@@ -474,7 +474,7 @@ class SeveralSteps(EngineCase):
     def test_the_actuator_itself_takes_one_step_at_a_time(self) -> None:
         made = Stage()
         performed = made.attempt("type_text", text="a", submit=True)
-        self.assertEqual((performed.refused, performed.sent), ("invalid_args", 0))
+        self.assertEqual((performed.refused, performed.begun), ("invalid_args", False))
 
     def test_a_dry_run_names_every_step_and_does_none(self) -> None:
         deed = self.perform("type_text", text="a", submit=True, settings={"dry_run": True})

@@ -95,12 +95,12 @@ class Runs(NativeCase):
         self.assertTrue(parts[0]["text"].startswith(QWEN.first_text("Press the button", [])))
 
     def test_a_setting_that_was_changed_wins_over_the_grammars_advice(self) -> None:
-        trial, _, _ = self.play(CLICK, DONE, lmstudio_temperature=0.3, top_p=0.5)
+        trial, _, _ = self.play(CLICK, DONE, lmstudio_temperature=0.3, sampling="top_p 0.5")
         request = self.asked(trial)[0]
         self.assertEqual((request["temperature"], request["top_p"]), (0.3, 0.5))
 
     def test_earlier_steps_are_told_in_one_line_each(self) -> None:
-        trial, _, _ = self.play(CLICK, CLICK, DONE, native_screenshots=1)
+        trial, _, _ = self.play(CLICK, CLICK, DONE, keep_last_screenshots=1)
         self.assertIn("Previous actions:\nNone", words_of(self.asked(trial)[0]))
         self.assertIn(
             "Step 1: Click the button\nStep 2: Click the button", words_of(self.asked(trial)[2])
@@ -112,7 +112,7 @@ class Runs(NativeCase):
             "native",
             executor_grammar="qwen3-vl",
             verify_completion=False,
-            native_screenshots=1,
+            keep_last_screenshots=1,
         )
         trial.desktop.dead = True
         trial.run()
@@ -121,7 +121,7 @@ class Runs(NativeCase):
         )
 
     def test_so_many_screenshots_are_shown_as_turns(self) -> None:
-        trial, _, _ = self.play(CLICK, CLICK, CLICK, DONE, native_screenshots=2)
+        trial, _, _ = self.play(CLICK, CLICK, CLICK, DONE, keep_last_screenshots=2)
         roles = [message["role"] for message in self.asked(trial)[3]["messages"]]
         self.assertEqual(roles, ["system", "user", "assistant", "user"])
         words = words_of(self.asked(trial)[3])
@@ -284,7 +284,7 @@ class Grammars(NativeCase):
         grammar = agent.GRAMMARS["ui-tars-1.5"]
         replies = [text(spoken(grammar, "click", [x, 500])) for x in (100, 300)]
         done = text(spoken(grammar, "end"))
-        trial, _, outcome = self.play(*replies, done, grammar=grammar.name, native_screenshots=1)
+        trial, _, outcome = self.play(*replies, done, grammar=grammar.name, keep_last_screenshots=1)
         self.assertEqual(outcome.kind, "completed")
         self.assertIn("Step 1: I click\nStep 2: I click", words_of(self.asked(trial)[2]))
         trial, _, _ = self.play(*replies, done, grammar=grammar.name)
@@ -372,20 +372,6 @@ class Meanings(NativeCase):
         keys = [value for kind, value, *_ in trial.inputs if kind == "key"]
         self.assertEqual(keys, ["a", "a", "b", "b"])
         self.assertEqual(len(trial.records("look")), 3)
-
-    def test_a_key_is_not_held_longer_than_the_model_waits_three_times(self) -> None:
-        down = xml_call(action="key_down", keys='["shift"]')
-        waits = [xml_call(action="wait", time="5")] * 3
-        speak = answers(*map(text, [down, *waits, xml_call(action="terminate")]))
-        held: list[list[str]] = []
-
-        def decide(request: dict[str, Any]) -> Message:
-            held.append(trial.held_keys)
-            return speak(request)
-
-        trial = self.trial(decide, "native", executor_grammar="qwen3.5-xml")
-        self.assertEqual(trial.run().kind, "completed")
-        self.assertEqual(held[:5], [[], ["shift"], ["shift"], ["shift"], []])
 
 
 class Checked(NativeCase):

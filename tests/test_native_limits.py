@@ -36,7 +36,7 @@ class Waits(NativeCase):
         self.assertLess(trial.clock.now() - began, 20)
 
     def test_a_wait_in_which_nothing_changes_takes_its_time_and_says_so(self) -> None:
-        trial, state, _ = self.play(said("wait", time=7), DONE, native_screenshots=1)
+        trial, state, _ = self.play(said("wait", time=7), DONE, keep_last_screenshots=1)
         waited = trial.history[0]
         self.assertEqual(waited.result, "Waited 7 s; the screen did not change")
         self.assertIn("(Waited 7 s; the screen did not change)", words_of(self.asked(trial)[1]))
@@ -124,16 +124,16 @@ class Thoughts(NativeCase):
         folder = trial.folder
         trial.close()
         book = agent.book_of(folder)
-        self.assertEqual(book.run.sums["thought"], trial.thought_tokens)
+        self.assertEqual(book.run["sums"]["thought"], trial.thought_tokens)
         return book
 
     def test_statistics_and_page_say_what_the_thoughts_of_a_turn_cost(self) -> None:
         thinking = {**CLICK, "reasoning_content": THOUGHT * 4}
         book = self.cost(thinking, "qwen3-vl", DONE)
         tokens = len((THOUGHT * 4).strip()) // 4
-        self.assertEqual(book.run.sums["thought"], tokens)
+        self.assertEqual(book.run["sums"]["thought"], tokens)
         self.assertEqual(dict(book.figures())["of them thought, about"], str(tokens))
-        items = [book.turn_item(turn)["thought"] for turn in book.turns if turn.turn]
+        items = [turn["thought"] for turn in book.turns if turn["turn"]]
         self.assertEqual(items[0], tokens)
 
 

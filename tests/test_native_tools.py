@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import unittest
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import agent
+from agent import Rect
+from tests.fakes import Event, Foreground
 from tests.seams import VK_MAP
 from tests.test_actuator import Stage, strokes
 
@@ -17,6 +20,10 @@ def downs(stage: Stage) -> list[tuple[str, str, bool]]:
     """What was pressed and released, keys and buttons, in order; a key by its code."""
     kinds = ("key", "button")
     return [(e.kind, str(e.value), e.down) for e in stage.world.events if e.kind in kinds]
+
+
+def first_press(stage: Stage) -> Event:
+    return next(event for event in stage.world.events if event.kind == "button")
 
 
 def code(key: str) -> str:
@@ -57,7 +64,7 @@ class Clicks(unittest.TestCase):
     def test_modifiers_that_make_a_blocked_chord_are_refused(self) -> None:
         stage = Stage(config={"blocked_keys": "ctrl+alt"})
         performed = stage.attempt("click", modifiers="ctrl+alt")
-        self.assertEqual((performed.refused, performed.sent), ("blocked_key", 0))
+        self.assertEqual((performed.refused, performed.begun), ("blocked_key", False))
 
     def test_a_drag_without_a_start_begins_where_the_mouse_is(self) -> None:
         stage = Stage()
@@ -95,42 +102,49 @@ class Wheel(unittest.TestCase):
 
 
 class Held(unittest.TestCase):
+    """That something is held is noted; nothing is down between acts."""
+
     def holding(self, config: dict[str, Any] | None = None) -> Stage:
         stage = Stage(config=config)
         stage.do("key_down", key="shift")
-        self.assertEqual(stage.actuator.held_keys, ["shift"])
+        self.assertEqual((stage.actuator.keys, downs(stage)), (["shift"], []))
         return stage
 
     def free(self, stage: Stage) -> None:
-        self.assertEqual(stage.actuator.held_keys, [])
-        self.assertEqual(stage.world.held(), [])
+        self.assertEqual((stage.actuator.keys, stage.world.held()), ([], []))
 
-    def test_a_key_stays_down_until_it_is_let_go_of(self) -> None:
+    def test_the_acts_that_follow_are_done_with_a_held_key_until_it_is_let_go_of(self) -> None:
+        shift, right = code("shift"), code("right")
         stage = self.holding()
         stage.do("press_key", key="right")
-        self.assertNotEqual(stage.world.held(), [])
+        stage.do("click")
         stage.do("key_up", key="shift")
+        stage.do("press_key", key="right")
+        names = [name for _, name, _ in downs(stage)]
+        self.assertEqual(
+            names, [shift, right, right, shift, shift, "left", "left", shift, right, right]
+        )
         self.free(stage)
 
-    def test_it_stays_for_three_further_acts_at_most(self) -> None:
+    def test_it_counts_for_three_further_acts_at_most(self) -> None:
         stage = self.holding()
-        for key in ("right", "right"):
-            stage.do("press_key", key=key)
-            self.assertNotEqual(stage.world.held(), [])
-        stage.do("press_key", key="right")
+        for _ in range(3):
+            stage.do("press_key", key="right")
         self.free(stage)
+        self.assertEqual(downs(stage).count(("key", code("shift"), True)), 3)
+
+    def test_a_key_that_is_no_modifier_is_pressed_at_once_with_those_that_are_held(self) -> None:
+        stage = Stage()
+        stage.do("key_down", key="ctrl")
+        stage.do("key_down", key="c")
+        stage.do("key_up", key="c")
+        ctrl, c = code("ctrl"), code("c")
+        self.assertEqual([name for _, name, _ in downs(stage)], [ctrl, c, c, ctrl])
+        self.assertEqual(stage.actuator.keys, ["ctrl"])
 
     def test_a_refused_act_lets_go_of_it(self) -> None:
-        stage = self.holding({"text_chars_most": 2})
-        self.assertEqual(stage.attempt("type_text", text="abc").refused, "too_long")
-        self.free(stage)
-
-    def test_a_stop_lets_go_of_it_at_the_runs_end(self) -> None:
         stage = self.holding()
-        stage.stop.set("now")
-        with self.assertRaises(agent.Stopped):
-            stage.do("press_key", key="right")
-        stage.actuator.release()
+        self.assertEqual(stage.attempt("type_text", text="x" * 10_001).refused, "too_long")
         self.free(stage)
 
     def test_a_pause_lets_go_of_it(self) -> None:
@@ -156,22 +170,17 @@ class Held(unittest.TestCase):
         performed = stage.attempt("click", modifiers="alt")
         self.assertEqual((performed.refused, performed.acted), ("blocked_key", False))
 
-    def test_text_is_typed_with_nothing_held(self) -> None:
+    def test_text_is_typed_without_what_is_held(self) -> None:
         stage = self.holding()
         stage.do("type_text", text="abc")
-        self.free(stage)
-        shift = code("shift")
-        ups = [
-            event for event in stage.world.events if str(event.value) == shift and not event.down
-        ]
-        self.assertEqual(len(ups), 1)
+        self.assertEqual(downs(stage), [])
 
     def test_a_blocked_chord_cannot_be_pressed_in_two_acts(self) -> None:
         stage = Stage()
         stage.do("key_down", key="alt")
         stage.do("key_down", key="ctrl")
         performed = stage.attempt("press_key", key="delete")
-        self.assertEqual((performed.refused, performed.sent), ("blocked_key", 0))
+        self.assertEqual((performed.refused, performed.begun), ("blocked_key", False))
         self.free(stage)
 
     def test_risks_see_the_keys_that_are_held(self) -> None:
@@ -183,20 +192,36 @@ class Held(unittest.TestCase):
         self.assertIn("shift+delete", asked[0])
         self.free(stage)
 
-    def test_a_button_stays_down_and_is_released_elsewhere(self) -> None:
+    def test_a_held_button_is_dragged_along_the_places_where_the_mouse_was(self) -> None:
         stage = Stage()
         stage.do("mouse_down", position=[100, 100])
-        stage.do("move", position=[500, 500])
-        stage.do("mouse_up", position=None, element_name="")
+        stage.do("move", position=[100, 500])
+        self.assertEqual(strokes(stage.world), [])
+        stage.do("mouse_up", position=[500, 500], element_name="")
         self.assertEqual(strokes(stage.world), [("left", True), ("left", False)])
-        up = stage.world.events[-1]
-        self.assertEqual(up.place, (960, 540))
+        down, *way, up = stage.world.events[stage.world.events.index(first_press(stage)) :]
+        corner = agent.Point(192, 540)
+        self.assertEqual((down.place, up.place), ((192, 108), (960, 540)))
+        self.assertIn(corner, [event.place for event in way])
         self.free(stage)
 
-    def test_what_is_not_held_cannot_be_let_go_of(self) -> None:
-        for name in ("key_up", "mouse_up"):
-            given = {"key": "a"} if name == "key_up" else {}
-            self.assertRegex(Stage().attempt(name, **given).result, "is not held")
+    def test_a_button_that_is_held_and_let_go_of_in_one_place_clicks_there(self) -> None:
+        stage = Stage()
+        stage.do("mouse_down", position=[100, 100], button="right")
+        stage.do("mouse_up", position=None, button="right")
+        self.assertEqual([click.place for click in stage.world.clicks], [(192, 108)])
+        self.assertEqual(strokes(stage.world), [("right", True), ("right", False)])
+
+    def test_no_way_leads_over_a_forbidden_window(self) -> None:
+        stage = Stage(config={"blocked_windows": "*bank*"})
+        stage.do("mouse_down", position=[10, 980])
+        bank = replace(Foreground(), title="My bank", handle=0x70002, rect=Rect(0, 1000, 90, 80))
+        stage.world.others = [bank]
+        performed = stage.attempt("mouse_up", position=[500, 500])
+        self.assertEqual((performed.refused, strokes(stage.world)), ("forbidden_window", []))
+
+    def test_a_button_that_is_not_held_cannot_be_let_go_of(self) -> None:
+        self.assertRegex(Stage().attempt("mouse_up").result, "is not held")
 
     def test_an_unknown_button_is_refused(self) -> None:
         with self.assertRaisesRegex(agent.ToolError, "There is no button 'fourth'"):

@@ -78,7 +78,7 @@ def flat(width: int, height: int) -> bytes:
 
 
 def bgrx_to_png(pixels: bytes, width: int, height: int) -> bytes:
-    return agent.PngEncoder().encode(pixels, width, height).png
+    return agent.encode_png(pixels, width, height).png
 
 
 class Encoding(unittest.TestCase):
@@ -99,23 +99,17 @@ class Encoding(unittest.TestCase):
 
 
 class Frames(unittest.TestCase):
-    """PngEncoder over many frames."""
+    """encode_png over many frames."""
 
     WIDTH, HEIGHT = 80, 200
 
-    def check(
-        self, encoder: agent.PngEncoder, pixels: bytes, width: int = WIDTH, height: int = HEIGHT
-    ) -> None:
-        picture = encoder.encode(pixels, width, height)
+    def check(self, pixels: bytes, width: int = WIDTH, height: int = HEIGHT) -> None:
+        picture = agent.encode_png(pixels, width, height)
         self.assertEqual(plain_decode(picture.png), (rgb_of(pixels), width, height))
         self.assertEqual(picture.base64, base64.b64encode(picture.png))
 
     def test_every_frame_of_a_changing_screen_comes_out_whole_with_its_base64(self):
-        dice, encoder, canvas = (
-            random.Random(5),
-            agent.PngEncoder(),
-            Canvas(self.WIDTH, self.HEIGHT),
-        )
+        dice, canvas = random.Random(5), Canvas(self.WIDTH, self.HEIGHT)
         for turn in range(40):
             if turn % 7 == 3:
                 canvas = Canvas(
@@ -125,12 +119,12 @@ class Frames(unittest.TestCase):
                 Rect(dice.randrange(80), dice.randrange(200), 9, dice.randrange(60)),
                 dice.randrange(1 << 24),
             )
-            self.check(encoder, bytes(canvas.pixels))
+            self.check(bytes(canvas.pixels))
 
     def test_another_size_starts_anew_even_with_as_many_bytes(self):
-        encoder, pixels = agent.PngEncoder(), flat(80, 200)
+        pixels = flat(80, 200)
         for width, height in ((80, 200), (200, 80), (80, 200), (80, 100), (40, 400)):
-            self.check(encoder, pixels[: width * height * 4], width, height)
+            self.check(pixels[: width * height * 4], width, height)
 
 
 class Decoding(unittest.TestCase):

@@ -9,6 +9,7 @@ import re
 import threading
 import unittest
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -44,6 +45,7 @@ class Judged(EngineCase):
         task: str = "Write hello",
         checks: tuple[str, ...] = CHECKS,
         examined: str = "",
+        happens: Callable[[], object] = list,
         **settings: Any,
     ) -> agent.Outcome:
         answers = iter(verdicts)
@@ -56,6 +58,8 @@ class Judged(EngineCase):
             who = role(request)
             if who == "verifier":
                 return text(next(answers, verdicts[-1]))
+            if who == "executor":
+                happens()
             return text(examined) if who == "examiner" else said[who]
 
         settings.setdefault("derive_checks", True)
@@ -87,7 +91,7 @@ class Checks(Judged):
         self.assertEqual(self.asked("examiner"), [])
         self.assertEqual(self.made.records("plan")[0]["done_when"], list(CHECKS))
         book = agent.book_of(self.made.folder)
-        self.assertIn("Done when:\n1. Notepad shows hello.", book.turns[0].plan_text)
+        self.assertIn("Done when:\n1. Notepad shows hello.", book.turns[0]["plan_text"])
 
     def test_without_them_the_model_is_asked_once_and_else_the_task_is_its_own_check(self) -> None:
         outcome = self.claims(
@@ -127,9 +131,9 @@ class Checks(Judged):
 class Facts(Judged):
     YES = "1 YES: it is there"
 
-    def judged(self, task: str, *checks: str) -> agent.Outcome:
+    def judged(self, task: str, *checks: str, **more: Any) -> agent.Outcome:
         said = "\n".join(f"{number} YES: sure" for number in range(1, len(checks) + 1))
-        return self.claims(said, task=task, checks=checks, not_proven_most=1)
+        return self.claims(said, task=task, checks=checks, not_proven_most=1, **more)
 
     def test_a_file_that_is_not_there_makes_every_yes_about_it_a_no(self) -> None:
         path = self.folder / "note.txt"
@@ -139,22 +143,27 @@ class Facts(Judged):
         path.write_text("hello", encoding="utf-8")
         self.assertEqual(self.judged(task, "The file note.txt is saved.").kind, "completed")
 
+    def test_a_file_is_kept_as_it_was_and_the_end_tells_where(self) -> None:
+        path = self.folder / "note.txt"
+        path.write_text("hello", encoding="utf-8")
+        outcome = self.judged(f"Empty {path}.", "note.txt is empty.", happens=path.unlink)
+        self.assertIn("the run's folder has kept_1_note.txt.", outcome.text)
+        self.assertEqual((self.made.folder / "kept_1_note.txt").read_text("utf-8"), "hello")
+
     def test_a_file_is_not_taken_for_one_whose_name_holds_its_name(self) -> None:
-        for gone, there in (
+        for name, other in (
             ("1.txt", "11.txt"),
             ("a.txt", "a.txt.bak"),
             ("b.txt", "my-b.txt"),
             ("c.txt", "d/c.txt"),
         ):
-            (self.folder / "d").mkdir(exist_ok=True)
-            new = self.folder / there
-            new.write_text("hello", encoding="utf-8")
-            task = f"Rename {self.folder / gone} to {new}"
-            self.assertEqual(self.judged(task, f"{there} exists").kind, "completed", there)
-            self.assertEqual(self.judged(task, f"{new} exists.").kind, "completed", there)
-            new.unlink()
-            for name in (there, str(new), str(new).upper(), f"{self.folder.name}/{there}"):
-                self.assertEqual(self.judged(task, f"{name} exists.").kind, "not_proven", name)
+            path = self.folder / name
+            path.write_text("hello", encoding="utf-8")
+            task = f"Open {path}"
+            for there in (other, f"{self.folder / other}"):
+                self.assertEqual(self.judged(task, f'{there} says "bye"').kind, "completed", there)
+            for here in (name, str(path), str(path).upper(), f"{self.folder.name}/{name}"):
+                self.assertEqual(self.judged(task, f'{here} says "bye"').kind, "not_proven", here)
 
     def test_a_file_that_the_task_wants_made_is_checked_though_no_check_names_it(self) -> None:
         path = self.folder / "note.txt"
@@ -169,23 +178,26 @@ class Facts(Judged):
         self.assertEqual(self.judged(task, 'note.txt contains "hello"').kind, "not_proven")
         self.assertEqual(self.judged(task, 'note.txt contains "Hullo."').kind, "completed")
 
-    def test_a_check_that_asks_for_no_more_than_a_file_holds_is_a_yes(self) -> None:
+    def test_what_was_there_when_the_run_began_may_be_wanted_away(self) -> None:
         path = self.folder / "note.txt"
-        path.write_text("hello\r\n", encoding="utf-8")
-        task = f"Save hello as {path}"
-        for check, kind in (
-            ('note.txt contains "hello".', "completed"),
-            (f'The file {path} holds the text "hello".', "completed"),
-            ('note.txt contains "Hello".', "not_proven"),
-            ('note.txt contains only "hello".', "not_proven"),
-            ('note.txt contains "hello" and is closed.', "not_proven"),
-        ):
-            outcome = self.claims("1 NO: unseen", task=task, checks=(check,), not_proven_most=1)
-            self.assertEqual(outcome.kind, kind, check)
+        path.write_text("old", encoding="utf-8")
+        task = f"Take the old text out of {path}, and then delete that"
+        check = 'note.txt has no "old" in it'
+        emptied = self.judged(task, check, happens=lambda: path.write_text("new"))
+        self.assertEqual(emptied.kind, "completed")
+        self.assertEqual(self.judged(task, check).kind, "not_proven")
+        gone = self.judged(task, "note.txt is no longer there", happens=path.unlink)
+        self.assertEqual(gone.kind, "completed")
 
-    def test_what_may_be_wanted_away_is_not_judged_by_words(self) -> None:
-        task = f"Delete {self.folder / 'note.txt'} and save the list"
-        self.assertEqual(self.judged(task, "note.txt is no longer there").kind, "completed")
+    def test_a_file_that_no_one_can_read_has_to_be_another_one_than_when_the_run_began(
+        self,
+    ) -> None:
+        path = self.folder / "report.docx"
+        path.write_bytes(b"\0\1")
+        task, check = f"Write hello into {path}", 'report.docx contains "hello"'
+        self.assertEqual(self.judged(task, check).kind, "not_proven")
+        saved = self.judged(task, check, happens=lambda: path.write_bytes(b"\0\2\3"))
+        self.assertEqual(saved.kind, "completed")
 
     def told(self, task: str, **settings: Any) -> list[str]:
         """What the verifier is told of the files that a task names."""
@@ -198,7 +210,6 @@ class Facts(Judged):
         task = r'Save as "C:\My files\a b.txt", then D:\x.txt. See https://a.b/c and \\srv\share\y'
         there = [r"C:\My files\a b.txt does not exist.", r"D:\x.txt does not exist."]
         self.assertEqual(self.told(task), there)
-        self.assertEqual(self.told(task, task_files=False), [])
         self.assertEqual(self.told("Write hello"), [])
 
     def test_of_a_path_with_blanks_and_without_quotes_nothing_is_known(self) -> None:
@@ -222,9 +233,11 @@ class Facts(Judged):
         path = self.folder / "a.txt"
         path.write_bytes("Grüße".encode("cp1252"))
         self.assertNotIn("Gr", self.told(f"Open {path}")[0].removeprefix(str(path)))
-        path.write_bytes(rb"{\rtf1 Gr\'fc\'dfe}")
+        written = partial(path.write_bytes, rb"{\rtf1 Gr\'fc\'dfe}")
         check = 'a.txt contains "Grüße".'
-        self.assertEqual(self.judged(f"Save it as {path}", check).kind, "completed")
+        self.assertEqual(
+            self.judged(f"Save it as {path}", check, happens=written).kind, "completed"
+        )
         path.write_bytes("é".encode() * 500)  # cut in the middle of a sign
         self.assertTrue(self.told(f"Open {path}")[0].endswith('it begins "' + "é" * 200 + '".'))
         if hasattr(os, "mkfifo"):
@@ -287,8 +300,8 @@ class Facts(Judged):
                         path.write_text("hello", encoding="utf-8")
                     return DONE if lies or path.exists() else KEY
 
-                trial = self.trial(decide, task_files=facts, max_steps=60, not_proven_most=9)
-                trial.state.task = f"Write hello and save it as {path}"
+                trial = self.trial(decide, max_steps=60, not_proven_most=9)
+                trial.state.task = f"Write hello and save it as {path if facts else 'note'}"
                 outcome = trial.run()
                 believed[facts] += outcome.kind == "completed" and not path.exists()
                 trial.close()

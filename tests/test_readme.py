@@ -49,7 +49,7 @@ STATED = (
     ("The latest {} runs", CONFIG.keep_runs),
     ("runs and {} MB are kept", number_of(CONFIG.keep_megabytes)),
     ("and goes on after {} quiet seconds", number_of(CONFIG.takeover_quiet)),
-    ("on this picture, for {} seconds;", 60),
+    ("on this control, for {} seconds;", 60),
     ("no answer within {} seconds is a no", number_of(CONFIG.confirm_wait)),
     ("`--confirm {}`, the default", CONFIG.confirm),
     ("The value ({} characters or more,", agent.SECRET_CHARS_LEAST),

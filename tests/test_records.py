@@ -237,7 +237,6 @@ class Pictures(RecordsCase):
     def test_the_screen_before_turn_1_is_kept_as_turn_0000(self) -> None:
         for profile in ("planner", "commander"):
             trial = self.run_of(plan_and(CLICK), profile, max_steps=1)
-            trial.flush()
             path = trial.folder / "screenshots" / "turn_0000.png"
             self.assertEqual(agent.png_to_rgb(path.read_bytes())[1:], (64, 64))
             self.assertIn("SAVED screenshots/turn_0000.png", self.log_of(trial))
@@ -247,7 +246,6 @@ class Pictures(RecordsCase):
 
     def test_the_log_names_every_picture_that_is_saved(self) -> None:
         trial = self.run_of(plan_and(CLICK), max_steps=4)
-        trial.flush()
         saved = re.findall(r"SAVED (.*)", self.log_of(trial))
         folder = trial.folder
         there = [path.relative_to(folder).as_posix() for path in folder.rglob("*.png")]
@@ -261,13 +259,11 @@ class Pictures(RecordsCase):
 
     def test_a_resumed_run_keeps_the_first_one(self) -> None:
         first = self.run_of(plan_and(CLICK), max_steps=3)
-        first.flush()
         path = first.folder / "screenshots" / "turn_0000.png"
         before = path.stat().st_mtime_ns
         second = self.trial(plan_and(CLICK), old=first.folder, max_steps=5)
         second.resume()
         second.run()
-        second.flush()
         self.assertEqual(path.stat().st_mtime_ns, before)
 
     def test_a_chat_is_told_file_and_size_of_its_screenshot(self) -> None:
@@ -275,7 +271,6 @@ class Pictures(RecordsCase):
         (request,) = trial.requests  # type: ignore[attr-defined]
         (answer,) = [m["content"] for m in request["messages"] if m["role"] == "tool"]
         told_of = json.loads(answer)
-        trial.flush()
         picture = (trial.folder / told_of["file"]).read_bytes()
         self.assertEqual(told_of["file"], "screenshots/screen_0001.png")
         self.assertEqual(told_of["size"], list(agent.png_to_rgb(picture)[1:]))
@@ -305,13 +300,11 @@ class Sections(RecordsCase):
         self.assertEqual(self.headers(trial), ["TURN 1 - EVALUATION", "TURN 2 - EXECUTION"])
 
     def test_the_state_behind_the_header_says_how_much_memory_holds(self) -> None:
-        trial = self.run_of(
-            plan_and(CLICK), max_steps=8, memory_compression_threshold=3, memory_keep_actions=1
-        )
+        trial = self.run_of(plan_and(CLICK), max_steps=8, memory_compression_threshold=3)
         states = re.findall(r"STATE UPDATE (turn .* archives)", self.log_of(trial))
         self.assertEqual(states[0], "turn 1, 0 active actions, 0 archives")
         self.assertEqual(states[4], "turn 5, 3 active actions, 0 archives")
-        self.assertEqual(states[5], "turn 6, 1 active actions, 1 archives")
+        self.assertEqual(states[5], "turn 6, 2 active actions, 1 archives")
 
     def test_archives_errors_and_requests_are_figures(self) -> None:
         replies = iter([PLAN, CLICK, CLICK, text("I click."), agent.ModelError("No.", "reset")])
@@ -322,9 +315,7 @@ class Sections(RecordsCase):
                 raise said
             return said
 
-        trial = self.run_of(
-            decide, max_steps=6, memory_compression_threshold=3, memory_keep_actions=1
-        )
+        trial = self.run_of(decide, max_steps=6, memory_compression_threshold=3)
         figures = dict(agent.book_of(trial.folder).figures())
         self.assertEqual(figures["archives"], str(len(trial.records("archive"))))
         self.assertEqual(figures["archives"], "1")

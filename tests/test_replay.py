@@ -11,9 +11,6 @@ import agent
 from tests import seams
 from tests.test_main import CommandLineCase, copy_folder
 
-# To compare screens that differ pixel by pixel takes long; a small part around the target shows it as well.
-SMALL_BOX = "--set", "replay_box=20"
-
 
 class ReplayCase(CommandLineCase):
     """Every test begins with a copy of one recorded demo, and lives in virtual time."""
@@ -100,19 +97,27 @@ class Replay(ReplayCase):
         code, out, _ = self.main("--replay", "2", "--demo")
         self.assertEqual(code, 0, out)
 
+    def test_every_act_stands_in_its_journal_with_what_it_changed(self) -> None:
+        self.replay()
+        acts = [
+            [r.get("changed") for r in self.records(n) if r["kind"] == "action"] for n in (1, 2)
+        ]
+        self.assertEqual(acts[1], [changed for changed in acts[0] if changed is not None])
+        self.assertIn(True, acts[1])
+
     def test_every_act_is_done_on_a_look_of_its_own(self) -> None:
         self.replay()
         kinds = [r["kind"] for r in self.records(2) if r["kind"] in ("look", "intent")]
         self.assertEqual(kinds, ["look", "intent"] * 4)
 
     def test_a_gate_that_refuses_ends_the_replay(self) -> None:
-        code, out, _ = self.replay("--set", "text_chars_most=5")
+        code, out, _ = self.replay("--set", "blocked_windows=*")
         self.assertEqual(code, 1)
         self.assertIn("refused: Not done", out)
         self.assertIsNone(self.desktops[0].state.saved_text)
 
     def test_a_covered_target_stops_it_before_the_act_with_a_clear_line(self) -> None:
-        code, out, _ = self.replay("--set", "replay_patience=0.5", *SMALL_BOX, make=Covered)
+        code, out, _ = self.replay(make=Covered)
         self.assertEqual(code, 1)
         self.assertRegex(
             out,
@@ -129,16 +134,16 @@ class Replay(ReplayCase):
                 desktop.move(place)
                 return desktop
 
-            code, out, _ = self.replay("--set", "replay_patience=0.3", make=put)
+            code, out, _ = self.replay(make=put)
             self.assertEqual(code, 0, out)
 
     def test_it_waits_for_a_window_that_is_slow_to_come(self) -> None:
-        code, out, _ = self.replay(*SMALL_BOX, make=Slow)
+        code, out, _ = self.replay(make=Slow)
         self.assertEqual(code, 0, out)
 
     def test_another_window_or_program_with_the_keyboard_stops_a_typed_text(self) -> None:
         for make in (OtherWindow, OtherProgram):
-            code, out, _ = self.replay("--set", "replay_patience=0.3", make=make)
+            code, out, _ = self.replay(make=make)
             self.assertEqual((code, self.desktops[0].state.text), (1, ""))
             self.assertIn("differs: type_text", out)
 
@@ -234,7 +239,7 @@ class Replay(ReplayCase):
             ('{"x": 56, ', '{"z": 56, '),
         ):
             journal.write_text(whole.replace(old, new))
-            code, out, err = self.replay("--set", "replay_patience=0.1")
+            code, out, err = self.replay()
             self.assertEqual(code, 1, (old, out))
             self.assertNotIn("Traceback", out + err)
             acts = [act for desktop in self.desktops for act in desktop.acts]
@@ -245,7 +250,7 @@ class Likeness(ReplayCase):
     """What of a screen may differ from its recorded picture, which is painted over here."""
 
     def drag(self, *painted: tuple[str, int, int]) -> str:
-        """What is told of a drag, after so many of the 40 rows around an end of it got other levels."""
+        """What is told of a drag, after so many rows around an end of it got other levels."""
         journal = self.run_folder() / "turns.jsonl"
         lines = [json.loads(line) for line in journal.read_text().splitlines()]
         act = next(line for line in lines if line["kind"] == "intent")
@@ -256,12 +261,12 @@ class Likeness(ReplayCase):
         rgb, width, height = agent.png_to_rgb(picture.read_bytes())
         pixels = bytearray(rgb)
         for end, rows, levels in painted:
-            left, top = {"start": (9, 6), "end": (338, 181)}[end]
+            left, top = {"start": (0, 0), "end": (240, 100)}[end]
             for y in range(top, top + rows):
-                row = slice((y * width + left) * 3, (y * width + left + 40) * 3)
+                row = slice((y * width + left) * 3, (y * width + left + 140) * 3)
                 pixels[row] = bytes(v + levels if v < 128 else v - levels for v in pixels[row])
         picture.write_bytes(agent.rgb_to_png(bytes(pixels), width, height))
-        _, out, err = self.replay("--set", "replay_patience=0.1", *SMALL_BOX)
+        _, out, err = self.replay()
         self.assertEqual(err, "")
         return out
 
@@ -271,9 +276,9 @@ class Likeness(ReplayCase):
             self.assertIn("differs: drag", self.drag((end, 40, 100)), end)
 
     def test_a_twentieth_of_the_pixels_may_differ_and_no_more(self) -> None:
-        self.assertNotIn("differs: drag", self.drag(("start", 2, 100)))
+        self.assertNotIn("differs: drag", self.drag(("start", 7, 100)))
         self.setUp()
-        told = self.drag(("start", 3, 100))
+        told = self.drag(("start", 12, 100))
         self.assertRegex(told, r"differs: drag .*: 8% of the screen .*; at most 5% may differ")
 
     def test_a_level_of_an_eighth_is_the_same_colour_and_one_more_is_not(self) -> None:

@@ -36,16 +36,16 @@ class HitControls(EngineCase):
         return agent.book_of(trial.folder)
 
     def test_an_act_has_the_name_and_the_box_of_what_it_hit(self) -> None:
-        (hit,) = self.book(SAVE, WINDOW).turns[-1].acts[0]["hits"]
+        (hit,) = self.book(SAVE, WINDOW).turns[-1]["acts"][0]["hits"]
         self.assertEqual((hit["name"], hit["role"]), ("Save", "button"))
         self.assertEqual(hit["box"], (250, 250, 750, 750))
 
     def test_a_window_is_not_what_was_hit(self) -> None:
-        self.assertEqual(self.book(WINDOW).turns[-1].acts[0]["hits"], [])
+        self.assertEqual(self.book(WINDOW).turns[-1]["acts"][0]["hits"], [])
 
     def test_of_a_control_that_reaches_out_of_the_picture_the_box_ends_there(self) -> None:
         wide = agent.Control("Wide", "button", agent.Rect(-100, -100, 300, 300), window=1)
-        (hit,) = self.book(wide).turns[-1].acts[0]["hits"]
+        (hit,) = self.book(wide).turns[-1]["acts"][0]["hits"]
         self.assertEqual(hit["box"], (0, 0, 1000, 1000))
 
     def test_boxes_that_are_none_are_left_out_of_what_is_read_back(self) -> None:

@@ -81,18 +81,11 @@ class WhereThePictureStands(EngineCase):
         self.assertNotEqual(parts(same)[1], parts(new)[1])
         self.assertTrue(parts(new)[0].startswith(parts(same)[0] + lines))
 
-    def test_first_puts_the_picture_before_all_text(self) -> None:
-        for request in self.requests(image_place="first"):
-            picture, words = parts(request)
-            self.assertTrue(picture.startswith("data:image/png"))
-            self.assertTrue(words.startswith("TASK: "))
-            self.assertIn("CURRENT_TURN", words)
-
     def test_the_log_shows_a_message_in_its_order(self) -> None:
         message = agent.Message("user", "Act.", b"UE5H", before="TASK: a")
         self.assertRegex(str(message), r"user: TASK: a\n\[image, 4 base64 .*\] Act\.")
         self.assertEqual(
-            json.loads(b"".join(message.pieces())),
+            message.to_json(),
             {
                 "role": "user",
                 "content": [
@@ -104,7 +97,7 @@ class WhereThePictureStands(EngineCase):
         )
 
     def test_a_picture_that_needs_no_words_is_sent_alone(self) -> None:
-        content = json.loads(b"".join(agent.Message("user", "", b"UE5H").pieces()))["content"]
+        content = agent.Message("user", "", b"UE5H").to_json()["content"]
         self.assertEqual([part["type"] for part in content], ["image_url"])
 
 
@@ -203,8 +196,8 @@ class CallsInTheText(EngineCase):
             ("planner", llama, {}, "required"),
             ("planner", None, {}, "auto"),
             ("chat", llama, {}, "auto"),
-            ("planner", llama, {"tool_choice": "auto"}, "auto"),
-            ("planner", None, {"tool_choice": "required"}, "required"),
+            ("planner", llama, {"calls": "tools"}, "auto"),
+            ("planner", None, {"calls": "required"}, "required"),
         ):
             with self.subTest(profile=profile, **settings):
                 requests = self.run_with(

@@ -301,7 +301,9 @@ class Housekeeping(CommandLineCase):
         self.assertEqual(self.left(), ["run_0005"])
 
     def test_a_run_beyond_the_size_keeps_no_further_pictures(self) -> None:
-        logger = agent.ExecutionLogger(str(self.folder / "dumps"), most_megabytes=1)
+        logger = agent.ExecutionLogger(
+            agent.Config(dump_dir=str(self.folder / "dumps"), keep_megabytes=1)
+        )
         for number in range(4):
             logger.save_screenshot(f"turn_{number}", bytes(360_000))
         logger.close()
@@ -434,7 +436,9 @@ class Unwritable(CommandLineCase):
                 return OPEN(path, *how, **more)
 
             with mock.patch.object(builtins, "open", faulty):
-                self.refused(1, rf"cannot be written \({reason}")
+                code, out, err = self.main("--demo")
+            self.assertEqual((code, err), (1, ""))
+            self.assertRegex(out, rf"^error: .*cannot be written \({reason}.*\n0 turns, 0 acts")
 
     def test_a_journal_that_cannot_be_written_any_more_ends_the_run_before_the_act(self) -> None:
         def faulty(path: Any, *how: Any, **more: Any) -> Any:

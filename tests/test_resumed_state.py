@@ -30,7 +30,7 @@ class Resumed(EngineCase):
                 return PLAN
             return call("click_screen_element", element_name="x", position=[5, 5])
 
-        trial = self.trial(decide, max_steps=9, stall_stop=100)
+        trial = self.trial(decide, max_steps=9)
         trial.desktop.dead = True  # so that no act leads anywhere
         trial.run()
         turn = trial.state.memory.last_recovery_turn

@@ -119,7 +119,7 @@ class Typing(unittest.TestCase):
         stage.actuator.secrets = agent.Secrets({"PASSWORD": CANARY})
         stage.actuator.confirm = lambda question: asked.append(question) or False
         performed = stage.attempt("type_text", text="{{PASSWORD}}")
-        self.assertEqual((performed.refused, performed.sent), ("not_allowed", 0))
+        self.assertEqual((performed.refused, performed.begun), ("not_allowed", False))
         self.assertIn("did not allow this (secret)", performed.result)
         self.assertEqual(len(asked), 1)
         self.assertNotIn("c4nary", asked[0])
@@ -129,27 +129,24 @@ class Blanking(EngineCase):
     def test_where_a_secret_was_typed_pictures_of_that_window_are_grey_and_others_are_not(
         self,
     ) -> None:
-        for blank in (True, False):
-            trial = self.trial(lambda r: text("-"), blank_secrets=blank, confirm="never")
-            trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
-            windows = [
-                agent.Window(n, "Login", "plain.exe", trial.desktop.screen()) for n in (2, 1)
-            ]
-            trial.desktop.foreground = lambda windows=windows: windows[-1]
-            typing = trial.profile.vocabulary.parse(
-                agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
+        trial = self.trial(lambda r: text("-"), confirm="never")
+        trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
+        windows = [agent.Window(n, "Login", "plain.exe", trial.desktop.screen()) for n in (2, 1)]
+        trial.desktop.foreground = lambda windows=windows: windows[-1]
+        typing = trial.profile.vocabulary.parse(
+            agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
+        )
+        look = trial.look(1)
+        trial.perform(typing, look, 1)
+        bright = trial.engine.eyes._latest.pixels.index(
+            b"\xff\xff\xff"
+        )  # a square that the typing made
+        for shown, grey in ((1, True), (2, False)):
+            windows.append(replace(windows[0], handle=shown))
+            pixels = trial.look(2).frame.pixels
+            self.assertEqual(
+                pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff"
             )
-            look = trial.look(1)
-            trial.perform(typing, look, 1)
-            bright = trial.engine.eyes._latest.pixels.index(
-                b"\xff\xff\xff"
-            )  # a square that the typing made
-            for shown, grey in ((1, blank), (2, False)):
-                windows.append(replace(windows[0], handle=shown))
-                pixels = trial.look(2).frame.pixels
-                self.assertEqual(
-                    pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff"
-                )
 
     def test_a_small_window_in_front_does_not_uncover_it(self) -> None:
         trial = self.trial(lambda r: text("-"), confirm="never")

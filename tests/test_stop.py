@@ -272,17 +272,15 @@ class AtOnce(unittest.TestCase):
             stage.desktop, stage.config, agent.SystemClock(stage.stop), stage.stop
         )
         events: list[tuple[str, bool]] = []
-        stage.world.on_event = lambda event: events.append((event.kind, bool(stage.stop.reason)))
 
-        def stop_soon() -> None:
-            until(lambda: ("button", False) in events)
-            stage.stop.set("now")
+        def seen(event: Any) -> None:
+            events.append((event.kind, bool(stage.stop.reason)))
+            if event.kind == "button":  # at the press
+                stage.stop.set("now")
 
-        thread = threading.Thread(target=stop_soon)
-        thread.start()
+        stage.world.on_event = seen
         with self.assertRaises(agent.Stopped):
             stage.do("drag")
-        thread.join()
         self.assertEqual([kind for kind, stopped in events if stopped], ["button"])
         stage.world.verify()
 

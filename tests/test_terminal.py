@@ -242,14 +242,6 @@ class Console(unittest.TestCase):
                 self.assertFalse(agent.escape_sequences(world.api, undo))
             self.assertEqual(world.console_mode, mode)
 
-    def test_a_console_that_takes_the_mode_and_prints_the_sequences_gets_none(self) -> None:
-        world = FakeWin32()
-        world.console_mode, world.deaf_console = 3, True
-        with contextlib.ExitStack() as undo:
-            self.assertFalse(agent.escape_sequences(world.api, undo))
-        self.assertEqual((world.console_mode, world.console_column), (3, 0))
-        self.assertEqual("".join(world.console_row).strip(), "")
-
 
 class Selections(unittest.TestCase):
     """QuickEdit is 0x40, and 0x80 says that 0x40 counts."""

@@ -82,9 +82,7 @@ class ToldAgain(EngineCase):
         self.assertEqual(len(trial.requests), 1)
 
     def test_the_last_action_is_not_offered_for_archiving(self) -> None:
-        trial = self.trial(
-            lambda r: text("-"), memory_compression_threshold=3, memory_keep_actions=1, max_steps=6
-        )
+        trial = self.trial(lambda r: text("-"), memory_compression_threshold=3, max_steps=6)
         for turn in (2, 3, 5):
             trial.state.memory.add_action(record("action", turn=turn, tool="press_keyboard_key"))
         trial.run()

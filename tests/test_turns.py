@@ -11,7 +11,7 @@ from typing import Any
 import agent
 from tests import seams
 from tests.fakes import Foreground
-from tests.scripted import EngineCase, PlainDesktop
+from tests.scripted import PlainDesktop
 from tests.test_actuator import Stage
 from tests.test_proof import Judged
 
@@ -21,51 +21,6 @@ NEUTRAL = 0xE8  # Microsoft: unassigned
 
 def keys(stage: Stage) -> list[tuple[int, bool]]:
     return [(event.value, event.down) for event in stage.world.events if event.kind == "key"]
-
-
-class Held(EngineCase):
-    def test_a_windows_key_that_was_held_goes_up_behind_a_key_without_a_meaning(self) -> None:
-        for let_go in ("key_up", "release"):
-            stage = Stage()
-            stage.do("key_down", key="win")
-            if let_go == "key_up":
-                stage.do("key_up", key="win")
-            else:
-                stage.actuator.release()
-            self.assertEqual(
-                keys(stage), [(WIN, True), (NEUTRAL, True), (NEUTRAL, False), (WIN, False)]
-            )
-        stage = Stage()
-        stage.do("press_key", key="win")  # which is to open the Start menu
-        self.assertEqual(keys(stage), [(WIN, True), (WIN, False)])
-
-    def test_a_chord_leaves_the_key_down_that_an_act_before_it_holds(self) -> None:
-        stage = Stage()
-        stage.do("key_down", key="win")
-        stage.do("press_key", key="win+right")
-        self.assertEqual(keys(stage), [(WIN, True), (RIGHT, True), (RIGHT, False)])
-        self.assertEqual(stage.actuator.held_keys, ["win"])
-
-    def test_no_model_can_press_that_key(self) -> None:
-        with self.assertRaises(agent.ToolError):
-            seams.chord("neutral key")
-        self.assertNotIn(NEUTRAL, seams.VK_MAP.values())
-
-    def test_an_act_of_several_steps_is_one_of_those_for_which_a_key_stays_held(self) -> None:
-        trial = self.trial(lambda request: {})
-        look = trial.look(1, "first")
-
-        def perform(name: str, **arguments: Any) -> None:
-            nonlocal look
-            trial.perform(seams.act(name, **arguments), look, 1)
-            look = trial.look(1, "next")
-
-        perform("key_down", key="shift")
-        perform("press_key", key="right", then=["right", "right", "right"])
-        self.assertEqual(trial.held_keys, ["shift"])
-        perform("press_key", key="right")
-        perform("press_key", key="right")
-        self.assertEqual(trial.held_keys, [])
 
 
 class TypingAtAPlace(unittest.TestCase):

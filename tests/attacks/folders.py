@@ -160,7 +160,7 @@ def forged_state_is_believed(root: Path) -> bool:
 
 def others_can_read(root: Path) -> bool:
     """The folder of a run is open to everybody on the machine."""
-    logger = agent.ExecutionLogger(str(root / "dumps"))
+    logger = agent.ExecutionLogger(agent.Config(dump_dir=str(root / "dumps")))
     logger.close()
     return bool(stat.S_IMODE(logger.folder.stat().st_mode) & 0o077)
 
@@ -180,7 +180,7 @@ def huge_reply_is_stored_whole(root: Path) -> bool:
 
 def run_outgrows_its_limit(root: Path) -> bool:
     """keep_megabytes=1, and one run of pictures and texts writes ten megabytes."""
-    logger = agent.ExecutionLogger(str(root / "dumps"), most_megabytes=1)
+    logger = agent.ExecutionLogger(agent.Config(dump_dir=str(root / "dumps"), keep_megabytes=1))
     with contextlib.suppress(agent.AgentError):
         for number in range(100):
             logger.save_screenshot(f"turn_{number:04d}", os.urandom(100_000))

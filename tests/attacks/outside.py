@@ -437,7 +437,7 @@ def question_hides_the_command(_root: Path) -> bool:
     asked: list[str] = []
     stage = Stage()
     stage.actuator.confirm = lambda question: bool(asked.append(question))
-    long = "a letter " * 90 + "\nrm -rf / \n" + "and more " * 90
+    long = "a letter " * 90 + "\nrm -rf {{PIN}} \n" + "and more " * 90
     refused = stage.attempt("type_text", text=long).refused == "too_long"
     whole = "a letter " * 40 + "rm -rf / {{PIN}} " + "and more " * 40
     stage.attempt("type_text", text=whole)

@@ -81,7 +81,6 @@ HELD = [
     attack("15.9", "Windows key held, then X, then u", DESKTOP, hold("win"), key("x"), let_go("win"), key("u"), key("u")),
     attack("15.9", "Alt held, then a text for the menu bar", EXPLORER, hold("alt"), text("fd")),
     attack("15.9", "Alt tapped, then a text for the menu bar", EXPLORER, key("alt"), text("fd")),
-    attack("15.9", "Windows key held, then a text", DESKTOP, hold("win"), text("cmd")),
 ]  # fmt: skip
 MENUS = [
     attack("15.9", "a context menu, arrows, Enter", EXPLORER, right("report.txt"), *menu("down", "down", "down", "enter")),

@@ -185,7 +185,7 @@ class Bench:
         config = replace(self.config, executor_grammar=wanted)
         with tempfile.TemporaryDirectory() as folder:
             desktop = Drawing(Item("", "", ""), agent.Rect(0, 0, 8, 8), self.clock)
-            with closing(agent.ExecutionLogger(folder)) as logger:
+            with closing(agent.ExecutionLogger(agent.Config(dump_dir=folder))) as logger:
                 engine = self.engine(config, "native", desktop, Asked(self.server, False), logger)
         if engine.grammar:
             return str(engine.grammar.name)
@@ -227,7 +227,7 @@ class Bench:
             if getattr(item, "kind", "") == "result":
                 changes.append(bool(item.changed))
 
-        with closing(agent.ExecutionLogger(config.dump_dir)) as logger:
+        with closing(agent.ExecutionLogger(config)) as logger:
             engine = self.engine(config, profile, desktop, asked, logger)
             logger.listen(notice)
             state = agent.AgentState(task, agent.AgentMemory(config.memory_compression_threshold))

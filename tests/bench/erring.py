@@ -377,7 +377,7 @@ class Result:
         return self.outcome.kind == "completed"
 
 
-BEFORE = {"derive_checks": False, "task_files": False, "second_opinion": False}
+BEFORE = {"derive_checks": False, "second_opinion": False}
 
 
 def run(
@@ -408,7 +408,7 @@ def run(
         desktop = FileDesktop(clock, goal, path)
         info = agent.ModelInfo("demo-model", context_length=16384)
         model = ErringModel(rates, random.Random(own), own, goal, path, desktop, same_slips)
-        logger = agent.ExecutionLogger(config.dump_dir)
+        logger = agent.ExecutionLogger(config)
         actuator = agent.Actuator(desktop, config, clock, stop)
         task = goal.text.format(path=path)
         actuator.task = task

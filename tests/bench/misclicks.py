@@ -139,7 +139,7 @@ SETTINGS = {
     "auto_zoom": False,
     "verify_completion": False,
     "last_look": False,
-    "escalation": False,
+    "stall_stop": 0,
 }
 
 

@@ -158,7 +158,8 @@ class Reports(unittest.TestCase):
         )
         text = (good / "report.html").read_text()
         (good / "torn.html").write_text(text[:-40])
-        check.open(good / "torn.html", "torn", 5)  # what was cut in two is left out
+        check.open(good / "torn.html", "torn", 6)  # what was cut in two is left out
+        check.expect("Open Notes" in check.chrome.text("h1"), "torn: says what the task was")
         check.open(rewrite(run(root / "hostile"), hostile) / "report.html", "hostile", 6)
         shown = check.chrome.run(
             "return [document.title, document.querySelectorAll('h1 *, article p > :not(span)').length]"

@@ -43,17 +43,15 @@ SETTINGS = (
     ("AGENT_DUMP_PREFIX | str | screen_", "dump_prefix", "screen_"),
     ("AGENT_DUMP_START | int | 1", "dump_start", 1),
     ("Screenshot retention: ... (default: 2)", "keep_last_screenshots", 2),
-    ("Pruning Triggers: After each tool response (screenshots)", "prune_screenshots_at", 2),
     ("Think tag retention: ... (default: 2)", "keep_last_thinks", 2),
     ("Max steps per task: `AGENT_MAX_STEPS` (default: 10)", "max_steps", 10),
-    ("Enter loop (max_steps iterations)", "turns_an_act", 1),
     ("Step delay: `AGENT_STEP_DELAY` (default: 0.4s)", "turn_delay", 0.4),
     ("5ms delay between key events", "char_input_delay", 0.005),
     ("80-120ms after actions", "ui_settle_delay", 0.1),
     ("Mouse wheel event (default 120 units)", "scroll_ticks", 1),
     ("HTTP Errors: Propagated urllib exceptions", "request_retries", 0),
     ("HTTP Errors: Propagated urllib exceptions", "model_failures", 0),
-    ("Agent Loop: Max steps limit prevents infinite loops", "escalation", False),
+    ("Agent Loop: Max steps limit prevents infinite loops", "stall_stop", 0),
     ("If no tool calls: return final response", "verify_completion", False),
 )
 

@@ -54,7 +54,6 @@ SETTINGS = (
     ("enable_loop_recovery: True", "enable_loop_recovery", True),
     ("loop_recovery_cooldown: 3", "loop_recovery_cooldown", 3),
     ("wheel scroll (delta ±120)", "scroll_ticks", 1),
-    ("report_completion tool called with evidence >= 100 characters", "evidence_chars", 100),
     ("API Failures: Unhandled - will raise exception and terminate", "model_failures", 0),
 )
 POINTS: tuple[tuple[str, Callable[[Exchange], Any], Any], ...] = (
@@ -197,7 +196,7 @@ POINTS: tuple[tuple[str, Callable[[Exchange], Any], Any], ...] = (
         lambda run: [f"Turn_{turn}:" in run.user(9) for turn in (2, 3, 4, 7)],
         [False, False, True, True],
     ),
-    ("9. Sleep(turn_delay)", lambda run: 1.8 <= run.times[2] - run.times[1] < 2.1, True),
+    ("9. Sleep(turn_delay)", lambda run: 1.8 <= round(run.times[2] - run.times[1], 3) < 2.1, True),
     ("if report_completion → TERMINATE", lambda run: run.outcome[0], "completed"),
     (
         "TURN N - EVALUATION (text-only reasoning)",

@@ -33,7 +33,7 @@ SETTINGS = (
     ("100 means no scaling", "capture_scale_percent", 100),
     ("If both > 0, force the post-crop frame resolution", "screen_capture_w", 0),
     ("flat (recommended)", "log_layout", "flat"),
-    ("avoids explicit Python-side loop detection", "escalation", False),
+    ("avoids explicit Python-side loop detection", "stall_stop", 0),
     ("handle retries upstream if needed", "request_retries", 0),
 )
 

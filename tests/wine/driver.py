@@ -88,7 +88,8 @@ class Driver:
     def scroll(self, place: list[int], ticks: int, horizontal: bool) -> dict[str, Any]:
         """The wheel in any direction: the tools of the profiles turn it vertically and in the middle only."""
         self.actuator.area = self.desktop.screen()
-        self.actuator.scroll(self.agent.Coordinate(*place), 3 * ticks, horizontal)
+        turn = self.agent.WheelArgs(3 * ticks, self.agent.Coordinate(*place))
+        self.actuator.scroll(turn, horizontal)
         return {}
 
     def points(self, seed: int, count: int) -> dict[str, Any]:

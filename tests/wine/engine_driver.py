@@ -76,7 +76,7 @@ class EngineDriver:
         if controls != "off":
             source = desktop.control_source = agent.ControlsWorker(desktop.api)
             self.case.addCleanup(source.close)
-            next(source.report(desktop.foreground()))  # waits for it
+            source.ask(agent.Query(120.0))
         return {}
 
     def press(self, log: str, presses: int, seed: int) -> dict[str, Any]:

@@ -26,8 +26,6 @@ class GdiHandles(unittest.TestCase):
             "CreateCompatibleDC",
             "SelectObject",
             "StretchBlt",
-            "GetIconInfo",
-            "GetObjectW",
             "DrawIconEx",
             "GdiFlush",
             "GetCursorInfo",

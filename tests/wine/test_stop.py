@@ -213,7 +213,7 @@ class Hotkeys(StopCase):
             [("click_screen_element", {"element_name": "area", "position": place})]
         ) as model:
             before = len(self.seen("WM_LBUTTONUP"))
-            process = self.start(model, "settle_floor_ms=10000")
+            process = self.start(model, "ui_settle_delay=10")
             until("it has clicked", lambda: len(self.seen("WM_LBUTTONUP")) > before, 60)
             time.sleep(0.5)
             self.stopped(process, self.hotkey("ctrl+alt+q"))
