@@ -204,6 +204,14 @@ class Labels(unittest.TestCase):
         assert box
         self.assertEqual(box.height, 20)
 
+    def test_the_acts_of_a_turn_are_numbered_from_one(self) -> None:
+        widths = []
+        for most in (1, 9, 10):  # a 1 is narrow, and a label of two digits is wide
+            box = touched(marked([act("click", 500, 500)] * most, marks_heat=False))
+            assert box
+            widths.append(box.width)
+        self.assertEqual(sorted(set(widths)), widths)
+
 
 class Whole(unittest.TestCase):
     def test_the_given_pixels_stay_as_they_are_and_marks_are_the_same_every_time(self) -> None:

@@ -168,7 +168,7 @@ class Settling(EngineCase):
         result, action = trial.records("result")[0], trial.records("action")[0]
         self.assertEqual(result["region"], action["region"])
         self.assertEqual(len(result["region"]), 4)
-        self.assertGreaterEqual(result["settle_ms"], FLOOR_MS)
+        self.assertEqual(result["settle_ms"], FLOOR_MS)
         left, top, right, bottom = result["region"]
         self.assertTrue(0 <= left < right <= 1000 and 0 <= top < bottom <= 1000)
         self.assertIn(
