@@ -204,6 +204,12 @@ class Labels(unittest.TestCase):
         assert box
         self.assertEqual(box.height, 20)
 
+    def test_a_label_is_white_on_its_plate(self) -> None:
+        pixels = marked([act("click", 500, 500)], marks_heat=False)
+        shades = {bytes(pixels[i : i + 3]) for i in range(0, len(pixels), 4)}
+        self.assertEqual(len(shades), 3)
+        self.assertIn(b"\xff" * 3, shades)
+
     def test_the_acts_of_a_turn_are_numbered_from_one(self) -> None:
         widths = []
         for most in (1, 9, 10):  # a 1 is narrow, and a label of two digits is wide

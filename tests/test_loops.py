@@ -226,6 +226,23 @@ class Archiving(EngineCase):
         self.assertLessEqual(longest_run(trial.roles, "planner"), 2)
         self.assertIn("executor", trial.roles)
 
+    def test_a_plan_that_no_longer_fits_is_asked_for_with_half_of_the_history(self) -> None:
+        held: list[tuple[str, int]] = []
+        places = itertools.count()
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            held.append((role_of(request), len(trial.history)))
+            if held[-1][0] != "planner":
+                return call("click_screen_element", element_name="x", position=[next(places), 7])
+            if len(trial.history):
+                raise agent.ModelError("It does not fit.", "context")
+            return PLAN
+
+        trial = self.trial(decide, max_steps=10)
+        trial.run()
+        refused = held.index(("planner", 7))
+        self.assertEqual(held[refused + 1], ("executor", 3))
+
 
 class Ending(EngineCase):
     base = FEWER_REQUESTS
