@@ -5811,7 +5811,10 @@ def is_in_task(said: str, task: str) -> bool:
 
 
 def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
-    """The names of the risks about which the person is to be asked."""
+    """The names of the risks about which the person is to be asked.
+
+    Not of those that the person has allowed in advance: all of them, or none.
+    """
     if config.confirm == "never":
         return []
     facts = facts_of(attempt, config)
@@ -5821,8 +5824,8 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     risks += said_by(facts["label"], COMMANDS)
     risks += [word for word in split_list(config.risky_words) if fold(word) in facts["label"]]
     if not risks and config.confirm == "always":
-        return ["any act"]
-    return list(dict.fromkeys(risks))
+        risks = ["any act"]
+    return [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))
 
 
 # What the names of some risks, which are short for `allow_risky`, mean.
@@ -6179,29 +6182,21 @@ def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     The hotkeys of the person are among them. Raises ConfigError for a key that does not exist, for
     a hotkey of modifiers alone, which Windows may take and never tell of, and for two that are one.
     """
-    blocked = {}
-    for chord in split_list(config.blocked_keys):
-        keys = _keys_of_setting("blocked_keys", chord)
-        blocked[chord_codes(keys)] = chord
-    hotkeys: list[frozenset[int]] = []
-    for name in ("stop_hotkey", "pause_hotkey"):
-        chord = getattr(config, name)
-        keys = _keys_of_setting(name, chord)
-        if MODIFIERS.issuperset(keys):
+    settings = [("stop_hotkey", config.stop_hotkey), ("pause_hotkey", config.pause_hotkey)]
+    settings += [("blocked_keys", chord) for chord in split_list(config.blocked_keys)]
+    blocked: dict[frozenset[int], str] = {}
+    for name, chord in settings:
+        try:
+            keys = parse_chord(chord)
+        except ToolError as error:
+            raise ConfigError(f"{name}: {error}") from None
+        if name != "blocked_keys" and MODIFIERS.issuperset(keys):
             raise ConfigError(f"{name} takes a key, such as ctrl+alt+q, not {chord!r} alone.")
-        hotkeys.append(chord_codes(keys))
-        blocked[hotkeys[-1]] = chord
-    if hotkeys[0] == hotkeys[1]:
-        raise ConfigError(f"stop_hotkey and pause_hotkey are both {chord}; give each its own keys.")
+        codes = chord_codes(keys)
+        if name == "pause_hotkey" and codes in blocked:
+            raise ConfigError(f"stop_hotkey and {name} are both {chord}; give each its own keys.")
+        blocked[codes] = chord
     return blocked
-
-
-def _keys_of_setting(name: str, chord: str) -> tuple[str, ...]:
-    """The keys of a chord that a setting names; raises ConfigError."""
-    try:
-        return parse_chord(chord)
-    except ToolError as error:
-        raise ConfigError(f"{name}: {error}") from None
 
 
 def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> None:
@@ -6261,19 +6256,6 @@ def text_batches(text: str, events_most: int) -> list[str]:
     return batches
 
 
-class LastClick(NamedTuple):
-    """When and where which button was pressed last."""
-
-    at: float
-    point: Point
-    button: str
-
-
-def refusal_kind(error: ToolError | Win32Error) -> str:
-    """The word for programs for what kept an act from being performed."""
-    return error.kind if isinstance(error, ToolError) else "windows"
-
-
 ####################################################################################################
 # Hands - what mouse and keyboard can do, event by event; only the actuator uses them
 ####################################################################################################
@@ -6283,20 +6265,6 @@ NOTED_ACTS_MOST = 3  # further acts for which it counts that a model holds a key
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 
 Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
-
-
-def _nothing(window: Window | None, control: Control | None) -> None:
-    """What is done before a secret where nobody has to know."""
-
-
-def points_between(first: Point, last: Point, steps: int) -> Iterator[Point]:
-    """So many steps from behind the first place to the last one."""
-    across = last.x - first.x
-    down = last.y - first.y
-    for step in range(1, steps + 1):
-        x = first.x + across * step // steps
-        y = first.y + down * step // steps
-        yield Point(x, y)
 
 
 class Hands:
@@ -6316,7 +6284,7 @@ class Hands:
         self.stop = stop
         self.secrets = secrets
         # Before its first key, with the window and the control that get it.
-        self.typing_secret: Callable[[Window | None, Control | None], object] = _nothing
+        self.typing_secret: Callable[[Window | None, Control | None], object] | None = None
         self.blocked = blocked_chords(config)
         self.aim = Point(-1, -1)  # where the program itself last put the mouse
         self.area = Rect(0, 0, 0, 0)  # the working area of the present act
@@ -6324,7 +6292,7 @@ class Hands:
         self._place: Point | None = None  # where the mouse must be in the middle of an act
         self._sent = 0  # input events of the present act
         self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
-        self._last_click = LastClick(-1e9, Point(0, 0), "")
+        self._let_go_at = -1e9  # when something went up last
         self.keys: list[str] = []  # noted as held
         self.path: list[Point] = []  # noted since a button is held
         self._noted_for = 0  # further acts
@@ -6359,31 +6327,7 @@ class Hands:
     def click(self, args: ClickArgs, button: str = "left", times: int = 1) -> None:
         """At a place, or where the mouse is; twice at once is a double click."""
         point = self._point_of(args.position)
-        self._click_at(point, args.modifiers, button, times)
-
-    def _click_at(self, point: Point, modifiers: str | None, button: str, times: int = 1) -> None:
-        self._keep_clicks_apart(point, button)
-        if point != self.desktop.cursor():
-            self._move(point)
-        with self._holding(modifiers):
-            for _ in range(times):
-                try:
-                    self._down(self.desktop.button, button)
-                finally:  # what Windows refuses may have arrived all the same
-                    self._last_click = LastClick(self.clock.now(), point, button)
-                self._up(self.desktop.button, button)
-
-    def _keep_clicks_apart(self, point: Point, button: str) -> None:
-        """Waits where a click now would make a double click of the last one.
-
-        It waits before the mouse moves there, or the person could move it away meanwhile.
-        """
-        last = self._last_click
-        if last.button != button or not near(point, last.point):
-            return
-        limit_s = self.desktop.double_click_ms() / 1000
-        over_at = last.at + limit_s + 0.05
-        self.clock.sleep(max(0.0, over_at - self.clock.now()))
+        self._press_along([point], args.modifiers, button, times)
 
     def drag(self, args: DragArgs) -> None:
         """From one place, or where the mouse is, to another one."""
@@ -6392,20 +6336,37 @@ class Hands:
             raise ToolError(
                 "start and end of the drag are too close together for a drag.", "invalid_box"
             )
-        self._drag_along(path, args.modifiers, "left")
+        self._press_along(path, args.modifiers, "left")
 
-    def _drag_along(self, path: Sequence[Point], modifiers: str | None, button: str) -> None:
+    def _press_along(
+        self, path: Sequence[Point], modifiers: str | None, button: str, times: int = 1
+    ) -> None:
         """Presses a button at the first place, moves in steps, and releases it at the last one."""
-        step_s = self.config.drag_step_ms / 1000
-        self._move(path[0])
+        # No double click comes of two acts. The wait is before the mouse moves there, or the person
+        # could move it away meanwhile.
+        apart_s = self.desktop.double_click_ms() / 1000 + 0.05
+        self.clock.sleep(max(0.0, self._let_go_at + apart_s - self.clock.now()))
+        if path[0] != self.desktop.cursor():
+            self._move(path[0])
         with self._holding(modifiers):
-            self._down(self.desktop.button, button)
-            for first, last in pairwise(path):
-                for point in points_between(first, last, self.config.drag_steps):
-                    self._move(point)
-                    self.clock.sleep(step_s)
-            self.clock.sleep(step_s)  # targets look at the place only after a short rest
-            self._up(self.desktop.button, button)
+            for _ in range(times):
+                self._down(self.desktop.button, button)
+                for first, last in pairwise(path):
+                    self._drag_on(first, last)
+                self._up(self.desktop.button, button)
+
+    def _drag_on(self, first: Point, last: Point) -> None:
+        """Moves in steps from one place to another."""
+        step_s = self.config.drag_step_ms / 1000
+        steps = self.config.drag_steps
+        across = last.x - first.x
+        down = last.y - first.y
+        for step in range(1, steps + 1):
+            x = first.x + across * step // steps
+            y = first.y + down * step // steps
+            self._move(Point(x, y))
+            self.clock.sleep(step_s)
+        self.clock.sleep(step_s)  # targets look at the place only after a short rest
 
     def hold_button(self, args: HoldButtonArgs) -> None:
         """Notes where a button is to be pressed."""
@@ -6420,9 +6381,8 @@ class Hands:
             raise ToolError(f"{args.button} is not held.")
         self.path = []
         if all(near(path[0], point) for point in path):
-            self._click_at(path[0], args.modifiers, args.button)
-        else:
-            self._drag_along(path, args.modifiers, args.button)
+            path = path[:1]
+        self._press_along(path, args.modifiers, args.button)
 
     def hold_keys(self, args: HoldKeyArgs) -> None:
         """Notes modifiers; what else is to go down is pressed with them, and not held."""
@@ -6449,7 +6409,8 @@ class Hands:
         notch = 120 if args.ticks > 0 else -120  # WHEEL_DELTA
         with self._holding(args.modifiers):
             for _ in range(abs(args.ticks)):
-                self._ready(self._window_under_mouse())
+                window = self.desktop.window_at(self.desktop.cursor())
+                self._ready(window)
                 self.desktop.wheel(notch, horizontal)
 
     def type_text(self, text: str) -> None:
@@ -6457,7 +6418,7 @@ class Hands:
         first = self.desktop.foreground()
         filled = self.secrets.fill(text)
         to = self.attempt.focused
-        if filled != text or (to and to.password):
+        if self.typing_secret and (filled != text or (to and to.password)):
             self.typing_secret(first, to)
         for batch in text_batches(filled, self.config.text_batch_events):
             window = self.desktop.foreground()
@@ -6489,8 +6450,7 @@ class Hands:
         before = self.desktop.foreground()
         self._ready(None)
         program = self.attempt.program
-        if program is None:
-            raise ToolError("There is no program to start.", "no_program")
+        assert program  # as gate_names sees to
         self.desktop.start_program(program)
         return await_window(program, before, self.desktop, self.clock)
 
@@ -6504,8 +6464,7 @@ class Hands:
     def focus_window(self) -> str:
         """Brings the window to the front that the gates know; raises ToolError if it stays back."""
         window = self.attempt.window
-        if window is None:
-            raise ToolError("There is no window to bring to the front.", "no_window")
+        assert window  # as gate_names sees to
         self._ready(window)
         self.desktop.bring_to_front(window)
         if comes_to_front(window, self.desktop, self.clock):
@@ -6545,22 +6504,19 @@ class Hands:
             self._move(point)
         return point
 
-    def _window_under_mouse(self) -> Window | None:
-        return self.desktop.window_at(self.desktop.cursor())
-
     def _down(self, switch: Switch, name: str) -> None:
+        window = self.desktop.window_at(self.desktop.cursor())
         if switch == self.desktop.key:
             held = [key for other, key in self._held if other == switch]
             refuse_chord([*held, name], self.blocked)
             window = self.desktop.foreground()
-        else:
-            window = self._window_under_mouse()
         self._ready(window)
         # Noted before it is sent: a press that Windows refuses may have been inserted.
         self._held.append((switch, name))
         switch(name, True)
 
     def _up(self, switch: Switch, name: str) -> None:
+        self._let_go_at = self.clock.now()
         switch(name, False)
         self._held.remove((switch, name))
 
@@ -6654,27 +6610,26 @@ class Actuator(Hands):
         if act.name not in HANDS:
             return Deed(act, self._done(act))
         attempt = Attempt(act, frame, typed=self.typed, task=self.task)
+        self._sent = 0
+        acted = False
+        refused = ""
         try:
             attempt.act = self._with_keys(act)
             attempt.also = self.path if act.name == "mouse_up" else ()
             for gate in GATES:
-                verdict = gate(self, attempt)
-                if verdict is not None:
-                    return Deed(act, verdict)
-            self._begin(attempt)
+                gate(self, attempt)
+            if self.config.dry_run:
+                return Deed(act, would_do(attempt, self.config))
+            acted = True
+            result = self._done(act) + self._use_hands(attempt)
         except (ToolError, Win32Error) as error:
-            self.release()
-            return Deed(act, str(error), refused=refusal_kind(error))
-        try:
-            more = self._use_hands()
-        except (ToolError, Win32Error) as error:
-            kind = refusal_kind(error)
-            return Deed(act, str(error), refused=kind, begun=self._sent > 0, acted=True)
-        finally:
-            self._remember(attempt)
-        done = self._done(act) + more
+            result = str(error)
+            refused = error.kind if isinstance(error, ToolError) else "windows"
+            with suppress(Win32Error):
+                self.release()
+        begun = self._sent > 0
         known = tuple(attempt.controls)
-        return Deed(act, done, begun=self._sent > 0, acted=True, controls=known)
+        return Deed(act, result, refused=refused, begun=begun, acted=acted, controls=known)
 
     def _with_keys(self, act: Act) -> Act:
         """The act with the keys that are noted as held; raises ToolError where they do not go."""
@@ -6686,35 +6641,28 @@ class Actuator(Hands):
                 return replace(act, args=type(act.args)(**values))
         return act
 
-    def _begin(self, attempt: Attempt) -> None:
-        """From here on the frame is used up, whatever comes of the act."""
+    def _use_hands(self, attempt: Attempt) -> str:
+        """Performs the act's input, after which nothing is down; what there is to say beside.
+
+        From here on the frame is used up, whatever comes of the act.
+        """
+        act = attempt.act
         self.attempt = attempt
         self.area = attempt.frame.area
         self._place = self.desktop.cursor()
         self.used_frame = attempt.frame.number
-        self._sent = 0
         self.act_times.append(self.clock.now())
-
-    def _use_hands(self) -> str:
-        """Performs the act's input, after which nothing is down; what there is to say beside."""
-        act = self.attempt.act
-        done = False
         self._noted_for -= 1
         try:
-            said = HANDS[act.name](self, act.args)
-            done = True
-            return said or ""
+            return HANDS[act.name](self, act.args) or ""
         finally:
-            if not done or self._noted_for <= 0:
+            if self._noted_for <= 0:
                 self.keys = []
                 self.path = []
+            for window in attempt.reached[:1]:
+                self.typed = self.typed.after(act, window)
             self.last_own = self.clock.now()
             self.let_up()
-
-    def _remember(self, attempt: Attempt) -> None:
-        """Notes an act that was begun, for the rules that look at what came before."""
-        for window in attempt.reached[:1]:
-            self.typed = self.typed.after(attempt.act, window)
 
     def _done(self, act: Act) -> str:
         """What the model is told of an act that was performed whole."""
@@ -6734,7 +6682,10 @@ class Actuator(Hands):
 
         Raises Stopped after a stop, and after the last minute that the run may take.
         """
-        self._stop_after_the_last_minute()
+        minutes = self.config.minutes_most
+        lasted_s = self.clock.now() - self.began
+        if 0 < minutes * 60 < lasted_s:
+            self.stop.set(f"the run has lasted its {minutes:g} minutes")
         self.stop.check()
         reason = self.stop.paused
         if not reason:
@@ -6756,15 +6707,9 @@ class Actuator(Hands):
         self.notice("going on")
         return True
 
-    def _stop_after_the_last_minute(self) -> None:
-        minutes = self.config.minutes_most
-        lasted_s = self.clock.now() - self.began
-        if 0 < minutes * 60 < lasted_s:
-            self.stop.set(f"the run has lasted its {minutes:g} minutes")
 
-
-# -- gates: each looks at an attempt before anything is sent. A text ends it with that result;
-# ToolError, and Win32Error of what they ask Windows, refuse it. Their order stands in GATES.
+# -- gates: each looks at an attempt before anything is sent. ToolError, and Win32Error of what they
+# ask Windows, refuse it. Their order stands in GATES.
 
 
 def gate_single_step(actuator: Actuator, attempt: Attempt) -> None:
@@ -6840,11 +6785,6 @@ def gate_same_screen(actuator: Actuator, attempt: Attempt) -> None:
         raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
 
 
-def gate_unlocked(actuator: Actuator, attempt: Attempt) -> None:
-    """The desktop can be used: while it is locked, asking for its window raises Win32Error."""
-    attempt.front = actuator.desktop.foreground()
-
-
 def gate_on_a_monitor(actuator: Actuator, attempt: Attempt) -> None:
     """No place between or beside the monitors."""
     for place in attempt.places:
@@ -6866,8 +6806,12 @@ def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
-    """No keys, and no mouse on it, for a window that came to the front since the look."""
-    front = attempt.front
+    """No keys, and no mouse on it, for a window that came to the front since the look.
+
+    While the desktop is locked, asking for its window raises Win32Error.
+    """
+    front = actuator.desktop.foreground()
+    attempt.front = front
     if same_window(front, attempt.frame.window):
         return
     hit = front and any(front.rect.contains(place) for place in attempt.places)
@@ -6939,22 +6883,14 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
         )
 
 
-def gate_still_in_front(actuator: Actuator, attempt: Attempt) -> None:
-    """No window came to the front while other programs were asked for their controls."""
-    gate_unlocked(actuator, attempt)
-    gate_same_window(actuator, attempt)
-
-
-def gate_dry_run(actuator: Actuator, attempt: Attempt) -> str | None:
-    """--dry-run: everything but the act itself, and but the question to the person."""
-    if not actuator.config.dry_run:
-        return None
+def would_do(attempt: Attempt, config: Config) -> str:
+    """What --dry-run says: everything but the act itself, and but the question to the person."""
     act = attempt.act
     would = f"Dry run: would {act.name.replace('_', ' ')} {act.shown}".rstrip()
-    risks = risks_to_confirm(attempt, actuator.config)
-    if not risks or is_allowed(risks, attempt, actuator.config):
-        return would
-    return f"{would}, once the person allows it ({', '.join(risks)})"
+    risks = risks_to_confirm(attempt, config)
+    if risks:
+        return f"{would}, once the person allows it ({', '.join(risks)})"
+    return would
 
 
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
@@ -6965,7 +6901,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     """
     config = actuator.config
     risks = risks_to_confirm(attempt, config)
-    if not risks or is_allowed(risks, attempt, config):
+    if not risks or config.dry_run:
         return
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
@@ -6986,19 +6922,18 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     actuator.allowed = ()
 
 
-Gate = Callable[[Actuator, Attempt], "str | None"]
+Gate = Callable[[Actuator, Attempt], None]
 # It reaches what the model saw, and nothing that is out of bounds.
 GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_fresh_frame,
     gate_same_screen,
-    gate_unlocked,
     gate_on_a_monitor,
     gate_keyboard_in_area,
     gate_same_window,
     gate_windows,
     gate_controls,
     gate_password_field,
-    gate_still_in_front,
+    gate_same_window,  # once more, after other programs were asked for their controls
 )
 # The wait for the next minute and for the person come before what looks at the frame.
 GATES: tuple[Gate, ...] = (
@@ -7009,7 +6944,6 @@ GATES: tuple[Gate, ...] = (
     gate_person,
     gate_names,
     *GATES_OF_THE_LOOK,
-    gate_dry_run,
     gate_confirm,
 )
 
@@ -7025,18 +6959,6 @@ CLOSING_S = 4
 STOP_HOTKEY = 0  # the number under which it is registered; the other one is 1
 # Console events up to this one are Python's signals; those above end the program.
 CTRL_BREAK_EVENT = 1
-
-
-def _register_hotkeys(api: Win32, config: Config) -> None:
-    """Registers both chords for this thread; Windows frees them when it ends."""
-    # The look makes the thread's message queue, without which Wine freezes at a hotkey.
-    api.PeekMessageW(byref(MSG()), None, 0, 0, PM_NOREMOVE)
-    for number, chord in enumerate((config.stop_hotkey, config.pause_hotkey)):
-        codes = chord_codes(parse_chord(chord))
-        # Else a pause hotkey that is held would pause and go on as fast as its keys repeat.
-        modifiers = MOD_NOREPEAT | sum(MOD_KEYS.get(code, 0) for code in codes)
-        (key_code,) = codes - MOD_KEYS.keys()  # as blocked_chords sees to
-        api.RegisterHotKey(None, number, modifiers, key_code)
 
 
 def _obey_hotkeys(api: Win32, stop: Stop, config: Config) -> None:
@@ -7074,7 +6996,15 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
     config = actuator.config
     here = Point(0, 0)  # a corner, so that a mouse that lies in one when it begins is no throw
     try:
-        _register_hotkeys(api, config)
+        # The look makes the thread's message queue, without which Wine freezes at a hotkey.
+        api.PeekMessageW(byref(MSG()), None, 0, 0, PM_NOREMOVE)
+        # Windows frees the hotkeys when the thread ends.
+        for number, chord in enumerate((config.stop_hotkey, config.pause_hotkey)):
+            codes = chord_codes(parse_chord(chord))
+            # Else a pause hotkey that is held would pause and go on as fast as its keys repeat.
+            modifiers = MOD_NOREPEAT | sum(MOD_KEYS.get(code, 0) for code in codes)
+            (key_code,) = codes - MOD_KEYS.keys()  # as blocked_chords sees to
+            api.RegisterHotKey(None, number, modifiers, key_code)
         ready.set()
         while not leave.wait(WATCH_PAUSE_S):
             _obey_hotkeys(api, stop, config)
