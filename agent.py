@@ -117,7 +117,6 @@ import io
 import json
 import math
 import os
-import random
 import re
 import shutil
 import signal
@@ -7078,6 +7077,8 @@ JsonObject = Mapping[str, object]
 CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up to 1,400 (DESIGN.md)
 SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
 TOKENS_MOST = 10**9  # more is no count of tokens, and sums of it overflow
+REPLY_CHARS_MOST = 64 << 10  # that are read: more than the longest thoughts of a small model
+CALLS_MOST = 16  # of a reply: one of them is carried out
 NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
 
 
@@ -7257,20 +7258,13 @@ _STATUS = {
 }
 
 
-def _number_token(text: str) -> int | float:
-    """A number of a body, finite; ValueError otherwise."""
+def _finite(text: str) -> int | float | None:
+    """A number of JSON from outside, or None for one that is not finite."""
     # Thousands of digits are infinite as a float, before int() is slow with them or refuses them.
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"the number {text[:20]} is not usable")
+        return None
     return int(text) if text.lstrip("-").isdigit() else value
-
-
-def _number_or_none(text: str) -> int | float | None:
-    """A number of a body, or None for one that is not finite."""
-    with suppress(ValueError):
-        return _number_token(text)
-    return None
 
 
 def _depth(value: object) -> int:
@@ -7279,27 +7273,23 @@ def _depth(value: object) -> int:
     return 1 + max(map(_depth, parts), default=0)
 
 
-def strict_json(
-    body: bytes,
-    nesting_most: int = NESTING_MOST,
-    number: Callable[[str], int | float | None] = _number_token,
-) -> object:
-    """The value of a text in UTF-8: not nested deeply, each number through `number`; ValueError.
+def strict_json(body: bytes) -> object:
+    """The value of a text in UTF-8; ValueError also for one that is nested deeply.
 
     A BOM may pass, since some proxies and Notepad add one.
     """
     try:
         value: object = json.loads(
             body.decode("utf-8-sig"),
-            parse_constant=number,
-            parse_float=number,
-            parse_int=number,
+            parse_constant=_finite,
+            parse_float=_finite,
+            parse_int=_finite,
         )
-        # Fewer brackets are never so deep.
-        if body.count(b"[") + body.count(b"{") > nesting_most and _depth(value) > nesting_most + 1:
-            raise ValueError("nested too deeply")
+        too_deep = _depth(value) > NESTING_MOST + 1
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        too_deep = True
+    if too_deep:
+        raise ValueError("nested too deeply")
     return value
 
 
@@ -7321,15 +7311,29 @@ def _usage(value: JsonObject) -> Usage:
     return Usage(prompt, _count(value, "usage", "completion_tokens"), cached)
 
 
+def _within_limits(message: JsonDict) -> JsonDict:
+    """The message itself; of one that is too long the first calls, and the fronts of its texts."""
+    calls = json_list(message.get("tool_calls"))
+    if len(calls) <= CALLS_MOST and len(json.dumps(message)) <= REPLY_CHARS_MOST:
+        return message
+    first_calls = calls[:CALLS_MOST]
+    if len(json.dumps(first_calls)) > REPLY_CHARS_MOST:
+        first_calls = []
+    shorter: JsonDict = {"role": "assistant", "tool_calls": first_calls}
+    for name in ("content", "reasoning_content", "reasoning"):
+        shorter[name] = message_text(message.get(name))[:REPLY_CHARS_MOST]
+    return shorter
+
+
 def _is_hidden_overflow(reply: Reply, context_length: int | None) -> bool:
     """Whether an empty reply means that the prompt left no room (lmstudio-bug-tracker #2339)."""
     parts = ("content", "tool_calls", "function_call", "reasoning_content")
-    if any(reply.message.get(part) for part in parts):
+    if any(map(reply.message.get, parts)):
         return False
-    said = reply.usage.completion_tokens
-    if reply.finish_reason == "length" and said == 0:
+    said = reply.usage.completion_tokens or 0
+    if reply.finish_reason == "length" and reply.usage.completion_tokens == 0:
         return True
-    used = (reply.usage.prompt_tokens or 0) + (said or 0)
+    used = (reply.usage.prompt_tokens or 0) + said
     return context_length is not None and used >= context_length > 0
 
 
@@ -7365,9 +7369,6 @@ def _meant_name(name: str) -> str:
     return letters.replace("instruct", "")
 
 
-TOOLS_LEFT_OUT = "The model's chat template leaves out tools, so they stand in the text."
-
-
 def _models(value: JsonObject) -> list[ModelInfo]:
     """The models in any server's list, one for each loaded instance, loaded ones first."""
     # llama.cpp says in a second list of the same models which of them see.
@@ -7375,37 +7376,33 @@ def _models(value: JsonObject) -> list[ModelInfo]:
     for entry in map(json_object, json_list(value.get("models"))):
         capabilities[str(entry.get("name"))] = json_list(entry.get("capabilities"))
     found: list[ModelInfo] = []
-    for part in ("models", "data"):
-        for entry in map(json_object, json_list(value.get(part))):
-            name = entry.get("key") or entry.get("id")
-            kind = str(entry.get("type"))
-            if isinstance(name, str) and name and "embedding" not in kind + name:
-                info = _model(name, entry, capabilities.get(name, []))
-                found += _instances(info, entry)
+    for entry in map(json_object, json_list(value.get("models")) + json_list(value.get("data"))):
+        name = entry.get("key") or entry.get("id")
+        if isinstance(name, str) and name and "embedding" not in f"{entry.get('type')} {name}":
+            found += _instances(name, entry, capabilities.get(name, []))
     return sorted(found, key=lambda info: info.loaded is not True)
 
 
-def _model(name: str, entry: JsonObject, capabilities: list[object]) -> ModelInfo:
-    """The model of one entry of a list: LM Studio tells what it is in v1, its type in v0.
+def _instances(name: str, entry: JsonObject, capabilities: list[object]) -> list[ModelInfo]:
+    """The model of an entry of a list, once for each time that LM Studio has loaded it.
 
     `efforts`: LM Studio lists a model's switch of thinking and takes "none" for off (openclaw
     #92002). Ollama takes that for any model, and anything else only for those that think, as they
     do anyway (its #14820).
     """
-    known = json_object(entry.get("capabilities"))
-    vision = {"vlm": True, "llm": False}.get(str(entry.get("type")))
-    if capabilities:
-        vision = "multimodal" in capabilities
-    modalities = json_list(json_object(entry.get("architecture")).get("input_modalities"))
-    if modalities:  # llama.cpp
-        vision = "image" in modalities
-    family = entry.get("arch") or entry.get("architecture")
+    known = json_object(entry.get("capabilities"))  # LM Studio, /api/v1
+    architecture = entry.get("architecture")
+    senses = capabilities + json_list(json_object(architecture).get("input_modalities"))
+    vision = known.get("vision", {"vlm": True, "llm": False}.get(str(entry.get("type"))))
+    if senses:  # llama.cpp
+        vision = "multimodal" in senses or "image" in senses
+    family = entry.get("arch") or architecture
     efforts = {"off": "none"} if entry.get("owned_by") == "library" else {}
     if "reasoning" in known:
         efforts = {"off": "none", "on": "medium"}
-    return ModelInfo(
+    info = ModelInfo(
         name,
-        known.get("vision", vision) if "loaded_instances" in entry else vision,
+        vision,
         {"loaded": True, "not-loaded": False}.get(str(entry.get("state"))),
         _context_length(entry),
         llama_cpp=entry.get("owned_by") == "llamacpp",
@@ -7413,22 +7410,17 @@ def _model(name: str, entry: JsonObject, capabilities: list[object]) -> ModelInf
         architecture=family if isinstance(family, str) else "",
         stored=name,
     )
-
-
-def _instances(info: ModelInfo, entry: JsonObject) -> list[ModelInfo]:
-    """The model once for each time that it is loaded, under the name that it then has."""
-    instances = entry.get("loaded_instances")
-    if instances is None:
-        return [info]
-    found: list[ModelInfo] = []
-    for instance in json_list(instances):
-        name = str(json_object(instance).get("id") or info.name)
+    loaded = []
+    for instance in map(json_object, json_list(entry.get("loaded_instances"))):
+        called = str(instance.get("id") or name)
         length = _context_length(instance)
-        found.append(replace(info, name=name, loaded=True, context_length=length))
-    return found or [replace(info, loaded=False)]
+        loaded.append(replace(info, name=called, loaded=True, context_length=length))
+    if "loaded_instances" in entry:
+        info = replace(info, loaded=False)
+    return loaded or [info]
 
 
-def _context_length(instance: object) -> int | None:
+def _context_length(instance: JsonObject) -> int | None:
     """The tokens of context that a model was loaded with, wherever its server writes them."""
     for path in (
         ("config", "context_length"),  # LM Studio, /api/v1
@@ -7442,33 +7434,22 @@ def _context_length(instance: object) -> int | None:
     return None
 
 
-class ReplyWarning(NamedTuple):
-    """A sentence for the person, and the number in it that differs from reply to reply, or 0."""
-
-    text: str
-    tokens: int = 0
-
-    def is_news(self, told: int | None) -> bool:
-        """Whether to say it though it was told with that number, or never (None) before."""
-        return told is None or abs(self.tokens - told) > told / 10
-
-
 def reply_warnings(
-    reply: Reply, asked: str, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0
-) -> dict[str, ReplyWarning]:
-    """What a person should know about a reply to the model `asked`: a warning of each kind.
+    reply: Reply, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0
+) -> dict[str, str]:
+    """What a person should know about a model's reply: a sentence of each kind.
 
     `image_tokens` is what the screenshots must cost at least, `text_chars` the length of all else.
     """
-    warnings: dict[str, ReplyWarning] = {}
-    if reply.model and _meant_name(asked) != _meant_name(reply.model):
+    warnings: dict[str, str] = {}
+    if reply.model and _meant_name(info.name) != _meant_name(reply.model):
         name = server_words(reply.model)
-        warnings[f"model {name}"] = ReplyWarning(
-            f"The server answered with the model {name} instead of {asked}."
+        warnings[f"model {name}"] = (
+            f"The server answered with the model {name} instead of {info.name}."
         )
     length = info.context_length
     if length is not None and length < CONTEXT_LEAST:
-        warnings["context"] = ReplyWarning(
+        warnings["context"] = (
             f"The model's context of {length} tokens is small for a screenshot;"
             " load it with 8192 or more."
         )
@@ -7476,16 +7457,15 @@ def reply_warnings(
     # A token is about 4 characters of text; with 5 there is no false alarm.
     left_for_image = (counted or 0) - text_chars // 5
     if image_tokens and counted is not None and left_for_image < 0.6 * image_tokens:
-        text = (
+        warnings["tokens"] = (
             f"The server counted {counted} tokens for a screenshot of {image_tokens} and"
             f" {text_chars} characters of text: it left out a part of either."
         )
         if counted < image_tokens:
-            text = (
+            warnings["tokens"] = (
                 f"The server counted {counted} tokens, a screenshot has {image_tokens}:"
                 " it shrank or lost it."
             )
-        warnings["tokens"] = ReplyWarning(text, counted)
     return warnings
 
 
@@ -7525,22 +7505,19 @@ DOWNLOAD_WORDS = (
 NAMES_MOST = 8  # of models that a message or a question lists
 
 
-def _named(listed: list[ModelInfo], wanted: str) -> list[ModelInfo]:
-    """The models of a name: those that bear it exactly, then those whose stored name means it.
+def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
+    """The model that bears a name exactly, else the first whose stored name means it.
 
     Behind an @ stands the quantization, of which any is meant unless one is named.
     """
-    exactly = [info for info in listed if wanted in (info.name, info.stored)]
+    letters = _meant_name(wanted)
+    meant = []
     for info in listed:
-        name = info.stored if "@" in wanted else info.stored.partition("@")[0]
-        if _meant_name(wanted) == _meant_name(name):
-            exactly.append(info)
-    return exactly
-
-
-def _able(listed: list[ModelInfo]) -> list[ModelInfo]:
-    """The models that see images, or may: not every server tells."""
-    return [info for info in listed if info.vision is not False]
+        if wanted in (info.name, info.stored):
+            return info
+        if letters in (_meant_name(info.stored), _meant_name(info.stored.partition("@")[0])):
+            meant.append(info)
+    return meant[0] if meant else None
 
 
 def _place_of_family(info: ModelInfo) -> int:
@@ -7555,51 +7532,24 @@ def _place_of_family(info: ModelInfo) -> int:
     return 2 * len(FAMILIES)
 
 
-def own_choice(listed: list[ModelInfo]) -> ModelInfo | None:
-    """The one loaded model that sees, else the one of the preferred family; None if neither is."""
-    able = _able(listed)
-    loaded = [info for info in able if info.loaded]
-    meant = [info for info in loaded if info.vision] or loaded or able
+def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
+    """The one loaded model, else the one of the preferred family; None if there is neither."""
+    meant = [info for info in able if info.loaded] or able
     first = min(meant, key=_place_of_family, default=None)
     if first and len(meant) > 1 and _place_of_family(first) == 2 * len(FAMILIES):
         return None
     return first
 
 
-def _text_only(listed: list[ModelInfo]) -> str:
-    """That the models of a server read no pictures, behind a sentence, or nothing."""
-    if not listed:
-        return ""
-    names = ", ".join(server_words(info.name) for info in listed[:NAMES_MOST])
-    return f" ({names} {'reads' if len(listed) == 1 else 'read'} text only)"
+def _shown_names(listed: list[ModelInfo]) -> list[str]:
+    """The names of the first models, for people."""
+    return [server_words(info.name) for info in listed[:NAMES_MOST]]
 
 
 def _names_to_type(able: list[ModelInfo]) -> str:
     """What to type for each of these models."""
-    options = []
-    for info in able[:NAMES_MOST]:
-        name = server_words(info.name)
-        options.append(f'--model "{name}"' if " " in name else f"--model {name}")
-    return ", ".join(options)
-
-
-def _note_on_choice(chosen: ModelInfo, listed: list[ModelInfo], wanted: str) -> str:
-    """What a person should know about the choice of a model, or an empty text.
-
-    `wanted` is the name that was configured.
-    """
-    name = server_words(chosen.name)
-    sentences: list[str] = []
-    if wanted and chosen not in _named(listed, wanted):
-        kind = "the loaded one, " if chosen.loaded else ""
-        sentences.append(f"The profile's model {wanted} is not there; using {kind}{name}.")
-    elif not wanted and len(_able(listed)) > 1:
-        sentences.append(f"Using the model {name}; --model NAME takes another.")
-    if chosen.loaded is False:
-        sentences.append(
-            f"The model {name} is not loaded yet, so that the first reply may take a minute."
-        )
-    return " ".join(sentences)
+    names = [f'"{name}"' if " " in name else name for name in _shown_names(able)]
+    return ", ".join(f"--model {name}" for name in names)
 
 
 ####################################################################################################
@@ -7607,8 +7557,6 @@ def _note_on_choice(chosen: ModelInfo, listed: list[ModelInfo], wanted: str) -> 
 ####################################################################################################
 
 ANSWER_BYTES_MOST = 2 << 20  # a reply is a few kB; small objects take 35 times their text
-REPLY_CHARS_MOST = 64 << 10  # of it that are read: more than the longest thoughts of a small model
-CALLS_MOST = 16  # of a reply: one of them is carried out
 LIST_TIMEOUT_S = 15.0  # a list of models takes no computing, unlike a reply
 RETRY_AFTER_MOST_S = 60.0  # a server may ask for more patience, but a person would not have it
 
@@ -7630,32 +7578,19 @@ class _HttpAnswer(NamedTuple):
     response: http.client.HTTPResponse
     data: bytes
 
-    def header(self, name: str) -> str:
-        """A header, or an empty text."""
-        return str(self.response.headers.get(name, "")).strip()
-
-
-class _Asked(NamedTuple):
-    """What came of asking: a JSON object, the seconds of the last exchange, the number of tries."""
-
-    value: JsonDict
-    seconds: float
-    tries: int
-
 
 def _endpoint(setting: str) -> urllib.parse.SplitResult:
     """The address of the chat completions that a setting means; raises ConfigError."""
     try:
         url = urllib.parse.urlsplit(setting)
-        if not _ADDRESS.fullmatch(setting) or not url.hostname or url.port == 0:
-            raise ValueError("http:// or https://, a host, no login, no blanks")
-    except ValueError as error:
-        shown = re.sub(r"(?s)\A([^/]*//)?.*@", r"\1***@", setting)[
-            :100
-        ]  # nobody's name and password
+        usable = _ADDRESS.fullmatch(setting) and url.hostname and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:  # and is not shown, since a name and a password may stand in it
         raise ConfigError(
-            f"lmstudio_endpoint {shown!r} is unusable: {error}; try {Config.lmstudio_endpoint}."
-        ) from None
+            "lmstudio_endpoint is unusable: it takes http:// or https://, a host, no login, no"
+            f" blanks; try {Config.lmstudio_endpoint}."
+        )
     path = url.path.rstrip("/")
     if path in ("", "/v1"):
         path = "/v1/chat/completions"
@@ -7689,54 +7624,29 @@ def _fetch(
             answer.set_exception(reason if isinstance(reason, OSError) else error)
 
 
-def _within_limits(message: JsonDict) -> JsonDict:
-    """The message itself; of one that is too long the first calls, or the fronts of its texts."""
-    calls = json_list(message.get("tool_calls"))
-    if len(calls) <= CALLS_MOST and len(json.dumps(message)) <= REPLY_CHARS_MOST:
-        return message
-    shorter: JsonDict = {"role": "assistant", "tool_calls": calls[:CALLS_MOST]}
-    room = REPLY_CHARS_MOST - len(json.dumps(shorter))
-    if room < 0:
-        shorter["tool_calls"] = []
-        room = REPLY_CHARS_MOST
-    for name in ("content", "reasoning_content", "reasoning"):
-        shorter[name] = message_text(message.get(name))[:room]
-        room -= len(shorter[name])
-    return shorter
-
-
+@dataclass
 class ModelServer:
     """The client of one model server: strict, patient where that is safe, stoppable at any time.
 
-    `notice` gets a sentence before each wait, `hide` replaces secrets in what a server says, and
-    `jitter` gives a number from 0 to 1 that spreads the waits. Raises ConfigError for an endpoint
-    or a key that cannot be used.
+    Raises ConfigError for an endpoint or a key that cannot be used.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        clock: Clock,
-        stop: Stop,
-        api_key: str = "",
-        notice: Callable[[str], None] = lambda text: None,
-        jitter: Callable[[], float] = random.random,
-        hide: Callable[[str], str] = lambda value: value,
-    ) -> None:
-        self.config = config
-        self.clock = clock
-        self.stop = stop
-        self.notice = notice
-        self.jitter = jitter
-        self.hide = hide
-        self.url = _endpoint(config.lmstudio_endpoint)
+    config: Config
+    clock: Clock
+    stop: Stop
+    api_key: str = ""
+    notice: Callable[[str], None] = lambda text: None  # gets a sentence before each wait
+    hide: Callable[[str], str] = lambda text: text  # replaces secrets in what a server says
+    # Asks the person which of these models to use: its place, or None for no answer.
+    choose: Callable[[Sequence[str]], int | None] = lambda names: None
+    profile_model: str = ""  # for which another one may stand in, since no person named it
+    info: ModelInfo | None = None  # what discover() found
+
+    def __post_init__(self) -> None:
+        self.url = _endpoint(self.config.lmstudio_endpoint)
         self.where = f"{self.url.scheme}://{self.url.netloc}"
-        self.info: ModelInfo | None = None  # what discover() found
-        # Asks the person which of these models to use: its place, or None for no answer.
-        self.profile_model = ""  # for which another one may stand in, since no person named it
-        self.choose: Callable[[Sequence[str]], int | None] = lambda names: None
-        self._key = api_key.strip()
-        if not re.fullmatch(r"[!-~]*", self._key):
+        self.api_key = self.api_key.strip()
+        if not re.fullmatch(r"[!-~]*", self.api_key):
             raise ConfigError(
                 "LMSTUDIO_API_KEY holds blanks or unusual characters; copy it once more."
             )
@@ -7762,19 +7672,22 @@ class ModelServer:
         if message is not choice["message"]:
             reason = "length"
         reply = Reply(
-            message=message,
-            finish_reason=reason if isinstance(reason, str) else None,
-            usage=_usage(value),
-            model=str(value.get("model") or "")[:SAID_CHARS_MOST],
-            seconds=seconds,
-            tries=tries,
+            message,
+            reason if isinstance(reason, str) else None,
+            _usage(value),
+            str(value.get("model") or "")[:SAID_CHARS_MOST],
+            seconds,
+            tries,
         )
         if _is_hidden_overflow(reply, self.info.context_length if self.info else None):
             raise self._fault("context", "an empty reply")
         return reply
 
-    def _ask(self, path: str, body: bytes | None = None) -> _Asked:
-        """Posts `body` to a page, or gets it, and does so again where that is safe."""
+    def _ask(self, path: str, body: bytes | None = None) -> tuple[JsonDict, float, int]:
+        """Posts `body` to a page, or gets it, and does so again where that is safe.
+
+        Returns the JSON, the seconds of the last exchange, and how many exchanges it took.
+        """
         tries = 0
         # A server that starts refuses for a while, and then loads: that patience is another one.
         failed = Counter[bool]()
@@ -7784,53 +7697,36 @@ class ModelServer:
             started_at = self.clock.now()
             try:
                 answer = self._exchange(path, body)
-                after = answer.header("Retry-After")  # a date or rubbish counts as none
-                if after.isdecimal():
+                after = str(answer.response.headers.get("Retry-After", "")).strip()
+                if after.isdecimal():  # a date or rubbish counts as none
                     server_wait_s = min(RETRY_AFTER_MOST_S, float(after))
                 value = self._value(answer, body is not None)
-                return _Asked(value, self.clock.now() - started_at, tries)
+                return value, self.clock.now() - started_at, tries
             except ModelError as error:
                 loading = error.kind == "loading"
                 failed[loading] += 1
-                if not self._may_ask_again(error, failed[loading], body is None):
+                most = min(_FAULTS[error.kind].tries, self.config.request_retries)
+                # At the start a person waits: Windows takes 2 s to refuse a connection.
+                if body is None and error.kind in ("refused", "unreachable"):
+                    most = 0
+                if not error.retry or failed[loading] > most:
                     raise
-                # The waits double, and are spread from half to 1.5; to load some GB takes long.
-                first_s = 5.0 if loading else 0.5
-                backoff_s = first_s * 2.0 ** (failed[loading] - 1) * (0.5 + self.jitter())
-                wait_s = max(server_wait_s, backoff_s)
+                first_s = 5.0 if loading else 0.5  # to load some GB takes long
+                wait_s = max(server_wait_s, first_s * 2.0 ** (failed[loading] - 1))
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
-
-    def _may_ask_again(self, error: ModelError, tries: int, for_list: bool) -> bool:
-        """Whether one more exchange is safe, may help and is not too many after so many `tries`."""
-        if for_list and error.kind in ("refused", "unreachable"):
-            return False  # at the start a person waits: Windows takes 2 s to refuse a connection
-        most = min(_FAULTS[error.kind].tries, self.config.request_retries)
-        return error.retry and tries <= most
 
     def _exchange(self, path: str, body: bytes | None) -> _HttpAnswer:
         """One exchange over the network; whatever goes wrong there is raised as ModelError."""
         timeout_s = self.config.lmstudio_timeout
         if body is None:
             timeout_s = min(LIST_TIMEOUT_S, timeout_s)
-        try:
-            return self._transfer(path, body, timeout_s)
-        # ValueError is what http.client makes of a negative chunk size.
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            kinds = [kind for family, kind in _WIRE if isinstance(error, family)]
-            said = getattr(error, "strerror", None) or str(error)
-            if isinstance(error, TimeoutError):
-                said = f"{timeout_s:g}"
-            raise self._fault([*kinds, "incomplete"][0], said) from None
-
-    def _transfer(self, path: str, body: bytes | None, timeout_s: float) -> _HttpAnswer:
-        """The whole answer; raises what went wrong, TimeoutError at the deadline, Stopped."""
         deadline = time.monotonic() + timeout_s
         is_safe = self.url.scheme == "https"
         kind = http.client.HTTPSConnection if is_safe else http.client.HTTPConnection
         headers = {"Content-Type": "application/json"}
-        if self._key:  # it goes into a header and nowhere else
-            headers["Authorization"] = f"Bearer {self._key}"
+        if self.api_key:  # it goes into a header and nowhere else
+            headers["Authorization"] = f"Bearer {self.api_key}"
         request = urllib.request.Request(self.where + path, body, headers)
         request.timeout = timeout_s
         answer = Future[_HttpAnswer]()
@@ -7849,6 +7745,13 @@ class ModelServer:
                 wait([answer], 0.05)
                 self.stop.check()
             return answer.result()
+        except TimeoutError:
+            raise self._fault("timeout", f"{timeout_s:g}") from None
+        # ValueError is what http.client makes of a negative chunk size.
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            kinds = [kind for family, kind in _WIRE if isinstance(error, family)]
+            said = getattr(error, "strerror", None) or str(error)
+            raise self._fault([*kinds, "incomplete"][0], said) from None
         finally:
             # The end of its socket ends the worker, whatever it waits for, and tells the server
             # that it may stop computing. A worker that is not connected yet sends nothing.
@@ -7858,19 +7761,16 @@ class ModelServer:
 
     def _value(self, answer: _HttpAnswer, wants_message: bool) -> JsonDict:
         """The JSON object of an answer, with a message where one is wanted; raises ModelError."""
-        response = answer.response
-        status = response.status
-        encoding = answer.header("Content-Encoding").lower() or "none"
-        if encoding not in ("none", "identity") or len(answer.data) > ANSWER_BYTES_MOST:
-            size = f"{len(answer.data) >> 20} MB, compression: {encoding}"
-            raise self._fault("not_json", size)
+        response, data = answer
+        if len(data) > ANSWER_BYTES_MOST:
+            raise self._fault("not_json", f"{len(data) >> 20} MB")
         if response.length:  # so much of it is missing
             raise self._fault("incomplete")
-        is_success = 200 <= status < 300
+        is_success = 200 <= response.status < 300
         try:
-            value = strict_json(answer.data)
+            value = strict_json(data)
         except ValueError as error:
-            value = answer.data[:1000].decode("utf-8", "replace")
+            value = data[:1000].decode("utf-8", "replace")
             if is_success:
                 # A body that tells no length may be cut, even inside the headers.
                 has_known_end = response.chunked or response.length is not None
@@ -7878,12 +7778,12 @@ class ModelServer:
                 raise self._fault(kind, str(error)) from None
         said = _error_text(value)
         if said or not is_success:
-            kind = _kind_of_error(status, said)
+            kind = _kind_of_error(response.status, said)
+            status = "" if is_success else f"status {response.status}: "
             # An unknown error under a status of its own is about this request, which stays.
-            may_pass = is_success or kind != "error"
-            raise self._fault(kind, said if is_success else f"status {status}: {said}", may_pass)
+            raise self._fault(kind, status + said, may_pass=is_success or kind != "error")
         found = json_object(value)
-        choices = json_list(found.get("choices")) or [None]
+        choices = [*json_list(found.get("choices")), None]
         if wants_message and not isinstance(json_object(choices[0]).get("message"), dict):
             raise self._fault("not_json", "no choices[0].message")
         return found
@@ -7891,11 +7791,15 @@ class ModelServer:
     def _fault(self, kind: str, said: str = "", may_pass: bool = True) -> ModelError:
         """A fault as an error; a server that repeats the key does not get it into a message."""
         fault = _FAULTS[kind]
-        if self._key:
-            said = said.replace(self._key, "***")
+        if self.api_key:
+            said = said.replace(self.api_key, "***")
         sentence = fault.sentence.format(server_words(self.hide(said)))
         retry = may_pass and fault.tries > 0
         return ModelError(f"The server at {self.where} {sentence}.", kind, retry)
+
+    def _lacks(self, what: str, kind: str = "no_model") -> ModelError:
+        """That the server has not what is needed, and what to do."""
+        return ModelError(f"The server at {self.where} has {what}.", kind)
 
     def discover(self) -> ModelInfo:
         """The model to use, with a note on its choice; raises ModelError.
@@ -7906,48 +7810,50 @@ class ModelServer:
         listed = self._listed()
         if not self.config.vision:  # then any model will do
             listed = [replace(info, vision=None) for info in listed]
-        named = _named(listed, wanted) if wanted else []
-        if wanted not in ("", self.profile_model) and listed and not named:
-            raise self._no_model(
-                f"no model {wanted}; choose one: {_names_to_type(_able(listed) or listed)}"
-            )
-        chosen = named[0] if named else own_choice(listed) or self._choice_of_person(listed)
+        able = [info for info in listed if info.vision is not False]  # not every server tells
+        named = _named(listed, wanted) if wanted else None
+        if listed and not named and wanted not in ("", self.profile_model):
+            names = _names_to_type(able or listed)
+            raise self._lacks(f"no model {wanted}; choose one: {names}")
+        chosen = named or own_choice(able) or self._choice_of_person(able, listed)
         if chosen.vision is False:
             raise self._fault("no_vision", f"{chosen.name} reads text only")
-        note = _note_on_choice(chosen, listed, wanted)
+        notes = []
+        name = server_words(chosen.name)
+        if wanted and not named:
+            notes.append(f"The profile's model {wanted} is not there; using {name}.")
+        elif not wanted and len(able) > 1:
+            notes.append(f"Using the model {name}; --model NAME takes another.")
+        if chosen.loaded is False:
+            notes.append(
+                f"The model {name} is not loaded yet, so that the first reply may take a minute."
+            )
         told = self._told_by_llama_cpp() if chosen.llama_cpp else {}
         # A template without a place for tools drops them silently: the model answers in words.
         tools = json_object(told.get("chat_template_caps")).get("supports_tools")
         if tools is False and self.config.calls == "auto":
-            note = f"{note} {TOOLS_LEFT_OUT}".strip()
-        build = server_words(str(told.get("build_info") or ""))
-        tools = tools if isinstance(tools, bool) else None
-        self.info = replace(chosen, note=note, tools=tools, build=build)
+            notes.append("The model's chat template leaves out tools, so they stand in the text.")
+        build = server_words(str(told.get("build_info", "")))
+        self.info = replace(chosen, note=" ".join(notes), tools=tools, build=build)
         return self.info
 
-    def _no_model(self, lacks: str, kind: str = "no_model") -> ModelError:
-        """That the server lacks what is needed, and what to do."""
-        return ModelError(f"The server at {self.where} has {lacks}.", kind)
-
-    def _choice_of_person(self, listed: list[ModelInfo]) -> ModelInfo:
+    def _choice_of_person(self, able: list[ModelInfo], listed: list[ModelInfo]) -> ModelInfo:
         """The model that the person picks; raises ModelError with what to type or to download."""
-        able = _able(listed)
         if not able:
-            text_only = _text_only(listed)
+            names = ", ".join(_shown_names(listed)) or "none"
             kind = "no_vision" if listed else "no_model"
-            raise self._no_model(f"no vision model{text_only}; {DOWNLOAD_WORDS}", kind)
-        picked = self.choose([server_words(info.name) for info in able[:NAMES_MOST]])
+            raise self._lacks(f"no vision model (text only: {names}); {DOWNLOAD_WORDS}", kind)
+        picked = self.choose(_shown_names(able))
         if picked is None:
-            raise self._no_model(
-                f"{len(able)} models and none of a known family; choose one: {_names_to_type(able)}"
-            )
+            names = _names_to_type(able)
+            raise self._lacks(f"{len(able)} models and none of a known family; choose one: {names}")
         return able[picked]
 
     def _told_by_llama_cpp(self) -> JsonObject:
         """What llama.cpp tells of itself; nothing if it does not."""
         root = self.url.path.removesuffix("/chat/completions").removesuffix("/v1")
         with suppress(ModelError):
-            return self._ask(f"{root}/props").value
+            return self._ask(f"{root}/props")[0]
         return {}
 
     def _listed(self) -> list[ModelInfo]:
@@ -7956,15 +7862,14 @@ class ModelServer:
         root = prefix.removesuffix("/v1")
         for path in (f"{root}/api/v1/models", f"{root}/api/v0/models"):
             try:
-                listed = _models(self._ask(path).value)
+                listed = _models(self._ask(path)[0])
+                if listed:
+                    return listed
             except ModelError as error:
                 # Another kind of server has no such page, and says so in its own way.
                 if error.kind not in ("not_found", "error", "not_json", "no_model", "server"):
                     raise
-                continue
-            if listed:
-                return listed
-        return _models(self._ask(f"{prefix}/models").value)
+        return _models(self._ask(f"{prefix}/models")[0])
 
 
 ####################################################################################################
@@ -10938,7 +10843,6 @@ def chosen_profile(name: str, config: Config) -> Profile:
 ####################################################################################################
 
 
-RECORD_NESTING_MOST = NESTING_MOST + 8  # a reply stands inside of its record
 STORED_CHARS_MOST = 64 << 10  # of a reply, and of any other text in a file of the run
 
 
@@ -11032,7 +10936,7 @@ def read_journal(folder: Path) -> RunJournal:
     ignored: dict[str, None] = {}
     for number, line in enumerate(lines, 1):
         try:
-            entry = json_object(strict_json(line, RECORD_NESTING_MOST, _number_or_none))
+            entry = json_object(strict_json(line))
             kind = entry.get("kind")
             if isinstance(kind, str) and kind not in RECORDS:  # of a later version
                 ignored[f"lines {cut(kind, 40)}"] = None
@@ -11497,7 +11401,7 @@ class Voice:
     _called: bool = False  # whether any reply held a call
     _silent: int = 0  # replies before that one which could have held a call
     _left_list: bool = False  # whether the tools' list came to nothing
-    _warned: dict[str, int] = field(default_factory=dict)  # kind of a warning: its number
+    _warned: set[str] = field(default_factory=set)  # kinds of warnings that were told
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
@@ -11676,18 +11580,16 @@ class Voice:
         image_tokens = sum(message.image_tokens for message in messages)
         warnings = reply_warnings(
             reply,
-            self.model.name,
             self.model,
             image_tokens,
             size,
         )
-        told = [warning.text for warning in warnings.values()]
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
-        self.logger.exchange(title, [*reply_lines(reply.message), *told])
+        self.logger.exchange(title, [*reply_lines(reply.message), *warnings.values()])
         for kind, warning in warnings.items():
-            if warning.is_news(self._warned.get(kind)):
-                self._warned[kind] = warning.tokens
-                self.say(f"warning: {warning.text}")
+            if kind not in self._warned:
+                self.say(f"warning: {warning}")
+        self._warned.update(warnings)
 
     def _record_reply(self, role: Role, reply: Reply, waited_s: float, thought: int) -> None:
         tokens = {
@@ -17197,7 +17099,6 @@ def _check_cost(reply: Reply, info: ModelInfo, size: Size, text: str) -> Finding
     tokens = pictures.tokens(seen)
     warnings = reply_warnings(
         reply,
-        info.name,
         info,
         tokens,
         len(text),
@@ -17205,8 +17106,7 @@ def _check_cost(reply: Reply, info: ModelInfo, size: Size, text: str) -> Finding
     cost = f"{reply.seconds:.1f} s"
     if reply.usage.prompt_tokens:
         cost += f", {reply.usage.prompt_tokens} tokens of prompt"
-    texts = [warning.text for warning in warnings.values()]
-    return Finding("screenshot", not warnings, "; ".join([cost, *texts]))
+    return Finding("screenshot", not warnings, "; ".join([cost, *warnings.values()]))
 
 
 def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
@@ -18834,10 +18734,11 @@ def server_of(
 ) -> ModelServer:
     """The client of the model's server, with what it may ask the person."""
     key = os.environ.pop("LMSTUDIO_API_KEY", "")
-    server = ModelServer(config, terminal.clock, stop, key, terminal.say)
-    server.choose = partial(choose_model, terminal)
-    server.profile_model = PROFILES[options.profile].settings.get("lmstudio_model", "")
-    return server
+    own_model = PROFILES[options.profile].settings.get("lmstudio_model", "")
+    choose = partial(choose_model, terminal)
+    return ModelServer(
+        config, terminal.clock, stop, key, terminal.say, choose=choose, profile_model=own_model
+    )
 
 
 def open_session(

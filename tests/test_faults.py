@@ -64,9 +64,7 @@ class Faults(EngineCase):
             trial = self.trial(
                 decide, max_steps=400, lmstudio_endpoint=server.url, lmstudio_timeout=1
             )
-            trial.server = agent.ModelServer(
-                trial.config, trial.clock, trial.stop, jitter=lambda: 0.5
-            )
+            trial.server = agent.ModelServer(trial.config, trial.clock, trial.stop)
             outcome = trial.run()
         self.assertEqual((outcome.kind, faults), ("completed", []))
         self.assertTrue(trial.records("model_failed"))

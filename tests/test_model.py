@@ -42,9 +42,7 @@ def model_server(
     url: str, clock: VirtualClock | None = None, stop: agent.Stop | None = None, **settings: Any
 ) -> agent.ModelServer:
     config = replace(agent.Config(), lmstudio_endpoint=url, **{"lmstudio_timeout": 5.0, **settings})
-    return agent.ModelServer(
-        config, clock or VirtualClock(), stop or agent.Stop(), KEY, jitter=lambda: 0.5
-    )
+    return agent.ModelServer(config, clock or VirtualClock(), stop or agent.Stop(), KEY)
 
 
 class Fault(NamedTuple):
@@ -150,10 +148,6 @@ FAULTS = (
         2,
         "JSON",
     ),
-    Fault("NaN", answer(200, NUMBER % b"NaN"), "not_json", 2, "NaN"),
-    Fault("Infinity", answer(200, NUMBER % b"-Infinity"), "not_json", 2, "Infinity"),
-    Fault("infinite by exponent", answer(200, NUMBER % b"1e999"), "not_json", 2, "1e999"),
-    Fault("integer of 5,000 digits", answer(200, NUMBER % (b"9" * 5000)), "not_json", 2, "999"),
     Fault("nested deeply", answer(200, b"[" * 100000 + b"]" * 100000), "not_json", 2, "JSON"),
     Fault(
         "nested somewhat", answer(200, b"[" * 99 + b"]" * 99), "not_json", 2, "nested too deeply"
@@ -173,7 +167,7 @@ FAULTS = (
         "status 308",
     ),
     Fault(
-        "gzip", answer(200, gzip.compress(b"{}"), ["Content-Encoding: gzip"]), "not_json", 2, "gzip"
+        "gzip", answer(200, gzip.compress(b"{}"), ["Content-Encoding: gzip"]), "not_json", 2, "JSON"
     ),
     Fault("gzip without saying so", answer(200, gzip.compress(b"{}")), "not_json", 2, "JSON"),
     Fault("200 with error object", said(200, {"message": "odd", "code": 7}), "error", 2, "(odd)"),
@@ -605,6 +599,10 @@ class ExchangeTests(unittest.TestCase):
                 reply(usage={"prompt_tokens": True, "completion_tokens": -1}),
                 agent.Usage(),
             ),
+            "NaN": (NUMBER % b"NaN", agent.Usage()),
+            "Infinity": (NUMBER % b"-Infinity", agent.Usage()),
+            "infinite by exponent": (NUMBER % b"1e999", agent.Usage()),
+            "integer of 5,000 digits": (NUMBER % (b"9" * 5000), agent.Usage()),
             "nothing but a message": ({"choices": [{"message": {}}]}, agent.Usage()),
             "content null": (reply(None), agent.Usage(3880, 20)),
         }

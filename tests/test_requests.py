@@ -250,7 +250,7 @@ class Discovery(unittest.TestCase):
             (["text"], []),
             (None, ["completion"]),
         ):
-            with self.assertRaisesRegex(agent.ModelError, "m reads text only") as caught:
+            with self.assertRaisesRegex(agent.ModelError, "text only: m") as caught:
                 self.discover(listed(modalities, capabilities))
             self.assertEqual((caught.exception.kind, caught.exception.exit_code), ("no_vision", 3))
         for modalities in (["text", "image"], None):
