@@ -7658,14 +7658,7 @@ class ModelServer:
         could not read is a reply without one, so that the model hears of it.
         """
         path = self.url._replace(scheme="", netloc="").geturl()
-        began = self.clock.now()
-        try:
-            value, seconds, tries = self._ask(path, body)
-        except ModelError as error:
-            if error.kind != UNREAD_CALL:
-                raise
-            lost: JsonDict = {"role": "assistant", "content": "", UNREAD_CALL: str(error)}
-            return Reply(lost, None, Usage(), "", self.clock.now() - began, tries=1)
+        value, seconds, tries = self._ask(path, body)
         choice = value["choices"][0]
         reason = choice.get("finish_reason")
         message = _within_limits(choice["message"])
@@ -7772,16 +7765,17 @@ class ModelServer:
         except ValueError as error:
             value = data[:1000].decode("utf-8", "replace")
             if is_success:
-                # A body that tells no length may be cut, even inside the headers.
-                has_known_end = response.chunked or response.length is not None
-                kind = "not_json" if has_known_end else "incomplete"
-                raise self._fault(kind, str(error)) from None
+                raise self._fault("not_json", str(error)) from None
         said = _error_text(value)
         if said or not is_success:
             kind = _kind_of_error(response.status, said)
             status = "" if is_success else f"status {response.status}: "
             # An unknown error under a status of its own is about this request, which stays.
-            raise self._fault(kind, status + said, may_pass=is_success or kind != "error")
+            fault = self._fault(kind, status + said, may_pass=is_success or kind != "error")
+            if kind != UNREAD_CALL:
+                raise fault
+            lost = {"role": "assistant", "content": "", UNREAD_CALL: str(fault)}
+            return {"choices": [{"message": lost}]}
         found = json_object(value)
         choices = [*json_list(found.get("choices")), None]
         if wants_message and not isinstance(json_object(choices[0]).get("message"), dict):
