@@ -1499,15 +1499,6 @@ class ResumeRecord(RunRecord, kind="resume"):
 
 
 @dataclass(frozen=True)
-class RoleRecord(Record, kind="role"):
-    """A role speaks for the first time: what all of its requests begin with."""
-
-    name: str = ""
-    system: str = ""
-    tools: list[Any] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
 class HintRecord(Record, kind="hint"):
     """The person said something that the model is to know."""
 
@@ -11252,7 +11243,6 @@ class Message:
     before: str = ""  # the text before the image
     more: Mapping[str, Any] = field(default_factory=dict)  # tool_calls and the like
     thought: str = ""
-    logged: bool = False  # whether the log of exchanges has it already
 
     @property
     def image_tokens(self) -> int:
@@ -11399,8 +11389,7 @@ class Voice:
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
-    _introduced: list[RoleRecord] = field(default_factory=list)  # roles that log and journal hold
-    _recorded: set[str] = field(default_factory=set)  # parts of requests that the journal holds
+    _recorded: set[str] = field(default_factory=set)  # parts that log and journal hold
 
     @property
     def calls_in_text(self) -> bool:
@@ -11427,7 +11416,6 @@ class Voice:
         """
         acting = role == self.profile.roles["executor"]
         manner = manner or self.manner(role)
-        self._introduce(role, manner)
         for hint in self.inbox.take_hints():
             self.logger.record(HintRecord(text=hint))
             self._hints.append(HINT.format(self.logger.hide(hint)))
@@ -11435,8 +11423,7 @@ class Voice:
             messages = [*messages, Message("user", "\n".join(self._hints))]
         settings, sent = self._request(role, messages, manner)
         body = request_body(settings, sent)
-        self._log_request(role, messages, len(body), manner)
-        self._record_request(role, settings, sent)
+        self._tell_request(role, settings, sent, len(body))
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
@@ -11449,27 +11436,10 @@ class Voice:
         self._failures = 0
         if acting:
             self._hints = []
-        self._log_reply(messages, reply, len(body))
-        thought = len(manner.thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
-        self._record_reply(role, reply, waited, thought)
+        self._tell_reply(role, manner, sent, reply, len(body), waited)
         if manner.tools and not self._called:
             self._await_call(reply)
         return reply
-
-    def know(self, record: RoleRecord) -> None:
-        """A role that the journal of a resumed run holds already."""
-        self._introduced.append(replace(record, turn=0, time=0.0))
-
-    def _introduce(self, role: Role, manner: Manner) -> None:
-        """What never changes in a role's requests, once into the log and the journal."""
-        record = RoleRecord(name=role.name, system=manner.system, tools=list(manner.tools))
-        if record in self._introduced:
-            return
-        self._introduced.append(record)
-        lines = [f"ROLE {role.name}, in all of its requests", f"system: {manner.system}"]
-        lines += [f"tool: {json.dumps(tool, ensure_ascii=False)}" for tool in manner.tools]
-        self.logger.log("\n".join(lines))
-        self.logger.record(record)
 
     def _request(
         self, role: Role, messages: Sequence[Message], manner: Manner
@@ -11490,10 +11460,9 @@ class Voice:
                 settings["tool_choice"] = "required"
             if config.calls != "auto":
                 settings["tool_choice"] = config.calls.replace("tools", "auto")
-        sampling = {"temperature": role.temperature, "max_tokens": role.max_tokens}
         known = vars(config)
-        for name, given in sampling.items():
-            settings[name] = known.get(str(given), given)
+        settings["temperature"] = known.get(str(role.temperature), role.temperature)
+        settings["max_tokens"] = known.get(str(role.max_tokens), role.max_tokens)
         settings |= manner.settings
         for pair in filter(None, config.sampling.split(";")):
             name, value = pair.split()
@@ -11504,37 +11473,27 @@ class Voice:
             messages = [Message("system", prompt), *messages]
         return settings, messages
 
-    def _log_request(
-        self, role: Role, messages: Sequence[Message], size: int, manner: Manner
+    def _tell_request(
+        self, role: Role, settings: JsonDict, messages: Sequence[Message], size: int
     ) -> None:
-        """Into the log of exchanges, without the messages that stand there already."""
+        """The whole request into log and journal; what stands there already is named only."""
         self.requests += 1
-        images = sum(bool(message.image) for message in messages)
-        sizes = [
-            f"{len(messages)} messages",
-            f"{images} images",
-            f"{size} bytes",
-            ", ".join(_schemas(manner.tools)),
-        ]
-        fresh = []
-        for message in messages:
-            if not message.logged:
-                fresh.append(str(message))
-            message.logged = True
-        title = f"REQUEST {self.requests} to {role.name}: {', '.join(sizes)}"
-        self.logger.exchange(title, fresh)
-
-    def _record_request(self, role: Role, settings: JsonDict, messages: Sequence[Message]) -> None:
-        """The whole request for the journal; what stands there already is named only."""
+        told = [(settings, json.dumps(settings, ensure_ascii=False))]
+        told += [(message.to_json(noted=True), str(message)) for message in messages]
         sent = []
         parts: JsonDict = {}
-        for part in (settings, *(message.to_json(noted=True) for message in messages)):
+        fresh = []
+        for part, words in told:
             stored = stored_reply(self.logger.hide(part))
             name = hashlib.sha256(json.dumps(stored).encode()).hexdigest()[:12]
             sent.append(name)
             if name not in self._recorded:
+                self._recorded.add(name)
                 parts[name] = stored
-        self._recorded.update(parts)
+                fresh.append(words)
+        images = sum(bool(message.image) for message in messages)
+        title = f"{len(messages)} messages, {images} images, {size} bytes"
+        self.logger.exchange(f"REQUEST {self.requests} to {role.name}: {title}", fresh)
         self.logger.record(
             RequestRecord(call=self.requests, role=role.name, sent=sent, parts=parts)
         )
@@ -11568,32 +11527,35 @@ class Voice:
         self.logger.record(FailureRecord(error=error.kind, text=str(error)))
         self.say(f"warning: {error}")
 
-    def _log_reply(self, messages: Sequence[Message], reply: Reply, size: int) -> None:
-        """Into the log of exchanges, with what the person should know of it."""
-        size -= sum(len(message.image) for message in messages)
-        image_tokens = sum(message.image_tokens for message in messages)
-        warnings = reply_warnings(
-            reply,
-            self.model,
-            image_tokens,
-            size,
-        )
+    def _tell_reply(
+        self,
+        role: Role,
+        manner: Manner,
+        sent: Sequence[Message],
+        reply: Reply,
+        size: int,
+        waited_s: float,
+    ) -> None:
+        """The reply into log and journal, with what the person should know of it."""
+        size -= sum(len(message.image) for message in sent)
+        image_tokens = sum(message.image_tokens for message in sent)
+        warnings = reply_warnings(reply, self.model, image_tokens, size)
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
         self.logger.exchange(title, [*reply_lines(reply.message), *warnings.values()])
         for kind, warning in warnings.items():
             if kind not in self._warned:
                 self.say(f"warning: {warning}")
         self._warned.update(warnings)
-
-    def _record_reply(self, role: Role, reply: Reply, waited_s: float, thought: int) -> None:
+        usage = reply.usage
+        thought = len(manner.thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
+        self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+        self.thought_tokens += thought
         tokens = {
-            "prompt": reply.usage.prompt_tokens,
-            "completion": reply.usage.completion_tokens,
-            "cached": reply.usage.cached_tokens,
+            "prompt": usage.prompt_tokens,
+            "completion": usage.completion_tokens,
+            "cached": usage.cached_tokens,
             "thought": thought,
         }
-        self.tokens += (tokens["prompt"] or 0) + (tokens["completion"] or 0)
-        self.thought_tokens += thought
         self.logger.record(
             ReplyRecord(
                 call=self.requests,
@@ -13522,8 +13484,6 @@ def resume(engine: Engine, state: AgentState) -> None:
     pending: ActionRecord | None = None
     for record in journal.records:
         state.take(record)
-        if isinstance(record, RoleRecord):
-            engine.voice.know(record)
         if isinstance(record, SecretRecord):
             engine.eyes.secrets[record.place] = record
         elif isinstance(record, ResultRecord):

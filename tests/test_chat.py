@@ -535,9 +535,7 @@ class Traces(ChatCase):
             ["request", "reply", "intent", "result", "action", "state"],
             ["request", "reply", "no_call", "action", "state"],
         )
-        self.assertEqual(
-            kinds, ["action", "role", *acted, *corrected, "request", "reply", "action"]
-        )
+        self.assertEqual(kinds, ["action", *acted, *corrected, "request", "reply", "action"])
         actions = trial.records("action")
         self.assertEqual(
             [a["tool"] for a in actions],
@@ -572,7 +570,7 @@ class Traces(ChatCase):
             'calls: click_element {"label": "Button", "box": [500, 500]}',
             '"result": "Clicked: Button"',
             "says: All done.",
-            "REQUEST 2 to chat: 6 messages, 1 images",
+            "REQUEST 2 to chat: 7 messages, 1 images",
             "sha256",
         ):
             self.assertIn(line, log)

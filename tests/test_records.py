@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -54,56 +53,30 @@ class Roles(RecordsCase):
 
     def test_prompt_and_tools_of_each_role_stand_once_in_journal_and_log(self) -> None:
         trial = self.run_of(plan_and(CLICK), max_steps=6)
-        roles = trial.records("role")
-        self.assertEqual([role["name"] for role in roles], ["planner", "executor"])
+        kept = [part for record in trial.records("request") for part in record["parts"].values()]
         log = self.log_of(trial)
-        for role, known in zip(roles, ("planner", "executor"), strict=True):
+        for known in ("planner", "executor"):
             speaker = trial.profile.roles[known]
-            self.assertEqual(role["system"], trial.profile.system(speaker))
-            self.assertEqual(role["tools"], trial.profile.schemas(speaker))
-            self.assertEqual(log.count(f"ROLE {known}, in all of its requests"), 1)
-            for tool in role["tools"]:
+            prompt = {"role": "system", "content": trial.profile.system(speaker)}
+            self.assertEqual(kept.count(prompt), 1)
+            tools = trial.profile.schemas(speaker)
+            self.assertEqual([part.get("tools") for part in kept].count(tools), 1)
+            for tool in tools:
                 self.assertEqual(log.count(json.dumps(tool, ensure_ascii=False)), 1)
 
-    def test_they_are_what_the_requests_carried(self) -> None:
-        trial = self.run_of(plan_and(DONE))
-        sent = trial.requests  # type: ignore[attr-defined]
-        for role, request in zip(trial.records("role"), sent, strict=True):
-            self.assertEqual(role["system"], request["messages"][0]["content"])
-            self.assertEqual(role["tools"], request.get("tools", []))
-
-    def test_it_stands_there_before_the_first_reply_of_that_role(self) -> None:
+    def test_they_stand_there_before_the_first_reply_to_them(self) -> None:
         for profile in agent.PROFILES:
             with self.subTest(profile):
                 trial = self.run_of(lambda request: text("I wait."), profile, max_steps=2)
-                lines = agent.read_journal(trial.folder).records
                 known = set[str]()
-                for record in lines:
-                    if record.kind == "role":
-                        known.add(record.name)
+                sent: list[str] = []
+                for record in agent.read_journal(trial.folder).records:
+                    if record.kind == "request":
+                        sent = record.sent
+                        known.update(record.parts)
                     if record.kind == "reply":
-                        self.assertIn(record.role, known)
+                        self.assertLessEqual(set(sent), known)
                 self.assertTrue(known)
-
-    def test_a_resumed_run_does_not_repeat_a_role_that_stayed_the_same(self) -> None:
-        first = self.run_of(plan_and(CLICK), max_steps=3)
-        second = self.trial(plan_and(DONE), old=first.folder, max_steps=9)
-        second.resume()
-        second.run()
-        names = [role["name"] for role in second.records("role")]
-        self.assertEqual(names, ["planner", "executor", "verifier"])
-
-    def test_a_resumed_run_tells_of_a_prompt_that_changed_since(self) -> None:
-        first = self.run_of(plan_and(CLICK), max_steps=3)
-        second = self.trial(plan_and(CLICK), old=first.folder, max_steps=5)
-        roles = dict(second.profile.roles)
-        roles["executor"] = roles["executor"]._replace(prompt="You act.", extra="")
-        second.profile = replace(second.profile, roles=roles)
-        second.resume()
-        second.run()
-        roles_told = second.records("role")
-        self.assertEqual([r["name"] for r in roles_told], ["planner", "executor", "executor"])
-        self.assertEqual(roles_told[-1]["system"], "You act.")
 
 
 class Hints(RecordsCase):
