@@ -149,6 +149,7 @@ from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
 from types import NoneType
 from typing import (
+    IO,
     TYPE_CHECKING,
     Any,
     ClassVar,
@@ -1720,19 +1721,20 @@ def to_json(record: Record) -> JsonDict:
 def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
     """The record of a line, and the names in it that are unknown or hold something of another type.
 
-    A missing field takes its default, and so does one of another type. An object that is no record
-    of any known kind raises ValueError.
+    A missing field takes its default, and so does one of another type. Raises ValueError for what
+    is no record, KeyError for one of a kind that is not known.
     """
-    kind = str(entry.get("kind"))
-    if kind not in RECORDS:
-        raise ValueError(f"there is no record of kind {kind:.40}")
+    kind = entry.get("kind")
+    if not isinstance(kind, str):
+        raise ValueError("there is no kind")
+    hints = _hints_of(kind)
     values: JsonDict = {}
     ignored = []
     for name, value in entry.items():
         if name == "kind" or value is None:
             continue
         try:
-            values[name] = read_as(value, _hints_of(kind)[name])
+            values[name] = read_as(value, hints[name])
         except (KeyError, TypeError):
             ignored.append(f"{kind}.{name}")
     return RECORDS[kind](**values), ignored
@@ -10872,22 +10874,20 @@ class RunJournal:
 def open_ordinary(path: str, flags: int) -> int:
     """An `opener` for open(): it follows no link, and opens no pipe or device; else OSError.
 
-    A run folder may come from somebody else. Windows has no O_NOFOLLOW, so the path is asked first.
+    A run folder may come from somebody else.
     """
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise OSError(errno.ELOOP, "is no ordinary file")
-    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    return os.open(path, flags | careful, 0o600)
+    return os.open(path, flags, 0o600)
 
 
-def ordinary_folder(folder: Path, name: str) -> Path:
-    """The path of a file in a run's folder; OSError if a link or a file stands on the way there."""
+def open_in_run(folder: Path, name: str, mode: str) -> IO[bytes]:
+    """A file in a run's folder; OSError if it, or the folder it is in, is a link or a pipe."""
     path = folder / name
-    for between in path.relative_to(folder).parents:
-        if str(between) != "." and not stat.S_ISDIR(os.lstat(folder / between).st_mode):
-            raise OSError(errno.ELOOP, f"{between} is no ordinary folder")
-    return path
+    if path.parent != folder and path.parent.is_symlink():
+        raise OSError(errno.ELOOP, "is in no ordinary folder")
+    return open(path, mode, opener=open_ordinary)
 
 
 def open_log(path: Path, mode: str = "a") -> TextIO:
@@ -10900,13 +10900,13 @@ def open_log(path: Path, mode: str = "a") -> TextIO:
 
 def read_run_file(folder: Path, name: str) -> bytes:
     """The bytes of a file in a run's folder; raises OSError for a link, a pipe and the like."""
-    with open(ordinary_folder(folder, name), "rb", opener=open_ordinary) as stream:
+    with open_in_run(folder, name, "rb") as stream:
         return stream.read()
 
 
 def write_run_file(folder: Path, name: str, data: bytes) -> None:
     """Writes a file in a run's folder; raises OSError for a link, a pipe and the like."""
-    with open(ordinary_folder(folder, name), "wb", opener=open_ordinary) as stream:
+    with open_in_run(folder, name, "wb") as stream:
         stream.write(data)
 
 
@@ -10920,17 +10920,14 @@ def read_journal(folder: Path) -> RunJournal:
     damaged: list[int] = []
     ignored: dict[str, None] = {}
     for number, line in enumerate(lines, 1):
+        unread: list[str] = []
         try:
-            entry = json_object(strict_json(line))
-            kind = entry.get("kind")
-            if isinstance(kind, str) and kind not in RECORDS:  # of a later version
-                ignored[f"lines {cut(kind, 40)}"] = None
-                continue
-            record, unread = from_json(entry)
+            record, unread = from_json(json_object(strict_json(line)))
+            records.append(record)
         except ValueError:
             damaged.append(number)
-            continue
-        records.append(record)
+        except KeyError as error:  # a kind of another version
+            unread = [f"lines {cut(error.args[0], 40)}"]
         ignored |= dict.fromkeys(unread)
     size = sum(len(line) + 1 for line in lines)
     return RunJournal(records, damaged, list(ignored), size)
@@ -11079,7 +11076,7 @@ class ExecutionLogger:
     ) -> None:
         self.folder = old or _new_run_folder(Path(config.dump_dir))
         self._most = config.keep_megabytes << 20  # bytes of this run; 0 for no limit
-        self._size = sum(path.lstat().st_size for path in self.folder.rglob("*"))
+        self._size = 0  # of what was written to it
         self._full = False  # whether it was said that there is no room for pictures
         self.hide = hide  # replaces secrets in a text or in JSON data
         self.notice: Callable[[str, int], None] = lambda text, level: None  # gets each log entry
@@ -11208,14 +11205,11 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
 
 def _copy_log(path: Path, begin: int, folder: Path) -> None:
     """Appends a log from the byte `begin` on to lmstudio_raw.log, and shortened to the other."""
-    with ExitStack() as undo:
-        source = undo.enter_context(path.open("rb"))
-        raw, clean = [
-            undo.enter_context(open(folder / name, "ab", opener=open_ordinary))
-            for name in ("lmstudio_raw.log", "lmstudio_clean.log")
-        ]
+    raw = open_in_run(folder, "lmstudio_raw.log", "ab")
+    clean = open_in_run(folder, "lmstudio_clean.log", "ab")
+    with path.open("rb") as source, raw, clean:
         source.seek(begin)
-        while line := source.readline(1 << 24):
+        for line in source:
             raw.write(line)
             shorter = re.sub(
                 rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), line

@@ -75,12 +75,7 @@ class WarnedOnce(EngineCase):
         return [line for line in self.lines if line.startswith("warning: The server counted")]
 
     def test_the_same_warning_with_another_number_comes_once(self) -> None:
-        self.assertEqual(len(self.warned(301, 302, 299, 305, 290, 328)), 1)
-
-    def test_it_comes_again_when_the_number_changes_by_more_than_a_tenth(self) -> None:
-        lines = self.warned(300, 330, 331, 332, 290, 291)
-        numbers = [line.split()[4] for line in lines]
-        self.assertEqual(numbers, ["300", "331", "290"])
+        self.assertEqual(len(self.warned(301, 302, 299, 305, 290, 328, 90)), 1)
 
 
 class ScreenshotsKept(EngineCase):
