@@ -2268,36 +2268,29 @@ BOOL = ctypes.c_int32
 INT = ctypes.c_int32
 LONG = ctypes.c_int32
 HRESULT = ctypes.c_int32
-UINT = ctypes.c_uint32
 DWORD = ctypes.c_uint32
 WORD = ctypes.c_uint16
 WPARAM = ctypes.c_size_t
 LPARAM = ctypes.c_ssize_t
 HANDLE = ctypes.c_void_p
 HWND = HANDLE
-# Of what a function reads or fills in; callers hand over `ctypes.byref(it)` or a buffer.
+# Of what a function reads or fills in; callers hand over `byref(it)` or a buffer.
 LPVOID = ctypes.c_void_p
 
 
-def _c_types() -> dict[str, CType]:
-    """The type of each name that a declaration below may have."""
-    named: dict[str, CType] = {}
-    for kind, names in (
-        (INT, "BOOL INT LONG HRESULT"),
-        (DWORD, "UINT DWORD"),
-        (WORD, "WORD"),
-        (ctypes.c_size_t, "WPARAM ULONG_PTR HINSTANCE"),  # a handle in name only
-        (ctypes.c_ssize_t, "LPARAM DPI_AWARENESS_CONTEXT"),  # a handle that is a small number
-        (HANDLE, "HANDLE HBITMAP HBRUSH HCURSOR HDC HDESK HGDIOBJ HICON HMONITOR HWND"),
-        (LPVOID, "LPVOID LPBITMAPINFO LPCURSORINFO LPDWORD LPHANDLE LPICONINFO LPINPUT LPMSG"),
-        (LPVOID, "LPLASTINPUTINFO LPPOINT LPRECT LPWSTR PHANDLER_ROUTINE PSID WNDENUMPROC"),
-        (ctypes.c_wchar_p, "LPCWSTR"),
-    ):
-        named.update(dict.fromkeys(names.split(), kind))
-    return named
-
-
-C_TYPES = _c_types()
+# The type of each name that a declaration below may have.
+_TYPE_NAMES: Mapping[CType, str] = {
+    INT: "BOOL INT LONG HRESULT",
+    DWORD: "UINT DWORD",
+    WORD: "WORD",
+    WPARAM: "WPARAM ULONG_PTR HINSTANCE",  # a handle in name only
+    LPARAM: "LPARAM DPI_AWARENESS_CONTEXT",  # a handle that is a small number
+    LPVOID: "HANDLE HBITMAP HBRUSH HCURSOR HDC HDESK HGDIOBJ HICON HMONITOR HWND LPVOID"
+    " LPBITMAPINFO LPCURSORINFO LPDWORD LPHANDLE LPICONINFO LPINPUT LPMSG LPLASTINPUTINFO LPPOINT"
+    " LPRECT LPWSTR PHANDLER_ROUTINE PSID WNDENUMPROC",
+    ctypes.c_wchar_p: "LPCWSTR",
+}
+C_TYPES = {name: kind for kind, names in _TYPE_NAMES.items() for name in names.split()}
 
 
 def structure(declaration: str) -> type[ctypes.Structure]:
@@ -2312,7 +2305,8 @@ def structure(declaration: str) -> type[ctypes.Structure]:
 
 
 POINT = structure("POINT: LONG x, LONG y")
-RECT = structure("RECT: LONG left, LONG top, LONG right, LONG bottom")
+RECT = LONG * 4  # left, top, right, bottom
+C_TYPES["RECT"] = RECT
 CURSORINFO = structure("CURSORINFO: DWORD cbSize, DWORD flags, HCURSOR hCursor, POINT ptScreenPos")
 ICONINFO = structure(
     "ICONINFO: BOOL fIcon, DWORD xHotspot, DWORD yHotspot, HBITMAP hbmMask, HBITMAP hbmColor"
@@ -2374,7 +2368,6 @@ SM_CXCURSOR = 13
 SM_CYCURSOR = 14
 SM_SWAPBUTTON = 23
 SM_XVIRTUALSCREEN = 76  # then its y, width and height
-SM_CYVIRTUALSCREEN = 79
 MONITOR_DEFAULTTONULL = 0
 DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2 = -4
 SRCCOPY = 0x00CC0020
@@ -2430,16 +2423,12 @@ _KEY_ROWS = {
 }
 
 
-def _virtual_keys() -> dict[str, int]:
-    """Each key's name and its virtual-key code."""
-    codes = {}
-    for first, names in _KEY_ROWS.items():
-        for offset, name in enumerate(names.split()):
-            codes[name] = first + offset
-    return codes
-
-
-VK_MAP = _virtual_keys()
+# Each key's name and its virtual-key code.
+VK_MAP = {
+    name: code
+    for first, names in _KEY_ROWS.items()
+    for code, name in enumerate(names.split(), first)
+}
 CF_UNICODETEXT = 13
 # Keys whose scan code carries the E0 prefix; without it Windows takes them for their numpad twins.
 EXTENDED_KEYS = frozenset(
@@ -2452,31 +2441,24 @@ EXTENDED_KEYS = frozenset(
 )
 
 
-def is_started(answer: int) -> bool:
-    """The check of ShellExecute, whose errors are the numbers up to 32."""
-    return answer > 32
-
-
-def succeeded(answer: int) -> bool:
-    """The check of an HRESULT: a negative one is a failure, 1 means that there is none."""
-    return answer >= 0
-
-
 class Row(NamedTuple):
-    """One function of Windows: its DLL, its types, and what tells success from failure."""
+    """One function of Windows: its DLL, its types, and what tells success from failure.
+
+    Of a method its interface instead, and its place in the table of functions.
+    """
 
     dll: str
     result: CType
     arguments: list[CType]
-    check: Callable[[Any], bool] | None
+    check: str
 
 
 # What tells that a function did not fail; of "any" answer the row says why all are fine.
-CHECKS: dict[str, Callable[[Any], bool] | None] = {
+CHECKS: dict[str, Callable[[Any], bool]] = {
     "nonzero": bool,
-    "above 32": is_started,
-    "succeeded": succeeded,
-    "any": None,
+    "above 32": lambda answer: answer > 32,
+    "succeeded": lambda answer: answer >= 0,  # 1 means that there is none
+    "any": lambda _: True,
 }
 
 
@@ -2492,7 +2474,7 @@ def declared(table: str) -> dict[str, Row]:
         head, _, arguments = declaration.rstrip(")").partition("(")
         result, name = head.split()
         kinds = [C_TYPES[kind] for kind in arguments.replace(",", " ").split()]
-        rows[name] = Row(dll, C_TYPES[result], kinds, CHECKS[check.partition(":")[0]])
+        rows[name] = Row(dll, C_TYPES[result], kinds, check.partition(":")[0])
     return rows
 
 
@@ -2615,11 +2597,12 @@ HRESULTS = """
 """
 
 
-def hresult_name(answer: int) -> str:
-    """An HRESULT by its name, where it has one here, and its number as it is usually written."""
+def com_error(function: str, answer: int) -> Win32Error:
+    """A failure by its HRESULT's name, where it has one here, and as its number is written."""
     number = f"{answer & 0xFFFFFFFF:08X}"
     _, _, name = HRESULTS.partition(f"\n{number} ")
-    return f"{name.partition(chr(10))[0] or 'HRESULT'} (0x{number})"
+    name = name.partition("\n")[0] or "HRESULT"
+    return Win32Error(f"{function} answers {name} (0x{number}).", function, answer)
 
 
 class Win32:
@@ -2652,24 +2635,21 @@ class Win32:
 
         def checked(*arguments: object) -> Any:
             answer = function(*arguments)
-            if row.check is not None and not row.check(answer):
-                raise self._refusal(name, row, answer)
-            return answer
+            if CHECKS[row.check](answer):
+                return answer
+            if row.check == "succeeded":  # an HRESULT is the code and leaves GetLastError alone
+                raise com_error(name, answer)
+            code = self._last_error()
+            raise Win32Error(
+                f"Windows refused {name} (error {code}); unlock the screen or close the secure"
+                " prompt (UAC) if there is one, then try again.",
+                name,
+                code,
+            )
 
         # From now on Python finds the function itself and does not come here for this name.
         setattr(self, name, checked)
         return checked
-
-    def _refusal(self, name: str, row: Row, answer: int) -> Win32Error:
-        if row.check is succeeded:  # an HRESULT is the code itself and leaves GetLastError alone
-            return Win32Error(f"{name} answers {hresult_name(answer)}.", name, answer)
-        code = self._last_error()
-        return Win32Error(
-            f"Windows refused {name} (error {code}); unlock the screen or close the secure prompt"
-            " (UAC) if there is one, then try again.",
-            name,
-            code,
-        )
 
 
 def load_win32(rows: Mapping[str, Row] = WIN32) -> Win32:
@@ -2685,6 +2665,20 @@ def load_win32(rows: Mapping[str, Row] = WIN32) -> Win32:
         return prototype((name, ctypes.WinDLL(dll)))
 
     return Win32(resolve, ctypes.get_last_error, rows)
+
+
+def filled_in(kind: CType, function: WinFunction, *arguments: object) -> Any:
+    """What a function fills in, whose address is its last argument."""
+    place = kind()
+    function(*arguments, byref(place))
+    return place
+
+
+def filled_text(most: int, function: WinFunction, *arguments: object) -> str:
+    """A text that a function fills in, as far as `most` characters hold it."""
+    buffer = ctypes.create_unicode_buffer(most)
+    function(*arguments, buffer, most)
+    return buffer.value
 
 
 ####################################################################################################
@@ -2792,77 +2786,46 @@ CLSID_CUIAutomation = "ff48dba4-60ef-4201-aa87-54103eef594e"
 IID_IUIAutomation = "30cbe57d-d9d0-452a-ab13-7ac5ac4825ee"
 IID_IShellItem = "43826d1e-e718-42ee-bc55-a1e261c37bfe"
 IID_IAccessible = "618736e0-3c3d-11cf-810c-00aa00389b71"
-# Methods of interfaces: place in the table of functions, name, and types of the arguments behind
-# the object itself. All answer an HRESULT. The first three of every interface are QueryInterface,
-# AddRef and Release; the numbers count from there in the order of UIAutomationClient.h and oleacc.h
-# (IAccessible begins behind the four of IDispatch). Both orders were compared in two public headers
-# each and with generated wrappers.
-_COM_METHODS = {
-    "IUnknown": """
-        0 QueryInterface LPVOID LPVOID
-        2 Release
-    """,
-    "IUIAutomation": """
-        10 ElementFromHandleBuildCache HWND LPVOID LPVOID
-        11 ElementFromPointBuildCache POINT LPVOID LPVOID
-        12 GetFocusedElementBuildCache LPVOID LPVOID
-        14 get_ControlViewWalker LPVOID
-        20 CreateCacheRequest LPVOID
-    """,
-    "IUIAutomationCacheRequest": """
-        3 AddProperty INT
-    """,
-    "IUIAutomationElement": """
-        13 GetCachedPropertyValueEx INT INT LPVOID
-        75 get_CachedBoundingRectangle LPVOID
-    """,
-    "IUIAutomationTreeWalker": """
-        10 GetFirstChildElementBuildCache LPVOID LPVOID LPVOID
-        12 GetNextSiblingElementBuildCache LPVOID LPVOID LPVOID
-    """,
-    "IShellItem": """
-        3 BindToHandler LPVOID LPVOID LPVOID LPVOID
-        5 GetDisplayName DWORD LPVOID
-    """,
-    "IEnumShellItems": """
-        3 Next DWORD LPVOID LPVOID
-    """,
-    "IAccessible": """
-        8 get_accChildCount LPVOID
-        10 get_accName VARIANT LPVOID
-        11 get_accValue VARIANT LPVOID
-        13 get_accRole VARIANT LPVOID
-        14 get_accState VARIANT LPVOID
-        18 get_accFocus LPVOID
-        22 accLocation LPVOID LPVOID LPVOID LPVOID VARIANT
-    """,
-}
-
+# Methods of interfaces, each with its arguments behind the object itself and its place in the table
+# of functions. The first three of every interface are QueryInterface, AddRef and Release; the
+# numbers count from there in the order of UIAutomationClient.h and oleacc.h (IAccessible begins
+# behind the four of IDispatch). Both orders were compared in two public headers each and with
+# generated wrappers.
+COM = declared("""
+IUnknown
+  HRESULT QueryInterface(LPVOID, LPVOID) | 0
+  HRESULT Release() | 2
+IUIAutomation
+  HRESULT ElementFromHandleBuildCache(HWND, LPVOID, LPVOID) | 10
+  HRESULT ElementFromPointBuildCache(POINT, LPVOID, LPVOID) | 11
+  HRESULT GetFocusedElementBuildCache(LPVOID, LPVOID) | 12
+  HRESULT get_ControlViewWalker(LPVOID) | 14
+  HRESULT CreateCacheRequest(LPVOID) | 20
+IUIAutomationCacheRequest
+  HRESULT AddProperty(INT) | 3
+IUIAutomationElement
+  HRESULT GetCachedPropertyValueEx(INT, INT, LPVOID) | 13
+  HRESULT get_CachedBoundingRectangle(LPVOID) | 75
+IUIAutomationTreeWalker
+  HRESULT GetFirstChildElementBuildCache(LPVOID, LPVOID, LPVOID) | 10
+  HRESULT GetNextSiblingElementBuildCache(LPVOID, LPVOID, LPVOID) | 12
+IShellItem
+  HRESULT BindToHandler(LPVOID, LPVOID, LPVOID, LPVOID) | 3
+  HRESULT GetDisplayName(DWORD, LPVOID) | 5
+IEnumShellItems
+  HRESULT Next(DWORD, LPVOID, LPVOID) | 3
+IAccessible
+  HRESULT get_accChildCount(LPVOID) | 8
+  HRESULT get_accName(VARIANT, LPVOID) | 10
+  HRESULT get_accValue(VARIANT, LPVOID) | 11
+  HRESULT get_accRole(VARIANT, LPVOID) | 13
+  HRESULT get_accState(VARIANT, LPVOID) | 14
+  HRESULT get_accFocus(LPVOID) | 18
+  HRESULT accLocation(LPVOID, LPVOID, LPVOID, LPVOID, VARIANT) | 22
+""")
 
 # How a method in a table of functions is called, on Windows and, by the tests, elsewhere.
 COM_METHOD: Callable[..., CType] = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
-
-
-class Slot(NamedTuple):
-    """A method of an interface: its place in the table of functions, and how it is called."""
-
-    number: int
-    function: CType
-
-
-def _com_slots() -> dict[str, Slot]:
-    """The table above, by names such as "IUnknown.Release"."""
-    slots = {}
-    for interface, methods in _COM_METHODS.items():
-        for line in methods.strip().splitlines():
-            number, name, *kinds = line.split()
-            arguments = [C_TYPES[kind] for kind in kinds]
-            function = COM_METHOD(HRESULT, LPVOID, *arguments)
-            slots[f"{interface}.{name}"] = Slot(int(number), function)
-    return slots
-
-
-COM = _com_slots()
 
 # All that may be called of Windows to ask for controls: nothing that moves or presses anything.
 CONTROL_FUNCTIONS: dict[str, Row] = {
@@ -2899,10 +2862,11 @@ TEXT_MOST = 4000  # characters of a name or value; a document may be the value o
 
 def _com_answer(method: str, address: int, *arguments: object) -> int:
     """What a method of the object at that address answers."""
-    slot = COM[method]
+    row = COM[method]
     table = LPVOID.from_address(address).value or 0
-    place = LPVOID.from_address(table + slot.number * ctypes.sizeof(LPVOID))
-    return int(slot.function(place.value)(address, *arguments))
+    place = LPVOID.from_address(table + int(row.check) * sizeof(LPVOID))
+    function = COM_METHOD(row.result, LPVOID, *row.arguments)(place.value)
+    return int(function(address, *arguments))
 
 
 def guid(text: str) -> bytes:
@@ -2913,35 +2877,34 @@ def guid(text: str) -> bytes:
 
 
 class ComObject:
-    """An object's interface, which is given back with the last reference to it.
+    """An object, which is given back with the last reference to it.
 
     Each method raises Win32Error with the HRESULT's name when the object's one fails.
     """
 
-    def __init__(self, api: Win32, interface: str, address: int | None) -> None:
+    def __init__(self, api: Win32, function: WinFunction, *arguments: object) -> None:
+        """The object that a function fills in."""
         self.api = api
-        self.interface = interface
         # 0 where there is no object: many methods answer success and none.
-        self.address = address or 0
+        self.address = 0
+        self.address = filled_in(LPVOID, function, *arguments).value or 0
 
     def __del__(self) -> None:
         if self.address:
-            _com_answer("IUnknown.Release", self.address)
+            _com_answer("Release", self.address)
 
     def call(self, method: str, *arguments: object) -> None:
         """Calls a method of the table."""
-        name = f"{self.interface}.{method}"
+        name = f"{COM[method].dll}.{method}"
         if not self.address:
             raise Win32Error(f"{name} has no object.", name)
-        answer = _com_answer(name, self.address, *arguments)
-        if not succeeded(answer):
-            raise Win32Error(f"{name} answers {hresult_name(answer)}.", name, answer)
+        answer = _com_answer(method, self.address, *arguments)
+        if answer < 0:
+            raise com_error(name, answer)
 
-    def take(self, interface: str, method: str, *arguments: object) -> ComObject:
+    def take(self, method: str, *arguments: object) -> ComObject:
         """What a method answers as another object."""
-        found = LPVOID()
-        self.call(method, *arguments, ctypes.byref(found))
-        return ComObject(self.api, interface, found.value)
+        return ComObject(self.api, self.call, method, *arguments)
 
     def value(self, method: str, *arguments: object, kind: int = 0) -> int | str | bool | None:
         """What a method answers as a VARIANT, or as what one of that kind holds.
@@ -2951,10 +2914,10 @@ class ComObject:
         found = VARIANT(kind)
         offset = VALUE_OFFSET if kind else 0
         try:
-            self.call(method, *arguments, ctypes.byref(found, offset))
+            self.call(method, *arguments, byref(found, offset))
             return _variant_value(self.api, found)
         finally:
-            self.api.VariantClear(ctypes.byref(found))
+            self.api.VariantClear(byref(found))
 
 
 def _variant_value(api: Win32, variant: ctypes.Structure) -> int | str | bool | None:
@@ -3023,22 +2986,20 @@ class UIAutomation:
     @cached_property
     def automation(self) -> ComObject:
         """UI Automation itself, made at the first use."""
-        found = LPVOID()
         wanted = guid(CLSID_CUIAutomation), None, CLSCTX_INPROC_SERVER, guid(IID_IUIAutomation)
-        self.api.CoCreateInstance(*wanted, ctypes.byref(found))
-        return ComObject(self.api, "IUIAutomation", found.value)
+        return ComObject(self.api, self.api.CoCreateInstance, *wanted)
 
     @cached_property
     def request(self) -> ComObject:
         """The request for all properties."""
-        request = self.automation.take("IUIAutomationCacheRequest", "CreateCacheRequest")
+        request = self.automation.take("CreateCacheRequest")
         for number in _UIA_PROPERTIES.values():
             request.call("AddProperty", number)
         return request
 
     @cached_property
     def walker(self) -> ComObject:
-        return self.automation.take("IUIAutomationTreeWalker", "get_ControlViewWalker")
+        return self.automation.take("get_ControlViewWalker")
 
     def at(self, _window: int, point: Point) -> AutomationElement | None:
         place = POINT(point.x, point.y)
@@ -3054,8 +3015,7 @@ class UIAutomation:
         self, giver: ComObject, method: str, *arguments: object
     ) -> AutomationElement | None:
         """The element that a method gives with all its properties; None if there is none."""
-        request = self.request.address
-        element = giver.take("IUIAutomationElement", method, *arguments, request)
+        element = giver.take(method, *arguments, self.request.address)
         return AutomationElement(self, element) if element.address else None
 
 
@@ -3080,8 +3040,7 @@ class AutomationElement:
             child = source.element(source.walker, "GetNextSiblingElementBuildCache", place)
 
     def control(self) -> Control:
-        box = RECT()
-        self._element.call("get_CachedBoundingRectangle", ctypes.byref(box))
+        box = filled_in(RECT, self._element.call, "get_CachedBoundingRectangle")
         kind = self._property("control type")
         role = role_word(_UIA_ROLES, isinstance(kind, int) and kind - _UIA_FIRST_TYPE)
         password = bool(self._property("is password"))
@@ -3089,7 +3048,7 @@ class AutomationElement:
         return Control(
             name=clean_name(self._property("name")),
             role=role,
-            rect=Rect.between(box.left, box.top, box.right, box.bottom),
+            rect=Rect.between(*box),
             value=None if password else text_or_none(self._property("value")),
             enabled=self._property("is enabled") is not False,
             focused=bool(self._property("has keyboard focus")),
@@ -3143,11 +3102,12 @@ class ActiveAccessibility:
         self.api = api
 
     def at(self, _window: int, point: Point) -> AccessibleElement:
-        found = LPVOID()
         child = VARIANT()
-        place = POINT(point.x, point.y)
-        self.api.AccessibleObjectFromPoint(place, ctypes.byref(found), ctypes.byref(child))
-        holder = ComObject(self.api, "IAccessible", found.value)
+
+        def holder_at(place: object) -> None:
+            self.api.AccessibleObjectFromPoint(POINT(*point), place, byref(child))
+
+        holder = ComObject(self.api, holder_at)
         return AccessibleElement(holder, LONG(child.value).value)
 
     def focused(self, window: int) -> AccessibleElement:
@@ -3166,10 +3126,8 @@ class ActiveAccessibility:
 
     def _object(self, handle: int, which: int) -> ComObject:
         """A window, or what it shows, as an object."""
-        found = LPVOID()
-        wanted = guid(IID_IAccessible)
-        self.api.AccessibleObjectFromWindow(handle, which, wanted, ctypes.byref(found))
-        return ComObject(self.api, "IAccessible", found.value)
+        from_window = self.api.AccessibleObjectFromWindow
+        return ComObject(self.api, from_window, handle, which, guid(IID_IAccessible))
 
 
 class AccessibleElement:
@@ -3194,19 +3152,18 @@ class AccessibleElement:
         parts: list[AccessibleElement] = []
         try:
             place = self._holder.address
-            api.AccessibleChildren(place, 0, len(variants), variants, ctypes.byref(got))
+            api.AccessibleChildren(place, 0, len(variants), variants, byref(got))
             for variant in variants[: got.value]:
                 if variant.vt == VT_I4:
                     parts.append(AccessibleElement(self._holder, LONG(variant.value).value))
-                elif variant.vt == VT_DISPATCH:
-                    # It comes as one that scripts could use, which is ours from here on.
-                    variant.vt = 0
-                    plain = ComObject(api, "IUnknown", variant.value)
-                    child = plain.take("IAccessible", "QueryInterface", guid(IID_IAccessible))
+                elif variant.vt == VT_DISPATCH and variant.value:
+                    # It comes as one that scripts could use.
+                    wanted = variant.value, guid(IID_IAccessible)
+                    child = ComObject(api, _com_answer, "QueryInterface", *wanted)
                     parts.append(AccessibleElement(child))
         finally:
             for variant in variants:
-                api.VariantClear(ctypes.byref(variant))
+                api.VariantClear(byref(variant))
         return parts
 
     def control(self) -> Control:
@@ -3217,7 +3174,7 @@ class AccessibleElement:
         if role in CHECKABLE and not state & STATE_SYSTEM_MIXED:
             checked = bool(state & STATE_SYSTEM_CHECKED)
         sides = (LONG * 4)()
-        places = [ctypes.byref(sides, number * ctypes.sizeof(LONG)) for number in range(4)]
+        places = [byref(sides, number * sizeof(LONG)) for number in range(4)]
         self._holder.call("accLocation", *places, self._part)
         return Control(
             name=clean_name(self._told("get_accName", VT_BSTR)),
@@ -3297,23 +3254,20 @@ _BUTTON_ROLES = (
 
 def window_process(api: Win32, handle: int) -> int:
     """The number of a window's process; 0 if it is gone."""
-    process = DWORD()
     with suppress(Win32Error):
-        api.GetWindowThreadProcessId(handle, ctypes.byref(process))
-    return process.value
+        return int(filled_in(DWORD, api.GetWindowThreadProcessId, handle).value)
+    return 0
 
 
 def window_place(api: Win32, handle: int) -> Rect:
     """Where a window is."""
-    box = RECT()
-    api.GetWindowRect(handle, ctypes.byref(box))
-    return Rect.between(box.left, box.top, box.right, box.bottom)
+    return Rect.between(*filled_in(RECT, api.GetWindowRect, handle))
 
 
 def focus_window(api: Win32) -> int:
     """The window, or control, that has the keyboard; 0 if there is none."""
-    info = GUITHREADINFO(ctypes.sizeof(GUITHREADINFO))
-    api.GetGUIThreadInfo(0, ctypes.byref(info))
+    info = GUITHREADINFO(sizeof(GUITHREADINFO))
+    api.GetGUIThreadInfo(0, byref(info))
     return int(info.hwndFocus or 0)
 
 
@@ -3367,7 +3321,7 @@ class WindowHandles:
         """What a window answers to a message; None if it, or one before it, did not in time."""
         answer = WPARAM()
         if self.listens:
-            place = ctypes.byref(answer)
+            place = byref(answer)
             how = message, size, buffer, SMTO_ABORTIFHUNG, MESSAGE_MS, place
             self.listens = bool(self.api.SendMessageTimeoutW(handle, *how))
         return answer.value if self.listens else None
@@ -3423,10 +3377,10 @@ class WindowElement:
         )
 
     def _class_name(self) -> str:
-        name = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
         with suppress(Win32Error):
-            self._api.GetClassNameW(self._handle, name, CLASS_CHARACTERS)
-        return name.value.lower()
+            name = filled_text(CLASS_CHARACTERS, self._api.GetClassNameW, self._handle)
+            return name.lower()
+        return ""
 
     def _role(self, style: int) -> str:
         known = self._class_name()
@@ -3443,8 +3397,7 @@ class WindowElement:
         if self._source.message(self._handle, WM_GETTEXT, TEXT_MOST, buffer) is not None:
             return buffer.value
         # Of another process's window that tells what it is called, without asking the window.
-        self._api.GetWindowTextW(self._handle, buffer, TEXT_MOST)
-        return buffer.value or None
+        return filled_text(TEXT_MOST, self._api.GetWindowTextW, self._handle) or None
 
 
 class MenuItem(NamedTuple):
@@ -3463,9 +3416,8 @@ class MenuItem(NamedTuple):
 
     def rect(self) -> Rect:
         """Where it is; raises Win32Error for a separator."""
-        box = RECT()
-        self.api.GetMenuItemRect(self.owner, self.menu, self.number, ctypes.byref(box))
-        return Rect.between(box.left, box.top, box.right, box.bottom)
+        which = self.owner, self.menu, self.number
+        return Rect.between(*filled_in(RECT, self.api.GetMenuItemRect, *which))
 
     def control(self) -> Control:
         text = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
@@ -3552,16 +3504,18 @@ def packaged_apps(api: Win32) -> Iterator[Program]:
 
 def _listed_apps(api: Win32) -> Iterator[Program]:
     """The apps in the shell's folder of all apps."""
-    found = LPVOID()
-    api.SHCreateItemFromParsingName(APPS_FOLDER, None, guid(IID_IShellItem), byref(found))
-    folder = ComObject(api, "IShellItem", found.value)
+    parsed = api.SHCreateItemFromParsingName
+    folder = ComObject(api, parsed, APPS_FOLDER, None, guid(IID_IShellItem))
     how = (None, guid(BHID_EnumItems), guid(IID_IEnumShellItems))
-    items = folder.take("IEnumShellItems", "BindToHandler", *how)
+    items = folder.take("BindToHandler", *how)
+
+    def take_one(place: object) -> None:
+        items.call("Next", 1, place, None)
+
     while True:
-        items.call("Next", 1, byref(found), None)
-        if not found.value:
+        item = ComObject(api, take_one)
+        if not item.address:
             return
-        item = ComObject(api, "IShellItem", found.value)
         name = _display_name(item, SIGDN_NORMALDISPLAY)
         app = _display_name(item, SIGDN_PARENTRELATIVEPARSING)
         if "!" in app:  # a package's name, and which of its apps
@@ -3570,8 +3524,7 @@ def _listed_apps(api: Win32) -> Iterator[Program]:
 
 def _display_name(item: ComObject, form: int) -> str:
     """One of a shell item's names, whose memory is given back."""
-    found = LPVOID()
-    item.call("GetDisplayName", form, byref(found))
+    found = filled_in(LPVOID, item.call, "GetDisplayName", form)
     try:
         return ctypes.wstring_at(found.value or 0)
     finally:
@@ -3725,10 +3678,8 @@ def _twice(release: WinFunction, *arguments: object) -> None:
 
 def _console(api: Win32, which: int) -> tuple[int, int]:
     """A console and its mode; raises Win32Error if there is none."""
-    mode = DWORD()
     handle = api.GetStdHandle(which)
-    api.GetConsoleMode(handle, byref(mode))
-    return handle, mode.value
+    return handle, filled_in(DWORD, api.GetConsoleMode, handle).value
 
 
 def escape_sequences(api: Win32, undo: ExitStack) -> bool:
@@ -3807,8 +3758,6 @@ class WindowsDesktop:
         self._captures = 0
         # Whether the buttons were swapped when one was pressed last.
         self._swapped = False
-        # The program's own integrity level; 0 until it was asked for.
-        self._own_rights = 0
         self._own_windows: set[int | None] = set()
         # Whom to ask for controls; without anybody nothing is known of them.
         self.control_source: ControlSource = KnownControls()
@@ -3906,9 +3855,8 @@ class WindowsDesktop:
         api.GetCursorInfo(byref(info))
         if not info.flags & CURSOR_SHOWING or not info.hCursor:
             return
-        icon = ICONINFO()
         try:
-            api.GetIconInfo(info.hCursor, byref(icon))
+            icon = filled_in(ICONINFO, api.GetIconInfo, info.hCursor)
         except Win32Error:
             return  # its program ended or changed it in this very moment
         with ExitStack() as undo:
@@ -3932,8 +3880,7 @@ class WindowsDesktop:
         )
 
     def cursor(self) -> Point:
-        point = POINT()
-        self.api.GetCursorPos(byref(point))
+        point = filled_in(POINT, self.api.GetCursorPos)
         return Point(point.x, point.y)
 
     def foreground(self) -> Window | None:
@@ -3965,27 +3912,24 @@ class WindowsDesktop:
         """
         if not handle:
             return None
-        title = ctypes.create_unicode_buffer(TITLE_CHARACTERS)
-        class_name = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
-        rect = RECT()
         try:
-            self.api.GetWindowTextW(handle, title, TITLE_CHARACTERS)
-            self.api.GetClassNameW(handle, class_name, CLASS_CHARACTERS)
-            self.api.GetWindowRect(handle, byref(rect))
-            program, rights = self._owner(window_process(self.api, handle))
+            title = filled_text(TITLE_CHARACTERS, self.api.GetWindowTextW, handle)
+            class_name = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, handle)
+            rect = window_place(self.api, handle)
         except Win32Error:
             return None  # it was closed in this very moment
-        if class_name.value == FRAME_CLASS:
+        program, rights = self._owner(window_process(self.api, handle))
+        if class_name == FRAME_CLASS:
             program = self._program_in_frame(handle) or program
         owner = self.api.GetAncestor(handle, GA_ROOTOWNER) if with_owner else handle
         return Window(
             handle=handle,
-            title=title.value,
+            title=title,
             program=program,
-            rect=Rect(rect.left, rect.top, rect.right - rect.left, rect.bottom - rect.top),
-            elevated=rights > self._rights_of_ours(),
+            rect=rect,
+            elevated=rights > self._own_rights,
             own=handle in self._own_windows,
-            class_name=class_name.value,
+            class_name=class_name,
             owner=self._window(owner, with_owner=False) if owner != handle else None,
         )
 
@@ -3998,12 +3942,11 @@ class WindowsDesktop:
         program, _ = self._owner(window_process(self.api, app)) if app else ("", 0)
         return program
 
-    def _rights_of_ours(self) -> int:
-        """The program's own integrity level, asked for once; medium where Windows is silent."""
-        if not self._own_rights:
-            _, rights = self._owner(os.getpid())
-            self._own_rights = max(SECURITY_MANDATORY_MEDIUM_RID, rights)
-        return self._own_rights
+    @cached_property
+    def _own_rights(self) -> int:
+        """The program's own integrity level; medium where Windows is silent."""
+        _, rights = self._owner(os.getpid())
+        return max(SECURITY_MANDATORY_MEDIUM_RID, rights)
 
     def _owner(self, process_id: int) -> tuple[str, int]:
         """A process's file name ("" if unknown) and integrity level.
@@ -4030,8 +3973,7 @@ class WindowsDesktop:
 
         Its token is closed by `undo`, not here, so that a close that fails does not lose the level.
         """
-        token = HANDLE()
-        self.api.OpenProcessToken(process, TOKEN_QUERY, byref(token))
+        token = filled_in(HANDLE, self.api.OpenProcessToken, process, TOKEN_QUERY)
         undo.callback(_twice, self.api.CloseHandle, token.value)
         buffer = ctypes.create_string_buffer(LABEL_BYTES)
         needed = DWORD()

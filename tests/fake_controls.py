@@ -472,8 +472,8 @@ class FakeControls:
         def answer(*arguments: Any) -> Any:
             try:
                 row = (agent.WIN32 | agent.CONTROL_FUNCTIONS)[name]
-                if self._fails(name) and row.check is not None:
-                    return self.failure if row.check(0) else 0
+                if self._fails(name) and row.check != "any":
+                    return self.failure if row.check == "succeeded" else 0
                 result = body(*arguments)
                 return result if restype is not P else result or None
             except BaseException as error:

@@ -79,16 +79,15 @@ def plain_dialog() -> list[Win]:
 
 class TheTables(unittest.TestCase):
     def test_every_slot_is_where_the_headers_have_that_method(self) -> None:
-        for name, slot in agent.COM.items():
-            interface, method = name.split(".")
-            with self.subTest(name):
-                self.assertEqual(fake_controls.INTERFACES[interface][slot.number], method)
+        for method, row in agent.COM.items():
+            with self.subTest(method):
+                self.assertEqual(fake_controls.INTERFACES[row.dll][int(row.check)], method)
 
     def test_every_slot_has_the_types_of_the_headers(self) -> None:
-        for name, slot in agent.COM.items():
-            widths = [ctypes.sizeof(kind) for kind in slot.function._argtypes_[1:]]
-            wanted = fake_controls.TYPES[name.split(".")[1]]
-            self.assertEqual(widths, [ctypes.sizeof(kind) for kind in wanted], name)
+        for method, row in agent.COM.items():
+            widths = [ctypes.sizeof(kind) for kind in row.arguments]
+            wanted = fake_controls.TYPES[method]
+            self.assertEqual(widths, [ctypes.sizeof(kind) for kind in wanted], method)
 
     def test_the_worker_has_no_function_that_moves_or_presses_anything(self) -> None:
         for name in (
@@ -398,12 +397,13 @@ class EveryCallFailing(unittest.TestCase):
                         self.assertTrue(controls or not accessible)
                         world.verify()
                     tried.add(name)
-        untried = (set(agent.COM) | set(agent.CONTROL_FUNCTIONS)) - tried
+        methods = {f"{row.dll}.{name}" for name, row in agent.COM.items()}
+        untried = (methods | set(agent.CONTROL_FUNCTIONS)) - tried
         by_the_others = {
             "IUnknown.Release",
             "CoInitializeEx",
             *(name for name in agent.CONTROL_FUNCTIONS if name.startswith("SetProcess")),
-            *(name for name in agent.COM if "Shell" in name),  # see PackagedApps
+            *(name for name in methods if "Shell" in name),  # see PackagedApps
             "GetWindowTextW",
             "GetForegroundWindow",
         }
