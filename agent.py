@@ -2692,7 +2692,6 @@ class Program(NamedTuple):
     name: str  # as the place where it was found calls it
     path: str  # of its shortcut or its file, which is what gets started
     files: tuple[str, ...] = ()  # the programs that a shortcut names, such as "notepad.exe"
-    rank: int = 0  # of the place where it was found; names are looked for in the lowest first
 
 
 class Desktop(ControlSource, Protocol):
@@ -3442,14 +3441,14 @@ class MenuItem(NamedTuple):
 SHORTCUT_BYTES = 100_000
 PROGRAMS_MOST = 20_000
 START_MENU = "Microsoft/Windows/Start Menu/Programs"
-SCAN_DEADLINE_S = 5.0  # for Start menu, registry and PATH together
+SCAN_DEADLINE_S = 5.0  # for Start menu, packages and PATH together
 # What a shortcut names, in either of its encodings.
 _PROGRAM_FILE = re.compile(
     r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.(?:exe|bat|cmd|ps1|vbs|vbe|js|jse|jar|wsf|wsh|hta|scr|pif"
     r"|msi|msc|cpl|chm|reg|pyw?)\b",
     re.IGNORECASE,
 )
-_APP_PATHS = "SOFTWARE\\Microsoft\\Windows\\CurrentVersion\\App Paths"
+
 # Window classes of the shell itself, which are visible and titled, and no window to anybody.
 SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
 
@@ -3484,7 +3483,7 @@ def programs_on_path(environment: Mapping[str, str]) -> Iterator[Program]:
             continue
         with suppress(OSError):
             for path in sorted(Path(folder).glob("*.exe")):
-                yield Program(path.stem, str(path), (path.name.lower(),), rank=2)
+                yield Program(path.stem, str(path), (path.name.lower(),))
 
 
 # Of the shell's folder of all apps, how a thing's content is listed, and how a name is asked for.
@@ -3544,26 +3543,6 @@ def com_apartment(api: Win32) -> Iterator[None]:
         api.CoUninitialize()
 
 
-def registered_programs() -> Iterator[Program]:
-    """The programs of the registry's App Paths, the person's own first; none but on Windows."""
-    if sys.platform != "win32":
-        return
-    import winreg
-
-    for root in (winreg.HKEY_CURRENT_USER, winreg.HKEY_LOCAL_MACHINE):
-        with suppress(OSError), winreg.OpenKey(root, _APP_PATHS) as paths:
-            for number in range(winreg.QueryInfoKey(paths)[0]):
-                name = winreg.EnumKey(paths, number)
-                with suppress(OSError):
-                    value = winreg.QueryValue(paths, name).strip('" ')
-                    path = winreg.ExpandEnvironmentStrings(value)
-                    yield Program(Path(name).stem, path, (_file_name(path).lower(),), rank=1)
-
-
-def _file_name(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]
-
-
 def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
     """Everything that can be started by a name, what is asked first at the beginning.
 
@@ -3574,11 +3553,9 @@ def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
     found = chain(
         chain.from_iterable(map(shortcuts_in, menus)),
         packaged_apps(api),
-        registered_programs(),
         programs_on_path(environment),
     )
-    there = (program for program in found if program.path)
-    return taken_within(SCAN_DEADLINE_S, islice(there, PROGRAMS_MOST))
+    return taken_within(SCAN_DEADLINE_S, islice(found, PROGRAMS_MOST))
 
 
 def titled_windows(api: Win32) -> list[int]:
@@ -3746,6 +3723,15 @@ def _checked_size(screen: Rect) -> Rect:
     return screen
 
 
+def init_dpi(api: Win32) -> None:
+    """Makes pixels mean pixels on scaled monitors; where that is so already, Windows refuses."""
+    try:
+        api.SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2)
+    except Win32Error:
+        with suppress(Win32Error):
+            api.SetProcessDPIAware()
+
+
 class WindowsDesktop:
     """The real desktop through Win32.
 
@@ -3762,19 +3748,6 @@ class WindowsDesktop:
         # Whom to ask for controls; without anybody nothing is known of them.
         self.control_source: ControlSource = KnownControls()
         self._programs: list[Program] = []
-
-    def init_dpi(self) -> str:
-        """Makes pixels mean pixels on scaled monitors; returns the function that did it, or "none".
-
-        Where it is set already, Windows refuses all but the second, which is just as good.
-        """
-        with suppress(Win32Error):
-            self.api.SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2)
-            return "SetProcessDpiAwarenessContext"
-        with suppress(Win32Error):
-            self.api.SetProcessDPIAware()
-            return "SetProcessDPIAware"
-        return "none"
 
     def screen(self) -> Rect:
         sides = range(SM_XVIRTUALSCREEN, SM_XVIRTUALSCREEN + 4)
@@ -3859,9 +3832,8 @@ class WindowsDesktop:
             icon = filled_in(ICONINFO, api.GetIconInfo, info.hCursor)
         except Win32Error:
             return  # its program ended or changed it in this very moment
-        with ExitStack() as undo:
-            for copy in filter(None, (icon.hbmMask, icon.hbmColor)):
-                undo.callback(_twice, api.DeleteObject, copy)
+        for copy in filter(None, (icon.hbmMask, icon.hbmColor)):
+            _twice(api.DeleteObject, copy)
         left = info.ptScreenPos.x - icon.xHotspot - area.left
         top = info.ptScreenPos.y - icon.yHotspot - area.top
         across = api.GetSystemMetrics(SM_CXCURSOR)
@@ -3966,7 +3938,7 @@ class WindowsDesktop:
             # If a release failed, the rights are known and stand.
             if not rights and error.code == ERROR_ACCESS_DENIED:
                 rights = OUT_OF_REACH
-        return _file_name(path.value), rights
+        return path.value.rpartition("\\")[2], rights
 
     def _integrity_level(self, process: int, undo: ExitStack) -> int:
         """How much a process may do: 0x2000 is an ordinary program, 0x3000 an administrator's.
@@ -4262,7 +4234,7 @@ def serve_controls(pipe: Connection) -> None:
     # The console is its parent's.
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     api = load_win32(CONTROL_FUNCTIONS)  # none of them moves or presses anything
-    WindowsDesktop(api, SystemClock(Stop())).init_dpi()
+    init_dpi(api)
     api.CoInitializeEx(None, COINIT_MULTITHREADED)
     automation = UIAutomation(api)
     with suppress(Win32Error):
@@ -5857,36 +5829,39 @@ PROGRAM_NAMES = {
 }
 
 
-@lru_cache
-def _file_names() -> Mapping[str, str]:
-    """The file's name for each of the other names of a program, folded."""
-    found = {}
-    for file, names in PROGRAM_NAMES.items():
-        for name in names.split():
-            found[fold(name.replace("-", " "))] = file
-    return found
+# The file's name for each of these names, folded.
+FILE_NAMES = {
+    fold(name.replace("-", " ")): file
+    for file, names in PROGRAM_NAMES.items()
+    for name in names.split()
+}
 
 
 def find_program(wanted: str, programs: Sequence[Program]) -> Program:
-    """The program of that name, or the only one whose name begins so; a lower rank goes first.
+    """The program of that name or of that file, or the only one in the menu whose name begins so.
 
     Raises ToolError with the names that are most like it. Nothing else of `wanted` counts: a path
     or an argument is no program's name.
     """
     name = fold(wanted).removesuffix(".exe")
     named: dict[str, Program] = {}
-    for program in sorted(programs, key=lambda program: program.rank):
+    for program in programs:
         named.setdefault(fold(program.name), program)
-    for exact in (name, _file_names().get(name, name)):
+    begins = []
+    for known, program in named.items():
+        if name and known.startswith(name) and not program.path.endswith(".exe"):
+            begins.append(program)
+    for program in programs:  # such as chrome, whose shortcut is called Google Chrome
+        if len(program.files) == 1:
+            named.setdefault(program.files[0].removesuffix(".exe"), program)
+    for exact in (name, FILE_NAMES.get(name)):
         if exact in named:
             return named[exact]
-    begins = [named[known] for known in named if name and known.startswith(name)]
-    begins = [program for program in begins if program.rank == begins[0].rank]
     if len(begins) == 1:
         return begins[0]
     alike = difflib.get_close_matches(name, named, CANDIDATES_MOST, 0.5)
     candidates = begins[:CANDIDATES_MOST] or [named[known] for known in alike]
-    listed = ", ".join(plain_line(program.name, 40) for program in candidates)
+    listed = ", ".join(dict.fromkeys(plain_line(program.name, 40) for program in candidates))
     advice = f"it may be one of: {listed}" if listed else "look in the Start menu"
     raise ToolError(
         f"No single program is called {plain_line(wanted, 60)!r}; {advice}.", "no_program"
@@ -5976,8 +5951,13 @@ def await_window(program: Program, before: Window | None, desktop: Desktop, cloc
 # Control names - whether what a model calls a control and what Windows calls it are the same
 ####################################################################################################
 
+
+def _folded_words(text: str) -> frozenset[str]:
+    return frozenset(fold(text).split())
+
+
 # Words that tell what kind of thing it is, not which; in the languages of the tests.
-_ROLE_WORDS = (
+_ROLE_WORDS = _folded_words(
     "the a an button icon checkbox check box field input textbox text area link tab menu item"
     " entry option radio dropdown combobox combo list row toolbar image label control element"
     " window dialog bar"
@@ -5990,14 +5970,18 @@ _ROLE_WORDS = (
     " 按钮 图标 菜单 复选框 ボタン アイコン"
 )
 # Those of them that alone say that it takes text.
-_FIELD_WORDS = (
+_FIELD_WORDS = _folded_words(
     "field input entry textbox text eingabefeld textfeld feld champ zone campo pole поле ввода"
 )
-# Words that stand for one another; the first one of each line is what they are taken for.
-_SAME_WORDS = (
-    "close x schließen fermer cerrar zamknij закрыть",
-    *"0 zero,1 one,2 two,3 three,4 four,5 five,6 six,7 seven,8 eight,9 nine".split(","),
-)
+# Words that stand for one another, each with the first one of its line.
+_SAME_WORDS = {
+    word: fold(line).split()[0]
+    for line in (
+        "close x schließen fermer cerrar zamknij закрыть",
+        *"0 zero,1 one,2 two,3 three,4 four,5 five,6 six,7 seven,8 eight,9 nine".split(","),
+    )
+    for word in fold(line).split()
+}
 _SHORTCUT = re.compile(
     r"\b(ctrl|control|strg|alt|shift|umschalt|maj|mayus|win|cmd)( ?\+ ?\w+)+|\bf\d{1,2}\b", re.I
 )
@@ -6009,21 +5993,6 @@ STEM_LEAST = 4
 ENDING_MOST = 2
 
 
-@lru_cache
-def _folded_words(text: str) -> frozenset[str]:
-    return frozenset(fold(text).split())
-
-
-@lru_cache
-def _same_words() -> Mapping[str, str]:
-    """Each of the words that stand for another one, and that one."""
-    found = {}
-    for line in _SAME_WORDS:
-        first, *others = fold(line).split()
-        found.update(dict.fromkeys(others, first))
-    return found
-
-
 @lru_cache(maxsize=1024)
 def name_words(name: str) -> tuple[str, ...]:
     """The words of a name that tell which thing it is, as they are compared.
@@ -6032,15 +6001,13 @@ def name_words(name: str) -> tuple[str, ...]:
     """
     text = _MNEMONIC.sub(" ", name.partition("\t")[0][:FACT_CHARACTERS])
     words = re.findall(r"\w+", fold_label(_SHORTCUT.sub(" ", text)))
-    same = _same_words()
-    roles = _folded_words(_ROLE_WORDS)
-    return tuple(same.get(word, word) for word in words if word not in roles)
+    return tuple(_SAME_WORDS.get(word, word) for word in words if word not in _ROLE_WORDS)
 
 
 def says_only_field(said: str) -> bool:
     """Whether a name says that it takes text and not which of its kind it is, as "text area"."""
     words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
-    return not (name_words(said) or _folded_words(_FIELD_WORDS).isdisjoint(words))
+    return not (name_words(said) or _FIELD_WORDS.isdisjoint(words))
 
 
 def names_agree(said: str, name: str) -> bool:
@@ -18697,7 +18664,7 @@ def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
     if options.demo:
         return DemoDesktop(clock)
     desktop = WindowsDesktop(load_win32(), clock)
-    desktop.init_dpi()
+    init_dpi(desktop.api)
     desktop.own_console(bool(sys.stdin and sys.stdin.isatty()))
     desktop.control_source = ControlsWorker(desktop.api)
     return desktop

@@ -19,20 +19,18 @@ from tests.scripted import PlainDesktop
 
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 PROGRAMS = [
-    Program(name, f"C:\\Menu\\{name}.lnk", (file,), rank)
-    for rank, pairs in enumerate(
-        (
-            {"Notepad": "notepad.exe", "Ångström": "angstrom.exe", "Paint": "mspaint.exe"},
-            {"winword": "winword.exe", "firefox": "firefox.exe"},
-            {
-                "cmd": "cmd.exe",
-                "regedit": "regedit.exe",
-                "calc": "calc.exe",
-                "charmap": "charmap.exe",
-            },
-        )
-    )
-    for name, file in pairs.items()
+    Program(name, f"C:\\Menu\\{name}.lnk", (file,))
+    for name, file in {
+        "Notepad": "notepad.exe",
+        "Ångström": "angstrom.exe",
+        "Paint": "mspaint.exe",
+        "winword": "winword.exe",
+        "firefox": "firefox.exe",
+        "cmd": "cmd.exe",
+        "regedit": "regedit.exe",
+        "calc": "calc.exe",
+        "charmap": "charmap.exe",
+    }.items()
 ]
 HARMLESS = {"Notepad", "Paint", "winword", "firefox", "calc", "charmap"}
 SIGNS = "\\/:&|<>;%$`\"'*?^()={}~!\x00\n\r\t"

@@ -58,6 +58,7 @@ PROGRAM_NAMES = [
     "My B\u0430nk",
     "C:\\x\\notepad.exe",
     "cmd /c x",
+    "Nothing",
 ]
 TITLES = ["Editor", "My BANK - Browser", "Task Manager", "cmd", "Desktop", "e", "nothing"]
 YES_S = 60

@@ -74,27 +74,25 @@ MOUSEEVENTF_LEFTUP = 0x0004
 
 
 class Dpi(unittest.TestCase):
-    def awareness(self, missing: tuple[str, ...] = (), **answers: int) -> tuple[str, list[str]]:
+    def awareness(self, missing: tuple[str, ...] = (), **answers: int) -> list[str]:
         world, desktop, _ = windows_desktop(dpi=answers, missing=missing)
-        way = desktop.init_dpi()
+        agent.init_dpi(desktop.api)
         self.assertEqual(world.problems, [])
-        return way, world.calls
+        return world.calls
 
     def test_per_monitor_v2_comes_first_and_is_enough(self) -> None:
-        self.assertEqual(
-            self.awareness(), ("SetProcessDpiAwarenessContext", ["SetProcessDpiAwarenessContext"])
-        )
+        self.assertEqual(self.awareness(), ["SetProcessDpiAwarenessContext"])
 
     def test_the_older_call_comes_next(self) -> None:
         for refused in (87, 5):  # not known, set already
-            way, calls = self.awareness(SetProcessDpiAwarenessContext=refused)
-            self.assertEqual((way, len(calls)), ("SetProcessDPIAware", 2))
-        way, _ = self.awareness(missing=("SetProcessDpiAwarenessContext",))
-        self.assertEqual(way, "SetProcessDPIAware")
+            calls = self.awareness(SetProcessDpiAwarenessContext=refused)
+            self.assertEqual(calls[1:], ["SetProcessDPIAware"])
+        calls = self.awareness(missing=("SetProcessDpiAwarenessContext",))
+        self.assertEqual(calls, ["SetProcessDPIAware"])
 
     def test_a_windows_that_refuses_both_does_not_end_the_program(self) -> None:
         refused = {"SetProcessDpiAwarenessContext": 87, "SetProcessDPIAware": 31}
-        self.assertEqual(self.awareness(**refused)[0], "none")
+        self.assertEqual(len(self.awareness(**refused)), 2)
 
 
 class Screen(unittest.TestCase):

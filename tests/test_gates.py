@@ -716,7 +716,7 @@ class ThroughTheEngine(EngineCase):
 class Fuzz(unittest.TestCase):
     def test_thousands_of_random_acts_let_nothing_through_that_a_rule_forbids(self) -> None:
         counts = fuzz(
-            sample(20_000, 800), seed=6
+            sample(20_000, 1_000), seed=6
         )  # python -m tests.fuzz_gates tries as many as it is told
         self.assertEqual(counts["violations"], 0)
         kinds = "done blocked_key forbidden_window outside no_program no_window not_allowed".split()

@@ -27,13 +27,14 @@ PROGRAMS = [
     Program("Paint Room", MENU + "Paint Room.lnk", ("room.exe",)),
     Program("Zürich Maps", MENU + "Zürich Maps.lnk", ("maps.exe",)),
     Program("Work Shell", MENU + "Work Shell.lnk", ("cmd.exe",)),
+    Program("Tools", MENU + "Tools.lnk", ("prompt.exe", "setup.bat")),
     Program("Uninstall Maps", MENU + "Uninstall Maps.lnk", ("unins000.exe",)),
     Program("Notepad", "C:\\Other\\Notepad.lnk", ("other.exe",)),
-    Program("firefox", "C:\\Firefox\\firefox.exe", ("firefox.exe",), 1),
-    Program("paint", "C:\\Windows\\paint.exe", ("paint.exe",), 2),
-    Program("calc", "C:\\Windows\\calc.exe", ("calc.exe",), 2),
-    Program("regedit", "C:\\Windows\\regedit.exe", ("regedit.exe",), 2),
-    Program("notes-of-one", "C:\\Windows\\notes-of-one.exe", ("notes-of-one.exe",), 2),
+    Program("Mozilla Browser", MENU + "Mozilla Browser.lnk", ("firefox.exe",)),
+    Program("paint", "C:\\Windows\\paint.exe", ("paint.exe",)),
+    Program("calc", "C:\\Windows\\calc.exe", ("calc.exe",)),
+    Program("regedit", "C:\\Windows\\regedit.exe", ("regedit.exe",)),
+    Program("notes-of-one", "C:\\Windows\\notes-of-one.exe", ("notes-of-one.exe",)),
 ]
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 
@@ -68,7 +69,15 @@ class NamesOfPrograms(unittest.TestCase):
 
     def test_the_only_name_that_begins_so_is_it(self) -> None:
         self.assertEqual(self.found("zür"), MENU + "Zürich Maps.lnk")
-        self.assertEqual(self.found("fire"), "C:\\Firefox\\firefox.exe")
+        self.assertEqual(self.found("mozilla"), MENU + "Mozilla Browser.lnk")
+
+    def test_a_shortcut_is_found_by_what_it_starts_if_that_is_one_program(self) -> None:
+        for name in ("firefox", "Firefox.exe"):
+            self.assertEqual(self.found(name), MENU + "Mozilla Browser.lnk")
+        with self.assertRaisesRegex(agent.ToolError, "Mozilla Browser$|Mozilla Browser\\."):
+            self.found("firefo")
+        with self.assertRaises(agent.ToolError):
+            self.found("prompt")
 
     def test_an_exact_name_goes_before_longer_ones_and_the_start_menu_before_path(self) -> None:
         self.assertEqual(self.found("paint"), "C:\\Windows\\paint.exe")
@@ -735,7 +744,7 @@ class WhatWindowsLists(unittest.TestCase):
         return path
 
     def listed(self, path: str = "") -> list[Program]:
-        """What Windows lists with this PATH, but for what the machine's own App Paths name."""
+        """What Windows lists with this PATH."""
         environment = {
             "APPDATA": str(self.folder / "own"),
             "PROGRAMDATA": str(self.folder / "all"),
@@ -743,7 +752,7 @@ class WhatWindowsLists(unittest.TestCase):
         }
         _, desktop, _ = windows_desktop()
         with mock.patch.dict(os.environ, environment):
-            return [program for program in desktop.programs() if program.rank != 1]
+            return desktop.programs()
 
     def files(self, data: bytes) -> tuple[str, ...]:
         """The programs that a shortcut names."""
@@ -767,7 +776,7 @@ class WhatWindowsLists(unittest.TestCase):
             [
                 Program("Mine", str(own), ("mine.exe",)),
                 Program("Go", str(deep), ("go.exe",)),
-                Program("tool", str(tool), ("tool.exe",), 2),
+                Program("tool", str(tool), ("tool.exe",)),
             ],
         )
 

@@ -219,7 +219,7 @@ class Steps(Stage):
             agent.Program("Notepad", "C:\\n.lnk", ("notepad.exe",)),
             agent.Program("Command Prompt", "C:\\c.lnk", ("cmd.exe",)),
             agent.Program("Paint", "C:\\p.lnk", ("evil.bat",)),
-            agent.Program("cmd", "C:\\cmd.exe", ("cmd.exe",), 2),
+            agent.Program("cmd", "C:\\cmd.exe", ("cmd.exe",)),
         ]
         self.world.window = case.window
         shell = window("Command Prompt", "cmd.exe", "ConsoleWindowClass", handle=0x90002)

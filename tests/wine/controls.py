@@ -30,7 +30,7 @@ def main() -> None:
     file = Path(sys.argv[2])
     file.write_text("What the field holds", encoding="ascii")
     desktop = agent.WindowsDesktop(agent.load_win32(), agent.SystemClock(agent.Stop()))
-    desktop.init_dpi()
+    agent.init_dpi(desktop.api)
     source = desktop.control_source = agent.ControlsWorker(desktop.api)
     source.ask(agent.Query(0.0))
     notepad = subprocess.Popen(["notepad", str(file)], stdin=-3, stdout=-3, stderr=-3)

@@ -49,7 +49,7 @@ class Driver:
         clock = agent.SystemClock(self.stop)
         self.api = agent.load_win32()
         self.clock, self.desktop = clock, agent.WindowsDesktop(self.api, clock)
-        self.dpi = self.desktop.init_dpi()
+        agent.init_dpi(self.api)
         # Nobody sits here; Wine takes a window that appears under the pointer for the mouse's doing.
         config = agent.Config(takeover_quiet=0, confirm="never")
         self.actuator = agent.Actuator(self.desktop, config, clock, self.stop)
@@ -58,7 +58,7 @@ class Driver:
 
     def screen(self) -> dict[str, Any]:
         screen = self.desktop.screen()
-        return {"screen": [screen.left, screen.top, screen.width, screen.height], "dpi": self.dpi}
+        return {"screen": [screen.left, screen.top, screen.width, screen.height]}
 
     def cursor(self) -> dict[str, Any]:
         place = self.desktop.cursor()

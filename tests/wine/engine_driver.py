@@ -28,7 +28,7 @@ class Hands(agent.WindowsDesktop):
 
     def __init__(self, clock: agent.Clock) -> None:
         super().__init__(agent.load_win32(), clock)
-        self.init_dpi()
+        agent.init_dpi(self.api)
         self.log = Path()
         self.pressed: list[str] = []
 
