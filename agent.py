@@ -1990,8 +1990,7 @@ def _glyph(char: str) -> tuple[int, list[Rect]]:
         for run in re.finditer("1+", f"{int(digit, 32):05b}"):
             strokes.append(Rect.between(run.start(), y, run.end(), y + 1))
     # A blank is as wide as three columns.
-    width = max((stroke.right for stroke in strokes), default=3) + 1
-    return width, strokes
+    return max((stroke.right for stroke in strokes), default=3) + 1, strokes
 
 
 @lru_cache(maxsize=1024)
@@ -2014,9 +2013,7 @@ class Canvas:
         self.width = width
         self.height = height
         self.area = Rect(0, 0, width, height)  # what is drawn on
-        if pixels is None:
-            pixels = bytes(width * height * 4)
-        self.pixels = bytearray(pixels)
+        self.pixels = bytearray(pixels or width * height * 4)
         self.below: bytes | bytearray = self.pixels  # with what a colour is mixed
 
     @contextmanager
@@ -2039,25 +2036,17 @@ class Canvas:
 
         `alpha` below 1 mixes the colour with what is there.
         """
+        tables = _mixing(colour, round(alpha * 64))
         for row in range(rect.height):
             row_from_edge = min(row, rect.height - 1 - row)
             depth = max(0.0, radius - 0.5 - row_from_edge)
             inset = round(radius - math.sqrt(radius**2 - depth**2))
-            line = Rect(
-                rect.left + inset,
-                rect.top + row,
-                rect.width - 2 * inset,
-                1,
-            )
+            y = rect.top + row
+            line = Rect.between(rect.left + inset, y, rect.right - inset, y + 1)
             left, top, width, height = self.area.intersection(line)
             first = (top * self.width + left) * 4
             end = first + width * height * 4
-            if alpha >= 1:
-                pixel = colour.to_bytes(4, "little")
-                self.pixels[first:end] = pixel * (width * height)
-                continue
             # A table and a strided slice for each channel mix a line without a loop in Python.
-            tables = _mixing(colour, round(alpha * 64))
             for channel, table in enumerate(tables, first):
                 values = self.below[channel:end:4]
                 self.pixels[channel:end:4] = values.translate(table)
@@ -2074,9 +2063,8 @@ class Canvas:
         for char in text:
             columns, strokes = _glyph(char)
             for stroke in strokes:
-                left, top, width, height = (scale * value for value in stroke)
-                enlarged = Rect(x + left, y + top, width, height)
-                self.fill(enlarged, colour)
+                enlarged = Rect(*(scale * value for value in stroke))
+                self.fill(enlarged.moved(x, y), colour)
             x += columns * scale
         return x
 
@@ -2091,8 +2079,7 @@ def _numbers(text: str) -> list[float]:
 
 def _colour(channels: Iterable[float]) -> int:
     """0xRRGGBB."""
-    red, green, blue = map(round, channels)
-    return red << 16 | green << 8 | blue
+    return int.from_bytes(map(round, channels), "big")
 
 
 def _draw_glow(
@@ -2100,15 +2087,14 @@ def _draw_glow(
     centre: Point,
     radius: float,
     setting: str,
-    fade: float,
+    fade: float = 1,
 ) -> None:
     """A round gradient: discs of which each covers the larger ones."""
-    stops = sorted(_numbers(stop) for stop in setting.split(";"))
-    pairs = list(zip(stops, stops[1:], strict=False))
-    for one, two in reversed(pairs):
+    stops = sorted(map(_numbers, setting.split(";")), reverse=True)
+    for outer, inner in pairwise(stops):
         for step in range(16, 0, -1):
-            numbers = zip(one, two, strict=True)
-            mixed = [inner + (outer - inner) * step / 16 for inner, outer in numbers]
+            numbers = zip(inner, outer, strict=True)
+            mixed = [one + (two - one) * step / 16 for one, two in numbers]
             at, *channels, alpha = mixed
             reach = round(at * radius)
             side = 2 * reach + 1
@@ -2118,12 +2104,7 @@ def _draw_glow(
                 side,
                 side,
             )
-            canvas.fill(
-                disc,
-                _colour(channels),
-                reach,
-                alpha * fade,
-            )
+            canvas.fill(disc, _colour(channels), reach, alpha * fade)
 
 
 def _draw_heat(
@@ -2137,48 +2118,35 @@ def _draw_heat(
     It is fainter and smaller with every turn of its `age`, which is 0 for the latest turn.
     """
     shrink = config.marks_trail_shrink**age
-    longer = max(canvas.width, canvas.height)
-    radius = longer * config.marks_radius_scale * shrink
+    radius = _heat_radius(canvas, config) * shrink
+    fade = 1 - age / config.marks_trail_turns
     for place, other in zip(act.places, reversed(act.places), strict=True):
         # Both ends of a drag come nearer to their middle.
-        across = (other.x - place.x) * (1 - shrink) / 2
-        down = (other.y - place.y) * (1 - shrink) / 2
         nearer = Coordinate(
-            round(place.x + across),
-            round(place.y + down),
+            round(place.x + (other.x - place.x) * (1 - shrink) / 2),
+            round(place.y + (other.y - place.y) * (1 - shrink) / 2),
         )
+        centre = to_point(nearer, canvas.area)
         with canvas.one_mark():
-            _draw_glow(
-                canvas,
-                to_point(nearer, canvas.area),
-                max(4, radius),
-                config.marks_heat_stops,
-                fade=1 - age / config.marks_trail_turns,
-            )
+            _draw_glow(canvas, centre, max(4, radius), config.marks_heat_stops, fade)
+
+
+def _heat_radius(canvas: Canvas, config: Config) -> float:
+    return max(canvas.width, canvas.height) * config.marks_radius_scale
 
 
 def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
     """What the model looked at: a border, and inside it a round fill that reaches the corners."""
     corners = [to_point(place, canvas.area) for place in box.places]
     rect = Rect.around(*corners)
-    left, top, width, height = rect
     thick = config.marks_border_width
     *border, alpha = _numbers(config.marks_border)
+    radius = math.hypot(rect.width, rect.height) / 2 + 2
     with canvas.one_mark():
         canvas.fill(rect, _colour(border), alpha=alpha)
-        canvas.area = Rect(
-            left + thick,
-            top + thick,
-            width - 2 * thick,
-            height - 2 * thick,
-        )
-        _draw_glow(
-            canvas,
-            Point(left + width // 2, top + height // 2),
-            math.hypot(width, height) / 2 + 2,
-            config.marks_box_stops,
-            fade=1,
-        )
+        inner = rect.intersection(rect.moved(2 * thick, 2 * thick))
+        canvas.area = inner.moved(-thick, -thick)
+        _draw_glow(canvas, middle_of(rect), radius, config.marks_box_stops)
 
 
 def _draw_label(
@@ -2231,24 +2199,17 @@ def annotate(
         for box in turn.boxes:
             _draw_box(canvas, box, config)
     if config.marks_heat:
-        turns = [turn.acts, *turn.trail]
-        newest_first = list(enumerate(turns[: config.marks_trail_turns]))
-        for age, acts in reversed(newest_first):
-            for act in reversed(acts):
+        turns = [turn.acts, *turn.trail][: config.marks_trail_turns]
+        for age in reversed(range(len(turns))):
+            for act in reversed(turns[age]):
                 _draw_heat(canvas, act, age, config)
-    radius = max(width, height) * config.marks_radius_scale
-    gap = round(radius * 0.75)
+    gap = round(_heat_radius(canvas, config) * 0.75)
     taken: list[Rect] = []
     for number, act in enumerate(turn.acts, 1):
         words = str(number)
         for place in act.places:
-            _draw_label(
-                canvas,
-                f"{words} ({place.x},{place.y})",
-                to_point(place, canvas.area),
-                gap,
-                taken,
-            )
+            point = to_point(place, canvas.area)
+            _draw_label(canvas, f"{words} ({place.x},{place.y})", point, gap, taken)
             words = f"{number} to"
     return canvas.pixels
 
