@@ -668,7 +668,7 @@ def file_layer(path: str) -> dict[str, JsonDict]:
         ) from None
     if not isinstance(values, dict):
         raise ConfigError(f'{path} must hold one JSON object, such as {{"max_steps": 30}}.')
-    return {path: values}
+    return {str(file.absolute()): values}  # which is the name of no other layer
 
 
 ####################################################################################################
@@ -1157,7 +1157,7 @@ def cut(text: str, most: int) -> str:
     line = " ".join(text.split())
     if len(line) <= most:
         return line
-    return line[: most - len(CUT)] + CUT
+    return line[: max(0, most - len(CUT))] + CUT[:most]
 
 
 def _image_note(image: re.Match[str]) -> str:
@@ -1189,7 +1189,7 @@ Taken = TypeVar("Taken")
 def taken_within(seconds: float, items: Iterator[Taken]) -> list[Taken]:
     """What an iterator gives in so many seconds, in its order; it may hang for ever.
 
-    Raises what the iterator raises.
+    Raises what the iterator raises before it gave anything.
     """
     taken: list[Taken] = []
     failed: list[Exception] = []
@@ -1204,7 +1204,7 @@ def taken_within(seconds: float, items: Iterator[Taken]) -> list[Taken]:
     taker = threading.Thread(target=take, daemon=True)
     taker.start()
     taker.join(seconds)
-    if failed:
+    if failed and not taken:
         raise failed[0]
     return list(taken)
 
@@ -3416,8 +3416,9 @@ SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
 
 def shortcuts_in(folder: Path) -> Iterator[Program]:
     """The programs of the shortcuts in a folder and those below it; none if it is not there."""
-    for path in sorted(folder.rglob("*.[lL][nN][kK]")):
-        yield Program(path.stem, str(path), files_in_shortcut(path))
+    with suppress(OSError):  # a folder of the network that is away
+        for path in sorted(folder.rglob("*.[lL][nN][kK]")):
+            yield Program(path.stem, str(path), files_in_shortcut(path))
 
 
 def files_in_shortcut(path: Path) -> tuple[str, ...]:
@@ -4502,11 +4503,17 @@ def split_list(setting: str) -> list[str]:
     return [item.strip().lower() for item in setting.split(";") if item.strip()]
 
 
+# C:\temp whose backslash was read as the beginning of an escape; a line of its own is a text.
+_KEYS_IN_PATH = re.compile(r"\b[A-Za-z]:(?:[\t\x08\f]|\r(?!\n)|(?<=^..)\n(?=\S+\Z))")
+
+
 def clean_text(text: str) -> str:
     """Text as it will be typed, with every line end as one \\n.
 
     Raises ToolError for control characters and lone surrogates, which no keyboard can type.
     """
+    if _KEYS_IN_PATH.search(text):
+        raise ToolError("A path was given with single backslashes; write each one twice (\\\\).")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     bad = re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", text)
     if bad:
@@ -5719,7 +5726,7 @@ def question_about(risks: Sequence[str], attempt: Attempt) -> str:
             also = f", which is {plain_line(name, 40)!r},"
     if attempt.enters and attempt.enters not in text:
         also += f", which enters {attempt.enters!r},"
-    said = plain_line(str(act), 130 - len(also))
+    said = plain_line(str(act), max(60, 130 - len(also)))
     if text:
         said = f"{act.name} {printable(json.dumps(text, ensure_ascii=False))}"
     if len(said) + len(also) > TEXT_SHOWN:
@@ -7777,9 +7784,8 @@ def strip_end_tokens(text: str) -> str:
 
 
 # The tags of thoughts in all the models' templates.
-_THOUGHT_TAG = re.compile(
-    r"<(/?)(think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60})>"
-)
+_THOUGHTS = r"think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60}"
+_THOUGHT_TAG = re.compile(rf"<(/?)({_THOUGHTS})>")
 
 
 def parted(text: str, call: re.Pattern[str] | None = None) -> tuple[str, list[str]]:
@@ -7891,7 +7897,7 @@ _OPENER = re.compile(
     # middle of prose is no call.
     rf"(?P<bare>(?:\A|</think>)(?:\s*{_THOUGHT})*\s*{_FENCE}(?=\{{|\[\s*\{{))"
     # A thought, whose calls do not count, or the end of one that began before the reply.
-    rf"|(?P<thought>{_THOUGHT}|</think>)"
+    rf"|(?P<thought>{_THOUGHT}|</(?:{_THOUGHTS})>)"
     # A thought that never ends.
     r"|(?P<open><think>)"
     # The tags of the models' own templates.
@@ -8067,7 +8073,7 @@ def _spoken_calls(text: str, closable: bool) -> list[object]:
         opener = _OPENER.search(text, place)
         if not opener:
             return calls
-        if opener[0].startswith("</think>"):
+        if opener[0].startswith("</"):
             calls = []
         try:
             found, place = _opened(text, opener, closable)
@@ -8098,8 +8104,9 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     if finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
     is_whole = finish_reason in _WHOLE_REASONS
-    said = message_text(message.get("content"))
-    if said.strip():
+    content = message_text(message.get("content"))
+    said, _ = parted(content, _CALL_BEGINS)
+    if said:
         calls = _spoken_calls(said, is_whole)
         problem = "The reply holds no tool call."
         if _ATTEMPT.search(said):
@@ -8111,6 +8118,11 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
         calls = _spoken_calls(thought, closable=False) if ends else []
         calls = calls if len(calls) == 1 else []
         problem = "The reply is empty."
+        tags = _THOUGHT_TAG.findall(content)
+        if tags:
+            problem = "The reply holds only a thought."
+        if tags and tags[-1][0] != "/":
+            problem = "The reply ends inside <think>: close it with </think>, then call a tool."
     if not calls:
         raise ReplyError(problem, "no_call")
     first = json_object(calls[0])
@@ -12598,17 +12610,22 @@ def keep_files(facts: Iterable[FileFact], folder: Path, secrets: Secrets) -> lis
         chosen.append(Path(path))
         left -= size
     kept: list[str] = []
-    contents = (place.read_bytes() for place in chosen)
-    with suppress(OSError):
-        found = taken_within(FILE_PATIENCE_S, contents)
-        for number, data in enumerate(found):
-            text = data.decode("latin-1")
-            if secrets.hide(text) != text:
-                continue
-            name = f"kept_{number + 1}_{chosen[number].name[-80:]}"
+    for number, data in enumerate(taken_within(FILE_PATIENCE_S, map(content_of, chosen))):
+        text = data.decode("latin-1")
+        if not data or secrets.hide(text) != text:
+            continue
+        name = f"kept_{number + 1}_{chosen[number].name[-80:]}"
+        with suppress(OSError):
             write_run_file(folder, name, data)
             kept.append(name)
     return kept
+
+
+def content_of(path: Path) -> bytes:
+    """What a file holds, nothing where it cannot be read, as while another program has it open."""
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
 
 
 def rulings_by_files(
@@ -17894,7 +17911,7 @@ def read_secrets(names: Sequence[str]) -> Secrets:
                 f"warning: --secret {name} has fewer than {SECRET_CHARS_SAFE} characters:"
                 " it is hidden as a whole word only, and can be guessed."
             )
-    key = os.environ.pop("LMSTUDIO_API_KEY", "").strip()
+    key = os.environ.get("LMSTUDIO_API_KEY", "").strip()  # server_of takes it away
     hidden = {"LMSTUDIO_API_KEY": key} if len(key) >= SECRET_CHARS_LEAST else {}
     if not values and not hidden:
         return Secrets()

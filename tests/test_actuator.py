@@ -350,6 +350,15 @@ class Clicks(unittest.TestCase):
         for stage in (self.pair("click", "click"), self.pair("click", "right_click", apart=60)):
             self.assertLess(sum(stage.clock.sleeps), 0.6)
 
+    def test_a_path_that_became_keys_is_refused_and_a_text_that_looks_like_one_is_not(self) -> None:
+        for text in ("C:\temp\new.txt", "C:\new.txt", 'open "D:\files"', "a D:\backup"):
+            with self.subTest(text), self.assertRaisesRegex(ToolError, "single backslashes"):
+                Stage().attempt("type_text", text=text)
+        for text in ("Note:\tdone", "Option A:\nfirst, second", "At 5:\r\nlunch", "C:\\temp"):
+            with self.subTest(text):
+                stage = Stage()
+                self.assertEqual(stage.attempt("type_text", text=text).refused, "")
+
     def test_a_click_whose_release_failed_at_first_is_kept_apart_too(self) -> None:
         for number in range(1, 40):
             stage = Stage()

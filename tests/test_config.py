@@ -197,6 +197,15 @@ class File(unittest.TestCase):
         config = self.config(json.dumps({"max_steps": 5, "lmstudio_model": "größer"}).encode())
         self.assertEqual((config.max_steps, config.lmstudio_model), (5, "größer"))
 
+    def test_it_counts_whatever_its_name(self) -> None:
+        here = os.getcwd()
+        self.addCleanup(os.chdir, here)
+        os.chdir(self.path.parent)
+        for name in ("recording", "description", "demo", "command line"):
+            Path(name).write_text('{"max_steps": 5}', "utf-8")
+            self.assertEqual(read({}, "--config", name).max_steps, 5, name)
+        os.chdir(here)
+
     def test_a_file_saved_by_notepad_with_a_mark_in_front_is_read(self) -> None:
         self.assertEqual(self.config(b'\xef\xbb\xbf{"max_steps": 5}').max_steps, 5)
 

@@ -621,6 +621,17 @@ class ConfirmationRules(GateCase):
         self.refused(stage, "too_long", "too long to be shown", "type_text", text="echo " * 300)
         self.assertEqual(len(asked), 1)
 
+    def test_what_the_person_is_asked_names_the_act_however_long_the_line_is(self) -> None:
+        stage, asked = self.stage(answer=False)
+        stage.world.window = Foreground(
+            "Run", path="C:\\Windows\\explorer.exe", class_name="#32770"
+        )
+        stage.do("type_text", text="notes " + "x" * 120)
+        stage.attempt("press_key", key="enter")
+        question = asked[-1]
+        self.assertTrue(question.startswith('press_key "enter", which enters'), question)
+        self.assertIn("x" * 120, question)
+
     def test_a_window_moved_over_the_target_while_answering_is_not_clicked(self) -> None:
         stage, asked = self.stage(blocked_windows="mail.exe")
         stage.world.never_front = True

@@ -230,6 +230,21 @@ class WrongUse(CommandLineCase):
             self.main("--demo", "--max-steps", "2", "--secret", "PIN", environ=secrets)
         self.assertIs(seen[-1], False)
 
+    def test_the_key_of_the_server_goes_with_each_request(self) -> None:
+        keys: list[str | None] = []
+        parse = agent.DemoRequest.parse_request
+
+        def noting(request: agent.DemoRequest) -> bool:
+            parsed = parse(request)
+            keys.append(request.headers["Authorization"])
+            return parsed
+
+        environ = {"LMSTUDIO_API_KEY": "sk-0123456789"}
+        with mock.patch.object(agent.DemoRequest, "parse_request", noting):
+            self.main("--demo", "--max-steps", "2", environ=environ)
+        self.assertGreater(len(keys), 2)
+        self.assertEqual(set(keys), {"Bearer sk-0123456789"})
+
     def test_an_unknown_option_or_profile_exits_with_2(self) -> None:
         self.assertEqual(self.main("--nonsense")[0], 2)
         self.assertEqual(self.main("--profile", "nobody")[0], 2)

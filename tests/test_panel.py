@@ -796,7 +796,12 @@ class Wired(CommandLineCase):
 
         person = Person(react)
         person.start()
-        settings = [f"dump_dir={self.folder}", "demo_page_wait=0", "confirm_wait=60"]
+        settings = [
+            f"dump_dir={self.folder}",
+            "demo_page_wait=0",
+            "confirm_wait=60",
+            "turn_delay=0",
+        ]
         given = [word for setting in settings for word in ("--set", setting)]
         out = io.StringIO()
         typed = mock.patch.object(sys, "stdin", console)

@@ -150,6 +150,21 @@ class Facts(Judged):
         self.assertIn("the run's folder has kept_1_note.txt.", outcome.text)
         self.assertEqual((self.made.folder / "kept_1_note.txt").read_text("utf-8"), "hello")
 
+    def test_a_file_that_cannot_be_read_keeps_no_other_from_being_kept(self) -> None:
+        closed, path = self.folder / "closed.txt", self.folder / "note.txt"
+        for file in (closed, path):
+            file.write_text("hello", encoding="utf-8")
+        read = Path.read_bytes
+
+        def reading(place: Path) -> bytes:
+            if place == closed:
+                raise PermissionError(13, "in use")
+            return read(place)
+
+        with mock.patch.object(Path, "read_bytes", reading):
+            self.judged(f"Empty {closed} and {path}.", "note.txt is empty.", happens=path.unlink)
+        self.assertEqual((self.made.folder / "kept_2_note.txt").read_text("utf-8"), "hello")
+
     def test_a_file_is_not_taken_for_one_whose_name_holds_its_name(self) -> None:
         for name, other in (
             ("1.txt", "11.txt"),

@@ -317,6 +317,23 @@ class Answers(unittest.TestCase):
         self.assertIn("move_mouse", told)
         self.assertIn("no tool call", told)
 
+    def test_a_call_that_was_only_thought_is_not_carried_out_whatever_the_thoughts_tag(
+        self,
+    ) -> None:
+        calls = [
+            json.dumps({"name": "press_keyboard_key", "arguments": {"key": key}})
+            for key in ("alt+f4", "escape")
+        ]
+        close, escape = (f"<tool_call>{call}</tool_call>" for call in calls)
+        for tag in ("think", "gui_think", "grounding_think", "thinking", "thinkt"):
+            with self.subTest(tag):
+                thought = f"<{tag}>I could {close}</{tag}>"
+                for said in (f"{thought} {escape}", f"I could {close}</{tag}> {escape}"):
+                    call = read_call({"content": said}, "stop", TOOLS["planner"])
+                    self.assertIn("escape", str(call.arguments))
+                with self.assertRaises(ReplyError):
+                    read_call({"content": thought}, "stop", TOOLS["planner"])
+
     def test_a_call_in_open_thoughts_is_answered_with_the_tag_that_is_missing(self):
         self.assertIn("</think>", self.told(says("<think>Next: <tool_call>{}</tool_call>")))
 
