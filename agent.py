@@ -11513,38 +11513,26 @@ class Voice:
 
 CALIBRATION_FILE = "calibration.json"
 CALIBRATIONS_MOST = 50  # kept, the latest; the file is read at the start of every run
-CALIBRATION_BYTES_MOST = 100_000
 GRID_MIDDLE = GRID / 2
 SURE_99 = 2.575829  # deviations of a normal distribution, between which 99 % of it lie
 FIT_LEAST = 6  # answers; with fewer an interval says nothing
 CORRECTED_LEAST = 3.0  # grid units at an edge: one pixel of a small picture makes as much
-CORRECTED_SCALE_MOST = 0.08  # beyond it the model means another space, which no line undoes
-CORRECTED_SHIFT_MOST = 80.0  # grid units, the same share of the grid
+# Share of the grid, beyond which the model means another space, which no line undoes.
+CORRECTED_MOST = 0.08
 
 
 class AxisFit(NamedTuple):
     """The line through the answers along one axis, told from the middle of the grid.
 
     An answer lies at `scale` times the distance of its truth from the middle, and `shift` beside
-    that. The errors are half of the intervals of 99 %. This default is a model without a fault.
+    that. This default is a model without a fault.
     """
 
     scale: float = 1.0
     shift: float = 0.0  # grid units
-    scale_error: float = 0.0
-    shift_error: float = 0.0
-    answers: int = 0
 
     def __str__(self) -> str:
-        scale = f"scale {self.scale:.3f} +-{self.scale_error:.3f}"
-        return f"{scale}, shift {self.shift:+.0f} +-{self.shift_error:.0f}"
-
-    def certain(self) -> AxisFit:
-        """The line of what is certain: a part whose interval holds "no fault" is left out."""
-        scale = self.scale if abs(self.scale - 1) > self.scale_error else 1.0
-        shift = self.shift if abs(self.shift) > self.shift_error else 0.0
-        moved = abs(scale - 1) * GRID_MIDDLE + abs(shift)
-        return AxisFit(scale, shift) if moved >= CORRECTED_LEAST else AxisFit()
+        return f"scale {self.scale:.3f}, shift {self.shift:+.0f}"
 
     def undo(self, place: float) -> int:
         """The place on the grid that an answer means; it may lie outside."""
@@ -11552,46 +11540,35 @@ class AxisFit(NamedTuple):
         return round(GRID_MIDDLE + away / self.scale)
 
 
-def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit | None:
-    """The line through (truth, answer) by medians; None if there are too few for one.
+def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
+    """What is certain of the line through (truth, answer), of which no two truths are the same.
 
     Theil and Sen: the median of all slopes, then that of what it leaves, so that one wild answer
     changes nothing. How far the ranks lie around a median is Kendall's and the sign test's.
     """
-    slopes: list[float] = []
+    slopes = []
     for (truth, answer), (other, answered) in combinations(pairs, 2):
-        if truth != other:
-            slopes.append((answer - answered) / (truth - other))
+        slopes.append((answer - answered) / (truth - other))
     number = len(pairs)
-    if number < FIT_LEAST or not slopes:
-        return None
     kendall = number * (number - 1) * (2 * number + 5) / 18
-    scale, scale_error = _median(slopes, math.sqrt(kendall))
+    scale = _certain_median(slopes, math.sqrt(kendall), 1.0)
     left = [answer - GRID_MIDDLE - scale * (truth - GRID_MIDDLE) for truth, answer in pairs]
-    shift, shift_error = _median(left, math.sqrt(number))
-    return AxisFit(scale, shift, scale_error, shift_error, number)
+    shift = _certain_median(left, math.sqrt(number), 0.0)
+    moved = abs(scale - 1) * GRID_MIDDLE + abs(shift)
+    return AxisFit(scale, shift) if moved >= CORRECTED_LEAST else AxisFit()
 
 
-def _median(values: Iterable[float], deviation: float) -> tuple[float, float]:
-    """The median, and the larger half of its interval of 99 % by ranks of that deviation."""
+def _certain_median(values: Iterable[float], deviation: float, faultless: float) -> float:
+    """The median, or what has no fault if the median's interval of 99 % holds that.
+
+    `deviation` is that of the ranks.
+    """
     ordered = sorted(values)
-    half = len(ordered) // 2
-    middle = (ordered[half] + ordered[~half]) / 2
     below = max(0, math.floor((len(ordered) - SURE_99 * deviation) / 2))
-    return middle, max(middle - ordered[below], ordered[~below] - middle)
-
-
-class CalibrationKey(NamedTuple):
-    """What a calibration holds for; a text each."""
-
-    server: str  # its address
-    model: str
-    size: str  # of the picture, such as 1536x864
-    grammar: str
-
-    def is_of(self, entry: JsonDict) -> bool:
-        """Whether an entry of the file holds for the same."""
-        return self._asdict().items() <= entry.items()
+    if ordered[below] <= faultless <= ordered[~below]:
+        return faultless
+    half = len(ordered) // 2
+    return (ordered[half] + ordered[~half]) / 2
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
@@ -11613,17 +11590,12 @@ class Correction(NamedTuple):
     def __str__(self) -> str:
         return f"across {self.x}; down {self.y}"
 
-    def certain(self) -> Correction:
-        """What is certain of both, which alone is undone."""
-        return Correction(self.x.certain(), self.y.certain())
-
     @property
     def beyond(self) -> bool:
-        """Whether the answers certainly lie too far from the grid to be corrected."""
-        for line in self.certain():
-            if abs(line.scale - 1) > CORRECTED_SCALE_MOST or abs(line.shift) > CORRECTED_SHIFT_MOST:
-                return True
-        return False
+        """Whether the answers lie too far from the grid to be corrected."""
+        faults = [abs(line.scale - 1) for line in self]
+        faults += [abs(line.shift) / GRID for line in self]
+        return max(faults) > CORRECTED_MOST
 
     def place(self, said: Coordinate) -> Coordinate:
         """The place that a model means; raises ToolError for one outside the grid."""
@@ -11646,14 +11618,9 @@ NO_CORRECTION = Correction()
 
 
 def _measured(entry: JsonDict) -> Correction:
-    """An entry of the file; a changed one raises TypeError, ValueError or LookupError."""
-    measured = Correction(AxisFit(**entry["x"]), AxisFit(**entry["y"]))
-    for line in measured:
-        for figure in line:
-            read_as(figure, float)
-        if min(line.scale_error, line.shift_error) < 0:
-            raise ValueError("no measurement gives such a line")
-    return measured
+    """An entry of the file; a changed one raises TypeError or LookupError."""
+    lines = [AxisFit(**read_as(entry[axis], dict[str, float])) for axis in ("x", "y")]
+    return Correction(*lines)
 
 
 def calibrations(root: Path, notice: Callable[[str], None]) -> list[JsonDict]:
@@ -11661,11 +11628,9 @@ def calibrations(root: Path, notice: Callable[[str], None]) -> list[JsonDict]:
 
     None is needed: a file that is damaged is ignored, with one sentence to `notice`.
     """
-    path = root / CALIBRATION_FILE
     try:
-        with open(path, "rb", opener=open_ordinary) as stream:
-            data = stream.read(CALIBRATION_BYTES_MOST)
-        entries = json_list(json_object(strict_json(data)).get("calibrations"))
+        data = json_object(strict_json(read_run_file(root, CALIBRATION_FILE)))
+        entries = json_list(data.get("calibrations"))
         for entry in entries:
             _measured(entry)
         return entries
@@ -11673,34 +11638,33 @@ def calibrations(root: Path, notice: Callable[[str], None]) -> list[JsonDict]:
         return []
     except (OSError, ValueError, TypeError, LookupError) as error:
         reason = getattr(error, "strerror", None) or error
+        path = root / CALIBRATION_FILE
         notice(f"{path} is ignored, since it cannot be read ({reason}); --check measures anew")
         return []
 
 
 def keep_calibration(
     root: Path,
-    key: CalibrationKey,
+    key: Mapping[str, str],
     build: str,
     measured: Correction,
     notice: Callable[[str], None],
 ) -> None:
     """Writes it in the place of an older one, the file whole or not at all.
 
-    Of two programs that write at once one may lose its entry, which the next --check measures.
+    `key` is the server, the model and so on for which it holds. Of two programs that write at once
+    one may lose its entry, which the next --check measures.
     """
-    about = {"build": build, "measured": f"{datetime.now():%Y-%m-%d}"}
-    lines = {name: line._asdict() for name, line in measured._asdict().items()}
-    entries = [{**key._asdict(), **about, **lines}]
-    for entry in calibrations(root, notice):
-        if not key.is_of(entry):
-            entries.append(entry)
-    kept = {"calibrations": entries[:CALIBRATIONS_MOST]}
-    data = json.dumps(kept, indent=1).encode()
+    entry: JsonDict = {**key, "build": build, "measured": f"{datetime.now():%Y-%m-%d}"}
+    for axis, line in measured._asdict().items():
+        entry[axis] = line._asdict()
+    others = [other for other in calibrations(root, notice) if not key.items() <= other.items()]
+    kept = {"calibrations": [entry, *others][:CALIBRATIONS_MOST]}
     path = root / CALIBRATION_FILE
     beside = path.with_suffix(f".{token_urlsafe(6)}")
     try:
         root.mkdir(parents=True, exist_ok=True)
-        write_run_file(root, beside.name, data)
+        write_run_file(root, beside.name, json.dumps(kept, indent=1).encode())
         beside.replace(path)
     except OSError as error:
         with suppress(OSError):
@@ -11709,7 +11673,7 @@ def keep_calibration(
 
 
 def correction_for(
-    root: Path, key: CalibrationKey, build: str, notice: Callable[[str], None]
+    root: Path, key: Mapping[str, str], build: str, notice: Callable[[str], None]
 ) -> Correction:
     """What undoes the faults of the model that a run asks; `notice` is told what is corrected.
 
@@ -11717,21 +11681,22 @@ def correction_for(
     too far from what it means to be corrected.
     """
     for entry in calibrations(root, notice):
-        if not key.is_of(entry):
+        if not key.items() <= entry.items():
             continue
         if entry.get("build") != build:
             notice("The server was another version when it was measured; --check measures anew.")
-            return NO_CORRECTION
+            break
         measured = _measured(entry)
         if measured.beyond:
             raise ConfigError(
-                f"{key.model[:100]} points too far from what it means ({measured}) to be corrected;"
-                " use another model or server, measured with --check, or --set calibration=off."
+                f"{key['model'][:100]} points too far from what it means ({measured}) to be"
+                " corrected; use another model or server, measured with --check, or"
+                " --set calibration=off."
             )
-        if measured.certain() != NO_CORRECTION:
+        if measured != NO_CORRECTION:
             day = plain_line(str(entry.get("measured")), 40)
             notice(f"Places are corrected as measured on {day}: {measured}.")
-        return measured.certain()
+        return measured
     return NO_CORRECTION
 
 
@@ -16709,6 +16674,17 @@ class Asked(NamedTuple):
             size = self.grammar.picture.seen_size(size)
         return size
 
+    @property
+    def key(self) -> dict[str, str]:
+        """What a measurement of it holds for."""
+        size = screen_size(self.config)
+        return {
+            "server": self.server.where,
+            "model": self.info.name,
+            "size": f"{size.width}x{size.height}",
+            "grammar": grammar_name(self.grammar),
+        }
+
     def ask(self, task: str, picture: bytes, tools: Sequence[Schema] = ()) -> Reply:
         """What it replies to a task; in a grammar of its own that is asked as a run asks it."""
         settings: JsonDict = {"temperature": 0, "max_tokens": 300}
@@ -16753,13 +16729,14 @@ def check_model(
         yield _check_vision(info)
         yield _check_context(info)
         grammar = chosen_grammar(config, profile, info)
+        asked = Asked(config, info, server, grammar)
         yield _check_grammar(grammar, info)
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
             waiting(f"{info.name} to find {len(MARKS)} squares in pictures, {most} each")
-            yield from check_calibration(config, info, server, grammar)
+            yield from check_calibration(asked)
         waiting(f"{info.name} to call a tool, {most}")
-        yield _check_call(Asked(config, info, server, grammar), profile)
+        yield _check_call(asked, profile)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
         text = f"{error} Choose another model, one with tool use, or set calls to text."
@@ -16826,90 +16803,71 @@ HIT_MOST = 15  # grid units beside a place: half of a button
 HITS_LEAST = 9  # with fewer a run clicks too often beside what it means
 
 
-class Aim(NamedTuple):
-    """A place that was asked for, and where the model says that it is, in whatever space."""
-
-    truth: Coordinate
-    x: float
-    y: float
-
-
-def check_calibration(
-    config: Config, info: ModelInfo, server: ModelServer, grammar: Grammar | None = None
-) -> Iterator[Finding]:
+def check_calibration(asked: Asked) -> Iterator[Finding]:
     """Asks where the squares of made-up pictures are, and keeps what their places tell.
 
     That tells what a screenshot costs, whether it was shrunk, what space the answers are in, and
     how many of them hit.
     """
-    asked = Asked(config, info, server, grammar)
-    aims: list[Aim] = []
+    # Of each answer what was asked for, and where the model says that it is.
+    along_x: list[tuple[float, float]] = []
+    along_y: list[tuple[float, float]] = []
     for first in range(3):
         places = dict(zip(MARK_COLOURS, MARKS[first::3], strict=True))
         picture = _squares(asked.size, places)
         for name, truth in places.items():
             middle = f"the middle of the {name} square"
             task = f"Click {middle}."
-            if not grammar:  # a question, so that a model without calls is measured, too
+            if not asked.grammar:  # a question, so that a model without calls is measured, too
                 task = f"Where is {middle}? {GRID_RULES} Answer [x, y] only."
             reply = asked.ask(task, picture)
             if truth == MARKS[0]:
-                yield _check_cost(reply, info, asked.size, task)
-            aims += _aims_in(asked, reply, truth)
-        if not aims:
+                yield _check_cost(reply, asked, task)
+            said = _place_in(asked, reply)
+            if len(said) == 2:
+                along_x.append((truth.x, said[0]))
+                along_y.append((truth.y, said[1]))
+        if not along_x:
             break  # who finds none in one picture finds none in the next
-    yield _judge(asked, aims)
-
-
-def _aims_in(asked: Asked, reply: Reply, truth: Coordinate) -> Iterator[Aim]:
-    """The place of a reply; none where it names no place or a box."""
-    place: list[Any] = []
-    if asked.grammar:
-        with suppress(ReplyError):
-            place = json_list(asked.call_in(reply).arguments.get("position"))
-    else:
-        number = r"-?\d{1,6}(?:\.\d{1,6})?"
-        numbers = rf"{number}(?:\s?,\s?{number})+"
-        said = re.findall(numbers, reply.text[:FACT_CHARACTERS])
-        if said:  # the last word counts
-            place = [float(figure) for figure in said[-1].split(",")]
-    if len(place) == 2:
-        yield Aim(truth, *place)
-
-
-def _judge(asked: Asked, aims: Sequence[Aim]) -> Finding:
-    """Keeps how the answers lie beside the grid; whether they hit, corrected as in a run."""
-    config = asked.config
-    along_x = [(aim.truth.x, aim.x) for aim in aims]
-    along_y = [(aim.truth.y, aim.y) for aim in aims]
-    x = fit_axis(along_x)
-    y = fit_axis(along_y)
-    if not x or not y:
+    if len(along_x) < FIT_LEAST:
         text = "it did not say where the squares are; choose a model trained for that"
-        return Finding("calibration", False, text)
-    measured = Correction(x, y)
-    spoken = grammar_name(asked.grammar)
-    key = calibration_key(config, asked.info, asked.server.where, spoken)
+        yield Finding("calibration", False, text)
+        return
+    measured = Correction(fit_axis(along_x), fit_axis(along_y))
+    config = asked.config
     notices: list[str] = []
-    keep_calibration(Path(config.dump_dir), key, asked.info.build, measured, notices.append)
-    known = measured.certain()
+    root = Path(config.dump_dir)
+    keep_calibration(root, asked.key, asked.info.build, measured, notices.append)
+    used = measured
     text = "0-1000 grid"
-    if known != NO_CORRECTION:
+    if measured != NO_CORRECTION:
         text = "off the 0-1000 grid, which is corrected from now on"
         if measured.beyond or not config.calibration:
-            known = NO_CORRECTION
+            used = NO_CORRECTION
             text = "off the 0-1000 grid, not corrected"
     hits = 0
-    for aim in aims:
-        x_meant = known.x.undo(aim.x)
-        y_meant = known.y.undo(aim.y)
-        off = max(abs(x_meant - aim.truth.x), abs(y_meant - aim.truth.y))
-        hits += off <= HIT_MOST
+    for (true_x, x), (true_y, y) in zip(along_x, along_y, strict=True):
+        off_x = used.x.undo(x) - true_x
+        off_y = used.y.undo(y) - true_y
+        hits += max(abs(off_x), abs(off_y)) <= HIT_MOST
     text += f": {measured}; {hits} of {len(MARKS)} places within {HIT_MOST}"
     fine = hits >= HITS_LEAST
     if not fine:
         text += "; use a larger or less quantised model, or Qwen3-VL"
-    return Finding("calibration", fine, "; ".join([text, *notices]))
+    yield Finding("calibration", fine, "; ".join([text, *notices]))
+
+
+def _place_in(asked: Asked, reply: Reply) -> list[Any]:
+    """The place of a reply, in whatever space; anything but two numbers is none."""
+    if asked.grammar:
+        with suppress(ReplyError):
+            return json_list(asked.call_in(reply).arguments.get("position"))
+        return []
+    number = r"-?\d{1,6}(?:\.\d{1,6})?"
+    numbers = rf"{number}(?:\s?,\s?{number})+"
+    said = re.findall(numbers, reply.text[:FACT_CHARACTERS])
+    # The last word counts.
+    return [float(figure) for words in said[-1:] for figure in words.split(",")]
 
 
 def at_size_of(desktop: Desktop, config: Config) -> Config:
@@ -16918,26 +16876,12 @@ def at_size_of(desktop: Desktop, config: Config) -> Config:
     return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
 
 
-def calibration_key(
-    config: Config, info: ModelInfo, where: str, grammar: str = TOOLS_GRAMMAR
-) -> CalibrationKey:
-    """What a measurement made with these settings holds for."""
-    size = screen_size(config)
-    return CalibrationKey(where, info.name, f"{size.width}x{size.height}", grammar)
-
-
-def _check_cost(reply: Reply, info: ModelInfo, size: Size, text: str) -> Finding:
+def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:
     """What a screenshot costs, and whether the server's count of tokens fits it."""
-    grammar = GRAMMARS.get(trained_in(info), _QWEN)
-    pictures = grammar.picture
-    seen = pictures.seen_size(size)
-    tokens = pictures.tokens(seen)
-    warnings = reply_warnings(
-        reply,
-        info,
-        tokens,
-        len(text),
-    )
+    info = asked.info
+    pictures = GRAMMARS.get(trained_in(info), _QWEN).picture
+    tokens = pictures.tokens(pictures.seen_size(asked.size))
+    warnings = reply_warnings(reply, info, tokens, len(task))
     cost = f"{reply.seconds:.1f} s"
     if reply.usage.prompt_tokens:
         cost += f", {reply.usage.prompt_tokens} tokens of prompt"
@@ -18418,12 +18362,11 @@ def correction_of_run(
     notice: Callable[[str], None],
 ) -> Correction:
     """What the places of a run's model need; raises ConfigError if nothing can correct them."""
-    if not config.calibration or model.name == DEMO_SETTINGS["lmstudio_model"]:
+    if not config.calibration:
         return NO_CORRECTION
-    # A line that was measured in one grammar says nothing about another.
-    grammar = grammar_name(chosen_grammar(config, profile, model))
-    key = calibration_key(at_size_of(desktop, config), model, server.where, grammar)
-    return correction_for(Path(config.dump_dir), key, model.build, notice)
+    grammar = chosen_grammar(config, profile, model)
+    asked = Asked(at_size_of(desktop, config), model, server, grammar)
+    return correction_for(Path(config.dump_dir), asked.key, model.build, notice)
 
 
 def make_engine(

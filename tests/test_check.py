@@ -101,7 +101,10 @@ class Check(unittest.TestCase):
     def test_a_healthy_server_passes_everything(self) -> None:
         findings = self.findings(Studio())
         self.assertEqual([f.what for f in findings.values() if not f.fine], [])
-        self.assertIn("0-1000 grid: across scale 0.99", findings["calibration"].text)
+        self.assertIn(
+            "0-1000 grid: across scale 1.000, shift +0; down scale 1.000",
+            findings["calibration"].text,
+        )
         self.assertIn("12 of 12 places within 15", findings["calibration"].text)
         self.assertIn("1700 tokens", findings["screenshot"].text)
         self.assertIn('"key": "escape"', findings["tool calls"].text)
@@ -147,7 +150,7 @@ class Check(unittest.TestCase):
         studio.place = lambda x, y: [round(x / WIDTH * 800 + 90), round(y / HEIGHT * 1000)]
         finding = self.findings(studio)["calibration"]
         self.assertFalse(finding.fine)
-        self.assertRegex(finding.text, r"across scale 0\.(80|79).*, shift -(9|10|11) .*down scale")
+        self.assertRegex(finding.text, r"across scale 0\.(80|79).*, shift -(9|10|11); down scale")
 
     def test_a_model_whose_clicks_scatter_fails_by_its_score(self) -> None:
         studio = Studio()
