@@ -15413,7 +15413,7 @@ PAGE = r"""<!doctype html>
         const tones = turn.notes.map(([kind]) => NOTE_TONES[kind]);
         if (tones.includes("bad")) return "bad";
         if (turn.plan) return "plan";
-        if (turn.wasted || tones.includes("idle")) return "idle";
+        if (turn.sums.wasted || tones.includes("idle")) return "idle";
         return turn.changed || tones.includes("good") ? "good" : "";
       }
 
@@ -15430,7 +15430,7 @@ PAGE = r"""<!doctype html>
         link.href = "#" + turn.turn;
         add(link, "b", "", String(turn.turn));
         add(link, "span", "did", doneIn(turn).slice(0, 300));
-        add(link, "time", "soft", duration(turn.seconds));
+        add(link, "time", "soft", duration(turn.sums.seconds));
         const wrong = wrongIn(turn);
         if (wrong) add(link, "span", "wrong", "\u2717 " + wrong.slice(0, 300));
         return row;
@@ -15439,7 +15439,7 @@ PAGE = r"""<!doctype html>
       function makePiece(turn) {
         const piece = make("a", toneOf(turn));
         piece.href = "#" + turn.turn;
-        piece.title = plain(`Turn ${turn.turn}, ${duration(turn.seconds)}: ${doneIn(turn)}`);
+        piece.title = plain(`Turn ${turn.turn}, ${duration(turn.sums.seconds)}: ${doneIn(turn)}`);
         return piece;
       }
 
@@ -15447,9 +15447,10 @@ PAGE = r"""<!doctype html>
         const article = make("article");
         article.hidden = "until-found"; // the browser's own search finds it, and opens it
         add(article, "h3", "", `${turn.turn}. ${doneIn(turn)}`.slice(0, 400));
-        const tokens = turn.prompt ? `${turn.prompt} + ${turn.completion} tokens` : "";
-        const thought = turn.thought ? `about ${turn.thought} of them thought` : "";
-        const facts = [turn.role.slice(0, 300), duration(turn.seconds), tokens, thought];
+        const { seconds, prompt, completion, thought } = turn.sums;
+        const tokens = prompt ? `${prompt} + ${completion} tokens` : "";
+        const thoughts = thought ? `about ${thought} of them thought` : "";
+        const facts = [turn.role.slice(0, 300), duration(seconds), tokens, thoughts];
         const line = add(article, "p", "soft", facts.filter(Boolean).join(" \u00b7 ") + " ");
         if (turn.changed) add(line, "span", "chip good", "changed");
         else if (turn.changed !== null) add(line, "span", "chip idle", "unchanged");
@@ -15529,10 +15530,10 @@ PAGE = r"""<!doctype html>
 
       // A pause is no wider than that, or all the other pieces would be lines.
       function layLine() {
-        const times = turns.map((turn) => turn.seconds).sort((one, other) => one - other);
+        const times = turns.map((turn) => turn.sums.seconds).sort((one, other) => one - other);
         const middle = times[times.length >> 1] || 1;
-        turns.forEach(({ seconds }, at) => {
-          const wide = Math.max(0.2, Math.min(LONGEST, seconds / middle));
+        turns.forEach(({ sums }, at) => {
+          const wide = Math.max(0.2, Math.min(LONGEST, sums.seconds / middle));
           cards[at].piece.style.flexGrow = String(wide);
         });
       }
@@ -15887,7 +15888,7 @@ TIMES = {
 # Records that are a note on their turn: what it is called, and the figures in which it counts.
 NOTES = {
     "model_failed": ("failed", "requests", "errors"),
-    "no_call": ("correction", "errors"),
+    "no_call": ("correction", "errors", "corrections"),
     "archive": ("archive", "archives"),
     "hint": ("hint",),
     "verification": ("verification",),
@@ -15897,8 +15898,8 @@ NOTES = {
 class Book:
     """The records of a run as the page takes them: the run, and its turns."""
 
-    def __init__(self, name: str, most: int | None = None) -> None:
-        self.most = most  # turns that are kept, the latest; None for all
+    def __init__(self, name: str, most: int = sys.maxsize) -> None:
+        self.most = most  # turns that are kept, the latest
         self.run: JsonDict = {
             "turn": -1,
             "name": name,  # of its folder
@@ -15940,13 +15941,11 @@ class Book:
         more = {"seconds": max(0.0, record.time - self._last)}
         if not turns or turns[-1]["turn"] != record.turn:
             turns.append(new_turn(record.turn))
-            if self.most:
-                del turns[: -self.most]
+            del turns[: -self.most]
             more["turns"] = int(record.turn > 0)  # what comes before the first turn is none
         turn = turns[-1]
         more |= _enter_record(turn, record)
-        for name, added in more.items():
-            turn[name] = turn.get(name, 0) + added
+        turn["sums"].update(more)
         self.run["sums"].update(more)
 
     def figures(self) -> list[tuple[str, str]]:
@@ -15971,9 +15970,10 @@ class Book:
 
 
 def new_turn(number: int) -> JsonDict:
-    """A turn for the page; its figures stand beside the rest."""
+    """A turn for the page."""
     return {
         "turn": number,
+        "sums": Counter(),  # its figures
         "role": "",
         "said": "",
         "call": "",
@@ -16017,7 +16017,7 @@ def _enter_record(turn: JsonDict, record: Record) -> dict[str, float]:
             "said": record.response_text or turn["said"],
         }
         lost = record.tool == "no_call" or record.changed is False
-        return {"wasted": int(lost or turn.get("refused", 0) > 0)}
+        return {"wasted": int(lost or turn["sums"]["refused"] > 0)}
     if isinstance(record, RequestRecord):
         turn["sent"].append(record)
     elif isinstance(record, IntentRecord):
@@ -16030,9 +16030,6 @@ def _enter_record(turn: JsonDict, record: Record) -> dict[str, float]:
             "hits": [],
         }
         turn["acts"].append(act)
-        turn["call"] = (
-            turn["call"] or f"{record.tool} {json.dumps(record.args, ensure_ascii=False)}"
-        )
     elif isinstance(record, PlanRecord):
         turn["notes"].append(("plan", record.done.removeprefix("plan: ")))
         turn |= {
@@ -16050,7 +16047,6 @@ def _enter_record(turn: JsonDict, record: Record) -> dict[str, float]:
 def _enter_reply(turn: JsonDict, record: ReplyRecord) -> dict[str, float]:
     names = ("prompt", "completion", "cached", "thought")
     tokens = {name: record.tokens.get(name) or 0 for name in names}
-    asked_again = [kind for kind, _ in turn["notes"]].count("correction")
     turn["replies"].append(record)
     if record.role not in _JUDGES:
         turn["role"] = record.role
@@ -16061,7 +16057,6 @@ def _enter_reply(turn: JsonDict, record: ReplyRecord) -> dict[str, float]:
         "requests": 1,
         "model": record.seconds,
         "request": record.request,
-        "corrections": int(asked_again > turn.get("corrections", 0)),
         "reused_of": 0 if record.tokens.get("cached") is None else tokens["prompt"],
     }
 
@@ -16071,15 +16066,17 @@ def _enter_result(turn: JsonDict, record: ResultRecord) -> dict[str, float]:
     for target, box in zip(record.targets or (), record.boxes or (), strict=False):
         if str(target.get("role")) not in HOLDERS:  # what holds others is not what was hit
             hits.append({**target, "box": box})
+    changed = record.changed
+    refused = record.refused
     for act in turn["acts"][-1:]:
-        act |= {"changed": record.changed, "region": record.region, "hits": hits}
-    if record.refused:
+        act |= {"changed": changed, "region": record.region, "hits": hits}
+    if refused:
         # A pause, or a screen that had changed meanwhile: nobody forbade anything.
-        kind = "held up" if record.refused == "stale_frame" else "refused"
+        kind = "held up" if refused == "stale_frame" else "refused"
         turn["notes"].append((kind, record.result))
     return {
-        "refused": int(bool(record.refused)),
-        "acted": int(record.changed is not None),
+        "refused": int(bool(refused)),
+        "acted": int(changed is not None),
         "act": record.act or 0.0,
         "settle": (record.settle_ms or 0) / 1000,
     }
@@ -16110,8 +16107,6 @@ def book_of(folder: Path) -> Book:
 # -- the page with a run in it
 
 PAGE_END = "  </body>\n</html>\n"
-# What a report may load: its pictures, from beside it or from inside it, and nothing else.
-REPORT_POLICY = "default-src 'none'; img-src file: data: 'self'; style-src 'unsafe-inline'"
 
 
 def data_block(data: object, name: str = "") -> str:
@@ -16121,16 +16116,24 @@ def data_block(data: object, name: str = "") -> str:
     return f'<script type="application/json"{named}>{text}</script>\n'
 
 
+def page_policy(*more: str) -> str:
+    """What the page may load, besides its own style and script, which are known by their hashes."""
+    rules = ["default-src 'none'", *more]
+    for part in ("style", "script"):
+        text = PAGE.split(f"<{part}>")[1].split(f"</{part}>")[0]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        rules.append(f"{part}-src 'sha256-{digest}'")
+    return "; ".join(rules)
+
+
 def report(book: Book) -> str:
     """The page with the run and the turns of a book.
 
     It stays open at its end, since a run adds to its report as long as it goes on: of several
     blocks of a turn the last one counts.
     """
-    # By its hash the page's own script may run, and no other.
-    script = PAGE.split("<script>")[1].split("</script>")[0]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = PAGE.replace("CSP", f"{REPORT_POLICY}; script-src 'sha256-{digest}'", 1)
+    # Its pictures come from beside it or from inside it.
+    page = PAGE.replace("CSP", page_policy("img-src file: data: 'self'"), 1)
     page = page.replace("TITLE", "A run of agent.py", 1).removesuffix(PAGE_END)
     return page + "".join(map(data_block, [book.run_item(), *book.turns]))
 
@@ -16153,22 +16156,23 @@ class ReportFile:
 
     def take(self, item: Item) -> None:
         """Writes the latest turn and the run over what the file has of them, after each record."""
-        if not isinstance(item, Record) or isinstance(item, StateRecord):
+        if not isinstance(item, Record):
             return
+        stream = self._stream
+        latest = self.book.turns[-1:]
         with suppress(OSError):  # a run does not end because of its report
             if not self._after:
-                self._stream.write(report(self.book))
-                self._after = self._stream.tell()
-            for turn in self.book.turns[-1:]:
-                if turn["turn"] != self._turn:
-                    self._before = self._after
-                    self._turn = turn["turn"]
-                self._stream.seek(self._before)
-                self._stream.write(data_block(turn))
-                self._after = self._stream.tell()
-            self._stream.seek(self._after)
-            self._stream.write(data_block(self.book.run_item()))
-            self._stream.truncate()
+                stream.write(report(self.book))
+                self._after = stream.tell()
+                self._before = self._after
+            if latest and latest[0]["turn"] != self._turn:
+                self._turn = latest[0]["turn"]
+                self._before = self._after
+            stream.seek(self._before)
+            stream.writelines(map(data_block, latest))
+            self._after = stream.tell()
+            stream.write(data_block(self.book.run_item()))
+            stream.truncate()
 
     def close(self) -> None:
         with suppress(OSError):
@@ -16204,12 +16208,14 @@ PANEL_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Content-Security-Policy": page_policy(
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "img-src data: blob:",
+        "connect-src 'self'",
+    ),
 }
-PANEL_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-PANEL_PAGE_POLICY = (
-    f"{PANEL_POLICY}; script-src 'nonce-{{0}}'; style-src 'nonce-{{0}}';"
-    " img-src data: blob:; connect-src 'self'"
-)
 
 
 class PanelRequest(BaseHTTPRequestHandler):
@@ -16234,72 +16240,50 @@ class PanelRequest(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """A request of either method; its body is not read before all the rest is as it should."""
-        key = self.headers.get("Authorization", "").encode("latin-1", "replace")
-        length = self.headers.get("Content-Length", "0" if self.command == "GET" else "")
+        panel = self.server.panel
+        route = f"{self.command} {self.path}"
+        key = self.headers.get("Authorization", "")
+        length = self.headers.get("Content-Length", "0")
         # A name that someone's DNS points here is not ours.
-        if self.headers.get_all("Host") != [self.server.host]:
+        if self.headers.get_all("Host") != [panel.host]:
             self.send_error(403, "Wrong Host.")
-        elif self.command == "GET" and self.path == "/":
-            self._send_page()
-        elif not compare_digest(key, self.server.key):
+        elif route == "GET /":
+            page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
+            self._send(200, page.encode(), "text/html; charset=utf-8")
+        elif not compare_digest(key.encode(), panel.key):
             self.send_error(401, "Open the address the program printed.")
         elif not re.fullmatch("[0-9]{1,8}", length):
             self.send_error(411, "A plain Content-Length below 100000000 is needed.")
         else:
             body = self.rfile.read(int(length))
-            self._send(*self.server.panel.answer(f"{self.command} {self.path}", body))
+            self._send(*panel.answer(route, body))
 
     do_POST = do_GET
-
-    def _send_page(self) -> None:
-        """The page, whose script and style alone have the number that this answer permits."""
-        nonce = token_urlsafe(16)
-        page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
-        page = re.sub("<(script|style)>", rf'<\1 nonce="{nonce}">', page)
-        self._send(200, page.encode(), "text/html; charset=utf-8", PANEL_PAGE_POLICY.format(nonce))
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """A refusal, be it ours or the module's own."""
         self._send(code, json.dumps({"error": message}))
 
-    def _send(
-        self, status: int, content: str | bytes, kind: str = "image/png", policy: str = PANEL_POLICY
-    ) -> None:
+    def _send(self, status: int, content: str | bytes, kind: str = "image/png") -> None:
         """An answer with all its guards; a text is JSON."""
         if isinstance(content, str):
             content = content.encode()
             kind = "application/json"
         self.send_response_only(status)
-        own = {"Content-Security-Policy": policy, "Content-Type": kind}
-        for name, value in {**PANEL_HEADERS, **own}.items():
+        for name, value in {**PANEL_HEADERS, "Content-Type": kind}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
 
 
 class PanelServer(ThreadingTCPServer):
-    """A port of this machine alone, and the key without which nobody is answered.
+    """A port of this machine alone."""
 
-    Raises ConfigError when the port cannot be had.
-    """
-
+    panel: Panel
     daemon_threads = True
     request_queue_size = 64
     # On Windows that option would let another program take the port while we listen on it.
     allow_reuse_address = sys.platform != "win32"
-
-    def __init__(self, port: int, panel: Panel) -> None:
-        self.panel = panel
-        try:
-            super().__init__(("127.0.0.1", port), PanelRequest)
-        except OSError as error:
-            problem = f"Port {port} cannot be used for the panel ({error.strerror})"
-            raise ConfigError(f"{problem}; choose another panel_port, or 0 for any.") from None
-        token = token_urlsafe(32)
-        self.key = f"Bearer {token}".encode()
-        self.host = f"127.0.0.1:{self.server_address[1]}"
-        self.url = f"http://{self.host}/#{token}"
-        threading.Thread(target=self.serve_forever, args=(0.05,), name="panel", daemon=True).start()
 
     def server_bind(self) -> None:
         """Takes the port so that no other program can take it too and answer in our place."""
@@ -16326,7 +16310,10 @@ DESCRIBED_PAGE = "/state"  # among the pages: one as described
 
 
 class Panel(Inbox):
-    """Shows a run to a browser here and takes its words. Any thread may call any method."""
+    """Shows a run to a browser here and takes its words. Any thread may call any method.
+
+    Raises ConfigError when its port cannot be had.
+    """
 
     present = True
 
@@ -16371,8 +16358,20 @@ class Panel(Inbox):
                 "POST /inject": self._take_reply,
                 "POST /annotated": self._take_annotated,
             }
-        self.server = PanelServer(config.panel_port, self)
-        self.url = self.server.url
+        self._enter([book.run_item(), *book.turns])
+        port = config.panel_port
+        try:
+            self.server = PanelServer(("127.0.0.1", port), PanelRequest)
+        except OSError as error:
+            problem = f"Port {port} cannot be used for the panel ({error.strerror})"
+            raise ConfigError(f"{problem}; choose another panel_port, or 0 for any.") from None
+        self.server.panel = self
+        token = token_urlsafe(32)
+        self.key = f"Bearer {token}".encode()  # without which nobody is answered
+        self.host = f"127.0.0.1:{self.server.server_address[1]}"
+        self.url = f"http://{self.host}/#{token}"
+        serve = partial(self.server.serve_forever, 0.05)
+        threading.Thread(target=serve, name="panel", daemon=True).start()
 
     def watched(self, *pages: object) -> bool:
         """Whether a page, of these or at all, is open: it asks again and again."""
@@ -16394,14 +16393,13 @@ class Panel(Inbox):
     def take(self, item: Item) -> None:
         """What the run publishes."""
         if isinstance(item, Record):
-            self._enter()
+            self._enter([self.book.run_item(), *self.book.turns[-1:]])
         if isinstance(item, Phase):
             self.update(phase=item.text, since=time.time())
         elif isinstance(item, EndRecord):
             self.update(phase=item.outcome)
         elif isinstance(item, Question):
-            waits = f"It waits for a yes at the terminal: {item.text}"
-            self.update(error=waits if item.text else "")
+            self.update(error=item.text and f"It waits for a yes at the terminal: {item.text}")
         elif isinstance(item, FailureRecord):
             self.update(error=item.text)
         elif isinstance(item, ReplyRecord):  # a failure is shown until a reply comes
@@ -16433,15 +16431,13 @@ class Panel(Inbox):
             self._screen = screen
             self.update(picture=self._state["picture"] + 1, **values)
 
-    def _enter(self) -> None:
-        """Takes over what a record made new in the book: the run, as turn -1, and its turns."""
+    def _enter(self, items: Sequence[JsonDict]) -> None:
+        """Takes over what is new in the book: the run, as turn -1, or turns."""
         with self._changed:
-            known = max(self._items, default=-1)
-            for item in (self.book.run_item(), *self.book.turns):
-                if item["turn"] in (-1, known) or item["turn"] > known:
-                    # Packed once, for every page.
-                    text = json.dumps(item, default=vars)
-                    self._items[item["turn"]] = (self._version + 1, text)
+            for item in items:
+                # Packed once, for every page.
+                text = json.dumps(item, default=vars)
+                self._items[item["turn"]] = (self._version + 1, text)
             for number in list(self._items)[1:-PANEL_TURNS]:
                 del self._items[number]
             self.update()

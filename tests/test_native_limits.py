@@ -133,7 +133,7 @@ class Thoughts(NativeCase):
         tokens = len((THOUGHT * 4).strip()) // 4
         self.assertEqual(book.run["sums"]["thought"], tokens)
         self.assertEqual(dict(book.figures())["of them thought, about"], str(tokens))
-        items = [turn["thought"] for turn in book.turns if turn["turn"]]
+        items = [turn["sums"]["thought"] for turn in book.turns if turn["turn"]]
         self.assertEqual(items[0], tokens)
 
 

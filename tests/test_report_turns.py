@@ -26,7 +26,7 @@ class Profiles(CommandLineCase):
         _, turns = self.report("story")
         self.assertEqual({turn["role"] for turn in turns[:-1]}, {"story"})
         for turn in turns[:-1]:
-            self.assertGreater(turn["prompt"], 0, turn["turn"])
+            self.assertGreater(turn["sums"]["prompt"], 0, turn["turn"])
             self.assertNotIn("{", turn["said"])
         self.assertEqual(turns[1]["said"], "The desktop shows the Notes icon and no window")
 
@@ -122,7 +122,7 @@ class Resumed(unittest.TestCase):
         book.take(seams.record("resume", turn=0, time=9000.0))
         book.take(seams.record("look", turn=1, screenshot="", time=9001.0))
         book.take(seams.record("action", turn=2, tool="click", time=9003.0))
-        self.assertEqual([turn["seconds"] for turn in book.turns], [4.0, 2.0])
+        self.assertEqual([turn["sums"]["seconds"] for turn in book.turns], [4.0, 2.0])
         self.assertEqual((book.run["sums"]["seconds"], book.run["sums"]["turns"]), (6.0, 2))
 
 
