@@ -14715,9 +14715,6 @@ LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
 ####################################################################################################
 
 
-KEPT_SETTINGS = ("area", "screen_capture_w", "screen_capture_h")
-
-
 class Step(NamedTuple):
     """One act of a recording, and the look on which it was done."""
 
@@ -14743,18 +14740,20 @@ def recording_of(folder: Path) -> Recording:
     intent = IntentRecord()
     for record in journal.records:
         if isinstance(record, RunRecord):
-            settings = {
-                name: record.config[name] for name in KEPT_SETTINGS if name in record.config
-            }
+            settings["area"] = record.config.get("area", Config.area)
         elif isinstance(record, LookRecord):
             look = record
-            if look.width and not any(look.part):
+            if not any(look.part):
                 settings["screen_capture_w"] = look.width
                 settings["screen_capture_h"] = look.height
         elif isinstance(record, IntentRecord):
             intent = record
         elif isinstance(record, ResultRecord) and record.changed is not None:
-            args = _replayable(intent.args)
+            args = {}
+            for name, value in intent.args.items():
+                args[name] = value
+                if isinstance(value, dict):  # a place, which is [x, y] in a call
+                    args[name] = [value.get("x"), value.get("y")]
             act = words.parse(ToolCall(intent.tool, args))
             if not picture_name(look.screenshot):
                 reason = f"it has no record of the screenshot on which {act} was done"
@@ -14765,17 +14764,6 @@ def recording_of(folder: Path) -> Recording:
         raise AgentError(f"{folder} cannot be repeated: {reason}.")
     settings["max_steps"] = len(steps)
     return Recording(folder, steps, settings)
-
-
-def _replayable(args: Mapping[str, Any]) -> JsonDict:
-    """The arguments of an intent as a call has them: a place is [x, y]."""
-    found = {}
-    for name, value in args.items():
-        if isinstance(value, dict):
-            value = [value.get("x"), value.get("y")]
-        found[name] = value
-    found.pop("reasoning", None)
-    return found
 
 
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
@@ -14793,54 +14781,49 @@ def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outco
         engine.actuator.release()
 
 
-PAUSES_MOST = 1000  # of one act, in case that no person makes them
+LOOKS_MOST = 1000  # for one act, in case that it is no person who pauses it
+REPLAY_PATIENCE_S = 5.0  # a program is slower than it was then
 
 
 def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outcome | None:
     """One act, as soon as the screen around its target looks as recorded."""
     step = recording.steps[state.turn - 1]
-    for _ in range(PAUSES_MOST):
-        look = wait_for_likeness(engine, state, recording.folder, step)
-        if isinstance(look, Outcome):
-            return look
-        deed, _ = perform_act(engine, state, step.act, look)
-        shown = step.act.shown
-        record = ActionRecord(state.turn, step.act.name, shown, deed.result, look.screenshot)
-        if not deed.wants_a_look:
-            break
-    note_action(engine, state, replace(record, changed=deed.changed, region=deed.region))
+    act, recorded = step
+    clock = engine.clock
+    part = Rect(*recorded.part)
+    end = clock.now() + REPLAY_PATIENCE_S
+    for _ in range(LOOKS_MOST):
+        if part.width:  # the act's places are on the grid of that part
+            engine.eyes.zoom(middle_of(part))
+        look = engine.eyes.look(state.turn)
+        share = differing_share(look.frame, recording.folder, step)
+        if share <= SHARE_ALIKE:
+            deed, _ = perform_act(engine, state, act, look)
+            if not deed.wants_a_look:
+                break
+            end = clock.now() + REPLAY_PATIENCE_S
+        elif clock.now() > end:
+            picture = recording.folder / recorded.screenshot
+            differs = f"{share:.0%} of the screen around it is not as in {picture}"
+            reason = f"{act}: {differs}; at most {SHARE_ALIKE:.0%} may differ."
+            return Outcome("differs", reason)
+        else:
+            clock.sleep(0.25)
+    record = ActionRecord(
+        state.turn,
+        act.name,
+        act.shown,
+        deed.result,
+        look.screenshot,
+        changed=deed.changed,
+        region=deed.region,
+    )
+    note_action(engine, state, record)
     if deed.refused:
         return Outcome("refused", deed.result)
     if state.turn < len(recording.steps):
         return None
     return Outcome("completed", f"Repeated {state.turn} acts.")
-
-
-REPLAY_PATIENCE_S = 5.0  # a program is slower than it was then
-
-
-def wait_for_likeness(
-    engine: Engine, state: AgentState, folder: Path, step: Step
-) -> Look | Outcome:
-    """A look on which the act can be done, or how the replay ends without one."""
-    end = engine.clock.now() + REPLAY_PATIENCE_S
-    part = Rect(*step.look.part)
-    while True:
-        if part.width:  # the act's places are on the grid of that part
-            engine.eyes.zoom(middle_of(part))
-        look = engine.eyes.look(state.turn)
-        share = differing_share(look.frame, folder, step)
-        if share <= SHARE_ALIKE:
-            return look
-        if engine.clock.now() > end:
-            break
-        engine.clock.sleep(0.25)
-    picture = folder / step.look.screenshot
-    return Outcome(
-        "differs",
-        f"{step.act}: {share:.0%} of the screen around it is not as in {picture};"
-        f" at most {SHARE_ALIKE:.0%} may differ.",
-    )
 
 
 # By so many of 256 levels a colour may differ; by more, a pixel is another one.
@@ -14852,29 +14835,22 @@ SHARE_ALIKE = 0.05
 REACH_ALIKE = 120
 
 
-def unlike_share(one: bytes, other: bytes, whole: Rect, box: Rect) -> float:
+def unlike_share(one: bytes, other: bytes, width: int, box: Rect) -> float:
     """The share (0 to 1) of the pixels, evenly spread over a box of two pictures, that differ.
 
-    Both are RGB.
+    Both are RGB, `width` pixels a row.
     """
-    seen = box.intersection(whole)
-    step = max(1, math.isqrt(seen.width * seen.height // PIXELS_COMPARED))
+    step = max(1, math.isqrt(box.width * box.height // PIXELS_COMPARED))
     looked = 0
     unlike = 0
-    for y in range(0, seen.height, step):
-        row = (seen.top + y) * whole.width + seen.left
-        for x in range(0, seen.width, step):
-            first = 3 * (row + x)
-            end = first + 3
-            then = one[first:end]
-            now = other[first:end]
+    for y in range(box.top, box.bottom, step):
+        for x in range(box.left, box.right, step):
+            first = 3 * (y * width + x)
+            pixel = slice(first, first + 3)
+            pairs = zip(one[pixel], other[pixel], strict=True)
+            levels = [abs(before - after) for before, after in pairs]
             looked += 1
-            differs = False
-            for before, after in zip(then, now, strict=True):
-                levels = abs(before - after)
-                if levels > LEVELS_ALIKE:
-                    differs = True
-            unlike += differs
+            unlike += max(levels) > LEVELS_ALIKE
     return unlike / max(1, looked)
 
 
@@ -14885,22 +14861,23 @@ def differing_share(frame: Frame, folder: Path, step: Step) -> float:
     whole = Rect(0, 0, *size)
     if whole != frame.rect:
         return 1.0
-    side = 2 * REACH_ALIKE
     boxes = []
     for place in values_of(act.args, Coordinate):
         target = to_point(place, whole)
         left = target.x - REACH_ALIKE
         top = target.y - REACH_ALIKE
-        boxes.append(Rect(left, top, side, side))
+        boxes.append(Rect(left, top, 2 * REACH_ALIKE, 2 * REACH_ALIKE))
     if not boxes:  # its target is the window with the keyboard, which must be the same one
-        then = Rect(*recorded.window)
-        if then != window_box(frame):
+        program = frame.window.program if frame.window else ""
+        in_front = window_box(frame)
+        if in_front != recorded.window or program != recorded.program:
             return 1.0
-        if recorded.program != (frame.window.program if frame.window else ""):
-            return 1.0
-        boxes = [then]
+        boxes = [in_front]
     now = bytes(bgrx_to_rgb(frame.pixels))
-    shares = [unlike_share(rgb, now, whole, box) for box in boxes]
+    shares = []
+    for box in boxes:
+        seen = box.intersection(whole)
+        shares.append(unlike_share(rgb, now, whole.width, seen))
     return max(shares)
 
 

@@ -56,7 +56,7 @@ MODULES = {
 # Those that nothing saw once.
 UNSEEN = (
     ("replay-least-share", "Replay", "of an act's targets the one that differs most counts", "differing_share", "max(shares)", "min(shares)"),
-    ("replay-tolerance", "Replay", "a share beyond the tolerance stops a replay", "wait_for_likeness", "share <= SHARE_ALIKE", "share <= 4 * SHARE_ALIKE"),
+    ("replay-tolerance", "Replay", "a share beyond the tolerance stops a replay", "replay_turn", "share <= SHARE_ALIKE", "share <= 4 * SHARE_ALIKE"),
     ("replay-levels", "Replay", "a colour that differs by more than 32 levels is another one", "", "LEVELS_ALIKE = 32", "LEVELS_ALIKE = 128"),
     ("calibration-order", "Calibration", "a shift is undone before the scale", "AxisFit.undo", "GRID_MIDDLE + away / self.scale", "GRID_MIDDLE + (away + self.shift) / self.scale - self.shift"),
     ("panel-get-key", "Panel", "every address but the page's asks for the key", "PanelRequest.do_GET", 'not compare_digest(key.encode(), panel.key)', 'self.command == "POST" and not compare_digest(key.encode(), panel.key)'),
