@@ -7784,8 +7784,11 @@ def strip_end_tokens(text: str) -> str:
 
 
 # The tags of thoughts in all the models' templates.
-_THOUGHTS = r"think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60}"
-_THOUGHT_TAG = re.compile(rf"<(/?)({_THOUGHTS})>")
+_TAGS = r"think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60}"
+# A thought between its tags, closed or not; or only the tag that ends one.
+_THOUGHT = rf"<(?P<tag>{_TAGS})>(?P<inside>(?s:.*?))(?:</(?P=tag)>|\Z)|</(?:{_TAGS})>"
+_THOUGHTS = re.compile(_THOUGHT)
+_THOUGHT_TAG = re.compile(rf"<(/?)(?:{_TAGS})>")
 
 
 def parted(text: str, call: re.Pattern[str] | None = None) -> tuple[str, list[str]]:
@@ -7794,26 +7797,20 @@ def parted(text: str, call: re.Pattern[str] | None = None) -> tuple[str, list[st
     Thoughts stand between tags, closed or not, or before a lone closing one. Behind the first
     `call` a tag is left as it is: it may be part of a text to type.
     """
-    said: list[str] = []
+    said = ""
     thought: list[str] = []
     place = 0
-    tag = _THOUGHT_TAG.search(text)
-    while tag and not (call and call.search(text, place, tag.start())):
-        said.append(text[place : tag.start()])
-        place = tag.end()
-        if tag[1]:  # what stands before it was thought as well
-            thought += said
-            said.clear()
-        else:
-            end_tag = f"</{tag[2]}>"
-            end = text.find(end_tag, place)
-            if end < 0:
-                end = len(text)
-            thought.append(text[place:end])
-            place = end + len(end_tag)
-        tag = _THOUGHT_TAG.search(text, place)
-    said.append(text[place:])
-    return "".join(said).strip(), thought
+    for piece in _THOUGHTS.finditer(text):
+        if call and call.search(text, place, piece.start()):
+            break
+        said += text[place : piece.start()]
+        place = piece.end()
+        if piece["tag"]:
+            thought.append(piece["inside"])
+        else:  # what stands before it was thought as well
+            thought.append(said)
+            said = ""
+    return (said + text[place:]).strip(), thought
 
 
 def strip_think(text: str) -> str:
@@ -7866,24 +7863,13 @@ _SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
 _DEPTH = {"[": 1, "{": 1, "]": -1, "}": -1}
 
-# A slip, and what JSON writes.
-_MENDED = {
-    "True": "true",
-    "False": "false",
-    "None": "null",
-    ",": " ",
-    "\\n": " ",
-    "\\r": " ",
-    "\\t": " ",
-}
+# A slip, and what JSON writes; of a comma and a line break that is a blank.
+_MENDED = {"True": "true", "False": "false", "None": "null"}
 
 # What a text in single quotes needs in double ones. Some escapes may as well be part of a Windows
 # path such as 'C:\bin': they become an escape that JSON does not know, so that they are refused.
 _ESCAPE_OR_QUOTE = re.compile(r'\\.|"', re.S)
 _REQUOTED = {"\\'": "'", '"': '\\"', "\\/": "\\?", "\\b": "\\?", "\\f": "\\?"}
-
-# <think> to the first </think> behind it.
-_THOUGHT = r"<think>[^<]*(?:<(?!/think>)[^<]*)*</think>"
 
 # The rest of a tag that carries a name, as in <function=name> and <function name="name">.
 _NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
@@ -7892,16 +7878,15 @@ _NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
 _FENCE = r"(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?"
 
 # The places where a call can begin, or where a thought shows that none does. In this order:
+_TAG = r"(?:<tool_call>|<function_call>|\[TOOL_REQUEST\])\s*"
 _OPENER = re.compile(
     # JSON without a tag, but only at the front of the reply or behind its thoughts: JSON in the
     # middle of prose is no call.
-    rf"(?P<bare>(?:\A|</think>)(?:\s*{_THOUGHT})*\s*{_FENCE}(?=\{{|\[\s*\{{))"
+    rf"(?P<bare>(?:\A|</think>)\s*{_FENCE}(?=\{{|\[\s*\{{))"
     # A thought, whose calls do not count, or the end of one that began before the reply.
-    rf"|(?P<thought>{_THOUGHT}|</(?:{_THOUGHTS})>)"
-    # A thought that never ends.
-    r"|(?P<open><think>)"
+    rf"|(?P<thought>{_THOUGHT})"
     # The tags of the models' own templates.
-    rf"|(?:<tool_call>|<function_call>|\[TOOL_REQUEST\]|<function{_NAME})\s*"
+    rf"|(?:{_TAG})?<function{_NAME}\s*|{_TAG}(?!<function)"
 )
 
 # What must follow JSON without a tag: the end of its wrapper and of the reply.
@@ -7952,7 +7937,9 @@ def _as_json(token: str) -> str:
     if token[0] == "'":
         inner = _ESCAPE_OR_QUOTE.sub(lambda sign: _REQUOTED.get(sign[0], sign[0]), inner)
         return f'"{inner}"'
-    return f"[{inner}]" if token[0] == "(" else _MENDED.get(token, token)
+    if token[0] == "(":
+        return f"[{inner}]"
+    return " " if token[0] in ",\\" else _MENDED.get(token, token)
 
 
 def _decode(text: str, begin: int = 0, closable: bool = False) -> tuple[object, int]:
@@ -7973,19 +7960,17 @@ def _decode(text: str, begin: int = 0, closable: bool = False) -> tuple[object, 
 
 def _mended(text: str, begin: int, closable: bool) -> tuple[object, int]:
     """The value that begins there, up to the bracket that closes it, and where it ends."""
-    parts: list[str] = []
+    body = ""
     end = begin
     depth = 0
     for token in _TOKEN.finditer(text, begin):
-        parts += text[end : token.start()], _as_json(token[0])
+        body += text[end : token.start()] + _as_json(token[0])
         end = token.end()
         depth += _DEPTH.get(token[0], 0)
         if depth <= 0:
             break
-    body = "".join(parts)
-    lacks_brace = False
-    if closable and depth == 1 and body.endswith("}") and _TAIL.match(text, end):
-        lacks_brace = True
+    lacks_brace = closable and depth == 1 and bool(_TAIL.match(text, end))
+    if lacks_brace:
         body += "}"
     elif depth > 0 or not body.endswith(("}", "]")):
         raise ReplyError("The call is incomplete: its JSON does not end.", "incomplete")
@@ -8001,11 +7986,6 @@ def _mended(text: str, begin: int, closable: bool) -> tuple[object, int]:
     return value, end
 
 
-def _call_of(name: str, arguments: object) -> dict[str, object]:
-    """A call as an object of JSON."""
-    return {"name": name, "arguments": arguments}
-
-
 def _json_calls(text: str, opener: re.Match[str], closable: bool) -> _Found:
     """The calls in JSON behind an opening tag and where they end; raises ReplyError.
 
@@ -8013,28 +7993,28 @@ def _json_calls(text: str, opener: re.Match[str], closable: bool) -> _Found:
     """
     name = opener["name"]
     value, end = _decode(text, opener.end(), closable and not name)
+    if name:  # <function=name>{"argument": ...}
+        value = {"name": name, "arguments": value}
     calls = value if isinstance(value, list) else [value]
     with suppress(ValueError, ReplyError):
         while text.startswith("{", end):
             further, end = _decode(text, end)
-            calls = [*calls, further]
-    must_follow = _NEXT if opener["bare"] is None else _BARE_END
+            calls.append(further)
+    must_follow = _NEXT
+    kind = "invalid_json"
+    if opener["bare"] is not None:
+        must_follow = _BARE_END
+        kind = "no_call"
     if not must_follow.match(text, end):
-        kind = "invalid_json" if opener["bare"] is None else "no_call"
         raise ReplyError("Other text stands beside the call; send it alone.", kind)
-    if name:  # <function=name>{"argument": ...}
-        calls = [_call_of(name, value)]
     return calls, end
 
 
-def _xml_call(text: str, opener: re.Match[str]) -> _Found:
+def _xml_call(text: str, name: str, begin: int) -> _Found:
     """The call in the XML form behind <function=name> and where it ends; raises ReplyError."""
-    name = opener["name"]
-    if not name:
-        raise ReplyError("The call has no JSON object and no <function=...>.", "invalid_json")
-    found = _XML.match(text, opener.end())
+    found = _XML.match(text, begin)
     if not found:
-        body, _, _ = text[opener.end() :].partition("<function")
+        body, _, _ = text[begin:].partition("<function")
         problem = "Between <function=...> and </function> stands more than parameters."
         if body.count("<parameter") > body.count("</parameter>"):
             problem = "A <parameter=...> of the call has no </parameter>."
@@ -8044,25 +8024,8 @@ def _xml_call(text: str, opener: re.Match[str]) -> _Found:
     pairs: list[tuple[str, object]] = []
     for key, value in _PARAMETERS.findall(found[1]):
         # The value exactly, less the line breaks that belong to the form.
-        value = value.removeprefix("\n")
-        value = value.removesuffix("\n")
-        pairs.append((key, value))
-    call = _call_of(name, _unique(pairs))
-    return [call], found.end()
-
-
-def _opened(text: str, opener: re.Match[str], closable: bool) -> _Found:
-    """The calls behind one opening tag and where they end, none behind a thought; ReplyError."""
-    begin = opener.end()
-    if opener["open"]:
-        raise ReplyError(
-            "The reply ends inside <think>: close it with </think>, then call a tool.", "no_call"
-        )
-    if opener["thought"] or (not opener["name"] and text.startswith("<function", begin)):
-        return [], begin  # a tag around <function=name> opens no call of its own
-    if text.startswith("{" if opener["name"] else ("{", "["), begin):
-        return _json_calls(text, opener, closable)
-    return _xml_call(text, opener)
+        pairs.append((key, value.removeprefix("\n").removesuffix("\n")))
+    return [{"name": name, "arguments": _unique(pairs)}], found.end()
 
 
 def _spoken_calls(text: str, closable: bool) -> list[object]:
@@ -8073,10 +8036,16 @@ def _spoken_calls(text: str, closable: bool) -> list[object]:
         opener = _OPENER.search(text, place)
         if not opener:
             return calls
+        place = opener.end()
         if opener[0].startswith("</"):
             calls = []
+        if opener["thought"]:
+            continue
         try:
-            found, place = _opened(text, opener, closable)
+            if opener["name"] and not text.startswith("{", place):
+                found, place = _xml_call(text, opener["name"], place)
+            else:
+                found, place = _json_calls(text, opener, closable)
         except ReplyError:
             # Behind a good first call a broken one is left out, unless both were only thought.
             if not calls or text.find("</think>", opener.end()) >= 0:
@@ -8104,8 +8073,8 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     if finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
     is_whole = finish_reason in _WHOLE_REASONS
-    content = message_text(message.get("content"))
-    said, _ = parted(content, _CALL_BEGINS)
+    text = message_text(message.get("content"))
+    said, _ = parted(text, _CALL_BEGINS)
     if said:
         calls = _spoken_calls(said, is_whole)
         problem = "The reply holds no tool call."
@@ -8118,10 +8087,10 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
         calls = _spoken_calls(thought, closable=False) if ends else []
         calls = calls if len(calls) == 1 else []
         problem = "The reply is empty."
-        tags = _THOUGHT_TAG.findall(content)
+        tags = _THOUGHT_TAG.findall(text)
         if tags:
             problem = "The reply holds only a thought."
-        if tags and tags[-1][0] != "/":
+        if tags and tags[-1] != "/":
             problem = "The reply ends inside <think>: close it with </think>, then call a tool."
     if not calls:
         raise ReplyError(problem, "no_call")
@@ -8176,10 +8145,7 @@ ToolList = Sequence[_Schema]  # the tools as a request sends them
 _Arguments = dict[str, object]
 Sides = tuple[int, int]  # the largest x and y of a space
 
-_FLAGS = {
-    "true": True,
-    "false": False,
-}
+_FLAGS = {"true": True, "false": False}
 NUMBER_LIMIT = 1e18  # a larger number cannot be meant
 
 # A number that was written as a text.
@@ -8197,15 +8163,20 @@ def _number(
     return value if least <= value <= most else None  # NaN is neither
 
 
+def _whole(text: str) -> object:
+    """The value that a whole text spells, or None; raises ReplyError."""
+    text = text.strip()
+    value, end = _decode(text)
+    return value if end == len(text) else None
+
+
 def _spelled_list(text: str) -> object:
     """The value of a text such as "[1, 2]", "(1, 2)" or "1, 2", or the text itself."""
     bracketed = text.strip()
     if not bracketed.startswith(("[", "(", "{")):
         bracketed = f"[{bracketed}]"
     with suppress(ReplyError):
-        value, end = _decode(bracketed)
-        if value != [] and end == len(bracketed):
-            return value
+        return _whole(bracketed) or text
     return text
 
 
@@ -8260,49 +8231,57 @@ def _read_text(value: object) -> str | None:
     return strip_end_tokens(value)
 
 
-def _read_integer(schema: _Schema, value: object) -> int | None:
-    """A whole number in the schema's range, on an axis the nearest one; None for anything else."""
-    least = schema.get("minimum", -NUMBER_LIMIT)
-    most = schema.get("maximum", NUMBER_LIMIT)
-    number = _number(value, least, most)
-    if number and number > 1 and schema == AXIS:
-        number = int(number + 0.5)
-    if number is None or number % 1:
-        return None
-    return int(number)
-
-
-def _read(schema: _Schema, value: object) -> tuple[object, str]:
-    """A value as its property's schema wants it, else None, and what it has to be, in words."""
+def _read(schema: _Schema, value: object) -> object:
+    """A value as its property's schema wants it, else None."""
     kind = schema["type"]
     if kind == "string":
-        return _read_text(value), "a text of whole characters, no list"
+        return _read_text(value)
     if kind == "boolean":
-        return _FLAGS.get(str(value).strip().lower()), "true or false"
+        return _FLAGS.get(str(value).strip().lower())
     if kind == "integer":
-        wanted = "a whole number"
-        if "maximum" in schema:
-            wanted += f" from {schema['minimum']} to {schema['maximum']}"
-        return _read_integer(schema, value), wanted
+        least = schema.get("minimum", -NUMBER_LIMIT)
+        most = schema.get("maximum", NUMBER_LIMIT)
+        number = _number(value, least, most)
+        if number and number > 1 and schema == AXIS:
+            number = int(number + 0.5)  # the nearest place
+        return None if number is None or number % 1 else int(number)
     items = schema["items"]
     if items == AXIS:
-        return read_place(value), f"[x, y] in whole numbers from 0 to {GRID}, never pixels"
-    wanted = "a list such as [1, 2]"
+        return read_place(value)
     if isinstance(value, str):
         value = _spelled_list(value)
-    if items == TEXT_ITEMS:
-        wanted = 'a list such as ["one", "two"]'
-        if isinstance(value, str):
-            value = [value]  # one text is a list of one
+    if isinstance(value, str) and items == TEXT_ITEMS:
+        value = [value]  # one text is a list of one
     if not isinstance(value, list):
-        return None, wanted
-    found: list[object] = []
-    for item in value:
-        read, _ = _read(items, item)
-        if read is None:
-            return None, wanted
-        found.append(read)
-    return found, wanted
+        return None
+    found = [_read(items, item) for item in value]
+    return None if None in found else found
+
+
+# What a value has to be, by the type in its schema; and what a list of such values.
+_WANTED = {
+    "string": "a text of whole characters, no list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+}
+_WANTED_LISTS = {
+    "string": 'a list such as ["one", "two"]',
+    "integer": "a list such as [1, 2]",
+}
+
+
+def _wanted(schema: _Schema) -> str:
+    """What a property's value has to be, in words."""
+    kind = schema["type"]
+    if kind == "array":
+        items = schema["items"]
+        if items == AXIS:
+            return f"[x, y] in whole numbers from 0 to {GRID}, never pixels"
+        return _WANTED_LISTS[items["type"]]
+    wanted = _WANTED[kind]
+    if "maximum" in schema:
+        wanted += " from {minimum} to {maximum}".format_map(schema)
+    return wanted
 
 
 _ADVICE = {  # what to do about a kind of error
@@ -8330,9 +8309,7 @@ def _arguments(value: object, tool: str, properties: JsonObject) -> _Arguments:
         return {}
     for _ in range(2):
         if isinstance(value, str) and value.strip().startswith(("{", '"')):
-            text = value.strip()
-            value, end = _decode(text)
-            value = value if end == len(text) else None
+            value = _whole(value)
     inside = json_object(value)
     if inside.get("name") == tool and len(inside) == 2 and "name" not in properties:
         _, value = _name_and_arguments(value)
@@ -8340,12 +8317,10 @@ def _arguments(value: object, tool: str, properties: JsonObject) -> _Arguments:
         raise ReplyError(
             f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json"
         )
+    if value.keys() & {"properties", *_ARGUMENT_KEYS} - properties.keys():
+        raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
     given: list[tuple[str, object]] = []
     for key, item in value.items():
-        if key in ("properties", *_ARGUMENT_KEYS) and key not in properties:
-            raise ReplyError(
-                f"The arguments of {tool} hold a schema or another call.", "invalid_args"
-            )
         if item is not None:
             given.append((str(key), item))
     return _unique(given)
@@ -8353,16 +8328,12 @@ def _arguments(value: object, tool: str, properties: JsonObject) -> _Arguments:
 
 def _with_place(given: _Arguments, properties: _Properties) -> _Arguments:
     """The arguments; x and y that a tool with one place does not have are that place."""
-    places: list[str] = []
-    for name, schema in properties.items():
-        if schema.get("items") == AXIS:
-            places.append(name)
+    places = [name for name, schema in properties.items() if schema.get("items") == AXIS]
     if len(places) != 1 or not {"x", "y"} <= given.keys() - properties.keys():
         return given
     (place,) = places
-    for rival in (place, "x1", "y1", "x2", "y2", "width", "height"):
-        if rival in given:
-            raise ReplyError(f"{place} must be [x, y] alone.", "invalid_box")
+    if given.keys() & {place, "x1", "y1", "x2", "y2", "width", "height"}:
+        raise ReplyError(f"{place} must be [x, y] alone.", "invalid_box")
     return {**given, place: [given["x"], given["y"]]}
 
 
@@ -8389,70 +8360,59 @@ def _checked(given: _Arguments, properties: _Properties, required: Sequence[str]
     found: _Arguments = {}
     for name, schema in properties.items():
         value = given.get(name)
-        if value is None or (value in ("", []) and name not in required):
-            continue
         if name == "key" and isinstance(value, list):
             value = _chord_of(value)
-        read, wanted = _read(schema, value)
-        found[name] = read
+        if value is None or (value in ("", []) and name not in required):
+            continue
+        read = _read(schema, value)
         if read is None:
             is_place = AXIS in (schema, schema.get("items"))
             kind = "invalid_box" if is_place else "invalid_args"
-            raise ReplyError(f"{name} must be {wanted}, not {value!r:.60}.", kind)
+            raise ReplyError(f"{name} must be {_wanted(schema)}, not {value!r:.60}.", kind)
+        found[name] = read
     for name in required:
-        said = str(found.get(name, ""))
-        if name != "text":  # to type a blank is something
-            said = said.strip()
-        if said:
-            continue
         if name not in found:
             raise ReplyError(f"The argument {name} is missing.", f"missing_{name}")
-        kind = "empty_text" if name == "text" else f"missing_{name}"
-        raise ReplyError(f"The argument {name} is empty.", kind)
+        said = str(found[name])
+        if not (said if name == "text" else said.strip()):  # to type a blank is something
+            kind = "empty_text" if name == "text" else f"missing_{name}"
+            raise ReplyError(f"The argument {name} is empty.", kind)
     return found
 
 
 def _schemas(tools: ToolList) -> dict[str, _Schema]:
     """What each tool's arguments must be, by the tool's name."""
-    found: dict[str, _Schema] = {}
-    for tool in tools:
-        function = tool["function"]
-        found[function["name"]] = json_object(function.get("parameters"))
-    return found
-
-
-def _certain_call(message: JsonObject, finish_reason: str | None, tools: ToolList) -> ToolCall:
-    """The first call in a reply; raises ReplyError, ValueError and RecursionError.
-
-    A broken first call is never skipped for a later one, which was meant for the screen after it.
-    """
-    schemas = _schemas(tools)
-    call, *further = _found_calls(message, finish_reason)
-    name, value = _name_and_arguments(call)
-    tool = str(name).strip().removeprefix("functions.")
-    if tool not in schemas:
-        raise ReplyError(
-            f"There is no tool {name!r:.60}; the tools are {', '.join(schemas)}.", "unknown_tool"
-        )
-    properties = json_object(schemas[tool].get("properties"))
-    required = json_list(schemas[tool].get("required"))
-    given = _arguments(value, tool, properties)
-    arguments = _checked(given, properties, required)
-    identity = json_object(call).get("id")
-    if not isinstance(identity, str):
-        identity = ""
-    return ToolCall(tool, arguments, identity, len(further))
+    functions = [tool["function"] for tool in tools]
+    return {one["name"]: json_object(one.get("parameters")) for one in functions}
 
 
 def read_call(message: JsonObject, finish_reason: str | None, tools: ToolList) -> ToolCall:
     """The first call in a reply, read with certainty against `tools`; raises ReplyError.
 
-    `message` and `finish_reason` are what the server sent, `tools` what the request sent.
+    `message` and `finish_reason` are what the server sent, `tools` what the request sent. A broken
+    first call is never skipped for a later one, which was meant for the screen after it.
     """
+    schemas = _schemas(tools)
     try:
-        return _certain_call(json_object(message), finish_reason, tools)
+        call, *further = _found_calls(json_object(message), finish_reason)
+        name, value = _name_and_arguments(call)
+        tool = str(name).strip().removeprefix("functions.")
+        if tool not in schemas:
+            raise ReplyError(
+                f"There is no tool {name!r:.60}; the tools are {', '.join(schemas)}.",
+                "unknown_tool",
+            )
+        properties = json_object(schemas[tool].get("properties"))
+        required = json_list(schemas[tool].get("required"))
+        given = _arguments(value, tool, properties)
+        arguments = _checked(given, properties, required)
     except (ReplyError, RecursionError, ValueError) as error:
         caught = error
+    else:
+        identity = json_object(call).get("id")
+        if not isinstance(identity, str):
+            identity = ""
+        return ToolCall(tool, arguments, identity, len(further))
     raise explained(caught, message, finish_reason)
 
 
@@ -8481,7 +8441,8 @@ def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolC
             name, value = _name_and_arguments(call)
             if not isinstance(name, str) or not _HARMLESS_NAME.fullmatch(name):
                 break
-            calls.append(ToolCall(name, _arguments(value, name, {})))
+            arguments = _arguments(value, name, {})
+            calls.append(ToolCall(name, arguments))
     return calls
 
 
@@ -8500,16 +8461,15 @@ def read_box(item: object) -> tuple[dict[str, int], bool]:
 
     It is only drawn, so a little too far counts as the edge. An act's place never does.
     """
-    corners = ("x1", "y1", "x2", "y2")
+    given = json_object(item)
     box: dict[str, int] = {}
-    at_edge = False
-    for corner in corners:
-        number = _number(json_object(item).get(corner), 0, BOX_MOST)
+    for corner in ("x1", "y1", "x2", "y2"):
+        number = _number(given.get(corner), 0, BOX_MOST)
         if number is None or 0 < number < 1:
             return {}, False
-        at_edge = at_edge or number > GRID
-        box[corner] = min(GRID, int(number + 0.5))
-    return box, at_edge
+        box[corner] = int(number + 0.5)
+    shown = {corner: min(GRID, number) for corner, number in box.items()}
+    return shown, shown != box
 
 
 def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
@@ -8522,9 +8482,9 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
     with suppress(ReplyError, RecursionError, ValueError):
         value, _ = _decode(said, said.index("{"))
         story = json_object(value)
-    observation: object = said
-    if story.keys() & {"observation", "bboxes", "actions"}:
-        observation = story.get("observation")
+    if not story.keys() & {"observation", "bboxes", "actions"}:
+        story = {"observation": said}
+    observation = story.get("observation")
     if not isinstance(observation, str):
         observation = ""
     actions = json_list(story.get("actions"))
@@ -8541,7 +8501,8 @@ def read_action(action: object, words: str, tools: ToolList) -> ToolCall:
     given = {key: value for key, value in json_object(action).items() if value not in (None, "")}
     name = str(given.pop("name", "")).strip().lower()
     arguments = {"label": name, "evidence": words or name, **given}
-    call = read_call({"tool_calls": [_call_of(name, arguments)]}, "stop", tools)
+    wanted = {"name": name, "arguments": arguments}
+    call = read_call({"tool_calls": [wanted]}, "stop", tools)
     if "label" in call.arguments and "label" not in given:
         call.arguments["label"] = ""
     return call
@@ -9066,7 +9027,7 @@ def read_function(
     """
     text = message_text(message.get("content"))
     said, _ = parted(text, _CALL_BEGINS)
-    content = _STRAY_OPENER.sub(r"\1", said or _THOUGHT_TAG.sub(r"<\1think>", text), count=1)
+    content = _STRAY_OPENER.sub(r"\1", text, count=1)
     call, *_ = _found_calls({**message, "content": content}, finish_reason)
     name, value = _name_and_arguments(call)
     given = _arguments(value, str(name), {})
