@@ -4359,7 +4359,7 @@ class ControlsWorker:
 
 
 # The keys of VK_MAP that people and models also call by other names, such as winleft in pyautogui
-# and Super_L in X11. (numpad0 to numpad9 and a single blank are added below.)
+# and Super_L in X11.
 KEY_SPELLINGS = {
     "shift": "shiftleft shiftl",
     "rshift": "shiftright shiftr",
@@ -4407,17 +4407,7 @@ KEY_SPELLINGS = {
 }
 
 
-def _key_aliases() -> dict[str, str]:
-    """The key of VK_MAP for each of its other names."""
-    aliases = {" ": "space"}
-    for n in range(10):
-        aliases[f"numpad{n}"] = f"num{n}"
-    for key, spellings in KEY_SPELLINGS.items():
-        aliases |= dict.fromkeys(spellings.split(), key)
-    return aliases
-
-
-KEY_ALIASES = _key_aliases()
+KEY_ALIASES = {name: key for key, names in KEY_SPELLINGS.items() for name in names.split()}
 MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
 
 
@@ -4426,29 +4416,11 @@ def key_name(name: str) -> str | None:
 
     Case, blanks, _ and - do not matter: "Page Up", "page-up" and "PAGE_UP" are one key.
     """
-    plain = name.strip().lower() or name[:1]
-    spellings = [plain]
-    words = re.split(r"[-_]|\s+", plain)
-    if all(words):  # "page-up", but not "ctrl-"
-        spellings.append("".join(words))
-    for spelling in spellings:
-        key = KEY_ALIASES.get(spelling, spelling)
-        if key in VK_MAP:
-            return key
-    return None
-
-
-def _chord_parts(text: str) -> list[str]:
-    """What stands between the signs of `ctrl+s`, `ctrl-s` or `ctrl s`; at least one part."""
-    sign = None  # blanks
-    if "+" in text:
-        sign = "+"
-    elif "-" in text:
-        sign = "-"
-    parts = [part.strip() for part in text.split(sign)]
-    if sign and parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
-        parts[-2:] = [sign]
-    return parts or [""]
+    plain = "space" if name == " " else name.strip().lower()
+    # But not "ctrl-", nor a sign alone.
+    joined = re.sub(r"(?<=\w)[-_\s]+(?=\w)", "", plain).replace("numpad", "num")
+    key = KEY_ALIASES.get(joined, joined)
+    return key if key in VK_MAP else None
 
 
 KEY_NAME_MOST = 40  # characters that a refusal repeats of a name that no key has
@@ -4462,9 +4434,13 @@ def parse_chord(text: str) -> tuple[str, ...]:
     single = key_name(text)
     if single:
         return (single,)
+    sign = next((sign for sign in "+-" if sign in text), "")
+    parts = [part.strip() for part in text.split(sign or None)]
+    if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
+        parts[-2:] = [sign]
     modifiers = []
     others = []
-    for part in _chord_parts(text):
+    for part in parts or [""]:
         key = key_name(part)
         if key is None:
             named = part or text
@@ -4491,8 +4467,7 @@ def chord_codes(keys: Iterable[str]) -> frozenset[int]:
     """
     codes = set()
     for key in keys:
-        sideless = key[1:] if key[1:] in MODIFIERS else key
-        codes.add(VK_MAP[sideless])
+        codes.add(VK_MAP[key[1:] if key[1:] in MODIFIERS else key])
         if key == "ralt":
             codes.add(VK_MAP["ctrl"])
     return frozenset(codes)
@@ -4619,15 +4594,13 @@ KINDS: dict[object, Kind] = {
 
 @lru_cache  # evaluating annotations takes longer than all the gates of an act
 def annotations_of(args: type[Args]) -> Mapping[str, object]:
-    """The annotation of each argument, in their order; that it may be None is left out."""
-    hints = get_type_hints(args)
-    return {name: _without_none(hint) for name, hint in hints.items()}
-
-
-def _without_none(hint: object) -> object:
-    """`Coordinate` for `Coordinate | None`."""
-    kinds = get_args(hint)
-    return kinds[0] if type(None) in kinds else hint
+    """The annotation of each argument, in their order: `Coordinate` for `Coordinate | None`."""
+    kinds = get_type_hints(args)
+    for name, hint in kinds.items():
+        options = get_args(hint)
+        if type(None) in options:
+            kinds[name] = options[0]
+    return kinds
 
 
 def kind_of(args: type[Args], argument: str) -> Kind:
@@ -4969,27 +4942,22 @@ class Vocabulary:
 def steps_of(act: Act) -> list[Act]:
     """The acts that one takes, in their order; most take themselves alone."""
     args = act.args
-    steps: list[Act] = []
+    steps: list[tuple[str, Args]] = []
     if isinstance(args, PressKeyArgs):
-        steps = [key_step(chord, act) for chord in (args.key, *args.then)]
+        steps = [("press_key", PressKeyArgs(chord)) for chord in (args.key, *args.then)]
     if isinstance(args, TypeTextArgs):
         # A click on the field and the selection of what it holds, the text, Enter: as asked for.
         if args.position:
-            clicked = ClickArgs(args.element_name or Label("text field"), args.position)
-            steps.append(Act("click", clicked, act.call))
+            label = args.element_name or Label("text field")
+            steps.append(("click", ClickArgs(label, args.position)))
         if args.clear:
-            steps.append(key_step("ctrl+a", act))
-        typed = TypeTextArgs(args.text)
-        steps.append(Act(act.name, typed, act.call))
+            steps.append(("press_key", PressKeyArgs(Chord("ctrl+a"))))
+        steps.append((act.name, TypeTextArgs(args.text)))
         if args.submit:
-            steps.append(key_step("enter", act))
-    return steps if len(steps) > 1 else [act]
-
-
-def key_step(chord: str, act: Act) -> Act:
-    """The pressing of keys as a step of an act."""
-    keys = PressKeyArgs(Chord(chord))
-    return Act("press_key", keys, act.call)
+            steps.append(("press_key", PressKeyArgs(Chord("enter"))))
+    if len(steps) < 2:
+        return [act]
+    return [Act(name, step, act.call) for name, step in steps]
 
 
 ####################################################################################################
@@ -6112,19 +6080,6 @@ def near(one: Point, other: Point) -> bool:
     return max(abs(one.x - other.x), abs(one.y - other.y)) <= NEAR_PIXELS
 
 
-def text_batches(text: str, events_most: int) -> list[str]:
-    """The text in pieces of so many input events; a surrogate pair stays whole."""
-    batches = [""]
-    for character in text:
-        longer = batches[-1] + character
-        # A UTF-16 unit is two bytes and two events: it goes down and up.
-        if len(longer.encode("utf-16-le")) <= events_most:
-            batches[-1] = longer
-        else:
-            batches.append(character)
-    return batches
-
-
 ####################################################################################################
 # Hands - what mouse and keyboard can do, event by event; only the actuator uses them
 ####################################################################################################
@@ -6133,9 +6088,10 @@ HELD_TRIES = 3
 NOTED_ACTS_MOST = 3  # further acts for which it counts that a model holds a key or a button
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 
-Switch = Callable[[str, bool], None]  # presses or releases what has this name: a key or a button
+Switch = Callable[..., None]  # presses or releases what has this name: a key or a button
 
 
+@dataclass(repr=False)  # it holds secrets
 class Hands:
     """Mouse and keyboard, with the checks that hold in the middle of an act, too.
 
@@ -6144,32 +6100,42 @@ class Hands:
     let go of.
     """
 
-    def __init__(
-        self, desktop: Desktop, config: Config, clock: Clock, stop: Stop, secrets: Secrets
-    ) -> None:
-        self.desktop = desktop
-        self.config = config
-        self.clock = clock
-        self.stop = stop
-        self.secrets = secrets
-        # Before its first key, with the window and the control that get it.
-        self.typing_secret: Callable[[Window | None, Control | None], object] | None = None
-        self.blocked = blocked_chords(config)
-        self.aim = Point(-1, -1)  # where the program itself last put the mouse
-        self.area = Rect(0, 0, 0, 0)  # the working area of the present act
+    desktop: Desktop
+    config: Config
+    clock: Clock
+    stop: Stop
+    notice: Callable[[str], None] = lambda text: None
+    confirm: Callable[[str], bool] = lambda question: False
+    secrets: Secrets = field(default_factory=Secrets)
+    # Before the first key of one, with the window and the control that get it.
+    typing_secret: Callable[..., object] | None = None
+    task: str = ""  # a program that it names literally may be started
+    aim: Point | None = None  # where the program itself last put the mouse
+    keys: Sequence[str] = ()  # noted as held
+    path: Sequence[Point] = ()  # noted since a button is held
+    typed: Typed = Typed()
+    used_frame: int = 0  # the number of the last frame that was acted on
+    pauses: int = 0  # so far
+    last_pause: str = ""  # the reason for it
+    allowed: tuple[object, ...] = ()  # what the last yes is for, until it is done ...
+    allowed_until: float = 0.0  # ... and how long
+    _noted_for: int = 0  # further acts
+    _sent: int = 0  # input events of the present act
+    _let_go_at: float = -1e9  # when something went up last
+    _place: Point | None = None  # where the mouse must be in the middle of an act
+
+    def __post_init__(self) -> None:
+        self.blocked = blocked_chords(self.config)
+        self.began = self.clock.now()
+        self.last_own = self.began  # when its own last input ended; later input is the person's
+        self.act_times: deque[float] = deque(maxlen=self.config.acts_per_minute)
         self.attempt: Attempt  # the present act, behind its gates
-        self._place: Point | None = None  # where the mouse must be in the middle of an act
-        self._sent = 0  # input events of the present act
         self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
-        self._let_go_at = -1e9  # when something went up last
-        self.keys: list[str] = []  # noted as held
-        self.path: list[Point] = []  # noted since a button is held
-        self._noted_for = 0  # further acts
 
     def release(self) -> None:
         """Forgets what is noted and lets go of everything; raises Win32Error if something stays."""
-        self.keys = []
-        self.path = []
+        self.keys = ()
+        self.path = ()
         self.let_up()
 
     def let_up(self) -> None:
@@ -6187,11 +6153,11 @@ class Hands:
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
-    def move(self, place: Coordinate | None) -> None:
+    def move(self, args: MoveArgs) -> None:
         """To a place; where a button is held, that is noted for its way."""
-        point = self._to(place)
+        point = self._to(args.position)
         if self.path:
-            self.path.append(point)
+            self.path = [*self.path, point]
 
     def click(self, args: ClickArgs, button: str = "left", times: int = 1) -> None:
         """At a place, or where the mouse is; twice at once is a double click."""
@@ -6245,10 +6211,10 @@ class Hands:
 
     def let_go_of_button(self, args: HoldButtonArgs) -> None:
         """Drags along the noted places, or clicks where they are one."""
-        path = self.attempt.places
         if not self.path:
             raise ToolError(f"{args.button} is not held.")
-        self.path = []
+        self.path = ()
+        path = self.attempt.places
         if all(near(path[0], point) for point in path):
             path = path[:1]
         self._press_along(path, args.modifiers, args.button)
@@ -6268,9 +6234,8 @@ class Hands:
 
     def scroll_step(self, place: Coordinate | None, direction: int) -> None:
         """Turns the wheel by `scroll_ticks`; 1 is up, -1 is down."""
-        ticks = self.config.scroll_ticks * direction
-        turn = WheelArgs(Ticks(ticks), place)
-        self.scroll(turn)
+        ticks = Ticks(self.config.scroll_ticks * direction)
+        self.scroll(WheelArgs(ticks, place))
 
     def scroll(self, args: WheelArgs, horizontal: bool = False) -> None:
         """Turns the wheel at a place, or where the mouse is."""
@@ -6282,21 +6247,22 @@ class Hands:
                 self._ready(window)
                 self.desktop.wheel(notch, horizontal)
 
-    def type_text(self, text: str) -> None:
+    def type_text(self, args: TypeTextArgs) -> None:
         """Types where the caret is, secrets filled in, as long as one window has the keyboard."""
         first = self.desktop.foreground()
-        filled = self.secrets.fill(text)
+        filled = self.secrets.fill(args.text)
         to = self.attempt.focused
-        if self.typing_secret and (filled != text or (to and to.password)):
+        if self.typing_secret and (filled != args.text or (to and to.password)):
             self.typing_secret(first, to)
-        for batch in text_batches(filled, self.config.text_batch_events):
+        size = self.config.text_batch_events // 4  # two UTF-16 units at most go down and up
+        for at in range(0, len(filled) or 1, size):
             window = self.desktop.foreground()
             if not same_window(window, first):
                 raise ToolError(
                     "Another window took the keyboard in the middle of the text.", "stale_frame"
                 )
             self._ready(window)
-            self.desktop.text(batch)
+            self.desktop.text(filled[at : at + size])
             self.clock.sleep(self.config.char_input_delay)
 
     def press(self, chord: str) -> None:
@@ -6314,7 +6280,7 @@ class Hands:
         for key in reversed(keys):
             self._up(self.desktop.key, key)
 
-    def open_app(self) -> str:
+    def open_app(self, _: OpenAppArgs) -> str:
         """Starts the program that the gates know; says which window is in front then."""
         before = self.desktop.foreground()
         self._ready(None)
@@ -6325,12 +6291,11 @@ class Hands:
 
     def bring_back(self, window: Window | None) -> None:
         """Gives the keyboard back to the window that had it before the person was asked."""
-        if window is None or same_window(self.desktop.foreground(), window):
-            return
-        self.desktop.bring_to_front(window)
-        comes_to_front(window, self.desktop, self.clock)
+        if window and not same_window(self.desktop.foreground(), window):
+            self.desktop.bring_to_front(window)
+            comes_to_front(window, self.desktop, self.clock)
 
-    def focus_window(self) -> str:
+    def focus_window(self, _: FocusArgs) -> str:
         """Brings the window to the front that the gates know; raises ToolError if it stays back."""
         window = self.attempt.window
         assert window  # as gate_names sees to
@@ -6347,7 +6312,7 @@ class Hands:
     # -- single events, each with the checks that hold in the middle of an act, too
 
     def _move(self, point: Point) -> None:
-        if not self.area.contains(point):
+        if not self.attempt.frame.area.contains(point):
             raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
         refuse_gap(point, self.desktop)
         self._ready(None)
@@ -6358,9 +6323,9 @@ class Hands:
     def _point_of(self, place: Coordinate | None) -> Point:
         """Its pixel; without one that of the mouse, which must be in the working area already."""
         if place:
-            return to_point(place, self.area)
+            return to_point(place, self.attempt.frame.area)
         here = self.desktop.cursor()
-        if self.area.contains(here):
+        if self.attempt.frame.area.contains(here):
             return here
         raise ToolError(
             "The mouse is outside the working area; move it inside first.", "invalid_box"
@@ -6402,24 +6367,25 @@ class Hands:
 def loop_recovery_action(hands: Hands, _: NoArgs) -> None:
     """Out of dialogs and menus, whatever is open."""
     hands.press("escape")
-    hands.move(CENTRE)
+    middle = MoveArgs(CENTRE)
+    hands.move(middle)
     hands.press("ctrl+escape")
 
 
 # What each tool does with the hands; a tool acts on the desktop if it stands here. A text that they
 # return adds to what the model is told.
-HANDS: dict[str, Callable[[Hands, Any], str | None]] = {
+HANDS: dict[str, Callable[..., str | None]] = {
     "click": Hands.click,
     "double_click": partial(Hands.click, times=2),
     "right_click": partial(Hands.click, button="right"),
     "middle_click": partial(Hands.click, button="middle"),
     "triple_click": partial(Hands.click, times=3),
     "drag": Hands.drag,
-    "type_text": lambda hands, args: hands.type_text(args.text),
+    "type_text": Hands.type_text,
     "press_key": lambda hands, args: hands.press(args.key),
     "scroll_down": lambda hands, _: hands.scroll_step(CENTRE, -1),
     "scroll_up": lambda hands, _: hands.scroll_step(CENTRE, 1),
-    "move": lambda hands, args: hands.move(args.position),
+    "move": Hands.move,
     "click_here": lambda hands, _: hands.click(ClickArgs(Label(""), None)),
     "scroll_at": lambda hands, args: hands.scroll_step(args.position, -1),
     "scroll_here": lambda hands, _: hands.scroll_step(None, -1),
@@ -6429,8 +6395,8 @@ HANDS: dict[str, Callable[[Hands, Any], str | None]] = {
     "key_up": Hands.let_go_of_keys,
     "mouse_down": Hands.hold_button,
     "mouse_up": Hands.let_go_of_button,
-    "open_app": lambda hands, _: hands.open_app(),
-    "focus_window": lambda hands, _: hands.focus_window(),
+    "open_app": Hands.open_app,
+    "focus_window": Hands.focus_window,
     "recover": loop_recovery_action,
 }
 
@@ -6446,30 +6412,6 @@ IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 
 class Actuator(Hands):
     """Performs acts on a desktop: the hands, which nothing moves but an act behind all GATES."""
-
-    def __init__(
-        self,
-        desktop: Desktop,
-        config: Config,
-        clock: Clock,
-        stop: Stop,
-        notice: Callable[[str], None] = lambda text: None,
-        confirm: Callable[[str], bool] = lambda _: False,
-        secrets: Secrets | None = None,
-    ) -> None:
-        super().__init__(desktop, config, clock, stop, secrets or Secrets())
-        self.notice = notice
-        self.confirm = confirm
-        self.began = clock.now()
-        self.last_own = self.began  # when its own last input ended; later input is the person's
-        self.act_times: deque[float] = deque(maxlen=config.acts_per_minute)
-        self.pauses = 0  # so far
-        self.last_pause = ""  # the reason for it
-        self.used_frame = 0  # the number of the last frame that was acted on
-        self.allowed: tuple[object, ...] = ()  # what the last yes is for, until it is done ...
-        self.allowed_until = 0.0  # ... and how long
-        self.task = ""  # a program that it names literally may be started
-        self.typed = Typed()
 
     def perform(self, act: Act, frame: Frame) -> Deed:
         """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
@@ -6506,8 +6448,7 @@ class Actuator(Hands):
             if self.keys and kind in (Chord, Modifiers):
                 own = getattr(act.args, name)
                 chord = "+".join([*self.keys, own] if own else self.keys)
-                values = {**vars(act.args), name: "+".join(parse_chord(chord))}
-                return replace(act, args=type(act.args)(**values))
+                return replace(act, args=replace(act.args, **{name: chord}))
         return act
 
     def _use_hands(self, attempt: Attempt) -> str:
@@ -6517,7 +6458,6 @@ class Actuator(Hands):
         """
         act = attempt.act
         self.attempt = attempt
-        self.area = attempt.frame.area
         self._place = self.desktop.cursor()
         self.used_frame = attempt.frame.number
         self.act_times.append(self.clock.now())
@@ -6526,8 +6466,8 @@ class Actuator(Hands):
             return HANDS[act.name](self, act.args) or ""
         finally:
             if self._noted_for <= 0:
-                self.keys = []
-                self.path = []
+                self.keys = ()
+                self.path = ()
             for window in attempt.reached[:1]:
                 self.typed = self.typed.after(act, window)
             self.last_own = self.clock.now()

@@ -193,7 +193,7 @@ class NewTools(unittest.TestCase):
     def test_their_arguments_are_guarded_whatever_they_are_called(self) -> None:
         def fill(hands: Any, args: Any) -> None:
             hands.click(agent.ClickArgs(args.caption, args.spot))
-            hands.type_text(args.words)
+            hands.type_text(agent.TypeTextArgs(args.words))
 
         stage = Stage(config={"blocked_windows": "mail.exe"})
         mail = Foreground("Mail", Rect(0, 900, 600, 180), "C:\\mail.exe", 0x30002, 4712)

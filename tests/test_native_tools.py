@@ -111,7 +111,7 @@ class Held(unittest.TestCase):
         return stage
 
     def free(self, stage: Stage) -> None:
-        self.assertEqual((stage.actuator.keys, stage.world.held()), ([], []))
+        self.assertEqual((list(stage.actuator.keys), stage.world.held()), ([], []))
 
     def test_the_acts_that_follow_are_done_with_a_held_key_until_it_is_let_go_of(self) -> None:
         shift, right = code("shift"), code("right")
