@@ -5020,11 +5020,6 @@ CLICKS = frozenset("click double_click triple_click click_here mouse_down mouse_
 ENTERING = frozenset("enter ctrl+enter ctrl+shift+enter".split())
 
 
-def windows_to_be(program: Program) -> list[Window]:
-    """The windows that a program will have, as far as rules look at windows."""
-    return [Window(0, program.name, file) for file in program.files or ("",)]
-
-
 def same_window(one: Window | None, other: Window | None) -> bool:
     """Whether both are one window, or both none."""
     return (one and one.handle) == (other and other.handle)
@@ -5037,10 +5032,9 @@ def label_of(act: Act) -> str:
 
 def keys_of(act: Act) -> str:
     """The chord that the act presses by its codes, however it is spelled: `ctrl+shift+delete`."""
-    codes: set[int] = set()
+    names: set[str] = set()
     for chord in values_of(act.args, Chord):
-        codes |= chord_codes(parse_chord(chord))
-    names = {KEY_NAMES[code] for code in codes}
+        names |= {KEY_NAMES[code] for code in chord_codes(parse_chord(chord))}
     held = [name for name in ("ctrl", "alt", "shift", "win") if name in names]
     return "+".join([*held, *sorted(names.difference(held))])
 
@@ -5095,23 +5089,19 @@ class Typed:
             last = "emptied"
         letter = keys.removeprefix("shift+").replace("space", " ")
         text = letter if len(letter) == 1 else text_of(act)
+        line = UNKNOWN
+        if text:
+            line = before.with_text(text).rpartition("\n")[2][-FACT_CHARACTERS:]
+        elif last in EMPTYING:
+            line = ""
+        elif last == "backspace" and before.line != UNKNOWN:
+            line = before.line[:-1]
+        elif last in STILL or not keys:
+            line = before.line
         opened = last
         if text or last == "emptied" or keys in (STILL | MOVING | ERASING):
             opened = before.opened
-        return replace(before, line=line_after(before, last, text), opened=opened, last=last)
-
-
-def line_after(typed: Typed, act: str, text: str) -> str:
-    """The line that stands there once this was typed, or these keys were pressed."""
-    if text:
-        return typed.with_text(text).rpartition("\n")[2][-FACT_CHARACTERS:]
-    if act in EMPTYING:
-        return ""
-    if act == "backspace" and typed.line != UNKNOWN:
-        return typed.line[:-1]
-    if act in STILL or "(" in act:
-        return typed.line
-    return UNKNOWN
+        return Typed(before.place, line, opened, last)
 
 
 @dataclass
@@ -5222,8 +5212,8 @@ COMMANDS = {
         share now, share with, share screen, share publicly, go live, start call, video call,
         add comment, join now, join meeting, audio call, voice call
         senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
-        abgeben, einladen, anrufen, =teilen, =freigeben, teilen mit, bildschirm teilen,
-        bildschirm freigeben, allen antworten, videoanruf, jetzt teilnehmen, jetzt beitreten
+        abgeben, einladen, anrufen, freigeben, =teilen, teilen mit, bildschirm teilen,
+        allen antworten, videoanruf, jetzt teilnehmen, jetzt beitreten
         envoyer, renvoyer, téléverser, publier, soumettre, =partager, partager avec,
         répondre à tous
         enviar, publicar, =compartir, subir archivo, responder a todos
@@ -5280,10 +5270,13 @@ SAID_OTHERWISE = """
 NO_COMMANDS = frozenset(
     "never keep undo cancel no not don't how what why nicht nie keine wie was warum".split()
 )
+# Where a label says something else; a question, which commands nothing, keeps its sign.
+CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b"
 # What leaves a dialog without an answer, or only goes on in it; and no, which is one.
 ANSWERS = {
     "leaves": """
-        =cancel, =later, =not now, remind me later, =skip, =später, =jetzt nicht, später erinnern,
+        =close, =schließen, =fermer, =cerrar, =закрыть, =cancel, =later, =not now, =no thanks,
+        =nicht jetzt, =nein danke, remind me later, =skip, =später, =jetzt nicht, später erinnern,
         =überspringen, =help, =back, =next, =details, =more, =more details, =browse, =learn more,
         =abbrechen, =hilfe, =zurück, =weiter, =durchsuchen, =mehr, =mehr details, =annuler, =aide,
         =retour, =suivant, =parcourir, =cancelar, =ayuda, =atrás, =siguiente, =examinar, =anuluj,
@@ -5335,8 +5328,9 @@ SHOWS = (
 )
 # Fields whose Enter sends nothing: they search, lead somewhere, or hold a document.
 SEARCHING = (
-    r".*(search|such|find|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch|busc|szuk|пoи"
-    r"|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle|\b[a-z]{1,3}\d+$)"
+    r".*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch"
+    r"|busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle"
+    r"|\b[a-z]{1,3}\d+$)"
 )
 
 # By the tools' names, since a pattern for any name around the word would be slow.
@@ -5432,9 +5426,9 @@ RISKS: Mapping[str, Sequence[Rule]] = {
     ),
     "close": (
         {"does": r"(ctrl\+)?alt\+(shift\+)?(win\+)?f4"},
-        {"does": r"ctrl\+(w|f4)", "program": "(?!explorer).*"},
+        {"does": r"ctrl\+(w|f4)", "program": f"(?!explorer|{BROWSERS}).*"},
         {
-            "does": r"f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home)",
+            "does": r"f5|ctrl\+(w|f4|f5|r|shift\+r)|alt\+(left|home)",
             "program": BROWSERS,
             "line": r"\??[^?].*",
         },
@@ -5498,15 +5492,14 @@ def says(clause: str, phrase: str) -> bool:
 def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
     """What the clauses of a folded label say, by the names of these tables."""
     found = []
-    for clause in re.findall(r"[^.,;:!?()…|–—/\"<>\[\]\n]+\??", label):
+    for clause in re.split(CLAUSES_END, label):
         words = [word for word in clause.split() if word not in BUTTON_WORDS]
         said = " ".join(words)
         if said in ("", *phrases_of(SAID_OTHERWISE)):
             continue
-        for part in re.split(r"\b(?:and|und|et|or|oder|ou)\b", said):
-            for name, table in tables.items():
-                if part.strip() and any(says(part.strip(), phrase) for phrase in phrases_of(table)):
-                    found.append(name)
+        for name, table in tables.items():
+            if any(says(said, phrase) for phrase in phrases_of(table)):
+                found.append(name)
     return found
 
 
@@ -5546,13 +5539,11 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
         return "asks" if by_class else ""
     if not roles.isdisjoint(FORM_PARTS):
         return ""
-    buttons = [control for control in attempt.inside if control.role in ANSWERING]
-    answers = [button for button in buttons if button.name.casefold() not in CLOSING]
     if not roles.isdisjoint(FIELDS):
         return "line"
-    if 1 < len(answers) <= ANSWERS_MOST:
-        return "asks"
-    return ""
+    buttons = [control.name.casefold() for control in attempt.inside if control.role in ANSWERING]
+    answers = [name for name in buttons if name not in CLOSING]
+    return "asks" if 1 < len(answers) <= ANSWERS_MOST else ""
 
 
 def is_left(attempt: Attempt, window: Window, label: str) -> bool:
@@ -5623,11 +5614,11 @@ def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
     return ()
 
 
-# Where programs lie that a path may name.
 # Programs that may be started unasked, by the bare names that one types; allow_risky allows others.
 HARMLESS_PROGRAMS = """notepad; editor; calc; calculator; rechner; mspaint; paint; write; wordpad;
 explorer; control; settings; charmap; osk; magnify; narrator; snippingtool; snipping tool; winver;
 msedge; edge; chrome; firefox; winword; word; excel; powerpnt; powerpoint"""
+# Where programs lie that a path may name.
 HARMLESS_FOLDERS = frozenset(
     ("", "c:\\windows", "c:\\windows\\system32", "%windir%", "%windir%\\system32", "%systemroot%")
 )
@@ -6635,8 +6626,9 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
     """No input for a forbidden window."""
     desktop = actuator.desktop
     windows = [desktop.window_at(place) for place in attempt.places]
-    if attempt.program:
-        windows += windows_to_be(attempt.program)
+    program = attempt.program
+    if program:
+        windows += [Window(0, program.name, file) for file in program.files or ("",)]
     elif attempt.window:
         windows.append(attempt.window)
     elif attempt.by_keyboard:
