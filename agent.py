@@ -15706,10 +15706,9 @@ PAGE = r"""<!doctype html>
         byId("latest").onclick = () => go(turns.length - 1);
         setInterval(showStatus, 1000);
         state = { phase: "connecting", since: Date.now() / 1000, version: -1 };
-        const page = Math.random(); // so that each open page hears the end
         // It asks on after the end: a demo leaves its page until nobody asks any more.
         while (!state.over) {
-          const answer = await ask("/news", { since: state.version, page }).catch(() => null);
+          const answer = await ask("/news", { since: state.version }).catch(() => null);
           if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
           if (answer?.ok) showNews(await answer.json());
           else if (run.outcome) return;
@@ -16176,7 +16175,6 @@ PANEL_FAULTS = (
     ValueError,
 )
 WAITS_FOR_MARKS = "waiting_annotated"
-DESCRIBED_PAGE = "/state"  # among the pages: one as described
 
 
 class Panel(Inbox):
@@ -16194,7 +16192,8 @@ class Panel(Inbox):
         self.folder = folder  # of the run, with its screenshots and its report
         self._changed = threading.Condition()  # guards everything below, and tells of each change
         self._version = 0
-        self._pages: dict[object, float] = {}  # when each page asked last, until it heard the end
+        self._told = 0  # the version that a page has heard of
+        self._asked: dict[str, float] = {}  # when a page asked last, by what it asked for
         self._screen: bytes | Frame = b""  # the latest picture: a PNG, or what becomes one if asked
         self._state: JsonDict = {
             "phase": "starting",
@@ -16243,17 +16242,16 @@ class Panel(Inbox):
         serve = partial(self.server.serve_forever, 0.05)
         threading.Thread(target=serve, name="panel", daemon=True).start()
 
-    def watched(self, *pages: object) -> bool:
-        """Whether a page, of these or at all, is open: it asks again and again."""
-        now = time.monotonic()
-        asked = self._pages.copy()
-        return any(now - asked.get(page, -math.inf) < PANEL_GONE for page in pages or asked)
+    def watched(self, route: str = "POST /news") -> bool:
+        """Whether a page is open: it asks again and again."""
+        asked = self._asked.get(route, -math.inf)
+        return time.monotonic() - asked < PANEL_GONE
 
     def close(self) -> None:
         """Gives open pages a moment to hear how it ended, then ends the server."""
         self.update(over=True)
         end = time.monotonic() + PANEL_END_S
-        while self.watched() and time.monotonic() < end:
+        while self.watched() and self._told < self._version and time.monotonic() < end:
             time.sleep(0.01)
         self.server.shutdown()
         self.server.server_close()
@@ -16330,18 +16328,20 @@ class Panel(Inbox):
         end = time.monotonic() + timeout
         self._annotated = b""
         self.update(phase=WAITS_FOR_MARKS, pending_seq=seq)
-        while self.watched(DESCRIBED_PAGE) and not self._annotated and time.monotonic() <= end:
+        while self.watched("GET /state") and not self._annotated and time.monotonic() <= end:
             self.stop.check()
             time.sleep(0.01)
         self.update(phase="asking")
-        return self._annotated or (None if self.watched(DESCRIBED_PAGE) else b"")
+        return self._annotated or (None if self.watched("GET /state") else b"")
 
     # -- to and from the page
 
     def answer(self, route: str, body: bytes) -> PanelAnswer:
         """The answer to a request with the key."""
         try:
-            return self.routes[route](json.loads(body or b"{}"))
+            answer = self.routes[route](json.loads(body or b"{}"))
+            self._asked[route] = time.monotonic()
+            return answer
         except PANEL_FAULTS:  # whose texts would name files
             problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
             return 404, json.dumps({"error": problem})
@@ -16349,12 +16349,9 @@ class Panel(Inbox):
     def _news(self, words: JsonDict) -> PanelAnswer:
         """The state and the turns newer than a version, each as JSON; waited for PANEL_NEWS_S."""
         since = words["since"]
-        page = words.get("page")
         with self._changed:
-            self._pages[page] = time.monotonic()
             self._changed.wait_for(lambda: self._version > since, PANEL_NEWS_S)
-            if self._state["over"]:
-                self._pages.pop(page, None)
+            self._told = self._version
             more = {
                 "version": self._version,
                 "paused": self.stop.paused,
@@ -16423,7 +16420,6 @@ class Panel(Inbox):
         return 200, json.dumps(told)
 
     def _tell_state(self, words: JsonDict) -> PanelAnswer:
-        self._pages[DESCRIBED_PAGE] = time.monotonic()
         state = self._state.copy()
         state["msg_id"] = state["picture"]
         state["bboxes"] = state["boxes"]
@@ -16474,38 +16470,31 @@ def check_system() -> Finding:
 
 def check_desktop(
     config: Config,
-    open_it: Callable[[], Desktop],
+    desktop: Desktop,
     clock: Clock,
-    waiting: Callable[[str], None] = lambda text: None,
+    waiting: Callable[[str], None],
 ) -> Iterator[Finding]:
-    """Screen, capture and front window; stops at the first that makes the rest pointless.
+    """Screen, capture and front window; raises AgentError at what makes the rest pointless.
 
     `waiting` is told what takes its time now.
     """
-    try:
-        waiting("the desktop")
-        desktop = open_it()
-        screen = desktop.screen()
-        area = resolve_area(config.area, desktop)
-        began = clock.now()
-        text = f"{screen.width}x{screen.height} in all, working area {area}"
-        yield Finding("screen", True, text)
-        frame = desktop.capture(area, *frame_size(area, config))
-        text = f"{clock.now() - began:.2f} s"
-        if frame.blank:
-            text = "one colour; restore the remote session or wake the display"
-        yield Finding("capture", not frame.blank, text)
-        window = frame.window or Window(0, "none")
-        text = f"{window.title or 'no title'} ({window.program})"
-        if window.elevated:
-            text += " runs as administrator: input will not reach it"
-        yield Finding("window", not window.elevated, text)
-        waiting("the controls of that window")
-        yield from check_controls(desktop, frame.window)
-    except Stopped:
-        raise
-    except AgentError as error:
-        yield Finding("desktop", False, str(error))
+    screen = desktop.screen()
+    area = resolve_area(config.area, desktop)
+    began = clock.now()
+    text = f"{screen.width}x{screen.height} in all, working area {area}"
+    yield Finding("screen", True, text)
+    frame = desktop.capture(area, *frame_size(area, config))
+    text = f"{clock.now() - began:.2f} s"
+    if frame.blank:
+        text = "one colour; restore the remote session or wake the display"
+    yield Finding("capture", not frame.blank, text)
+    window = frame.window or Window(0, "none")
+    text = f"{window.title or 'no title'} ({window.program})"
+    if window.elevated:
+        text += " runs as administrator: input will not reach it"
+    yield Finding("window", not window.elevated, text)
+    waiting("the controls of that window")
+    yield from check_controls(desktop, frame.window)
 
 
 def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]:
@@ -16592,11 +16581,9 @@ def check_model(
         waiting(f"the list of models at {server.where}")
         info = server.discover()
         yield Finding("server", True, config.lmstudio_endpoint)
-        yield _check_vision(info)
-        yield _check_context(info)
         grammar = chosen_grammar(config, profile, info)
         asked = Asked(config, info, server, grammar)
-        yield _check_grammar(grammar, info)
+        yield from _check_info(info, grammar)
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
             waiting(f"{info.name} to find {len(MARKS)} squares in pictures, {most} each")
@@ -16613,8 +16600,11 @@ def check_model(
         yield Finding("server", False, str(error))
 
 
-def _check_vision(info: ModelInfo) -> Finding:
-    """Whether the model can see, as far as the server says."""
+def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
+    """Whether the model can see, how much it can keep in mind, and in which words it is asked.
+
+    The first two are as the server says it, if it does.
+    """
     sight_words = {
         True: "sees pictures",
         False: "sees no pictures; load a vision model such as qwen3-vl-4b",
@@ -16623,26 +16613,21 @@ def _check_vision(info: ModelInfo) -> Finding:
     text = f"{info.name}, {sight_words[info.vision]}"
     if info.note:
         text += f"; {info.note}"
-    return Finding("model", info.vision is not False, text)
-
-
-def _check_context(info: ModelInfo) -> Finding:
-    """Whether a turn fits into the model's context, as far as the server says."""
+    yield Finding("model", info.vision is not False, text)
     length = info.context_length
-    if length is not None and length < CONTEXT_LEAST:
-        return Finding("context", False, f"{length} tokens; load it with 8192 or more")
-    known = f"{length} tokens" if length else "the server does not tell how many tokens"
-    return Finding("context", True, known)
-
-
-def _check_grammar(grammar: Grammar | None, info: ModelInfo) -> Finding:
-    """In which grammar the model will be asked, and in which it was trained if that is another."""
+    text = "the server does not tell how many tokens"
+    if length is not None:
+        text = f"{length} tokens"
+    enough = length is None or length >= CONTEXT_LEAST
+    if not enough:
+        text += "; load it with 8192 or more"
+    yield Finding("context", enough, text)
     asked_in = grammar_name(grammar)
     own = trained_in(info)
     text = f"asked in {asked_in}"
     if own != asked_in:
         text += f"; by its name it was trained in {own}, which --profile native asks in"
-    return Finding("grammar", True, text)
+    yield Finding("grammar", True, text)
 
 
 def _check_call(asked: Asked, profile: Profile) -> Finding:
@@ -16764,7 +16749,8 @@ def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
         centre = to_point(place, whole)
         left = centre.x - side // 2
         top = centre.y - side // 2
-        canvas.fill(Rect(left, top, side, side), MARK_COLOURS[colour])
+        square = Rect(left, top, side, side)
+        canvas.fill(square, MARK_COLOURS[colour])
     pixels = bytes(canvas.pixels)
     return encode_png(pixels, *size).base64
 
@@ -18286,9 +18272,15 @@ def examine(
 
     server = server_of(options, config, stop, terminal)
     yield check_system()
-    yield from check_desktop(config, partial(open_desktop, options, clock), clock, waiting)
-    with suppress(Win32Error, ConfigError):  # without a desktop a usual screen's pictures will do
-        config = at_size_of(open_desktop(options, clock), config)
+    try:
+        waiting("the desktop")
+        desktop = open_desktop(options, clock)
+        yield from check_desktop(config, desktop, clock, waiting)
+        config = at_size_of(desktop, config)
+    except Stopped:
+        raise
+    except AgentError as error:  # a usual screen's pictures will do for the model
+        yield Finding("desktop", False, str(error))
     if options.demo:
         yield Finding("model", True, "the demo's own; without --demo yours is examined")
         return
