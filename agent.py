@@ -17441,13 +17441,13 @@ PAINT = {
 LIVE_EVERY_S = 0.2  # the live line is written anew
 PRINTS_MOST = 10_000  # that wait to be printed; with more, the oldest are left to the log
 PRINT_END_S = 3.0  # in which what was said last may still be printed
-# Columns of a turn's row. What matters least gives way first: the tokens, the seconds, and the end
-# of what was done. What came of it is whole, if need be in lines of its own.
+# Columns of a turn's row. What matters least gives way first: the tokens, and the end of what was
+# done. What came of it is whole, if need be in lines of its own.
 PIPE_COLUMNS = 110
 COLUMNS_LEAST = 59
-DONE_LEAST = 24
+COLUMNS_WITH_TOKENS = 74
 DONE_MOST = 56
-EFFECT_MOST = 24
+EFFECT_MOST = 16
 REASON_MOST = 600  # characters
 # Stands before all lines of a text but its first, so that none can be forged.
 FURTHER_LINE = "    | "
@@ -17461,10 +17461,9 @@ def turn_row(line: TurnLine, columns: int) -> str:
         reason = "\n" + cut(effect, REASON_MOST)
         effect = cut(effect.partition(":")[0], EFFECT_MOST)
     front = f"{line.turn:>4}  {line.role:<9} "
-    back = f" {effect:<10}"
-    for cost in (f" {line.seconds:5.1f} s", f" {line.tokens:>6} tokens"):
-        if columns - len(front + back + cost) >= DONE_LEAST:
-            back += cost
+    back = f" {effect:<10} {line.seconds:5.1f} s"
+    if columns >= COLUMNS_WITH_TOKENS:
+        back += f" {line.tokens:>6} tokens"
     left = min(DONE_MOST, columns - len(front + back))
     return f"{front}{cut(line.done, left):<{left}}{back}".rstrip() + reason
 
@@ -17671,13 +17670,13 @@ def choose_model(terminal: Terminal, names: Sequence[str]) -> int | None:
     """The place of the model that the person picks from a numbered list; None without an answer."""
     if not _person_is_there():
         return None
-    numbers = {str(number): name for number, name in enumerate(names, 1)}
-    rows = [f"{number:>3}  {name}" for number, name in numbers.items()]
+    rows = [f"{number:>3}  {name}" for number, name in enumerate(names, 1)]
     question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(names)}:"])
+    numbers = [str(number) for number in range(1, len(names) + 1)]
     word = terminal.ask(question)
     while word and word not in numbers:
         word = terminal.ask(question)
-    return int(word) - 1 if word else None
+    return numbers.index(word) if word else None
 
 
 def read_secrets(names: Sequence[str]) -> Secrets:
@@ -18027,7 +18026,7 @@ def refuse_idle_words(options: argparse.Namespace) -> None:
 def read_config(
     options: argparse.Namespace,
     environ: Mapping[str, str],
-    recorded: Mapping[str, Any] | None = None,
+    recorded: Mapping[str, Any] = {},
 ) -> Config:
     """The Config of a run: defaults <- profile <- described <- file <- environment <- command line.
 
@@ -18043,7 +18042,7 @@ def read_config(
         layers["demo"] = DEMO_SETTINGS
     if options.demo and options.panel:
         layers["demo with a panel"] = {"turn_delay": DEMO_PACE_S}
-    layers["recording"] = recorded or {}
+    layers["recording"] = recorded
     layers |= environment_layers(environ)
     given: JsonDict = {"vision": False} if options.no_vision else {}
     for option, value in vars(options).items():
@@ -18112,8 +18111,8 @@ def pick_scenario(options: argparse.Namespace) -> None:
 ####################################################################################################
 
 
-def reference(options: argparse.Namespace) -> Iterator[str]:
-    """The lines of the options that tell of the program; none where no such option was given."""
+def look_back(options: argparse.Namespace) -> Iterator[str]:
+    """The lines of the options that only tell something; none where no such option was given."""
     if options.version:
         yield f"agent.py {__version__}"
     elif options.help is not None:
@@ -18123,10 +18122,15 @@ def reference(options: argparse.Namespace) -> Iterator[str]:
     elif options.scenarios:
         for number, item in numbered_scenarios():
             yield f"{item.profile:<10}{number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}"
+    else:
+        pick_scenario(options)
+        config = read_config(options, os.environ)
+        yield from tell_of_runs(options, config)
 
 
-def look_back(options: argparse.Namespace, root: Path) -> Iterator[str]:
-    """The lines of the options that tell of runs; none where no such option was given."""
+def tell_of_runs(options: argparse.Namespace, config: Config) -> Iterator[str]:
+    """The same of those options that tell of runs."""
+    root = Path(config.dump_dir)
     if options.runs:
         yield from list_runs(root)
     elif options.stats is not None:
@@ -18145,13 +18149,11 @@ def look_back(options: argparse.Namespace, root: Path) -> Iterator[str]:
         text = report_text(folder, pictures=bool(files))
         target = Path(*files) if files else folder / "report.html"
         yield write_text(target, text, "x" if files else "w")
-
-
-def list_acts(recording: Recording) -> Iterator[str]:
-    """--replay with --dry-run: the acts that would be done."""
-    for number, (act, look) in enumerate(recording.steps, 1):
-        yield f"{number:>4}  {plain_backslashes(str(act))}  {look.screenshot}"
-    yield f"Dry run of {len(recording.steps)} acts."
+    elif options.replay is not None and config.dry_run:
+        steps = recording_of(find_run(root, options.replay)).steps
+        for number, (act, look) in enumerate(steps, 1):
+            yield f"{number:>4}  {plain_backslashes(str(act))}  {look.screenshot}"
+        yield f"Dry run of {len(steps)} acts."
 
 
 RUNS_ROW = "{:<9} {:<16} {:<9} {:<10} {:>5} {:>8}  {}"
@@ -18306,8 +18308,6 @@ def old_run(options: argparse.Namespace, config: Config) -> Path | None:
         fault = "cannot be used: the record of its task is damaged"
     elif options.resume is not None and ends[-1:] == ["completed"]:
         fault = "was completed; there is nothing to resume"
-    elif config.dry_run and options.resume is None:
-        fault = ""  # its acts are listed only
     elif drawn and not options.demo:
         fault = "is a run of the demo, whose desktop is drawn; add --demo"
     elif options.demo and not drawn:
@@ -18322,26 +18322,20 @@ def old_run(options: argparse.Namespace, config: Config) -> Path | None:
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     """Does what the options say: tells something, or runs the task; returns the exit code."""
-    lines = list(reference(options))
-    recording = None
-    if not lines:
-        pick_scenario(options)
-        config = read_config(options, os.environ)
-        if options.check:
-            return doctor(options, config, stop, clock)
-        lines = list(look_back(options, Path(config.dump_dir)))
-        old = old_run(options, config)
-        if old and options.replay is not None:
-            recording = recording_of(old)
-            old = None
-            if config.dry_run:
-                lines = list(list_acts(recording))
+    lines = list(look_back(options))
     if lines:
         say("\n".join(lines))
         return 0
-    if old or recording:  # as its profile is known now, and what its repetition needs
-        needed = recording.settings if recording else {}
-        config = read_config(options, os.environ, needed)
+    config = read_config(options, os.environ)
+    if options.check:
+        return doctor(options, config, stop, clock)
+    old = old_run(options, config)
+    recording = None
+    if old and options.replay is not None:
+        recording = recording_of(old)
+        old = None
+    # As the profile of the old run is known now, and what its repetition needs.
+    config = read_config(options, os.environ, recording.settings if recording else {})
     refuse_idle_run(options, config)
     with ExitStack() as undo:
         session = open_session(options, config, old, recording, stop, clock, undo)
