@@ -142,7 +142,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, count, islice, pairwise, product, zip_longest
+from itertools import chain, combinations, islice, pairwise, zip_longest
 from pathlib import Path
 from queue import SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -11599,8 +11599,8 @@ def correction_for(
 
 CARET_WIDTH = 4  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
 CARET_HEIGHT = range(8, 49)
-PIECES_SOUGHT = 24  # of what a greyed place showed; one search of a picture takes 1 to 5 ms
-PIECES_FOUND = 3  # so many are not chance
+ROWS_SOUGHT = 24  # of what a greyed place showed; one search of a picture takes 1 to 5 ms
+ROWS_FOUND = 3  # so many are not chance
 EDGES_LEAST = 4
 SECRET_GREY = 0x808080
 ONE_COLOUR = "The screen shows one single colour; restore the remote session or wake the display."
@@ -11622,11 +11622,15 @@ def difference(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect 
         new = after[row]
         if old == new:
             continue
-        band = Rect.between(width, y, 0, y)
+        # Each row is one number: 32 of its bits are a pixel, so its ends say where they differ.
+        unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+        lowest = unlike & -unlike
+        left = (lowest.bit_length() - 1) // 32
+        right = (unlike.bit_length() + 31) // 32
+        band = Rect.between(left, y, right, y + 1)
         if bands and bands[-1].bottom == y:
-            band = bands.pop()
-        band = _with_columns(band, old, new)
-        bands.append(band._replace(height=band.height + 1))
+            band = band.union(bands.pop())
+        bands.append(band)
     carets = []
     for band in bands:
         narrow = band.width * scale <= CARET_WIDTH
@@ -11637,34 +11641,12 @@ def difference(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect 
     return reduce(Rect.union, bands) if bands else None
 
 
-def difference_in(box: Rect, before: bytes, after: bytes, width: int) -> Rect | None:
-    """The same in a box of two pictures only, in the pixels of these."""
-    found = difference(
-        b"".join(rows_of(before, width, box)),
-        b"".join(rows_of(after, width, box)),
-        box.width,
-    )
+def difference_in(box: Rect, before: Frame, after: Frame) -> Rect | None:
+    """The same in a box of two frames of one size only."""
+    old = b"".join(rows_of(before.clean, after.width, box))
+    new = b"".join(rows_of(after.clean, after.width, box))
+    found = difference(old, new, box.width)
     return found and found.moved(box.left, box.top)
-
-
-def _with_columns(band: Rect, old: bytes, new: bytes) -> Rect:
-    """The band as wide as it has to be for two rows that differ."""
-    before_it = slice(band.left * 4)
-    behind_it = slice(band.right * 4, None)
-    # Rows of one thing mostly differ between the same columns, which is quickly seen.
-    if old[before_it] == new[before_it] and old[behind_it] == new[behind_it]:
-        return band
-    # Each row is one number: 32 of its bits are a pixel, so its ends say where they differ.
-    unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
-    lowest = unlike & -unlike
-    left = (lowest.bit_length() - 1) // 32
-    right = (unlike.bit_length() + 31) // 32
-    return Rect.between(
-        min(band.left, left),
-        band.top,
-        max(band.right, right),
-        band.bottom,
-    )
 
 
 def rows_of(pixels: bytes, width: int, box: Rect) -> list[bytes]:
@@ -11679,55 +11661,49 @@ def rows_of(pixels: bytes, width: int, box: Rect) -> list[bytes]:
 
 def window_box(frame: Frame) -> Rect:
     """The front window, or the whole screen, in the frame's pixels."""
-    area = frame.area
-    rect = frame.window.rect if frame.window else area
-    x = frame.width / area.width
-    y = frame.height / area.height
-    return Rect(
-        round((rect.left - area.left) * x),
-        round((rect.top - area.top) * y),
-        round(rect.width * x),
-        round(rect.height * y),
-    )
+    shown = frame.window.rect if frame.window else frame.area
+    return shown.scaled(frame.area, frame.rect)
 
 
-def telling_pieces(screen: bytes, area: Rect, box: Rect) -> list[bytes]:
-    """Halves of the rows of a box that have edges as a line of text has.
+def rows_of_text(screen: bytes, area: Rect, box: Rect) -> list[bytes]:
+    """The left halves of the rows of a box that have edges as a line of text has.
 
-    A caret may blink in one half, so that each is looked for by itself.
+    A caret that blinks behind the text is not in them.
     """
-    pieces = []
-    inside = box.intersection(area)
-    width = inside.width // 2
-    half = inside.moved(-area.left, -area.top)._replace(width=width)
-    for part in half, half.moved(width, 0):
-        for piece in rows_of(screen, area.width, part):
-            pixels = memoryview(piece).cast("I")
-            edges = sum(one != other for one, other in pairwise(pixels))
-            if edges >= EDGES_LEAST:
-                pieces.append(piece)
-    return pieces
+    inside = box.intersection(area).moved(-area.left, -area.top)
+    half = inside._replace(width=inside.width // 2)
+    found = []
+    for row in rows_of(screen, area.width, half):
+        pixels = memoryview(row).cast("I")
+        edges = sum(one != other for one, other in pairwise(pixels))
+        if edges >= EDGES_LEAST:
+            found.append(row)
+    return found
+
+
+def is_scrolled(rows: Sequence[bytes], screen: bytes) -> bool:
+    """Whether a screen shows rows of text that are gone from their place."""
+    step = len(rows) // ROWS_SOUGHT + 1
+    found = sum(row in screen for row in rows[::step])
+    return found >= ROWS_FOUND
 
 
 def changed_part(before: Frame, after: Frame, window: Rect) -> Rect | None:
     """The box of what changed of a window on the screen; all of it if nobody can tell."""
-    comparable = before.rect == after.rect and before.area == after.area
-    if not comparable:
+    if (before.rect, before.area) != (after.rect, after.area):
         return window
     seen = window.scaled(after.area, after.rect)
     inside = seen.intersection(after.rect)
-    box = difference_in(inside, before.clean, after.clean, after.width)
-    return box and box.scaled(after.rect, after.area)
+    found = difference_in(inside, before, after)
+    return found and found.scaled(after.rect, after.area)
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
     """The working area in pixels, from the setting `area`; raises ConfigError."""
     full = desktop.screen()
     primary = desktop.primary()
-    if setting == "primary":
-        return primary
-    if setting == "all":
-        return full
+    if setting in ("primary", "all"):
+        return primary if setting == "primary" else full
     with suppress(TypeError, ValueError, OverflowError):  # no four numbers
         if "." in setting:
             # Edges are rounded, not sizes, so that neighbours have neither a gap nor a pixel in
@@ -11754,8 +11730,8 @@ def part_around(point: Point, area: Rect) -> Rect:
 
     At an edge it is moved inside, so that it always has its full size.
     """
-    width = max(1, area.width // 2)
-    height = max(1, area.height // 2)
+    width = area.width // 2
+    height = area.height // 2
     left = point.x - width // 2
     top = point.y - height // 2
     return Rect(
@@ -11809,7 +11785,7 @@ class Eyes:
     # Where secrets were typed, by the numbers of the places, ...
     secrets: dict[int, SecretRecord] = field(default_factory=dict)
     _before: dict[int, Frame | None] = field(default_factory=dict)  # ... the look before that ...
-    _pieces: dict[int, list[bytes]] = field(default_factory=dict)  # ... and how they looked last
+    _rows: dict[int, list[bytes]] = field(default_factory=dict)  # ... and how they looked last
     _shown: Frame | None = None  # of the last look
     _closer: Point | None = None  # around which the next look shows a part of the area only
 
@@ -11832,7 +11808,7 @@ class Eyes:
         looked = self.clock.now()
         picture = encode_png(frame.pixels, frame.width, frame.height)
         self.logger.publish(Shown(picture.png, turn))
-        path = name if "." in name else f"screenshots/{name or f'turn_{turn:04d}'}.png"
+        path = self.logger.save_screenshot(name or f"turn_{turn:04d}", picture.png)
         self.logger.record(
             LookRecord(
                 turn=turn,
@@ -11846,14 +11822,7 @@ class Eyes:
                 part=frame.area if frame.whole else NOWHERE,
             )
         )
-        # last, since a record waits for the picture before it
-        self.logger.save_screenshot(path, picture.png)
         return Look(frame, picture.png, picture.base64, path)
-
-    def draw(self, pixels: bytes, frame: Frame) -> bytes:
-        """Pixels of the frame's size as PNG."""
-        picture = encode_png(pixels, frame.width, frame.height)
-        return picture.png
 
     def forget(self) -> None:
         """The next look takes a new frame of all the area, however young the last one is."""
@@ -11914,17 +11883,16 @@ class Eyes:
         The journal has it before the first key, so that a run that ends there is resumed with it.
         """
         number = len(self.secrets) + 1
-        handle = window.handle if window else 0
-        rect = window.rect if window else self.desktop.screen()
         box = NOWHERE
         if typed_at and (typed_at.password or typed_at.role == "edit"):
             box = typed_at.rect
-        self._before[number] = self._shown
+        else:
+            self._before[number] = self._shown
         self._keep_secret(
             SecretRecord(
                 place=number,
-                handle=handle,
-                window=rect,
+                handle=window.handle if window else 0,
+                window=window.rect if window else self.desktop.screen(),
                 box=box,
             )
         )
@@ -11951,77 +11919,71 @@ class Eyes:
     def _grey_boxes(self, place: SecretRecord, frame: Frame, screen: bytes) -> list[Rect]:
         """Follows a place into a new look; what of the screen is grey, where no window hides it.
 
-        `screen` is the frame's area pixel by pixel. A place moves with its window. Until the next
-        act, and for as long as it is not known, whatever changes in the window belongs to it.
+        `screen` is the frame's area pixel by pixel. A place moves with its window. Where no field
+        is known, whatever changes in the window until the next act belongs to it, or until
+        anything does.
         """
-        front = frame.window
-        number = place.place
         window = Rect(*place.window)
         box = Rect(*place.box)
-        if front and front.handle == place.handle:
+        front = frame.window or Window(place.handle, "", rect=window)
+        is_front = front.handle == place.handle
+        if is_front:
             right = front.rect.left - window.left
             down = front.rect.top - window.top
             box = box.moved(right, down)
             window = front.rect
-        before = self._before.get(number)
-        last = self.actuator.used_frame
-        if before and (not box.width or before.number == last):
-            changed = changed_part(before, frame, window)
-            if changed:
-                box = changed.union(box if box.width else changed)
-                self._pieces.pop(number, None)
+        before = self._before.get(place.place)
+        if before and (not box.width or before.number == self.actuator.used_frame):
+            box = changed_part(before, frame, window) or box
+            self._rows.pop(place.place, None)
         followed = replace(place, window=window, box=box)
         self._keep_secret(followed)
-        if not box.width or self._is_elsewhere(number, frame.area, box, screen):
+        rows = rows_of_text(screen, frame.area, box)
+        known = self._rows.setdefault(place.place, rows)
+        scrolled = rows != known and is_scrolled(known, screen)
+        if scrolled or not box.width:
             box = window
-        if front and front.handle != place.handle:
-            return box.without(front.rect)
-        return [box]
-
-    def _is_elsewhere(self, number: int, area: Rect, box: Rect, screen: bytes) -> bool:
-        """Whether the screen shows what a place showed, but not there: it was scrolled."""
-        pieces = telling_pieces(screen, area, box)
-        known = self._pieces.setdefault(number, pieces)
-        if pieces == known:
-            return False
-        step = len(known) // PIECES_SOUGHT + 1
-        found = sum(piece in screen for piece in known[::step])
-        return found >= PIECES_FOUND
+        return [box] if is_front else box.without(front.rect)
 
     def windows(self) -> list[Window]:
         """The open windows but our own, without secrets; none where Windows does not tell."""
+        opened = []
         with suppress(Win32Error):
-            return [self._hidden(window) for window in self.desktop.windows() if not window.own]
-        return []
+            for window in self.desktop.windows():
+                if not window.own:
+                    opened.append(self._hidden(window))
+        return opened
 
     def shows_own_words(self, place: Rect) -> bool:
         """Whether a part of the screen lies in the program's console or panel.
 
         What changes there are its own rows of the turns: no act has done that.
         """
-        columns = (place.left, place.right - 1)
-        rows = (place.top, place.bottom - 1)
+        corners = (
+            Point(place.left, place.top),
+            Point(place.right - 1, place.bottom - 1),
+        )
         with suppress(Win32Error):
-            for x, y in product(columns, rows):
-                window = self.desktop.window_at(Point(x, y))
-                if window is None or not is_own(window):
-                    return False
-            return True
+            windows = [self.desktop.window_at(corner) for corner in corners]
+            return all(window and is_own(window) for window in windows)
         return False
 
     def glance(self, frame: Frame) -> bytes:
         """A quick small look at a frame's area, to be compared with another one."""
-        size = _glance_size(frame)
-        return self.desktop.glance(frame.area, *size)
+        width = frame.width // GLANCE_SCALE
+        height = frame.height // GLANCE_SCALE
+        return self.desktop.glance(frame.area, width, height)
 
-    def _differ(self, before: bytes, glance: bytes, frame: Frame) -> bool:
-        """Whether two glances differ in more than a caret and what the program itself shows."""
-        size = _glance_size(frame)
-        box = difference(before, glance, size.width, GLANCE_SCALE)
-        if box is None:
-            return False
-        place = box.scaled(Rect(0, 0, *size), frame.area)
-        return not self.shows_own_words(place)
+    def changed(self, before: bytes, after: bytes, frame: Frame, scale: int = 1) -> Rect | None:
+        """The box of what differs between two looks at a frame's area, our own words aside.
+
+        The looks are so many times smaller than the frame.
+        """
+        seen = Rect(0, 0, frame.width // scale, frame.height // scale)
+        box = difference(before, after, seen.width, scale)
+        if box and self.shows_own_words(box.scaled(seen, frame.area)):
+            return None
+        return box
 
     def watch(self, frame: Frame, seconds: float) -> bool:
         """Waits that long, or until the screen has changed and come to rest; whether it changed."""
@@ -12032,7 +11994,7 @@ class Eyes:
             left_s = end - self.clock.now()
             self.clock.sleep(min(WATCH_S, left_s))
             glance = self.glance(frame)
-            if self._differ(before, glance, frame):
+            if self.changed(before, glance, frame, GLANCE_SCALE):
                 self.settle(self.whole(frame), before)
                 return True
         return False
@@ -12052,18 +12014,16 @@ class Eyes:
         wanted = 2  # glances that agree, and more of what goes on being drawn: it pauses, too
         agreed = 0
         while True:
-            now = self.clock.now()
-            passed_s = now - begin
-            changed = changed or self._differ(before, glance, frame)
+            passed_s = self.clock.now() - begin
+            changed = changed or bool(self.changed(before, glance, frame, GLANCE_SCALE))
             patient = passed_s >= min(SETTLE_PATIENCE_S, cap_s)
-            if not agreed:
-                settled = self.capture() if changed or patient else None
-            taken_s = self.clock.now() - now
-            self.clock.sleep(max(0.0, min(SETTLE_INTERVAL_S, cap_s) - taken_s))
+            if not agreed and (changed or patient):
+                settled = self.capture()
+            self.clock.sleep(min(SETTLE_INTERVAL_S, cap_s))
             last = glance
             glance = self.glance(frame)
             agreed += settled is not None
-            if self._differ(last, glance, frame):
+            if self.changed(last, glance, frame, GLANCE_SCALE):
                 agreed = 0
                 wanted = 4 if changed else 2
             if settled and (agreed >= wanted or passed_s >= cap_s):
@@ -12071,13 +12031,6 @@ class Eyes:
                 if not self.secrets:  # else whoever watches waits for a look, which greys them
                     self.logger.publish(Settled(settled))
                 return settled
-
-
-def _glance_size(frame: Frame) -> Size:
-    """The size of a glance at a frame's area."""
-    width = frame.width // GLANCE_SCALE
-    height = frame.height // GLANCE_SCALE
-    return Size(max(1, width), max(1, height))
 
 
 ####################################################################################################
@@ -12156,44 +12109,50 @@ class ControlCheck:
         if not places or not (wants_a_field or name_words(said)):
             return ""
         area = look.frame.area
-        listed = self.known(look)
+        visible = []
+        for control in self.known(look):
+            if area.contains(middle_of(control.rect)):
+                visible.append(control)
         point = to_point(places[0], area)
         hit = self.desktop.control_at(point)
         if hit is None:
             return ""
-        if wants_a_field:
-            meant = _only_field(listed, area) if hit.role in TEXTLESS else None
-        elif _is_called(hit, said):
-            return ""
-        else:
-            meant = self._meant(said, point, listed, area)
+        meant = []
+        if not wants_a_field:
+            meant = self._meant(said, point, hit, visible)
+        elif hit.role in TEXTLESS:
+            for control in visible:
+                if control.role in TEXT_ROLES:
+                    meant.append(control)
         key = (fold_label(said), hit.rect)
-        if meant is None or key in self._told:
+        if len(meant) != 1 or key in self._told:
             return ""
         self._told.add(key)
-        at = to_grid(middle_of(meant.rect), area)
-        return self.hide(other_control_text(places[0], hit, meant, at))
+        middle = middle_of(meant[0].rect)
+        at = to_grid(middle, area)
+        objection = other_control_text(places[0], hit, meant[0], at)
+        return self.hide(objection)
 
     def _meant(
-        self, said: str, point: Point, listed: Iterable[Control], area: Rect
-    ) -> Control | None:
-        """The one visible control with that name; None if it is at the point anyway."""
+        self, said: str, point: Point, hit: Control, visible: Iterable[Control]
+    ) -> list[Control]:
+        """Those that may have that name; none if one is at the point anyway."""
+        if _is_called(hit, said):
+            return []
         agreeing = []
-        for control in listed:
+        for control in visible:
             if not _has_name(control, said):
                 continue
             if control.rect.contains(point) and control.role not in HOLDERS:
-                return None
-            if area.contains(middle_of(control.rect)):
-                agreeing.append(control)
+                return []
+            agreeing.append(control)
         meant = _likeliest(said, agreeing)
-        if len(meant) != 1:
-            return None
-        middle = middle_of(meant[0].rect)
-        seen = self.desktop.control_at(middle)
-        if seen is None or not _has_name(seen, said):
-            return None  # something lies above it
-        return meant[0]
+        if len(meant) == 1:
+            middle = middle_of(meant[0].rect)
+            seen = self.desktop.control_at(middle)
+            if seen is None or not _has_name(seen, said):
+                return []  # something lies above it
+        return meant
 
     def told_of(self, deed: Deed) -> Deed:
         """A step that was performed, with what Windows tells of it."""
@@ -12273,15 +12232,6 @@ class ControlCheck:
         return holds_text(self.hide(value), right or not is_whole)
 
 
-def _only_field(listed: Iterable[Control], area: Rect) -> Control | None:
-    """The one field that takes text, if no other is visible."""
-    found = []
-    for control in listed:
-        if control.role in TEXT_ROLES and area.contains(middle_of(control.rect)):
-            found.append(control)
-    return found[0] if len(found) == 1 else None
-
-
 def _packed(text: str) -> str:
     """A text without blanks and line ends, which fields change."""
     words = text.split()
@@ -12319,7 +12269,8 @@ def _likeliest(said: str, agreeing: list[Control]) -> list[Control]:
     kept: list[Control] = []
     for control in telling or found:
         middle = middle_of(control.rect)
-        if not any(other.rect.contains(middle) for other in kept):
+        inside = [other for other in kept if other.rect.contains(middle)]
+        if not inside:
             kept.append(control)
     return kept
 
@@ -12332,11 +12283,9 @@ CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 ####################################################################################################
 
 FILE_CHARS = 200  # of the beginning of a text file that are told
-FILE_BYTES = 10_000_000  # of a file that are read
-KEPT_BYTES = 10_000_000  # of the files that a task names are copied before the first act
+FILE_BYTES = 10_000_000  # of a file that are read, and of all that are copied before the first act
 FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
 NO_FILE = -1  # the size of a file that does not exist
-RICH = "{\\rtf"  # begins a text that is written in signs of its own, ü as \'fc
 
 # Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root;
 # in quotes they may hold blanks. No network shares: to ask for one may send the user's name there.
@@ -12357,7 +12306,19 @@ class FileFact(NamedTuple):
     path: str  # as the task writes it
     size: int | None = None  # in bytes, NO_FILE if there is none; None if it cannot be asked
     changed_at: float = 0.0  # in seconds since 1970
-    text: str | None = None  # of a text file, the first FILE_BYTES
+    data: bytes | None = None  # all of it, where it can be read and is no longer than FILE_BYTES
+
+    @property
+    def text(self) -> str | None:
+        """What a text file holds; None of one in a code page, or with signs of its own for ü."""
+        data = self.data
+        if data is None or data.startswith(b"{\\rtf"):
+            return None
+        form = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        with suppress(UnicodeDecodeError):
+            text = data.decode(form)
+            return None if "\0" in text else text
+        return None
 
     def told(self, hide: Callable[[str], str]) -> str:
         """A sentence for the verifier; `hide` replaces secrets."""
@@ -12367,23 +12328,18 @@ class FileFact(NamedTuple):
             return f"{self.path} does not exist."
         age_s = max(0.0, time.time() - self.changed_at)
         told = f"{self.path} exists: {self.size} bytes, last changed {age_s:.0f} s ago"
-        if self.text is None:
+        text = self.text
+        if text is None:
             return f"{told}."
         # More of it than is told, or a secret could be cut.
-        beginning = hide(self.text[: 4 * FILE_CHARS])[:FILE_CHARS]
+        beginning = hide(text[: 4 * FILE_CHARS])[:FILE_CHARS]
         shown = json.dumps(printable(beginning), ensure_ascii=False)
-        verb = "begins"
-        if self.size < FILE_CHARS and not self.text.startswith(RICH):
-            verb = "holds"
+        verb = "holds" if self.size < FILE_CHARS else "begins"
         return f"{told}; it {verb} {shown}."
 
-    def holds(self, text: str) -> bool | None:
-        """Whether a text is in it, apart from case, line ends and a last stop; None if unknown."""
-        if self.size == NO_FILE:
-            return False
-        if self.text is None or self.text.startswith(RICH):
-            return None
-        return _plain(text) in _plain(self.text)
+    def holds(self, text: str) -> bool:
+        """Whether a text is known to be in it, apart from case, line ends and a last stop."""
+        return _plain(text) in _plain(self.text or "")
 
 
 def _plain(text: str) -> str:
@@ -12420,17 +12376,11 @@ def look_at_file(path: str) -> FileFact:
         return unknown
     if not stat.S_ISREG(known.st_mode):
         return FileFact(path, 0, known.st_mtime)
-    size = known.st_size
-    text = None
-    form = "utf-8-sig"  # else it is in a code page, of which is written nowhere which one
-    with suppress(OSError, UnicodeDecodeError), place.open("rb") as file:
-        data = file.read(FILE_BYTES)
-        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            form = "utf-16"
-        text = data.decode(form)
-    if size > FILE_BYTES or "\0" in (text or ""):
-        text = None
-    return FileFact(path, size, known.st_mtime, text)
+    data = None
+    if known.st_size <= FILE_BYTES:
+        with suppress(OSError):  # another program has it open
+            data = place.read_bytes()
+    return FileFact(path, known.st_size, known.st_mtime, data)
 
 
 def is_elsewhere(path: str) -> bool:
@@ -12454,36 +12404,23 @@ def file_facts(task: str) -> dict[str, FileFact]:
 
 
 def keep_files(facts: Iterable[FileFact], folder: Path, secrets: Secrets) -> list[str]:
-    """Copies files as they are into a run's folder, KEPT_BYTES at most; the names of the copies.
+    """Copies files as they were into a run's folder, FILE_BYTES at most; the names of the copies.
 
     One that holds a secret is left where it is.
     """
-    left = KEPT_BYTES
-    chosen = []
-    for fact in facts:
-        size = fact.size or 0
-        if size < 1 or size > left:
-            continue
-        path = os.path.expandvars(fact.path)
-        chosen.append(Path(path))
-        left -= size
     kept: list[str] = []
-    for number, data in enumerate(taken_within(FILE_PATIENCE_S, map(content_of, chosen))):
+    left = FILE_BYTES
+    for fact in facts:
+        data = fact.data or b""
         text = data.decode("latin-1")
-        if not data or secrets.hide(text) != text:
+        if not data or len(data) > left or secrets.hide(text) != text:
             continue
-        name = f"kept_{number + 1}_{chosen[number].name[-80:]}"
+        left -= len(data)
+        name = f"kept_{len(kept) + 1}_{Path(fact.path).name[-80:]}"
         with suppress(OSError):
             write_run_file(folder, name, data)
             kept.append(name)
     return kept
-
-
-def content_of(path: Path) -> bytes:
-    """What a file holds, nothing where it cannot be read, as while another program has it open."""
-    with suppress(OSError):
-        return path.read_bytes()
-    return b""
 
 
 def rulings_by_files(
@@ -12509,32 +12446,28 @@ def rulings_by_files(
 
 
 def _contradiction(check: str, before: FileFact, now: FileFact) -> str:
-    """Why a check does not hold for what a file was and is; empty if it may."""
-    named = _naming(now.path)
-    if not named.search(check) or None in (before.size, now.size):
-        return ""
-    if now.size == NO_FILE:
-        return "" if before.size != NO_FILE else "the file does not exist"
-    for match in _QUOTED_TEXT.finditer(check):
-        text = match[1]
-        held = now.holds(text)
-        if named.search(text):  # such as a title
+    """Why a check that quotes a text does not hold for what a file was and is; empty if it may."""
+    quoted = []
+    if _names(check, now.path):
+        quoted = [match[1] for match in _QUOTED_TEXT.finditer(check)]
+    for text in quoted:
+        if _names(text, now.path):  # such as a title
             continue
-        if held is False and not before.holds(text):
+        if now.text is None:
+            unchanged = now.size and before == now
+            return "the file is as it was when the run began" if unchanged else ""
+        if not now.holds(text) and not before.holds(text):
             return f"the file does not hold {text!r}"
-        if held is None and now.size and before == now:
-            return "the file is as it was when the run began"
     return ""
 
 
-def _naming(path: str) -> re.Pattern[str]:
-    """What names a file: its whole name, alone or with the end of the path that leads to it."""
-    first, *parts = re.split(r"[\\/]", path)
-    named = re.escape(first)
-    for part in parts:
-        folder = rf"(?:{named}[\\/])?"
-        named = folder + re.escape(part)
-    return re.compile(rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)", re.I)
+def _names(text: str, path: str) -> bool:
+    """Whether a text names a file: its name, or the end of its path."""
+    place = "/" + path.lower().replace("\\", "/")
+    name = re.escape(place.rpartition("/")[2])
+    said = text.lower().replace("\\", "/")
+    found = re.findall(rf"[\w.:%/-]*{name}(?![\w/-]|\.\w)", said)
+    return any(place.endswith(f"/{one}") for one in found)
 
 
 ####################################################################################################
@@ -12552,27 +12485,37 @@ class Screens:
     They stay unpacked, 64 MB at most: to pack and unpack them would take up to 0.1 s a turn.
     """
 
-    _kept: deque[tuple[int, bytes]] = field(
-        default_factory=partial(deque, maxlen=SCREENS_KEPT)
-    )  # the width of each, and its pixels without the mouse pointer
+    # Each without the mouse pointer.
+    _kept: deque[Frame] = field(default_factory=partial(deque, maxlen=SCREENS_KEPT))
 
     def keep(self, frame: Frame) -> None:
         """Adds a screen, unless it is the latest one anyway."""
-        screen = (frame.width, frame.clean)
-        if not self._kept or self._kept[-1] != screen:
-            self._kept.append(screen)
+        if not self._kept or self._kept[-1].clean != frame.clean:
+            kept = replace(frame, pixels=frame.clean)
+            self._kept.append(kept)
 
     def is_new(self, frame: Frame, box: Rect) -> bool:
         """Whether none of them looked there as this frame does, a single caret aside.
 
         What changes by itself elsewhere, such as a clock, does not make it new.
         """
-        for width, seen in self._kept:
-            if width != frame.width or len(seen) != len(frame.clean):
-                continue
-            if difference_in(box, seen, frame.clean, width) is None:
-                return False
-        return True
+        alike = [seen for seen in self._kept if seen.rect == frame.rect]
+        return all(difference_in(box, seen, frame) for seen in alike)
+
+
+def joined(deed: Deed, step: Deed) -> Deed:
+    """A deed with one step more."""
+    results = filter(None, (deed.result, step.result))
+    known = filter(None, (deed.known, step.known))
+    return replace(
+        deed,
+        result="; ".join(results),
+        known="; ".join(known),
+        refused=step.refused,
+        begun=deed.begun or step.begun,
+        acted=deed.acted or step.acted,
+        controls=(*deed.controls, *step.controls),
+    )
 
 
 @dataclass
@@ -12623,21 +12566,21 @@ class Engine:
         Its places are corrected here, before anything else sees them: what is recorded, judged and
         told is where the mouse goes.
         """
-        refused = ""
-        reason = ""
         checked = act is self._checked
+        objection = ""
+        refused = ""
+        begin = self.clock.now()
         try:
             act = self.correction.act(act)
+            if not checked:
+                objection = self.controls.objection(act, look)
+                refused = OTHER_CONTROL if objection else ""
         except ToolError as error:
+            objection = str(error)
             refused = "outside"
-            reason = str(error)
+        deed = Deed(act, objection, refused=refused)
         self.logger.record(IntentRecord(turn=turn, tool=act.name, args=act.given))
         self.logger.publish(Phase(f"doing {act.name}"))
-        begin = self.clock.now()
-        if not refused and not checked:
-            reason = self.controls.objection(act, look)
-            refused = OTHER_CONTROL if reason else ""
-        deed = Deed(act, reason, refused=refused)
         told: JsonDict = {}  # what only the record has
         if not refused:
             deed = self._perform(act, look.frame, told)
@@ -12670,23 +12613,20 @@ class Engine:
         brings another window to the front ends it, since the rest was not meant for that.
         """
         whole = self.eyes.whole(frame)
-        deed = Deed(act, "")
-        after = frame
         seen = whole
-        steps = deque(steps_of(act))
-        while steps and not deed.refused:
-            deed, after = self._take_step(steps.popleft(), deed, after, seen, told)
-            seen = after if deed.acted else whole
-            if steps and not same_window(after.window, frame.window):
+        after = frame
+        deed = Deed(act, "")
+        for step in steps_of(act):
+            if deed.result and not same_window(after.window, frame.window):
                 rest = REST_NOT_DONE.format(title_text(after.window))
-                deed = replace(
-                    deed,
-                    refused="another_window",
-                    result=f"{deed.result}; {rest}",
-                )
-        if deed.refused and deed.refused != "another_window":
-            told.clear()
-            return Deed(act, deed.result, refused=deed.refused, begun=deed.begun)
+                deed = joined(deed, Deed(step, rest, refused="another_window"))
+                break
+            done, after = self._take_step(step, after, seen, told)
+            deed = joined(deed, done)
+            if deed.refused:
+                told.clear()
+                return Deed(act, deed.result, refused=deed.refused, begun=deed.begun)
+            seen = after if deed.acted else whole
         if not deed.acted:
             dry = self.config.dry_run and act.name in HANDS
             return Deed(act, deed.result, dry=dry)
@@ -12699,16 +12639,16 @@ class Engine:
         return self._judged(deed, whole, after)
 
     def _take_step(
-        self, step: Act, deed: Deed, frame: Frame, whole: Frame, told: JsonDict
+        self, step: Act, frame: Frame, whole: Frame, told: JsonDict
     ) -> tuple[Deed, Frame]:
-        """The deed with one step more, on what the last one led to, and the screen at rest."""
+        """What came of one step on what the last one led to, and the screen at rest."""
         begin = self.clock.now()
-        done = Deed(step, "")
+        deed = Deed(step, "")
         try:
             before = self.eyes.glance(whole)
-            done = self.actuator.perform(step, frame)
-            self.changed_last = self.changed_last or done.begun  # until it is known
-            if done.acted and not done.refused:
+            deed = self.actuator.perform(step, frame)
+            self.changed_last = self.changed_last or deed.begun  # until it is known
+            if deed.acted and not deed.refused:
                 self.logger.publish(Phase("waiting for the screen to rest"))
                 sent = self.clock.now()
                 frame = self.eyes.settle(whole, before)
@@ -12716,30 +12656,16 @@ class Engine:
                 told["act"] = told.get("act", 0.0) + sent - begin
                 told["settle_ms"] = told.get("settle_ms", 0.0) + settle_ms
                 self.actuator.settled()
-                done = self.controls.told_of(done)
+                deed = self.controls.told_of(deed)
         except Win32Error as error:
-            said = filter(None, (done.result, str(error)))
-            done = replace(done, refused="windows", result="; ".join(said))
-        results = filter(None, (deed.result, done.result))
-        known = filter(None, (deed.known, done.known))
-        deed = replace(
-            deed,
-            result="; ".join(results),
-            known="; ".join(known),
-            refused=done.refused,
-            begun=deed.begun or done.begun,
-            acted=deed.acted or done.acted,
-            controls=(*deed.controls, *done.controls),
-        )
+            failed = Deed(step, str(error), refused="windows")
+            deed = joined(deed, failed)
         return deed, frame
 
     def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
         """A deed by the frames before and after it; one that was broken off only by what is new."""
         self._reached.keep(frame)
-        box = difference(frame.clean, after.clean, frame.width)
-        if box and self.eyes.shows_own_words(box.scaled(frame.rect, frame.area)):
-            box = None
-        changed = box is not None
+        box = self.eyes.changed(frame.clean, after.clean, frame)
         new = False
         if box:
             new = self._reached.is_new(after, box)
@@ -12747,25 +12673,23 @@ class Engine:
         if new:
             self._moved_to.clear()
         # What the recovery keys must know of the last act.
-        self.changed_last = changed
+        self.changed_last = box is not None
         front = after.window.handle if after.window else 0
-        typed = changed and isinstance(deed.act.args, TypeTextArgs)
+        typed = box and isinstance(deed.act.args, TypeTextArgs)
         self.filled = front if typed or front == self.filled else 0
         if deed.refused:
             return replace(deed, new=new, known="")
-        region = on_grid(box, frame.rect) if box else None
         return replace(
             deed,
-            changed=changed,
-            region=region,
+            changed=box is not None,
+            region=box and on_grid(box, frame.rect),
             new=new,
             begun=True,
         )
 
     def is_news(self, frame: Frame) -> bool:
         """Whether a look without an act shows another screen than the last such looks."""
-        whole = Rect(0, 0, frame.width, frame.height)
-        new = self._watched.is_new(frame, whole)
+        new = self._watched.is_new(frame, frame.rect)
         self._watched.keep(frame)
         return new
 
@@ -12809,7 +12733,8 @@ def known_facts(engine: Engine, files: Mapping[str, FileFact]) -> list[str]:
                 facts.append(f"Characters of text on the clipboard: {length}.")
     hide = engine.logger.hide
     for file in files.values():
-        facts.append(file.told(hide))
+        told = file.told(hide)
+        facts.append(told)
     return [hide(fact) for fact in facts]
 
 
@@ -12831,7 +12756,8 @@ def ask_for_checks(engine: Engine, state: AgentState) -> None:
         question = Message("user", EXAMINER_QUESTION.format(state.task))
         reply = engine.voice.ask(examiner, [question])
         if isinstance(reply, Reply):
-            lines = strip_think(reply.text)[:FACT_CHARACTERS].splitlines()
+            words = strip_think(reply.text)
+            lines = words[:FACT_CHARACTERS].splitlines()
             listed = filter(None, map(_LISTED.match, lines))
             state.done_when = clean_checks([match[1] for match in listed])
     if not state.done_when:
@@ -12841,20 +12767,19 @@ def ask_for_checks(engine: Engine, state: AgentState) -> None:
 
 def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling] | None:
     """What the verifier said to each check; None unless it answered each, and none in two ways."""
-    found: dict[int, Ruling] = {}
     if len(checks) == 1 and not _RULED.match(said):
         said = f"1 {said}"  # a single one needs no number
-    for line in said.splitlines():
-        match = _RULED.match(line)
-        number = int(match[1]) if match else 0
-        if not match or not 1 <= number <= len(checks):
-            continue
-        ruling = Ruling(checks[number - 1], match[2].lower() == "yes", cut(match[3], 200))
-        if found.setdefault(number, ruling).holds != ruling.holds:
+    answers = [*filter(None, map(_RULED.match, said.splitlines()))]
+    rulings = []
+    for number, check in enumerate(checks, 1):
+        found = [match for match in answers if int(match[1]) == number]
+        words = {match[2].lower() for match in found}
+        if len(words) != 1:
             return None
-    if len(found) < len(checks):
-        return None
-    return [found[number] for number in sorted(found)]
+        why = cut(found[0][3], 200)
+        ruling = Ruling(check, "yes" in words, why)
+        rulings.append(ruling)
+    return rulings
 
 
 def judge(
@@ -12870,13 +12795,11 @@ def judge(
     for again in range(2):
         engine.eyes.forget()
         look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}{again or ''}")
-        files = file_facts(state.task)
-        ask = partial(ask_about, engine, state, look, files)
         refused = state.not_yet + again
-        verdict = ask(evidence, question_again(IS_IT_DONE, refused))
+        verdict = ask_about(engine, state, look, evidence, question_again(IS_IT_DONE, refused))
         if not engine.config.second_opinion or not all_hold(verdict):
             break
-        verdict = ask("", question_again(WHAT_IS_MISSING, refused))
+        verdict = ask_about(engine, state, look, "", question_again(WHAT_IS_MISSING, refused))
         if all_hold(verdict):
             break
     engine.logger.record(
@@ -12894,17 +12817,13 @@ def all_hold(verdict: Iterable[Ruling]) -> bool:
 
 
 def ask_about(
-    engine: Engine,
-    state: AgentState,
-    look: Look,
-    files: Mapping[str, FileFact],
-    evidence: str,
-    question: str,
+    engine: Engine, state: AgentState, look: Look, evidence: str, question: str
 ) -> list[Ruling]:
     """What the verifier says to a question about each check, as far as no fact contradicts it.
 
     An answer that decides nothing is asked for again, and then a NO.
     """
+    files = file_facts(state.task)
     facts = known_facts(engine, files)
     if not engine.config.vision:
         facts.append(engine.controls.listed(look))
@@ -12916,13 +12835,15 @@ def ask_about(
         if isinstance(reply, ModelError):
             why = str(reply)
             break
-        said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
+        words = strip_think(reply.text)
+        said = words[:FACT_CHARACTERS].strip()
         rulings = read_rulings(said, state.done_when)
         if rulings:
             return rulings_by_files(rulings, engine.files, files)
         if said:
             why = cut(f"{UNDECIDED}: {said}", 200)
-        messages.append(Message("assistant", cut(said, 300) or NO_CALL))
+        own_words = cut(said, 300) or NO_CALL
+        messages.append(Message("assistant", own_words))
         messages.append(Message("user", ANSWER_EACH_CHECK))
     return [Ruling(check, False, why) for check in state.done_when]
 
@@ -13157,11 +13078,6 @@ def is_full(engine: Engine, reply: Reply | ModelError, more: int) -> bool:
     return used + more > (engine.voice.model.context_length or sys.maxsize)
 
 
-def may_shorten(state: AgentState) -> bool:
-    """Whether archiving would make a request shorter that has no room in the context."""
-    return len(state.memory.active_history) > 1
-
-
 def shorten_memory(engine: Engine, state: AgentState) -> None:
     """Archives the older half of the active actions."""
     active = len(state.memory.active_history)
@@ -13184,21 +13100,15 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
         return Outcome("stuck", f"{turns} made no progress.")
     if state.stalled > 0 and state.stalled % config.stall_review == 0:
         state.needs_review = True
-    if state.stalled >= config.stall_recover and may_recover(engine, state):
+    # They come after acts that changed nothing only, and not into a window that holds typed text.
+    harmless = state.acted
+    if engine.changed_last or engine.filled:
+        harmless = False
+    rested = state.memory.should_recover(state.turn, config.loop_recovery_cooldown)
+    due = rested and state.stalled >= config.stall_recover
+    if config.enable_loop_recovery and harmless and due:
         recover_from_loop(engine, state)
     return None
-
-
-def may_recover(engine: Engine, state: AgentState) -> bool:
-    """Whether the recovery keys can destroy nothing that was just achieved.
-
-    They come after acts that changed nothing only, and not into a window that holds typed text.
-    """
-    if not engine.config.enable_loop_recovery or not state.acted:
-        return False
-    if engine.changed_last or engine.filled:
-        return False
-    return state.memory.should_recover(state.turn, engine.config.loop_recovery_cooldown)
 
 
 RECOVER = "recover"
@@ -13609,19 +13519,14 @@ def give_up(engine: Engine, state: AgentState, reason: str) -> tuple[Outcome | N
 
 def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
     """The planner plans and reviews, the executor acts, one turn after the other."""
-    if not state.turn:
-        keep_first_picture(engine)
+    if not state.turn:  # what the screen was before, for people: no act relies on it
+        frame = engine.eyes.capture()
+        png = encode_png(frame.pixels, frame.width, frame.height).png
+        engine.logger.publish(Shown(png, 0))
+        engine.logger.save_screenshot("turn_0000", png)
     native = begin_native(engine)
     take_turn = partial(two_agent_turn, engine, state, native)
     return run_turns(engine, state, take_turn, partial(choose_mode, engine, state))
-
-
-def keep_first_picture(engine: Engine) -> None:
-    """Saves what the screen was before anything was done, for people: no act relies on it."""
-    frame = engine.eyes.capture()
-    png = engine.eyes.draw(frame.pixels, frame)
-    engine.logger.publish(Shown(png, 0))
-    engine.logger.save_screenshot("turn_0000", png)
 
 
 def choose_mode(engine: Engine, state: AgentState) -> str:
@@ -13640,16 +13545,16 @@ def two_agent_turn(
     engine: Engine, state: AgentState, native: Native | None = None
 ) -> Outcome | None:
     """One turn of either, as the mode says; the executor may speak a grammar of its own."""
-    if state.mode == EXECUTION and is_given_up_for_review(engine, state):
+    if state.mode != EXECUTION:
+        plan_turn(engine, state)
         return None
-    if state.mode == EXECUTION and native:
-        state.planner_streak = 0
-        state.since_review += 1
+    if is_given_up_for_review(engine, state):
+        return None
+    state.planner_streak = 0
+    state.since_review += 1
+    if native:
         return native_turn(engine, state, native, state.execution_instructions)
-    if state.mode == EXECUTION:
-        return execute_turn(engine, state)
-    plan_turn(engine, state)
-    return None
+    return execute_turn(engine, state)
 
 
 PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
@@ -13696,7 +13601,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         planner_question(state, config, form),
         b"",
         max(0, min(config.reply_corrections, left - 1)),
-        shrinks=may_shorten(state),
+        shrinks=len(state.memory.active_history) > 1,
         manner=briefed(engine, state, planner),
     )
     if answer.overflow:
@@ -13706,13 +13611,17 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     if archiving and state.memory.needs_compression:
         number = archive_by_itself(engine, state, config.memory_keep_actions)
         done += f"; archived {number} turns by itself"
-    archived = answer.act is not None and answer.act.name == "archive"
+    called = answer.act.name if answer.act else ""
     waiting = state.needs_review or not state.execution_instructions
-    may_go_on = waiting and archived
+    goes_on = called == "archive" and waiting
     if config.described:
-        may_go_on = not (answer.act and answer.act.name == "update_plan")
-    if not may_go_on or state.planner_streak >= PLANNER_IN_A_ROW:
-        hand_over(state)
+        goes_on = called != "update_plan"
+    if not goes_on or state.planner_streak >= PLANNER_IN_A_ROW:
+        if not state.execution_instructions:  # a silent planner must not stop the run
+            state.execution_instructions = OWN_INSTRUCTIONS.format(state.task)
+        state.mode = EXECUTION
+        state.needs_review = False
+        state.since_review = 0
     engine.logger.record(
         PlanRecord(
             state.turn,
@@ -13747,19 +13656,8 @@ def follow_planner(engine: Engine, state: AgentState, answer: Answer) -> str:
     return f"plan: {args.instructions}"
 
 
-def hand_over(state: AgentState) -> None:
-    """The executor's turn comes next; without instructions it works on the task itself."""
-    if not state.execution_instructions:  # a silent planner must not stop the run
-        state.execution_instructions = OWN_INSTRUCTIONS.format(state.task)
-    state.mode = EXECUTION
-    state.needs_review = False
-    state.since_review = 0
-
-
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One look, one call, one act; returns an outcome when the run is over."""
-    state.planner_streak = 0
-    state.since_review += 1
     config = engine.config
     look = engine.eyes.look(state.turn)
     engine.controls.begin(look)
@@ -13780,7 +13678,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         picture_for(engine, look),
         config.reply_corrections,
         partial(engine.objection, look),
-        may_shorten(state),
+        len(state.memory.active_history) > 1,
         briefed(engine, state, engine.executor),
     )
     if answer.overflow:
@@ -13895,59 +13793,47 @@ class Conversation:
     frame: Frame | None = None  # of the last one
     silent: int = 0  # replies without a call in a row
     refused: int = 0  # replies in a row that were words which no fresh look confirmed
-    _numbers: Iterator[int] = field(default_factory=partial(count, 1))  # of the calls
+    called: int = 0  # calls so far
 
     def add(self, said: str, thought: str, step: ChatStep) -> None:
         """One step: its first call gets the answer, and a screenshot is shown below it."""
         content = json.dumps(step.answer, ensure_ascii=False)
-        if step.calls:
-            self._add_calls(said, thought, step.calls, content)
-        else:  # a broken call is not repeated
-            self.messages.append(Message("assistant", NO_CALL))
-            self.messages.append(Message("user", content))
-        if "screenshot" in step.answer:
-            text = CHAT_SCREENSHOT.format(step.answer["screenshot"])
-            shown = Message("user", "" if self.caption else text, step.image, self.caption)
-            self.messages.append(shown)
-
-    def _add_calls(
-        self,
-        said: str,
-        thought: str,
-        calls: Sequence[ToolCall],
-        content: str,
-    ) -> None:
-        """The assistant's message with its calls, and an answer to each: `content` to the first."""
         shown: list[JsonDict] = []
         answers = []
-        for call in calls:
-            number = next(self._numbers)
-            identity = f"call{number:05d}"  # the strictest templates want nine signs
+        for call in step.calls:
+            self.called += 1
+            identity = f"call{self.called:05d}"  # the strictest templates want nine signs
+            arguments = json.dumps(call.arguments, ensure_ascii=False)
             function = {
                 "name": call.name,
-                "arguments": json.dumps(call.arguments, ensure_ascii=False),
+                "arguments": arguments,
             }
-            shown.append(
-                {
-                    "id": identity,
-                    "type": "function",
-                    "function": function,
-                }
-            )
+            called = {
+                "id": identity,
+                "type": "function",
+                "function": function,
+            }
+            shown.append(called)
             named = {
                 "tool_call_id": identity,
                 "name": call.name,
             }
             answers.append(Message("tool", content, more=named))
             content = json.dumps(refusal("too_many_tool_calls", ONE_CALL_ONLY))
-        words = without_calls(said[:2000])
-        step = Message(
+        spoken = Message(
             "assistant",
-            words,
+            without_calls(said[:2000]),
             more={"tool_calls": shown},
             thought=without_calls(thought),
         )
-        self.messages += [step, *answers]
+        if not shown:  # a broken call is not repeated
+            spoken = Message("assistant", NO_CALL)
+            answers = [Message("user", content)]
+        self.messages += [spoken, *answers]
+        if "screenshot" in step.answer:
+            text = CHAT_SCREENSHOT.format(step.answer["screenshot"])
+            picture = Message("user", "" if self.caption else text, step.image, self.caption)
+            self.messages.append(picture)
 
     def prune(self, screenshots: int, thinks: int, slack: int = 0) -> None:
         """Leaves the latest screenshots and thoughts, once there are `slack` more than these."""
@@ -13959,13 +13845,12 @@ class Conversation:
         too_many = len(images) > screenshots + slack
         if not too_many and len(thoughtful) <= thinks + slack:
             return
-        for message in images[: max(0, len(images) - screenshots)]:
+        for message in images[::-1][screenshots:]:
             message.image = b""
             message.text = OLD_SCREENSHOT
-        for message in thoughtful[: max(0, len(thoughtful) - thinks)]:
-            message.thought = (
-                LEFT_OUT  # inside its tags, where a model that imitates it does no harm
-            )
+        for message in thoughtful[::-1][thinks:]:
+            # Inside its tags, where a model that imitates it does no harm.
+            message.thought = LEFT_OUT
 
     def pictures(self) -> list[Message]:
         """The messages that show one."""
@@ -13973,11 +13858,8 @@ class Conversation:
 
     def steps(self) -> list[int]:
         """The places of the messages with which a step begins."""
-        places = []
-        for place, message in enumerate(self.messages):
-            if message.role == "assistant":
-                places.append(place)
-        return places
+        messages = enumerate(self.messages)
+        return [place for place, message in messages if message.role == "assistant"]
 
 
 def run_chat(engine: Engine, state: AgentState) -> Outcome:
@@ -13986,22 +13868,16 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
     folder = engine.logger.folder / "screenshots"  # of the conversation that a resumed run has
     chat.screenshots = len(list(folder.glob(f"{engine.config.dump_prefix}*")))
     condense(engine, state, chat, keep=0)
-    if engine.profile.opening:
-        open_chat(engine, state, chat)
+    if engine.profile.opening:  # the program calls a tool, as if the model had done it
+        engine.began = engine.clock.now()
+        words = engine.profile.vocabulary
+        call = ToolCall(words.tools[engine.profile.opening], {})
+        step = perform_step(engine, state, chat, words.parse(call))
+        step.calls = [call]
+        chat.add("", "", step)
+        note_action(engine, state, step.record)
     take_turn = partial(chat_turn, engine, state, chat)
     return run_turns(engine, state, take_turn)
-
-
-def open_chat(engine: Engine, state: AgentState, chat: Conversation) -> None:
-    """The program calls a tool before the first request, as if the model had done it."""
-    engine.began = engine.clock.now()
-    words = engine.profile.vocabulary
-    name = words.tools[engine.profile.opening]
-    call = ToolCall(name, {})
-    step = perform_step(engine, state, chat, words.parse(call))
-    step.calls = [call]
-    chat.add("", "", step)
-    note_action(engine, state, step.record)
 
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
@@ -14009,10 +13885,15 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     shrinks = len(chat.steps()) > 1
     reply = engine.voice.ask(engine.executor, chat.messages, shrinks)
     if isinstance(reply, ModelError):
-        return bear_failure(engine, state, chat, reply)
-    said = words_of(reply)
+        if reply.kind == "context":  # the least of the chat may fit
+            condense(engine, state, chat, keep=1)
+        lost = ActionRecord(state.turn, "no_reply", reply.kind, str(reply))
+        note_action(engine, state, lost)
+        return escalate(engine, state, progress=False)
+    said = cut_repetition(strip_think(reply.text)).replace(NO_CALL, "")
+    said = strip_end_tokens(said).strip()
     step = follow_reply(engine, state, chat, reply)
-    if step.error == "no_call" and _is_final(engine, chat, said):
+    if step.error == "no_call" and is_final(engine, chat, said):
         return final_answer(engine, state, chat, reply, said)
     if step.error == "no_acts_left":
         acts = "1 act" if state.touched == 1 else f"{state.touched} acts"
@@ -14047,25 +13928,20 @@ def final_answer(
     """
     stands_by_it = chat.refused >= WORDS_BEFORE_A_CLAIM
     outcome, result = check_completion(engine, state, said, counts=stands_by_it)
-    if outcome and outcome.kind == "completed":
-        # The words are how the run ends, and are told there: said twice, they look like two things.
-        record = ActionRecord(state.turn, "final_answer", result=result, response_text=said)
-        note_action(engine, state, record)
+    completed = outcome is not None and outcome.kind == "completed"
+    # The words are how the run ends, and are told there: said twice, they look like two things.
+    record = ActionRecord(state.turn, "final_answer", "" if completed else said, result)
+    if completed:
+        record = replace(record, response_text=said)
+    note_action(engine, state, record)
+    if outcome:
         return outcome
-    note_action(engine, state, ActionRecord(state.turn, "final_answer", said, result))
     chat.silent = 0
     chat.refused += 1
     chat.messages.append(Message("assistant", without_calls(said[:2000]) or NO_CALL))
     chat.messages.append(Message("user", f"{result} {GO_ON_BY_A_CALL}"))
     make_room(engine, state, chat, reply)
-    return outcome or escalate(engine, state, progress=False)
-
-
-def words_of(reply: Reply) -> str:
-    """What a reply says beside its thoughts and calls, without what it says again and again."""
-    said = cut_repetition(strip_think(reply.text))
-    said = said.replace(NO_CALL, "")
-    return strip_end_tokens(said).strip()
+    return escalate(engine, state, progress=False)
 
 
 def follow_reply(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> ChatStep:
@@ -14095,26 +13971,36 @@ def perform_step(engine: Engine, state: AgentState, chat: Conversation, act: Act
     Raises ToolError: stale_frame if the screen is another one than in the last screenshot, and
     no_acts_left after the last act that the run may do.
     """
-    if act.name == "observe":
-        return observe_step(engine, state, chat, act)
-    if state.touched >= engine.config.max_steps and act.name in HANDS:
+    config = engine.config
+    observes = act.name == "observe"
+    name = ""
+    if observes:
+        number = config.dump_start + chat.screenshots
+        name = f"{config.dump_prefix}{number:04d}"
+    elif state.touched >= config.max_steps and act.name in HANDS:
         raise ToolError(NO_ACTS_LEFT, "no_acts_left")
-    look = engine.eyes.look(state.turn)
-    if chat.frame:
-        refuse_unseen(chat.frame, look.frame, SCREEN_RESIZED, UNSEEN_WINDOW)
-    deed, progress = perform_act(engine, state, act, look)
-    record = ActionRecord(
-        state.turn,
-        act.call.name,
-        act.shown,
-        deed.result,
-        screenshot=look.screenshot,
-        changed=deed.changed,
-        region=deed.region,
-    )
+    look = engine.eyes.look(state.turn, name)
+    record = ActionRecord(state.turn, act.call.name, act.shown, screenshot=look.screenshot)
+    if observes:
+        chat.screenshots += 1
+        chat.frame = look.frame
+        progress = is_watching(engine, state, look)
+        record = replace(record, result=f"Screenshot {chat.screenshots}")
+        answer = screenshot_answer(chat.screenshots, look)
+    else:
+        if chat.frame:
+            refuse_unseen(chat.frame, look.frame, SCREEN_RESIZED, UNSEEN_WINDOW)
+        deed, progress = perform_act(engine, state, act, look)
+        record = replace(
+            record,
+            result=deed.result,
+            changed=deed.changed,
+            region=deed.region,
+        )
+        answer = deed_answer(deed)
     return ChatStep(
         record,
-        deed_answer(deed),
+        answer,
         image=look.base64,
         progress=progress,
     )
@@ -14140,50 +14026,20 @@ def deed_answer(deed: Deed) -> JsonDict:
     return answer
 
 
-def observe_step(engine: Engine, state: AgentState, chat: Conversation, act: Act) -> ChatStep:
-    """The screenshot that the model asked for; one that shows something new is progress."""
-    config = engine.config
-    number = config.dump_start + chat.screenshots
-    name = f"{config.dump_prefix}{number:04d}"
-    look = engine.eyes.look(state.turn, name)
-    chat.screenshots += 1
-    chat.frame = look.frame
-    record = ActionRecord(
-        state.turn,
-        act.call.name,
-        act.shown,
-        f"Screenshot {chat.screenshots}",
-        screenshot=look.screenshot,
-    )
+def screenshot_answer(number: int, look: Look) -> JsonDict:
+    """What the model is told of a screenshot that it asked for."""
     frame = look.frame
-    answer = {
+    return {
         "ok": True,
-        "screenshot": chat.screenshots,
+        "screenshot": number,
         "file": look.screenshot,
         "size": [frame.width, frame.height],
         "screen_size": [frame.area.width, frame.area.height],
         "window": look.window.title if look.window else "",
     }
-    return ChatStep(
-        record,
-        answer,
-        image=look.base64,
-        progress=is_watching(engine, state, look),
-    )
 
 
-def bear_failure(
-    engine: Engine, state: AgentState, chat: Conversation, error: ModelError
-) -> Outcome | None:
-    """A turn without a reply; where the context was too small, the least of the chat may fit."""
-    if error.kind == "context":
-        condense(engine, state, chat, keep=1)
-    record = ActionRecord(state.turn, "no_reply", error.kind, str(error))
-    note_action(engine, state, record)
-    return escalate(engine, state, progress=False)
-
-
-def _is_final(engine: Engine, chat: Conversation, said: str) -> bool:
+def is_final(engine: Engine, chat: Conversation, said: str) -> bool:
     """Whether words without a call are the final answer."""
     if engine.config.described:
         return bool(said)
@@ -14222,10 +14078,8 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
     """Replaces all but the last `keep` steps by a line in the first message."""
     if len(state.memory.active_history) > keep:
         archive_by_itself(engine, state, keep)
-    steps = chat.steps()
-    begins = [*steps, len(chat.messages)]
-    kept = min(keep, len(steps))
-    first_kept = begins[len(steps) - kept]
+    starts = [*chat.steps(), len(chat.messages)]
+    first_kept = starts[max(0, len(starts) - 1 - keep)]
     del chat.messages[1:first_kept]
     chat.messages[0] = Message("user", chat_task_text(state, engine.config))
 
@@ -14280,7 +14134,13 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     state.plan = observation or state.plan
     chapter = perform_actions(engine, state, story, actions)
     place_boxes(engine, chapter, written_boxes)
-    log_chapter(engine, state, chapter)
+    lines = [f"PARSED observation: {state.plan}"]
+    for fate in chapter.asked:
+        action = json.dumps(fate["action"], ensure_ascii=False)
+        lines.append(f"action: {action} -> {fate['became']}")
+    for box in chapter.boxes:
+        lines.append(f"box: {json.dumps(box)}")
+    engine.logger.log("\n".join(lines))
     outcome = chapter.outcome
     if outcome is None:
         outcome = escalate(engine, state, chapter.progress)
@@ -14333,7 +14193,6 @@ class Chapter:
     boxes: list[dict[str, int]] = field(default_factory=list)  # those that are drawn
     notes: list[str] = field(default_factory=list)  # what the model must be told of them
     progress: bool = False
-    deed: Deed | None = None  # the last one
     outcome: Outcome | None = None
 
 
@@ -14368,35 +14227,21 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[Any]) -> Non
     most = engine.config.max_bboxes
     moved = []
     refused = []
-    drawn: list[dict[str, int]] = []
     for number, item in enumerate(written, 1):
         box, at_edge = read_box(item)
         if not box:
             refused.append(number)
-            continue
-        meant = engine.correction.box(box)
-        drawn.append(meant)
-        if at_edge and len(drawn) <= most:
-            moved.append(number)
-    chapter.boxes = drawn[:most]
-    if moved:
-        chapter.notes.append(EDGE_BOXES.format(listed_numbers(moved)))
-    if refused:
-        chapter.notes.append(REFUSED_BOXES.format(listed_numbers(refused)))
-    if len(drawn) > most:
-        chapter.notes.append(ONLY_SOME_BOXES.format(most, len(drawn)))
-
-
-def log_chapter(engine: Engine, state: AgentState, chapter: Chapter) -> None:
-    """The reply as it was understood, into the log."""
-    lines = [f"PARSED observation: {state.plan}"]
-    for fate in chapter.asked:
-        action = json.dumps(fate["action"], ensure_ascii=False)
-        became = fate["became"]
-        lines.append(f"action: {action} -> {became}")
-    for box in chapter.boxes:
-        lines.append(f"box: {json.dumps(box)}")
-    engine.logger.log("\n".join(lines))
+        elif len(chapter.boxes) < most:
+            meant = engine.correction.box(box)
+            chapter.boxes.append(meant)
+            if at_edge:
+                moved.append(number)
+    for text, numbers in ((EDGE_BOXES, moved), (REFUSED_BOXES, refused)):
+        if numbers:
+            chapter.notes.append(text.format(listed_numbers(numbers)))
+    readable = len(written) - len(refused)
+    if readable > most:
+        chapter.notes.append(ONLY_SOME_BOXES.format(most, readable))
 
 
 def perform_action(
@@ -14406,10 +14251,9 @@ def perform_action(
     number = len(chapter.done) + 1
     look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{number}")
     record = ActionRecord(
-        state.turn, "no_call", "", WAITED, look.screenshot, response_text=state.plan
+        state.turn, "no_call", screenshot=look.screenshot, response_text=state.plan
     )
-    chapter.deed = None
-    executed = False
+    deed: Deed | None = None
     try:
         if not chapter.done:
             seen = story.look or look
@@ -14418,51 +14262,48 @@ def perform_action(
         tools = words.schemas(list(words.tools))
         act = words.parse(read_action(action, cut(state.plan, 300), tools))
         record = replace(record, tool=act.call.name, args=act.shown)
-        record, executed = perform_story_act(engine, state, chapter, act, look, record)
+        deed = perform_story_act(engine, state, chapter, act, look)
+        record = replace(
+            record,
+            result=deed.result,
+            changed=deed.changed,
+            region=deed.region,
+        )
     except ToolError as error:
         engine.logger.record(NoCallRecord(error=error.kind, text=str(error)))
         record = replace(record, result=str(error))
     note_action(engine, state, record)
     became = "done"
-    if executed:
-        meant = engine.correction.act(act)
-        chapter.done.append(story_mark(meant))
+    if deed and deed.performed:
+        chapter.done.append(story_mark(deed.act))
     else:
         chapter.notes.append(NOT_EXECUTED.format(number, record.result))
-    if not executed and chapter.outcome is None:
-        became = f"refused: {record.result}"
-    if chapter.deed and chapter.deed.dry:
+        if chapter.outcome is None:
+            became = f"refused: {record.result}"
+    if deed and deed.dry:
         # The picture cannot show it, and a story has no other memory.
         chapter.notes.append(f" {record.result}.")
         became = record.result
     fate = {"action": action, "became": became}
     chapter.asked.append(fate)
-    return executed
+    return deed is not None and deed.performed
 
 
 def perform_story_act(
-    engine: Engine,
-    state: AgentState,
-    chapter: Chapter,
-    act: Act,
-    look: Look,
-    record: ActionRecord,
-) -> tuple[ActionRecord, bool]:
-    """The record with what came of the act, and whether it was executed."""
+    engine: Engine, state: AgentState, chapter: Chapter, act: Act, look: Look
+) -> Deed:
+    """What came of an act; the chapter gets its progress, or the end of the run."""
     if isinstance(act.args, DoneArgs):
         chapter.outcome, result = check_completion(engine, state, act.args.evidence)
-        return replace(record, result=result), False
+        return Deed(act, result)
     if act.name == "wait":
         engine.clock.sleep(1.0)
-        if may_wait(engine, state):
-            chapter.progress = True
-        return record, True
-    deed, progress = perform_act(engine, state, act, look)
-    chapter.deed = deed
-    if progress:
-        chapter.progress = True
-    record = replace(record, result=deed.result, changed=deed.changed, region=deed.region)
-    return record, deed.performed
+        deed = Deed(act, WAITED, begun=True)
+        progress = may_wait(engine, state)
+    else:
+        deed, progress = perform_act(engine, state, act, look)
+    chapter.progress = chapter.progress or progress
+    return deed
 
 
 def story_mark(act: Act) -> JsonDict:
@@ -14548,7 +14389,7 @@ def draw_marks(
     trail = [[read_mark(act) for act in turn] for turn in state.trail]
     turn = TurnMarks([read_mark(act) for act in done], [read_mark(box) for box in boxes], trail)
     pixels = annotate(frame.pixels, frame.width, frame.height, turn, engine.config)
-    return engine.eyes.draw(bytes(pixels), frame)
+    return encode_png(bytes(pixels), frame.width, frame.height).png
 
 
 ####################################################################################################

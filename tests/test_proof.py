@@ -163,7 +163,7 @@ class Facts(Judged):
 
         with mock.patch.object(Path, "read_bytes", reading):
             self.judged(f"Empty {closed} and {path}.", "note.txt is empty.", happens=path.unlink)
-        self.assertEqual((self.made.folder / "kept_2_note.txt").read_text("utf-8"), "hello")
+        self.assertEqual((self.made.folder / "kept_1_note.txt").read_text("utf-8"), "hello")
 
     def test_a_file_is_not_taken_for_one_whose_name_holds_its_name(self) -> None:
         for name, other in (
