@@ -11661,8 +11661,16 @@ def rows_of(pixels: bytes, width: int, box: Rect) -> list[bytes]:
 
 def window_box(frame: Frame) -> Rect:
     """The front window, or the whole screen, in the frame's pixels."""
-    shown = frame.window.rect if frame.window else frame.area
-    return shown.scaled(frame.area, frame.rect)
+    area = frame.area
+    rect = frame.window.rect if frame.window else area
+    x = frame.width / area.width
+    y = frame.height / area.height
+    return Rect(
+        round((rect.left - area.left) * x),
+        round((rect.top - area.top) * y),
+        round(rect.width * x),
+        round(rect.height * y),
+    )
 
 
 def rows_of_text(screen: bytes, area: Rect, box: Rect) -> list[bytes]:
@@ -12015,7 +12023,8 @@ class Eyes:
         agreed = 0
         while True:
             passed_s = self.clock.now() - begin
-            changed = changed or bool(self.changed(before, glance, frame, GLANCE_SCALE))
+            if self.changed(before, glance, frame, GLANCE_SCALE):
+                changed = True
             patient = passed_s >= min(SETTLE_PATIENCE_S, cap_s)
             if not agreed and (changed or patient):
                 settled = self.capture()
@@ -12503,7 +12512,7 @@ class Screens:
         return all(difference_in(box, seen, frame) for seen in alike)
 
 
-def joined(deed: Deed, step: Deed) -> Deed:
+def and_then(deed: Deed, step: Deed) -> Deed:
     """A deed with one step more."""
     results = filter(None, (deed.result, step.result))
     known = filter(None, (deed.known, step.known))
@@ -12619,10 +12628,10 @@ class Engine:
         for step in steps_of(act):
             if deed.result and not same_window(after.window, frame.window):
                 rest = REST_NOT_DONE.format(title_text(after.window))
-                deed = joined(deed, Deed(step, rest, refused="another_window"))
+                deed = and_then(deed, Deed(step, rest, refused="another_window"))
                 break
             done, after = self._take_step(step, after, seen, told)
-            deed = joined(deed, done)
+            deed = and_then(deed, done)
             if deed.refused:
                 told.clear()
                 return Deed(act, deed.result, refused=deed.refused, begun=deed.begun)
@@ -12659,7 +12668,7 @@ class Engine:
                 deed = self.controls.told_of(deed)
         except Win32Error as error:
             failed = Deed(step, str(error), refused="windows")
-            deed = joined(deed, failed)
+            deed = and_then(deed, failed)
         return deed, frame
 
     def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
@@ -12987,7 +12996,8 @@ def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: float) 
     changed = engine.eyes.watch(look.frame, seconds)
     waited_s = engine.clock.now() - begin
     effect = "changed" if changed else "did not change"
-    return WAITED_FOR.format(waited_s, effect), may_wait(engine, state)
+    told = WAITED_FOR.format(waited_s, effect)
+    return told, may_wait(engine, state)
 
 
 ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
@@ -13074,14 +13084,19 @@ def is_full(engine: Engine, reply: Reply | ModelError, more: int) -> bool:
     """
     if isinstance(reply, ModelError):
         return reply.kind == "context"
-    used = (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-    return used + more > (engine.voice.model.context_length or sys.maxsize)
+    usage = reply.usage
+    used = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+    most = engine.voice.model.context_length or sys.maxsize
+    return used + more > most
 
 
 def shorten_memory(engine: Engine, state: AgentState) -> None:
     """Archives the older half of the active actions."""
     active = len(state.memory.active_history)
     archive_by_itself(engine, state, active // 2)
+
+
+RECOVER = "recover"
 
 
 def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
@@ -13101,29 +13116,20 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     if state.stalled > 0 and state.stalled % config.stall_review == 0:
         state.needs_review = True
     # They come after acts that changed nothing only, and not into a window that holds typed text.
-    harmless = state.acted
-    if engine.changed_last or engine.filled:
-        harmless = False
-    rested = state.memory.should_recover(state.turn, config.loop_recovery_cooldown)
-    due = rested and state.stalled >= config.stall_recover
-    if config.enable_loop_recovery and harmless and due:
-        recover_from_loop(engine, state)
-    return None
-
-
-RECOVER = "recover"
-
-
-def recover_from_loop(engine: Engine, state: AgentState) -> None:
-    """Presses the recovery keys."""
+    risky = engine.changed_last or engine.filled or not state.acted
+    if risky or not config.enable_loop_recovery or state.stalled < config.stall_recover:
+        return None
     turn = state.turn
-    state.memory.last_recovery_turn = turn
-    engine.eyes.forget()  # the Start button has its place on a whole picture
-    look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
-    call = ToolCall(RECOVER, {})
-    keys = Act(RECOVER, NoArgs(), call)
-    deed = engine.perform(keys, look, turn)
-    engine.tell_turn(turn, "program", "recovery keys", deed.result)
+    cooldown = config.loop_recovery_cooldown
+    if state.memory.should_recover(turn, cooldown):
+        state.memory.last_recovery_turn = turn
+        engine.eyes.forget()  # the Start button has its place on a whole picture
+        look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
+        call = ToolCall(RECOVER, {})
+        keys = Act(RECOVER, NoArgs(), call)
+        deed = engine.perform(keys, look, turn)
+        engine.tell_turn(turn, "program", "recovery keys", deed.result)
+    return None
 
 
 def resume(engine: Engine, state: AgentState) -> None:
@@ -13152,7 +13158,8 @@ def resume(engine: Engine, state: AgentState) -> None:
             pending = None
     name = engine.logger.folder.name
     sentence = f"Going on with {name} after turn {state.turn}."
-    engine.say(" ".join([sentence, *journal.left_out]))
+    sentences = [sentence, *journal.left_out]
+    engine.say(" ".join(sentences))
     if pending:
         note_action(engine, state, pending)
 
@@ -14137,9 +14144,11 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     lines = [f"PARSED observation: {state.plan}"]
     for fate in chapter.asked:
         action = json.dumps(fate["action"], ensure_ascii=False)
-        lines.append(f"action: {action} -> {fate['became']}")
+        became = fate["became"]
+        lines.append(f"action: {action} -> {became}")
     for box in chapter.boxes:
-        lines.append(f"box: {json.dumps(box)}")
+        written = json.dumps(box)
+        lines.append(f"box: {written}")
     engine.logger.log("\n".join(lines))
     outcome = chapter.outcome
     if outcome is None:
@@ -14333,15 +14342,15 @@ def marked_picture(
     logger = engine.logger
     done = chapter.done
     boxes = chapter.boxes
+    told: JsonDict = {
+        "observation": state.plan,
+        "bboxes": boxes,
+        "actions": done,
+        "asked": chapter.asked,
+    }
     name = f"turn_{state.turn:04d}"
     if engine.config.log_layout == "turn_dirs":
-        output = {
-            "observation": state.plan,
-            "bboxes": boxes,
-            "actions": done,
-            "asked": chapter.asked,
-        }
-        written = json.dumps(logger.hide(output)).encode()
+        written = json.dumps(logger.hide(told)).encode()
         logger.save_screenshot(f"{name}/vlm_output.json", written)
         name += "/screenshot"
     look = engine.eyes.look(state.turn, f"{name}_raw.png")
@@ -14349,11 +14358,8 @@ def marked_picture(
     logger.record(
         StageRecord(
             stage="raw",
-            observation=state.plan,
-            bboxes=boxes,
-            actions=done,
-            asked=chapter.asked,
             raw_png=look.screenshot,
+            **told,
         )
     )
     shown = Shown(
@@ -14386,8 +14392,11 @@ def draw_marks(
     boxes: list[dict[str, int]],
 ) -> bytes:
     """The frame with the marks of this turn and the trail of those before, as PNG."""
-    trail = [[read_mark(act) for act in turn] for turn in state.trail]
-    turn = TurnMarks([read_mark(act) for act in done], [read_mark(box) for box in boxes], trail)
+    turn = TurnMarks(
+        [read_mark(act) for act in done],
+        [read_mark(box) for box in boxes],
+        [[read_mark(act) for act in turn] for turn in state.trail],
+    )
     pixels = annotate(frame.pixels, frame.width, frame.height, turn, engine.config)
     return encode_png(bytes(pixels), frame.width, frame.height).png
 
