@@ -147,7 +147,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import (
     IO,
     TYPE_CHECKING,
@@ -837,14 +837,13 @@ def read_mark(value: Mapping[str, object]) -> Mark:
 
     A box has no name. Raises ToolError for a place outside the grid.
     """
-    name = str(value.get("name", "box"))
     places: list[Coordinate] = []
-    for number in (1, 2) if name in ("drag", "box") else (1,):
+    for number in "12":
         x = value.get(f"x{number}")
         y = value.get(f"y{number}")
         if isinstance(x, int) and isinstance(y, int):
             places.append(Coordinate(x, y))
-    return Mark(name, tuple(places))
+    return Mark(str(value.get("name", "box")), tuple(places))
 
 
 class Size(NamedTuple):
@@ -1012,19 +1011,18 @@ class Secrets:
 
     def __init__(
         self,
-        values: Mapping[str, str] | None = None,
-        hidden: Mapping[str, str] | None = None,
+        values: Mapping[str, str] = MappingProxyType({}),
+        hidden: Mapping[str, str] = MappingProxyType({}),
         fixed: Collection[str] = (),
     ) -> None:
-        self.values = dict(values or {})
+        self.values = values
         self._fixed = fixed
         self._names: dict[str, str] = {}  # what stands for a value, by its spellings
-        for name, value in [*(hidden or {}).items(), *self.values.items()]:
-            # As it is, and as error messages and JSON write it, without the quotes.
-            as_json = json.dumps(value)
+        for name, value in {**hidden, **values}.items():
+            # As it is, and as error messages and JSON write it.
             unescaped = json.dumps(value, ensure_ascii=False)
-            for spelling in (value, repr(value)[1:-1], as_json[1:-1], unescaped[1:-1]):
-                self._names[spelling] = f"{{{{{name}}}}}"
+            for quoted in (f"'{value}'", repr(value), json.dumps(value), unescaped):
+                self._names[quoted[1:-1]] = f"{{{{{name}}}}}"
         # The longest goes first: a secret that is a part of another must not tear it apart.
         longest_first = sorted(self._names, key=len, reverse=True)
         self._finder = re.compile("|".join(map(self._pattern, longest_first)))
@@ -1118,12 +1116,11 @@ def read_as(value: Any, hint: object) -> Any:
         return value
     if origin is dict and isinstance(value, dict):
         return {key: read_as(item, parts[1]) for key, item in value.items()}
-    if origin is list and isinstance(value, list):
-        return [read_as(item, parts[0]) for item in value]
-    if origin is tuple and isinstance(value, list):
-        if parts[-1] is ...:
+    if origin in (list, tuple) and isinstance(value, list):
+        if origin is list or parts[-1] is ...:
             parts = parts[:1] * len(value)
-        return tuple(read_as(item, part) for item, part in zip_longest(value, parts))
+        items = [read_as(item, part) for item, part in zip_longest(value, parts)]
+        return tuple(items) if origin is tuple else items
     fits = type(value) is hint or (hint is float and type(value) is int)
     # NaN is within no bounds.
     if fits and (hint not in (int, float) or -NUMBER_MOST < value < NUMBER_MOST):
@@ -1133,9 +1130,7 @@ def read_as(value: Any, hint: object) -> Any:
 
 def server_words(text: str) -> str:
     """What a server says, for people: one line of at most 120 printable characters."""
-    visible = "".join(char if char.isprintable() else " " for char in text[:1000])
-    line = " ".join(visible.split())
-    return line[:120].rstrip(" .:,;")
+    return cut(printable(text[:1000]), 120).rstrip(" .:,;")
 
 
 def message_text(content: object) -> str:
@@ -1160,27 +1155,11 @@ def cut(text: str, most: int) -> str:
     return line[: max(0, most - len(CUT))] + CUT[:most]
 
 
-def _image_note(image: re.Match[str]) -> str:
-    """What stands in a log instead of an image's base64, the match's first group."""
-    data = image[1]
-    digest = hashlib.sha256(data.encode()).hexdigest()
-    return f"<image {len(data)} base64 characters, sha256 {digest[:16]}>"
-
-
-def redact(text: str) -> str:
-    """Image data replaced by its length and SHA-256, so that a log stays readable."""
-    return re.sub(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", _image_note, text)
-
-
 def printable(text: str) -> str:
     """Text from outside for a terminal or a log: control characters are shown, not obeyed."""
-    # Nearly every text has none of them, which is seen in a tenth of the time.
-    if text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    shown = (
+    return "".join(
         char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
     )
-    return "".join(shown)
 
 
 Taken = TypeVar("Taken")
@@ -1241,12 +1220,9 @@ class Control:
 
     def to_json(self) -> JsonDict:
         """As the worker and the journal write it; what is as usual is left out."""
-        entry: JsonDict = {"name": self.name, "role": self.role, "rect": list(self.rect)}
-        for spec in fields(self):
-            value = getattr(self, spec.name)
-            if spec.name not in entry and value != spec.default:
-                entry[spec.name] = value
-        return entry
+        usual = {spec.name: spec.default for spec in fields(self)}
+        entry = {name: value for name, value in vars(self).items() if value != usual[name]}
+        return {**entry, "rect": list(self.rect)}
 
     @classmethod
     def from_json(cls, entry: JsonDict) -> Control:
@@ -1333,15 +1309,8 @@ EXECUTION = "EXECUTION"
 
 def on_grid(box: Rect, area: Rect) -> Region:
     """What of a box lies within an area, as places on its grid."""
-    inside = box.intersection(area)
-    x = GRID / area.width
-    y = GRID / area.height
-    return (
-        round((inside.left - area.left) * x),
-        round((inside.top - area.top) * y),
-        round((inside.right - area.left) * x),
-        round((inside.bottom - area.top) * y),
-    )
+    places = box.intersection(area).scaled(area, Rect(0, 0, GRID, GRID))
+    return (places.left, places.top, places.right, places.bottom)
 
 
 class Args(Protocol):
@@ -1358,11 +1327,6 @@ class ToolCall:
     arguments: JsonDict  # as JSON knows them; places are [x, y] in whole numbers
     id: str = ""
     ignored: int = 0  # further calls in the same reply, which are not performed
-
-
-def _is_left_out(value: object) -> bool:
-    """Whether an optional argument has the value that stands for none."""
-    return value is None or value is False or value == ()
 
 
 def shown_args(args: Mapping[str, object]) -> str:
@@ -1402,12 +1366,11 @@ class Act:
     def given(self) -> JsonDict:
         """The arguments as JSON knows them, without the optional ones that were left out."""
         values = asdict(self.args)
-        required = {argument.name for argument in fields(self.args) if argument.default is MISSING}
-        return {
-            name: value
-            for name, value in values.items()
-            if name in required or not _is_left_out(value)
-        }
+        for argument in fields(self.args):
+            # None, False and () stand for what was not given.
+            if argument.default is not MISSING and values[argument.name] in (None, False, ()):
+                del values[argument.name]
+        return values
 
     @property
     def reasoning(self) -> str:
@@ -1783,10 +1746,10 @@ class Shown:
     png: bytes
     turn: int
     actions: list[JsonDict] | None = None
-    boxes: list[dict[str, int]] = field(default_factory=list)
+    boxes: Sequence[dict[str, int]] = ()
     observation: str = ""
-    trail: list[list[JsonDict]] = field(default_factory=list)
-    asked: list[JsonDict] = field(default_factory=list)
+    trail: Sequence[list[JsonDict]] = ()
+    asked: Sequence[JsonDict] = ()
 
 
 @dataclass(frozen=True)
@@ -6880,7 +6843,6 @@ CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up t
 SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
 TOKENS_MOST = 10**9  # more is no count of tokens, and sums of it overflow
 REPLY_CHARS_MOST = 64 << 10  # that are read: more than the longest thoughts of a small model
-CALLS_MOST = 16  # of a reply: one of them is carried out
 NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
 
 
@@ -7114,14 +7076,10 @@ def _usage(value: JsonObject) -> Usage:
 
 
 def _within_limits(message: JsonDict) -> JsonDict:
-    """The message itself; of one that is too long the first calls, and the fronts of its texts."""
-    calls = json_list(message.get("tool_calls"))
-    if len(calls) <= CALLS_MOST and len(json.dumps(message)) <= REPLY_CHARS_MOST:
+    """The message itself; of one that is too long the fronts of its texts."""
+    if len(json.dumps(message)) <= REPLY_CHARS_MOST:
         return message
-    first_calls = calls[:CALLS_MOST]
-    if len(json.dumps(first_calls)) > REPLY_CHARS_MOST:
-        first_calls = []
-    shorter: JsonDict = {"role": "assistant", "tool_calls": first_calls}
+    shorter: JsonDict = {"role": "assistant"}
     for name in ("content", "reasoning_content", "reasoning"):
         shorter[name] = message_text(message.get(name))[:REPLY_CHARS_MOST]
     return shorter
@@ -7261,13 +7219,8 @@ def reply_warnings(
     if image_tokens and counted is not None and left_for_image < 0.6 * image_tokens:
         warnings["tokens"] = (
             f"The server counted {counted} tokens for a screenshot of {image_tokens} and"
-            f" {text_chars} characters of text: it left out a part of either."
+            f" {text_chars} characters of text: it shrank or left out a part of either."
         )
-        if counted < image_tokens:
-            warnings["tokens"] = (
-                f"The server counted {counted} tokens, a screenshot has {image_tokens}:"
-                " it shrank or lost it."
-            )
     return warnings
 
 
@@ -7447,6 +7400,10 @@ class ModelServer:
     def __post_init__(self) -> None:
         self.url = _endpoint(self.config.lmstudio_endpoint)
         self.where = f"{self.url.scheme}://{self.url.netloc}"
+        self._prefix = self.url.path.removesuffix("/chat/completions")
+        self._root = self._prefix.removesuffix(
+            "/v1"
+        )  # above which LM Studio and llama.cpp tell more
         self.api_key = self.api_key.strip()
         if not re.fullmatch(r"[!-~]*", self.api_key):
             raise ConfigError(
@@ -7647,16 +7604,13 @@ class ModelServer:
 
     def _told_by_llama_cpp(self) -> JsonObject:
         """What llama.cpp tells of itself; nothing if it does not."""
-        root = self.url.path.removesuffix("/chat/completions").removesuffix("/v1")
         with suppress(ModelError):
-            return self._ask(f"{root}/props")[0]
+            return self._ask(f"{self._root}/props")[0]
         return {}
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
-        prefix = self.url.path.removesuffix("/chat/completions")
-        root = prefix.removesuffix("/v1")
-        for path in (f"{root}/api/v1/models", f"{root}/api/v0/models"):
+        for path in (f"{self._root}/api/v1/models", f"{self._root}/api/v0/models"):
             try:
                 listed = _models(self._ask(path)[0])
                 if listed:
@@ -7665,7 +7619,7 @@ class ModelServer:
                 # Another kind of server has no such page, and says so in its own way.
                 if error.kind not in ("not_found", "error", "not_json", "no_model", "server"):
                     raise
-        return _models(self._ask(f"{prefix}/models")[0])
+        return _models(self._ask(f"{self._prefix}/models")[0])
 
 
 ####################################################################################################
@@ -10605,27 +10559,6 @@ def chosen_profile(name: str, config: Config) -> Profile:
 ####################################################################################################
 
 
-STORED_CHARS_MOST = 64 << 10  # of a reply, and of any other text in a file of the run
-
-
-def stored_text(text: str) -> str:
-    """A text as files keep it: of what is too long the front, and length and hash of the rest."""
-    rest = text[STORED_CHARS_MOST:]
-    if not rest:
-        return text
-    digest = hashlib.sha256(rest.encode("utf-8", "replace")).hexdigest()
-    front = text[:STORED_CHARS_MOST]
-    return f"{front} <{len(rest)} more characters, sha256 {digest[:16]}>"
-
-
-def stored_reply(message: JsonDict) -> JsonDict:
-    """A reply as the journal keeps it; of a long one the front of its JSON, as content."""
-    text = json.dumps(message)
-    if len(text) <= STORED_CHARS_MOST:
-        return message
-    return {"role": "assistant", "content": stored_text(text)}
-
-
 @dataclass(frozen=True)
 class RunJournal:
     """What turns.jsonl holds."""
@@ -10833,8 +10766,7 @@ LOG_ONLY = 3
 
 def _readable(text: str) -> str:
     """A text as a log for people keeps it; its further lines are indented."""
-    body = stored_text(printable(redact(text)).strip())
-    return body.replace("\n", "\n    ")
+    return printable(text).strip().replace("\n", "\n    ")
 
 
 class ExecutionLogger:
@@ -10898,7 +10830,7 @@ class ExecutionLogger:
         """Writes one line of turns.jsonl, with the present time and turn, and publishes it."""
         now = round(time.time(), 3)
         stamped = replace(record, time=now, turn=record.turn or self.turn)
-        line = redact(json.dumps(self.hide(to_json(stamped)), default=str))
+        line = json.dumps(self.hide(to_json(stamped)), default=str)
         self._write(self._turns, line + "\n")
         written, _ = from_json(json.loads(line))
         self.publish(written)
@@ -11022,23 +10954,25 @@ class Message:
         width, height = struct.unpack(">16x2I", base64.b64decode(self.image[:32]))
         return int(width * height) // PATCH**2
 
-    @property
-    def image_note(self) -> str:
-        """What stands for the image where nobody sees it."""
+    def noted(self) -> Message:
+        """The same with what stands for the image where nobody sees it."""
+        if not self.image:
+            return self
         digest = hashlib.sha256(self.image).hexdigest()[:16]
-        return f"[image, {len(self.image)} base64 characters, sha256 {digest}]"
+        note = f"[image, {len(self.image)} base64 characters, sha256 {digest}]"
+        return replace(self, image=note.encode())
 
-    def to_json(self, noted: bool = False) -> JsonDict:
-        """The message as it is sent, or with a note in place of its image."""
+    def to_json(self) -> JsonDict:
+        """The message as it is sent."""
         if not self.image:
             text = self.text
             if self.thought:
                 text = f"<think>\n{self.thought}\n</think>\n\n{text}"
             return {"role": self.role, "content": text, **self.more}
-        data = self.image_note if noted else self.image.decode()
+        url = f"data:image/png;base64,{self.image.decode()}"
         parts: list[JsonDict] = [
             {"type": "text", "text": self.before},
-            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+            {"type": "image_url", "image_url": {"url": url}},
             {"type": "text", "text": self.text},
         ]
         return {"role": self.role, "content": [part for part in parts if part.get("text") != ""]}
@@ -11057,7 +10991,7 @@ class Message:
         return replace(self, role=role, text="\n".join(words), more={})
 
     def __str__(self) -> str:
-        picture = f"{self.before}\n{self.image_note} ".lstrip() if self.image else ""
+        picture = f"{self.before}\n{self.image.decode()} ".lstrip() if self.image else ""
         calls = "".join(f" -> {name} {arguments}" for name, arguments in self.calls)
         return f"{self.role}: {picture}{self.text}{calls}"
 
@@ -11192,7 +11126,7 @@ class Voice:
             messages = [*messages, Message("user", "\n".join(self._hints))]
         settings, sent = self._request(role, messages, manner)
         body = request_body(settings, sent)
-        self._tell_request(role, settings, sent, len(body))
+        self._tell_request(role, settings, [message.noted() for message in sent], len(body))
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
@@ -11235,9 +11169,7 @@ class Voice:
         settings |= manner.settings
         for pair in filter(None, config.sampling.split(";")):
             name, value = pair.split()
-            settings[name] = float(value)
-            if value.isdecimal():
-                settings[name] = int(value)
+            settings[name] = int(value) if value.isdecimal() else float(value)
         if prompt:  # some models know no system role
             messages = [Message("system", prompt), *messages]
         return settings, messages
@@ -11248,19 +11180,19 @@ class Voice:
         """The whole request into log and journal; what stands there already is named only."""
         self.requests += 1
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
-        told += [(message.to_json(noted=True), str(message)) for message in messages]
+        told += [(message.to_json(), str(message)) for message in messages]
         sent = []
         parts: JsonDict = {}
         fresh = []
         for part, words in told:
-            stored = stored_reply(self.logger.hide(part))
+            stored = self.logger.hide(part)
             name = hashlib.sha256(json.dumps(stored).encode()).hexdigest()[:12]
             sent.append(name)
             if name not in self._recorded:
                 self._recorded.add(name)
                 parts[name] = stored
                 fresh.append(words)
-        images = sum(bool(message.image) for message in messages)
+        images = sum(message.image != b"" for message in messages)
         title = f"{len(messages)} messages, {images} images, {size} bytes"
         self.logger.exchange(f"REQUEST {self.requests} to {role.name}: {title}", fresh)
         self.logger.record(
@@ -11329,7 +11261,7 @@ class Voice:
             ReplyRecord(
                 call=self.requests,
                 role=role.name,
-                message=stored_reply(reply.message),
+                message=reply.message,
                 finish_reason=reply.finish_reason,
                 tokens=tokens,
                 seconds=round(reply.seconds, 3),

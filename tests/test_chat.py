@@ -157,7 +157,7 @@ class Steps(ChatCase):
                         "ok": True,
                         "result": "Clicked: Button",
                         "screen": "changed",
-                        "region": [16, 0, 1000, 62],
+                        "region": [15, 0, 1000, 63],
                     },
                 )
 

@@ -579,17 +579,10 @@ class ExchangeTests(unittest.TestCase):
             ):
                 got = model_server(server.url).complete(b"{}")
                 self.assertLess(len(json.dumps(got.message)), 66_000)
-                self.assertLessEqual(len(got.message["tool_calls"]), 16)
+                self.assertNotIn("tool_calls", got.message)
                 self.assertEqual(got.finish_reason, "length")
                 for name, front in begins.items():
                     self.assertTrue(got.message[name].startswith(front))
-
-    def test_a_short_reply_with_hundreds_of_calls_keeps_the_first_few(self) -> None:
-        calls = [{"id": str(number), "function": {"name": "wait"}} for number in range(500)]
-        choices = [{"message": {"content": "", "tool_calls": calls}, "finish_reason": "stop"}]
-        with ScriptedServer(answer(200, reply(choices=choices))) as server:
-            got = model_server(server.url).complete(b"{}")
-        self.assertEqual(got.message["tool_calls"], calls[:16])
 
     def test_odd_but_usable_replies_pass(self) -> None:
         odd = {
@@ -1075,9 +1068,8 @@ class WarningTests(EngineCase):
         self.assertIn("gemma instead of", self.warnings(model="gemma"))
         self.assertIn("context of 4096 tokens", self.warnings(context=4096))
         fewer = self.warnings(1081)
-        self.assertIn("1081 tokens, a screenshot has 1296: it shrank or lost it.", fewer)
+        self.assertRegex(fewer, "1081 tokens for a screenshot of 1296 .*: it shrank or left out")
         more = self.warnings(1400)
-        self.assertNotIn("shrank", more)
         self.assertRegex(more, "1400 tokens for a screenshot of 1296 and [0-9]+ characters")
 
     def test_ollama_tags_are_part_of_a_name(self) -> None:

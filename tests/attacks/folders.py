@@ -22,6 +22,7 @@ from unittest import mock
 
 import agent
 from tests.scripted import EngineCase, text
+from tests.servers import ScriptedServer, answer, reply
 from tests.starting import Warm
 
 MARK = "c4nary-of-the-outside"
@@ -170,8 +171,10 @@ def huge_reply_is_stored_whole(root: Path) -> bool:
     case = EngineCase()
     case.folder = root
     try:
-        trial = case.trial(lambda request: text("x y " * 400_000), max_steps=1)
-        with contextlib.suppress(agent.AgentError):
+        long = answer(200, reply(choices=[{"message": text("x y " * 400_000)}]))
+        with ScriptedServer(long) as server, contextlib.suppress(agent.AgentError):
+            trial = case.trial(lambda request: {}, max_steps=1, lmstudio_endpoint=server.url)
+            trial.server = agent.ModelServer(trial.config, trial.clock, trial.stop)
             trial.run()
     finally:
         case.doCleanups()

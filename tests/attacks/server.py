@@ -123,12 +123,15 @@ def key_is_typed() -> bool:
 
 def stored_replies(case: EngineCase) -> bool:
     """Replies of half a megabyte each fill the run's folder."""
-    trial = case.trial(lambda request: text("x y " * 125_000), max_steps=1)
-    with contextlib.suppress(agent.AgentError):
-        trial.run()
-    trial.close()
+    long = answer(200, reply(choices=[{"message": text("x y " * 125_000)}]))
+    with ScriptedServer(long) as server:
+        trial = case.trial(lambda request: {}, max_steps=1, lmstudio_endpoint=server.url)
+        trial.server = agent.ModelServer(trial.config, trial.clock, trial.stop)
+        with contextlib.suppress(agent.AgentError):
+            trial.run()
+        trial.close()
     size = sum(path.stat().st_size for path in trial.folder.rglob("*") if path.is_file())
-    return size > 500_000 * len(trial.requests)
+    return size > 500_000 * len(server.requests)
 
 
 ATTACKS: tuple[Callable[..., bool], ...] = (
