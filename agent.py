@@ -7090,11 +7090,11 @@ def _is_hidden_overflow(reply: Reply, context_length: int | None) -> bool:
     parts = ("content", "tool_calls", "function_call", "reasoning_content")
     if any(map(reply.message.get, parts)):
         return False
-    said = reply.usage.completion_tokens or 0
-    if reply.finish_reason == "length" and reply.usage.completion_tokens == 0:
+    usage = reply.usage
+    if reply.finish_reason == "length" and usage.completion_tokens == 0:
         return True
-    used = (reply.usage.prompt_tokens or 0) + said
-    return context_length is not None and used >= context_length > 0
+    used = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+    return 0 < (context_length or 0) <= used
 
 
 def _error_text(value: object) -> str:
@@ -7318,20 +7318,17 @@ RETRY_AFTER_MOST_S = 60.0  # a server may ask for more patience, but a person wo
 # What an exception of the exchange means; the first family that it belongs to wins.
 _WIRE = (
     (ConnectionRefusedError, "refused"),
-    (TimeoutError, "timeout"),
     (ConnectionError, "incomplete"),
     (OSError, "unreachable"),
+    (Exception, "incomplete"),
 )
 
 # One http:// or https:// address without login, blanks and anything beyond ASCII.
 _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
 
-class _HttpAnswer(NamedTuple):
-    """A whole HTTP answer: its head, and its body up to ANSWER_BYTES_MOST and one byte more."""
-
-    response: http.client.HTTPResponse
-    data: bytes
+# A whole HTTP answer: its head, and its body up to ANSWER_BYTES_MOST and one byte more.
+_HttpAnswer = tuple[http.client.HTTPResponse, bytes]
 
 
 def _endpoint(setting: str) -> urllib.parse.SplitResult:
@@ -7372,7 +7369,7 @@ def _fetch(
             # This handler alone is urllib without proxies, redirects, logins and HTTPErrors.
             handler = urllib.request.HTTPHandler()
             with handler.do_open(lambda *_, **__: connection, request) as response:
-                answer.set_result(_HttpAnswer(response, response.read(ANSWER_BYTES_MOST + 1)))
+                answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
     except Exception as error:
         reason = getattr(error, "reason", None)  # the error that urllib wraps
         if not answer.cancelled():
@@ -7449,7 +7446,7 @@ class ModelServer:
             started_at = self.clock.now()
             try:
                 answer = self._exchange(path, body)
-                after = str(answer.response.headers.get("Retry-After", "")).strip()
+                after = str(answer[0].headers.get("Retry-After", "")).strip()
                 if after.isdecimal():  # a date or rubbish counts as none
                     server_wait_s = min(RETRY_AFTER_MOST_S, float(after))
                 value = self._value(answer, body is not None)
@@ -7474,8 +7471,11 @@ class ModelServer:
         if body is None:
             timeout_s = min(LIST_TIMEOUT_S, timeout_s)
         deadline = time.monotonic() + timeout_s
-        is_safe = self.url.scheme == "https"
-        kind = http.client.HTTPSConnection if is_safe else http.client.HTTPConnection
+        connections = {
+            "http": http.client.HTTPConnection,
+            "https": http.client.HTTPSConnection,
+        }
+        connection = connections[self.url.scheme](self.url.netloc, timeout=timeout_s)
         headers = {"Content-Type": "application/json"}
         if self.api_key:  # it goes into a header and nowhere else
             headers["Authorization"] = f"Bearer {self.api_key}"
@@ -7486,7 +7486,7 @@ class ModelServer:
         # In a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C.
         threading.Thread(
             target=_fetch,
-            args=(kind(self.url.netloc, timeout=timeout_s), request, answer, sockets),
+            args=(connection, request, answer, sockets),
             name="model exchange",
             daemon=True,
         ).start()
@@ -7501,9 +7501,9 @@ class ModelServer:
             raise self._fault("timeout", f"{timeout_s:g}") from None
         # ValueError is what http.client makes of a negative chunk size.
         except (OSError, http.client.HTTPException, ValueError) as error:
-            kinds = [kind for family, kind in _WIRE if isinstance(error, family)]
+            fault = next(name for family, name in _WIRE if isinstance(error, family))
             said = getattr(error, "strerror", None) or str(error)
-            raise self._fault([*kinds, "incomplete"][0], said) from None
+            raise self._fault(fault, said) from None
         finally:
             # The end of its socket ends the worker, whatever it waits for, and tells the server
             # that it may stop computing. A worker that is not connected yet sends nothing.
@@ -7536,8 +7536,9 @@ class ModelServer:
             lost = {"role": "assistant", "content": "", UNREAD_CALL: str(fault)}
             return {"choices": [{"message": lost}]}
         found = json_object(value)
-        choices = [*json_list(found.get("choices")), None]
-        if wants_message and not isinstance(json_object(choices[0]).get("message"), dict):
+        choices = json_list(found.get("choices")) or [None]
+        first = json_object(choices[0])
+        if wants_message and not isinstance(first.get("message"), dict):
             raise self._fault("not_json", "no choices[0].message")
         return found
 
@@ -10566,7 +10567,6 @@ class RunJournal:
     records: list[Record]
     damaged: list[int]  # numbers of the lines that cannot be read
     ignored: list[str]  # kind.field of what this version does not know or cannot read
-    size: int  # bytes, without a torn last line
 
     @property
     def left_out(self) -> list[str]:
@@ -10637,8 +10637,7 @@ def read_journal(folder: Path) -> RunJournal:
         except KeyError as error:  # a kind of another version
             unread = [f"lines {cut(error.args[0], 40)}"]
         ignored |= dict.fromkeys(unread)
-    size = sum(len(line) + 1 for line in lines)
-    return RunJournal(records, damaged, list(ignored), size)
+    return RunJournal(records, damaged, list(ignored))
 
 
 def run_of(journal: RunJournal, folder: Path) -> RunRecord:
@@ -10796,7 +10795,8 @@ class ExecutionLogger:
             self._turns = open_log(self.folder / "turns.jsonl")
             self._exchanges = open_log(self.folder / exchanges) if config.described else None
             if old:
-                self._turns.truncate(read_journal(old).size)
+                torn_from = read_run_file(old, "turns.jsonl").rfind(b"\n") + 1
+                self._turns.truncate(torn_from)
         except OSError as error:
             raise self._failure(error) from None
 
@@ -10897,17 +10897,16 @@ def lmstudio_logs() -> dict[Path, int]:
 
 def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
     """At the end of a run, however it ended: what the server's log grew by, raw and shortened."""
-    grown = [path for path, size in lmstudio_logs().items() if size > before.get(path, 0)]
-    text = "LM Studio wrote no log of this run on this machine."
-    if grown:
-        text = f"LM Studio's log of this run copied from {', '.join(map(str, grown))}."
+    told = []
     try:
-        for path in grown:
-            _copy_log(path, before.get(path, 0), logger.folder)
+        for path, size in lmstudio_logs().items():
+            if size > before.get(path, 0):
+                _copy_log(path, before.get(path, 0), logger.folder)
+                told.append(f"LM Studio's log of this run copied from {path}.")
     except OSError as error:
-        text = f"LM Studio's log could not be copied: {error.strerror}."
+        told.append(f"LM Studio's log could not be copied: {error.strerror}.")
     with suppress(AgentError):
-        logger.log(text)
+        logger.log("\n".join(told) or "LM Studio wrote no log of this run on this machine.")
 
 
 def _copy_log(path: Path, begin: int, folder: Path) -> None:
@@ -10977,23 +10976,18 @@ class Message:
         ]
         return {"role": self.role, "content": [part for part in parts if part.get("text") != ""]}
 
-    @property
-    def calls(self) -> list[tuple[str, str]]:
-        """Name and arguments of the calls that it holds."""
-        functions = [call["function"] for call in self.more.get("tool_calls", [])]
-        return [(function["name"], function["arguments"]) for function in functions]
-
     def in_words(self) -> Message:
         """The same for a model that knows its tools from the text alone."""
         words = [self.text] if self.text else []
-        words += [call_in_text(name, arguments) for name, arguments in self.calls]
+        for call in self.more.get("tool_calls", []):
+            function = call["function"]
+            words.append(call_in_text(function["name"], function["arguments"]))
         role = "user" if self.role == "tool" else self.role
         return replace(self, role=role, text="\n".join(words), more={})
 
     def __str__(self) -> str:
         picture = f"{self.before}\n{self.image.decode()} ".lstrip() if self.image else ""
-        calls = "".join(f" -> {name} {arguments}" for name, arguments in self.calls)
-        return f"{self.role}: {picture}{self.text}{calls}"
+        return f"{self.role}: {picture}{self.in_words().text}"
 
 
 def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
