@@ -837,13 +837,14 @@ def read_mark(value: Mapping[str, object]) -> Mark:
 
     A box has no name. Raises ToolError for a place outside the grid.
     """
+    name = str(value.get("name", "box"))
     places: list[Coordinate] = []
-    for number in "12":
+    for number in (1, 2) if name in ("drag", "box") else (1,):
         x = value.get(f"x{number}")
         y = value.get(f"y{number}")
         if isinstance(x, int) and isinstance(y, int):
             places.append(Coordinate(x, y))
-    return Mark(str(value.get("name", "box")), tuple(places))
+    return Mark(name, tuple(places))
 
 
 class Size(NamedTuple):
@@ -1116,8 +1117,8 @@ def read_as(value: Any, hint: object) -> Any:
         return value
     if origin is dict and isinstance(value, dict):
         return {key: read_as(item, parts[1]) for key, item in value.items()}
-    if origin in (list, tuple) and isinstance(value, list):
-        if origin is list or parts[-1] is ...:
+    if origin in (list, tuple, Sequence) and isinstance(value, list):
+        if len(parts) == 1 or parts[-1] is ...:
             parts = parts[:1] * len(value)
         items = [read_as(item, part) for item, part in zip_longest(value, parts)]
         return tuple(items) if origin is tuple else items
@@ -1153,6 +1154,17 @@ def cut(text: str, most: int) -> str:
     if len(line) <= most:
         return line
     return line[: max(0, most - len(CUT))] + CUT[:most]
+
+
+def _image_note(image: re.Match[str]) -> str:
+    """What stands in a log instead of an image's base64, the match's first group."""
+    digest = hashlib.sha256(image[1].encode()).hexdigest()
+    return f"<image {len(image[1])} base64 characters, sha256 {digest[:16]}>"
+
+
+def redact(text: str) -> str:
+    """Image data replaced by its length and SHA-256, so that a log stays readable."""
+    return re.sub(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", _image_note, text)
 
 
 def printable(text: str) -> str:
@@ -1232,9 +1244,7 @@ class Control:
 
 def middle_of(rect: Rect) -> Point:
     """The pixel in the middle of a rectangle."""
-    x = rect.left + rect.width // 2
-    y = rect.top + rect.height // 2
-    return Point(x, y)
+    return Point(rect.left + rect.width // 2, rect.top + rect.height // 2)
 
 
 # What holds other things: its name is that of a window or a page, not of what is clicked.
@@ -1245,11 +1255,7 @@ HOLDERS = frozenset(
 
 def true_names(controls: Iterable[Control]) -> list[str]:
     """The names of controls that tell what a click on them does."""
-    names = []
-    for control in controls:
-        if control.role not in HOLDERS:
-            names.append(control.name)
-    return [name for name in names if name]
+    return [control.name for control in controls if control.name and control.role not in HOLDERS]
 
 
 class ControlSource(Protocol):
@@ -1495,7 +1501,7 @@ class RequestRecord(Record, kind="request"):
 
     call: int = 0  # number of the request in this run
     role: str = ""
-    sent: list[str] = field(default_factory=list)
+    sent: Sequence[str] = ()
     parts: JsonDict = field(default_factory=dict)
 
 
@@ -1582,7 +1588,7 @@ class PlanRecord(Record, kind="plan"):
     done: str = ""
     plan: str = ""
     instructions: str = ""
-    done_when: list[str] = field(default_factory=list)  # the checks of the whole task
+    done_when: Sequence[str] = ()  # the checks of the whole task
 
 
 @dataclass(frozen=True)
@@ -1600,7 +1606,7 @@ class VerificationRecord(Record, kind="verification"):
     """What a fresh look and the facts said of a claimed completion."""
 
     text: str = ""
-    checks: list[JsonDict] = field(default_factory=list)  # each a Ruling
+    checks: Sequence[JsonDict] = ()  # each a Ruling
 
 
 @dataclass(frozen=True)
@@ -1629,8 +1635,8 @@ class StateRecord(Record, kind="state"):
     stalled: int = 0
     acted: bool = False
     touched: int = 0
-    trail: list[list[JsonDict]] = field(default_factory=list)
-    done_when: list[str] = field(default_factory=list)
+    trail: Sequence[list[JsonDict]] = ()
+    done_when: Sequence[str] = ()
     not_yet: int = 0
 
 
@@ -1663,7 +1669,7 @@ class EndRecord(Record, kind="end"):
     text: str = ""
     turns: int = 0
     seconds: float = 0.0
-    checks: list[JsonDict] = field(default_factory=list)  # each a Ruling
+    checks: Sequence[JsonDict] = ()  # each a Ruling
 
 
 COMMON_FIELDS = ("kind", "time", "turn")
@@ -6884,11 +6890,11 @@ class ModelInfo:
     tools: bool | None = None  # whether its chat template shows it the tools of a request
     llama_cpp: bool = False  # whether llama.cpp serves it
     # What reasoning_effort has to be for each setting of `thinking`, where it switches that.
-    efforts: Mapping[str, str] = field(default_factory=dict, compare=False)
+    efforts: Mapping[str, str] = field(default_factory=dict)
     build: str = ""  # the version of its server, where that tells
-    architecture: str = field(default="", compare=False)  # such as qwen3vl
+    architecture: str = ""  # such as qwen3vl
     # Its name on disk: a loaded one can be called something else.
-    stored: str = field(default="", compare=False)
+    stored: str = ""
 
 
 class Fault(NamedTuple):
@@ -10765,7 +10771,7 @@ LOG_ONLY = 3
 
 def _readable(text: str) -> str:
     """A text as a log for people keeps it; its further lines are indented."""
-    return printable(text).strip().replace("\n", "\n    ")
+    return printable(redact(text)).strip().replace("\n", "\n    ")
 
 
 class ExecutionLogger:
@@ -10830,7 +10836,7 @@ class ExecutionLogger:
         """Writes one line of turns.jsonl, with the present time and turn, and publishes it."""
         now = round(time.time(), 3)
         stamped = replace(record, time=now, turn=record.turn or self.turn)
-        line = json.dumps(self.hide(to_json(stamped)), default=str)
+        line = redact(json.dumps(self.hide(to_json(stamped)), default=str))
         self._write(self._turns, line + "\n")
         written, _ = from_json(json.loads(line))
         self.publish(written)
@@ -10953,13 +10959,10 @@ class Message:
         width, height = struct.unpack(">16x2I", base64.b64decode(self.image[:32]))
         return int(width * height) // PATCH**2
 
-    def noted(self) -> Message:
-        """The same with what stands for the image where nobody sees it."""
-        if not self.image:
-            return self
-        digest = hashlib.sha256(self.image).hexdigest()[:16]
-        note = f"[image, {len(self.image)} base64 characters, sha256 {digest}]"
-        return replace(self, image=note.encode())
+    @property
+    def url(self) -> str:
+        """The image as a request has it."""
+        return f"data:image/png;base64,{self.image.decode()}"
 
     def to_json(self) -> JsonDict:
         """The message as it is sent."""
@@ -10968,10 +10971,9 @@ class Message:
             if self.thought:
                 text = f"<think>\n{self.thought}\n</think>\n\n{text}"
             return {"role": self.role, "content": text, **self.more}
-        url = f"data:image/png;base64,{self.image.decode()}"
         parts: list[JsonDict] = [
             {"type": "text", "text": self.before},
-            {"type": "image_url", "image_url": {"url": url}},
+            {"type": "image_url", "image_url": {"url": self.url}},
             {"type": "text", "text": self.text},
         ]
         return {"role": self.role, "content": [part for part in parts if part.get("text") != ""]}
@@ -10986,7 +10988,7 @@ class Message:
         return replace(self, role=role, text="\n".join(words), more={})
 
     def __str__(self) -> str:
-        picture = f"{self.before}\n{self.image.decode()} ".lstrip() if self.image else ""
+        picture = f"{self.before}\n{self.url} ".lstrip() if self.image else ""
         return f"{self.role}: {picture}{self.in_words().text}"
 
 
@@ -11079,8 +11081,8 @@ class Voice:
     tokens: int = 0
     thought_tokens: int = 0  # of them, about so many for what was only thought
     _failures: int = 0  # failed exchanges in a row
-    _called: bool = False  # whether any reply held a call
-    _silent: int = 0  # replies before that one which could have held a call
+    # So many more replies without a call, before any with one, until the tools leave their list.
+    _patience: int = SILENT_REPLIES_MOST
     _left_list: bool = False  # whether the tools' list came to nothing
     _warned: set[str] = field(default_factory=set)  # kinds of warnings that were told
     _image: bytes = b""  # the last picture between context and question, in base64 ...
@@ -11120,7 +11122,7 @@ class Voice:
             messages = [*messages, Message("user", "\n".join(self._hints))]
         settings, sent = self._request(role, messages, manner)
         body = request_body(settings, sent)
-        self._tell_request(role, settings, [message.noted() for message in sent], len(body))
+        self._tell_request(role, settings, sent, len(body))
         self.logger.publish(Phase(f"{role.name} is thinking"))
         begin = self.clock.now()
         try:
@@ -11134,7 +11136,7 @@ class Voice:
         if acting:
             self._hints = []
         self._tell_reply(role, manner, sent, reply, len(body), waited)
-        if manner.tools and not self._called:
+        if manner.tools and self._patience:
             self._await_call(reply)
         return reply
 
@@ -11152,11 +11154,9 @@ class Voice:
             settings["tools"] = manner.tools
             # llama.cpp sees to a call by a grammar that leaves room for words before it, as
             # tests/llama/test_server.py measures; a conversation has to end in words.
-            settings["tool_choice"] = "auto"
-            if self.model.llama_cpp and self.profile.loop in ("two_agent", "native"):
-                settings["tool_choice"] = "required"
-            if config.calls != "auto":
-                settings["tool_choice"] = config.calls.replace("tools", "auto")
+            demands = self.model.llama_cpp and self.profile.loop in ("two_agent", "native")
+            choices = {"auto": "required" if demands else "auto", "required": "required"}
+            settings["tool_choice"] = choices.get(config.calls, "auto")
         known = vars(config)
         settings["temperature"] = known.get(str(role.temperature), role.temperature)
         settings["max_tokens"] = known.get(str(role.max_tokens), role.max_tokens)
@@ -11179,12 +11179,12 @@ class Voice:
         parts: JsonDict = {}
         fresh = []
         for part, words in told:
-            stored = self.logger.hide(part)
-            name = hashlib.sha256(json.dumps(stored).encode()).hexdigest()[:12]
+            stored = redact(json.dumps(self.logger.hide(part)))
+            name = hashlib.sha256(stored.encode()).hexdigest()[:12]
             sent.append(name)
             if name not in self._recorded:
                 self._recorded.add(name)
-                parts[name] = stored
+                parts[name] = json.loads(stored)
                 fresh.append(words)
         images = sum(message.image != b"" for message in messages)
         title = f"{len(messages)} messages, {images} images, {size} bytes"
@@ -11195,12 +11195,10 @@ class Voice:
 
     def _await_call(self, reply: Reply) -> None:
         """Counts the replies before the first call; after too many the tools leave their list."""
-        if harmless_calls(reply.message, reply.finish_reason):
-            self._called = True
-            return
-        self._silent += 1
-        if self._silent == SILENT_REPLIES_MOST:
-            self._leave_list(f"The first {self._silent} replies held no tool call")
+        called = harmless_calls(reply.message, reply.finish_reason)
+        self._patience = 0 if called else self._patience - 1
+        if not called and not self._patience:
+            self._leave_list(f"The first {SILENT_REPLIES_MOST} replies held no tool call")
 
     def _leave_list(self, why: str) -> None:
         """From the next request on the tools stand in the text, unless a setting decides that."""
@@ -11211,9 +11209,7 @@ class Voice:
     def _bear(self, error: ModelError, shrinks: bool) -> None:
         """A failed exchange; raises one that will not pass, and any after too many in a row."""
         self._failures += 1
-        stays = error.kind in PERMANENT_FAULTS
-        if error.kind == "context" and shrinks:
-            stays = False
+        stays = error.kind in PERMANENT_FAULTS and not (shrinks and error.kind == "context")
         if error.kind == "no_tools" and not self.calls_in_text:
             self._leave_list("The server takes no list of tools with this model")
             stays = not self.calls_in_text

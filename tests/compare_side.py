@@ -90,7 +90,7 @@ class Today(datetime.datetime):
 ALIKE: tuple[tuple[str, Any], ...] = (
     (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
     (r"\b\d+ bytes", "N bytes"),
-    (r"\[image, \d+ base64 characters, sha256 [0-9a-f]+\]", "[image]"),
+    (r"[\[<]image,? \d+ base64 characters, sha256 [0-9a-f]+[]>]", "[image]"),
     (r'(?m)^ *File ".*", line \d+, in .*\n(?: {6,}.*\n)*', "FILE\n"),
     (r"data:image/png;base64,[\w+/=]+", lambda url: picture_mark(url[0])),
 )

@@ -83,7 +83,7 @@ class WhereThePictureStands(EngineCase):
 
     def test_the_log_shows_a_message_in_its_order(self) -> None:
         message = agent.Message("user", "Act.", b"UE5H", before="TASK: a")
-        self.assertRegex(str(message.noted()), r"user: TASK: a\n\[image, 4 base64 .*\] Act\.")
+        self.assertEqual(str(message), "user: TASK: a\ndata:image/png;base64,UE5H Act.")
         self.assertEqual(
             message.to_json(),
             {
