@@ -4572,18 +4572,6 @@ def annotations_of(args: type[Args]) -> Mapping[str, object]:
     return kinds
 
 
-def kind_of(args: type[Args], argument: str) -> Kind:
-    """What the annotation of one argument of these means."""
-    return KINDS[annotations_of(args)[argument]]
-
-
-def made(args: type[Args], argument: str, value: object) -> object:
-    """The value of one argument from what a call has for it; None only where that may be."""
-    if value is None and type(None) in get_args(get_type_hints(args)[argument]):
-        return None
-    return kind_of(args, argument).make(value)
-
-
 def values_of(args: Args, annotation: object) -> list[Any]:
     """The values of the arguments that are annotated so and given, in their order."""
     kinds = annotations_of(type(args))
@@ -4876,7 +4864,8 @@ class Vocabulary:
                 return self.shapes[name]
         usual = self.arguments.get(argument.name, argument.name)
         shown = self.arguments.get(f"{tool.name}.{argument.name}", usual)
-        return {shown: {**kind_of(tool.args, argument.name).schema, **argument.metadata}}
+        kind = KINDS[annotations_of(tool.args)[argument.name]]
+        return {shown: {**kind.schema, **argument.metadata}}
 
     def parse(self, call: ToolCall) -> Act:
         """A call in this vocabulary, which its schema has checked, as an Act.
@@ -4884,12 +4873,11 @@ class Vocabulary:
         Raises ToolError for what a schema cannot check: control characters in a text, a key that
         does not exist, a place outside the grid.
         """
-        found = (canonical for canonical, shown in self.tools.items() if shown == call.name)
-        name = next(found, None)
-        if name:
+        for name, shown in self.tools.items():
             # A call from a journal or a script that somebody changed was checked by no schema.
             with suppress(TypeError, AttributeError):
-                return Act(name, self._args(TOOLS[name], call.arguments), call)
+                if shown == call.name:
+                    return Act(name, self._args(TOOLS[name], call.arguments), call)
         raise ToolError(f"There is no tool {call.name!r} that takes {call.arguments!r:.200}.")
 
     def _args(self, tool: Tool, arguments: Mapping[str, Any]) -> Args:
@@ -4901,7 +4889,10 @@ class Vocabulary:
             if given:
                 # Several properties are one place, such as x and y.
                 value = given[0] if len(given) == 1 else given
-                values[argument.name] = made(tool.args, argument.name, value)
+                kind = KINDS[annotations_of(tool.args)[argument.name]]
+                if value is not None or not str(argument.type).endswith("| None"):
+                    value = kind.make(value)
+                values[argument.name] = value
         return tool.args(**values)
 
 
@@ -4940,7 +4931,7 @@ _LOOK_ALIKES = str.maketrans(
     "авекмнорстухѕіјһԁӏαεικνορτυχłđøıɑɡ’‘`´", "abekmhopctyxsijhdlaeiknoptyxldoiag''''"
 )
 # Format characters, marks above and below letters, and control characters.
-_LEFT_OUT = frozenset(("Cf", "Mn", "Me", "Cc"))
+_LEFT_OUT = frozenset("Cf Mn Me Cc".split())
 
 
 @lru_cache(maxsize=1024)  # the same titles and labels come again and again
@@ -4950,20 +4941,16 @@ def fold(text: str) -> str:
     Rules go through it like what they are held against, so that a Russian word still fits itself.
     """
     plain = unicodedata.normalize("NFKD", text[:FACT_CHARACTERS]).casefold()
-    seen = [
-        char
-        for char in unicodedata.normalize("NFKD", plain)
-        if char.isspace() or unicodedata.category(char) not in _LEFT_OUT
-    ]
-    words = "".join(seen).translate(_LOOK_ALIKES).split()
-    return " ".join(words)[:FACT_CHARACTERS]
+    seen = [char for char in plain if char.isspace() or unicodedata.category(char) not in _LEFT_OUT]
+    alike = "".join(seen).translate(_LOOK_ALIKES)
+    words = " ".join(alike.split())
+    return words[:FACT_CHARACTERS]
 
 
 def fold_label(label: str) -> str:
     """A label in words: DeleteButton, delete_button and D&elete button are the same."""
-    label = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label[:FACT_CHARACTERS])
-    label = re.sub("[&~]", "", label)
-    return fold(label.replace("_", " "))
+    spaced = re.sub("_|(?<=[a-z])(?=[A-Z])", " ", label[:FACT_CHARACTERS])
+    return fold(re.sub("[&~]", "", spaced))
 
 
 def plain_line(text: str, most: int) -> str:
@@ -5003,7 +4990,8 @@ def keys_of(act: Act) -> str:
     """The chord that the act presses by its codes, however it is spelled: `ctrl+shift+delete`."""
     names: set[str] = set()
     for chord in values_of(act.args, Chord):
-        names |= {KEY_NAMES[code] for code in chord_codes(parse_chord(chord))}
+        codes = chord_codes(parse_chord(chord))
+        names.update(KEY_NAMES[code] for code in codes)
     held = [name for name in ("ctrl", "alt", "shift", "win") if name in names]
     return "+".join([*held, *sorted(names.difference(held))])
 
@@ -5016,7 +5004,7 @@ def text_of(act: Act) -> str:
 UNKNOWN = "?"  # begins a line of which nobody knows how it begins
 START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
 EMPTYING = ENTERING.union("escape win win+s win+q alt+d ctrl+l emptied".split())
-ERASING = frozenset(("delete", "backspace", "ctrl+x"))
+ERASING = frozenset("delete backspace ctrl+x".split())
 # Keys that leave a line as it is, and its caret at the end, and those that only move the caret.
 STILL = frozenset("up down end tab shift+tab ctrl alt shift ctrl+c ctrl+a".split())
 MOVING = frozenset("left right home ctrl+v".split())
@@ -5291,6 +5279,13 @@ RUNNABLE = (
 )
 FOLDERS = rf"(?!{RUNNABLE})([a-z]:|\\\\|%\w+%|~|shell:|this pc|dieser pc)[^|&;<>]*|"
 DOCUMENTS = rf"(?!{RUNNABLE})\"?[a-z]:\\[\w\\ .()-]*"
+# Programs that may be started unasked, as one types them; allow_risky allows others.
+HARMLESS = (
+    r"((c:\\windows|%windir%|%systemroot%)\\(system32\\)?)?"
+    r"(notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control|settings"
+    r"|charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword|word"
+    rf"|excel|powerpnt|powerpoint)(\.exe)?( {DOCUMENTS})?"
+)
 SHOWS = (
     r"(|(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat|ipconfig|help|date|exit|get-\w+"
     r"|git (status|log|diff|show)|pip list|\w+ (--version|-v))( [^|&;<>`$()%]*)?)"
@@ -5472,11 +5467,10 @@ def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
     return found
 
 
-def mentions(text: str, *tables: str) -> bool:
-    """Whether a text has a phrase of one of these tables in it, wherever."""
+def mentions(text: str, table: str) -> bool:
+    """Whether a text has a phrase of such a table in it, wherever."""
     words = " ".join(re.findall(r"[\w']+", fold(text)))
-    phrases = chain.from_iterable(map(phrases_of, tables))
-    return any(f" {phrase} " in f" {words} " for phrase in phrases)
+    return any(f" {phrase} " in f" {words} " for phrase in phrases_of(table))
 
 
 def label_pressed(attempt: Attempt, does: str) -> str:
@@ -5521,11 +5515,11 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
     texts = [control.name for control in attempt.inside if control.role not in ANSWERING]
     about = " ".join(texts)
     if "refuses" in said and not mentions(about or window.title, SAVING):
-        return mentions(f"{window.title} {about}", *COMMANDS.values())
+        return mentions(f"{window.title} {about}", ",".join(COMMANDS.values()))
     return "leaves" in said or is_in_task(label, attempt.task)
 
 
-def facts_of(attempt: Attempt, config: Config) -> Facts:
+def facts_of(attempt: Attempt) -> Facts:
     """What rules are held against.
 
     does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
@@ -5560,10 +5554,11 @@ def facts_of(attempt: Attempt, config: Config) -> Facts:
     for runner in RUNNERS:
         if hold(runner, facts):
             facts["runner"] = runner
-    shows = SHOWN_ONLY.get(facts["runner"], "")
+    harmless = f"{HARMLESS}|{SHOWN_ONLY.get(facts['runner'], '')}"
     risky = []
     for line in lines_run(attempt, typed, facts):
-        if not is_harmless(line, attempt.task) and not re.fullmatch(shows, line, re.I):
+        command = line.strip('"')
+        if not re.fullmatch(harmless, command, re.I) and not is_in_task(command, attempt.task):
             risky.append(line)
     facts["runs"] = "\n".join(risky)
     return facts
@@ -5583,29 +5578,6 @@ def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
     return ()
 
 
-# Programs that may be started unasked, by the bare names that one types; allow_risky allows others.
-HARMLESS_PROGRAMS = """notepad; editor; calc; calculator; rechner; mspaint; paint; write; wordpad;
-explorer; control; settings; charmap; osk; magnify; narrator; snippingtool; snipping tool; winver;
-msedge; edge; chrome; firefox; winword; word; excel; powerpnt; powerpoint"""
-# Where programs lie that a path may name.
-HARMLESS_FOLDERS = frozenset(
-    ("", "c:\\windows", "c:\\windows\\system32", "%windir%", "%windir%\\system32", "%systemroot%")
-)
-
-
-def is_harmless(command: str, task: str) -> bool:
-    """Whether a command is one of HARMLESS_PROGRAMS, or named literally by the task."""
-    command = command.strip('"').lower()
-    program, _, document = command.partition(" ")
-    if re.fullmatch(DOCUMENTS, document):
-        command = program
-    folder, _, name = command.rpartition("\\")
-    harmless = split_list(HARMLESS_PROGRAMS)
-    if folder in HARMLESS_FOLDERS and name.removesuffix(".exe") in harmless:
-        return True
-    return is_in_task(command, task)
-
-
 def is_in_task(said: str, task: str) -> bool:
     """Whether the task names something literally, as words of its own."""
     words = [word.strip("\"'`“”„‚‘’,;:!?().") for word in task.lower().split()]
@@ -5619,7 +5591,7 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     """
     if config.confirm == "never":
         return []
-    facts = facts_of(attempt, config)
+    facts = facts_of(attempt)
     if facts["enters"] or facts["runs"]:
         attempt.enters = facts["runs"] or facts["line"].strip(UNKNOWN)
     risks = [risk for risk in RISKS if hold(risk, facts)]
@@ -5699,8 +5671,8 @@ YES_S = 60.0  # for so long a yes is good
 
 def what_a_yes_is_for(attempt: Attempt) -> tuple[object, ...]:
     """This act in these windows, on these controls."""
-    windows = tuple(window.handle for window in attempt.reached)
-    controls = tuple((control.role, control.name) for control in attempt.known)
+    windows = [window.handle for window in attempt.reached]
+    controls = [(control.role, control.name) for control in attempt.known]
     return str(attempt.act), windows, controls
 
 
@@ -5957,22 +5929,6 @@ def is_own(window: Window) -> bool:
     return window.own or window.title.startswith(PANEL_TITLE)
 
 
-def why_forbidden(window: Window, config: Config) -> str:
-    """Why input must not reach this window; an empty text if it may."""
-    blocked = split_list(config.blocked_windows)
-    allowed = split_list(config.allowed_windows)
-    windows = [each for each in (window, window.owner) if each]
-    if window.elevated:
-        return "runs as administrator, so that Windows keeps input from it"
-    if is_own(window):
-        return "is the agent's own; click the taskbar or another window first, or open a program"
-    if any(is_named(each, blocked) for each in windows):
-        return "is blocked"
-    if allowed and not any(is_named(each, allowed) for each in windows):
-        return "is not among the allowed ones"
-    return ""
-
-
 def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     """The codes of each chord that may not be pressed, and how it is written.
 
@@ -6008,12 +5964,21 @@ def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> 
 
 def refuse_window(window: Window, config: Config) -> None:
     """Raises ToolError if input must not reach this window."""
-    reason = why_forbidden(window, config)
-    if reason:
-        raise ToolError(
-            f"The window {quoted_title(window)} ({plain_line(window.program, 30)}) {reason}.",
-            "forbidden_window",
-        )
+    blocked = split_list(config.blocked_windows)
+    allowed = split_list(config.allowed_windows) or ["*"]
+    windows = [each for each in (window, window.owner) if each]
+    reasons = {
+        "runs as administrator, so that Windows keeps input from it": window.elevated,
+        "is the agent's own; click the taskbar or another window first, or open a program": is_own(
+            window
+        ),
+        "is blocked": any(is_named(each, blocked) for each in windows),
+        "is not among the allowed ones": not any(is_named(each, allowed) for each in windows),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            about = f"{quoted_title(window)} ({plain_line(window.program, 30)})"
+            raise ToolError(f"The window {about} {reason}.", "forbidden_window")
 
 
 def refuse_control(control: Control, config: Config) -> None:
@@ -6378,8 +6343,9 @@ class Actuator(Hands):
 
         A tool that is not in HANDS does nothing here.
         """
+        done = TOOLS[act.name].done.format(**vars(act.args))
         if act.name not in HANDS:
-            return Deed(act, self._done(act))
+            return Deed(act, done)
         attempt = Attempt(act, frame, typed=self.typed, task=self.task)
         self._sent = 0
         acted = False
@@ -6392,15 +6358,14 @@ class Actuator(Hands):
             if self.config.dry_run:
                 return Deed(act, would_do(attempt, self.config))
             acted = True
-            result = self._done(act) + self._use_hands(attempt)
+            result = done + self._use_hands(attempt)
         except (ToolError, Win32Error) as error:
             result = str(error)
             refused = error.kind if isinstance(error, ToolError) else "windows"
             with suppress(Win32Error):
                 self.release()
-        begun = self._sent > 0
         known = tuple(attempt.controls)
-        return Deed(act, result, refused=refused, begun=begun, acted=acted, controls=known)
+        return Deed(act, result, refused=refused, begun=self._sent > 0, acted=acted, controls=known)
 
     def _with_keys(self, act: Act) -> Act:
         """The act with the keys that are noted as held; raises ToolError where they do not go."""
@@ -6433,10 +6398,6 @@ class Actuator(Hands):
             self.last_own = self.clock.now()
             self.let_up()
 
-    def _done(self, act: Act) -> str:
-        """What the model is told of an act that was performed whole."""
-        return TOOLS[act.name].done.format(**vars(act.args))
-
     def settled(self) -> None:
         """The screen is at rest: input that came in meanwhile counts as the act's own.
 
@@ -6456,22 +6417,19 @@ class Actuator(Hands):
         if 0 < minutes * 60 < lasted_s:
             self.stop.set(f"the run has lasted its {minutes:g} minutes")
         self.stop.check()
-        reason = self.stop.paused
-        if not reason:
+        if not self.stop.paused:
             return False
         self.release()  # mouse and keyboard are the person's now
         self.pauses += 1
-        said = ""
-        while reason:
-            if reason != said:
-                self.notice(f"paused: {reason}")
-                self.last_pause = reason
-                said = reason
+        self.last_pause = ""
+        while self.stop.paused:
+            if self.stop.paused != self.last_pause:
+                self.last_pause = self.stop.paused
+                self.notice(f"paused: {self.last_pause}")
             self.clock.sleep(0.1)
-            reason = self.stop.paused
-            if reason == IN_USE and self.desktop.idle_s() >= self.config.takeover_quiet:
-                reason = ""  # any other one ends when the person goes on
-                self.stop.paused = reason
+            quiet = self.desktop.idle_s() >= self.config.takeover_quiet
+            if quiet and self.stop.paused == IN_USE:  # any other ends when the person goes on
+                self.stop.paused = ""
         self.last_own = self.clock.now()
         self.notice("going on")
         return True
@@ -6515,22 +6473,17 @@ def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
 
 def gate_person(actuator: Actuator, attempt: Attempt) -> None:
     """While the run is paused or the person is at work it waits, and then needs a new look."""
-    if is_taken_over(actuator, attempt.frame) and not actuator.stop.paused:
+    config = actuator.config
+    idle_s = actuator.desktop.idle_s()
+    used_at = actuator.clock.now() - idle_s
+    since_the_look = idle_s < config.takeover_quiet or attempt.frame.taken_at < used_at
+    # The last input may be the program's own.
+    taken_over = since_the_look and used_at - SLACK_S > actuator.last_own
+    obeyed = config.takeover_quiet and not config.dry_run
+    if taken_over and obeyed and not actuator.stop.paused:
         actuator.stop.paused = IN_USE
     if actuator.rest():
         raise ToolError("The run was paused.", "stale_frame")
-
-
-def is_taken_over(actuator: Actuator, frame: Frame) -> bool:
-    """Whether the person used mouse or keyboard a moment ago, or since the frame was taken."""
-    quiet_s = actuator.config.takeover_quiet
-    if not quiet_s or actuator.config.dry_run:
-        return False
-    idle_s = actuator.desktop.idle_s()
-    used_at = actuator.clock.now() - idle_s
-    if used_at - SLACK_S <= actuator.last_own:
-        return False  # the last input was the program's own
-    return idle_s < quiet_s or frame.taken_at < used_at
 
 
 def gate_names(actuator: Actuator, attempt: Attempt) -> None:
@@ -6675,13 +6628,12 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
         return
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
-        front = attempt.front
         if not actuator.confirm(question_about(risks, attempt)):
             raise ToolError(
                 f"The person did not allow this ({', '.join(risks)}); do it another way or report.",
                 "not_allowed",
             )
-        actuator.bring_back(front)
+        actuator.bring_back(attempt.front)
         actuator.last_own = actuator.clock.now()
         actuator.allowed = wanted
         actuator.allowed_until = actuator.last_own + YES_S
@@ -6731,18 +6683,6 @@ STOP_HOTKEY = 0  # the number under which it is registered; the other one is 1
 CTRL_BREAK_EVENT = 1
 
 
-def _obey_hotkeys(api: Win32, stop: Stop, config: Config) -> None:
-    """Stops, pauses or goes on, as the hotkeys say that were pressed since the last look."""
-    message = MSG()
-    while api.PeekMessageW(byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
-        if message.wParam == STOP_HOTKEY:
-            stop.set(config.stop_hotkey)
-        elif stop.paused not in ("", IN_USE):
-            stop.paused = ""
-        else:  # a pause that would end by itself becomes the person's, too
-            stop.paused = f"until {config.pause_hotkey} is pressed again"
-
-
 def _watch_corner(actuator: Actuator, before: Point) -> Point:
     """Stops if the mouse was thrown into the top left corner of the screen or the primary monitor.
 
@@ -6764,10 +6704,11 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
     """The watcher's thread. It polls, since GetMessage would block."""
     stop = actuator.stop
     config = actuator.config
+    message = MSG()
     here = Point(0, 0)  # a corner, so that a mouse that lies in one when it begins is no throw
     try:
         # The look makes the thread's message queue, without which Wine freezes at a hotkey.
-        api.PeekMessageW(byref(MSG()), None, 0, 0, PM_NOREMOVE)
+        api.PeekMessageW(byref(message), None, 0, 0, PM_NOREMOVE)
         # Windows frees the hotkeys when the thread ends.
         for number, chord in enumerate((config.stop_hotkey, config.pause_hotkey)):
             codes = chord_codes(parse_chord(chord))
@@ -6777,7 +6718,13 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
             api.RegisterHotKey(None, number, modifiers, key_code)
         ready.set()
         while not leave.wait(WATCH_PAUSE_S):
-            _obey_hotkeys(api, stop, config)
+            while api.PeekMessageW(byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
+                if message.wParam == STOP_HOTKEY:
+                    stop.set(config.stop_hotkey)
+                elif stop.paused not in ("", IN_USE):
+                    stop.paused = ""
+                else:  # a pause that would end by itself becomes the person's, too
+                    stop.paused = f"until {config.pause_hotkey} is pressed again"
             here = _watch_corner(actuator, here)
     except Exception as error:  # whatever it is: nothing is done without a watcher
         code = getattr(error, "code", error)
