@@ -4412,9 +4412,7 @@ def parse_chord(text: str) -> tuple[str, ...]:
     for part in parts or [""]:
         key = key_name(part)
         if key is None:
-            named = part or text
-            if len(named) > KEY_NAME_MOST:
-                named = cut(named, KEY_NAME_MOST)
+            named = (part or text)[:KEY_NAME_MOST]
             advice = "use names such as enter, tab, ctrl+s, f5"
             raise ToolError(f"There is no key {named!r}; {advice}.", "invalid_key")
         if key in MODIFIERS:
@@ -4475,7 +4473,8 @@ def clean_text(text: str) -> str:
 Label = NewType("Label", str)  # the words on what is clicked, by which risks are told
 Text = NewType("Text", str)  # what is typed
 Chord = NewType("Chord", str)  # keys that are pressed together, such as ctrl+s
-Modifiers = NewType("Modifiers", str)  # keys held while the mouse acts, such as ctrl+shift
+# Keys held while the mouse acts, such as ctrl+shift; only a grammar fills them.
+Modifiers = NewType("Modifiers", str)
 Button = NewType("Button", str)  # left, right or middle
 Ticks = NewType("Ticks", int)  # notches of a wheel; positive is up or right
 ProgramName = NewType("ProgramName", str)  # a program that is started by it
@@ -4579,10 +4578,6 @@ def values_of(args: Args, annotation: object) -> list[Any]:
     return [value for value in values if value is not None]
 
 
-# Of an argument that no vocabulary shows to a model: only a grammar fills it.
-UNSHOWN = {"shown": False}
-
-
 @dataclass(frozen=True)
 class NoArgs:
     """Of a tool that needs to know nothing."""
@@ -4595,7 +4590,7 @@ class ClickArgs:
     element_name: Label
     position: Coordinate | None  # None, which only a grammar can say: where the mouse is
     reasoning: str = ""
-    modifiers: Modifiers | None = field(default=None, metadata=UNSHOWN)
+    modifiers: Modifiers | None = None
 
 
 @dataclass(frozen=True)
@@ -4606,7 +4601,7 @@ class DragArgs:
     start: Coordinate | None  # None, which only a grammar can say: where the mouse is
     end: Coordinate
     reasoning: str = ""
-    modifiers: Modifiers | None = field(default=None, metadata=UNSHOWN)
+    modifiers: Modifiers | None = None
 
 
 @dataclass(frozen=True)
@@ -4714,7 +4709,7 @@ class HoldButtonArgs:
     element_name: Label = Label("")
     position: Coordinate | None = None
     button: Button = Button("left")
-    modifiers: Modifiers | None = field(default=None, metadata=UNSHOWN)
+    modifiers: Modifiers | None = None
 
 
 @dataclass(frozen=True)
@@ -4770,60 +4765,64 @@ class Tool(NamedTuple):
     name: str
     args: type[Args]
     description: str
-    done: str = ""  # tells the model and the log that it was done, with {arguments}
+    done: str  # tells the model and the log that it was done, with {arguments}
 
 
-TOOLS: dict[str, Tool] = {
-    tool.name: tool
-    for tool in (
-        Tool("click", ClickArgs, "Left-click.", "Clicked: {element_name}"),
-        Tool("double_click", ClickArgs, "Double-click.", "Double-clicked: {element_name}"),
-        Tool("right_click", ClickArgs, "Right-click.", "Right-clicked: {element_name}"),
-        Tool("drag", DragArgs, "Drag start to end.", "Dragged: {element_name}"),
-        Tool("type_text", TypeTextArgs, "Type at caret.", "Typed: {text:.50}"),
-        Tool("press_key", PressKeyArgs, "Press keys.", "Pressed key: {key}"),
-        Tool("open_app", OpenAppArgs, "Start a program.", "Opened: {name}"),
-        Tool("focus_window", FocusArgs, "Bring a window to the front.", "In front: {title}"),
-        Tool("scroll_down", ScrollArgs, "Scroll down.", "Scrolled down"),
-        Tool("scroll_up", ScrollArgs, "Scroll up.", "Scrolled up"),
-        Tool("move", MoveArgs, "Move the mouse.", "Moved to {position}"),
-        Tool("click_here", NoArgs, "Click where the mouse is.", "Clicked where the mouse is"),
-        Tool("scroll_at", MoveArgs, "Scroll down at a place.", "Scrolled down at {position}"),
-        Tool(
-            "scroll_here",
-            NoArgs,
-            "Scroll down one notch where the mouse is.",
-            "Scrolled down where the mouse is",
-        ),
-        Tool(
-            "recover",
-            NoArgs,
-            "Press the recovery keys, to get out of dialogs.",
-            "Pressed the recovery keys",
-        ),
-        Tool("middle_click", ClickArgs, "Middle-click.", "Middle-clicked: {element_name}"),
-        Tool("triple_click", ClickArgs, "Triple-click.", "Triple-clicked: {element_name}"),
-        Tool("scroll", WheelArgs, "Turn the wheel; + is up.", "Scrolled by {ticks}"),
-        Tool("hscroll", WheelArgs, "Turn it sideways; + is right.", "Scrolled sideways by {ticks}"),
-        Tool("key_down", HoldKeyArgs, "Hold a key.", "Holding {key}"),
-        Tool("key_up", LetGoArgs, "Let go of a key.", "Let go of {key}"),
-        Tool("mouse_down", HoldButtonArgs, "Hold a mouse button.", "Holding the {button} button"),
-        Tool("mouse_up", HoldButtonArgs, "Let go of it.", "Let go of the {button} button"),
-        Tool("answer", SayArgs, "End with an answer."),
-        Tool("failed", SayArgs, "End without success."),
-        Tool("observe", NoArgs, "Take a screenshot."),
-        Tool("wait", WaitArgs, "Wait until the screen changes."),
-        Tool("zoom", ZoomArgs, "A closer look, for one action."),
-        Tool(
-            "report_complete",
-            DoneArgs,
-            "Whole task done; visible proof, 100 or more characters.",
-        ),
-        Tool("report_status", StatusArgs, "Goal done or blocked."),
-        Tool("update_plan", PlanArgs, "Give the executor its next instructions."),
-        Tool("archive", ArchiveArgs, "Replace finished turns by a summary."),
-    )
-}
+def tools_of(tables: Mapping[type[Args], str]) -> dict[str, Tool]:
+    """The tools with these arguments, one a line: name | description | what is told of it."""
+    tools = {}
+    for args, table in tables.items():
+        for line in table.strip().splitlines():
+            name, description, done = map(str.strip, line.split("|"))
+            tools[name] = Tool(name, args, description, done)
+    return tools
+
+
+TOOLS = tools_of(
+    {
+        ClickArgs: """
+            click         | Left-click.   | Clicked: {element_name}
+            double_click  | Double-click. | Double-clicked: {element_name}
+            right_click   | Right-click.  | Right-clicked: {element_name}
+            middle_click  | Middle-click. | Middle-clicked: {element_name}
+            triple_click  | Triple-click. | Triple-clicked: {element_name}""",
+        DragArgs: "drag | Drag start to end. | Dragged: {element_name}",
+        TypeTextArgs: "type_text | Type at caret. | Typed: {text:.50}",
+        PressKeyArgs: "press_key | Press keys. | Pressed key: {key}",
+        OpenAppArgs: "open_app | Start a program. | Opened: {name}",
+        FocusArgs: "focus_window | Bring a window to the front. | In front: {title}",
+        ScrollArgs: """
+            scroll_down | Scroll down. | Scrolled down
+            scroll_up   | Scroll up.   | Scrolled up""",
+        MoveArgs: """
+            move      | Move the mouse.         | Moved to {position}
+            scroll_at | Scroll down at a place. | Scrolled down at {position}""",
+        NoArgs: """
+            click_here  | Click where the mouse is. | Clicked where the mouse is
+            scroll_here | Scroll down one notch where the mouse is. \
+| Scrolled down where the mouse is
+            recover     | Press the recovery keys, to get out of dialogs. \
+| Pressed the recovery keys
+            observe     | Take a screenshot. |""",
+        WheelArgs: """
+            scroll  | Turn the wheel; + is up.      | Scrolled by {ticks}
+            hscroll | Turn it sideways; + is right. | Scrolled sideways by {ticks}""",
+        HoldKeyArgs: "key_down | Hold a key. | Holding {key}",
+        LetGoArgs: "key_up | Let go of a key. | Let go of {key}",
+        HoldButtonArgs: """
+            mouse_down | Hold a mouse button. | Holding the {button} button
+            mouse_up   | Let go of it.        | Let go of the {button} button""",
+        SayArgs: """
+            answer | End with an answer.  |
+            failed | End without success. |""",
+        WaitArgs: "wait | Wait until the screen changes. |",
+        ZoomArgs: "zoom | A closer look, for one action. |",
+        DoneArgs: "report_complete | Whole task done; visible proof, 100 or more characters. |",
+        StatusArgs: "report_status | Goal done or blocked. |",
+        PlanArgs: "update_plan | Give the executor its next instructions. |",
+        ArchiveArgs: "archive | Replace finished turns by a summary. |",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -4845,7 +4844,7 @@ class Vocabulary:
         properties: dict[str, Schema] = {}
         required: list[str] = []
         for argument in fields(tool.args):
-            if argument.metadata == UNSHOWN:
+            if annotations_of(tool.args)[argument.name] is Modifiers:
                 continue
             shown = self._shown(tool, argument)
             properties.update(shown)
@@ -5548,9 +5547,8 @@ def facts_of(attempt: Attempt) -> Facts:
         facts["in"] = control.role
         facts["control"] = fold(control.name) or "unnamed"
     label = facts["label"].rpartition("\n")[2]
-    facts["dialog"] = kind_of_dialog(attempt, window, facts)
-    if label and is_left(attempt, window, label):
-        facts["dialog"] = "left"
+    left = label and is_left(attempt, window, label)
+    facts["dialog"] = "left" if left else kind_of_dialog(attempt, window, facts)
     for runner in RUNNERS:
         if hold(runner, facts):
             facts["runner"] = runner
@@ -6368,11 +6366,11 @@ class Actuator(Hands):
         return Deed(act, result, refused=refused, begun=self._sent > 0, acted=acted, controls=known)
 
     def _with_keys(self, act: Act) -> Act:
-        """The act with the keys that are noted as held; raises ToolError where they do not go."""
+        """The act with the keys that are noted as held, where it takes keys."""
         for name, kind in annotations_of(type(act.args)).items():
             if self.keys and kind in (Chord, Modifiers):
                 own = getattr(act.args, name)
-                chord = "+".join([*self.keys, own] if own else self.keys)
+                chord = "+".join(filter(None, [*self.keys, own]))
                 return replace(act, args=replace(act.args, **{name: chord}))
         return act
 
@@ -6683,23 +6681,6 @@ STOP_HOTKEY = 0  # the number under which it is registered; the other one is 1
 CTRL_BREAK_EVENT = 1
 
 
-def _watch_corner(actuator: Actuator, before: Point) -> Point:
-    """Stops if the mouse was thrown into the top left corner of the screen or the primary monitor.
-
-    `before` is where it was at the last look; returns where it is, as long as Windows tells.
-    """
-    try:
-        here = actuator.desktop.cursor()
-        screen = actuator.desktop.screen()
-    except Win32Error:
-        return before  # there is no mouse while the desktop is locked
-    corners = (Point(0, 0), Point(screen.left, screen.top))
-    # Neither a mouse that lay there from the start nor the program's own click is a throw.
-    if here in corners and before not in corners and actuator.aim not in corners:
-        actuator.stop.set("the mouse in the corner")
-    return here
-
-
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
     """The watcher's thread. It polls, since GetMessage would block."""
     stop = actuator.stop
@@ -6725,7 +6706,15 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
                     stop.paused = ""
                 else:  # a pause that would end by itself becomes the person's, too
                     stop.paused = f"until {config.pause_hotkey} is pressed again"
-            here = _watch_corner(actuator, here)
+            with suppress(Win32Error):  # there is no mouse while the desktop is locked
+                screen = actuator.desktop.screen()
+                before = here
+                here = actuator.desktop.cursor()
+                # The top left corner of the screen, and that of the primary monitor.
+                corners = (Point(0, 0), Point(screen.left, screen.top))
+                thrown = here in corners and before not in corners
+                if thrown and actuator.aim not in corners:  # not the program's own click
+                    stop.set("the mouse in the corner")
     except Exception as error:  # whatever it is: nothing is done without a watcher
         code = getattr(error, "code", error)
         stop.set(

@@ -28,7 +28,7 @@ CHECKOUT = Path(agent.__file__).resolve().parent
 README = CHECKOUT / "README.md"
 
 # Rows that stand in the file; a new row of the same table is put behind each.
-TOOLS_ROW = 'Tool("drag", DragArgs,'
+TOOLS_ROW = "double_click  | Double-click."
 HANDS_ROW = '"press_key": lambda hands, args:'
 WIN32_ROW = "UINT GetDoubleClickTime()"
 VOCABULARY_ROWS = {
@@ -88,7 +88,7 @@ class Copy:
 
     def insert_tool(self, *vocabularies: str) -> None:
         """The tool by its recipe, named in these vocabularies."""
-        self.insert(from_the_readme('Tool("quadruple_click"'), TOOLS_ROW)
+        self.insert(from_the_readme("quadruple_click |"), TOOLS_ROW)
         self.insert(from_the_readme('"quadruple_click": lambda'), HANDS_ROW)
         for profile in vocabularies:
             self.insert(from_the_readme("quadruple_click="), VOCABULARY_ROWS[profile])
