@@ -65,7 +65,6 @@ ROOMS
     Turn engine - look, ask, perform, settle, record - once
     Proof - whether the task is done: its checks, what is known for certain, and a fresh look
     Turns - what every loop does with a turn: its end, its record, and a lack of progress
-    Native acts - what a call in a model's own grammar does here, and how it is asked for
     Native turn - one turn of a model that is asked in its own grammar
     Two-agent loop - a planner that does not see the screen, an executor that does
     Chat loop - one conversation, one call a step, screenshots on demand
@@ -233,13 +232,6 @@ class ToolError(AgentError):
 
 class ReplyError(ToolError):
     """No call can be read with certainty; the text tells the model the defect and what is valid."""
-
-
-class PersonNeeded(ReplyError):
-    """The model asks for the person instead of acting; the text is what it says, or empty."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text, "person_needed")
 
 
 class Stopped(AgentError):
@@ -8686,7 +8678,7 @@ LABEL_CHARS = 300  # of a sentence: what it risks may stand at its end
 THOUGHT_END_CHARS = 120  # of the end of a thought, which says what is done now
 CORRECTION_CHARS = 300  # of a defect
 
-PERSON = "ask_person"  # the act of a word that asks for the person; it becomes PersonNeeded
+PERSON = "ask_person"  # the act of a word that asks for the person
 CANONICAL = Vocabulary({name: name for name in TOOLS})  # each tool by its own name, as in journals
 
 
@@ -8709,7 +8701,7 @@ class GrammarCall:
     thought: str = ""  # what it only thought
 
 
-def _chords(value: object) -> JsonDict | None:
+def _chords(value: object) -> JsonDict:
     """The first chord and those after it: modifiers with one key, or single keys in turn.
 
     A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"]. Raises
@@ -8723,8 +8715,6 @@ def _chords(value: object) -> JsonDict | None:
         chords.append("+".join(parse_chord(name.strip("[]'\"") or name)))
     if not MODIFIERS.isdisjoint(chords):
         chords = ["+".join(parse_chord("+".join(chords)))]
-    if not 0 < len(chords) <= 1 + THEN_MOST:
-        return None
     first, *then = chords
     return {"key": first, "then": then} if then else {"key": first}
 
@@ -8740,7 +8730,7 @@ def _notches(value: object) -> int | None:
 
 
 def _read_part(meant: str, value: object, sides: Sides, is_box: bool) -> tuple[object, str]:
-    """An argument by its name here, else None, and what it must be; its tool knows the rest.
+    """An argument by its name here, else None, and what it must be; its tool judges the rest.
 
     Raises ToolError.
     """
@@ -8750,7 +8740,7 @@ def _read_part(meant: str, value: object, sides: Sides, is_box: bool) -> tuple[o
         place = read_place(value, sides, is_box)
         return place, f"one place [x, y] on the screenshot, {space}"
     if meant == "keys":
-        return _chords(value), f"a list of names of keys, {1 + THEN_MOST} at most"
+        return _chords(value), "a list of names of keys"
     if meant == "ticks":
         return _notches(value), "an amount to scroll, not 0"
     if meant == "pages":  # only the sign of the amount counts
@@ -8759,11 +8749,8 @@ def _read_part(meant: str, value: object, sides: Sides, is_box: bool) -> tuple[o
         return ticks, "an amount to scroll, not 0"
     if meant == "seconds":
         return _number(value, 0, SECONDS_MOST), "a number of seconds"
-    if meant in ("submit", "clear"):
-        flags = {**_FLAGS, "1": True, "0": False}
-        return flags.get(str(value).lower()), "true or false"
-    text = _read_text(value)
-    return text and clean_text(text), "a text"
+    schema = KINDS[bool if meant in ("submit", "clear") else str].schema
+    return _read(schema, value), _wanted(schema)
 
 
 # Arguments that say what is to be done, or where. One that an action does not take shows that
@@ -8778,16 +8765,17 @@ _TELLING = frozenset(
 def certain_act(
     written: Written, words: Words, sides: Sides, announced: Iterable[str]
 ) -> GrammarCall:
-    """What a written action means in a grammar's words; raises ToolError, PersonNeeded."""
+    """What a written action means in a grammar's words; raises ToolError."""
     action = written.action
     given = {name: value for name, value in written.given.items() if value not in (None, "", [])}
     meanings = words.get(action, [])
     word = next((one for one in meanings if one.chosen_by.items() <= given.items()), None)
     if word is None:
-        known = ", ".join(announced)
-        raise ReplyError(
-            f"There is no action {action!r:.60} as given; they are {known}.", "unknown_tool"
-        )
+        problem = f"There is no action {action!r:.60}; there are {', '.join(announced)}."
+        if meanings:
+            chosen = [str(one.chosen_by) for one in meanings]
+            problem = f"{action} is said with one of {', '.join(chosen)}."
+        raise ReplyError(problem, "unknown_tool")
     arguments: JsonDict = {**word.fixed}
     for name, value in given.items():
         if name in word.parts:
@@ -8802,8 +8790,6 @@ def certain_act(
             raise ReplyError(f"{action} takes no {name}.", kind)
     for name in word.needed - given.keys():
         raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
-    if word.act == PERSON:
-        raise PersonNeeded(str(arguments.get("text", "")))
     call = GrammarCall(word.act, arguments, written.said, written.thought)
     if call.name in TOOLS:
         CANONICAL.parse(native_call(call))
@@ -8883,9 +8869,10 @@ _FIRST_NAMES = {
     "pyautogui.scroll": ["clicks"],
     "pyautogui.hscroll": ["clicks"],
     "pyautogui.write": ["message"],
+    "pyautogui.press": ["keys"],
+    "pyautogui.hotkey": ["keys"],
     "computer.terminate": ["status"],
 }
-_KEY_FUNCTIONS = ("pyautogui.press", "pyautogui.hotkey")
 
 
 def read_verb(begins: re.Pattern[str], message: JsonObject, finish_reason: str | None) -> Written:
@@ -8915,10 +8902,10 @@ def _given_to(function: str, call: ast.Call) -> dict[str, object]:
     """The arguments of a call by name, with x and y as one place; raises ValueError, ReplyError."""
     pairs = [(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords]
     unnamed = [ast.literal_eval(value) for value in call.args]
-    if unnamed and function in _KEY_FUNCTIONS:
-        pairs.append(("keys", unnamed[0] if len(unnamed) == 1 else unnamed))
-    elif unnamed:
-        names = _FIRST_NAMES.get(function, ["x", "y"])
+    names = _FIRST_NAMES.get(function, ["x", "y"])
+    if names == ["keys"] and len(unnamed) > 1:
+        unnamed = [unnamed]
+    if unnamed:
         pairs += zip(names, unnamed, strict=True)
     given = _unique(pairs)
     if "x" in given and "y" in given and "coordinate" not in given:
@@ -8987,7 +8974,7 @@ class Grammar:
     def read(
         self, message: JsonObject, finish_reason: str | None, picture: tuple[int, int] = (0, 0)
     ) -> GrammarCall:
-        """The first act of a reply, with certainty, or ReplyError (PersonNeeded for the person).
+        """The first act of a reply, with certainty, or ReplyError.
 
         `picture` is the size of the picture that was sent, in pixels.
         """
@@ -8995,20 +8982,16 @@ class Grammar:
             written = self.reader(json_object(message), finish_reason)
             announced = self.actions.split() or list(self.words)
             return certain_act(written, self.words, self.sides(picture), announced)
-        except PersonNeeded:
-            raise
-        except ToolError as error:
-            caught = ReplyError(str(error), error.kind)
-        except (RecursionError, ValueError):
-            caught = ReplyError("The call is too deep or big.", "invalid_json")
+        except (ToolError, RecursionError, ValueError) as error:
+            caught = error
         raise explained(caught, message, finish_reason)
 
     def sides(self, picture: tuple[int, int]) -> Sides:
         """The largest x and y that the model can mean; raises ReplyError."""
         return self.picture.seen_size(Size(*picture)) if self.in_pixels else (GRID, GRID)
 
-    def announce(self, picture: tuple[int, int] = (0, 0)) -> tuple[str, list[JsonDict]]:
-        """System text and `tools` of a request, as the models' own prompts write them."""
+    def announce(self, picture: tuple[int, int] = (0, 0)) -> str:
+        """The system text, with the tool in it, as the models' own prompts write them."""
         width, height = self.sides(picture)
         actions = self.actions.split()
         meanings = [word for action in actions for word in self.words.get(action, [])]
@@ -9022,7 +9005,7 @@ class Grammar:
             "parameters": {"properties": properties, "required": ["action"], "type": "object"},
         }
         tool = json.dumps({"type": "function", "function": function})
-        return self.frame.replace("{tools}", tool), []
+        return self.frame.replace("{tools}", tool)
 
     def first_text(self, task: str, steps: Sequence[str]) -> str:
         """The text of the user turn that says the task and the steps done before its picture."""
@@ -10988,7 +10971,6 @@ class Manner(NamedTuple):
     system: str
     tools: Sequence[JsonDict] = ()
     settings: Mapping[str, object] = {}  # of the request; they go before what Config says
-    thoughts: Callable[[JsonObject], str] = thoughts  # what of a reply was only thought
 
 
 @dataclass
@@ -11174,7 +11156,7 @@ class Voice:
                 self.say(f"warning: {warning}")
         self._warned.update(warnings)
         usage = reply.usage
-        thought = len(manner.thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
+        thought = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
         self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
         self.thought_tokens += thought
         tokens = {
@@ -13023,7 +13005,7 @@ def resume(engine: Engine, state: AgentState) -> None:
 
 
 ####################################################################################################
-# Native acts - what a call in a model's own grammar does here, and how it is asked for
+# Native turn - one turn of a model that is asked in its own grammar
 ####################################################################################################
 
 WAIT_MOST_S = 60.0  # of one call; the screen may need another look by then
@@ -13065,21 +13047,13 @@ def grammar_name(grammar: Grammar | None) -> str:
 
 def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
     """How a model is asked in its grammar, with its sampling where no setting says otherwise."""
-    system, tools = grammar.announce(picture)
     settings: JsonDict = dict(grammar.sampling)
     for name, setting in SAMPLING_SETTINGS.items():
         value = getattr(config, setting)
-        if value != DEFAULTS[setting]:
+        if value != getattr(Config, setting):  # its default
             settings[name] = value
-    return Manner(system, tools, settings, partial(thought_in, grammar))
-
-
-def thought_in(grammar: Grammar, message: JsonObject) -> str:
-    """What of a reply was only thought, as the grammar marks it; else as all models do."""
-    try:
-        return grammar.reader(message, None).thought
-    except (ReplyError, RecursionError, ValueError):
-        return thoughts(message)
+    system = grammar.announce(picture)
+    return Manner(system, settings=settings)
 
 
 # What a request calls these settings.
@@ -13087,12 +13061,6 @@ SAMPLING_SETTINGS = {
     "temperature": "lmstudio_temperature",
     "max_tokens": "executor_max_tokens",
 }
-DEFAULTS = asdict(Config())
-
-
-####################################################################################################
-# Native turn - one turn of a model that is asked in its own grammar
-####################################################################################################
 
 
 @dataclass
@@ -13109,18 +13077,9 @@ class Native:
     """What a run in a model's own grammar keeps from turn to turn."""
 
     grammar: Grammar
+    shown: deque[NativeTurn]  # before the present turn, as many as keep their picture
     told_from: int = 0  # the first turn of which a line is told
-    shown: deque[NativeTurn] = field(default_factory=deque)  # before the present turn
     told_of_another: bool = False  # that replies come in another grammar
-
-
-@dataclass
-class NativeAnswer:
-    """What a model answered in its grammar; `call` is None after all corrections."""
-
-    call: GrammarCall | None
-    reply: str = ""
-    help_wanted: str | None = None  # for what it asks the person
 
 
 def begin_native(engine: Engine) -> Native | None:
@@ -13133,7 +13092,9 @@ def begin_native(engine: Engine) -> Native | None:
     wanted = frame_size(area, config)
     width, height = grammar.picture.seen_size(wanted)
     engine.eyes.config = replace(config, screen_capture_w=width, screen_capture_h=height)
-    return Native(grammar)
+    most = config.keep_last_screenshots or grammar.screenshots
+    shown: deque[NativeTurn] = deque(maxlen=most - 1)  # one is that of the present turn
+    return Native(grammar, shown)
 
 
 def native_turn(engine: Engine, state: AgentState, native: Native, task: str) -> Outcome | None:
@@ -13141,37 +13102,31 @@ def native_turn(engine: Engine, state: AgentState, native: Native, task: str) ->
     look = engine.eyes.look(state.turn)
     answer = ask_native(engine, state, native, look, task)
     record = ActionRecord(state.turn, screenshot=look.screenshot)
-    if answer.help_wanted is not None:
-        result = ask_person(engine, answer.help_wanted)
-        record = replace(
-            record,
-            tool="ask_person",
-            args=answer.help_wanted,
-            result=result,
-        )
-        note_action(engine, state, record)
-        return escalate(engine, state, progress=result == PERSON_HELPED)
-    if answer.call is None:
+    if answer is None:
         engine.actuator.release()
         lost = replace(record, tool="no_call", result=NO_USABLE_CALL)
         note_action(engine, state, lost)
         return escalate(engine, state, progress=False)
-    keep_turn(engine, native, NativeTurn(look.base64, answer.reply, state.turn))
-    call = answer.call
+    call, reply = answer
+    if call.name == PERSON:
+        wish = str(call.arguments.get("text", ""))
+        result = ask_person(engine, wish)
+        asked = replace(
+            record,
+            tool=PERSON,
+            args=wish,
+            result=result,
+        )
+        note_action(engine, state, asked)
+        return escalate(engine, state, progress=result == PERSON_HELPED)
+    said = reply_as_it_was(reply)
+    native.shown.append(NativeTurn(look.base64, said, state.turn))
     record = replace(
         record,
         response_text=call.said,
         reasoning=cut(call.thought, THOUGHT_CHARS),
     )
     return follow_native(engine, state, call, look, record)
-
-
-def keep_turn(engine: Engine, native: Native, turn: NativeTurn) -> None:
-    """Keeps the turn with its picture, as long as so many are to be shown."""
-    native.shown.append(turn)
-    most = engine.config.keep_last_screenshots or native.grammar.screenshots
-    while len(native.shown) > most - 1:  # one is that of the next turn
-        native.shown.popleft()
 
 
 def native_messages(
@@ -13214,7 +13169,7 @@ def picture_of(look: Look) -> Size:
 
 def ask_native(
     engine: Engine, state: AgentState, native: Native, look: Look, task: str
-) -> NativeAnswer:
+) -> tuple[GrammarCall, Reply] | None:
     """Asks until an act can be read, with so many short corrections in the grammar's own form."""
     picture = picture_of(look)
     messages = native_messages(engine, state, native, look, task)
@@ -13230,16 +13185,15 @@ def ask_native(
         if isinstance(reply, ModelError):
             break
         try:
-            return read_native(engine, native, reply, picture)
-        except PersonNeeded as wish:
-            return NativeAnswer(None, help_wanted=str(wish))
-        except ToolError as error:
+            call = read_native(engine, native, reply, picture)
+            return call, reply
+        except ReplyError as error:
             lost = NoCallRecord(error=error.kind, text=str(error))
             engine.logger.record(lost)
             advice = native.grammar.correction(error)
             messages.append(Message("assistant", NO_CALL))
             messages.append(Message("user", advice))
-    return NativeAnswer(None)
+    return None
 
 
 def forget_half(native: Native, state: AgentState) -> None:
@@ -13251,14 +13205,14 @@ def forget_half(native: Native, state: AgentState) -> None:
         native.told_from = told[len(told) // 2]
 
 
-def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> NativeAnswer:
+def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> GrammarCall:
     """The act of a reply, in whatever grammar it is certain; raises ReplyError."""
     asked_in = native.grammar.name
     call, is_its_form = read_any(reply.message, reply.finish_reason, picture, asked_in)
     if not (is_its_form or native.told_of_another):
         native.told_of_another = True
         engine.say(f"note: the model answers in another grammar than {asked_in}; see --grammar.")
-    return NativeAnswer(call, reply_as_it_was(reply))
+    return call
 
 
 def reply_as_it_was(reply: Reply) -> str:
@@ -13289,50 +13243,38 @@ def ask_person(engine: Engine, wish: str) -> str:
 
 
 def follow_native(
-    engine: Engine, state: AgentState, call: GrammarCall, look: Look, record: ActionRecord
+    engine: Engine,
+    state: AgentState,
+    call: GrammarCall,
+    look: Look,
+    record: ActionRecord,
 ) -> Outcome | None:
     """Does what a call says, and completes the turn's record."""
+    outcome: Outcome | None = None
+    progress = False
+    record = replace(record, tool=call.name)
     if call.name in ENDING_ACTS:
-        return end_native(engine, state, call, record)
-    if call.name == "wait":
+        outcome, record = end_native(engine, state, call, record)
+    elif call.name == "wait":
         seconds = min(call.arguments.get("seconds", 1), WAIT_MOST_S)
         result, progress = wait_a_while(engine, state, look, seconds)
-        record = replace(
-            record,
-            tool="wait",
-            args=f"{seconds:g} s",
-            result=result,
-        )
+        record = replace(record, args=f"{seconds:g} s", result=result)
     elif call.name == "screenshot":
         progress = is_watching(engine, state, look)
-        record = replace(record, tool="screenshot", result="Looked")
+        record = replace(record, result="Looked")
     else:
-        progress, record = perform_native(engine, state, call, look, record)
-    note_action(engine, state, record)
-    return escalate(engine, state, progress)
-
-
-def perform_native(
-    engine: Engine, state: AgentState, call: GrammarCall, look: Look, record: ActionRecord
-) -> tuple[bool, ActionRecord]:
-    """Performs what one call says; whether it is progress, and the turn's record completed."""
-    record = replace(record, tool=call.name)
-    try:
         act = CANONICAL.parse(native_call(call))
-    except ToolError as error:
-        lost = NoCallRecord(error=error.kind, text=str(error))
-        engine.logger.record(lost)
-        return False, replace(record, result=f"Not done: {error}")
-    deed, progress = perform_act(engine, state, act, look)
-    record = replace(
-        record,
-        args=place_before_words(act),
-        result=deed.result,
-        changed=deed.changed,
-        region=deed.region,
-        known=deed.known,
-    )
-    return progress, record
+        deed, progress = perform_act(engine, state, act, look)
+        record = replace(
+            record,
+            args=place_before_words(act),
+            result=deed.result,
+            changed=deed.changed,
+            region=deed.region,
+            known=deed.known,
+        )
+    note_action(engine, state, record)
+    return outcome or escalate(engine, state, progress)
 
 
 def place_before_words(act: Act) -> str:
@@ -13347,25 +13289,22 @@ def place_before_words(act: Act) -> str:
 
 def end_native(
     engine: Engine, state: AgentState, call: GrammarCall, record: ActionRecord
-) -> Outcome | None:
+) -> tuple[Outcome | None, ActionRecord]:
     """The end that a call says: a success is checked, a failure goes to the planner, if any."""
-    said = call.arguments.get("text") or call.said
-    text = str(said)
-    outcome: Outcome | None = None
+    text = str(call.arguments.get("text") or call.said)
     if call.name == "failed":
         outcome, result = give_up(engine, state, text)
     else:
         outcome, result = check_completion(engine, state, text or NO_CLAIM_SAID)
         if outcome and outcome.kind == "completed" and call.name == "answer":
             outcome = outcome._replace(text=text)  # all of it, since that is what was asked for
-    record = replace(
+    ended = replace(
         record,
         tool=ENDING_ACTS[call.name],
         args=cut(text, 300),
         result=result,
     )
-    note_action(engine, state, record)
-    return outcome or escalate(engine, state, progress=False)
+    return outcome, ended
 
 
 def give_up(engine: Engine, state: AgentState, reason: str) -> tuple[Outcome | None, str]:
@@ -16255,7 +16194,7 @@ class Asked(NamedTuple):
         if self.grammar:
             manner = native_manner(self.grammar, self.config, self.size)
             settings = dict(manner.settings)
-            tools = manner.tools
+            tools = ()
             words = self.grammar.first_text(task, [])
             messages = shown_to(self.grammar, words, picture)
             if manner.system:

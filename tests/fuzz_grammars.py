@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from agent import GRAMMARS, PersonNeeded, ReplyError
+from agent import GRAMMARS, ReplyError
 
 # The sizes that pictures have before the model, as they are documented for a factor of 28.
 RESIZED = {(1920, 1080): (1932, 1092), (1440, 900): (1428, 896), (1536, 864): (1540, 868)}
@@ -327,8 +327,6 @@ def outcome(grammar: str, message: Any, reason: Any, picture: tuple[int, int]) -
     begin = time.thread_time()
     try:
         call: Any = GRAMMARS[grammar].read(message, reason, picture)
-    except PersonNeeded:
-        call = None
     except ReplyError as error:
         assert error.kind and 0 < len(str(error)) < 600, repr(error)
         assert 0 < len(GRAMMARS[grammar].correction(error)) < 900

@@ -11,7 +11,6 @@ from unittest import mock
 
 from agent import (
     GRAMMARS,
-    PersonNeeded,
     ReplyError,
     Size,
     grammar_for,
@@ -423,9 +422,9 @@ class EachGrammar(unittest.TestCase):
             "ui-tars-2": (seed_call("call_user"), ""),
         }
         for name, (text, words) in asked.items():
-            with self.subTest(name), self.assertRaises(PersonNeeded) as caught:
-                read(name, text)
-            self.assertEqual(str(caught.exception), words)
+            with self.subTest(name):
+                call = read(name, text)
+                self.assertEqual((call.name, call.arguments.get("text", "")), ("ask_person", words))
 
     def test_sentence_and_thought_are_kept_apart_from_the_act(self) -> None:
         call = read("gui-owl-1.5", "Action: Wait a little.\n" + json_call(action="wait", time=1))
@@ -489,12 +488,11 @@ class Pictures(unittest.TestCase):
 
 class Announcing(unittest.TestCase):
     def function(self, name: str, picture: tuple[int, int] = PICTURE) -> Any:
-        system, tools = GRAMMARS[name].announce(picture)
-        self.assertEqual(tools, [])
+        system = GRAMMARS[name].announce(picture)
         return json.loads(system.partition("<tools>\n")[2].partition("\n</tools>")[0])
 
     def test_qwen3_vl_is_asked_field_by_field_as_documented(self) -> None:
-        system, _ = GRAMMARS["qwen3-vl"].announce(PICTURE)
+        system = GRAMMARS["qwen3-vl"].announce(PICTURE)
         self.assertTrue(system.startswith("You are a helpful assistant.\n\n# Tools\n\n"))
         self.assertIn(
             '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>',
@@ -535,14 +533,14 @@ class Announcing(unittest.TestCase):
         self.assertIn("1428x896", self.function("fara-7b", (1440, 900))["function"]["description"])
         owl = self.function("gui-owl-1.5")["function"]["parameters"]["properties"]["action"]["enum"]
         self.assertEqual(owl[-1], "interact")
-        self.assertTrue(GRAMMARS["gui-owl-1.5"].announce(PICTURE)[0].startswith("# Tools"))
-        xml, _ = GRAMMARS["qwen3.5-xml"].announce(PICTURE)
+        self.assertTrue(GRAMMARS["gui-owl-1.5"].announce(PICTURE).startswith("# Tools"))
+        xml = GRAMMARS["qwen3.5-xml"].announce(PICTURE)
         for mark in ("<function=example_function_name>", "<IMPORTANT>", "with NO suffix"):
             self.assertIn(mark, xml)
 
     def test_ui_tars_is_asked_in_the_first_user_turn(self) -> None:
         for name, form in (("ui-tars-1.0", "start_box='"), ("ui-tars-1.5", "end_box='")):
-            self.assertEqual(GRAMMARS[name].announce(PICTURE), ("", []))
+            self.assertEqual(GRAMMARS[name].announce(PICTURE), "")
             text = GRAMMARS[name].first_text("Open {x}", [])
             for mark in ("## Output Format", "Thought: ...", "## Action Space", form, "## Note"):
                 self.assertIn(mark, text)

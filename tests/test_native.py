@@ -85,7 +85,7 @@ class Runs(NativeCase):
     def test_the_request_is_the_grammars_own(self) -> None:
         trial, _, _ = self.play(CLICK, DONE)
         request = self.asked(trial)[0]
-        system, _ = QWEN.announce((64, 64))
+        system = QWEN.announce((64, 64))
         self.assertEqual(request["messages"][0]["content"], system)
         self.assertNotIn("tools", request)
         for name, value in QWEN.sampling.items():
