@@ -50,10 +50,8 @@ ROOMS
     Grammar texts - what the models of each grammar are told, and what their words mean
     Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
     Memory and state - what was done, what was archived, where the run stands
-    Prompts - every text that a model reads
-    Turn texts - what a role is told beside its prompt; what changes least stands first
-    Loop texts - what is told in conversations and stories, and where calls stand in the text
-    Native prompts - what a model is told in its own grammar, beside what that says itself
+    Prompts - what each role is told all the time
+    Turn texts - what a role is told beside its prompt, in turns, conversations and stories
     Profiles - the five systems as data, and prepared tasks
     Described - where the profiles differ from their descriptions, and how they are as described
     Journal - the run's folder, log, records and screenshots
@@ -9303,7 +9301,7 @@ class AgentState:
 
 
 ####################################################################################################
-# Prompts - every text that a model reads
+# Prompts - what each role is told all the time
 ####################################################################################################
 
 # A prompt is constant for a whole run, for the server's prefix cache; {names} are tools as the
@@ -9428,9 +9426,8 @@ screenshot or a file can prove, with the task's exact names and texts:
 
 
 ####################################################################################################
-# Turn texts - what a role is told beside its prompt; what changes least stands first
+# Turn texts - what a role is told beside its prompt, in turns, conversations and stories
 ####################################################################################################
-
 
 NO_USABLE_CALL = "No usable tool call in the reply."
 UNKNOWN_RESULT = "Unknown: the program ended in the middle of it, so look before doing it again."
@@ -9538,7 +9535,12 @@ def said_in(record: ActionRecord) -> str:
     return record.response_text or record.reasoning
 
 
-def history_lines(record: ActionRecord, form: ReportForm) -> list[str]:
+def lines_of(*texts: str, between: str = "\n") -> str:
+    """Those of the texts that say something, one below the other."""
+    return between.join(filter(None, texts))
+
+
+def history_text(record: ActionRecord, form: ReportForm) -> str:
     """One action as the model reads it again: what was sent says as much as its result."""
     missing = record.result.startswith(NOT_YET)
     effect = cut(record.result, EVIDENCE_CHARS if missing else 100)
@@ -9547,13 +9549,12 @@ def history_lines(record: ActionRecord, form: ReportForm) -> list[str]:
         if record.known:
             effect += f"; {cut(record.known, 160)}"
     args = "" if record.evidence else f" {cut(record.args, 100)}"
-    lines = [f"  Turn_{record.turn}: {record.tool}{args} -> {effect}"]
-    if record.evidence:
-        lines.append(f"    Evidence: {cut(record.evidence, EVIDENCE_CHARS)}")
     said = told_report(said_in(record), form, OLDER_REPORT_CHARS)
-    if said:
-        lines.append(f"    Response: {said}")
-    return lines
+    return lines_of(
+        f"  Turn_{record.turn}: {record.tool}{args} -> {effect}",
+        record.evidence and f"    Evidence: {cut(record.evidence, EVIDENCE_CHARS)}",
+        said and f"    Response: {said}",
+    )
 
 
 def memory_text(memory: AgentMemory, form: ReportForm) -> str:
@@ -9563,16 +9564,15 @@ def memory_text(memory: AgentMemory, form: ReportForm) -> str:
         lines.append(f"  Archive_{number}: {cut(snapshot.summary, 180)}")
         if snapshot.patterns:
             lines.append(f"    Patterns: {cut(snapshot.patterns, 120)}")
+    active = memory.active_history
     if form.planning:
-        active = memory.active_history
         lines.append(f"RECENT_ACTIONS (count={len(active)}):")
         for record in active[-8:]:  # of the result it says what was meant
             lines.append(f"  Turn_{record.turn}: {record.tool} -> {cut(record.result, 60)}")
             lines.append(f"    Response: {cut(record.response_text, OLDER_REPORT_CHARS)}")
-        return "\n".join(lines)
-    lines.append("RECENT_ACTIONS:")
-    for record in memory.active_history:
-        lines += history_lines(record, form)
+    else:
+        lines.append("RECENT_ACTIONS:")
+        lines += [history_text(record, form) for record in active]
     return "\n".join(lines)
 
 
@@ -9580,22 +9580,24 @@ def context_text(
     state: AgentState, form: ReportForm = PLANNER_REPORT, dry_run: bool = False
 ) -> str:
     """Task, plan, instructions and memory: what only grows from one plan or archive to the next."""
-    parts = [f"TASK: {state.task}"]
-    if dry_run:
-        parts.append(DRY_RUN)
+    plan = f"CURRENT_PLAN:\n{cut(state.plan, form.plan_chars)}"
     if form.planning:
-        parts.append(f"CURRENT_PLAN:\n{cut(state.plan, form.plan_chars)}")
         mode = form.planning if state.mode == PLANNING else state.mode
-        parts.append(f"OPERATING_MODE: {mode}")
-        parts.append(f"CURRENT_TURN: {state.turn}")
-        return "\n\n".join([*parts, memory_text(state.memory, form)])
-    if state.done_when:
-        parts.append(f"DONE_WHEN:\n{numbered_lines(state.done_when)}")
-    if state.plan:
-        parts.append(f"CURRENT_PLAN:\n{cut(state.plan, form.plan_chars)}")
-    if state.execution_instructions:
-        parts.append(f"{form.orders}:\n{state.execution_instructions}")
-    return "\n\n".join([*parts, memory_text(state.memory, form)])
+        told = [plan, f"OPERATING_MODE: {mode}", f"CURRENT_TURN: {state.turn}"]
+    else:
+        orders = state.execution_instructions
+        told = [
+            f"DONE_WHEN:\n{numbered_lines(state.done_when)}" if state.done_when else "",
+            state.plan and plan,
+            orders and f"{form.orders}:\n{orders}",
+        ]
+    return lines_of(
+        f"TASK: {state.task}",
+        DRY_RUN if dry_run else "",
+        *told,
+        memory_text(state.memory, form),
+        between="\n\n",
+    )
 
 
 def planner_question(state: AgentState, config: Config, form: ReportForm) -> str:
@@ -9612,18 +9614,20 @@ def planner_question(state: AgentState, config: Config, form: ReportForm) -> str
         question = "Analyse the task, make a plan and give the first instruction."
     if form.planning:
         return question
-    lines = []
-    for record in reversed(state.memory.active_history):
-        if said_in(record):
-            # Behind the history, which grows at its end alone as long as it holds no whole report.
-            told = told_report(said_in(record), form, form.chars, whole=True)
-            lines.append(f"LAST_REPORT (Turn_{record.turn}): {told}")
-            break
-    lines.append(f"CURRENT_TURN: {state.turn}")
-    lines.append(f"NEXT_REVIEW: after {config.review_interval} turns at the latest")
-    if state.stalled > 1:
-        lines.append(f"Nothing has made progress for {state.stalled} turns; give another way.")
-    return "\n".join([*lines, question])
+    last_report = ""
+    reports = [record for record in state.memory.active_history if said_in(record)]
+    for record in reports[-1:]:
+        # Behind the history, which grows at its end alone as long as it holds no whole report.
+        told = told_report(said_in(record), form, form.chars, whole=True)
+        last_report = f"LAST_REPORT (Turn_{record.turn}): {told}"
+    stalled = f"Nothing has made progress for {state.stalled} turns; give another way."
+    return lines_of(
+        last_report,
+        f"CURRENT_TURN: {state.turn}",
+        f"NEXT_REVIEW: after {config.review_interval} turns at the latest",
+        stalled if state.stalled > 1 else "",
+        question,
+    )
 
 
 def title_text(window: Window | None) -> str:
@@ -9643,45 +9647,43 @@ def executor_question(
     listed: str = "",
 ) -> str:
     """What the executor is asked about its picture: all that is another one every turn."""
-    lines: list[str] = []
-    behind = [other for other in windows if not same_window(other, window)]
-    if not form.planning:
-        lines.append(f"WINDOW: {title_text(window)}")
-        if closer:
-            lines.append(CLOSER_PICTURE)
-        if listed:
-            lines.append(LISTED.format(listed))
-        if behind:
-            lines.append(f"BEHIND IT: {windows_text(behind)}")
-    last = state.memory.get_last_action_for_validation()
-    if last:
-        lines += last_action_lines(last, form)
-    elif form.planning:
-        lines.append("LAST_ACTION: No previous action")
+    last = last_action_text(state.memory.get_last_action_for_validation(), form)
+    stalled = ""
     if state.stalled >= config.stall_tell:
-        lines.append(
-            f"NOTE: the last {state.stalled} turns made no progress; do something different."
-        )
-    if not form.planning:
-        lines.append(f"CURRENT_TURN: {state.turn} of {config.max_steps}")
-    return "\n".join([*lines, "Check the last action, then call one tool."])
+        stalled = f"NOTE: the last {state.stalled} turns made no progress; do something different."
+    ask = "Check the last action, then call one tool."
+    if form.planning:
+        return lines_of(last, stalled, ask)
+    behind = [other for other in windows if not same_window(other, window)]
+    return lines_of(
+        f"WINDOW: {title_text(window)}",
+        CLOSER_PICTURE if closer else "",
+        listed and LISTED.format(listed),
+        f"BEHIND IT: {windows_text(behind)}" if behind else "",
+        last,
+        stalled,
+        f"CURRENT_TURN: {state.turn} of {config.max_steps}",
+        ask,
+    )
 
 
-def last_action_lines(last: ActionRecord, form: ReportForm) -> list[str]:
+def last_action_text(last: ActionRecord | None, form: ReportForm) -> str:
     """What was done last, why, what was to come of it, and what did: what is to be checked."""
+    if last is None:
+        return "LAST_ACTION: No previous action" if form.planning else ""
     found = report_fields(last.response_text)
     reason = last.reasoning or found.get(form.step, "")
     expected = found.get(form.success, "")
     done = f"{last.tool} {cut(last.args, 100)}" if form.planning else cut(last.result, 300)
-    lines = [f"LAST_ACTION: {done}"]
-    if reason:
-        lines.append(f"REASONING: {cut(reason, 120)}")
-    if expected:
-        lines.append(f"EXPECTED_RESULT: {cut(expected, 120)}")
+    changed = ""
     if last.region and not form.planning:
-        left, top, right, bottom = last.region
-        lines.append(f"CHANGED: region {left},{top}-{right},{bottom} on the grid")
-    return lines
+        changed = "CHANGED: region {},{}-{},{} on the grid".format(*last.region)
+    return lines_of(
+        f"LAST_ACTION: {done}",
+        reason and f"REASONING: {cut(reason, 120)}",
+        expected and f"EXPECTED_RESULT: {cut(expected, 120)}",
+        changed,
+    )
 
 
 def numbered_lines(lines: Sequence[str]) -> str:
@@ -9698,14 +9700,14 @@ def verifier_text(
 ) -> str:
     """The verifier's request beside its fresh picture; without evidence it hears of no claim."""
     claim = " ".join(evidence[:FACT_CHARACTERS].split())  # else it could write FACTS of its own
-    parts = [f"TASK: {task}"]
-    if claim:
-        parts.append(f"CLAIM: {claim}")
-    if facts:
-        parts.append("FACTS:\n" + "\n".join(facts))
-    parts.append(f"CHECKS:\n{numbered_lines(checks or [task])}")
-    parts.append(question)
-    return "\n\n".join(parts)
+    return lines_of(
+        f"TASK: {task}",
+        claim and f"CLAIM: {claim}",
+        "\n".join(["FACTS:", *facts]) if facts else "",
+        f"CHECKS:\n{numbered_lines(checks or [task])}",
+        question,
+        between="\n\n",
+    )
 
 
 def question_again(question: str, refused: int) -> str:
@@ -9736,29 +9738,21 @@ def not_confirmed_text(rulings: Iterable[Ruling]) -> str:
     return NOT_YET + cut("; ".join(missing), 400)
 
 
-####################################################################################################
-# Loop texts - what is told in conversations and stories, and where calls stand in the text
-####################################################################################################
-
-
 def chat_task_text(state: AgentState, config: Config) -> str:
     """The first message of a conversation: the task, and what the dropped steps came to."""
-    parts = [f"TASK: {state.task}"]
-    if config.dry_run:
-        parts.append(DRY_RUN)
     done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
-    if done:
-        parts.append(f"EARLIER STEPS: {done}")
-    return "\n\n".join(parts)
+    return lines_of(
+        f"TASK: {state.task}",
+        DRY_RUN if config.dry_run else "",
+        done and f"EARLIER STEPS: {done}",
+        between="\n\n",
+    )
 
 
 def story_task_text(task: str, config: Config) -> str:
     """The constant part of a story's request."""
     limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
-    parts = [f"TASK: {task}", limits]
-    if config.dry_run:
-        parts.append(DRY_RUN)
-    return "\n".join(parts)
+    return lines_of(f"TASK: {task}", limits, DRY_RUN if config.dry_run else "")
 
 
 TOOLS_IN_TEXT = """
@@ -9826,14 +9820,14 @@ def _uselessness(control: Control) -> tuple[bool, bool, int]:
     return not control.enabled, not control.focused, rank
 
 
+ANOTHER_THERE = "At [{}, {}] is {!r}. {} is at [{}, {}]. Nothing was done."
+
+
 def other_control_text(place: Coordinate, hit: Control, meant: Control, at: Coordinate) -> str:
     """What is told instead of a click where another control is than the one that was named."""
     there = plain_line(hit.name, 60)
     wanted = repr(plain_line(meant.name, 60)) if meant.name else f"The {meant.role} field"
-    return (
-        f"At [{place.x}, {place.y}] is {there!r}. {wanted} is at [{at.x}, {at.y}]."
-        " Nothing was done."
-    )
+    return ANOTHER_THERE.format(place.x, place.y, there, wanted, at.x, at.y)
 
 
 def hit_text(control: Control, said: str) -> str:
@@ -9877,15 +9871,6 @@ REFUSED_BOXES = """ Not drawn: box {}; a box takes x1, y1, x2, y2, whole numbers
 ONLY_SOME_BOXES = " Only {} of {} boxes are drawn."
 
 
-def listed_numbers(numbers: Iterable[int]) -> str:
-    """Numbers on a short line."""
-    return cut(", ".join(map(str, numbers)), 40)
-
-
-####################################################################################################
-# Native prompts - what a model is told in its own grammar, beside what that says itself
-####################################################################################################
-
 NO_CLAIM_SAID = "the task is done"
 NATIVE_PROMPT = """You carry out the user's task on a Windows desktop. Each turn you see the task, \
 what was done and one screenshot. {grid} Check what the last action did, then call exactly one \
@@ -9924,25 +9909,26 @@ def native_notes(state: AgentState, config: Config) -> str:
 
     Earlier replies are shown as they were, so that a refused one would be repeated for ever.
     """
-    lines = []
-    last = state.memory.get_last_action_for_validation()
-    if config.dry_run:
-        lines.append(DRY_RUN)
-    if last and last.reasoning:
-        lines.append(f"Your last thought: {cut(last.reasoning, THOUGHT_CHARS)}")
-    effect = unseen_effect(last) if last else ""
-    if effect:
-        lines.append(f"Your last step: {cut(effect, EVIDENCE_CHARS)}")
-    if last and state.memory.last_recovery_turn == last.turn:
-        lines.append(RECOVERED)
-    if state.stalled >= config.stall_tell:
-        lines.append(STALLED.format(state.stalled, "steps"))
-    return "\n".join(lines)
+    last = state.memory.get_last_action_for_validation() or ActionRecord(0)
+    effect = unseen_effect(last)
+    recovered = last.turn and state.memory.last_recovery_turn == last.turn
+    return lines_of(
+        DRY_RUN if config.dry_run else "",
+        last.reasoning and f"Your last thought: {cut(last.reasoning, THOUGHT_CHARS)}",
+        effect and f"Your last step: {cut(effect, EVIDENCE_CHARS)}",
+        RECOVERED if recovered else "",
+        STALLED.format(state.stalled, "steps") if state.stalled >= config.stall_tell else "",
+    )
 
 
-def person_question(text: str) -> str:
-    """What the person is asked where the model wants a person's hand."""
-    return f"The model asks for your help ({cut(text, 200) or 'it does not say why'}); y once done"
+NO_REASON = "it does not say why"
+# What the person is asked where the model wants a person's hand.
+PERSON_QUESTION = "The model asks for your help ({}); y once done"
+
+
+def listed_numbers(numbers: Iterable[int]) -> str:
+    """Numbers on a short line."""
+    return cut(", ".join(map(str, numbers)), 40)
 
 
 PERSON_HELPED = "The person was asked and has done it."
@@ -9950,9 +9936,8 @@ PERSON_DID_NOT = "The person was asked and did not do it; go on without, or end 
 NOBODY_TO_HELP = "Nobody can be asked; do it another way, or end with failure."
 
 
-def cannot_text(reason: str) -> str:
-    """The end of a run of which the model says that it cannot be done."""
-    return f"the model says it cannot: {cut(reason, 300) or 'it does not say why'}"
+# The end of a run of which the model says that it cannot be done.
+CANNOT = "the model says it cannot: {}"
 
 
 ####################################################################################################
@@ -13229,7 +13214,7 @@ def ask_person(engine: Engine, wish: str) -> str:
     """What came of asking the person; with a panel that is a pause, which the panel ends."""
     actuator = engine.actuator
     actuator.release()
-    question = person_question(wish)
+    question = PERSON_QUESTION.format(cut(wish, 200) or NO_REASON)
     if engine.voice.inbox.present:
         actuator.stop.paused = question
         actuator.rest()
@@ -13312,7 +13297,7 @@ def give_up(engine: Engine, state: AgentState, reason: str) -> tuple[Outcome | N
     if "planner" in engine.profile.roles:
         state.needs_review = True
         return None, GOAL_STATUS.format("instructions", "BLOCKED")
-    result = cannot_text(reason)
+    result = CANNOT.format(cut(reason, 300) or NO_REASON)
     return Outcome("failed", result), result
 
 
