@@ -8771,8 +8771,8 @@ def certain_act(
     if word is None:
         problem = f"There is no action {action!r:.60}; there are {', '.join(announced)}."
         if meanings:
-            chosen = [str(one.chosen_by) for one in meanings]
-            problem = f"{action} is said with one of {', '.join(chosen)}."
+            chosen = [f"{name}={said}" for one in meanings for name, said in one.chosen_by.items()]
+            problem = f"{action} must be said with {' or '.join(chosen)}."
         raise ReplyError(problem, "unknown_tool")
     arguments: JsonDict = {**word.fixed}
     for name, value in given.items():
@@ -8952,7 +8952,7 @@ class Grammar:
     """How models of one training are asked and answer: data, `read` and `announce`."""
 
     name: str
-    matches: re.Pattern[str]  # in the names of models that speak it, in lower case
+    matches: str  # a pattern in the names of models that speak it, in lower case
     frame: str  # the system text, with {tools}
     example: str  # of a reply, for corrections
     words: Words
@@ -8962,6 +8962,7 @@ class Grammar:
     question: str = NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
     step: str = "Step {number}: {said}"
     actions: str = ""  # those that it is told of, where more are understood
+    arguments: str = "action keys text coordinate pixels time status"
     in_pixels: bool = False  # places are pixels of the picture, not 0..1000
     picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
     sampling: Mapping[str, float | int] = field(default_factory=lambda: _COLD)
@@ -8992,11 +8993,8 @@ class Grammar:
         """The system text, with the tool in it, as the models' own prompts write them."""
         width, height = self.sides(picture)
         actions = self.actions.split()
-        meanings = [word for action in actions for word in self.words.get(action, [])]
-        properties: JsonDict = {"action": {**ARGUMENTS["action"], "enum": actions}}
-        for name, schema in ARGUMENTS.items():
-            if any(name in word.parts or name in word.chosen_by for word in meanings):
-                properties[name] = schema
+        properties = {name: ARGUMENTS[name] for name in self.arguments.split()}
+        properties["action"] = {**ARGUMENTS["action"], "enum": actions}
         function = {
             "name": "computer_use",
             "description": COMPUTER_USE.format(width=width, height=height),
@@ -9017,7 +9015,7 @@ class Grammar:
 
 _QWEN = Grammar(
     "qwen3-vl",
-    re.compile(r"qwen-?3-?vl"),
+    r"qwen-?3-?vl",
     HELPFUL + JSON_FRAME + ACTION_FORMAT,
     CALL_EXAMPLE,
     words_of_table(QWEN_WORDS),
@@ -9026,7 +9024,7 @@ _QWEN = Grammar(
 _QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
 _TARS = Grammar(
     "ui-tars-1.5",
-    re.compile(r"ui-?tars-?1[.-]5"),
+    r"ui-?tars-?1[.-]5",
     "",
     "Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')",
     words_of_table(TARS_WORDS),
@@ -9043,7 +9041,7 @@ _ROWS = (
     replace(
         _QWEN,
         name="qwen2.5-vl",
-        matches=re.compile(r"qwen-?2[.-]5-?vl"),
+        matches=r"qwen-?2[.-]5-?vl",
         actions=re.sub(" triple_click| hscroll| answer", "", QWEN_ACTIONS),
         in_pixels=True,
         picture=_QWEN2_PICTURE,
@@ -9052,7 +9050,7 @@ _ROWS = (
     replace(
         _QWEN,
         name="qwen3.5-xml",
-        matches=re.compile(r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua"),
+        matches=r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua",
         frame=XML_FRAME,
         example=XML_EXAMPLE,
         sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
@@ -9060,7 +9058,7 @@ _ROWS = (
     replace(
         _QWEN,
         name="gui-owl-1.5",
-        matches=re.compile(r"gui-?owl-?1[.-]5|gui-?plus"),
+        matches=r"gui-?owl-?1[.-]5|gui-?plus",
         frame=JSON_FRAME + ACTION_FORMAT,
         actions=f"{QWEN_ACTIONS} interact",
         # vLLM knows it by the first name, LM Studio and llama.cpp by the second.
@@ -9069,10 +9067,11 @@ _ROWS = (
     replace(
         _QWEN,
         name="fara-7b",
-        matches=re.compile(r"fara-?7b"),
+        matches=r"fara-?7b",
         frame=HELPFUL + JSON_FRAME,
         words=words_of_table(FARA_WORDS),
         actions="key type mouse_move left_click scroll wait terminate",
+        arguments=" ".join(ARGUMENTS),
         in_pixels=True,
         picture=PictureRule(28, 4 * 28**2, 16384 * 28**2),
         sampling={"temperature": 0, "max_tokens": 2048},
@@ -9082,7 +9081,7 @@ _ROWS = (
     replace(
         _TARS,
         name="ui-tars-2",
-        matches=re.compile(r"ui-?tars-?2(?![0-9]*b)"),
+        matches=r"ui-?tars-?2(?![0-9]*b)",
         example=TARS2_EXAMPLE,
         words=words_of_table(TARS2_WORDS),
         reader=partial(read_function, ()),
@@ -9094,13 +9093,13 @@ _ROWS = (
     replace(
         _TARS,
         name="ui-tars-1.0",
-        matches=re.compile(r"ui-?tars"),
+        matches=r"ui-?tars",
         in_pixels=False,
         picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
     ),
     Grammar(
         "opencua",
-        re.compile(r"opencua(?!.{0,9}a3b)"),
+        r"opencua(?!.{0,9}a3b)",
         CUA_FRAME,
         "Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
         words_of_table(CUA_WORDS),
@@ -9135,7 +9134,7 @@ def grammar_for(model_name: str, architecture: str = "") -> str:
         if _OTHER_TRAINING.search(letters):
             break
         for grammar in GRAMMARS.values():
-            if grammar.matches.search(letters):
+            if re.search(grammar.matches, letters):
                 return grammar.name
     return TOOLS_GRAMMAR
 
@@ -9170,8 +9169,7 @@ def read_any(
         except ReplyError as error:
             if error.kind not in _NOT_ITS_FORM:
                 raise refused from None
-    acts = [(call.name, call.arguments) for call in found]
-    if not acts or any(act != acts[0] for act in acts):
+    if not found or any(call != found[0] for call in found):
         raise refused
     return found[0], False
 
@@ -13009,13 +13007,12 @@ def refuse_blindness(profile: Profile, grammar: str) -> None:
 
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
     """The grammar that the role that acts speaks, None for tools; raises ConfigError."""
-    name = config.executor_grammar
+    usual = trained_in(model) if profile.loop == "native" else TOOLS_GRAMMAR
+    name = config.executor_grammar or usual
     if not config.vision:
-        refuse_blindness(profile, name)
+        refuse_blindness(profile, config.executor_grammar)
         return None
-    if not name and profile.loop == "native":
-        name = trained_in(model)
-    if name in ("", TOOLS_GRAMMAR):
+    if name == TOOLS_GRAMMAR:
         return None
     grammar = GRAMMARS.get(name)
     if grammar is None:

@@ -457,6 +457,20 @@ class EachGrammar(unittest.TestCase):
             self.assertIn("Nothing was done", correction)
             self.assertLess(len(correction), 600)
 
+    def test_an_action_that_does_not_exist_is_told_apart_from_one_that_lacks_its_choice(
+        self,
+    ) -> None:
+        told = {
+            json_call(action="tap"): "There is no action 'tap'; there are key, type, mouse_move",
+            json_call(action="terminate", status="done"): (
+                "terminate must be said with status=failure or status=success."
+            ),
+        }
+        for text, words in told.items():
+            with self.subTest(text), self.assertRaises(ReplyError) as caught:
+                read("qwen3-vl", text)
+            self.assertIn(words, str(caught.exception))
+
     def test_a_place_in_pixels_needs_the_size_of_the_picture(self) -> None:
         self.assertIsNone(
             act("qwen2.5-vl", json_call(action="left_click", coordinate=[5, 6]), picture=(0, 0))
