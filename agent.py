@@ -8767,12 +8767,14 @@ def certain_act(
     action = written.action
     given = {name: value for name, value in written.given.items() if value not in (None, "", [])}
     meanings = words.get(action, [])
-    word = next((one for one in meanings if one.chosen_by.items() <= given.items()), None)
+    choices = [choice for one in meanings for choice in one.chosen_by.items()]
+    chosen = {name: given[name] for name, _ in choices if name in given}
+    word = next((one for one in meanings if one.chosen_by == chosen), None)
     if word is None:
         problem = f"There is no action {action!r:.60}; there are {', '.join(announced)}."
         if meanings:
-            chosen = [f"{name}={said}" for one in meanings for name, said in one.chosen_by.items()]
-            problem = f"{action} must be said with {' or '.join(chosen)}."
+            said = " or ".join(map("=".join, choices))
+            problem = f"{action} must be said with {said}."
         raise ReplyError(problem, "unknown_tool")
     arguments: JsonDict = {**word.fixed}
     for name, value in given.items():
@@ -8782,7 +8784,7 @@ def certain_act(
             if found is None:
                 raise ReplyError(f"{name} must be {wanted}, not {value!r:.60}.")
             arguments |= found if isinstance(found, dict) else {meant: found}
-        elif name in _TELLING and name not in word.chosen_by:
+        elif name in _TELLING and name not in chosen:
             is_known = any(name in one.parts for ones in words.values() for one in ones)
             kind = "invalid_args" if is_known else "foreign"
             raise ReplyError(f"{action} takes no {name}.", kind)
