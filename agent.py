@@ -7799,8 +7799,7 @@ def _mended(text: str, begin: int, closable: bool) -> tuple[object, int]:
         kind = "incomplete" if lacks_brace else "invalid_json"
         raise ReplyError(f"The call is not valid JSON: {error.msg}.", kind) from None
     # Inside the arguments a missing end may hide one more argument.
-    given = [json_object(value).get(key) for key in _ARGUMENT_KEYS]
-    if lacks_brace and not any(isinstance(one, dict) for one in given):
+    if lacks_brace and not isinstance(_name_and_arguments(value)[1], dict):
         raise ReplyError("The call is incomplete: its arguments do not end.", "incomplete")
     return value, end
 
@@ -8680,18 +8679,11 @@ PERSON = "ask_person"  # the act of a word that asks for the person
 CANONICAL = Vocabulary({name: name for name in TOOLS})  # each tool by its own name, as in journals
 
 
-class Written(NamedTuple):
-    """An action as a reply wrote it."""
+class GrammarCall(NamedTuple):
+    """The one act that a reply in a grammar asks for, by its canonical name.
 
-    action: str
-    given: Mapping[str, object]  # its arguments
-    said: str
-    thought: str
-
-
-@dataclass(frozen=True)
-class GrammarCall:
-    """The one act that a reply in a grammar asks for, by its canonical name."""
+    Before `certain_act` it is as written: an action and its arguments by the grammar's names.
+    """
 
     name: str
     arguments: JsonDict  # places are [x, y] on the grid of 0..1000
@@ -8761,11 +8753,13 @@ _TELLING = frozenset(
 
 
 def certain_act(
-    written: Written, words: Words, sides: Sides, announced: Iterable[str]
+    written: GrammarCall, words: Words, sides: Sides, announced: Iterable[str]
 ) -> GrammarCall:
     """What a written action means in a grammar's words; raises ToolError."""
-    action = written.action
-    given = {name: value for name, value in written.given.items() if value not in (None, "", [])}
+    action = written.name
+    given = {
+        name: value for name, value in written.arguments.items() if value not in (None, "", [])
+    }
     meanings = words.get(action, [])
     choices = [choice for one in meanings for choice in one.chosen_by.items()]
     chosen = {name: given[name] for name, _ in choices if name in given}
@@ -8805,11 +8799,12 @@ def native_call(call: GrammarCall) -> ToolCall:
     """
     label = cut(call.said, LABEL_CHARS) or end_of(call.thought, THOUGHT_END_CHARS)
     arguments = dict(call.arguments)
-    types_without_click = call.name == "type_text" and "position" not in arguments
+    if call.name == "type_text" and "position" not in arguments:
+        return ToolCall(call.name, arguments)  # nothing is clicked
     for argument, kind in annotations_of(TOOLS[call.name].args).items():
-        if kind is Label and not types_without_click:
+        if kind is Label:
             arguments[argument] = label
-        elif kind is Coordinate and not types_without_click:
+        elif kind is Coordinate:
             arguments.setdefault(argument, None)
     return ToolCall(call.name, arguments)
 
@@ -8825,16 +8820,16 @@ _LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|
 _STRAY_OPENER = re.compile(r"(<function=(\w{1,60})>\s{0,9})<parameter=\2>\s{0,9}(?=<parameter=)")
 
 
-def _written(action: str, given: Mapping[str, object], before: str, message: JsonObject) -> Written:
+def _written(action: str, given: JsonDict, before: str, message: JsonObject) -> GrammarCall:
     """An action with the last of what was said before it, its label aside."""
     parts = [part.strip() for part in _LABELS.split(before)]
     said = next((part for part in reversed(parts) if part), "")
-    return Written(action, given, cut(said, SENTENCE_CHARS), thoughts(message))
+    return GrammarCall(action, given, cut(said, SENTENCE_CHARS), thoughts(message))
 
 
 def read_function(
     functions: Sequence[str], message: JsonObject, finish_reason: str | None
-) -> Written:
+) -> GrammarCall:
     """The action of a call of a function such as computer_use, in JSON or XML; raises ReplyError.
 
     Its argument "action" says what is done. Without functions, the name of the call is the action;
@@ -8875,7 +8870,9 @@ _FIRST_NAMES = {
 }
 
 
-def read_verb(begins: re.Pattern[str], message: JsonObject, finish_reason: str | None) -> Written:
+def read_verb(
+    begins: re.Pattern[str], message: JsonObject, finish_reason: str | None
+) -> GrammarCall:
     """The first call as Python writes it, behind a label; raises ReplyError."""
     if finish_reason in _CUT_REASONS or message.get("tool_calls"):
         raise ReplyError("The reply is no text, or was cut.", "cut")
@@ -8892,29 +8889,22 @@ def read_verb(begins: re.Pattern[str], message: JsonObject, finish_reason: str |
         if not isinstance(call, ast.Call):
             raise ValueError("no call")
         function = ast.unparse(call.func)
-        given = _given_to(function, call)
+        pairs = [(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords]
+        unnamed = [ast.literal_eval(value) for value in call.args]
+        names = _FIRST_NAMES.get(function, ["x", "y"])
+        if names == ["keys"] and len(unnamed) > 1:
+            unnamed = [unnamed]
+        if unnamed:
+            pairs += zip(names, unnamed, strict=True)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise ReplyError("The action is incomplete or has another form.", "invalid_json") from None
-    return _written(function, given, text[: begin.start()], message)
-
-
-def _given_to(function: str, call: ast.Call) -> dict[str, object]:
-    """The arguments of a call by name, with x and y as one place; raises ValueError, ReplyError."""
-    pairs = [(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords]
-    unnamed = [ast.literal_eval(value) for value in call.args]
-    names = _FIRST_NAMES.get(function, ["x", "y"])
-    if names == ["keys"] and len(unnamed) > 1:
-        unnamed = [unnamed]
-    if unnamed:
-        pairs += zip(names, unnamed, strict=True)
     given = _unique(pairs)
     if "x" in given and "y" in given and "coordinate" not in given:
         given["coordinate"] = [given.pop("x"), given.pop("y")]
-    return given
+    return _written(function, given, text[: begin.start()], message)
 
 
-@dataclass(frozen=True)
-class PictureRule:
+class PictureRule(NamedTuple):
     """The sizes that a model's picture may have, by the processor that it was trained with."""
 
     factor: int  # both sides are multiples of it, in pixels; its square is a token
@@ -8934,11 +8924,11 @@ class PictureRule:
         if min(sent) < 1 or max(sent) > ASPECT_MOST * min(sent):
             raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
         seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
-        if self.least_pixels <= seen.pixels <= self.most_pixels:
+        pixels = min(max(seen.pixels, self.least_pixels), self.most_pixels)
+        if pixels == seen.pixels:
             return seen
-        too_large = seen.pixels > self.most_pixels
-        scale = math.sqrt((self.most_pixels if too_large else self.least_pixels) / sent.pixels)
-        whole = math.floor if too_large else math.ceil
+        scale = math.sqrt(pixels / sent.pixels)
+        whole = math.floor if pixels < seen.pixels else math.ceil
         return Size(*(whole(side * scale / self.factor) * self.factor for side in sent))
 
 
@@ -8949,8 +8939,7 @@ QWEN_ACTIONS = (
 _COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
 
 
-@dataclass(frozen=True)
-class Grammar:
+class Grammar(NamedTuple):
     """How models of one training are asked and answer: data, `read` and `announce`."""
 
     name: str
@@ -8958,7 +8947,7 @@ class Grammar:
     frame: str  # the system text, with {tools}
     example: str  # of a reply, for corrections
     words: Words
-    reader: Callable[[JsonObject, str | None], Written] = partial(
+    reader: Callable[[JsonObject, str | None], GrammarCall] = partial(
         read_function, ("computer_use", "computer")
     )
     question: str = NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
@@ -8967,7 +8956,7 @@ class Grammar:
     arguments: str = "action keys text coordinate pixels time status"
     in_pixels: bool = False  # places are pixels of the picture, not 0..1000
     picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
-    sampling: Mapping[str, float | int] = field(default_factory=lambda: _COLD)
+    sampling: Mapping[str, float | int] = _COLD
     # Turns that keep their picture, the present one among them, as the models' documents advise.
     screenshots: int = 5
     text_apart: bool = False  # a turn's text is a message of its own, before that of its picture
@@ -9040,8 +9029,7 @@ _TARS = Grammar(
 # Where several fit a model's name, the first is meant.
 _ROWS = (
     _QWEN,
-    replace(
-        _QWEN,
+    _QWEN._replace(
         name="qwen2.5-vl",
         matches=r"qwen-?2[.-]5-?vl",
         actions=re.sub(" triple_click| hscroll| answer", "", QWEN_ACTIONS),
@@ -9049,16 +9037,14 @@ _ROWS = (
         picture=_QWEN2_PICTURE,
         screenshots=1,
     ),
-    replace(
-        _QWEN,
+    _QWEN._replace(
         name="qwen3.5-xml",
         matches=r"qwen-?3[.-]?[568](?![0-9b])|qwen-?cua",
         frame=XML_FRAME,
         example=XML_EXAMPLE,
         sampling={"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": 8192},
     ),
-    replace(
-        _QWEN,
+    _QWEN._replace(
         name="gui-owl-1.5",
         matches=r"gui-?owl-?1[.-]5|gui-?plus",
         frame=JSON_FRAME + ACTION_FORMAT,
@@ -9066,8 +9052,7 @@ _ROWS = (
         # vLLM knows it by the first name, LM Studio and llama.cpp by the second.
         sampling={**_COLD, "repetition_penalty": 1.05, "repeat_penalty": 1.05},
     ),
-    replace(
-        _QWEN,
+    _QWEN._replace(
         name="fara-7b",
         matches=r"fara-?7b",
         frame=HELPFUL + JSON_FRAME,
@@ -9080,8 +9065,7 @@ _ROWS = (
         screenshots=3,
     ),
     _TARS,
-    replace(
-        _TARS,
+    _TARS._replace(
         name="ui-tars-2",
         matches=r"ui-?tars-?2(?![0-9]*b)",
         example=TARS2_EXAMPLE,
@@ -9092,8 +9076,7 @@ _ROWS = (
         picture=_QWEN.picture,
         text_apart=False,
     ),
-    replace(
-        _TARS,
+    _TARS._replace(
         name="ui-tars-1.0",
         matches=r"ui-?tars",
         in_pixels=False,
@@ -9895,13 +9878,9 @@ def unseen_effect(record: ActionRecord) -> str:
     return "" if record.changed else "the screen did not change"
 
 
-def earlier_steps_text(steps: Sequence[str]) -> str:
-    """Behind a question that has no place of its own for earlier steps, since pictures tell them.
-
-    Without them the model would begin again each time that a picture goes.
-    """
-    lines = [f"Step {number}: {said}" for number, said in enumerate(steps, 1)]
-    return "\n\nSteps done before:\n" + "\n".join(lines)
+# Behind a question that has no place of its own for earlier steps, since pictures tell them:
+# without them the model would begin again each time that a picture goes.
+STEPS_BEFORE = "\n\nSteps done before:\n"
 
 
 def native_notes(state: AgentState, config: Config) -> str:
@@ -9957,8 +9936,7 @@ class Role(NamedTuple):
     briefing: str = ""  # before the prompt, with {task}, {plan}, {instructions} and settings
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """A system as data: which loop runs, who speaks, how tools are called, what settings differ."""
 
     name: str
@@ -9966,17 +9944,17 @@ class Profile:
     loop: str
     vocabulary: Vocabulary
     roles: Mapping[str, Role]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = {}
     opening: str = (
         ""  # a tool that the program uses before the first request, as if the model had called it
     )
     report: ReportForm = PLANNER_REPORT
-    modes: Mapping[str, str] = field(default_factory=dict)  # other names of modes, for the log
-    errors: Mapping[str, str] = field(default_factory=dict)  # a conversation's own types of errors
+    modes: Mapping[str, str] = {}  # other names of modes, for the log
+    errors: Mapping[str, str] = {}  # a conversation's own types of errors
     caption: str = ""  # what stands before a conversation's picture; empty: a text behind it
     one_call: bool = False  # whether of several calls in a reply none is performed
     # What is said of an end, by its kind, with {turn} and {most}; of others the outcome tells.
-    ends: Mapping[str, str] = field(default_factory=dict)
+    ends: Mapping[str, str] = {}
 
     def system(self, role: Role) -> str:
         """The role's system prompt with the tools' names of this vocabulary."""
@@ -10208,34 +10186,29 @@ PROFILES = {
 
 
 class Scenario(NamedTuple):
-    """A task, and whom it is meant for."""
+    """A task, and whom it is meant for; its profile's own numbers are as it is described."""
 
-    name: str
     profile: str
+    number: str
+    name: str
     task_prompt: str
 
 
 _SCENARIOS = """\
-web-chat | chat | The browser shows an AI chat. Ask how it works, read the answer, ask about that, \
-and so on.
-start-menu | chat | Open the Start menu, verify on a screenshot that it is open, then close it \
+chat | 1 | web-chat | The browser shows an AI chat. Ask how it works, read the answer, ask about \
+that, and so on.
+chat | 2 | start-menu | Open the Start menu, verify on a screenshot that it is open, then close it \
 again.
-notepad | chat | Open Notepad from the Start menu, write a line, select all, copy it; verify each \
-step.
-see-cursor | pointer | Take a screenshot and say where the mouse pointer is and what it points at.
-centre-cursor | pointer | Move the mouse pointer to the centre of the screen and verify it.
-click | pointer | Move the mouse pointer onto the Start button, verify, click, and say what opened.
-type | pointer | Click into the text field that is on the screen and type: Hello from agent.py
+chat | 3 | notepad | Open Notepad from the Start menu, write a line, select all, copy it; verify \
+each step.
+pointer | 1 | see-cursor | Take a screenshot and say where the mouse pointer is and what it points \
+at.
+pointer | 2 | centre-cursor | Move the mouse pointer to the centre of the screen and verify it.
+pointer | 3 | click | Move the mouse pointer onto the Start button, verify, click, and say what \
+opened.
+pointer | 4 | type | Click into the text field that is on the screen and type: Hello from agent.py
 """
 SCENARIOS = [Scenario(*line.split(" | ")) for line in _SCENARIOS.splitlines()]
-
-
-def numbered_scenarios() -> Iterator[tuple[int, Scenario]]:
-    """The scenarios with their numbers: each profile counts its own from 1, as it is described."""
-    counts: Counter[str] = Counter()
-    for scenario in SCENARIOS:
-        counts[scenario.profile] += 1
-        yield counts[scenario.profile], scenario
 
 
 ####################################################################################################
@@ -10439,19 +10412,19 @@ def as_described(profile: Profile) -> Profile:
             prompt = prompt.replace("{grid}", _SIDES)
         briefing = _BRIEFINGS.get(role.name, "")
         roles[key] = role._replace(prompt=prompt, tools=described, extra="", briefing=briefing)
-    profile = replace(profile, vocabulary=plain, roles=roles)
+    profile = profile._replace(vocabulary=plain, roles=roles)
     if profile.loop == "chat":
-        return replace(profile, caption="captured image data", one_call=profile.name == "pointer")
+        return profile._replace(caption="captured image data", one_call=profile.name == "pointer")
     if profile.loop == "story":
         return _with_prompt(profile, DESCRIBED_STORY_PROMPT)
     form = profile.report._replace(planning=profile.modes.get(PLANNING, PLANNING))
-    return replace(profile, report=form, ends=_TWO_AGENT_ENDS)
+    return profile._replace(report=form, ends=_TWO_AGENT_ENDS)
 
 
 def _with_prompt(profile: Profile, prompt: str) -> Profile:
     """The profile with another prompt of its acting role."""
     role = profile.roles["executor"]._replace(prompt=prompt, extra="")
-    return replace(profile, roles={**profile.roles, "executor": role})
+    return profile._replace(roles={**profile.roles, "executor": role})
 
 
 def chosen_profile(name: str, config: Config) -> Profile:
@@ -12997,29 +12970,24 @@ WAIT_MOST_S = 60.0  # of one call; the screen may need another look by then
 ENDING_ACTS = {"finished": "report_complete", "answer": "answer", "failed": "failed"}
 
 
-def refuse_blindness(profile: Profile, grammar: str) -> None:
-    """Raises ConfigError where a model needs pictures."""
-    lists_controls = profile.loop in ("two_agent", "native")
-    if not lists_controls or grammar not in ("", TOOLS_GRAMMAR):
-        raise ConfigError(
-            "Without pictures a model knows the list of controls only, which the profiles planner,"
-            " commander and native have with tools; leave --no-vision or the grammar away."
-        )
-
-
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
     """The grammar that the role that acts speaks, None for tools; raises ConfigError."""
     usual = trained_in(model) if profile.loop == "native" else TOOLS_GRAMMAR
     name = config.executor_grammar or usual
+    has_turns = profile.loop in ("native", "two_agent")
     if not config.vision:
-        refuse_blindness(profile, config.executor_grammar)
-        return None
+        if has_turns and config.executor_grammar in ("", TOOLS_GRAMMAR):
+            return None
+        raise ConfigError(
+            "Without pictures a model knows the list of controls only, which the profiles planner,"
+            " commander and native have with tools; leave --no-vision or the grammar away."
+        )
     if name == TOOLS_GRAMMAR:
         return None
     grammar = GRAMMARS.get(name)
     if grammar is None:
         raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
-    if profile.loop not in ("native", "two_agent"):
+    if not has_turns:
         raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
     return grammar
 
@@ -13129,7 +13097,8 @@ def native_messages(
             told.append(native_step(record))
     words = grammar.first_text(task, told)
     if told and "{steps}" not in grammar.question:
-        words += earlier_steps_text(told)
+        steps = [f"Step {number}: {said}" for number, said in enumerate(told, 1)]
+        words += STEPS_BEFORE + "\n".join(steps)
     messages: list[Message] = []
     for turn in native.shown:
         messages += shown_to(grammar, words, turn.image)
@@ -13158,6 +13127,7 @@ def ask_native(
     picture = picture_of(look)
     messages = native_messages(engine, state, native, look, task)
     manner = native_manner(native.grammar, engine.config, picture)
+    asked_in = native.grammar.name
     answer_tokens = int(_number(manner.settings.get("max_tokens")) or 0)
     for _ in range(engine.config.reply_corrections + 1):
         reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
@@ -13169,14 +13139,20 @@ def ask_native(
         if isinstance(reply, ModelError):
             break
         try:
-            call = read_native(engine, native, reply, picture)
-            return call, reply
+            call, is_its_form = read_any(reply.message, reply.finish_reason, picture, asked_in)
         except ReplyError as error:
             lost = NoCallRecord(error=error.kind, text=str(error))
             engine.logger.record(lost)
             advice = native.grammar.correction(error)
             messages.append(Message("assistant", NO_CALL))
             messages.append(Message("user", advice))
+            continue
+        if not (is_its_form or native.told_of_another):
+            native.told_of_another = True
+            engine.say(
+                f"note: the model answers in another grammar than {asked_in}; see --grammar."
+            )
+        return call, reply
     return None
 
 
@@ -13187,16 +13163,6 @@ def forget_half(native: Native, state: AgentState) -> None:
     told = [turn for turn in turns if turn >= native.told_from]
     if told:
         native.told_from = told[len(told) // 2]
-
-
-def read_native(engine: Engine, native: Native, reply: Reply, picture: Size) -> GrammarCall:
-    """The act of a reply, in whatever grammar it is certain; raises ReplyError."""
-    asked_in = native.grammar.name
-    call, is_its_form = read_any(reply.message, reply.finish_reason, picture, asked_in)
-    if not (is_its_form or native.told_of_another):
-        native.told_of_another = True
-        engine.say(f"note: the model answers in another grammar than {asked_in}; see --grammar.")
-    return call
 
 
 def reply_as_it_was(reply: Reply) -> str:
@@ -17723,8 +17689,8 @@ def pick_scenario(options: argparse.Namespace) -> None:
     """Puts the chosen scenario's task and profile into `options`; raises ConfigError for none."""
     wanted = (options.scenario or "").strip().lower()
     found = None
-    for number, item in numbered_scenarios():
-        if wanted == item.name or (wanted, options.profile) == (str(number), item.profile):
+    for item in SCENARIOS:
+        if wanted == item.name or (wanted, options.profile) == (item.number, item.profile):
             found = item
     if found:
         options.task = found.task_prompt
@@ -17751,8 +17717,8 @@ def look_back(options: argparse.Namespace) -> Iterator[str]:
     elif options.settings is not None:
         yield from settings_table(options.settings)
     elif options.scenarios:
-        for number, item in numbered_scenarios():
-            yield f"{item.profile:<10}{number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}"
+        for item in SCENARIOS:
+            yield f"{item.profile:<10}{item.number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}"
     else:
         pick_scenario(options)
         config = read_config(options, os.environ)
