@@ -136,9 +136,7 @@ def fields_of(grammar: agent.Grammar) -> dict[str, str]:
         "earlier steps": steps_in(later[0][0]),
         "earlier replies": earlier_replies(grammar, last),
         "space of places": "resized" if grammar.in_pixels else "0..1000",
-        "sizes of a picture": "multiples of {}, {} to {} pixels".format(
-            *vars(grammar.picture).values()
-        ),
+        "sizes of a picture": "multiples of {}, {} to {} pixels".format(*grammar.picture),
     }
     for name in SAMPLING:
         asked[name] = str(first[name]) if name in first else "none"
