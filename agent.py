@@ -11944,11 +11944,13 @@ class ControlCheck:
         self, said: str, point: Point, hit: Control, visible: Iterable[Control]
     ) -> list[Control]:
         """Those that may have that name; none if one is at the point anyway."""
-        if _is_called(hit, said):
+        # It may be meant by its name, by having none, or by what it holds.
+        value = cut(hit.value or "", 100)
+        if names_agree(said, hit.name) or _is_name_of(said, value):
             return []
         agreeing = []
         for control in visible:
-            if not _has_name(control, said):
+            if not _is_name_of(said, control.name):
                 continue
             if control.rect.contains(point) and control.role not in HOLDERS:
                 return []
@@ -11957,7 +11959,7 @@ class ControlCheck:
         if len(meant) == 1:
             middle = middle_of(meant[0].rect)
             seen = self.desktop.control_at(middle)
-            if seen is None or not _has_name(seen, said):
+            if seen is None or not _is_name_of(said, seen.name):
                 return []  # something lies above it
         return meant
 
@@ -12045,21 +12047,11 @@ def _packed(text: str) -> str:
     return "".join(words)
 
 
-def _has_name(control: Control, said: str) -> bool:
-    """Whether a control has a name, and it agrees."""
-    if not name_words(control.name):
+def _is_name_of(said: str, name: str) -> bool:
+    """Whether there is a name, and it agrees."""
+    if not name_words(name):
         return False
-    return names_agree(said, control.name)
-
-
-def _is_called(hit: Control, said: str) -> bool:
-    """Whether a control may be meant: by its name, by having none, or by what it holds."""
-    if names_agree(said, hit.name):
-        return True
-    value = cut(hit.value or "", 100)
-    if not name_words(value):
-        return False
-    return names_agree(said, value)
+    return names_agree(said, name)
 
 
 def _likeliest(said: str, agreeing: list[Control]) -> list[Control]:
@@ -12374,22 +12366,17 @@ class Engine:
         told is where the mouse goes.
         """
         checked = act is self._checked
-        objection = ""
-        refused = ""
         begin = self.clock.now()
         try:
             act = self.correction.act(act)
-            if not checked:
-                objection = self.controls.objection(act, look)
-                refused = OTHER_CONTROL if objection else ""
+            objection = "" if checked else self.controls.objection(act, look)
+            deed = Deed(act, objection, refused=OTHER_CONTROL if objection else "")
         except ToolError as error:
-            objection = str(error)
-            refused = "outside"
-        deed = Deed(act, objection, refused=refused)
+            deed = Deed(act, str(error), refused="outside")
         self.logger.record(IntentRecord(turn=turn, tool=act.name, args=act.given))
         self.logger.publish(Phase(f"doing {act.name}"))
         told: JsonDict = {}  # what only the record has
-        if not refused:
+        if not deed.refused:
             deed = self._perform(act, look.frame, told)
         words = ""
         if deed.refused:
@@ -13647,8 +13634,14 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     said = cut_repetition(strip_think(reply.text)).replace(NO_CALL, "")
     said = strip_end_tokens(said).strip()
     step = follow_reply(engine, state, chat, reply)
-    if step.error == "no_call" and is_final(engine, chat, said):
-        return final_answer(engine, state, chat, reply, said)
+    if step.error == "no_call":
+        tools = engine.profile.schemas(engine.executor)
+        insists = chat.silent > engine.config.reply_corrections
+        is_final = is_answer(said, tools, insists)
+        if engine.config.described:
+            is_final = bool(said)
+        if is_final:
+            return final_answer(engine, state, chat, reply, said)
     if step.error == "no_acts_left":
         acts = "1 act" if state.touched == 1 else f"{state.touched} acts"
         return Outcome("max_steps", f"Not completed within {acts} on the desktop.")
@@ -13791,15 +13784,6 @@ def screenshot_answer(number: int, look: Look) -> JsonDict:
         "screen_size": [frame.area.width, frame.area.height],
         "window": look.window.title if look.window else "",
     }
-
-
-def is_final(engine: Engine, chat: Conversation, said: str) -> bool:
-    """Whether words without a call are the final answer."""
-    if engine.config.described:
-        return bool(said)
-    tools = engine.profile.schemas(engine.executor)
-    insists = chat.silent > engine.config.reply_corrections
-    return is_answer(said, tools, insists)
 
 
 SCREENSHOTS_KEPT = 2  # as described
@@ -13964,17 +13948,17 @@ def perform_actions(
         looked = ActionRecord(state.turn, "look", result=cut(state.plan, 100))
         note_action(engine, state, looked)
     most = engine.config.max_actions
-    for action in actions[:most]:
-        if not perform_action(engine, state, story, chapter, action):
-            break  # what follows was meant for the screen after it
-    if len(chapter.done) == most < len(actions):
-        chapter.notes.append(ONLY_SOME.format(most, len(actions)))
-    reason = f"left out: at most {most} a turn"
-    if len(chapter.done) < min(most, len(actions)):
-        reason = "left out: the one before it was not done"
-    for action in actions[len(chapter.asked) :]:
-        fate = {"action": action, "became": reason}
-        chapter.asked.append(fate)
+    left_out = ""
+    for number, action in enumerate(actions):
+        if number == most and not left_out:
+            left_out = f"left out: at most {most} a turn"
+            chapter.notes.append(ONLY_SOME.format(most, len(actions)))
+        if left_out:
+            fate = {"action": action, "became": left_out}
+            chapter.asked.append(fate)
+        elif not perform_action(engine, state, story, chapter, action):
+            # What follows was meant for the screen after it.
+            left_out = "left out: the one before it was not done"
     return chapter
 
 
