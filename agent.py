@@ -11760,20 +11760,6 @@ class Eyes:
                     opened.append(self._hidden(window))
         return opened
 
-    def shows_own_words(self, place: Rect) -> bool:
-        """Whether a part of the screen lies in the program's console or panel.
-
-        What changes there are its own rows of the turns: no act has done that.
-        """
-        corners = (
-            Point(place.left, place.top),
-            Point(place.right - 1, place.bottom - 1),
-        )
-        with suppress(Win32Error):
-            windows = [self.desktop.window_at(corner) for corner in corners]
-            return all(window and is_own(window) for window in windows)
-        return False
-
     def glance(self, frame: Frame) -> bytes:
         """A quick small look at a frame's area, to be compared with another one."""
         width = frame.width // GLANCE_SCALE
@@ -11781,14 +11767,24 @@ class Eyes:
         return self.desktop.glance(frame.area, width, height)
 
     def changed(self, before: bytes, after: bytes, frame: Frame, scale: int = 1) -> Rect | None:
-        """The box of what differs between two looks at a frame's area, our own words aside.
+        """The box of what differs between two looks at a frame's area.
 
-        The looks are so many times smaller than the frame.
+        The looks are so many times smaller than the frame. What changes in the program's own
+        console or panel are its rows of the turns: no act has done that.
         """
         seen = Rect(0, 0, frame.width // scale, frame.height // scale)
         box = difference(before, after, seen.width, scale)
-        if box and self.shows_own_words(box.scaled(seen, frame.area)):
+        if box is None:
             return None
+        place = box.scaled(seen, frame.area)
+        corners = (
+            Point(place.left, place.top),
+            Point(place.right - 1, place.bottom - 1),
+        )
+        with suppress(Win32Error):
+            windows = [self.desktop.window_at(corner) for corner in corners]
+            if all(window and is_own(window) for window in windows):
+                return None
         return box
 
     def watch(self, frame: Frame, seconds: float) -> bool:
@@ -12369,8 +12365,10 @@ class Engine:
         begin = self.clock.now()
         try:
             act = self.correction.act(act)
+            deed = Deed(act, "")
             objection = "" if checked else self.controls.objection(act, look)
-            deed = Deed(act, objection, refused=OTHER_CONTROL if objection else "")
+            if objection:
+                deed = Deed(act, objection, refused=OTHER_CONTROL)
         except ToolError as error:
             deed = Deed(act, str(error), refused="outside")
         self.logger.record(IntentRecord(turn=turn, tool=act.name, args=act.given))
@@ -12427,9 +12425,13 @@ class Engine:
         told["act"] = round(told["act"], 3)
         told["settle_ms"] = round(told["settle_ms"])
         if deed.controls:
-            known = [replace(control, value=None) for control in deed.controls]
-            told["targets"] = [control.to_json() for control in known]
-            told["boxes"] = [on_grid(control.rect, frame.area) for control in known]
+            told["targets"] = []
+            told["boxes"] = []
+            for control in deed.controls:
+                known = replace(control, value=None)
+                place = on_grid(control.rect, frame.area)
+                told["targets"].append(known.to_json())
+                told["boxes"].append(place)
         return self._judged(deed, whole, after)
 
     def _take_step(
