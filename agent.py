@@ -765,9 +765,9 @@ class Rect(NamedTuple):
         """The common part; its width or height is 0 where there is none."""
         left = max(self.left, other.left)
         top = max(self.top, other.top)
-        width = min(self.right, other.right) - left
-        height = min(self.bottom, other.bottom) - top
-        return Rect(left, top, max(0, width), max(0, height))
+        right = max(left, min(self.right, other.right))
+        bottom = max(top, min(self.bottom, other.bottom))
+        return Rect.between(left, top, right, bottom)
 
     @classmethod
     def around(cls, one: Point, two: Point) -> Rect:
@@ -6778,8 +6778,7 @@ REPLY_CHARS_MOST = 64 << 10  # that are read: more than the longest thoughts of 
 NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (RecursionError)
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(NamedTuple):
     """What one exchange cost, in tokens as the server counted them; None where it does not say."""
 
     prompt_tokens: int | None = None  # the whole request: instructions, tools, texts and image
@@ -10443,8 +10442,7 @@ def chosen_profile(name: str, config: Config) -> Profile:
 ####################################################################################################
 
 
-@dataclass(frozen=True)
-class RunJournal:
+class RunJournal(NamedTuple):
     """What turns.jsonl holds."""
 
     records: list[Record]
@@ -10574,13 +10572,11 @@ UNENDED_KEPT_S = 24 * 3600
 def _may_go(run: Path) -> bool:
     """Whether a folder is a run, as its name alone does not prove, and no program may be at it.
 
-    A run that was killed has no end, and stays for a day, in which it can be resumed.
+    A run that was killed has no end, and stays for a day, in which it can be resumed. Raises
+    OSError and ConfigError where it cannot be read.
     """
-    try:
-        age = time.time() - (run / "turns.jsonl").stat().st_mtime
-        records = read_journal(run).records
-    except (OSError, ConfigError):
-        return False
+    age = time.time() - (run / "turns.jsonl").stat().st_mtime
+    records = read_journal(run).records
     if not records or not isinstance(records[0], RunRecord):
         return False
     return age >= UNENDED_KEPT_S or isinstance(records[-1], EndRecord)
@@ -10595,8 +10591,8 @@ def delete_old_runs(
     """
     in_use = [path.resolve() for path in spared]
     size = 0
-    with suppress(OSError, ConfigError):  # what cannot be seen now is deleted another time
-        for place, run in enumerate(known_runs(root)):
+    for place, run in enumerate(known_runs(root)):
+        with suppress(OSError, ConfigError):  # what cannot be seen now is deleted another time
             size += sum(path.lstat().st_size for path in run.rglob("*"))
             beyond = 0 < most_runs <= place or 0 < most_megabytes << 20 < size
             if beyond and run.resolve() not in in_use and _may_go(run):
@@ -10678,8 +10674,7 @@ class ExecutionLogger:
             self._turns = open_log(self.folder / "turns.jsonl")
             self._exchanges = open_log(self.folder / exchanges) if config.described else None
             if old:
-                torn_from = read_run_file(old, "turns.jsonl").rfind(b"\n") + 1
-                self._turns.truncate(torn_from)
+                self._turns.truncate(read_run_file(old, "turns.jsonl").rfind(b"\n") + 1)
         except OSError as error:
             raise self._failure(error) from None
 
@@ -10694,11 +10689,11 @@ class ExecutionLogger:
 
     def exchange(self, title: str, lines: Iterable[str]) -> None:
         """One request or reply, to be read without opening the JSON."""
-        body = "".join(f"\n  {_readable(line)}" for line in lines)
-        self.log(f"API {title}{body}")
+        text = "\n".join([title, *lines])
+        self.log(f"API {text}")
         if self._exchanges:
             now = f"{datetime.now():%H:%M:%S}"
-            self._write(self._exchanges, f"{now} {title}{body}\n\n")
+            self._write(self._exchanges, f"{now} {_readable(text)}\n\n")
 
     def listen(self, listener: Callable[[Item], None]) -> None:
         """From now on `listener` gets every record as it was written, and whatever is published."""
@@ -10931,8 +10926,7 @@ class Manner(NamedTuple):
     settings: Mapping[str, object] = {}  # of the request; they go before what Config says
 
 
-@dataclass
-class Answer:
+class Answer(NamedTuple):
     """What a role answered: its act, or None after all corrections, its words, and the requests."""
 
     act: Act | None
