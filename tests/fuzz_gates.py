@@ -327,7 +327,7 @@ class Trial:
         """Keys pressed one by one by a tool that holds them."""
         self.number += 1
         self.change()
-        self.actuator.area, self.actuator._place = AREA, None
+        self.actuator._place = None
         try:
             separate_presses(self.actuator, self.desktop, self.rng)
         except agent.ToolError as error:

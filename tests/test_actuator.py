@@ -232,7 +232,6 @@ class Gates(unittest.TestCase):
 
     def test_a_click_in_place_needs_the_mouse_inside_the_area(self) -> None:
         stage = Stage(area=Rect(500, 500, 100, 100), mouse=Point(10, 10))
-        stage.actuator.area = stage.area
         for name in ("click_here", "scroll_here"):
             self.assertRegex(stage.attempt(name).result, "mouse is outside the working area")
         self.untouched(stage)

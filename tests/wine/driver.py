@@ -87,8 +87,10 @@ class Driver:
 
     def scroll(self, place: list[int], ticks: int, horizontal: bool) -> dict[str, Any]:
         """The wheel in any direction: the tools of the profiles turn it vertically and in the middle only."""
-        self.actuator.area = self.desktop.screen()
         turn = self.agent.WheelArgs(3 * ticks, self.agent.Coordinate(*place))
+        act = self.agent.Act("scroll", turn, self.agent.ToolCall("scroll", {}))
+        frame = self.desktop.capture(self.desktop.screen(), 64, 36)
+        self.actuator.attempt = self.agent.Attempt(act, frame)
         self.actuator.scroll(turn, horizontal)
         return {}
 
