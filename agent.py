@@ -5971,8 +5971,7 @@ def refuse_window(window: Window, config: Config) -> None:
 
 def refuse_control(control: Control, config: Config) -> None:
     """Raises ToolError if the process of a control is blocked, whatever window shows it."""
-    owner = Window(control.window, "", control.program)
-    if is_named(owner, split_list(config.blocked_windows)):
+    if matches_any(control.program, split_list(config.blocked_windows)):
         raise ToolError(
             f"{quoted_control(control)} is of {plain_line(control.program, 30)}, which is blocked.",
             "forbidden_window",
@@ -6484,13 +6483,10 @@ def gate_names(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> None:
-    """One act a frame: after it the screen may be another one."""
+    """One act a frame, as long as the monitors are as they were: its pixels mean these places."""
     if attempt.frame.number <= actuator.used_frame:
         raise ToolError("The screen was not looked at since the last action.", "stale_frame")
 
-
-def gate_same_screen(actuator: Actuator, attempt: Attempt) -> None:
-    """The monitors are as they were, or the frame's pixels mean other places now."""
     if actuator.desktop.screen() != attempt.frame.screen:
         raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
 
@@ -6636,7 +6632,6 @@ Gate = Callable[[Actuator, Attempt], None]
 # It reaches what the model saw, and nothing that is out of bounds.
 GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_fresh_frame,
-    gate_same_screen,
     gate_on_a_monitor,
     gate_keyboard_in_area,
     gate_same_window,
