@@ -141,7 +141,7 @@ from functools import cache, cached_property, lru_cache, partial, reduce
 from http.server import BaseHTTPRequestHandler
 from itertools import chain, combinations, islice, pairwise, zip_longest
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
 from types import MappingProxyType, NoneType
@@ -17011,7 +17011,6 @@ PAINT = {
 
 
 LIVE_EVERY_S = 0.2  # the live line is written anew
-PRINTS_MOST = 10_000  # that wait to be printed; with more, the oldest are left to the log
 PRINT_END_S = 3.0  # in which what was said last may still be printed
 # Columns of a turn's row. What matters least gives way first: the tokens, and the end of what was
 # done. What came of it is whole, if need be in lines of its own.
@@ -17076,9 +17075,7 @@ class Terminal:
         self.hide = hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
         self.last_turn: TurnLine | None = None
-        self._changed = threading.Condition()  # guards what waits, and tells of it
-        self._waiting = deque[str](maxlen=PRINTS_MOST)
-        self._ended = False
+        self.lines = Queue[str]()  # that wait to be printed; an empty one is the last
         self._erase = ""  # what removes the live line, if there is one
         self._doing = ("", 0.0)  # what goes on, and since when; replaced as a whole by a thread
         self._typed = SimpleQueue[str]()
@@ -17117,14 +17114,7 @@ class Terminal:
         for code, pattern in PAINT.items():
             if self.colour:
                 shown = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", shown, flags=re.MULTILINE)
-        with self._changed:
-            self._waiting.append(shown)
-            self._changed.notify_all()
-
-    def printed(self, within_s: float = 0) -> bool:
-        """Whether all that was said is printed, or will be within that time."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._waiting, within_s)
+        self.lines.put(shown)
 
     def ask(self, question: str, waits: Callable[[], bool] = lambda: True) -> str:
         """The line that the person types to a question as long as it `waits`; "" without one.
@@ -17136,7 +17126,7 @@ class Terminal:
             self._reader.start()
             self.clock.sleep(TYPED_BEFORE_S)
         self.say(question, 0)
-        while not self.printed() and waits():
+        while self.lines.unfinished_tasks and waits():
             self.clock.sleep(ANSWER_EVERY_S)
         while not self._typed.empty():
             self._typed.get()
@@ -17170,20 +17160,19 @@ class Terminal:
     def _print(self) -> None:
         """Prints what is said, and meanwhile the live line anew, many times a second."""
         pause_s = LIVE_EVERY_S if self.live else None
-        while self._waiting or not self._ended:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._ended, pause_s)
-            if self._waiting:
-                self._write(self._waiting[0], "")
-                with self._changed:
-                    self._waiting.popleft()
-                    self._changed.notify_all()
+        while True:
+            try:
+                said = self.lines.get(timeout=pause_s)
+            except Empty:
+                text, since = self._doing
+                if self.level and text:
+                    line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
+                    self._write(line[: self._columns()], "\r\x1b[K")
                 continue
-            text, since = self._doing
-            if self.live and self.level and text:
-                line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
-                self._write(line[: self._columns()], "\r\x1b[K")
-        self._write("", "")
+            self._write(said, "")
+            self.lines.task_done()
+            if not said:
+                break
 
     def _write(self, text: str, erase: str) -> None:
         """In place of the live line, if there is one; a closed pipe must not end the run."""
@@ -17193,9 +17182,7 @@ class Terminal:
 
     def _end(self) -> None:
         """Prints the rest and removes the live line, unless nobody reads."""
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
+        self.lines.put("")
         self._thread.join(PRINT_END_S)
 
 
@@ -17430,17 +17417,6 @@ at once. Exit codes: 0 completed, 1 not completed, 2 wrong usage, 3 no server or
 stopped."""
 
 
-def help_on(topic: str) -> str:
-    """The page, or the table that is asked for; raises ConfigError where there is none."""
-    if not topic:
-        return HELP
-    if topic == "settings":
-        return "\n".join(settings_table(""))
-    if topic == "described":
-        return "\n".join(described_table())
-    raise ConfigError(f"There is no help on {topic[:60]!r}, only on settings and described.")
-
-
 def in_width(text: str, first: int, further: int) -> str:
     """A text in lines of the help's width, indented so far."""
     return textwrap.fill(
@@ -17534,11 +17510,7 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises ConfigError with what argparse finds wrong."""
         said = message.removeprefix("argument ")[:300]
-        used = "--help shows how options are used"
-        for name, operands in OPTIONS:
-            if said.startswith(f"{name}: expected"):
-                used = f"use it as in {name} {operands.removesuffix('...')}"
-        raise ConfigError(f"{said}; {used}.")
+        raise ConfigError(f"{said}; --help shows how options are used.")
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -17687,8 +17659,12 @@ def look_back(options: argparse.Namespace) -> Iterator[str]:
     """The lines of the options that only tell something; none where no such option was given."""
     if options.version:
         yield f"agent.py {__version__}"
+    elif options.help == "described":
+        yield from described_table()
+    elif options.help:
+        raise ConfigError(f"There is no help on {options.help[:60]!r}, only on described.")
     elif options.help is not None:
-        yield help_on(options.help)
+        yield HELP
     elif options.settings is not None:
         yield from settings_table(options.settings)
     elif options.scenarios:
@@ -17873,12 +17849,13 @@ def old_run(options: argparse.Namespace, config: Config) -> Path | None:
     folder = find_run(Path(config.dump_dir), name)
     journal = read_journal(folder)
     run = run_of(journal, folder)
-    ends = [record.outcome for record in journal.records if isinstance(record, EndRecord)]
+    last = journal.records[-1]
+    completed = isinstance(last, EndRecord) and last.outcome == "completed"
     drawn = run.config.get("lmstudio_model") == DEMO_SETTINGS["lmstudio_model"]
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
-    elif options.resume is not None and ends[-1:] == ["completed"]:
+    elif options.resume is not None and completed:
         fault = "was completed; there is nothing to resume"
     elif drawn and not options.demo:
         fault = "is a run of the demo, whose desktop is drawn; add --demo"

@@ -473,7 +473,7 @@ class WrongUse(CommandLineCase):
     def test_what_argparse_refuses_is_one_sentence_too(self) -> None:
         for argv in (("--stats",), ("--replay",), ("--s", "3")):
             said = self.said(*argv)
-            self.assertRegex(said, r"; (--help shows how options are used|use it as in --\w+ )")
+            self.assertRegex(said, "; --help shows how options are used")
 
 
 class Reference(CommandLineCase):
@@ -509,8 +509,7 @@ class Reference(CommandLineCase):
             code, out, _ = self.main("--help", topic)
             self.assertEqual(code, 0)
             self.assertLessEqual(max(map(len, out.splitlines())), 100)
-        self.assertEqual(self.main("--help", "settings")[1], self.main("--settings")[1])
-        self.assertIn("only on settings and described", self.main("--help", "nothing")[2])
+        self.assertIn("only on described", self.main("--help", "nothing")[2])
 
 
 class PageOfADemo(CommandLineCase):

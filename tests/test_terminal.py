@@ -55,6 +55,13 @@ def shown(written: str) -> list[str]:
     return lines
 
 
+def printed(terminal: agent.Terminal) -> bool:
+    """Whether all that was said is printed in good time."""
+    done = terminal.lines.all_tasks_done
+    with done:
+        return done.wait_for(lambda: not terminal.lines.unfinished_tasks, 60)
+
+
 class Live(unittest.TestCase):
     def terminal(self, **environ: str) -> tuple[agent.Terminal, Screen]:
         screen, undo = Screen(), contextlib.ExitStack()
@@ -119,7 +126,7 @@ class Live(unittest.TestCase):
             "   2  executor  click   unchanged   0.1 s",
         ):
             terminal.say(text)
-        self.assertTrue(terminal.printed(60))
+        self.assertTrue(printed(terminal))
         completed, stuck, warning, turn, _ = screen.getvalue().split("\n")
         self.assertEqual(completed, "\x1b[32mcompleted\x1b[0m: done")
         self.assertEqual(stuck, "\x1b[31mstuck\x1b[0m: no")
@@ -293,7 +300,7 @@ class Asked(unittest.TestCase):
 
         def sleep_once_printed(seconds: float) -> None:
             sleep(seconds)
-            self.assertTrue(self.terminal.printed(60))
+            self.assertTrue(printed(self.terminal))
 
         self.clock.sleep = sleep_once_printed  # type: ignore[method-assign]
 
@@ -336,7 +343,7 @@ class Asked(unittest.TestCase):
 
         with contextlib.redirect_stdout(Held()):
             self.clock.at(5, lambda: (begun.wait(60), self.keyboard.type("y"), hold.set()))
-            self.clock.at(6, lambda: self.terminal.printed(60))
+            self.clock.at(6, lambda: printed(self.terminal))
             end = self.clock.now() + 30
             self.assertEqual(self.terminal.ask("Really?", lambda: self.clock.now() < end), "")
 
