@@ -15771,7 +15771,7 @@ class Panel(Inbox):
             "phase": "starting",
             "since": time.time(),  # when the phase began
             "error": "",
-            "picture": 0,  # the number of the latest one
+            "picture": 0,  # the version with which the latest one came
             "settled": False,  # whether that is of the screen at rest after the latest act
             "turn": 0,
             "actions": [],  # of a story, done before that picture
@@ -15847,10 +15847,12 @@ class Panel(Inbox):
         elif isinstance(item, Spoken):
             self.update(vlm_json=item.text)
         elif isinstance(item, Settled):
-            self._show(item.frame, settled=True, boxes=[])
+            self._screen = item.frame
+            self.update(picture=self._version + 1, settled=True, boxes=[])
         elif isinstance(item, Shown):
-            self._show(
-                item.png,
+            self._screen = item.png
+            self.update(
+                picture=self._version + 1,
                 settled=False,
                 turn=item.turn,
                 actions=item.actions or [],
@@ -15864,12 +15866,6 @@ class Panel(Inbox):
             self._state |= values
             self._version += 1
             self._changed.notify_all()
-
-    def _show(self, screen: bytes | Frame, **values: object) -> None:
-        """A new picture of the screen."""
-        with self._changed:
-            self._screen = screen
-            self.update(picture=self._state["picture"] + 1, **values)
 
     def _enter(self, items: Sequence[JsonDict]) -> None:
         """Takes over what is new in the book: the run, as turn -1, or turns."""
@@ -17510,7 +17506,11 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises ConfigError with what argparse finds wrong."""
         said = message.removeprefix("argument ")[:300]
-        raise ConfigError(f"{said}; --help shows how options are used.")
+        used = "--help shows how options are used"
+        for name, operands in OPTIONS:
+            if said.startswith(f"{name}: expected"):
+                used = f"use it as in {name} {operands.removesuffix('...')}"
+        raise ConfigError(f"{said}; {used}.")
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -17671,37 +17671,31 @@ def look_back(options: argparse.Namespace) -> Iterator[str]:
         for item in SCENARIOS:
             yield f"{item.profile:<10}{item.number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}"
     else:
-        pick_scenario(options)
         config = read_config(options, os.environ)
-        yield from tell_of_runs(options, config)
-
-
-def tell_of_runs(options: argparse.Namespace, config: Config) -> Iterator[str]:
-    """The same of those options that tell of runs."""
-    root = Path(config.dump_dir)
-    if options.runs:
-        yield from list_runs(root)
-    elif options.stats is not None:
-        book = book_of(find_run(root, options.stats))
-        yield from book.left_out
-        run = book.run
-        yield f"{run['name']}: {run['outcome'] or 'unfinished'}, {run['task']}"
-        for name, value in book.figures():
-            yield f"{name:<24} {value:>18}"
-    elif options.report:
-        name, *files = options.report
-        if len(files) > 1:
-            raise ConfigError("--report takes a run and the name of one file, if any.")
-        folder = find_run(root, name)
-        yield from read_journal(folder).left_out
-        text = report_text(folder, pictures=bool(files))
-        target = Path(*files) if files else folder / "report.html"
-        yield write_text(target, text, "x" if files else "w")
-    elif options.replay is not None and config.dry_run:
-        steps = recording_of(find_run(root, options.replay)).steps
-        for number, (act, look) in enumerate(steps, 1):
-            yield f"{number:>4}  {plain_backslashes(str(act))}  {look.screenshot}"
-        yield f"Dry run of {len(steps)} acts."
+        root = Path(config.dump_dir)
+        if options.runs:
+            yield from list_runs(root)
+        elif options.stats is not None:
+            book = book_of(find_run(root, options.stats))
+            yield from book.left_out
+            run = book.run
+            yield f"{run['name']}: {run['outcome'] or 'unfinished'}, {run['task']}"
+            for name, value in book.figures():
+                yield f"{name:<24} {value:>18}"
+        elif options.report:
+            name, *files = options.report
+            if len(files) > 1:
+                raise ConfigError("--report takes a run and the name of one file, if any.")
+            folder = find_run(root, name)
+            yield from read_journal(folder).left_out
+            text = report_text(folder, pictures=bool(files))
+            target = Path(*files) if files else folder / "report.html"
+            yield write_text(target, text, "x" if files else "w")
+        elif options.replay is not None and config.dry_run:
+            steps = recording_of(find_run(root, options.replay)).steps
+            for number, (act, look) in enumerate(steps, 1):
+                yield f"{number:>4}  {plain_backslashes(str(act))}  {look.screenshot}"
+            yield f"Dry run of {len(steps)} acts."
 
 
 RUNS_ROW = "{:<9} {:<16} {:<9} {:<10} {:>5} {:>8}  {}"
@@ -17871,6 +17865,7 @@ def old_run(options: argparse.Namespace, config: Config) -> Path | None:
 
 def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     """Does what the options say: tells something, or runs the task; returns the exit code."""
+    pick_scenario(options)
     lines = list(look_back(options))
     if lines:
         say("\n".join(lines))
