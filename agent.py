@@ -134,7 +134,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
 from ctypes import byref, sizeof
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
+from dataclasses import (
+    MISSING,
+    Field,
+    asdict,
+    dataclass,
+    field,
+    fields,
+    make_dataclass,
+    replace,
+)
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
@@ -246,227 +255,124 @@ class Stopped(AgentError):
 JsonDict = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Config:
-    """Everything that can be set; what each means and takes stands in ABOUT.
-
-    The defaults stand here. A profile, its description if it is `described`, a JSON file, the
-    environment and the command line are laid over them in this order; see `load_config`.
-    """
-
-    # -- model server
-    lmstudio_endpoint: str = "http://127.0.0.1:1234/v1/chat/completions"
-    lmstudio_model: str = ""
-    lmstudio_timeout: float = 240.0
-    lmstudio_temperature: float = 0.5
-    planner_temperature: float = 0.35
-    executor_max_tokens: int = 1400
-    planner_max_tokens: int = 1800
-    request_retries: int = 3
-    model_failures: int = 3
-    reply_corrections: int = 2
-    calls: str = "auto"
-    sampling: str = ""
-    executor_grammar: str = ""
-    thinking: str = "auto"
-    system_prompt: str = ""
-    # -- eyes
-    screen_capture_w: int = 0
-    screen_capture_h: int = 0
-    area: str = "primary"
-    image_tokens: int = 1296
-    capture_scale_percent: int = 100
-    blind_patience: float = 30.0
-    # -- hands
-    dry_run: bool = False
-    drag_steps: int = 15
-    drag_step_ms: float = 8.0
-    text_batch_events: int = 100
-    char_input_delay: float = 0.0
-    scroll_ticks: int = 3
-    # -- pace
-    settle_cap_ms: float = 2000.0
-    ui_settle_delay: float = 0.0
-    turn_delay: float = 0.0
-    # -- limits of a run
-    max_steps: int = 50
-    review_interval: int = 7
-    memory_compression_threshold: int = 12
-    verify_completion: bool = True
-    derive_checks: bool = True
-    second_opinion: bool = True
-    not_proven_most: int = 3
-    stall_stop: int = 10
-    keep_last_screenshots: int = 0
-    keep_last_thinks: int = 2
-    enable_loop_recovery: bool = True
-    loop_recovery_cooldown: int = 3
-    last_look: bool = True
-    described: bool = False
-    auto_zoom: bool = True
-    # -- profile story
-    max_actions: int = 5
-    max_bboxes: int = 8
-    boot_vlm_output: str = '{"observation": "I begin."}'
-    log_layout: str = "flat"
-    # -- safety; lists are patterns with ; between, and * stands for anything
-    blocked_keys: str = "win+l; ctrl+alt+delete; ctrl+shift+escape; sleep"
-    blocked_windows: str = ""
-    allowed_windows: str = ""
-    acts_per_minute: int = 120
-    minutes_most: float = 120.0
-    takeover_quiet: float = 3.0
-    confirm: str = "risky"
-    confirm_wait: float = 60.0
-    risky_words: str = ""
-    allow_risky: str = ""
-    stop_hotkey: str = "ctrl+alt+q"
-    pause_hotkey: str = "ctrl+alt+p"
-    controls: str = "check"
-    vision: bool = True
-    # -- marks of the profile story
-    marks_heat: bool = True
-    marks_heat_stops: str = "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.48); 1 rgba(255,165,0,0.03)"
-    marks_radius_scale: float = 0.024
-    marks_trail_turns: int = 4
-    marks_trail_shrink: float = 0.8
-    marks_boxes: bool = True
-    marks_box_stops: str = "0 rgba(30,110,255,0.25); 1 rgba(30,110,255,0.06)"
-    marks_border: str = "rgba(30,110,255,0.9)"
-    marks_border_width: int = 3
-    # -- panel and replay
-    panel_port: int = 0
-    demo_page_wait: float = 60.0
-    # -- files
-    keep_runs: int = 100
-    keep_megabytes: int = 2000
-    dump_dir: str = "dumps"
-    dump_prefix: str = "screen_"
-    dump_start: int = 1
-    calibration: bool = True
-
-    @property
-    def stall_tell(self) -> int:
-        """Turns without progress until the acting role is told."""
-        return max(1, self.stall_stop // 5)
-
-    @property
-    def stall_review(self) -> int:
-        """The same until the planner reviews."""
-        return max(1, self.stall_stop * 2 // 5)
-
-    @property
-    def stall_recover(self) -> int:
-        """The same until the recovery keys."""
-        return max(1, self.stall_stop * 3 // 5)
-
-    @property
-    def memory_keep_actions(self) -> int:
-        """The latest actions kept active when the program archives."""
-        threshold = self.memory_compression_threshold
-        return min(max(4, threshold // 3), threshold - 1)
-
-
-# Of each setting its name, its meaning with its unit, what it takes, and its environment variable.
-# What it takes is a range, words, or one of TEXT_FORMS, and is checked as it stands here.
+# Of each setting its name, its default, whose type is its own, its meaning with its unit, what it
+# takes, and its environment variable. What it takes is a range, words, or one of TEXT_FORMS, and is
+# checked as it stands here.
 ABOUT = """
-lmstudio_endpoint | its URL |  | LMSTUDIO_ENDPOINT
-lmstudio_model | model to ask for; empty: the program chooses |  | LMSTUDIO_MODEL
-lmstudio_timeout | seconds, connect to last byte | 1 to 86400 | LMSTUDIO_TIMEOUT
-lmstudio_temperature | acting role; higher = more varied acts | 0 to 2 | LMSTUDIO_TEMPERATURE
-planner_temperature | sampling of the planning role; low = consistent plans | 0 to 2
-executor_max_tokens | tokens of a reply of the acting role | 16 to 65536 | LMSTUDIO_MAX_TOKENS
-planner_max_tokens | tokens of one reply of the planning role | 16 to 65536
-request_retries | further tries where asking again is safe (refused, reset, 5xx ...) | 0 to 10
-model_failures | failed exchanges in a row that the run bears, a turn each | 0 to 100
-reply_corrections | short corrections in one turn when no call can be read | 0 to 5
-calls | tools in the request's list, there with a demand for a call, or in its text; auto: in the
-    list as the server is known to take it, in the text once that proves useless | auto or tools or
-    required or text
-sampling | what else is sent of it; what is not named the server decides | some of top_p, top_k,
+# model server
+lmstudio_endpoint | http://127.0.0.1:1234/v1/chat/completions | its URL | | LMSTUDIO_ENDPOINT
+lmstudio_model | | model to ask for; empty: the program chooses | | LMSTUDIO_MODEL
+lmstudio_timeout | 240.0 | seconds, connect to last byte | 1 to 86400 | LMSTUDIO_TIMEOUT
+lmstudio_temperature | 0.5 | acting role; higher = more varied acts | 0 to 2 | LMSTUDIO_TEMPERATURE
+planner_temperature | 0.35 | sampling of the planning role; low = consistent plans | 0 to 2
+executor_max_tokens | 1400 | tokens of a reply of the acting role | 16 to 65536 |
+    LMSTUDIO_MAX_TOKENS
+planner_max_tokens | 1800 | tokens of one reply of the planning role | 16 to 65536
+request_retries | 3 | further tries where asking again is safe (refused, reset, 5xx ...) | 0 to 10
+model_failures | 3 | failed exchanges in a row that the run bears, a turn each | 0 to 100
+reply_corrections | 2 | short corrections in one turn when no call can be read | 0 to 5
+calls | auto | tools in the request's list, there with a demand for a call, or in its text; auto: in
+    the list as the server is known to take it, in the text once that proves useless | auto or tools
+    or required or text
+sampling | | what else is sent of it; what is not named the server decides | some of top_p, top_k,
     min_p, presence_penalty and seed, such as: top_p 0.8; seed 7
-executor_grammar | words of the role that acts, such as qwen3-vl, or tools; empty: profile native
+executor_grammar | | words of the role that acts, such as qwen3-vl, or tools; empty: profile native
     goes by the model's name, the others take tools
-thinking | whether a model with a switch for it thinks aloud; auto: as its server has it | auto or
-    on or off
-system_prompt | what the acting role is told first; empty: the profile's own
-screen_capture_w | pixels, exactly so with the height; 0: as image_tokens gives | 0 to 8192 |
+thinking | auto | whether a model with a switch for it thinks aloud; auto: as its server has it |
+    auto or on or off
+system_prompt | | what the acting role is told first; empty: the profile's own
+# eyes
+screen_capture_w | 0 | pixels, exactly so with the height; 0: as image_tokens gives | 0 to 8192 |
     AGENT_IMAGE_W
-screen_capture_h | pixels; 0 with a width of 0 | 0 to 8192 | AGENT_IMAGE_H
-area | where it may look and act | primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels such as
+screen_capture_h | 0 | pixels; 0 with a width of 0 | 0 to 8192 | AGENT_IMAGE_H
+area | primary | where it may look and act | primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels such as
     0,0,960,1080, or with decimal points X1,Y1,X2,Y2 as fractions of the primary monitor such as
     0.0,0.0,0.5,1.0
-image_tokens | most tokens of a picture, one each 32x32 pixels; 1024 or more | 16 to 65536
-capture_scale_percent | per cent of the area's pixels on a side at most; 0: not scaled | 0 to 100
-blind_patience | seconds to wait for a screen to be seen (locked, black) | 0 to 86400
-dry_run | look, ask and log, but move and press nothing
-drag_steps | interpolated moves of a drag | 1 to 500
-drag_step_ms | milliseconds between the moves of a drag and before its release | 0 to 1000
-text_batch_events | most keyboard events in one SendInput | 4 to 1000
-char_input_delay | seconds between batches of text (the described systems: 0.01) | 0 to 5
-scroll_ticks | wheel notches a scroll tool turns (the described systems: 1) | 1 to 50
-settle_cap_ms | milliseconds until a restless screen is taken as it is; 0: at once | 0 to 60000
-ui_settle_delay | further fixed seconds after an act (the described systems: 0.3) | 0 to 60
-turn_delay | seconds between turns (the described: 0.4 to 1.5) | 0 to 60 | AGENT_STEP_DELAY
-max_steps | turns; chat, pointer: acts on the desktop | 1 to 100000 | AGENT_MAX_STEPS
-review_interval | executor turns between two planner reviews | 1 to 1000
-memory_compression_threshold | active actions that make archiving due | 2 to 1000
-verify_completion | check a completion report with one fresh look
-derive_checks | ask once what proves the task done, where the plan does not say so
-second_opinion | ask the other way round, too, before a completion is believed
-not_proven_most | completions that a fresh look refuses, without anything new done between them,
+image_tokens | 1296 | most tokens of a picture, one each 32x32 pixels; 1024 or more | 16 to 65536
+capture_scale_percent | 100 | per cent of the area's pixels on a side at most; 0: not scaled | 0 to
+    100
+blind_patience | 30.0 | seconds to wait for a screen to be seen (locked, black) | 0 to 86400
+# hands
+dry_run | false | look, ask and log, but move and press nothing
+drag_steps | 15 | interpolated moves of a drag | 1 to 500
+drag_step_ms | 8.0 | milliseconds between the moves of a drag and before its release | 0 to 1000
+text_batch_events | 100 | most keyboard events in one SendInput | 4 to 1000
+char_input_delay | 0.0 | seconds between batches of text (the described systems: 0.01) | 0 to 5
+scroll_ticks | 3 | wheel notches a scroll tool turns (the described systems: 1) | 1 to 50
+# pace
+settle_cap_ms | 2000.0 | milliseconds until a restless screen is taken as it is; 0: at once | 0 to
+    60000
+ui_settle_delay | 0.0 | further fixed seconds after an act (the described systems: 0.3) | 0 to 60
+turn_delay | 0.0 | seconds between turns (the described: 0.4 to 1.5) | 0 to 60 | AGENT_STEP_DELAY
+# limits of a run
+max_steps | 50 | turns; chat, pointer: acts on the desktop | 1 to 100000 | AGENT_MAX_STEPS
+review_interval | 7 | executor turns between two planner reviews | 1 to 1000
+memory_compression_threshold | 12 | active actions that make archiving due | 2 to 1000
+verify_completion | true | check a completion report with one fresh look
+derive_checks | true | ask once what proves the task done, where the plan does not say so
+second_opinion | true | ask the other way round, too, before a completion is believed
+not_proven_most | 3 | completions that a fresh look refuses, without anything new done between them,
     until the run ends as not_proven | 1 to 100
-stall_stop | turns without progress until the run ends as stuck; after a fifth of them the executor
-    is told, after two the planner reviews, after three come the recovery keys; 0: none of it | 0 to
-    1000
-keep_last_screenshots | screenshots that a conversation shows; 0: as a grammar advises, else 2 to 4,
-    as pruning costs the server's prefix cache | 0 to 100 | AGENT_KEEP_LAST_SCREENSHOTS
-keep_last_thinks | thoughts left after pruning | 0 to 100 | AGENT_KEEP_LAST_THINKS
-enable_loop_recovery | whether the recovery keys may be pressed
-loop_recovery_cooldown | turns between two recoveries | 0 to 1000
-last_look | whether a run that gives up looks once more whether its task is done
-described | run the profile as it was described, tool for tool (--help described)
-auto_zoom | whether a click that changed nothing is followed by a closer picture of its place
-max_actions | actions of a turn that are carried out; what follows is left out | 1 to 100
-max_bboxes | boxes of a turn that are drawn | 0 to 100
-boot_vlm_output | first reply; empty: wait for the panel's /inject
-log_layout | a turn's pictures: beside the log or in a folder | flat or turn_dirs
-blocked_keys | chords never pressed
-blocked_windows | windows never touched, by title or program, such as: *bank*; keepass.exe
-allowed_windows | if given, the only windows that are touched, by title or program
-acts_per_minute | most acts a minute; the next one waits | 1 to 10000
-minutes_most | most minutes of a run, 0 for no limit | 0 to 100000
-takeover_quiet | quiet seconds before it goes on; 0: not watched | 0 to 3600
-confirm | which acts wait for a person's yes | never or risky or always
-confirm_wait | seconds; no answer in time is a no | 1 to 86400
-risky_words | further words of a label that make an act risky, such as: publish; archive
-allow_risky | risks allowed in advance, anywhere or in a window, such as: run; send in *Bob*
-stop_hotkey | stops at once, whatever window is in front
-pause_hotkey | pauses, and goes on
-controls | what Windows knows of controls: unused, held against each click and told of what came of
-    it, or listed for the model as well | off or check or list
-vision | send pictures; without them the list of controls is all that the model knows
-marks_heat | whether heat shows where actions were executed
-marks_heat_stops | colours of heat, from its centre (0) to its rim (1) | 0 rgba(255,90,0,0.7); 0.4
-    rgba(255,120,0,0.5); 1 rgba(255,165,0,0) and the like
-marks_radius_scale | radius of heat, as a share of the picture's longer side | 0 to 1
-marks_trail_turns | turns whose heat is shown: the latest and those before it | 1 to 100
-marks_trail_shrink | size of heat with every turn since, 1 for no shrinking | 0 to 1
-marks_boxes | whether boxes show where the model looked
-marks_box_stops | colours of a box, from its centre (0) to its corners (1) | 0 rgba(255,90,0,0.7);
-    0.4 rgba(255,120,0,0.5); 1 rgba(255,165,0,0) and the like
-marks_border | colour of a box's border | rgba(RED,GREEN,BLUE,ALPHA), to 255 and ALPHA to 1
-marks_border_width | pixels of a box's border | 0 to 100
-panel_port | port on 127.0.0.1; 0 = any free one | 0 to 65535
-demo_page_wait | seconds that a demo with a panel waits for the page; 0: not at all, nor in the end
-    | 0 to 3600
-keep_runs | runs kept in dump_dir, the latest; 0 for all | 0 to 1000000
-keep_megabytes | megabytes of runs kept, the latest; beyond them the current one keeps no more
-    screenshots, and beyond a further eighth it ends; 0 for all | 0 to 100000000
-dump_dir | folder that holds the runs; nothing is written elsewhere |  | AGENT_DUMP_DIR
-dump_prefix | begins a chat's screenshots | up to 40 letters, digits, _ and - | AGENT_DUMP_PREFIX
-dump_start | number of the first of them | 0 to 1000000 | AGENT_DUMP_START
-calibration | correct the model's places by what --check measured of it (calibration.json)
+stall_stop | 10 | turns without progress until the run ends as stuck; after a fifth of them the
+    executor is told, after two the planner reviews, after three come the recovery keys; 0: none of
+    it | 0 to 1000
+keep_last_screenshots | 0 | screenshots that a conversation shows; 0: as a grammar advises, else 2
+    to 4, as pruning costs the server's prefix cache | 0 to 100 | AGENT_KEEP_LAST_SCREENSHOTS
+keep_last_thinks | 2 | thoughts left after pruning | 0 to 100 | AGENT_KEEP_LAST_THINKS
+enable_loop_recovery | true | whether the recovery keys may be pressed
+loop_recovery_cooldown | 3 | turns between two recoveries | 0 to 1000
+last_look | true | whether a run that gives up looks once more whether its task is done
+described | false | run the profile as it was described, tool for tool (--help described)
+auto_zoom | true | whether a click that changed nothing is followed by a closer picture of its place
+# profile story
+max_actions | 5 | actions of a turn that are carried out; what follows is left out | 1 to 100
+max_bboxes | 8 | boxes of a turn that are drawn | 0 to 100
+boot_vlm_output | {"observation": "I begin."} | first reply; empty: wait for the panel's /inject
+log_layout | flat | a turn's pictures: beside the log or in a folder | flat or turn_dirs
+# safety; lists are patterns with ; between, and * stands for anything
+blocked_keys | win+l; ctrl+alt+delete; ctrl+shift+escape; sleep | chords never pressed
+blocked_windows | | windows never touched, by title or program, such as: *bank*; keepass.exe
+allowed_windows | | if given, the only windows that are touched, by title or program
+acts_per_minute | 120 | most acts a minute; the next one waits | 1 to 10000
+minutes_most | 120.0 | most minutes of a run, 0 for no limit | 0 to 100000
+takeover_quiet | 3.0 | quiet seconds before it goes on; 0: not watched | 0 to 3600
+confirm | risky | which acts wait for a person's yes | never or risky or always
+confirm_wait | 60.0 | seconds; no answer in time is a no | 1 to 86400
+risky_words | | further words of a label that make an act risky, such as: publish; archive
+allow_risky | | risks allowed in advance, anywhere or in a window, such as: run; send in *Bob*
+stop_hotkey | ctrl+alt+q | stops at once, whatever window is in front
+pause_hotkey | ctrl+alt+p | pauses, and goes on
+controls | check | what Windows knows of controls: unused, held against each click and told of what
+    came of it, or listed for the model as well | off or check or list
+vision | true | send pictures; without them the list of controls is all that the model knows
+# marks of the profile story
+marks_heat | true | whether heat shows where actions were executed
+marks_heat_stops | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.48); 1 rgba(255,165,0,0.03) | colours
+    of heat, from its centre (0) to its rim (1) | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1
+    rgba(255,165,0,0) and the like
+marks_radius_scale | 0.024 | radius of heat, as a share of the picture's longer side | 0 to 1
+marks_trail_turns | 4 | turns whose heat is shown: the latest and those before it | 1 to 100
+marks_trail_shrink | 0.8 | size of heat with every turn since, 1 for no shrinking | 0 to 1
+marks_boxes | true | whether boxes show where the model looked
+marks_box_stops | 0 rgba(30,110,255,0.25); 1 rgba(30,110,255,0.06) | colours of a box, from its
+    centre (0) to its corners (1) | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1
+    rgba(255,165,0,0) and the like
+marks_border | rgba(30,110,255,0.9) | colour of a box's border | rgba(RED,GREEN,BLUE,ALPHA), to 255
+    and ALPHA to 1
+marks_border_width | 3 | pixels of a box's border | 0 to 100
+# panel and replay
+panel_port | 0 | port on 127.0.0.1; 0 = any free one | 0 to 65535
+demo_page_wait | 60.0 | seconds that a demo with a panel waits for the page; 0: not at all, nor in
+    the end | 0 to 3600
+# files
+keep_runs | 100 | runs kept in dump_dir, the latest; 0 for all | 0 to 1000000
+keep_megabytes | 2000 | megabytes of runs kept, the latest; beyond them the current one keeps no
+    more screenshots, and beyond a further eighth it ends; 0 for all | 0 to 100000000
+dump_dir | dumps | folder that holds the runs; nothing is written elsewhere | | AGENT_DUMP_DIR
+dump_prefix | screen_ | begins a chat's screenshots | up to 40 letters, digits, _ and - |
+    AGENT_DUMP_PREFIX
+dump_start | 1 | number of the first of them | 0 to 1000000 | AGENT_DUMP_START
+calibration | true | correct the model's places by what --check measured of it (calibration.json)
 """
 _SHARE = r"(?:[01]|0?\.\d{1,6})"
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
@@ -499,14 +405,10 @@ class Setting(NamedTuple):
     """A row of ABOUT."""
 
     name: str
+    default: Any
     text: str
     takes: str = ""
     env: str = ""
-
-    @property
-    def default(self) -> Any:
-        """Its value where nobody sets it, which has its type."""
-        return getattr(Config, self.name)
 
     def __str__(self) -> str:
         """What it takes, in words."""
@@ -520,10 +422,53 @@ KIND_WORDS = {bool: "true or false", int: "a whole number", float: "a number", s
 def _settings() -> Iterator[Setting]:
     """The rows of ABOUT; a further line of one is indented."""
     for row in ABOUT.strip().replace("\n    ", " ").splitlines():
-        yield Setting(*map(str.strip, row.split("|")))
+        if row.startswith("#"):
+            continue
+        name, default, *about = map(str.strip, row.split("|"))
+        is_text = not re.fullmatch(r"true|false|[\d.]+", default)
+        yield Setting(name, default if is_text else json.loads(default), *about)
 
 
 SETTINGS = {setting.name: setting for setting in _settings()}
+_FIELDS = [(name, type(setting.default), setting.default) for name, setting in SETTINGS.items()]
+
+
+class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[misc]
+    """Everything that can be set, frozen; what each is, means and takes stands in ABOUT.
+
+    A profile, its description if it is `described`, a JSON file, the environment and the command
+    line are laid over the defaults in this order; see `load_config`.
+    """
+
+    # A type checker does not read the table; of these it has to know the type.
+    calls: str
+    controls: str
+    max_steps: int
+    memory_compression_threshold: int
+    stall_stop: int
+    marks_radius_scale: float
+
+    @property
+    def stall_tell(self) -> int:
+        """Turns without progress until the acting role is told."""
+        return max(1, self.stall_stop // 5)
+
+    @property
+    def stall_review(self) -> int:
+        """The same until the planner reviews."""
+        return max(1, self.stall_stop * 2 // 5)
+
+    @property
+    def stall_recover(self) -> int:
+        """The same until the recovery keys."""
+        return max(1, self.stall_stop * 3 // 5)
+
+    @property
+    def memory_keep_actions(self) -> int:
+        """The latest actions kept active when the program archives."""
+        threshold = self.memory_compression_threshold
+        return min(max(4, threshold // 3), threshold - 1)
+
 
 SWITCHES = dict.fromkeys(["true", "1", "yes", "on"], True)
 SWITCHES |= dict.fromkeys(["false", "0", "no", "off"], False)

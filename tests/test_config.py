@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import tempfile
 import unittest
 from dataclasses import FrozenInstanceError, fields
@@ -20,6 +22,10 @@ NUMBERS = {
 }
 
 
+HOLDS_CONFIG = re.compile(r"\bconfig$")
+NOT_OF_THE_TABLE = {"get"}  # of the settings in a record, which are a dict
+
+
 def loaded(**values: Any) -> agent.Config:
     return agent.load_config({"--set": values})
 
@@ -34,9 +40,31 @@ class Fields(unittest.TestCase):
     def test_every_field_has_a_meaning_and_a_default_of_its_type_within_its_range(self) -> None:
         self.assertEqual(list(DEFAULTS), list(agent.SETTINGS))
         for spec in fields(agent.Config):
-            self.assertEqual(type(spec.default).__name__, spec.type, spec.name)
+            self.assertEqual(type(spec.default), spec.type, spec.name)
             self.assertGreater(len(agent.SETTINGS[spec.name].text), 2, spec.name)
         self.assertEqual(agent.load_config({"defaults": DEFAULTS}), agent.Config())
+
+    def test_a_default_has_the_type_that_it_looks_like(self) -> None:
+        for name, default in {
+            "lmstudio_model": "",
+            "boot_vlm_output": '{"observation": "I begin."}',
+            "lmstudio_timeout": 240.0,
+            "max_steps": 50,
+            "dry_run": False,
+            "vision": True,
+        }.items():
+            self.assertEqual(repr(DEFAULTS[name]), repr(default))
+        for name, kind in agent.Config.__annotations__.items():
+            self.assertEqual(type(DEFAULTS[name]).__name__, kind)
+
+    def test_every_setting_that_the_program_reads_is_in_the_table(self) -> None:
+        """A type checker does not read the table, so it does not see a name that is misspelt."""
+        read = set()
+        for node in ast.walk(ast.parse(Path(agent.__file__).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and HOLDS_CONFIG.search(ast.unparse(node.value)):
+                read.add(node.attr)
+        self.assertEqual(read - set(dir(agent.Config())), NOT_OF_THE_TABLE)
+        self.assertGreater(len(read), 60)
 
     def test_no_two_fields_share_an_environment_variable(self) -> None:
         names = [setting.env for setting in agent.SETTINGS.values() if setting.env]
