@@ -1166,15 +1166,10 @@ class Control:
     program: str = ""
 
     def to_json(self) -> JsonDict:
-        """As the worker and the journal write it; what is as usual is left out."""
+        """As the journal writes it; what is as usual is left out."""
         usual = {spec.name: spec.default for spec in fields(self)}
         entry = {name: value for name, value in vars(self).items() if value != usual[name]}
         return {**entry, "rect": list(self.rect)}
-
-    @classmethod
-    def from_json(cls, entry: JsonDict) -> Control:
-        """The control that was written so."""
-        return cls(**{**entry, "rect": Rect(*entry["rect"])})
 
 
 def middle_of(rect: Rect) -> Point:
@@ -2842,8 +2837,6 @@ ON_OFF: Mapping[object, bool] = {0: False, 1: True}
 class UIAutomation:
     """The first source of controls: what programs tell UI Automation."""
 
-    name = "UI Automation"
-
     def __init__(self, api: Win32) -> None:
         self.api = api
 
@@ -2883,28 +2876,27 @@ class UIAutomation:
         return AutomationElement(self, element) if element.address else None
 
 
-class AutomationElement:
+class AutomationElement(NamedTuple):
     """What a program tells of a control; no program is asked again for what came with it."""
 
-    def __init__(self, source: UIAutomation, element: ComObject) -> None:
-        self._source = source
-        self._element = element
+    source: UIAutomation
+    element: ComObject
 
     def is_shown(self) -> bool:
         return not self._property("is offscreen")
 
     def children(self) -> Iterator[AutomationElement]:
         """One request each: nobody has to make ten thousand rows for the first of them."""
-        source = self._source
-        place = self._element.address
+        source = self.source
+        place = self.element.address
         child = source.element(source.walker, "GetFirstChildElementBuildCache", place)
         while child:
             yield child
-            place = child._element.address
+            place = child.element.address
             child = source.element(source.walker, "GetNextSiblingElementBuildCache", place)
 
     def control(self) -> Control:
-        box = filled_in(RECT, self._element.call, "get_CachedBoundingRectangle")
+        box = filled_in(RECT, self.element.call, "get_CachedBoundingRectangle")
         kind = self._property("control type")
         role = role_word(_UIA_ROLES, isinstance(kind, int) and kind - _UIA_FIRST_TYPE)
         password = bool(self._property("is password"))
@@ -2924,7 +2916,7 @@ class AutomationElement:
         """A property; None for one that the element does not have."""
         ignore_default = True
         number = _UIA_PROPERTIES[name]
-        return self._element.value("GetCachedPropertyValueEx", number, ignore_default)
+        return self.element.value("GetCachedPropertyValueEx", number, ignore_default)
 
 
 ####################################################################################################
@@ -2959,8 +2951,6 @@ ROWS_MOST = 60
 
 class ActiveAccessibility:
     """The second source of controls: what programs tell Active Accessibility, by oleacc.dll."""
-
-    name = "Active Accessibility"
 
     def __init__(self, api: Win32) -> None:
         self.api = api
@@ -2999,8 +2989,7 @@ class AccessibleElement:
 
     def __init__(self, holder: ComObject, part: int = CHILDID_SELF) -> None:
         self._holder = holder
-        self._part = VARIANT(VT_I4)
-        self._part.value = part
+        self._part = VARIANT(VT_I4, value=part)
 
     def is_shown(self) -> bool:
         return not self._state() & STATE_SYSTEM_NOT_SHOWN
@@ -3156,8 +3145,6 @@ def popups_of(api: Win32, handle: int) -> list[int]:
 class WindowHandles:
     """The third source of controls: child windows with their classes and texts, and menus."""
 
-    name = "window handles"
-
     def __init__(self, api: Win32) -> None:
         self.api = api
         # Whether messages are answered; if one was not, each further one would cost as much.
@@ -3177,7 +3164,7 @@ class WindowHandles:
         return self.root(window)
 
     def root(self, handle: int) -> WindowElement:
-        return WindowElement(self, handle)
+        return WindowElement(self, self.api, handle)
 
     def message(
         self, handle: int, message: int, size: int = 0, buffer: object = None
@@ -3191,36 +3178,34 @@ class WindowHandles:
         return answer.value if self.listens else None
 
 
-class WindowElement:
+class WindowElement(NamedTuple):
     """A window, of which programs have one for each of their older controls."""
 
-    def __init__(self, source: WindowHandles, handle: int) -> None:
-        self._source = source
-        self._api = source.api
-        self._handle = handle
-        self._is_top = self._api.GetAncestor(handle, GA_ROOT) == handle
+    source: WindowHandles
+    api: Win32
+    handle: int
 
     def is_shown(self) -> bool:
-        return bool(self._api.IsWindowVisible(self._handle))
+        return bool(self.api.IsWindowVisible(self.handle))
 
     def rect(self) -> Rect:
-        return window_place(self._api, self._handle)
+        return window_place(self.api, self.handle)
 
     def children(self) -> Iterator[WindowElement | MenuItem]:
         """The items of its menu bar, or of the menu that it is, and the windows in it."""
-        menu = self._api.GetMenu(self._handle) if self._is_top else None
-        owner: int | None = self._handle
+        menu = self.api.GetMenu(self.handle) if self._is_top() else None
+        owner: int | None = self.handle
         if self._class_name() == MENU_CLASS:
-            menu = self._source.message(self._handle, MN_GETHMENU)
+            menu = self.source.message(self.handle, MN_GETHMENU)
             owner = None
         if menu:
-            for index in range(self._api.GetMenuItemCount(menu)):
-                yield MenuItem(self._api, owner, menu, index)
-        for child in windows_from(self._api, self._handle, GW_CHILD, GW_HWNDNEXT):
-            yield WindowElement(self._source, child)
+            for index in range(self.api.GetMenuItemCount(menu)):
+                yield MenuItem(self.api, owner, menu, index)
+        for child in windows_from(self.api, self.handle, GW_CHILD, GW_HWNDNEXT):
+            yield self.source.root(child)
 
     def control(self) -> Control:
-        style = self._api.GetWindowLongW(self._handle, GWL_STYLE)
+        style = self.api.GetWindowLongW(self.handle, GWL_STYLE)
         role = self._role(style)
         # A style of nothing at all is one that Windows does not tell.
         password = role == "edit" and (not style or bool(style & ES_PASSWORD))
@@ -3228,21 +3213,24 @@ class WindowElement:
         is_field = role in ("edit", "combo box")
         checked = None
         if role in CHECKABLE:
-            checked = ON_OFF.get(self._source.message(self._handle, BM_GETCHECK))
+            checked = ON_OFF.get(self.source.message(self.handle, BM_GETCHECK))
         return Control(
             name="" if is_field else clean_name(text).replace("&", ""),
             role=role,
             rect=self.rect(),
             value=text if is_field else None,
-            enabled=bool(self._api.IsWindowEnabled(self._handle)),
-            focused=focus_window(self._api) == self._handle,
+            enabled=bool(self.api.IsWindowEnabled(self.handle)),
+            focused=focus_window(self.api) == self.handle,
             password=password,
             checked=checked,
         )
 
+    def _is_top(self) -> bool:
+        return bool(self.api.GetAncestor(self.handle, GA_ROOT) == self.handle)
+
     def _class_name(self) -> str:
         with suppress(Win32Error):
-            name = filled_text(CLASS_CHARACTERS, self._api.GetClassNameW, self._handle)
+            name = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, self.handle)
             return name.lower()
         return ""
 
@@ -3250,7 +3238,7 @@ class WindowElement:
         known = self._class_name()
         if known == "button":
             return _BUTTON_ROLES[style & 0xF]
-        if self._is_top and known != MENU_CLASS:
+        if self._is_top() and known != MENU_CLASS:
             return "window"
         roles = (role for beginning, role in _CLASS_ROLES.items() if known.startswith(beginning))
         return next(roles, "pane")
@@ -3258,10 +3246,10 @@ class WindowElement:
     def _text(self) -> str | None:
         """What a window shows as its text; None if it does not answer."""
         buffer = ctypes.create_unicode_buffer(TEXT_MOST)
-        if self._source.message(self._handle, WM_GETTEXT, TEXT_MOST, buffer) is not None:
+        if self.source.message(self.handle, WM_GETTEXT, TEXT_MOST, buffer) is not None:
             return buffer.value
         # Of another process's window that tells what it is called, without asking the window.
-        return filled_text(TEXT_MOST, self._api.GetWindowTextW, self._handle) or None
+        return filled_text(TEXT_MOST, self.api.GetWindowTextW, self.handle) or None
 
 
 class MenuItem(NamedTuple):
@@ -3967,10 +3955,8 @@ POINT_DEADLINE_S = 0.15
 HANG_S = 2.0
 START_S = 120.0  # so long it may take to start: Python compiles this file, on a busy machine
 WORKERS_MOST = 6  # of a run; after the last one everything goes on without
-COSTS_MOST = 3  # of them that the list of one window may cost
 DEPTH_MOST = 40  # so deep may controls lie in one another; a browser's page has them some 30 deep
 
-SOURCE_NAMES = (UIAutomation.name, ActiveAccessibility.name, WindowHandles.name)
 Source = UIAutomation | ActiveAccessibility | WindowHandles
 Element = AutomationElement | AccessibleElement | WindowElement | MenuItem
 
@@ -3982,7 +3968,6 @@ class Query(NamedTuple):
     point: Point | None = None
     window: int = 0
     most: int = 1
-    source: str = ""  # the only one to ask
 
 
 class Known(NamedTuple):
@@ -4019,9 +4004,7 @@ def known_controls(automation: UIAutomation, query: Query) -> Known:
     inner = _inner_window(api, query)
     handles = WindowHandles(api)
     sources: list[Source] = [automation, ActiveAccessibility(api), handles]
-    if query.source:
-        sources = [source for source in sources if source.name == query.source]
-    elif handles.message(inner, WM_NULL) is None:  # the others would wait for it
+    if handles.message(inner, WM_NULL) is None:  # the others would wait for it
         sources = [handles]
     found: list[Control] = []
     problems: list[str] = []
@@ -4108,8 +4091,7 @@ def serve_controls(pipe: Connection) -> None:
     known = Known()  # which says that it is ready
     with suppress(EOFError, OSError):
         while True:
-            controls = [control.to_json() for control in known.controls]
-            pipe.send_bytes(json.dumps([controls, known.problems]).encode())
+            pipe.send(known)
             known = known_controls(automation, pipe.recv())
 
 
@@ -4139,8 +4121,6 @@ class ControlsWorker:
         # How long it may still take to say that it is ready, or what it was asked; None: it is
         # free.
         self._owes: Budget | None = None
-        self._window = 0  # which it was asked about last
-        self._costs = Counter[int]()  # workers that a window's list cost
         self._lock = threading.Lock()
 
     def control_at(self, point: Point) -> Control | None:
@@ -4153,21 +4133,20 @@ class ControlsWorker:
         return [*self.ask(Query(deadline_s, None, window.handle, most)).controls]
 
     def report(self, window: Window) -> Iterator[tuple[str, bool]]:
-        """For --check: what each source sees of a window, and whether that is anything."""
+        """For --check: what is seen of a window, and whether that is anything."""
         began = time.monotonic()
         self.ask(Query(START_S))
-        seconds = f"{time.monotonic() - began:.1f} s"
+        ready = time.monotonic()
+        seconds = f"{ready - began:.1f} s"
         if self._owes or not self._pipe:
             why = self.problem or "The worker does not answer."
             yield f"not known here, and not needed: {why} ({seconds})", False
             return
         yield f"the worker is ready after {seconds}", True
-        for source in SOURCE_NAMES:
-            began = time.monotonic()
-            known = self.ask(Query(HANG_S, None, window.handle, CONTROLS_MOST, source))
-            milliseconds = (time.monotonic() - began) * 1000
-            told = f"{source}: {known} in {milliseconds:.0f} ms"
-            yield "; ".join([told, *known.problems]), bool(known.controls)
+        known = self.ask(Query(HANG_S, None, window.handle, CONTROLS_MOST))
+        milliseconds = (time.monotonic() - ready) * 1000
+        told = f"{known} in {milliseconds:.0f} ms"
+        yield "; ".join([told, *known.problems]), bool(known.controls)
 
     def close(self) -> None:
         """Ends the worker for good."""
@@ -4177,8 +4156,6 @@ class ControlsWorker:
 
     def ask(self, query: Query) -> Known:
         """What the worker answers in the time of the query, or in HANG_S once it is free."""
-        if query.window and self._costs[query.window] >= COSTS_MOST:
-            return Known(problems=["This window was too slow before."])
         if not self._lock.acquire(timeout=query.seconds):
             return Known(problems=["Another query is under way."])
         try:
@@ -4186,7 +4163,6 @@ class ControlsWorker:
             if not self._is_free(query.seconds) or not self._pipe:
                 return Known(problems=[self.problem or "The worker is not ready yet."])
             seconds = min(HANG_S, budget.left_s)
-            self._window = query.window
             self._pipe.send(query._replace(seconds=seconds * WORKER_SHARE))
             self._owes = Budget(HANG_S)
             known = self._answer(seconds)
@@ -4211,9 +4187,9 @@ class ControlsWorker:
         """What it owes, if that comes in time; raises EOFError or OSError if it has ended."""
         if not self._pipe or not self._pipe.poll(seconds):
             return None
-        controls, problems = json.loads(self._pipe.recv_bytes())
+        known: Known = self._pipe.recv()
         self._owes = None
-        return Known([Control.from_json(entry) for entry in controls], problems)
+        return known
 
     def _start(self) -> bool:
         """Starts a worker, if there is still one to be had."""
@@ -4243,10 +4219,7 @@ class ControlsWorker:
 
     def _lose(self, why: str) -> None:
         """Ends the worker and starts the next one; `why` is the problem if it was the last."""
-        if self._owes:
-            self._costs[self._window] += 1
         self._owes = None
-        self._window = 0
         if self._process:
             self._process.kill()
         if self._pipe:

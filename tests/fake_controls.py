@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import json
+import pickle
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -192,16 +192,15 @@ class FakeControls:
         point: tuple[int, int] | None = None,
         window: int = 0,
         most: int = 300,
-        source: str = "",
         seconds: float = 60.0,
     ) -> tuple[list[agent.Control], list[str]]:
         """The controls and the problems of a query."""
         place = agent.Point(*point) if point else None
-        query = agent.Query(seconds, place, window, most if window else 1, source)
+        query = agent.Query(seconds, place, window, most if window else 1)
         known = agent.known_controls(self.automation_source, query)
         # As they arrive from the process that asks.
-        sent = json.loads(json.dumps([control.to_json() for control in known.controls]))
-        return [agent.Control.from_json(entry) for entry in sent], list(known.problems)
+        sent = pickle.loads(pickle.dumps(known))
+        return list(sent.controls), list(sent.problems)
 
     def verify(self) -> None:
         """Raises AssertionError for what was done wrong or not given back."""
