@@ -576,15 +576,6 @@ def unusable_folder(error: OSError | ValueError) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
-def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
-    """An object of JSON; raises ValueError for a key that stands there twice."""
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name[:60]!r} stands there twice")
-    return dict(pairs)
-
-
 CONFIG_BYTES_MOST = 1 << 20
 
 
@@ -595,7 +586,7 @@ def file_layer(path: str) -> dict[str, JsonDict]:
         if not file.is_file() or file.stat().st_size > CONFIG_BYTES_MOST:
             raise ConfigError(f"{path} is not there, or no file of at most 1 MB; correct its name.")
         # Notepad may put a byte order mark in front, which "utf-8-sig" passes over.
-        values = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=_without_doubles)
+        values = json.loads(file.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
@@ -2801,21 +2792,15 @@ def clean_name(value: object) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def role_word(words: Sequence[str], number: object) -> str:
-    """The word for a role; one that is unknown is a control."""
-    if isinstance(number, int) and 0 <= number < len(words):
-        return words[number]
-    return "control"
-
-
-# UI Automation's control types in words, from 50000 on in the order of UIAutomationClient.h.
-_UIA_FIRST_TYPE = 50000
-_UIA_ROLES = (
+UNKNOWN_ROLE = "control"
+# UI Automation's control types in words, in the order of UIAutomationClient.h.
+_UIA_TYPES = (
     "button, calendar, checkbox, combo box, edit, link, image, list item, list, menu, menu bar,"
     " menu item, progress bar, radio button, scroll bar, slider, spinner, status bar, tabs, tab,"
     " text, toolbar, tooltip, tree, tree item, control, group, thumb, table, table row, document,"
     " split button, window, pane, header, header item, table, title bar, separator, zoom, app bar"
-).split(", ")
+)
+_UIA_ROLES: Mapping[object, str] = dict(enumerate(_UIA_TYPES.split(", "), 50000))
 # All that is wanted of an element, by the identifiers of UIAutomationClient.h; one request answers
 # them all.
 _UIA_PROPERTIES = {
@@ -2897,8 +2882,7 @@ class AutomationElement(NamedTuple):
 
     def control(self) -> Control:
         box = filled_in(RECT, self.element.call, "get_CachedBoundingRectangle")
-        kind = self._property("control type")
-        role = role_word(_UIA_ROLES, isinstance(kind, int) and kind - _UIA_FIRST_TYPE)
+        role = _UIA_ROLES.get(self._property("control type"), UNKNOWN_ROLE)
         password = bool(self._property("is password"))
         state = "is selected" if role == "radio button" else "toggle state"
         return Control(
@@ -2924,7 +2908,7 @@ class AutomationElement(NamedTuple):
 ####################################################################################################
 
 # Its roles in words, from 1 on in the order of oleacc.h.
-_ACC_ROLES = (
+_ACC_NUMBERS = (
     "control, title bar, menu bar, scroll bar, grip, sound, cursor, caret, alert, window, pane,"
     " menu, menu item, tooltip, application, document, pane, chart, dialog, border, group,"
     " separator, toolbar, status bar, table, header item, header item, column, table row, cell,"
@@ -2932,7 +2916,8 @@ _ACC_ROLES = (
     " indicator, image, text, edit, button, checkbox, radio button, combo box, drop list,"
     " progress bar, dial, hotkey field, slider, spinner, diagram, animation, equation, button,"
     " button, button, white space, tabs, clock, split button, IP address, button"
-).split(", ")
+)
+_ACC_ROLES: Mapping[object, str] = dict(enumerate(_ACC_NUMBERS.split(", ")))
 CHECKABLE = frozenset({"checkbox", "radio button"})
 # Bits of a state, from oleacc.h.
 STATE_SYSTEM_UNAVAILABLE = 0x1
@@ -3020,7 +3005,7 @@ class AccessibleElement:
         return parts
 
     def control(self) -> Control:
-        role = role_word(_ACC_ROLES, self._told("get_accRole"))
+        role = _ACC_ROLES.get(self._told("get_accRole"), UNKNOWN_ROLE)
         state = self._state()
         password = bool(state & STATE_SYSTEM_PROTECTED)
         checked = None
@@ -16522,12 +16507,9 @@ class DemoDesktop:
         self._captures += 1
         clean = self.glance(area, width, height)
         canvas = Canvas(width, height, clean)
-        x = self._cursor.x - area.left
-        y = self._cursor.y - area.top
         # The middle of the pixel under the pointer, scaled.
-        left = (x * 2 + 1) * width // (2 * area.width)
-        top = (y * 2 + 1) * height // (2 * area.height)
-        _draw_pointer(canvas, left, top)
+        tip = middle_of(Rect(*self._cursor, 1, 1).scaled(area, canvas.area))
+        _draw_pointer(canvas, tip.x, tip.y)
         return Frame(
             number=self._captures,
             width=width,
