@@ -576,6 +576,15 @@ def unusable_folder(error: OSError | ValueError) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
+def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
+    """An object of JSON; raises ValueError for a key that stands there twice."""
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name[:60]!r} stands there twice")
+    return dict(pairs)
+
+
 CONFIG_BYTES_MOST = 1 << 20
 
 
@@ -586,7 +595,7 @@ def file_layer(path: str) -> dict[str, JsonDict]:
         if not file.is_file() or file.stat().st_size > CONFIG_BYTES_MOST:
             raise ConfigError(f"{path} is not there, or no file of at most 1 MB; correct its name.")
         # Notepad may put a byte order mark in front, which "utf-8-sig" passes over.
-        values = json.loads(file.read_text("utf-8-sig"))
+        values = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=_without_doubles)
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
