@@ -578,11 +578,12 @@ def unusable_folder(error: OSError | ValueError) -> str:
 
 def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
     """An object of JSON; raises ValueError for a key that stands there twice."""
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
+    values: JsonDict = {}
+    for name, value in pairs:
+        if name in values:
             raise ValueError(f"{name[:60]!r} stands there twice")
-    return dict(pairs)
+        values[name] = value
+    return values
 
 
 CONFIG_BYTES_MOST = 1 << 20
@@ -2125,24 +2126,20 @@ WinFunction = Callable[..., Any]
 # Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where the tests bind this
 # same table. Handles are as wide as a pointer; one as a plain int would lose its upper half.
 BOOL = ctypes.c_int32
-INT = ctypes.c_int32
 LONG = ctypes.c_int32
-HRESULT = ctypes.c_int32
 DWORD = ctypes.c_uint32
-WORD = ctypes.c_uint16
 WPARAM = ctypes.c_size_t
 LPARAM = ctypes.c_ssize_t
 HANDLE = ctypes.c_void_p
-HWND = HANDLE
 # Of what a function reads or fills in; callers hand over `byref(it)` or a buffer.
 LPVOID = ctypes.c_void_p
 
 
 # The type of each name that a declaration below may have.
 _TYPE_NAMES: Mapping[CType, str] = {
-    INT: "BOOL INT LONG HRESULT",
+    LONG: "BOOL INT LONG HRESULT",
     DWORD: "UINT DWORD",
-    WORD: "WORD",
+    ctypes.c_uint16: "WORD",
     WPARAM: "WPARAM ULONG_PTR HINSTANCE",  # a handle in name only
     LPARAM: "LPARAM DPI_AWARENESS_CONTEXT",  # a handle that is a small number
     LPVOID: "HANDLE HBITMAP HBRUSH HCURSOR HDC HDESK HGDIOBJ HICON HMONITOR HWND LPVOID"
@@ -2828,11 +2825,11 @@ _UIA_PROPERTIES = {
 ON_OFF: Mapping[object, bool] = {0: False, 1: True}
 
 
+@dataclass
 class UIAutomation:
     """The first source of controls: what programs tell UI Automation."""
 
-    def __init__(self, api: Win32) -> None:
-        self.api = api
+    api: Win32
 
     @cached_property
     def automation(self) -> ComObject:
@@ -2853,8 +2850,7 @@ class UIAutomation:
         return self.automation.take("get_ControlViewWalker")
 
     def at(self, _window: int, point: Point) -> AutomationElement | None:
-        place = POINT(point.x, point.y)
-        return self.element(self.automation, "ElementFromPointBuildCache", place)
+        return self.element(self.automation, "ElementFromPointBuildCache", POINT(*point))
 
     def focused(self, _window: int) -> AutomationElement | None:
         return self.element(self.automation, "GetFocusedElementBuildCache")
@@ -2943,11 +2939,11 @@ CHILDID_SELF = 0
 ROWS_MOST = 60
 
 
+@dataclass
 class ActiveAccessibility:
     """The second source of controls: what programs tell Active Accessibility, by oleacc.dll."""
 
-    def __init__(self, api: Win32) -> None:
-        self.api = api
+    api: Win32
 
     def at(self, _window: int, point: Point) -> AccessibleElement:
         child = VARIANT()
@@ -2978,31 +2974,30 @@ class ActiveAccessibility:
         return ComObject(self.api, from_window, handle, which, guid(IID_IAccessible))
 
 
-class AccessibleElement:
+class AccessibleElement(NamedTuple):
     """Something accessible: an object, or one of its parts, which has no object of its own."""
 
-    def __init__(self, holder: ComObject, part: int = CHILDID_SELF) -> None:
-        self._holder = holder
-        self._part = VARIANT(VT_I4, value=part)
+    holder: ComObject
+    part: int = CHILDID_SELF
 
     def is_shown(self) -> bool:
         return not self._state() & STATE_SYSTEM_NOT_SHOWN
 
     def children(self) -> list[AccessibleElement]:
         """The first things that lie directly in it."""
-        if self._part.value != CHILDID_SELF:
+        if self.part != CHILDID_SELF:
             return []
-        api = self._holder.api
-        there = self._holder.value("get_accChildCount", kind=VT_I4)
+        api = self.holder.api
+        there = self.holder.value("get_accChildCount", kind=VT_I4)
         variants = (VARIANT * min(ROWS_MOST, int(there or 0)))()
         got = LONG()
         parts: list[AccessibleElement] = []
         try:
-            place = self._holder.address
+            place = self.holder.address
             api.AccessibleChildren(place, 0, len(variants), variants, byref(got))
             for variant in variants[: got.value]:
                 if variant.vt == VT_I4:
-                    parts.append(AccessibleElement(self._holder, LONG(variant.value).value))
+                    parts.append(AccessibleElement(self.holder, LONG(variant.value).value))
                 elif variant.vt == VT_DISPATCH and variant.value:
                     # It comes as one that scripts could use.
                     wanted = variant.value, guid(IID_IAccessible)
@@ -3022,7 +3017,7 @@ class AccessibleElement:
             checked = bool(state & STATE_SYSTEM_CHECKED)
         sides = (LONG * 4)()
         places = [byref(sides, number * sizeof(LONG)) for number in range(4)]
-        self._holder.call("accLocation", *places, self._part)
+        self.holder.call("accLocation", *places, VARIANT(VT_I4, value=self.part))
         return Control(
             name=clean_name(self._told("get_accName", VT_BSTR)),
             role=role,
@@ -3042,7 +3037,7 @@ class AccessibleElement:
     def _told(self, method: str, kind: int = 0) -> int | str | bool | None:
         """What a method answers; None for nothing, which most objects say by an error."""
         with suppress(Win32Error):
-            return self._holder.value(method, self._part, kind=kind)
+            return self.holder.value(method, VARIANT(VT_I4, value=self.part), kind=kind)
         return None
 
 
@@ -3136,13 +3131,13 @@ def popups_of(api: Win32, handle: int) -> list[int]:
     return found[:POPUPS_MOST][::-1]
 
 
+@dataclass
 class WindowHandles:
     """The third source of controls: child windows with their classes and texts, and menus."""
 
-    def __init__(self, api: Win32) -> None:
-        self.api = api
-        # Whether messages are answered; if one was not, each further one would cost as much.
-        self.listens = True
+    api: Win32
+    # Whether messages are answered; if one was not, each further one would cost as much.
+    listens: bool = True
 
     def at(self, window: int, point: Point) -> WindowElement | MenuItem:
         """The smallest: a grey button and a plain text let the point through to what is around."""
@@ -3416,7 +3411,7 @@ def titled_windows(api: Win32) -> list[int]:
         return 1  # go on
 
     # It must live as long as Windows may call it.
-    routine = ctypes.CFUNCTYPE(BOOL, HWND, LPARAM)(take)
+    routine = ctypes.CFUNCTYPE(BOOL, HANDLE, LPARAM)(take)
     api.EnumWindows(ctypes.cast(routine, LPVOID), 0)
     return found
 
@@ -3446,22 +3441,14 @@ def clipboard_text_length(api: Win32) -> int | None:
     owner = api.GetClipboardOwner()
     if owner and api.IsHungAppWindow(owner):
         return None
-    with suppress(Win32Error):
+    with suppress(Win32Error), ExitStack() as undo:
         api.OpenClipboard(None)
-        try:
-            return _length_of_text(api, api.GetClipboardData(CF_UNICODETEXT))
-        finally:
-            api.CloseClipboard()
-    return None
-
-
-def _length_of_text(api: Win32, handle: int) -> int:
-    """UTF-16 units up to the end of a text in memory that Windows holds."""
-    text = api.GlobalLock(handle)
-    try:
+        undo.callback(api.CloseClipboard)
+        memory = api.GetClipboardData(CF_UNICODETEXT)
+        text = api.GlobalLock(memory)
+        undo.callback(api.GlobalUnlock, memory)
         return int(api.lstrlenW(text))
-    finally:
-        api.GlobalUnlock(handle)
+    return None
 
 
 def ask_for_keyboard(api: Win32, handle: int) -> None:
@@ -3606,8 +3593,7 @@ class WindowsDesktop:
         return _checked_size(Rect(0, 0, *size))
 
     def on_monitor(self, point: Point) -> bool:
-        place = POINT(point.x, point.y)
-        return bool(self.api.MonitorFromPoint(place, MONITOR_DEFAULTTONULL))
+        return bool(self.api.MonitorFromPoint(POINT(*point), MONITOR_DEFAULTTONULL))
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen = self.screen()
@@ -3710,7 +3696,7 @@ class WindowsDesktop:
         return self._window(self.api.GetForegroundWindow())
 
     def window_at(self, point: Point) -> Window | None:
-        handle = self.api.WindowFromPoint(POINT(point.x, point.y))
+        handle = self.api.WindowFromPoint(POINT(*point))
         if not handle:
             return None
         return self._window(self.api.GetAncestor(handle, GA_ROOT))
@@ -3827,8 +3813,8 @@ class WindowsDesktop:
 
     def _with_program(self, control: Control | None) -> Control | None:
         """The control with the file name of its program."""
-        if control is None or not control.process:
-            return control
+        if control is None:
+            return None
         return replace(control, program=self._owner(control.process)[0])
 
     def clipboard_length(self) -> int | None:
