@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import datetime
 import hashlib
 import io
@@ -20,6 +21,7 @@ import multiprocessing
 import os
 import random
 import re
+import struct
 import sys
 import tempfile
 import time
@@ -30,7 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import agent
-from tests.fakes import EndedProcess, FakeWin32, Foreground, VirtualClock
+from tests.fakes import INVALID_PARAMETER, EndedProcess, FakeWin32, Foreground, VirtualClock
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
 
 Json = dict[str, Any]
@@ -217,9 +219,21 @@ SCREEN = agent.Rect(0, 0, 640, 360)
 LIVE = 400  # what is clicked left of this column changes the screen
 
 
+class OlderWin32(FakeWin32):
+    """A simulated Windows with what older agents call besides."""
+
+    def _GetObjectW(self, thing: int, size: int, into: int) -> int:
+        handle = self._get(thing, "bitmap|cursor bitmap", "GetObjectW")
+        if not handle or size != 32:
+            return self.refuse(INVALID_PARAMETER)
+        bitmap = struct.pack("<iiiiHH4xQ", 0, handle.width, handle.height, 0, 1, 32, 0)
+        ctypes.memmove(into, bitmap, len(bitmap))
+        return 32
+
+
 def desktop(clock: VirtualClock, rng: Random) -> FakeWin32:
     """A small screen whose left part answers to input with another square and sometimes a title."""
-    world = FakeWin32(monitors=[SCREEN], clock=clock, mouse=agent.Point(30, 30))
+    world = OlderWin32(monitors=[SCREEN], clock=clock, mouse=agent.Point(30, 30))
     world.window = Foreground("Untitled - Notepad", agent.Rect(0, 0, 600, 340))
     world.opens = Foreground("Letter - Notepad", agent.Rect(20, 20, 500, 300), handle=0x40002)
     marks = Counter[str]()
@@ -894,7 +908,7 @@ class Verdicts:
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
-        self.world = FakeWin32(monitors=[SCREEN], mouse=agent.Point(rng.randint(0, 600), 30))
+        self.world = OlderWin32(monitors=[SCREEN], mouse=agent.Point(rng.randint(0, 600), 30))
         self.clock = self.world.clock
         self.told: list[Any] = []
         self.frame: Any = None
@@ -1204,10 +1218,13 @@ def seam_contexts(cases: int) -> Iterator[Case]:
         )
         context = rng.choice((2500, 3500, 5000, 8000, 32768))
         run = Run("", profile, settings, (), marking(profile), context)
+        before = asked
         for name, value in carry_out(run, f"context {number}"):
             if name.startswith(("executor ", "planner ")) and asked < cases:
                 asked += 1
                 yield f"{number}, {profile}: {name}", what_is_left(json.loads(value))
+        if asked == before:
+            raise RuntimeError(f"context {number}, {profile}, asks for nothing")
 
 
 def what_is_left(request: Json) -> Json:
