@@ -267,8 +267,8 @@ KEYS = ("enter", "ctrl+s", "alt+f4", "win+l", "ctrl+alt+delete", "f5", "no_key",
 TEXTS = ("Hello", "Grüße 😀\n", "rm -rf /", "x" * 300, "")
 TASKS = (
     "Press the button",
-    'Write "Hello" into the note and save it as C:\\notes\\hello.txt',
-    "Öffne die Einstellungen und schalte den Ton aus. " * 4,
+    'Write "Hello" into the note and save it as hello.txt',
+    ("Öffne die Einstellungen und schalte den Ton aus. " * 4).strip(),
 )
 
 
@@ -505,7 +505,6 @@ FIXED = (
     "dump_dir=dumps",
     "boot_vlm_output={}",
 )
-QUICK_LADDER = ("stall_stop=5",)
 MEMORY = ("memory_compression_threshold=6", "review_interval=3")
 
 
@@ -519,7 +518,7 @@ def runs() -> Iterator[Run]:
         yield Run("as described", profile, (*long, "described=true"), task=TASKS[1])
         yield Run("calls in the text", profile, (*long[:3], "calls=text"), task=TASKS[1])
         bags = {**BAGS[profile], "executor": (DEAD[profile],)}
-        yield Run("stuck", profile, ("max_steps=20", *QUICK_LADDER), (), bags)
+        yield Run("stuck", profile, ("max_steps=20",), (), bags)
         bags = {**BAGS[profile], "executor": (*BAGS[profile]["executor"], TOO_LONG, *FAULTS)}
         bags["judge"] = (said("1: NO, it does not show it"),)
         failing = ("max_steps=6", "model_failures=2", "request_retries=0")
