@@ -11,6 +11,7 @@ tests/compare_side.py drives either side in a process of its own, with scripted 
 tests, so that nothing here depends on the demo. What comes of a case is compared value by value, texts line by line.
 Each wanted difference is a row of the ledger, {"seam", "why"} with patterns for "case", "where", "old" and "new" that
 it has to match whole (where it names none, any will do). Every other difference is printed, and the exit code is 1.
+Where a row has "follows": true, all that differs elsewhere in that run follows from it, as after another act.
 A row that matches nothing any more is reported as stale; the rows are about the commit that the ledger names.
 """
 
@@ -49,6 +50,11 @@ class Difference(NamedTuple):
     new: str | None
 
     @property
+    def run(self) -> tuple[str, str]:
+        """What the case is a part of: its name up to a colon."""
+        return self.seam, self.case.partition(": ")[0]
+
+    @property
     def kind(self) -> tuple[str, ...]:
         """What repeated differences have in common: all but the numbers of cases and places.
 
@@ -69,6 +75,7 @@ class Row(NamedTuple):
     where: str = ".*"
     old: str = ".*"
     new: str = ".*"
+    follows: bool = False  # whether the rest of its run goes another way since then
 
     def covers(self, found: Difference) -> bool:
         if self.seam != found.seam:
@@ -253,13 +260,17 @@ def judge(found: Iterable[Difference], ledger: Iterable[Row], cases: int) -> Ver
     """Sorts the differences into those that the ledger covers and the others."""
     covered = dict.fromkeys(ledger, 0)
     unlisted = []
+    elsewhere = set()  # the runs that go another way
     for difference in found:
         rows = [row for row in covered if row.covers(difference)]
         for row in rows:
             covered[row] += 1
+            if row.follows:
+                elsewhere.add(difference.run)
         if not rows:
             unlisted.append(difference)
-    return Verdict(cases, unlisted, covered)
+    left = [difference for difference in unlisted if difference.run not in elsewhere]
+    return Verdict(cases, left, covered)
 
 
 def told(verdict: Verdict) -> Iterator[str]:
