@@ -8558,7 +8558,8 @@ def words_of_table(table: str) -> Words:
 # Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
 ####################################################################################################
 
-NOTCHES_MOST = 100  # from here on a scroll is told in the screen's units, of which 100 are a notch
+NOTCHES_MOST = 20  # nobody means more; a larger number is one of the screen's units
+UNITS_OF_NOTCH = 100
 PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
 SECONDS_MOST = 3600  # nobody means to wait longer
 ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
@@ -8606,9 +8607,10 @@ def _notches(value: object) -> int | None:
     amount = _number(value)
     if not amount or amount % 1:
         return None
-    if abs(amount) < NOTCHES_MOST:
+    if abs(amount) <= NOTCHES_MOST:
         return int(amount)
-    return int(math.copysign(abs(amount) / NOTCHES_MOST + 0.5, amount))
+    notches = max(1, round(abs(amount) / UNITS_OF_NOTCH))
+    return notches if amount > 0 else -notches
 
 
 def _read_part(meant: str, value: object, sides: Sides, is_box: bool) -> tuple[object, str]:
@@ -9735,6 +9737,7 @@ ONE_CALL_A_REPLY = "A reply takes one call; none of these was carried out."
 STORY_BEGINS = "I look."  # the model's words before its first own ones
 WAITED = "Waited"
 ZOOMED = "Zoomed in for the next action"
+STAYS_WHOLE = "Not zoomed: since a secret was typed, the screen is shown whole; act on it as it is"
 WAITED_FOR = "Waited {:.0f} s; the screen {}"
 CHAT_SCREENSHOT = "Screenshot {}: the screen now."
 STALLED = "The last {} {} made no progress; do something different."
@@ -13345,6 +13348,8 @@ def follow_executor(
             progress = is_watching(engine, state, look)
     elif isinstance(args, WaitArgs):
         result, progress = wait_a_while(engine, state, look, args.seconds)
+    elif isinstance(args, ZoomArgs) and engine.eyes.secrets:
+        result = STAYS_WHOLE
     elif isinstance(args, ZoomArgs):
         engine.eyes.zoom(to_point(args.position, look.frame.area))
         progress = engine.is_new_place(act)

@@ -583,6 +583,20 @@ class Zooming(Turns):
         # Of 64x36 pixels a quarter around (47, 9): 32x18 from (31, 0) on; then all of it.
         self.assertEqual(moves, [(31, 17), (0, 35)])
 
+    def test_once_a_secret_was_typed_the_model_is_told_that_the_screen_stays_whole(self) -> None:
+        typed = call("type_text_input", text="{{PIN}}")
+        replies = iter((typed, call("zoom", position=[750, 250]), self.click(0, 1000)))
+        trial = self.trial(
+            lambda request: PLAN if role_of(request) == "planner" else next(replies),
+            max_steps=4,
+            confirm="never",
+        )
+        trial.hidden = agent.Secrets({"PIN": "4711-0815"})
+        trial.run()
+        last = user_text([r for r in trial.requests if role_of(r) == "executor"][2])
+        self.assertIn("the screen is shown whole", last)
+        self.assertNotIn("CLOSER LOOK", last)
+
     def test_the_memory_has_the_place_on_the_whole_screen(self) -> None:
         self.run_calls(call("zoom", position=[750, 250]), self.click(500, 500))
         shown = self.made.state.memory.active_history[-1].args
