@@ -118,6 +118,17 @@ class Verdicts(unittest.TestCase):
         wanted = [Difference("runs", "a", "", "x", None), Difference("runs", "b", "", None, "y")]
         self.assertEqual(found, wanted)
 
+    def test_what_follows_from_a_wanted_difference_is_wanted_and_in_its_own_run_alone(self) -> None:
+        found = [
+            Difference("runs", f"{run}: {name}", "", "x", "y")
+            for run in ("a", "b")
+            for name in ("executor 2", "main")
+        ]
+        row = Row("runs", "another act", case="a: executor \\d+", follows=True)
+        self.assertEqual(compare.judge(found, [row], 4).unlisted, found[2:])
+        plain = row._replace(follows=False)
+        self.assertEqual(compare.judge(found, [plain], 4).unlisted, found[1:])
+
     def test_a_run_that_one_side_cannot_carry_out_is_one_difference(self) -> None:
         came = {("runs", f"a: {name}"): name for name in ("main", "executor 1", "report")}
         left = {("runs", "a: cannot"): "no setting x", ("runs", "b: main"): "y"}
