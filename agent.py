@@ -12151,8 +12151,13 @@ def _names(text: str, path: str) -> bool:
     place = "/" + path.lower().replace("\\", "/")
     name = re.escape(place.rpartition("/")[2])
     said = text.lower().replace("\\", "/")
-    found = re.findall(rf"[\w.:%/-]*{name}(?![\w/-]|\.\w)", said)
-    return any(place.endswith(f"/{one}") for one in found)
+    for found in re.finditer(rf"{name}(?![\w/-]|\.\w)", said):
+        # The path in front of it; a longer one than the file's is another.
+        before = said[max(0, found.start() - len(place)) : found.start()]
+        path_said = re.split(r"[^\w.:%/-]", before)[-1] + found[0]
+        if place.endswith(f"/{path_said}"):
+            return True
+    return False
 
 
 ####################################################################################################

@@ -177,8 +177,17 @@ def strings_read_by(module: ModuleType, function: ast.AST | None) -> list[str]:
     for node in ast.walk(function or ast.Module([], [])):
         value = vars(module).get(node.id) if isinstance(node, ast.Name) else None
         if isinstance(value, (tuple, list, dict, set, frozenset)):
-            texts += strings_in(value)
+            texts += filter(is_pattern, strings_in(value))
     return list(dict.fromkeys(texts))
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text can be a pattern at all; the words of a prompt stand in tables, too."""
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
 
 
 def strings_in(value: Any) -> list[str]:
