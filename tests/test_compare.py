@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 import tempfile
 import unittest
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import agent
 from tests import compare
@@ -29,7 +32,7 @@ class Planted(NamedTuple):
 
 PLANTED = (
     Planted(
-        "runs", "You are the Computer Task Executor", "You are the Computer Job Executor", "Job"
+        "runs", "You are the Computer Task Executor", "You are the Computer Work Executor", "Work"
     ),
     Planted("replies", "{error} Nothing was done.", "{error} Nothing was broken.", "broken"),
     Planted("verdicts", "is blocked.", "is forbidden.", "forbidden"),
@@ -58,29 +61,35 @@ class Drives(unittest.TestCase):
         side = compare.put_agent(str(CHECKOUT), cls.folder / "plain")
         cls.plain = compare.drive(side, compare.SEAMS, CASES)
 
-    def found(self, name: str, *seams: str, old: str = "", new: str = "") -> list[Difference]:
-        """How a copy in which a text is another one differs from the program at these seams."""
-        source = (CHECKOUT / "agent.py").read_text("utf-8")
-        self.assertIn(old, source)
-        folder = self.folder / name
-        folder.mkdir()
-        (folder / "agent.py").write_text(source.replace(old, new, 1) if old else source, "utf-8")
-        side = compare.put_agent(str(folder), folder / "side")
+    def found(self, side: Path, seams: Sequence[str]) -> list[Difference]:
+        """How a copy differs from the program at these seams."""
         plain = {key: value for key, value in self.plain.items() if key[0] in seams}
         return list(compare.differences(plain, compare.drive(side, seams, CASES)))
 
     def test_each_seam_has_cases_and_two_drives_of_one_file_are_the_same(self) -> None:
         self.assertEqual({seam for seam, _ in self.plain}, set(compare.SEAMS))
-        self.assertEqual(self.found("same", *compare.SEAMS), [])
+        # With what is compiled of it.
+        side = shutil.copytree(self.folder / "plain", self.folder / "same")
+        self.assertEqual(self.found(side, compare.SEAMS), [])
 
     def test_a_tiny_change_is_found_at_each_seam(self) -> None:
-        self.assertEqual({planted.seam for planted in PLANTED}, set(compare.SEAMS))
-        for planted in PLANTED:
-            with self.subTest(planted.seam):
-                found = self.found(planted.seam, planted.seam, old=planted.old, new=planted.new)
-                verdict = compare.judge(found, [], len(self.plain))
-                self.assertFalse(verdict.fine)
-                self.assertIn(planted.sign, "\n".join(compare.told(verdict)))
+        """Each shows by a sign of its own; that of the contexts, which runs have too, is tried alone."""
+        self.assertEqual([planted.seam for planted in PLANTED], list(compare.SEAMS))
+        for number, together in enumerate((PLANTED[:-1], PLANTED[-1:])):
+            source = (CHECKOUT / "agent.py").read_text("utf-8")
+            for planted in together:
+                self.assertIn(planted.old, source)
+                source = source.replace(planted.old, planted.new, 1)
+            side = self.folder / f"changed {number}"
+            side.mkdir()
+            (side / "agent.py").write_text(source, "utf-8")
+            found = self.found(side, [planted.seam for planted in together])
+            for planted in together:
+                with self.subTest(planted.seam):
+                    here = [difference for difference in found if difference.seam == planted.seam]
+                    verdict = compare.judge(here, [], len(self.plain))
+                    self.assertFalse(verdict.fine)
+                    self.assertIn(planted.sign, "\n".join(compare.told(verdict)))
 
     def test_all_six_profiles_are_driven(self) -> None:
         asked = {case.split(",")[0] for seam, case in self.plain if seam == "runs"}
@@ -179,6 +188,21 @@ class Verdicts(unittest.TestCase):
 
 
 class CommandLine(unittest.TestCase):
+    def setUp(self) -> None:
+        """What one file does is found out once."""
+        came: dict[bytes, Any] = {}
+        drive = compare.drive
+
+        def drive_once(checkout: Path, *how: Any) -> Any:
+            text = (checkout / "agent.py").read_bytes()
+            if text not in came:
+                came[text] = drive(checkout, *how)
+            return came[text]
+
+        driven = mock.patch.object(compare, "drive", drive_once)
+        driven.start()
+        self.addCleanup(driven.stop)
+
     def test_a_name_that_is_no_checkout_is_told_so(self) -> None:
         with self.assertRaises(SystemExit) as caught:
             compare.main(["no_such_commit", "--seams", "runs"])

@@ -19,16 +19,27 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import agent
-from tests.seams import desktop_of_main, platform
+from tests.seams import clock_of_main, desktop_of_main, platform
 from tests.timing import HANGS_S
 
 QUICK = {
     "AGENT_IMAGE_W": "512",
     "AGENT_IMAGE_H": "288",
 }  # in pictures that are smaller still, the demo's model does not find the arrow
+HASTY = "--set settle_cap_ms=1 --set demo_page_wait=0".split()
 
 # A run keeps the last screen that it packed; here one keeps those of all the demos, which look alike.
 ENCODE_PNG = functools.lru_cache(maxsize=32)(agent.encode_png.__wrapped__)
+
+
+SYSTEM_CLOCK = agent.SystemClock
+
+
+class HastyClock(SYSTEM_CLOCK):
+    """The real time, in which nothing rests long, as before a second click that is to be no double click."""
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(min(seconds, 0.01))
 
 
 def copy_folder(source: Path, target: Path) -> None:
@@ -81,13 +92,18 @@ class CommandLineCase(unittest.TestCase):
         environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK, **(environ or {})}
         words: list[str] = []
         if "--demo" in argv and hasty:
-            words += "--set settle_cap_ms=1 --set demo_page_wait=0".split()
+            words += HASTY
         if "--panel" in argv and hasty:
             words += ["--set", "turn_delay=0"]
         source = stdin
         if isinstance(stdin, bytes):
             source = io.TextIOWrapper(io.BytesIO(stdin), encoding="cp1252")
+        # A test may have a clock of its own.
+        clock = agent.SystemClock
+        if clock is SYSTEM_CLOCK and "--demo" in argv and hasty:
+            clock = HastyClock
         with (
+            clock_of_main(clock),
             mock.patch.dict(os.environ, environ),
             mock.patch.object(sys, "stdin", source),
             mock.patch.object(agent, "encode_png", ENCODE_PNG),

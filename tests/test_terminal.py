@@ -21,7 +21,7 @@ import agent
 from tests.fakes import FakeWin32, VirtualClock
 from tests.seams import Keyboard, person_at_main, person_there, platform, terminal_columns
 from tests.starting import PROGRAM, environment
-from tests.test_main import CommandLineCase
+from tests.test_main import HASTY, QUICK, CommandLineCase
 
 ERASE = "\r\x1b[K"
 
@@ -184,8 +184,8 @@ class NobodyReads(unittest.TestCase):
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [*PROGRAM, "--demo", "--set", f"dump_dir={self.folder}", *arguments],
-            env=environment(),
+            [*PROGRAM, "--demo", *HASTY, "--set", f"dump_dir={self.folder}", *arguments],
+            env=environment(**QUICK),
             stdin=subprocess.DEVNULL,
             stdout=self.stdout,
             stderr=subprocess.PIPE,
