@@ -82,7 +82,7 @@ class TheShiftedModel(unittest.TestCase):
         self.assertFalse(missing.completed, str(missing))
 
         corrected, said = run_task(SCALE, check=True)
-        self.assertRegex(said, r"corrected from now on: across scale 0\.9(79|80?|81) ")  # of SCALE
+        self.assertRegex(said, r"corrected from now on: across scale 0\.9(79|80?|81),")  # of SCALE
         self.assertIn("Places are corrected as measured", corrected.output)
         self.assertTrue(corrected.completed, str(corrected))
         self.assertEqual(steps(corrected), steps(perfect))
