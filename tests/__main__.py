@@ -37,10 +37,11 @@ LOG_SHOWN = 20_000  # characters of what a process printed before it died
 
 # The modules that take longest, so that none of them is begun when the others have ended.
 LONGEST = (
-    *"test_resume test_replay test_actuator test_panel test_story test_gates test_chat".split(),
-    *"test_demo_ways test_model test_demo test_bench test_attacks test_first_hour test_stop".split(),
-    *"test_desktop test_shape test_progress test_journals test_loops test_controls".split(),
-    *"test_adding test_report test_replies test_compare test_erring".split(),
+    *"test_compare test_terminal test_controls test_resume test_panel test_first_hour".split(),
+    *"test_calibration test_breaks test_bench test_replay test_shape test_progress".split(),
+    *"described.test_chat test_story test_journals test_labels test_report test_loops".split(),
+    *"test_chat test_more_tools test_adding test_demo_ways test_main test_replies".split(),
+    *"test_report_turns test_stop test_records test_area test_actuator test_gates".split(),
 )
 
 

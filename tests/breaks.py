@@ -284,6 +284,7 @@ class Mutation(NamedTuple):
         return text[: self.begin] + self.new + text[self.end :]
 
 
+@lru_cache(maxsize=4)
 def mutations(text: str) -> list[Mutation]:
     """Every comparison turned, every statement that calls left out, every number four times as large.
 

@@ -690,10 +690,10 @@ RULES: tuple[Callable[[str], list[str]], ...] = (
 )
 
 
-def names_used(texts: Iterable[str]) -> set[str]:
-    """The names of agent.py that these tests use."""
+def names_used(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names of agent.py that these parts of tests use."""
     used = set()
-    for node in nodes_of(texts):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and is_the_file(node.value):
             used.add(node.attr)
         elif isinstance(node, ast.ImportFrom) and node.module == "agent":
@@ -701,11 +701,11 @@ def names_used(texts: Iterable[str]) -> set[str]:
     return used
 
 
-def patches_on_it(texts: Iterable[str]) -> list[str]:
-    """Where these tests put something else for a name of agent.py, or of what such a name holds."""
+def patches_on_it(nodes: Iterable[ast.AST]) -> list[str]:
+    """Where these parts of tests put something else for a name of agent.py, or of what such a name holds."""
     return [
         ast.unparse(node)
-        for node in nodes_of(texts)
+        for node in nodes
         if isinstance(node, ast.Call) and node.args and is_of_the_file(node.args[0])
         if "patch" in ast.unparse(node.func)
     ]

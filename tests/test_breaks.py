@@ -39,6 +39,7 @@ class Sums(unittest.TestCase):
     def test_the_least_is_enough(self):
         self.assertTrue(agent.is_enough(2))
 """
+NEVER_ENDS = "import threading; threading.Event().wait()"
 ROW = ("turned", "Sums", "the least is enough", "is_enough", "number >= LEAST", "number > LEAST")
 
 
@@ -103,7 +104,7 @@ class Trials(unittest.TestCase):
             mock.patch.object(breaks.Bench, "learn", lambda *_, **__: []),
         ):
             self.bench.guards["test_sums"] = breaks.Guard("test_sums", True, 0.5, frozenset())
-            row = ("hangs", "Sums", "", "is_enough", "print(number)", "\n    while 1: pass")
+            row = ("hangs", "Sums", "", "is_enough", "print(number)", "\n    " + NEVER_ENDS)
             self.assertEqual(self.seen_by(*row), "test_sums")
 
     def test_what_fails_without_a_break_is_told_and_sees_nothing(self) -> None:

@@ -24,6 +24,7 @@ from tests.seams import check_of_model
 
 # Pictures of this size are asked about and sent, so that what is measured is of the run's own size.
 SETTINGS = {"turn_delay": 0, "screen_capture_w": 1280, "screen_capture_h": 720}
+SMALL = {"screen_capture_w": 640, "screen_capture_h": 360}
 # Answers of both axes that are off in turn, by as much as a small model's are.
 NOISE = (30, 30, -25, -25, -30, -30, 25, 25, 28, 28, -27, -27)
 
@@ -135,8 +136,8 @@ def corrects(correction: Any) -> bool:
 def correction_by(scale: float, **how: Any) -> Any:
     """The correction for a model of that fault."""
     with tempfile.TemporaryDirectory() as folder:
-        measured(Path(folder), Swollen(scale, **how))
-        return corrected(Path(folder)).correction
+        measured(Path(folder), Swollen(scale, **how), **SMALL)
+        return corrected(Path(folder), **SMALL).correction
 
 
 def kept(root: Path) -> list[Any]:

@@ -100,7 +100,7 @@ class CommandLineCase(unittest.TestCase):
             source = io.TextIOWrapper(io.BytesIO(stdin), encoding="cp1252")
         # A test may have a clock of its own.
         clock = agent.SystemClock
-        if clock is SYSTEM_CLOCK and "--demo" in argv and hasty:
+        if clock is SYSTEM_CLOCK and hasty:
             clock = HastyClock
         with (
             clock_of_main(clock),

@@ -9,15 +9,18 @@ from typing import Any, ClassVar
 
 import agent
 from tests import seams
+from tests.fakes import VirtualClock
 from tests.test_main import CommandLineCase, copy_folder
 
 
 class ReplayCase(CommandLineCase):
     """Every test begins with a copy of one recorded demo, and lives in virtual time."""
 
+    clock: Any = VirtualClock
+
     def setUp(self) -> None:
         super().setUp()
-        clock = seams.clock_of_main()
+        clock = seams.clock_of_main(self.clock)
         clock.start()
         self.addCleanup(clock.stop)
         code, out, _ = self.recorded()
@@ -246,8 +249,17 @@ class Replay(ReplayCase):
             self.assertFalse([act for act in acts if act.startswith("text")])
 
 
+class FewLooks(VirtualClock):
+    """A time that flies, so that a screen on which nothing changes is not looked at again and again."""
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(10 * seconds)
+
+
 class Likeness(ReplayCase):
     """What of a screen may differ from its recorded picture, which is painted over here."""
+
+    clock = FewLooks
 
     def drag(self, *painted: tuple[str, int, int]) -> str:
         """What is told of a drag, after so many rows around an end of it got other levels."""

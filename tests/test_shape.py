@@ -6,6 +6,7 @@ find fault with, so that a rule which finds nothing is known to look.
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import unittest
@@ -62,17 +63,21 @@ class ShapeCase(unittest.TestCase):
 class Seams(ShapeCase):
     """A room can be written anew without its tests: they use few of the file's names, and patch fewer."""
 
-    TEXTS = [
-        path.read_text(encoding="utf-8") for path in shape.SOURCE.parent.rglob("tests/**/*.py")
-    ]
+    nodes: list[ast.AST]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        files = shape.SOURCE.parent.rglob("tests/**/*.py")
+        cls.nodes = [*shape.nodes_of(file.read_text(encoding="utf-8") for file in files)]
+        cls.addClassCleanup(cls.nodes.clear)
 
     def test_the_tests_use_few_of_its_names(self) -> None:
-        used = shape.names_used(self.TEXTS)
+        used = shape.names_used(self.nodes)
         self.assertIn("main", used)
         self.assertLessEqual(len(used), shape.NAMES_USED_MOST, sorted(used))
 
     def test_the_tests_patch_few_of_them(self) -> None:
-        patches = shape.patches_on_it(self.TEXTS)
+        patches = shape.patches_on_it(self.nodes)
         self.assertLessEqual(len(patches), shape.PATCHES_MOST, "\n".join(patches))
 
     def test_a_name_and_a_patch_are_noticed_however_they_are_written(self) -> None:
@@ -81,8 +86,8 @@ class Seams(ShapeCase):
             "mock.patch.object(agent, 'three', 4)\npatch('agent.four')\n"
             "mock.patch.object(agent.Five, 'six')\nmock.patch.object(sys, 'agent')"
         )
-        self.assertEqual(shape.names_used([text]), {"one", "two", "Five"})
-        self.assertEqual(len(shape.patches_on_it([text])), 3)
+        self.assertEqual(shape.names_used(shape.nodes_of([text])), {"one", "two", "Five"})
+        self.assertEqual(len(shape.patches_on_it(shape.nodes_of([text]))), 3)
 
 
 class Rooms(ShapeCase):
