@@ -695,18 +695,6 @@ class Rect(NamedTuple):
             max(self.bottom, other.bottom),
         )
 
-    def without(self, other: Rect) -> list[Rect]:
-        """What is left of it: above the other one, below it, and on both its sides."""
-        if not self.overlaps(other):
-            return [self]
-        hole = self.intersection(other)
-        return [
-            Rect.between(self.left, self.top, self.right, hole.top),
-            Rect.between(self.left, hole.bottom, self.right, self.bottom),
-            Rect.between(self.left, hole.top, hole.left, hole.bottom),
-            Rect.between(hole.right, hole.top, self.right, hole.bottom),
-        ]
-
     def intersection(self, other: Rect) -> Rect:
         """The common part; its width or height is 0 where there is none."""
         left = max(self.left, other.left)
@@ -2582,6 +2570,9 @@ class Desktop(ControlSource, Protocol):
     def window_at(self, point: Point) -> Window | None:
         """The top-level window at that pixel, if any."""
 
+    def window(self, handle: int) -> Window | None:
+        """The window of that handle; None if it is gone."""
+
     def windows(self) -> list[Window]:
         """The visible top-level windows that have a title, the one in front first."""
 
@@ -3693,25 +3684,25 @@ class WindowsDesktop:
         # While the screen is locked or a UAC prompt has it, the input desktop cannot be opened.
         desktop = self.api.OpenInputDesktop(0, False, DESKTOP_READOBJECTS)
         _twice(self.api.CloseDesktop, desktop)
-        return self._window(self.api.GetForegroundWindow())
+        return self.window(self.api.GetForegroundWindow())
 
     def window_at(self, point: Point) -> Window | None:
         handle = self.api.WindowFromPoint(POINT(*point))
         if not handle:
             return None
-        return self._window(self.api.GetAncestor(handle, GA_ROOT))
+        return self.window(self.api.GetAncestor(handle, GA_ROOT))
 
     def windows(self) -> list[Window]:
         front = self.api.GetForegroundWindow()
         handles = sorted(titled_windows(self.api), key=lambda handle: handle != front)
-        windows = [self._window(handle) for handle in handles]
+        windows = [self.window(handle) for handle in handles]
         return [window for window in windows if window and window.class_name not in SHELL_CLASSES]
 
     def programs(self) -> list[Program]:
         self._programs = known_programs(self.api, os.environ)
         return self._programs
 
-    def _window(self, handle: int | None, with_owner: bool = True) -> Window | None:
+    def window(self, handle: int | None, with_owner: bool = True) -> Window | None:
         """What is to be known about a window; None if there is none, or none any more.
 
         Of a dialog also the window to which it belongs.
@@ -3736,7 +3727,7 @@ class WindowsDesktop:
             elevated=rights > self._own_rights,
             own=handle in self._own_windows,
             class_name=class_name,
-            owner=self._window(owner, with_owner=False) if owner != handle else None,
+            owner=self.window(owner, with_owner=False) if owner != handle else None,
         )
 
     def _program_in_frame(self, frame: int) -> str:
@@ -6063,7 +6054,7 @@ class Hands:
         filled = self.secrets.fill(args.text)
         to = self.attempt.focused
         if self.typing_secret and (filled != args.text or (to and to.password)):
-            self.typing_secret(first, to)
+            self.typing_secret(first, self.attempt)
         size = self.config.text_batch_events // 4  # two UTF-16 units at most go down and up
         for at in range(0, len(filled) or 1, size):
             window = self.desktop.foreground()
@@ -11287,9 +11278,6 @@ def correction_for(
 
 CARET_WIDTH = 4  # frame pixels; a caret is 1 to 3 screen pixels wide and one line high
 CARET_HEIGHT = range(8, 49)
-ROWS_SOUGHT = 24  # of what a greyed place showed; one search of a picture takes 1 to 5 ms
-ROWS_FOUND = 3  # so many are not chance
-EDGES_LEAST = 4
 SECRET_GREY = 0x808080
 ONE_COLOUR = "The screen shows one single colour; restore the remote session or wake the display."
 GLANCE_SCALE = 4  # a glance is so many times smaller than a frame
@@ -11331,20 +11319,20 @@ def difference(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect 
 
 def difference_in(box: Rect, before: Frame, after: Frame) -> Rect | None:
     """The same in a box of two frames of one size only."""
-    old = b"".join(rows_of(before.clean, after.width, box))
-    new = b"".join(rows_of(after.clean, after.width, box))
+    old = pixels_in(box, before)
+    new = pixels_in(box, after)
     found = difference(old, new, box.width)
     return found and found.moved(box.left, box.top)
 
 
-def rows_of(pixels: bytes, width: int, box: Rect) -> list[bytes]:
-    """The rows of a box in a picture of `width` pixels a row; the box lies inside of it."""
+def pixels_in(box: Rect, frame: Frame) -> bytes:
+    """Those of a frame, without the mouse pointer; the box lies inside of it."""
     rows = []
     for y in range(box.top, box.bottom):
-        begin = (y * width + box.left) * 4
+        begin = (y * frame.width + box.left) * 4
         end = begin + box.width * 4
-        rows.append(pixels[begin:end])
-    return rows
+        rows.append(frame.clean[begin:end])
+    return b"".join(rows)
 
 
 def window_box(frame: Frame) -> Rect:
@@ -11359,39 +11347,6 @@ def window_box(frame: Frame) -> Rect:
         round(rect.width * x),
         round(rect.height * y),
     )
-
-
-def rows_of_text(screen: bytes, area: Rect, box: Rect) -> list[bytes]:
-    """The left halves of the rows of a box that have edges as a line of text has.
-
-    A caret that blinks behind the text is not in them.
-    """
-    inside = box.intersection(area).moved(-area.left, -area.top)
-    half = inside._replace(width=inside.width // 2)
-    found = []
-    for row in rows_of(screen, area.width, half):
-        pixels = memoryview(row).cast("I")
-        edges = sum(one != other for one, other in pairwise(pixels))
-        if edges >= EDGES_LEAST:
-            found.append(row)
-    return found
-
-
-def is_scrolled(rows: Sequence[bytes], screen: bytes) -> bool:
-    """Whether a screen shows rows of text that are gone from their place."""
-    step = len(rows) // ROWS_SOUGHT + 1
-    found = sum(row in screen for row in rows[::step])
-    return found >= ROWS_FOUND
-
-
-def changed_part(before: Frame, after: Frame, window: Rect) -> Rect | None:
-    """The box of what changed of a window on the screen; all of it if nobody can tell."""
-    if (before.rect, before.area) != (after.rect, after.area):
-        return window
-    seen = window.scaled(after.area, after.rect)
-    inside = seen.intersection(after.rect)
-    found = difference_in(inside, before, after)
-    return found and found.scaled(after.rect, after.area)
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -11480,9 +11435,8 @@ class Eyes:
     _latest: Frame | None = None  # taken when the last act had settled, good for the next look
     # Where secrets were typed, by the numbers of the places, ...
     secrets: dict[int, SecretRecord] = field(default_factory=dict)
-    _before: dict[int, Frame | None] = field(default_factory=dict)  # ... the look before that ...
-    _rows: dict[int, list[bytes]] = field(default_factory=dict)  # ... and how they looked last
-    _shown: Frame | None = None  # of the last look
+    # ... and the frame before that, until it is known what has changed by it.
+    _before: dict[int, Frame] = field(default_factory=dict)
     _closer: Point | None = None  # around which the next look shows a part of the area only
 
     def zoom(self, point: Point) -> None:
@@ -11499,8 +11453,8 @@ class Eyes:
         """
         self.logger.publish(Phase("looking"))
         begin = self.clock.now()
-        self._shown = self._fresh_frame()
-        frame = self._with_secrets_greyed(self._shown)
+        shown = self._fresh_frame()
+        frame = self._with_secrets_greyed(shown)
         looked = self.clock.now()
         picture = encode_png(frame.pixels, frame.width, frame.height)
         self.logger.publish(Shown(picture.png, turn))
@@ -11529,7 +11483,7 @@ class Eyes:
         """The frame that settling took, if it is young and no pause came since, else a new one."""
         paused = self.actuator.rest()
         closer = self._closer
-        latest = self._latest
+        latest = None if self.secrets else self._latest  # their windows may have moved meanwhile
         self.forget()
         oldest = self.clock.now() - FRAME_REUSE_S
         reused = self.config.settle_cap_ms and not paused and not closer
@@ -11573,73 +11527,59 @@ class Eyes:
         """The window without secrets in its title."""
         return replace(window, title=self.logger.hide(window.title))
 
-    def secret_typed(self, window: Window | None, typed_at: Control | None = None) -> None:
-        """From now on the field is grey; where it is not known, that window until it reacts.
+    def secret_typed(self, window: Window | None, attempt: Attempt) -> None:
+        """From now on the field is grey; where it is not known, all of that window until it reacts.
 
         The journal has it before the first key, so that a run that ends there is resumed with it.
         """
+        if window is None:
+            raise ToolError("No window has the keyboard.", "stale_frame")
         number = len(self.secrets) + 1
+        typed_at = attempt.focused
         box = NOWHERE
         if typed_at and (typed_at.password or typed_at.role == "edit"):
             box = typed_at.rect
         else:
-            self._before[number] = self._shown
+            self._before[number] = attempt.frame
         self._keep_secret(
-            SecretRecord(
-                place=number,
-                handle=window.handle if window else 0,
-                window=window.rect if window else self.desktop.screen(),
-                box=box,
-            )
+            SecretRecord(place=number, handle=window.handle, window=window.rect, box=box)
         )
 
     def _keep_secret(self, place: SecretRecord) -> None:
-        """Remembers a place, and records it where it is new or another one."""
-        if place != self.secrets.get(place.place):
-            self.secrets[place.place] = place
-            self.logger.record(place)
+        self.secrets[place.place] = place
+        self.logger.record(place)
 
     def _with_secrets_greyed(self, frame: Frame) -> Frame:
+        """The frame without places of secrets; each moves with its window until that is gone."""
         if not self.secrets:
             return frame
         canvas = Canvas(frame.width, frame.height, frame.pixels)
-        area = frame.area
-        screen = self.desktop.glance(area, area.width, area.height)
         for place in [*self.secrets.values()]:
-            for box in self._grey_boxes(place, frame, screen):
-                seen = box.scaled(area, frame.rect)
+            window = self.desktop.window(place.handle)
+            if window:
+                box = self._secret_box(place, window.rect, frame)
+                seen = box.scaled(frame.area, frame.rect)
                 canvas.fill(seen, SECRET_GREY)
         pixels = bytes(canvas.pixels)
         return replace(frame, pixels=pixels)
 
-    def _grey_boxes(self, place: SecretRecord, frame: Frame, screen: bytes) -> list[Rect]:
-        """Follows a place into a new look; what of the screen is grey, where no window hides it.
-
-        `screen` is the frame's area pixel by pixel. A place moves with its window. Where no field
-        is known, whatever changes in the window until the next act belongs to it, or until
-        anything does.
-        """
-        window = Rect(*place.window)
+    def _secret_box(self, place: SecretRecord, window: Rect, frame: Frame) -> Rect:
+        """Where a place is now; that of no known field is what changed first in its window."""
+        then = Rect(*place.window)
         box = Rect(*place.box)
-        front = frame.window or Window(place.handle, "", rect=window)
-        is_front = front.handle == place.handle
-        if is_front:
-            right = front.rect.left - window.left
-            down = front.rect.top - window.top
-            box = box.moved(right, down)
-            window = front.rect
         before = self._before.get(place.place)
-        if before and (not box.width or before.number == self.actuator.used_frame):
-            box = changed_part(before, frame, window) or box
-            self._rows.pop(place.place, None)
-        followed = replace(place, window=window, box=box)
-        self._keep_secret(followed)
-        rows = rows_of_text(screen, frame.area, box)
-        known = self._rows.setdefault(place.place, rows)
-        scrolled = rows != known and is_scrolled(known, screen)
-        if scrolled or not box.width:
-            box = window
-        return [box] if is_front else box.without(front.rect)
+        if before and (before.area, then) == (frame.area, window):
+            seen = window.scaled(frame.area, frame.rect)
+            inside = seen.intersection(frame.rect)
+            changed = difference_in(inside, before, frame)
+            if changed:
+                box = changed.scaled(frame.rect, frame.area)
+                found = replace(place, box=box)
+                self._keep_secret(found)
+                del self._before[place.place]
+        if not box.width:
+            return window
+        return box.moved(window.left - then.left, window.top - then.top)
 
     def windows(self) -> list[Window]:
         """The open windows but our own, without secrets; none where Windows does not tell."""
@@ -16474,6 +16414,12 @@ class DemoDesktop:
     def window_at(self, point: Point) -> Window | None:
         for window in self._windows():
             if window.rect.contains(point):
+                return window
+        return None
+
+    def window(self, handle: int) -> Window | None:
+        for window in self._windows():
+            if window.handle == handle:
                 return window
         return None
 

@@ -80,7 +80,7 @@ OWN = (
     ("mark-inside", "Marks", "nothing is drawn below the picture", "Canvas.fill", "end = first + width * height * 4", "end = first + width * 4"),
     ("shell-started", "Win32 table", "an answer of the shell up to 32 is a failure", "", "answer > 32", "answer > 2"),
     ("worker-limit", "Controls", "a worker that fails is started anew a few times only", "ControlsWorker._start", "self._starts >= WORKERS_MOST", "self._starts < 0"),
-    ("elevated", "Windows desktop", "a window of more rights than ours is told apart", "WindowsDesktop._window", "rights > self._own_rights", "rights < self._own_rights"),
+    ("elevated", "Windows desktop", "a window of more rights than ours is told apart", "WindowsDesktop.window", "rights > self._own_rights", "rights < self._own_rights"),
     ("chord-letters", "Keys", "a chord of two keys beside its modifiers is refused", "parse_chord", "len(others) > 1", "len(others) > 9"),
     ("ticks-range", "Tools", "a scroll by nothing is refused", "read_ticks", "not 0 < abs(ticks)", "not 0 <= abs(ticks)"),
     ("approval-age", "Actuator", "a person's yes holds for a while only", "gate_confirm", "actuator.clock.now() > actuator.allowed_until", "actuator.clock.now() < 0"),

@@ -123,6 +123,9 @@ class Recorder:
     def focused_control(self) -> None:
         return None
 
+    def window(self, handle: int) -> agent.Window | None:
+        return next((window for window in self.windows() if window.handle == handle), None)
+
     def windows(self) -> list[agent.Window]:
         return [self.front, *WINDOWS]
 

@@ -84,6 +84,10 @@ class PlainDesktop:
     def controls(self, window: agent.Window, most: int, deadline_s: float) -> list[agent.Control]:
         return self.known.controls(window, most, deadline_s)
 
+    def window(self, handle: int) -> agent.Window | None:
+        window = self.foreground()
+        return window if window and window.handle == handle else None
+
     def windows(self) -> list[agent.Window]:
         window = self.foreground()
         return [window] if window else []
@@ -342,7 +346,12 @@ class Trial:
 
     def blank(self) -> None:
         """A secret is in the window in front from now on."""
-        self.engine.eyes.secret_typed(self.desktop.foreground())
+        window = self.desktop.foreground()
+        assert window
+        place = agent.SecretRecord(
+            place=1, handle=window.handle, window=window.rect, box=window.rect
+        )
+        self.engine.eyes.secrets[1] = place
 
     def perform(self, act: agent.Act, look: agent.Look, turn: int = 1) -> agent.Deed:
         return self.engine.perform(act, look, turn)

@@ -18,7 +18,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import FakeWin32, Foreground, VirtualClock
-from tests.scripted import PROOF, EngineCase, call, role_of, text
+from tests.scripted import PROOF, EngineCase, Trial, call, role_of, text
 from tests.seams import clock_of_main, person_there, windows_of_main
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply
 from tests.test_actuator import Stage
@@ -126,47 +126,39 @@ class Typing(unittest.TestCase):
 
 
 class Blanking(EngineCase):
-    def test_where_a_secret_was_typed_pictures_of_that_window_are_grey_and_others_are_not(
-        self,
-    ) -> None:
-        trial = self.trial(lambda r: text("-"), confirm="never")
-        trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
-        windows = [agent.Window(n, "Login", "plain.exe", trial.desktop.screen()) for n in (2, 1)]
-        trial.desktop.foreground = lambda windows=windows: windows[-1]
-        typing = trial.profile.vocabulary.parse(
-            agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
-        )
-        look = trial.look(1)
-        trial.perform(typing, look, 1)
-        bright = trial.engine.eyes._latest.pixels.index(
-            b"\xff\xff\xff"
-        )  # a square that the typing made
-        for shown, grey in ((1, True), (2, False)):
-            windows.append(replace(windows[0], handle=shown))
-            pixels = trial.look(2).frame.pixels
-            self.assertEqual(
-                pixels[bright : bright + 3], b"\x80\x80\x80" if grey else b"\xff\xff\xff"
-            )
-
-    def test_a_small_window_in_front_does_not_uncover_it(self) -> None:
+    def typed(self) -> tuple[Trial, list[agent.Window], int]:
+        """A secret in the first of some windows, the last of which is in front, and where it shows."""
         trial = self.trial(lambda r: text("-"), confirm="never")
         trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
         windows = [agent.Window(1, "Login", "plain.exe", trial.desktop.screen())]
         trial.desktop.foreground = lambda: windows[-1]
+        trial.desktop.window = lambda handle: {w.handle: w for w in windows}.get(handle)
+        typing = agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
         look = trial.look(1)
-        trial.perform(
-            trial.profile.vocabulary.parse(
-                agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
-            ),
-            look,
-            1,
-        )
-        bright = trial.engine.eyes._latest.pixels.index(
-            b"\xff\xff\xff"
-        )  # a square that the typing made
-        for rect in (agent.Rect(0, 0, 2, 2), agent.Rect(-5, -5, 4, 4)):
+        trial.perform(trial.profile.vocabulary.parse(typing), look, 1)
+        # A square that the typing made.
+        return trial, windows, trial.engine.eyes._latest.pixels.index(b"\xff\xff\xff")
+
+    def test_where_a_secret_was_typed_pictures_are_grey_until_that_window_is_gone(self) -> None:
+        trial, windows, bright = self.typed()
+        for colour in (b"\x80\x80\x80", b"\xff\xff\xff"):
+            pixels = trial.look(2).frame.pixels
+            self.assertEqual(pixels[bright : bright + 3], colour)
+            windows[0] = replace(windows[0], handle=2)
+
+    def test_no_window_in_front_uncovers_it(self) -> None:
+        trial, windows, bright = self.typed()
+        for rect in (agent.Rect(0, 0, 2, 2), agent.Rect(-5, -5, 4, 4), trial.desktop.screen()):
             windows.append(agent.Window(2, "Save as", "plain.exe", rect))
             self.assertEqual(trial.look(2).frame.pixels[bright : bright + 3], b"\x80\x80\x80")
+
+    def test_where_no_window_has_the_keyboard_it_is_not_typed(self) -> None:
+        trial = self.trial(lambda r: text("-"), confirm="never")
+        trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
+        trial.desktop.foreground = lambda: None
+        typing = agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
+        deed = trial.perform(trial.profile.vocabulary.parse(typing), trial.look(1), 1)
+        self.assertEqual((deed.refused, trial.desktop.inputs), ("stale_frame", []))
 
 
 class Leaky(ScriptedServer):

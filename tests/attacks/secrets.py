@@ -1,4 +1,4 @@
-"""Secrets in pictures: a window that shows what is typed into it, late, scrolled, broken off, or after --resume.
+"""Secrets in pictures: a window that shows what is typed into it, late, moved, broken off, or after --resume.
 
     python -m tests.attacks.secrets
 
@@ -46,7 +46,8 @@ class Page(PlainDesktop):
         super().__init__(clock)
         self.typed = ""
         self.late_s = 0.0  # from typing to its being shown
-        self.scrolled = 0  # rows
+        self.rect = agent.Rect(20, 10, 180, 100)
+        self.closed = False
         self.breaks_after = 1000  # texts
         self.how = agent.Win32Error("SendInput failed.", "SendInput")
         self.typed_at = 0.0
@@ -57,7 +58,10 @@ class Page(PlainDesktop):
     primary = screen
 
     def foreground(self) -> agent.Window:
-        return agent.Window(7, "Login", "login.exe", agent.Rect(20, 10, 180, 100))
+        return agent.Window(7, "Login", "login.exe", self.rect)
+
+    def window(self, handle: int) -> agent.Window | None:
+        return None if self.closed else super().window(handle)
 
     def text(self, text: str) -> None:
         self.breaks_after -= 1
@@ -81,7 +85,7 @@ class Page(PlainDesktop):
     def letter(self, pixels: bytearray, place: int, code: int) -> None:
         window = self.foreground().rect
         line, column = divmod(place, 20)
-        left, top = window.left + 6 + 8 * column, window.top + 40 + LINE * line - self.scrolled
+        left, top = window.left + 6 + 8 * column, window.top + 40 + LINE * line
         for row in range(8):
             for bit in range(6):
                 y = top + row
@@ -180,15 +184,34 @@ def late_after_another_act(case: EngineCase) -> bool:
     return stage.shows_ink()
 
 
-def scrolled(case: EngineCase) -> bool:
-    """Later lines push the text up."""
+def moved(case: EngineCase) -> bool:
+    """The window is put elsewhere, again and again."""
     stage = Stage(case)
     stage.type_secret()
-    seen = False
-    for rows in (12, 24, 36, 44, 12):
-        stage.page.scrolled = rows
+    seen = stage.shows_ink()
+    for place in (agent.Point(30, 20), agent.Point(0, 0), agent.Point(40, 25)):
+        stage.page.rect = stage.page.rect._replace(left=place.x, top=place.y)
         seen = stage.shows_ink() or seen
     return seen
+
+
+def late_in_a_larger_window(case: EngineCase) -> bool:
+    """The window shows the text five seconds later, and has become larger by then."""
+    stage = Stage(case)
+    stage.page.late_s = 5.0
+    stage.type_secret()
+    seen = stage.shows_ink()
+    stage.page.rect = agent.Rect(0, 0, WIDTH, HEIGHT)
+    stage.trial.clock.sleep(6)
+    return stage.shows_ink() or seen
+
+
+def moved_at_once(case: EngineCase) -> bool:
+    """The window was put elsewhere before anybody looked."""
+    stage = Stage(case)
+    stage.type_secret()
+    stage.page.rect = stage.page.rect.moved(10, 5)
+    return stage.shows_ink()
 
 
 def resumed(case: EngineCase) -> bool:
@@ -221,7 +244,9 @@ ATTACKS: tuple[Callable[[EngineCase], bool], ...] = (
     broken_off,
     late,
     late_after_another_act,
-    scrolled,
+    moved,
+    moved_at_once,
+    late_in_a_larger_window,
     resumed,
     stopped_and_resumed,
 )
