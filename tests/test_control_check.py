@@ -373,7 +373,7 @@ class WhatIsReadBack(ControlCase):
         trial, told = self.typing(steps)
         self.assertIn("The keyboard is in 'Card' (edit).", told)
         journal = (trial.folder / "turns.jsonl").read_text(encoding="utf-8")
-        self.assertNotIn("4711", journal + str(trial.requests))
+        self.assertNotRegex(journal + str(trial.requests), "4711 ?0")  # "4711" is in some times
         # Another field is read as before.
         _, told = self.typing([*steps, (" x", replace(card, name="Town", value="4711 Bonn"))])
         self.assertIn("4711 Bonn", told)
