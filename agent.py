@@ -3926,6 +3926,7 @@ POINT_DEADLINE_S = 0.15
 HANG_S = 2.0
 START_S = 120.0  # so long it may take to start: Python compiles this file, on a busy machine
 WORKERS_MOST = 6  # of a run; after the last one everything goes on without
+COSTS_MOST = 3  # workers that one window may cost; the others stay known
 DEPTH_MOST = 40  # so deep may controls lie in one another; a browser's page has them some 30 deep
 
 Source = UIAutomation | ActiveAccessibility | WindowHandles
@@ -4089,6 +4090,8 @@ class ControlsWorker:
         self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
         self._starts = 0
+        self._window = 0  # that is asked about
+        self._costs = Counter[int]()  # workers that each window cost
         # How long it may still take to say that it is ready, or what it was asked; None: it is
         # free.
         self._owes: Budget | None = None
@@ -4131,9 +4134,12 @@ class ControlsWorker:
             return Known(problems=["Another query is under way."])
         try:
             budget = Budget(query.seconds)
+            if query.window and self._costs[query.window] >= COSTS_MOST:
+                return Known(problems=["This window was too slow before."])
             if not self._is_free(query.seconds) or not self._pipe:
                 return Known(problems=[self.problem or "The worker is not ready yet."])
             seconds = min(HANG_S, budget.left_s)
+            self._window = query.window
             self._pipe.send(query._replace(seconds=seconds * WORKER_SHARE))
             self._owes = Budget(HANG_S)
             known = self._answer(seconds)
@@ -4190,6 +4196,7 @@ class ControlsWorker:
 
     def _lose(self, why: str) -> None:
         """Ends the worker and starts the next one; `why` is the problem if it was the last."""
+        self._costs[self._window] += 1
         self._owes = None
         if self._process:
             self._process.kill()
@@ -4266,7 +4273,7 @@ def key_name(name: str) -> str | None:
     """
     plain = "space" if name == " " else name.strip().lower()
     # But not "ctrl-", nor a sign alone.
-    joined = re.sub(r"(?<=\w)[-_\s]+(?=\w)", "", plain).replace("numpad", "num")
+    joined = re.sub(r"(?<=\w)(?:[-_]|\s+)(?=\w)", "", plain).replace("numpad", "num")
     key = KEY_ALIASES.get(joined, joined)
     return key if key in VK_MAP else None
 
@@ -4325,7 +4332,9 @@ def split_list(setting: str) -> list[str]:
 
 
 # C:\temp whose backslash was read as the beginning of an escape; a line of its own is a text.
-_KEYS_IN_PATH = re.compile(r"\b[A-Za-z]:(?:[\t\x08\f]|\r(?!\n)|(?<=^..)\n(?=\S+\Z))")
+_KEYS_IN_PATH = re.compile(
+    r"\b[A-Za-z]:(?:[\t\x08\f](?=[a-z_])|\r(?!\n)|(?<=^..)\n(?=[a-z_]\S*\Z))"
+)
 
 
 def clean_text(text: str) -> str:
@@ -5268,9 +5277,9 @@ RISKS: Mapping[str, Sequence[Rule]] = {
     ),
     "close": (
         {"does": r"(ctrl\+)?alt\+(shift\+)?(win\+)?f4"},
-        {"does": r"ctrl\+(w|f4)", "program": f"(?!explorer|{BROWSERS}).*"},
+        {"does": r"ctrl\+(w|f4)", "program": "(?!explorer).*"},
         {
-            "does": r"f5|ctrl\+(w|f4|f5|r|shift\+r)|alt\+(left|home)",
+            "does": r"f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home)",
             "program": BROWSERS,
             "line": r"\??[^?].*",
         },
@@ -5596,8 +5605,10 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     for known, program in named.items():
         if name and known.startswith(name) and not program.path.endswith(".exe"):
             begins.append(program)
-    for program in programs:  # such as chrome, whose shortcut is called Google Chrome
-        if len(program.files) == 1:
+    by_name = [*named.values()]
+    sharing = Counter(program.files for program in by_name)
+    for program in by_name:  # such as chrome, whose shortcut is called Google Chrome
+        if len(program.files) == 1 == sharing[program.files]:  # else it would be a guess
             named.setdefault(program.files[0].removesuffix(".exe"), program)
     for exact in (name, FILE_NAMES.get(name)):
         if exact in named:
@@ -5923,6 +5934,7 @@ class Hands:
     _noted_for: int = 0  # further acts
     _sent: int = 0  # input events of the present act
     _let_go_at: float = -1e9  # when something went up last
+    _pressed_last: Point | None = None  # where a button was pressed last
     _place: Point | None = None  # where the mouse must be in the middle of an act
 
     def __post_init__(self) -> None:
@@ -5981,7 +5993,9 @@ class Hands:
         # No double click comes of two acts. The wait is before the mouse moves there, or the person
         # could move it away meanwhile.
         apart_s = self.desktop.double_click_ms() / 1000 + 0.05
-        self.clock.sleep(max(0.0, self._let_go_at + apart_s - self.clock.now()))
+        if self._pressed_last and near(path[0], self._pressed_last):
+            self.clock.sleep(max(0.0, self._let_go_at + apart_s - self.clock.now()))
+        self._pressed_last = path[-1]
         if path[0] != self.desktop.cursor():
             self._move(path[0])
         with self._holding(modifiers):
@@ -6269,10 +6283,12 @@ class Actuator(Hands):
             if self._noted_for <= 0:
                 self.keys = ()
                 self.path = ()
-            for window in attempt.reached[:1]:
-                self.typed = self.typed.after(act, window)
             self.last_own = self.clock.now()
-            self.let_up()
+            try:
+                self.let_up()
+            finally:
+                for window in attempt.reached[:1]:
+                    self.typed = self.typed.after(act, window)
 
     def settled(self) -> None:
         """The screen is at rest: input that came in meanwhile counts as the act's own.
@@ -6303,8 +6319,8 @@ class Actuator(Hands):
                 self.last_pause = self.stop.paused
                 self.notice(f"paused: {self.last_pause}")
             self.clock.sleep(0.1)
-            quiet = self.desktop.idle_s() >= self.config.takeover_quiet
-            if quiet and self.stop.paused == IN_USE:  # any other ends when the person goes on
+            # Any other ends when the person goes on.
+            if self.stop.paused == IN_USE and self.desktop.idle_s() >= self.config.takeover_quiet:
                 self.stop.paused = ""
         self.last_own = self.clock.now()
         self.notice("going on")
@@ -7201,7 +7217,7 @@ class ModelServer:
     config: Config
     clock: Clock
     stop: Stop
-    api_key: str = ""
+    api_key: str = field(default="", repr=False)
     notice: Callable[[str], None] = lambda text: None  # gets a sentence before each wait
     hide: Callable[[str], str] = lambda text: text  # replaces secrets in what a server says
     # Asks the person which of these models to use: its place, or None for no answer.
@@ -7503,7 +7519,7 @@ def parted(text: str, call: re.Pattern[str] | None = None) -> tuple[str, list[st
     thought: list[str] = []
     place = 0
     for piece in _THOUGHTS.finditer(text):
-        if call and call.search(text, place, piece.start()):
+        if call and call.search(text[: piece.start()], max(0, place - 1)):
             break
         said += text[place : piece.start()]
         place = piece.end()
@@ -7802,7 +7818,10 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
 
 
 # What looks like the beginning of a call, which no text that is told again may hold.
-_CALL_BEGINS = re.compile(r"<tool_call|<function|\[TOOL_REQUEST|```|^[^\S\n]*[\[{]", re.MULTILINE)
+_CALL_BEGINS = re.compile(
+    r"<tool_call|<function|\[TOOL_REQUEST|```|<(?i:tools?|response|json)>|(?:^|>)[^\S\n]*[\[{]",
+    re.MULTILINE,
+)
 
 
 def without_calls(text: str) -> str:
@@ -10568,7 +10587,7 @@ class ExecutionLogger:
     def log(self, text: str, level: int = 2) -> None:
         """One entry of the log for people."""
         now = datetime.now().time().isoformat("milliseconds")
-        self.notice(self.hide(text), level)
+        self.notice(self.hide(redact(text)), level)
         self._write(self._log, f"{now} {_readable(text)}\n")
 
     def section(self, title: str) -> None:
@@ -11198,21 +11217,27 @@ def _measured(entry: JsonDict) -> Correction:
 def calibrations(root: Path, notice: Callable[[str], None]) -> list[JsonDict]:
     """The entries that are kept in a folder of runs.
 
-    None is needed: a file that is damaged is ignored, with one sentence to `notice`.
+    None is needed: what is damaged, or of another version, is ignored, with one sentence to
+    `notice`.
     """
+    path = root / CALIBRATION_FILE
+    entries: list[Any] = []
+    kept: list[JsonDict] = []
     try:
         data = json_object(strict_json(read_run_file(root, CALIBRATION_FILE)))
         entries = json_list(data.get("calibrations"))
-        for entry in entries:
-            _measured(entry)
-        return entries
     except FileNotFoundError:
-        return []
-    except (OSError, ValueError, TypeError, LookupError) as error:
+        pass
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        path = root / CALIBRATION_FILE
         notice(f"{path} is ignored, since it cannot be read ({reason}); --check measures anew")
-        return []
+    for entry in entries:
+        with suppress(ValueError, TypeError, LookupError):
+            _measured(entry)
+            kept.append(entry)
+    if len(kept) < len(entries):
+        notice(f"{path} holds what this version cannot read, and ignores; --check measures anew")
+    return kept
 
 
 def keep_calibration(
@@ -12079,7 +12104,7 @@ def _contradiction(check: str, before: FileFact, now: FileFact) -> str:
         if _names(text, now.path):  # such as a title
             continue
         if now.text is None:
-            unchanged = now.size and before == now
+            unchanged = (now.size or 0) > 0 and before == now
             return "the file is as it was when the run began" if unchanged else ""
         if not now.holds(text) and not before.holds(text):
             return f"the file does not hold {text!r}"
@@ -12087,17 +12112,12 @@ def _contradiction(check: str, before: FileFact, now: FileFact) -> str:
 
 
 def _names(text: str, path: str) -> bool:
-    """Whether a text names a file: its name, or the end of its path."""
-    place = "/" + path.lower().replace("\\", "/")
-    name = re.escape(place.rpartition("/")[2])
-    said = text.lower().replace("\\", "/")
-    for found in re.finditer(rf"{name}(?![\w/-]|\.\w)", said):
-        # The path in front of it; a longer one than the file's is another.
-        before = said[max(0, found.start() - len(place)) : found.start()]
-        path_said = re.split(r"[^\w.:%/-]", before)[-1] + found[0]
-        if place.endswith(f"/{path_said}"):
-            return True
-    return False
+    """Whether a text names a file: its name, alone or with the end of its path."""
+    first, *parts = re.split(r"[\\/]", path)
+    named = re.escape(first)
+    for part in parts:
+        named = rf"(?:{named}[\\/])?" + re.escape(part)
+    return bool(re.search(rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)", text, re.IGNORECASE))
 
 
 ####################################################################################################
