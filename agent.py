@@ -5992,9 +5992,11 @@ class Hands:
         """Presses a button at the first place, moves in steps, and releases it at the last one."""
         # No double click comes of two acts. The wait is before the mouse moves there, or the person
         # could move it away meanwhile.
-        apart_s = self.desktop.double_click_ms() / 1000 + 0.05
         if self._pressed_last and near(path[0], self._pressed_last):
-            self.clock.sleep(max(0.0, self._let_go_at + apart_s - self.clock.now()))
+            pause_s = self.desktop.double_click_ms() / 1000
+            pause_s += 0.05
+            pause_s -= self.clock.now() - self._let_go_at
+            self.clock.sleep(max(0.0, pause_s))
         self._pressed_last = path[-1]
         if path[0] != self.desktop.cursor():
             self._move(path[0])

@@ -87,7 +87,7 @@ OWN = (
     ("approval-look", "Actuator", "a yes holds only while the same control is there", "gate_confirm", "what_a_yes_is_for(attempt) != wanted", "not wanted"),
     ("window-new", "Names", "a window that never comes is not waited for without an end", "await_window", "clock.now() < end", "clock.now() < end * 9"),
     ("blocked-keys", "Bounds", "a blocked chord is refused with further keys, too", "refuse_chord", "blocked_codes <= codes", "blocked_codes == codes"),
-    ("clicks-apart", "Hands", "two clicks of one button are kept apart", "Hands._press_along", "self._let_go_at + apart_s", "self._let_go_at - apart_s"),
+    ("clicks-apart", "Hands", "two clicks of one button are kept apart", "Hands._press_along", "self.clock.sleep(max(0.0, pause_s))", "self.clock.sleep(0.0)"),
     ("wheel-direction", "Hands", "the wheel turns the way that was asked for", "Hands.scroll", "120 if args.ticks > 0 else -120", "120 if args.ticks < 0 else -120"),
     ("fresh-frame", "Actuator", "no act without a look since the last one", "gate_fresh_frame", "<= actuator.used_frame", "< actuator.used_frame"),
     ("takeover-quiet", "Actuator", "after a person used the mouse the run waits for quiet", "Actuator.rest", ">= self.config.takeover_quiet", ">= 0"),

@@ -225,6 +225,16 @@ class Kept(Folder):
             self.assertFalse(corrects(found.correction), text[:40])
             self.assertRegex(found.text, r"^[^\n]*--check measures anew$")
 
+    def test_what_an_older_version_measured_is_left_out_and_the_rest_counts(self) -> None:
+        measured(self.root, Swollen(1.03))
+        path = self.root / "calibration.json"
+        (whole,) = json.loads(path.read_text("utf-8"))["calibrations"]
+        older = {**whole, "model": "another", "x": {**whole["x"], "scale_error": 0.01}}
+        path.write_text(json.dumps({"calibrations": [older, whole]}))
+        found = corrected(self.root)
+        self.assertTrue(corrects(found.correction))
+        self.assertIn("cannot read, and ignores; --check measures anew", found.text)
+
     def test_another_version_of_the_server_is_noticed(self) -> None:
         measured(self.root, Swollen(1.03), build="b1")
         same = corrected(self.root, build="b1")

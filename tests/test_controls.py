@@ -582,6 +582,13 @@ class TheWorker(unittest.TestCase):
         self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [])
         self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [SAVE_CONTROL])
 
+    def test_a_window_that_costs_workers_is_left_alone_and_the_others_stay_known(self) -> None:
+        source = self.source(lambda query: DIES if query.window == 7 else FOUND)
+        for _ in range(9):
+            self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [])
+        self.assertEqual(source.controls(Window(8, ""), 300, 5.0), [SAVE_CONTROL])
+        self.assertLess(len(self.workers.made), WORKERS_MOST)
+
     def test_workers_are_replaced_a_few_times_and_then_everything_goes_on_without(self) -> None:
         source = self.source(lambda query: DIES)
         for window in range(20):

@@ -34,6 +34,8 @@ PROGRAMS = [
     Program("paint", "C:\\Windows\\paint.exe", ("paint.exe",)),
     Program("calc", "C:\\Windows\\calc.exe", ("calc.exe",)),
     Program("regedit", "C:\\Windows\\regedit.exe", ("regedit.exe",)),
+    Program("Player (safe mode)", MENU + "Player (safe mode).lnk", ("play.exe",)),
+    Program("Player", MENU + "Player.lnk", ("play.exe",)),
     Program("notes-of-one", "C:\\Windows\\notes-of-one.exe", ("notes-of-one.exe",)),
 ]
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
@@ -76,8 +78,9 @@ class NamesOfPrograms(unittest.TestCase):
             self.assertEqual(self.found(name), MENU + "Mozilla Browser.lnk")
         with self.assertRaisesRegex(agent.ToolError, "Mozilla Browser$|Mozilla Browser\\."):
             self.found("firefo")
-        with self.assertRaises(agent.ToolError):
-            self.found("prompt")
+        for several in ("prompt", "play.exe"):
+            with self.assertRaises(agent.ToolError):
+                self.found(several)
 
     def test_an_exact_name_goes_before_longer_ones_and_the_start_menu_before_path(self) -> None:
         self.assertEqual(self.found("paint"), "C:\\Windows\\paint.exe")

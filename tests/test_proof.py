@@ -165,6 +165,15 @@ class Facts(Judged):
             self.judged(f"Empty {closed} and {path}.", "note.txt is empty.", happens=path.unlink)
         self.assertEqual((self.made.folder / "kept_1_note.txt").read_text("utf-8"), "hello")
 
+    def test_a_file_is_known_by_a_path_with_blanks_and_other_signs(self) -> None:
+        for folder in ("My Files", "JOHN~1", "Files (x86)"):
+            path = self.folder / folder / "my note.txt"
+            path.parent.mkdir()
+            path.write_text("abc", encoding="utf-8")
+            for named in (path, f"{folder}/my note.txt", "my note.txt", "File:my note.txt"):
+                outcome = self.judged(f'Open "{path}"', f'The file {named} contains "hello".')
+                self.assertEqual(outcome.kind, "not_proven", named)
+
     def test_a_file_is_not_taken_for_one_whose_name_holds_its_name(self) -> None:
         for name, other in (
             ("1.txt", "11.txt"),

@@ -1,5 +1,6 @@
 """Reading replies: the project's own cases by kind, cuts at every byte, hostile shapes, and what the model is told."""
 
+import contextlib
 import json
 import unittest
 from pathlib import Path
@@ -333,6 +334,15 @@ class Answers(unittest.TestCase):
                     self.assertIn("escape", str(call.arguments))
                 with self.assertRaises(ReplyError):
                     read_call({"content": thought}, "stop", TOOLS["planner"])
+
+    def test_a_text_to_type_keeps_its_tags_wherever_its_call_begins(self) -> None:
+        for begin, end in (("<tools>", "</tools>"), ("x</think>", ""), ("<json>", "</json>")):
+            for words in ("a <think>b</think> c", "<think>x", "a</think>b"):
+                written = {"name": "type_text_input", "arguments": {"text": words}}
+                said = {"content": f"{begin}{json.dumps(written)}{end}"}
+                with self.subTest(f"{begin} {words}"), contextlib.suppress(ReplyError):
+                    call = read_call(said, "stop", TOOLS["planner"])
+                    self.assertEqual(call.arguments["text"], words)
 
     def test_a_call_in_open_thoughts_is_answered_with_the_tag_that_is_missing(self):
         self.assertIn("</think>", self.told(says("<think>Next: <tool_call>{}</tool_call>")))

@@ -384,6 +384,7 @@ class Loudness(CommandLineCase):
         shutil.rmtree(self.folder / "dumps")
         _, verbose, _ = self.recorded("-v")
         self.assertIn("SCREEN_SHOWS", verbose)
+        self.assertNotIn("base64,", verbose)
 
     def test_what_a_person_was_told_stands_in_the_log_too_and_only_once_on_the_terminal(
         self,

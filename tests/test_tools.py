@@ -108,6 +108,10 @@ class Values(unittest.TestCase):
 
 
 class Chords(unittest.TestCase):
+    def test_a_sign_between_blanks_is_no_part_of_a_keys_name(self) -> None:
+        for keys in ("alt - left", "win - left", "ctrl - l"):
+            self.assertEqual(chord(keys), tuple(keys.split(" - ")))
+
     def test_every_key_of_the_table_is_a_chord_of_its_own(self) -> None:
         for name in VK_MAP:
             self.assertEqual(chord(name), (name,))
