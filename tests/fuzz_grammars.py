@@ -78,7 +78,7 @@ def qwen_act(
     at = space.grid(x, y)
     text, keys = rng.choice(TEXTS), rng.choice(KEYS)
     amount = rng.choice((3, -5, 10, -99, 100, -300, 501))
-    ticks = amount if abs(amount) < 100 else (abs(amount) + 50) // 100 * (1 if amount > 0 else -1)
+    ticks = amount if abs(amount) <= 20 else (abs(amount) + 50) // 100 * (1 if amount > 0 else -1)
     acts: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         ({"action": "left_click", "coordinate": [x, y]}, "click", {"position": at}),
         ({"action": "mouse_move", "coordinate": [x, y]}, "move", {"position": at}),
