@@ -728,6 +728,15 @@ class NothingHeld(unittest.TestCase):
             stage.do("click")
         self.assertEqual(len(stage.world.clicks), 1)
 
+    def test_a_click_elsewhere_waits_for_none_before_it(self) -> None:
+        stage = Stage()
+        begin = stage.clock.now()
+        for x in (100, 300, 500, 700):
+            stage.do("click", position=[x, 500])
+        self.assertLess(stage.clock.now() - begin, 0.5)
+        stage.do("click", position=[700, 500])
+        self.assertGreater(stage.clock.now() - begin, 0.5)
+
     def test_a_bug_in_a_tool_lets_go_too_and_shows_itself(self) -> None:
         stage = Stage()
         press = stage.desktop.key

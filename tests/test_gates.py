@@ -621,6 +621,21 @@ class ConfirmationRules(GateCase):
         self.refused(stage, "too_long", "too long to be shown", "type_text", text="echo " * 300)
         self.assertEqual(len(asked), 1)
 
+    def test_closing_a_tab_in_which_something_was_typed_is_asked_about(self) -> None:
+        page = Foreground("Write a mail - Google Chrome", path="C:\\chrome.exe")
+        for acts in (
+            [("type_text", {"text": "a long mail"}), ("press_key", {"key": "enter"})],
+            [("type_text", {"text": "a long mail"}), ("press_key", {"key": "left"})],
+            [("press_key", {"key": "ctrl+v"})],
+        ):
+            stage, asked = self.stage(answer=True)
+            stage.world.window = page
+            for name, args in acts:
+                stage.do(name, **args)
+            asked.clear()
+            stage.do("press_key", key="ctrl+w")
+            self.assertEqual(len(asked), 1, acts)
+
     def test_what_the_person_is_asked_names_the_act_however_long_the_line_is(self) -> None:
         stage, asked = self.stage(answer=False)
         stage.world.window = Foreground(
