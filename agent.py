@@ -148,7 +148,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, islice, pairwise, zip_longest
+from itertools import chain, combinations, islice, pairwise, takewhile, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -2132,7 +2132,7 @@ _TYPE_NAMES: Mapping[CType, str] = {
     LPARAM: "LPARAM DPI_AWARENESS_CONTEXT",  # a handle that is a small number
     LPVOID: "HANDLE HBITMAP HBRUSH HCURSOR HDC HDESK HGDIOBJ HICON HMONITOR HWND LPVOID"
     " LPBITMAPINFO LPCURSORINFO LPDWORD LPHANDLE LPICONINFO LPINPUT LPMSG LPLASTINPUTINFO LPPOINT"
-    " LPRECT LPWSTR PHANDLER_ROUTINE PSID WNDENUMPROC",
+    " LPRECT LPWSTR PHANDLER_ROUTINE WNDENUMPROC",
     ctypes.c_wchar_p: "LPCWSTR",
 }
 C_TYPES = {name: kind for kind, names in _TYPE_NAMES.items() for name in names.split()}
@@ -2170,7 +2170,6 @@ KEYBDINPUT = structure(
 )
 LASTINPUTINFO = structure("LASTINPUTINFO: UINT cbSize, DWORD dwTime")
 MSG = structure("MSG: HWND hwnd, UINT message, WPARAM wParam, LPARAM lParam, DWORD time, POINT pt")
-TOKEN_MANDATORY_LABEL = structure("TOKEN_MANDATORY_LABEL: PSID Sid, DWORD Attributes")
 
 
 class INPUT_UNION(ctypes.Union):
@@ -2680,7 +2679,7 @@ CONTROL_FUNCTIONS: dict[str, Row] = {
     for name in (
         "SetProcessDpiAwarenessContext SetProcessDPIAware WindowFromPoint GetAncestor"
         " GetForegroundWindow GetWindowTextW GetClassNameW GetWindowRect GetWindowThreadProcessId"
-        " IsWindowVisible CoInitializeEx"
+        " IsWindowVisible EnumWindows CoInitializeEx"
     ).split()
 } | declared("""
 ole32
@@ -2707,15 +2706,6 @@ user32
 TEXT_MOST = 4000  # characters of a name or value; a document may be the value of a field
 
 
-def _com_answer(method: str, address: int, *arguments: object) -> int:
-    """What a method of the object at that address answers."""
-    row = COM[method]
-    table = LPVOID.from_address(address).value or 0
-    place = LPVOID.from_address(table + int(row.check) * sizeof(LPVOID))
-    function = COM_METHOD(row.result, LPVOID, *row.arguments)(place.value)
-    return int(function(address, *arguments))
-
-
 def guid(text: str) -> bytes:
     """The 16 bytes of an identifier as COM has them in memory."""
     import uuid  # here: only the process that asks for controls needs it
@@ -2723,60 +2713,61 @@ def guid(text: str) -> bytes:
     return uuid.UUID(text).bytes_le
 
 
+@dataclass(eq=False)
 class ComObject:
     """An object, which is given back with the last reference to it.
 
     Each method raises Win32Error with the HRESULT's name when the object's one fails.
     """
 
-    def __init__(self, api: Win32, function: WinFunction, *arguments: object) -> None:
-        """The object that a function fills in."""
-        self.api = api
-        # 0 where there is no object: many methods answer success and none.
-        self.address = 0
-        self.address = filled_in(LPVOID, function, *arguments).value or 0
+    api: Win32
+    # None where there is no object: many methods answer success and none.
+    address: int | None
 
     def __del__(self) -> None:
         if self.address:
-            _com_answer("Release", self.address)
+            self.call("Release")
 
     def call(self, method: str, *arguments: object) -> None:
         """Calls a method of the table."""
-        name = f"{COM[method].dll}.{method}"
+        row = COM[method]
+        name = f"{row.dll}.{method}"
         if not self.address:
             raise Win32Error(f"{name} has no object.", name)
-        answer = _com_answer(method, self.address, *arguments)
+        table = LPVOID.from_address(self.address).value or 0
+        place = LPVOID.from_address(table + int(row.check) * sizeof(LPVOID))
+        function = COM_METHOD(row.result, LPVOID, *row.arguments)(place.value)
+        answer = function(self.address, *arguments)
         if answer < 0:
             raise com_error(name, answer)
 
     def take(self, method: str, *arguments: object) -> ComObject:
         """What a method answers as another object."""
-        return ComObject(self.api, self.call, method, *arguments)
+        return com_object(self.api, self.call, method, *arguments)
 
-    def value(self, method: str, *arguments: object, kind: int = 0) -> int | str | bool | None:
-        """What a method answers as a VARIANT, or as what one of that kind holds.
+    def value(self, method: str, *arguments: object, kind: int = 0) -> object:
+        """The number, truth or text that a method answers as a VARIANT, or as one of that kind.
 
-        None for what is of no use here.
+        Texts are UTF-16 wherever this runs, and cut after TEXT_MOST; None is all else.
         """
         found = VARIANT(kind)
-        offset = VALUE_OFFSET if kind else 0
         try:
-            self.call(method, *arguments, byref(found, offset))
-            return _variant_value(self.api, found)
+            self.call(method, *arguments, byref(found, VALUE_OFFSET if kind else 0))
+            if found.vt == VT_I4:
+                return LONG(found.value).value
+            if found.vt == VT_BOOL:
+                return bool(found.value & 0xFFFF)
+            if found.vt != VT_BSTR or not found.value:
+                return None
+            length = min(TEXT_MOST, self.api.SysStringLen(found.value))
+            return ctypes.string_at(found.value, 2 * length).decode("utf-16-le", "replace")
         finally:
             self.api.VariantClear(byref(found))
 
 
-def _variant_value(api: Win32, variant: ctypes.Structure) -> int | str | bool | None:
-    """What a VARIANT holds; its texts are UTF-16 wherever this runs, and cut after TEXT_MOST."""
-    if variant.vt == VT_I4:
-        return LONG(variant.value).value
-    if variant.vt == VT_BOOL:
-        return bool(variant.value & 0xFFFF)
-    if variant.vt != VT_BSTR or not variant.value:
-        return None
-    length = min(TEXT_MOST, api.SysStringLen(variant.value))
-    return ctypes.string_at(variant.value, 2 * length).decode("utf-16-le", "replace")
+def com_object(api: Win32, function: WinFunction, *arguments: object) -> ComObject:
+    """The object that a function fills in."""
+    return ComObject(api, filled_in(LPVOID, function, *arguments).value)
 
 
 def text_or_none(value: object) -> str | None:
@@ -2826,7 +2817,7 @@ class UIAutomation:
     def automation(self) -> ComObject:
         """UI Automation itself, made at the first use."""
         wanted = guid(CLSID_CUIAutomation), None, CLSCTX_INPROC_SERVER, guid(IID_IUIAutomation)
-        return ComObject(self.api, self.api.CoCreateInstance, *wanted)
+        return com_object(self.api, self.api.CoCreateInstance, *wanted)
 
     @cached_property
     def request(self) -> ComObject:
@@ -2892,7 +2883,7 @@ class AutomationElement(NamedTuple):
             checked=ON_OFF.get(self._property(state)),
         )
 
-    def _property(self, name: str) -> int | str | bool | None:
+    def _property(self, name: str) -> object:
         """A property; None for one that the element does not have."""
         ignore_default = True
         number = _UIA_PROPERTIES[name]
@@ -2937,13 +2928,10 @@ class ActiveAccessibility:
     api: Win32
 
     def at(self, _window: int, point: Point) -> AccessibleElement:
+        place = LPVOID()
         child = VARIANT()
-
-        def holder_at(place: object) -> None:
-            self.api.AccessibleObjectFromPoint(POINT(*point), place, byref(child))
-
-        holder = ComObject(self.api, holder_at)
-        return AccessibleElement(holder, LONG(child.value).value)
+        self.api.AccessibleObjectFromPoint(POINT(*point), byref(place), byref(child))
+        return AccessibleElement(ComObject(self.api, place.value), LONG(child.value).value)
 
     def focused(self, window: int) -> AccessibleElement:
         holder = self._object(window, OBJID_CLIENT)
@@ -2955,14 +2943,18 @@ class ActiveAccessibility:
         """What holds a window's controls: the window with its menus, or what it shows."""
         with suppress(Win32Error):  # its maker did not think of menus and title bar
             window = self._object(handle, OBJID_WINDOW)
-            if window.value("get_accChildCount", kind=VT_I4):
+            if _child_count(window):
                 return AccessibleElement(window)
         return AccessibleElement(self._object(handle, OBJID_CLIENT))
 
     def _object(self, handle: int, which: int) -> ComObject:
         """A window, or what it shows, as an object."""
         from_window = self.api.AccessibleObjectFromWindow
-        return ComObject(self.api, from_window, handle, which, guid(IID_IAccessible))
+        return com_object(self.api, from_window, handle, which, guid(IID_IAccessible))
+
+
+def _child_count(holder: ComObject) -> int:
+    return int(filled_in(LONG, holder.call, "get_accChildCount").value)
 
 
 class AccessibleElement(NamedTuple):
@@ -2979,24 +2971,18 @@ class AccessibleElement(NamedTuple):
         if self.part != CHILDID_SELF:
             return []
         api = self.holder.api
-        there = self.holder.value("get_accChildCount", kind=VT_I4)
-        variants = (VARIANT * min(ROWS_MOST, int(there or 0)))()
-        got = LONG()
+        variants = (VARIANT * min(ROWS_MOST, _child_count(self.holder)))()
+        place = self.holder.address
+        got = filled_in(LONG, api.AccessibleChildren, place, 0, len(variants), variants).value
         parts: list[AccessibleElement] = []
-        try:
-            place = self.holder.address
-            api.AccessibleChildren(place, 0, len(variants), variants, byref(got))
-            for variant in variants[: got.value]:
-                if variant.vt == VT_I4:
-                    parts.append(AccessibleElement(self.holder, LONG(variant.value).value))
-                elif variant.vt == VT_DISPATCH and variant.value:
-                    # It comes as one that scripts could use.
-                    wanted = variant.value, guid(IID_IAccessible)
-                    child = ComObject(api, _com_answer, "QueryInterface", *wanted)
+        for found in variants[:got]:
+            if found.vt == VT_I4:
+                parts.append(AccessibleElement(self.holder, LONG(found.value).value))
+            elif found.vt == VT_DISPATCH:
+                scripted = ComObject(api, found.value)
+                with suppress(Win32Error):  # it was closed in this moment
+                    child = scripted.take("QueryInterface", guid(IID_IAccessible))
                     parts.append(AccessibleElement(child))
-        finally:
-            for variant in variants:
-                api.VariantClear(byref(variant))
         return parts
 
     def control(self) -> Control:
@@ -3025,7 +3011,7 @@ class AccessibleElement(NamedTuple):
         state = self._told("get_accState")
         return state if isinstance(state, int) else STATE_SYSTEM_PROTECTED
 
-    def _told(self, method: str, kind: int = 0) -> int | str | bool | None:
+    def _told(self, method: str, kind: int = 0) -> object:
         """What a method answers; None for nothing, which most objects say by an error."""
         with suppress(Win32Error):
             return self.holder.value(method, VARIANT(VT_I4, value=self.part), kind=kind)
@@ -3037,7 +3023,6 @@ GUITHREADINFO = structure(
     " HWND hwndMenuOwner, HWND hwndMoveSize, HWND hwndCaret, RECT rcCaret"
 )
 GW_HWNDNEXT = 2
-GW_HWNDPREV = 3
 GW_CHILD = 5
 GWL_STYLE = -16
 ES_PASSWORD = 0x20
@@ -3052,7 +3037,6 @@ SMTO_ABORTIFHUNG = 0x0002
 # A message's time; a window that takes longer does not listen. A busy one takes 1 ms.
 MESSAGE_MS = 50
 POPUPS_MOST = 8
-WINDOWS_MOST = 500  # above one that are looked at in search of pop-ups
 CLASS_CHARACTERS = 257  # a class's name has at most 256
 MENU_CLASS = "#32768"
 # What windows of a class are, by the start of its name in small letters.
@@ -3104,22 +3088,28 @@ def focus_window(api: Win32) -> int:
     return int(info.hwndFocus or 0)
 
 
-def windows_from(api: Win32, handle: int, first: int, further: int) -> Iterator[int]:
-    """The windows that lie so to a window, and then each to the one before."""
-    window = api.GetWindow(handle, first)
-    while window:
-        yield int(window)
-        window = api.GetWindow(window, further)
+def top_windows(api: Win32) -> list[int]:
+    """The handles of all top-level windows, topmost first."""
+    found: list[int] = []
+
+    def take(handle: int | None, _: int) -> int:
+        found.append(handle or 0)
+        return 1  # go on
+
+    # It must live as long as Windows may call it.
+    routine = ctypes.CFUNCTYPE(BOOL, HANDLE, LPARAM)(take)
+    api.EnumWindows(ctypes.cast(routine, LPVOID), 0)
+    return found
 
 
 def popups_of(api: Win32, handle: int) -> list[int]:
     """The windows that lie above a window and are of its process: menus, drop-down lists."""
     process = window_process(api, handle)
     found = []
-    for window in islice(windows_from(api, handle, GW_HWNDPREV, GW_HWNDPREV), WINDOWS_MOST):
+    for window in takewhile(lambda window: window != handle, top_windows(api)):
         if api.IsWindowVisible(window) and window_process(api, window) == process:
             found.append(window)
-    return found[:POPUPS_MOST][::-1]
+    return found[-POPUPS_MOST:]
 
 
 @dataclass
@@ -3181,8 +3171,10 @@ class WindowElement(NamedTuple):
         if menu:
             for index in range(self.api.GetMenuItemCount(menu)):
                 yield MenuItem(self.api, owner, menu, index)
-        for child in windows_from(self.api, self.handle, GW_CHILD, GW_HWNDNEXT):
+        child = self.api.GetWindow(self.handle, GW_CHILD)
+        while child:
             yield self.source.root(child)
+            child = self.api.GetWindow(child, GW_HWNDNEXT)
 
     def control(self) -> Control:
         style = self.api.GetWindowLongW(self.handle, GWL_STYLE)
@@ -3306,7 +3298,7 @@ def files_in_shortcut(path: Path) -> tuple[str, ...]:
     # In UTF-16 from an even place on, and from an odd one.
     texts = [data.decode("latin-1")]
     texts += [data[first:].decode("utf-16-le", "replace") for first in (0, 1)]
-    names = chain.from_iterable(map(_PROGRAM_FILE.findall, texts))
+    names = _PROGRAM_FILE.findall("\n".join(texts))
     return tuple(dict.fromkeys(name.strip().lower() for name in names))
 
 
@@ -3338,17 +3330,16 @@ def packaged_apps(api: Win32) -> Iterator[Program]:
 def _listed_apps(api: Win32) -> Iterator[Program]:
     """The apps in the shell's folder of all apps."""
     parsed = api.SHCreateItemFromParsingName
-    folder = ComObject(api, parsed, APPS_FOLDER, None, guid(IID_IShellItem))
+    folder = com_object(api, parsed, APPS_FOLDER, None, guid(IID_IShellItem))
     how = (None, guid(BHID_EnumItems), guid(IID_IEnumShellItems))
     items = folder.take("BindToHandler", *how)
 
-    def take_one(place: object) -> None:
-        items.call("Next", 1, place, None)
-
     while True:
-        item = ComObject(api, take_one)
-        if not item.address:
+        found = LPVOID()
+        items.call("Next", 1, byref(found), None)
+        if not found.value:
             return
+        item = ComObject(api, found.value)
         name = _display_name(item, SIGDN_NORMALDISPLAY)
         app = _display_name(item, SIGDN_PARENTRELATIVEPARSING)
         if "!" in app:  # a package's name, and which of its apps
@@ -3393,33 +3384,18 @@ def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
 
 
 def titled_windows(api: Win32) -> list[int]:
-    """The handles of the visible top-level windows that have a title, topmost first."""
-    found: list[int] = []
-
-    def take(handle: int | None, _: int) -> int:
-        if handle and _is_shown(api, handle):
+    """The top-level windows that are visible, titled, and not cloaked, as on other desktops."""
+    found = []
+    for handle in top_windows(api):
+        if not api.IsWindowVisible(handle) or not api.GetWindowTextLengthW(handle):
+            continue
+        cloaked = DWORD()
+        with suppress(Win32Error):
+            place = byref(cloaked)
+            api.DwmGetWindowAttribute(handle, DWMWA_CLOAKED, place, sizeof(cloaked))
+        if not cloaked.value:
             found.append(handle)
-        return 1  # go on
-
-    # It must live as long as Windows may call it.
-    routine = ctypes.CFUNCTYPE(BOOL, HANDLE, LPARAM)(take)
-    api.EnumWindows(ctypes.cast(routine, LPVOID), 0)
     return found
-
-
-def _is_shown(api: Win32, handle: int) -> bool:
-    """Whether a window is visible, titled, and not cloaked, as those of other desktops are."""
-    if not api.IsWindowVisible(handle) or not api.GetWindowTextLengthW(handle):
-        return False
-    cloaked = DWORD()
-    with suppress(Win32Error):
-        api.DwmGetWindowAttribute(
-            handle,
-            DWMWA_CLOAKED,
-            byref(cloaked),
-            sizeof(cloaked),
-        )
-    return not cloaked.value
 
 
 def clipboard_text_length(api: Win32) -> int | None:
@@ -3527,8 +3503,8 @@ MOVE_TRIES = 20
 RELEASE_TRIES = 3
 TITLE_CHARACTERS = 512
 PATH_CHARACTERS = 1024
-# Room for a TOKEN_MANDATORY_LABEL and the SID behind it, which is 12 bytes long.
-LABEL_BYTES = 128
+# Room for a TOKEN_MANDATORY_LABEL, which has 2, and the SID behind it, which is 12 bytes long.
+LABEL_POINTERS = 16
 # Where in a SID S-1-16-LEVEL the level lies: behind revision, count and authority.
 SID_LEVEL_OFFSET = 8
 # The integrity level of a process that does not let us ask: more than any that does.
@@ -3538,15 +3514,6 @@ START_PROGRAM_S = 5.0
 # The class of a frame that Windows puts around an app of its Store, and of the app's window in it.
 FRAME_CLASS = "ApplicationFrameWindow"
 APP_CLASS = "Windows.UI.Core.CoreWindow"
-
-
-def _checked_size(screen: Rect) -> Rect:
-    """The screen as Windows reports it; raises Win32Error if it has no size."""
-    if screen.width <= 0 or screen.height <= 0:
-        raise Win32Error(
-            "Windows reports a screen of no size; connect a display or restore the session."
-        )
-    return screen
 
 
 def init_dpi(api: Win32) -> None:
@@ -3573,15 +3540,18 @@ class WindowsDesktop:
         self._own_windows: set[int | None] = set()
         # Whom to ask for controls; without anybody nothing is known of them.
         self.control_source: ControlSource = KnownControls()
-        self._programs: list[Program] = []
 
     def screen(self) -> Rect:
         sides = range(SM_XVIRTUALSCREEN, SM_XVIRTUALSCREEN + 4)
-        return _checked_size(Rect(*map(self.api.GetSystemMetrics, sides)))
+        screen = Rect(*map(self.api.GetSystemMetrics, sides))
+        if screen.width <= 0 or screen.height <= 0:
+            raise Win32Error(
+                "Windows reports a screen of no size; connect a display or restore the session."
+            )
+        return screen
 
     def primary(self) -> Rect:
-        size = map(self.api.GetSystemMetrics, (SM_CXSCREEN, SM_CYSCREEN))
-        return _checked_size(Rect(0, 0, *size))
+        return Rect(0, 0, *map(self.api.GetSystemMetrics, (SM_CXSCREEN, SM_CYSCREEN)))
 
     def on_monitor(self, point: Point) -> bool:
         return bool(self.api.MonitorFromPoint(POINT(*point), MONITOR_DEFAULTTONULL))
@@ -3589,11 +3559,7 @@ class WindowsDesktop:
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         screen = self.screen()
         window = self.foreground()
-        with ExitStack() as undo:
-            dc, pixels_now = self._copy_screen(undo, area, width, height, HALFTONE)
-            clean = pixels_now()
-            self._draw_cursor(dc, area, width, height)
-            pixels = pixels_now()
+        clean, pixels = self._copies(area, width, height)
         self._captures += 1
         return Frame(
             number=self._captures,
@@ -3608,43 +3574,45 @@ class WindowsDesktop:
         )
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        with ExitStack() as undo:
-            _, pixels_now = self._copy_screen(undo, area, width, height, COLORONCOLOR)
-            return pixels_now()
+        quick, _ = self._copies(area, width, height, quick=True)
+        return quick
 
-    def _copy_screen(
-        self, undo: ExitStack, area: Rect, width: int, height: int, mode: int
-    ) -> tuple[int, Callable[[], bytes]]:
-        """Copies the screen's `area` into a bitmap, which lives until `undo` closes.
+    def _copies(
+        self, area: Rect, width: int, height: int, quick: bool = False
+    ) -> tuple[bytes, bytes]:
+        """The screen's `area` scaled, as BGRX from the top: without and with the mouse pointer.
 
-        Returns its device context, to draw into it, and what tells its pixels: BGRX, from the top.
-        `mode` says how to scale: HALFTONE averages, COLORONCOLOR leaves lines out and is quick.
+        A quick one leaves lines out instead of averaging them, and has no pointer.
         """
         api = self.api
         # A negative height makes it top-down.
         header = BITMAPINFOHEADER(sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
         address = LPVOID()
-        source = api.GetDC(None)
-        undo.callback(_twice, api.ReleaseDC, None, source)
-        bitmap = api.CreateDIBSection(
-            source, byref(header), DIB_RGB_COLORS, byref(address), None, 0
-        )
-        # Made before its DC and so deleted after it: while it is selected there, it cannot be.
-        undo.callback(_twice, api.DeleteObject, bitmap)
-        memory = api.CreateCompatibleDC(source)
-        undo.callback(_twice, api.DeleteDC, memory)
-        former = api.SelectObject(memory, bitmap)
-        undo.callback(_twice, api.SelectObject, memory, former)
-        api.SetStretchBltMode(memory, mode)
-        # HALFTONE misaligns its brush without it.
-        api.SetBrushOrgEx(memory, 0, 0, None)
-        api.StretchBlt(memory, 0, 0, width, height, source, *area, SRCCOPY)
 
         def pixels_now() -> bytes:
             api.GdiFlush()  # GDI puts drawing off
             return ctypes.string_at(address.value or 0, width * height * 4)
 
-        return memory, pixels_now
+        with ExitStack() as undo:
+            source = api.GetDC(None)
+            undo.callback(_twice, api.ReleaseDC, None, source)
+            bitmap = api.CreateDIBSection(
+                source, byref(header), DIB_RGB_COLORS, byref(address), None, 0
+            )
+            # Made before its DC and so deleted after it: while it is selected there, it cannot be.
+            undo.callback(_twice, api.DeleteObject, bitmap)
+            memory = api.CreateCompatibleDC(source)
+            undo.callback(_twice, api.DeleteDC, memory)
+            former = api.SelectObject(memory, bitmap)
+            undo.callback(_twice, api.SelectObject, memory, former)
+            api.SetStretchBltMode(memory, COLORONCOLOR if quick else HALFTONE)
+            # HALFTONE misaligns its brush without it.
+            api.SetBrushOrgEx(memory, 0, 0, None)
+            api.StretchBlt(memory, 0, 0, width, height, source, *area, SRCCOPY)
+            clean = pixels_now()
+            if not quick:
+                self._draw_cursor(memory, area, width, height)
+            return clean, pixels_now()
 
     def _draw_cursor(self, picture_dc: int, area: Rect, width: int, height: int) -> None:
         """Draws the mouse pointer, if one is shown, with its hotspot at the scaled place."""
@@ -3699,10 +3667,9 @@ class WindowsDesktop:
         return [window for window in windows if window and window.class_name not in SHELL_CLASSES]
 
     def programs(self) -> list[Program]:
-        self._programs = known_programs(self.api, os.environ)
-        return self._programs
+        return known_programs(self.api, os.environ)
 
-    def window(self, handle: int | None, with_owner: bool = True) -> Window | None:
+    def window(self, handle: int | None) -> Window | None:
         """What is to be known about a window; None if there is none, or none any more.
 
         Of a dialog also the window to which it belongs.
@@ -3718,7 +3685,7 @@ class WindowsDesktop:
         program, rights = self._owner(window_process(self.api, handle))
         if class_name == FRAME_CLASS:
             program = self._program_in_frame(handle) or program
-        owner = self.api.GetAncestor(handle, GA_ROOTOWNER) if with_owner else handle
+        owner = self.api.GetAncestor(handle, GA_ROOTOWNER)
         return Window(
             handle=handle,
             title=title,
@@ -3727,7 +3694,7 @@ class WindowsDesktop:
             elevated=rights > self._own_rights,
             own=handle in self._own_windows,
             class_name=class_name,
-            owner=self.window(owner, with_owner=False) if owner != handle else None,
+            owner=self.window(owner) if owner != handle else None,
         )
 
     def _program_in_frame(self, frame: int) -> str:
@@ -3748,35 +3715,29 @@ class WindowsDesktop:
     def _owner(self, process_id: int) -> tuple[str, int]:
         """A process's file name ("" if unknown) and integrity level.
 
-        One that Windows does not let us ask has more rights than we; 0 is one that is gone.
+        0x2000 is the level of an ordinary program, 0x3000 an administrator's. One that Windows does
+        not let us ask has more rights than we; 0 is one that is gone.
         """
+        api = self.api
         path = ctypes.create_unicode_buffer(PATH_CHARACTERS)
         rights = 0
         try:
             with ExitStack() as undo:
-                process = self.api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
-                undo.callback(_twice, self.api.CloseHandle, process)
-                size = DWORD(PATH_CHARACTERS)
-                self.api.QueryFullProcessImageNameW(process, 0, path, byref(size))
-                rights = self._integrity_level(process, undo)
+                process = api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
+                undo.callback(_twice, api.CloseHandle, process)
+                api.QueryFullProcessImageNameW(process, 0, path, byref(DWORD(PATH_CHARACTERS)))
+                token = filled_in(HANDLE, api.OpenProcessToken, process, TOKEN_QUERY)
+                undo.callback(_twice, api.CloseHandle, token.value)
+                # It begins with the address of the SID.
+                label = (LPVOID * LABEL_POINTERS)()
+                room = sizeof(label)
+                api.GetTokenInformation(token, TokenIntegrityLevel, label, room, byref(DWORD()))
+                rights = DWORD.from_address((label[0] or 0) + SID_LEVEL_OFFSET).value
         except Win32Error as error:
             # If a release failed, the rights are known and stand.
             if not rights and error.code == ERROR_ACCESS_DENIED:
                 rights = OUT_OF_REACH
         return path.value.rpartition("\\")[2], rights
-
-    def _integrity_level(self, process: int, undo: ExitStack) -> int:
-        """How much a process may do: 0x2000 is an ordinary program, 0x3000 an administrator's.
-
-        Its token is closed by `undo`, not here, so that a close that fails does not lose the level.
-        """
-        token = filled_in(HANDLE, self.api.OpenProcessToken, process, TOKEN_QUERY)
-        undo.callback(_twice, self.api.CloseHandle, token.value)
-        buffer = ctypes.create_string_buffer(LABEL_BYTES)
-        needed = DWORD()
-        self.api.GetTokenInformation(token, TokenIntegrityLevel, buffer, LABEL_BYTES, byref(needed))
-        label = TOKEN_MANDATORY_LABEL.from_buffer(buffer)
-        return DWORD.from_address(label.Sid + SID_LEVEL_OFFSET).value
 
     def own_console(self, in_front: bool) -> None:
         """Remembers the program's console, which no act may touch.
@@ -3877,8 +3838,6 @@ class WindowsDesktop:
         While Windows asks the person something, as for an administrator's rights, that function
         does not return: it is left behind, and what is in front tells what goes on.
         """
-        if program not in self._programs:
-            raise Win32Error(f"{program.name} is none of the programs that Windows lists.")
 
         def started_by_the_shell() -> Iterator[int]:
             with com_apartment(self.api):  # the thread is this call's own
@@ -3927,7 +3886,6 @@ HANG_S = 2.0
 START_S = 120.0  # so long it may take to start: Python compiles this file, on a busy machine
 WORKERS_MOST = 6  # of a run; after the last one everything goes on without
 COSTS_MOST = 3  # workers that one window may cost; the others stay known
-DEPTH_MOST = 40  # so deep may controls lie in one another; a browser's page has them some 30 deep
 
 Source = UIAutomation | ActiveAccessibility | WindowHandles
 Element = AutomationElement | AccessibleElement | WindowElement | MenuItem
@@ -3954,22 +3912,6 @@ class Known(NamedTuple):
         return f"{len(self.controls)} controls ({', '.join(names)})" if names else "nothing"
 
 
-class Budget:
-    """How long a query may still take; it is looked at between two calls of other programs."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    @property
-    def left_s(self) -> float:
-        return max(0.0, self._end - time.monotonic())
-
-    def check(self) -> None:
-        """Raises Win32Error once it is spent."""
-        if not self.left_s:
-            raise Win32Error("The time for it is over.")
-
-
 def known_controls(automation: UIAutomation, query: Query) -> Known:
     """What the first source tells that knows more than that something is there."""
     api = automation.api
@@ -3980,10 +3922,10 @@ def known_controls(automation: UIAutomation, query: Query) -> Known:
         sources = [handles]
     found: list[Control] = []
     problems: list[str] = []
-    budget = Budget(query.seconds)
+    end = time.monotonic() + query.seconds
     for source in sources:
         try:
-            found.extend(islice(_told(source, query, inner, budget), query.most))
+            found.extend(islice(_told(source, query, inner, end), query.most))
         except Win32Error as error:  # what came before counts
             problems.append(str(error).rstrip("."))
         if any(map(_is_telling, found)):
@@ -3998,7 +3940,7 @@ def _inner_window(api: Win32, query: Query) -> int:
     return query.window or focus_window(api) or int(api.GetForegroundWindow() or 0)
 
 
-def _told(source: Source, query: Query, inner: int, budget: Budget) -> Iterator[Control]:
+def _told(source: Source, query: Query, inner: int, end: float) -> Iterator[Control]:
     """What one source knows; of a window and its pop-ups what can be seen and tells."""
     api = source.api
     if not query.window:
@@ -4011,35 +3953,38 @@ def _told(source: Source, query: Query, inner: int, budget: Budget) -> Iterator[
     for handle in [*popups_of(api, inner), inner]:
         process = window_process(api, handle)
         shown = window_place(api, handle)
-        for control in _listed(source.root(handle), budget):
+        for control in _listed(source.root(handle), end):
             if _is_telling(control) and control.rect.overlaps(shown):
                 yield replace(control, window=handle, process=process)
 
 
-def _listed(root: Element | None, budget: Budget) -> Iterator[Control]:
+def _in_time(end: float) -> None:
+    """Raises Win32Error once the time for a query is over."""
+    if time.monotonic() >= end:
+        raise Win32Error("The time for it is over.")
+
+
+def _listed(root: Element | None, end: float) -> Iterator[Control]:
     """What lies in an element and is shown, outer ones before inner ones.
 
     What people press lies further out than the thousandth row.
     """
-    level = [root] if root else []
-    for _ in range(DEPTH_MOST):
-        inner: list[Element] = []
-        for element in level:
-            label = ""
-            budget.check()
-            for child in islice(element.children(), ROWS_MOST):
-                budget.check()
-                if not child.is_shown():
-                    continue
-                inner.append(child)
-                with suppress(Win32Error):  # it was closed in this moment, or has no place
-                    control = child.control()
-                    # The text before a field without a name is its name.
-                    if control.role in ("edit", "combo box"):
-                        control = replace(control, name=control.name or label)
-                    label = control.name if control.role == "text" else ""
-                    yield control
-        level = inner
+    waiting = deque([root] if root else [])
+    while waiting:
+        label = ""
+        _in_time(end)
+        for child in islice(waiting.popleft().children(), ROWS_MOST):
+            _in_time(end)
+            if not child.is_shown():
+                continue
+            waiting.append(child)
+            with suppress(Win32Error):  # it was closed in this moment, or has no place
+                control = child.control()
+                # The text before a field without a name is its name.
+                if control.role in ("edit", "combo box"):
+                    control = replace(control, name=control.name or label)
+                label = control.name if control.role == "text" else ""
+                yield control
 
 
 def _is_telling(control: Control) -> bool:
@@ -4085,16 +4030,13 @@ class ControlsWorker:
 
     def __init__(self, api: Win32) -> None:
         self.api = api
-        # Why there is no worker; "" while one can be had.
+        # Why there is no worker any more; "" while one can be had.
         self.problem = ""
-        self._process: BaseProcess | None = None
-        self._pipe: Connection | None = None
-        self._starts = 0
+        self._worker: tuple[BaseProcess, Connection] | None = None
+        # When it has to have answered what it owes, at first that it is ready; 0: it is free.
+        self._due = 0.0
         self._window = 0  # that is asked about
         self._costs = Counter[int]()  # workers that each window cost
-        # How long it may still take to say that it is ready, or what it was asked; None: it is
-        # free.
-        self._owes: Budget | None = None
         self._lock = threading.Lock()
 
     def control_at(self, point: Point) -> Control | None:
@@ -4112,7 +4054,7 @@ class ControlsWorker:
         self.ask(Query(START_S))
         ready = time.monotonic()
         seconds = f"{ready - began:.1f} s"
-        if self._owes or not self._pipe:
+        if self._due or not self._worker:
             why = self.problem or "The worker does not answer."
             yield f"not known here, and not needed: {why} ({seconds})", False
             return
@@ -4125,55 +4067,57 @@ class ControlsWorker:
     def close(self) -> None:
         """Ends the worker for good."""
         with self._lock:
-            self._starts = WORKERS_MOST
-            self._lose("The run is over.")
+            self.problem = self.problem or "The run is over."
+            self._end()
 
     def ask(self, query: Query) -> Known:
         """What the worker answers in the time of the query, or in HANG_S once it is free."""
+        end = time.monotonic() + query.seconds
         if not self._lock.acquire(timeout=query.seconds):
             return Known(problems=["Another query is under way."])
         try:
-            budget = Budget(query.seconds)
             if query.window and self._costs[query.window] >= COSTS_MOST:
                 return Known(problems=["This window was too slow before."])
-            if not self._is_free(query.seconds) or not self._pipe:
+            pipe = self._free_worker(query.seconds)
+            if pipe is None:
                 return Known(problems=[self.problem or "The worker is not ready yet."])
-            seconds = min(HANG_S, budget.left_s)
+            seconds = min(HANG_S, max(0.0, end - time.monotonic()))
             self._window = query.window
-            self._pipe.send(query._replace(seconds=seconds * WORKER_SHARE))
-            self._owes = Budget(HANG_S)
-            known = self._answer(seconds)
-            return known or Known(problems=["The time for it is over."])
+            pipe.send(query._replace(seconds=seconds * WORKER_SHARE))
+            self._due = time.monotonic() + HANG_S
+            return self._answer(pipe, seconds) or Known(problems=["The time for it is over."])
         except (EOFError, OSError) as error:
-            self._lose("The worker ends again and again.")
+            self._replace("The worker ends again and again.")
             return Known(problems=[f"The worker ended: {error}"])
         finally:
             self._lock.release()
 
-    def _is_free(self, seconds: float) -> bool:
-        """Whether a worker waits for a query; starts or replaces one."""
-        if self._pipe is None and not self._start():
-            return False
-        if self._owes is None or self._answer(seconds):
-            return True
-        if not self._owes.left_s:
-            self._lose("The worker hangs again and again.")
-        return False
-
-    def _answer(self, seconds: float) -> Known | None:
-        """What it owes, if that comes in time; raises EOFError or OSError if it has ended."""
-        if not self._pipe or not self._pipe.poll(seconds):
+    def _free_worker(self, seconds: float) -> Connection | None:
+        """The pipe of a worker that waits for a query, if one does in that time."""
+        if self._worker is None:
+            self._start()
+        if self._worker is None:
             return None
-        known: Known = self._pipe.recv()
-        self._owes = None
+        _, pipe = self._worker
+        if not self._due or self._answer(pipe, seconds):
+            return pipe
+        if time.monotonic() >= self._due:
+            self._replace("The worker hangs again and again.")
+        return None
+
+    def _answer(self, pipe: Connection, seconds: float) -> Known | None:
+        """What it owes, if that comes in time; raises EOFError or OSError if it has ended."""
+        if not pipe.poll(seconds):
+            return None
+        known: Known = pipe.recv()
+        self._due = 0.0
         return known
 
-    def _start(self) -> bool:
-        """Starts a worker, if there is still one to be had."""
-        if self._starts >= WORKERS_MOST:
-            return False
-        self._starts += 1
-        self._owes = Budget(START_S)
+    def _start(self) -> None:
+        """Starts a worker, unless there is a reason that none can be had."""
+        if self.problem:
+            return
+        self._due = time.monotonic() + START_S
         try:
             import multiprocessing  # here: a run without a query needs none of it
 
@@ -4181,31 +4125,31 @@ class ControlsWorker:
             with suppress(Win32Error):
                 self.api.SetConsoleCtrlHandler(None, True)
             context = multiprocessing.get_context("spawn")
-            self._pipe, theirs = context.Pipe()
+            ours, theirs = context.Pipe()
             with theirs:
                 process = context.Process(target=serve_controls, args=(theirs,), daemon=True)
                 process.start()
-            self._process = process
+            self._worker = (process, ours)
         except (ImportError, OSError) as error:
-            self._starts = WORKERS_MOST
-            self._lose(f"The worker cannot be started: {error}")
+            self.problem = f"The worker cannot be started: {error}"
         finally:
             with suppress(Win32Error):
                 self.api.SetConsoleCtrlHandler(None, False)
-        return self._pipe is not None
 
-    def _lose(self, why: str) -> None:
+    def _end(self) -> None:
+        if self._worker:
+            process, pipe = self._worker
+            process.kill()
+            pipe.close()
+        self._worker = None
+
+    def _replace(self, why: str) -> None:
         """Ends the worker and starts the next one; `why` is the problem if it was the last."""
+        self._end()
         self._costs[self._window] += 1
-        self._owes = None
-        if self._process:
-            self._process.kill()
-        if self._pipe:
-            self._pipe.close()
-        self._process = None
-        self._pipe = None
-        if not self._start():
+        if self._costs.total() >= WORKERS_MOST:
             self.problem = self.problem or why
+        self._start()
 
 
 ####################################################################################################

@@ -597,7 +597,14 @@ class FakeControls:
         if which == 5:
             return next((w.handle for w in self.windows if w.parent == handle), 0)
         same = [w.handle for w in self.windows if w.parent == window.parent]
-        return [0, *same, 0][same.index(handle) + {2: 2, 3: 0}[which]]
+        return [*same, 0][same.index(handle) + {2: 1}[which]]
+
+    def f_EnumWindows(self, take: int, value: int) -> int:
+        callback = ctypes.CFUNCTYPE(ctypes.c_int32, P, ctypes.c_ssize_t)(take)
+        for window in self.windows:
+            if not window.parent and not callback(window.handle, value):
+                return 0
+        return 1
 
     def f_IsWindowVisible(self, handle: int) -> int:
         window = self.window(handle)

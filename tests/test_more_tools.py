@@ -234,12 +234,6 @@ class OpenApp(unittest.TestCase):
         self.assertIn("Dry run: would open app", opened(made, "notepad").result)
         self.assertEqual(made.world.programs_opened, [])
 
-    def test_the_desktop_itself_starts_nothing_that_it_does_not_list(self) -> None:
-        world, desktop, _ = windows_desktop()
-        with self.assertRaises(agent.Win32Error):
-            desktop.start_program(Program("calc", "calc.exe"))
-        self.assertEqual(world.programs_opened, [])
-
 
 def focused(made: Stage, title: str) -> Any:
     return made.actuator.perform(act("focus_window", title=title), made.look())
