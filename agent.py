@@ -762,10 +762,10 @@ def read_mark(value: Mapping[str, object]) -> Mark:
     A box has no name. Raises ToolError for a place outside the grid.
     """
     name = str(value.get("name", "box"))
-    places: list[Coordinate] = []
-    for number in (1, 2) if name in ("drag", "box") else (1,):
-        x = value.get(f"x{number}")
-        y = value.get(f"y{number}")
+    places = []
+    for number in "12" if name in ("drag", "box") else "1":
+        x = value.get("x" + number)
+        y = value.get("y" + number)
         if isinstance(x, int) and isinstance(y, int):
             places.append(Coordinate(x, y))
     return Mark(name, tuple(places))
@@ -811,17 +811,15 @@ def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
     )
     widest = area.width * percent // (100 * PATCH)
     highest = area.height * percent // (100 * PATCH)
-    for columns in range(widest, 0, -1):
+    best = exact
+    for columns in range(1, widest + 1):  # of those that fit the widest has the most tokens
         wanted = columns * area.height / area.width
         rows = max(1, round(wanted))
-        size = Size(columns * PATCH, rows * PATCH)
-        if size.pixels < TOKENS_SHARE * exact.pixels:
-            break  # a narrower one has fewer
         distortion = max(rows / wanted, wanted / rows) - 1
         fits = rows <= highest and columns * rows <= tokens
         if fits and distortion <= DISTORTION_MOST:
-            return size
-    return exact
+            best = Size(columns * PATCH, rows * PATCH)
+    return best if best.pixels >= TOKENS_SHARE * exact.pixels else exact
 
 
 @dataclass(frozen=True)
@@ -2141,10 +2139,7 @@ C_TYPES = {name: kind for kind, names in _TYPE_NAMES.items() for name in names.s
 def structure(declaration: str) -> type[ctypes.Structure]:
     """A structure from its name and its members, as Microsoft's headers have them."""
     name, members = declaration.split(": ")
-    typed = []
-    for member in members.split(", "):
-        kind, called = member.split()
-        typed.append((called, C_TYPES[kind]))
+    typed = [(called, C_TYPES[kind]) for kind, called in re.findall(r"(\w+) (\w+)", members)]
     C_TYPES[name] = type(name, (ctypes.Structure,), {"_fields_": typed})
     return C_TYPES[name]
 
@@ -2311,14 +2306,13 @@ def declared(table: str) -> dict[str, Row]:
     rows = {}
     dll = ""
     for line in table.strip().splitlines():
-        declaration, bar, check = line.strip().partition(" | ")
-        if not bar:
-            dll = declaration
+        row = re.fullmatch(r"  (\w+) (\w+)\((.*)\) \| ([^:]+).*", line)
+        if row is None:
+            dll = line
             continue
-        head, _, arguments = declaration.rstrip(")").partition("(")
-        result, name = head.split()
-        kinds = [C_TYPES[kind] for kind in arguments.replace(",", " ").split()]
-        rows[name] = Row(dll, C_TYPES[result], kinds, check.partition(":")[0])
+        result, name, arguments, check = row.groups()
+        kinds = [C_TYPES[kind] for kind in re.findall(r"\w+", arguments)]
+        rows[name] = Row(dll, C_TYPES[result], kinds, check)
     return rows
 
 
@@ -2444,8 +2438,8 @@ HRESULTS = """
 def com_error(function: str, answer: int) -> Win32Error:
     """A failure by its HRESULT's name, where it has one here, and as its number is written."""
     number = f"{answer & 0xFFFFFFFF:08X}"
-    _, _, name = HRESULTS.partition(f"\n{number} ")
-    name = name.partition("\n")[0] or "HRESULT"
+    known = re.search(rf"{number} (\w+)", HRESULTS)
+    name = known[1] if known else "HRESULT"
     return Win32Error(f"{function} answers {name} (0x{number}).", function, answer)
 
 
