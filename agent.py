@@ -1067,6 +1067,7 @@ def message_text(content: object) -> str:
     return "".join(texts)
 
 
+TEXT_MOST = 4000  # characters of a name or value; a document may be the value of a field
 CUT = "..."  # stands where `cut` left something out
 
 
@@ -1076,6 +1077,12 @@ def cut(text: str, most: int) -> str:
     if len(line) <= most:
         return line
     return line[: max(0, most - len(CUT))] + CUT[:most]
+
+
+def plain_line(text: str, most: int) -> str:
+    """A text from outside for a person: one line of at most `most` characters that can be seen."""
+    visible = [char if char.isprintable() else " " for char in text[:TEXT_MOST]]
+    return cut("".join(visible), most)
 
 
 def _image_note(image: re.Match[str]) -> str:
@@ -2691,13 +2698,7 @@ user32
   LONG GetWindowLongW(HWND, INT) | any: 0 is a style, too
   BOOL GetGUIThreadInfo(DWORD, LPVOID) | any: 0: then no window is told
   LPARAM SendMessageTimeoutW(HWND, UINT, WPARAM, LPVOID, UINT, UINT, LPVOID) | any: 0: not in time
-  HANDLE GetMenu(HWND) | any: null: it has none
-  INT GetMenuItemCount(HANDLE) | any: -1: that is no menu
-  BOOL GetMenuItemRect(HWND, HANDLE, UINT, LPRECT) | nonzero
-  INT GetMenuStringW(HANDLE, UINT, LPWSTR, INT, UINT) | any: 0: empty
-  UINT GetMenuState(HANDLE, UINT, UINT) | any: 0: nothing special
 """)
-TEXT_MOST = 4000  # characters of a name or value; a document may be the value of a field
 
 
 def guid(text: str) -> bytes:
@@ -2770,8 +2771,7 @@ def text_or_none(value: object) -> str | None:
 
 def clean_name(value: object) -> str:
     """A name on one line, without what cannot be printed; empty if it is no text."""
-    text = text_or_none(value) or ""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return plain_line(value, TEXT_MOST) if isinstance(value, str) else ""
 
 
 UNKNOWN_ROLE = "control"
@@ -3023,16 +3023,11 @@ ES_PASSWORD = 0x20
 WM_NULL = 0x0000
 WM_GETTEXT = 0x000D
 BM_GETCHECK = 0x00F0
-MN_GETHMENU = 0x01E1
-MF_BYPOSITION = 0x0400
-MF_GRAYED_OR_DISABLED = 0x0003
-MF_CHECKED = 0x0008
 SMTO_ABORTIFHUNG = 0x0002
 # A message's time; a window that takes longer does not listen. A busy one takes 1 ms.
 MESSAGE_MS = 50
 POPUPS_MOST = 8
 CLASS_CHARACTERS = 257  # a class's name has at most 256
-MENU_CLASS = "#32768"
 # What windows of a class are, by the start of its name in small letters.
 _CLASS_ROLES = {
     "button": "button",
@@ -3054,7 +3049,7 @@ _CLASS_ROLES = {
     "msctls_updown32": "spinner",
     "msctls_progress32": "progress bar",
     "tooltips_class32": "tooltip",
-    MENU_CLASS: "menu",
+    "#32768": "menu",
 }
 # What a button is, by the lowest four bits of its style.
 _BUTTON_ROLES = (
@@ -3108,20 +3103,17 @@ def popups_of(api: Win32, handle: int) -> list[int]:
 
 @dataclass
 class WindowHandles:
-    """The third source of controls: child windows with their classes and texts, and menus."""
+    """The third source of controls: child windows with their classes and texts."""
 
     api: Win32
     # Whether messages are answered; if one was not, each further one would cost as much.
     listens: bool = True
 
-    def at(self, window: int, point: Point) -> WindowElement | MenuItem:
+    def at(self, window: int, point: Point) -> WindowElement:
         """The smallest: a grey button and a plain text let the point through to what is around."""
         around = self.root(window)
-        hits: list[WindowElement | MenuItem] = []
-        for child in islice(around.children(), ROWS_MOST):
-            with suppress(Win32Error):
-                if child.is_shown() and child.rect().contains(point):
-                    hits.append(child)
+        inner = islice(around.children(), ROWS_MOST)
+        hits = [child for child in inner if child.is_shown() and child.rect().contains(point)]
         return min(hits, key=lambda hit: hit.rect().width * hit.rect().height, default=around)
 
     def focused(self, window: int) -> WindowElement:
@@ -3155,16 +3147,7 @@ class WindowElement(NamedTuple):
     def rect(self) -> Rect:
         return window_place(self.api, self.handle)
 
-    def children(self) -> Iterator[WindowElement | MenuItem]:
-        """The items of its menu bar, or of the menu that it is, and the windows in it."""
-        menu = self.api.GetMenu(self.handle) if self._is_top() else None
-        owner: int | None = self.handle
-        if self._class_name() == MENU_CLASS:
-            menu = self.source.message(self.handle, MN_GETHMENU)
-            owner = None
-        if menu:
-            for index in range(self.api.GetMenuItemCount(menu)):
-                yield MenuItem(self.api, owner, menu, index)
+    def children(self) -> Iterator[WindowElement]:
         child = self.api.GetWindow(self.handle, GW_CHILD)
         while child:
             yield self.source.root(child)
@@ -3191,23 +3174,14 @@ class WindowElement(NamedTuple):
             checked=checked,
         )
 
-    def _is_top(self) -> bool:
-        return bool(self.api.GetAncestor(self.handle, GA_ROOT) == self.handle)
-
-    def _class_name(self) -> str:
-        with suppress(Win32Error):
-            name = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, self.handle)
-            return name.lower()
-        return ""
-
     def _role(self, style: int) -> str:
-        known = self._class_name()
+        known = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, self.handle).lower()
         if known == "button":
             return _BUTTON_ROLES[style & 0xF]
-        if self._is_top() and known != MENU_CLASS:
-            return "window"
-        roles = (role for beginning, role in _CLASS_ROLES.items() if known.startswith(beginning))
-        return next(roles, "pane")
+        for beginning, role in _CLASS_ROLES.items():
+            if known.startswith(beginning):
+                return role
+        return "window" if self.api.GetAncestor(self.handle, GA_ROOT) == self.handle else "pane"
 
     def _text(self) -> str | None:
         """What a window shows as its text; None if it does not answer."""
@@ -3216,40 +3190,6 @@ class WindowElement(NamedTuple):
             return buffer.value
         # Of another process's window that tells what it is called, without asking the window.
         return filled_text(TEXT_MOST, self.api.GetWindowTextW, self.handle) or None
-
-
-class MenuItem(NamedTuple):
-    """An item of a menu, which is no window of its own."""
-
-    api: Win32
-    owner: int | None
-    menu: int
-    number: int
-
-    def is_shown(self) -> bool:
-        return True
-
-    def children(self) -> Iterator[MenuItem]:
-        yield from ()
-
-    def rect(self) -> Rect:
-        """Where it is; raises Win32Error for a separator."""
-        which = self.owner, self.menu, self.number
-        return Rect.between(*filled_in(RECT, self.api.GetMenuItemRect, *which))
-
-    def control(self) -> Control:
-        text = ctypes.create_unicode_buffer(CLASS_CHARACTERS)
-        which = self.menu, self.number
-        self.api.GetMenuStringW(*which, text, CLASS_CHARACTERS, MF_BYPOSITION)
-        state = self.api.GetMenuState(*which, MF_BYPOSITION)
-        return Control(
-            # Behind a tab stands the shortcut.
-            name=clean_name(text.value.partition("\t")[0].replace("&", "")),
-            role="menu item",
-            rect=self.rect(),
-            enabled=not state & MF_GRAYED_OR_DISABLED,
-            checked=True if state & MF_CHECKED else None,
-        )
 
 
 ####################################################################################################
@@ -3882,7 +3822,7 @@ WORKERS_MOST = 6  # of a run; after the last one everything goes on without
 COSTS_MOST = 3  # workers that one window may cost; the others stay known
 
 Source = UIAutomation | ActiveAccessibility | WindowHandles
-Element = AutomationElement | AccessibleElement | WindowElement | MenuItem
+Element = AutomationElement | AccessibleElement | WindowElement
 
 
 class Query(NamedTuple):
@@ -3967,7 +3907,8 @@ def _listed(root: Element | None, end: float) -> Iterator[Control]:
     while waiting:
         label = ""
         _in_time(end)
-        for child in islice(waiting.popleft().children(), ROWS_MOST):
+        inner: Iterable[Element] = waiting.popleft().children()
+        for child in islice(inner, ROWS_MOST):
             _in_time(end)
             if not child.is_shown():
                 continue
@@ -4776,12 +4717,6 @@ def fold_label(label: str) -> str:
     """A label in words: DeleteButton, delete_button and D&elete button are the same."""
     spaced = re.sub("_|(?<=[a-z])(?=[A-Z])", " ", label[:FACT_CHARACTERS])
     return fold(re.sub("[&~]", "", spaced))
-
-
-def plain_line(text: str, most: int) -> str:
-    """A text from outside for a person: one line of at most `most` characters that can be seen."""
-    visible = [char if char.isprintable() else " " for char in text[:FACT_CHARACTERS]]
-    return cut("".join(visible), most)
 
 
 def quoted_title(window: Window | None) -> str:

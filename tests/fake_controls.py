@@ -162,7 +162,7 @@ class Win:
     deaf: bool = False
     check: int = 0
     root: Node | None = None  # what UI Automation and Active Accessibility know of it
-    menu: list[tuple[str, Rect, int]] = field(default_factory=list)
+    whole: Node | None = None  # what Active Accessibility knows of it with its menu bar
 
 
 class FakeControls:
@@ -530,7 +530,8 @@ class FakeControls:
         window = self.window(handle)
         if not self.accessible or window is None or window.root is None:
             return E_FAIL
-        self.give(place, "IAccessible", window.root)
+        whole = window.whole if which == 0 else None
+        self.give(place, "IAccessible", whole or window.root)
         return 0
 
     def f_AccessibleChildren(
@@ -637,42 +638,12 @@ class FakeControls:
         window = self.window(handle)
         if window is None or window.deaf:
             return 0
-        if message not in (0, 0x0D, 0xF0, 0x1E1) or flags != 2 or wait_ms > 50:
+        if message not in (0, 0x0D, 0xF0) or flags != 2 or wait_ms > 50:
             raise AssertionError(f"message {message:#x} with {flags} and {wait_ms} ms")
         answer = 0
         if message == 0x0D:
             answer = self.put_wide(buffer, size, window.text)
         if message == 0xF0:
             answer = window.check
-        if message == 0x1E1 and window.menu:
-            answer = window.handle + 1_000_000
         ctypes.c_size_t.from_address(place).value = answer
         return 1
-
-    def menu(self, menu: int) -> Win | None:
-        return self.window(menu - 1_000_000)
-
-    def f_GetMenu(self, handle: int) -> int:
-        window = self.window(handle)
-        has = window and window.menu and window.class_name != "#32768"
-        return handle + 1_000_000 if has else 0
-
-    def f_GetMenuItemCount(self, menu: int) -> int:
-        window = self.menu(menu)
-        return len(window.menu) if window else -1
-
-    def f_GetMenuItemRect(self, handle: int | None, menu: int, index: int, place: int) -> int:
-        window = self.menu(menu)
-        if not window or not window.menu[index][1].width:
-            return 0
-        rect = window.menu[index][1]
-        (I * 4).from_address(place)[:] = [rect.left, rect.top, rect.right, rect.bottom]
-        return 1
-
-    def f_GetMenuStringW(self, menu: int, index: int, place: int, size: int, flags: int) -> int:
-        window = self.menu(menu)
-        return self.put_wide(place, size, window.menu[index][0]) if window and flags == 0x400 else 0
-
-    def f_GetMenuState(self, menu: int, index: int, flags: int) -> int:
-        window = self.menu(menu)
-        return window.menu[index][2] if window and flags == 0x400 else 0

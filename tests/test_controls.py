@@ -45,12 +45,7 @@ def dialog(*nodes: Node, **window: Any) -> Win:
 def plain_dialog() -> list[Win]:
     """A window of child windows, which neither UI Automation nor Active Accessibility know."""
     return [
-        Win(
-            7,
-            "#32770",
-            "Save as",
-            menu=[("&File", Rect(0, 20, 40, 20), 0), ("&Edit\tF2", Rect(40, 20, 40, 20), 3)],
-        ),
+        Win(7, "#32770", "Save as"),
         Win(10, "Static", "File &name:", Rect(20, 140, 60, 24), parent=7),
         Win(11, "Edit", "a.txt", Rect(100, 140, 200, 24), parent=7),
         Win(12, "Button", "&Save", MIDDLE, parent=7),
@@ -230,6 +225,27 @@ class WhatActiveAccessibilityTells(unittest.TestCase):
             )
         world.verify()
 
+    def test_menu_bar_and_open_menu_are_told_with_their_items(self) -> None:
+        window = dialog(SAVE)
+        bar = Node(
+            "", rect=MIDDLE, role=2, children=[Node("File", rect=MIDDLE, role=12, simple=True)]
+        )
+        window.whole = Node("Save as", role=9, children=[bar, Node("", role=10, children=[SAVE])])
+        items = [Node(name, rect=MIDDLE, role=12, simple=True) for name in ("Open...", "Exit")]
+        menu = Win(8, "#32768", root=Node("", role=11, children=items))
+        world = FakeControls([menu, window], automation=False)
+        controls, _ = world.ask(window=7)
+        self.assertEqual(
+            [(c.name, c.role, c.window) for c in controls],
+            [
+                ("Open...", "menu item", 8),
+                ("Exit", "menu item", 8),
+                ("File", "menu item", 7),
+                ("&Save", "button", 7),
+            ],
+        )
+        world.verify()
+
     def test_what_it_knows_as_a_window_only_is_told_by_its_class_as_well(self) -> None:
         node = Node("Read only", rect=MIDDLE, role=10)
         box = Win(12, "Button", "Read only", MIDDLE, parent=7, style=0x50000000 | 3, check=1)
@@ -255,13 +271,11 @@ class WhatWindowHandlesTell(unittest.TestCase):
         self.world = FakeControls(self.windows, automation=False, accessible=False)
         self.addCleanup(self.world.verify)
 
-    def test_child_windows_and_menus_are_controls(self) -> None:
+    def test_child_windows_are_controls(self) -> None:
         controls, problems = self.world.ask(window=7)
         self.assertEqual(
             [(control.name, control.role, control.value) for control in controls],
             [
-                ("File", "menu item", None),
-                ("Edit", "menu item", None),
                 ("File name:", "text", None),
                 ("File name:", "edit", "a.txt"),
                 ("Save", "button", None),
@@ -270,10 +284,8 @@ class WhatWindowHandlesTell(unittest.TestCase):
                 ("", "edit", None),
             ],
         )
-        self.assertEqual([control.checked for control in controls[5:7]], [True, False])
-        self.assertEqual(
-            [c.enabled for c in controls if c.name in ("Edit", "Left")], [False, False]
-        )
+        self.assertEqual([control.checked for control in controls[3:5]], [True, False])
+        self.assertEqual([c.name for c in controls if not c.enabled], ["Left"])
         self.assertTrue(controls[-1].password)
         self.assertEqual(len(problems), 2)
 
@@ -281,7 +293,6 @@ class WhatWindowHandlesTell(unittest.TestCase):
         for place, name in (
             ((101, 101), "Save"),
             ((30, 150), "File name:"),
-            ((5, 25), "File"),
             ((700, 500), "Save as"),
         ):
             controls, _ = self.world.ask(point=(place[0], place[1]))
@@ -294,35 +305,13 @@ class WhatWindowHandlesTell(unittest.TestCase):
             (controls[0].value, controls[0].focused, controls[0].window), ("a.txt", True, 7)
         )
 
-    def test_an_open_menu_tells_its_items(self) -> None:
-        menu = Win(
-            8,
-            "#32768",
-            "",
-            Rect(0, 40, 100, 60),
-            menu=[
-                ("&Open...\tCtrl+O", Rect(0, 40, 100, 20), 0),
-                ("", Rect(0, 0, 0, 0), 0),
-                ("&Wrap", Rect(0, 70, 100, 20), 8),
-            ],
-        )
-        world = FakeControls([menu, *self.windows], automation=False, accessible=False)
-        controls, _ = world.ask(window=7, most=2)
-        self.assertEqual(
-            [(c.name, c.checked, c.window) for c in controls],
-            [("Open...", None, 8), ("Wrap", True, 8)],
-        )
-        world.verify()
-
     def test_a_window_that_does_not_pump_messages_is_asked_one_and_told_all_the_same(self) -> None:
         for window in self.windows:
             window.deaf = True
         world = FakeControls([self.windows[0], *self.windows[1:]])
         self.windows[0].root = Node("never asked")
         controls, problems = world.ask(window=7)
-        self.assertEqual(
-            [control.role for control in controls], ["menu item", "menu item", "edit", "edit"]
-        )
+        self.assertEqual([control.role for control in controls], ["edit", "edit"])
         self.assertEqual(problems, [])
         self.assertEqual(world.calls.count("SendMessageTimeoutW"), 1)
         self.assertNotIn("CoCreateInstance", world.calls)
