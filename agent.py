@@ -32,6 +32,7 @@ ROOMS
     Windows desktop - Windows' answer to what the program needs
     Controls - the sources asked in turn, by a process of their own that may hang or die
     Keys - the names of keys, the chords of them, and the text that a keyboard can type
+    Arguments - each kind that a call can have: what a model is told, how it is read, what it wants
     Tools - what a model can call, declared once; vocabularies only rename
     Facts - what is known of an act and of the windows it reaches, in words that can be compared
     Risk words - the labels, programs and titles by which risks are told; data
@@ -46,7 +47,6 @@ ROOMS
     Model choice - which of a server's models carries out the task
     Model - the HTTP client: one request at a time, patient where that is safe, stoppable
     Replies - what a reply says, what it only thought, and the calls in it
-    Arguments - a call's values as its schema wants them, if certain, and what to answer otherwise
     Grammar texts - what the models of each grammar are told, and what their words mean
     Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
     Memory and state - what was done, what was archived, where the run stands
@@ -4232,29 +4232,151 @@ def clean_text(text: str) -> str:
 
 
 ####################################################################################################
-# Tools - what a model can call, declared once; vocabularies only rename
+# Arguments - each kind that a call can have: what a model is told, how it is read, what it wants
 ####################################################################################################
 
-# What an argument is: its annotation decides about its JSON schema, about how it is read, and about
-# the gates that it has to pass. A plain str is a text for the program or its log.
-Label = NewType("Label", str)  # the words on what is clicked, by which risks are told
-Text = NewType("Text", str)  # what is typed
-Chord = NewType("Chord", str)  # keys that are pressed together, such as ctrl+s
-# Keys held while the mouse acts, such as ctrl+shift; only a grammar fills them.
-Modifiers = NewType("Modifiers", str)
-Button = NewType("Button", str)  # left, right or middle
-Ticks = NewType("Ticks", int)  # notches of a wheel; positive is up or right
-ProgramName = NewType("ProgramName", str)  # a program that is started by it
-WindowTitle = NewType("WindowTitle", str)  # a window that comes to the front by it
-
 Schema = JsonDict  # a JSON schema, or a part of one
+Sides = tuple[int, int]  # the largest x and y of a space
+
+NUMBER_LIMIT = 1e18  # a larger number cannot be meant
+# A number that was written as a text.
+_WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
 
 
-TICKS_MOST = 100  # of one act: more than any page has, and few enough for the person to stop it
-BUTTONS = ("left", "right", "middle")
+def read_number(
+    value: object, least: float = -NUMBER_LIMIT, most: float = NUMBER_LIMIT
+) -> int | float | None:
+    """A number from `least` to `most`, also one written as a text, or None for anything else."""
+    if isinstance(value, str) and _WRITTEN_NUMBER.fullmatch(value):
+        value = float(value) if "." in value else int(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if least <= value <= most else None  # NaN is neither
 
 
-def read_modifiers(text: str) -> str:
+def read_whole(
+    value: object, least: float = -NUMBER_LIMIT, most: float = NUMBER_LIMIT
+) -> int | None:
+    """A whole number of that range, or None."""
+    number = read_number(value, least, most)
+    return None if number is None or number % 1 else int(number)
+
+
+def read_axis(value: object) -> int | None:
+    """x or y, the nearest on the grid, or None; a number below 1 may be a share of the screen."""
+    number = read_number(value, 0, GRID)
+    return None if number is None or 0 < number < 1 else int(number + 0.5)
+
+
+def read_flag(value: object) -> bool | None:
+    """True or false, also written as a text, or None."""
+    return {"true": True, "false": False}.get(str(value).strip().lower())
+
+
+# How a place may be written, blanks and quotes aside; # stands for a number.
+_PLACES = """
+    #,#  [#,#]  (#,#)  {x:#,y:#}  {y:#,x:#}  ##  <point>##</point>  <bbox>##</bbox>
+    <|box_start|>#,#<|box_end|>  <|box_start|>(#,#)<|box_end|>  <|box_start|>[#,#]<|box_end|>
+    <point>#,#</point>  <bbox>#,#</bbox>
+""".split()
+# Two corners, which mean the middle between them.
+_BOXES = """
+    #,#,#,#  [#,#,#,#]  (#,#,#,#)  [[#,#],[#,#]]  ####  <bbox>####</bbox>  <bbox>#,#,#,#</bbox>
+    <|box_start|>#,#,#,#<|box_end|>  <|box_start|>(#,#,#,#)<|box_end|>
+""".split()
+_PLACE_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+
+
+def read_place(value: object, sides: Sides = (GRID, GRID), boxes: bool = True) -> list[int] | None:
+    """[x, y] on the grid of a place in a space with these sides, or None; nothing is clamped.
+
+    A number up to 1 may as well be a share of the screen, unless it is the whole number 1. Four
+    whose last are the smaller ones may as well be x, y, width, height.
+    """
+    text = str(value)
+    form = re.sub(r"[\s'\"]", "", _PLACE_NUMBER.sub("#", text))
+    if form not in _PLACES and not (boxes and form in _BOXES):
+        return None
+    written = _PLACE_NUMBER.findall(text)
+    if form.startswith("{y"):
+        written.reverse()
+    grid: list[float] = []
+    for digits, side in zip(written, sides * 2, strict=False):
+        number = float(digits)
+        if number > side or (0 < number <= 1 and digits != "1"):
+            return None
+        grid.append(number * GRID / side)
+    left, top = grid[:2]
+    right, bottom = grid[-2:]
+    if left > right or top > bottom:
+        return None
+    return [int((left + right) / 2 + 0.5), int((top + bottom) / 2 + 0.5)]
+
+
+# Tokens of a chat template that leak into texts.
+TEMPLATE_TOKENS = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
+
+
+def strip_end_tokens(text: str) -> str:
+    """The text without the template tokens that leaked in at its end."""
+    while text.endswith(TEMPLATE_TOKENS):
+        text = text[: text.rindex("<|")]
+    return text
+
+
+# Half a character, which no text may hold.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def read_text(value: object) -> str | None:
+    """A text exactly as said, less a template token that leaked in at its end, or None."""
+    if isinstance(value, int) and read_number(value) is not None:
+        value = str(value)
+    if not isinstance(value, str) or _SURROGATE.search(value):
+        return None
+    return strip_end_tokens(value)
+
+
+LIST_CHARS_MOST = 10_000  # of a text that is read as a list
+
+
+def spelled_list(text: str) -> list[Any]:
+    """The values of a text such as "[1, 2]", "(1, 2)" or "1, 2", else the text itself as a list."""
+    # A backslash may as well be part of a path.
+    if "\\" not in text and len(text) < LIST_CHARS_MOST:
+        with suppress(SyntaxError, ValueError, MemoryError, RecursionError):
+            value = ast.literal_eval(text.strip())
+            if value and isinstance(value, (list, tuple)):
+                return [*value]
+    return [text]
+
+
+def read_list(
+    read: Callable[[object], Any], value: object, most: int = sys.maxsize
+) -> list[Any] | None:
+    """A list of what `read` takes, also spelled as a text, or None; one text is a list of one."""
+    if isinstance(value, str):
+        value = spelled_list(value)
+    if not isinstance(value, list) or len(value) > most:
+        return None
+    found = [read(item) for item in value]
+    return None if None in found else found
+
+
+def read_chord(value: object) -> str | None:
+    """A chord as a text, or None; a list of keys is the chord of them and no sequence."""
+    if isinstance(value, list):
+        keys = [key_name(key) or "" if isinstance(key, str) else "" for key in value]
+        value = value if "" in keys else "+".join(keys)
+    return read_text(value)
+
+
+def _chord(text: str) -> str:
+    """A chord as the actuator takes it; raises ToolError."""
+    return "+".join(parse_chord(text))
+
+
+def _modifiers(text: str) -> str:
     """`Ctrl+Shift` -> `ctrl+shift`; raises ToolError for a key that is no modifier."""
     keys = parse_chord(text)
     others = [key for key in keys if key not in MODIFIERS]
@@ -4263,68 +4385,104 @@ def read_modifiers(text: str) -> str:
     return "+".join(keys)
 
 
-def read_ticks(ticks: int) -> int:
-    """The notches as they are; raises ToolError for none and for more than a wheel is turned."""
-    if not 0 < abs(ticks) <= TICKS_MOST:
-        raise ToolError(f"{ticks} is no scroll from 1 to {TICKS_MOST} ticks, up or down.")
-    return ticks
-
-
-def read_button(name: str) -> str:
-    """The name of a mouse button as it is; raises ToolError."""
-    if name not in BUTTONS:
-        raise ToolError(f"There is no button {name[:40]!r}; the buttons are {', '.join(BUTTONS)}.")
-    return name
-
-
 class Kind(NamedTuple):
-    """What an annotation means: the schema that a model sees, and how the value is made."""
+    """A kind of argument: one row says all that its schema, its reader and its refusal need."""
 
-    schema: Schema
-    make: Callable[[Any], object]  # from a value that fits the schema; may raise ToolError
+    wanted: str  # what a value has to be, in words
+    read: Callable[[object], Any]  # a value as JSON has it; None if that is not certain
+    schema: Schema = {}  # what a model is told
+    # What was read, as the act has it; raises ToolError.
+    make: Callable[[Any], Any] = lambda value: value
+    fault: str = "invalid_args"  # the kind of error of another value
+
+    def value(self, name: str, given: object) -> Any:
+        """A given value as JSON has it; raises ReplyError."""
+        value = self.read(given)
+        if value is None:
+            raise ReplyError(f"{name} must be {self.wanted}, not {given!r:.60}.", self.fault)
+        return value
 
 
+# What an argument is: its annotation decides about all of that, and about the gates that it has to
+# pass. A plain str is a text for the program or its log.
+Label = NewType("Label", str)  # the words on what is clicked, by which risks are told
+Text = NewType("Text", str)  # what is typed
+Chord = NewType("Chord", str)  # keys that are pressed together, such as ctrl+s
+# Keys held while the mouse acts, such as ctrl+shift; only a grammar fills them.
+Modifiers = NewType("Modifiers", str)
+Button = NewType("Button", str)  # left, right or middle
+Ticks = NewType("Ticks", int)  # notches of a wheel; positive is up or right
+Seconds = NewType("Seconds", int)  # of a wait
+ProgramName = NewType("ProgramName", str)  # a program that is started by it
+WindowTitle = NewType("WindowTitle", str)  # a window that comes to the front by it
+
+TICKS_MOST = 100  # of one act: more than any page has, and few enough for the person to stop it
+BUTTONS = ("left", "right", "middle")
 THEN_MOST = 3  # chords after the first one
-
-
-def _chord(text: str) -> str:
-    """A chord as the actuator takes it; raises ToolError."""
-    return "+".join(parse_chord(text))
-
-
-def _further_chords(texts: Sequence[str]) -> tuple[str, ...]:
-    """Chords that follow a first one; raises ToolError."""
-    if len(texts) > THEN_MOST:
-        raise ToolError(f"At most {THEN_MOST} chords may follow the first one.", "invalid_key")
-    return tuple(map(_chord, texts))
-
-
+SECONDS_MOST = 60  # of one wait, until the model looks again
 AXIS: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
+AXIS_KIND = Kind(f"a whole number from 0 to {GRID}", read_axis, AXIS, fault="invalid_box")
 TEXT_ITEMS: Schema = {"type": "string"}
-TEXT_KIND = Kind(TEXT_ITEMS, str)
+TEXT_KIND = Kind("a text of whole characters, no list", read_text, TEXT_ITEMS)
+FLAG_KIND = Kind("true or false", read_flag, {"type": "boolean"})
+PLACE_KIND = Kind(
+    f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
+    read_place,
+    # With the numbers of items a server's grammar makes an empty place impossible.
+    {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
+    lambda place: Coordinate(*place),
+    "invalid_box",
+)
+_TEXTS = Kind(
+    'a list such as ["one", "two"]',
+    partial(read_list, read_text),
+    {"type": "array", "items": TEXT_ITEMS},
+    tuple,
+)
 KINDS: dict[object, Kind] = {
     str: TEXT_KIND,
     Label: TEXT_KIND,
-    Text: Kind(TEXT_ITEMS, clean_text),
-    Modifiers: Kind(TEXT_ITEMS, read_modifiers),
-    Button: Kind({"type": "string", "enum": [*BUTTONS]}, read_button),
-    Ticks: Kind({"type": "integer", "minimum": -TICKS_MOST, "maximum": TICKS_MOST}, read_ticks),
+    Text: TEXT_KIND._replace(make=clean_text),
+    Modifiers: TEXT_KIND._replace(make=_modifiers),
+    Button: Kind(
+        "left, right or middle",
+        lambda value: value if value in BUTTONS else None,
+        {"type": "string", "enum": [*BUTTONS]},
+    ),
+    Ticks: Kind(
+        f"1 to {TICKS_MOST} ticks, + for up and - for down",
+        lambda value: read_whole(value, -TICKS_MOST, TICKS_MOST) or None,
+        {"type": "integer", "minimum": -TICKS_MOST, "maximum": TICKS_MOST},
+    ),
+    Seconds: Kind(
+        f"a whole number from 1 to {SECONDS_MOST}",
+        partial(read_whole, least=1, most=SECONDS_MOST),
+        {"type": "integer", "minimum": 1, "maximum": SECONDS_MOST},
+    ),
     ProgramName: TEXT_KIND,
     WindowTitle: TEXT_KIND,
-    Chord: Kind(TEXT_ITEMS, _chord),
-    tuple[Chord, ...]: Kind({"type": "array", "items": TEXT_ITEMS}, _further_chords),
-    bool: Kind({"type": "boolean"}, bool),
-    int: Kind({"type": "integer"}, int),
-    # With the numbers of items a server's grammar makes an empty place impossible.
-    Coordinate: Kind(
-        {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
-        lambda place: Coordinate(*place),
+    Chord: TEXT_KIND._replace(read=read_chord, make=_chord),
+    tuple[Chord, ...]: Kind(
+        f'a list of at most {THEN_MOST} such as ["enter", "ctrl+s"]',
+        partial(read_list, read_text, most=THEN_MOST),
+        _TEXTS.schema,
+        lambda chords: tuple(map(_chord, chords)),
     ),
+    bool: FLAG_KIND,
+    Coordinate: PLACE_KIND,
     tuple[int, ...]: Kind(
-        {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1}, tuple
+        "a list such as [1, 2]",
+        partial(read_list, partial(read_whole, least=1)),
+        {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1},
+        tuple,
     ),
-    tuple[str, ...]: Kind({"type": "array", "items": TEXT_ITEMS, "maxItems": 5}, tuple),
+    tuple[str, ...]: _TEXTS._replace(schema={**_TEXTS.schema, "maxItems": 5}),
 }
+
+
+####################################################################################################
+# Tools - what a model can call, declared once; vocabularies only rename
+####################################################################################################
 
 
 @lru_cache  # evaluating annotations takes longer than all the gates of an act
@@ -4426,7 +4584,7 @@ class FocusArgs:
 class WaitArgs:
     """How long to wait at most."""
 
-    seconds: int = field(default=1, metadata={"minimum": 1, "maximum": 60})
+    seconds: Seconds = Seconds(1)
 
 
 @dataclass(frozen=True)
@@ -4592,6 +4750,10 @@ TOOLS = tools_of(
 )
 
 
+# What a place is in parts. More of them than x and y are something else than a place.
+_PARTS = ("x", "y", "x1", "y1", "x2", "y2", "width", "height")
+
+
 @dataclass(frozen=True)
 class Vocabulary:
     """How tools and arguments are called towards a model."""
@@ -4599,9 +4761,8 @@ class Vocabulary:
     tools: Mapping[str, str]  # canonical name: shown name
     # The shown name of an "argument", or of one tool's alone: "tool.argument".
     arguments: Mapping[str, str] = field(default_factory=dict)
-    # An argument, or one tool's alone, that is shown as other properties, {property: schema}, or as
-    # none at all.
-    shapes: Mapping[str, Mapping[str, Schema]] = field(default_factory=dict)
+    # An argument, or one tool's alone, that is shown as other properties, or as none at all.
+    shapes: Mapping[str, Mapping[str, Kind]] = field(default_factory=dict)
 
     def schemas(self, names: Sequence[str]) -> list[Schema]:
         """The `tools` list of a request for these canonical tools."""
@@ -4610,56 +4771,80 @@ class Vocabulary:
     def _function(self, tool: Tool) -> Schema:
         properties: dict[str, Schema] = {}
         required: list[str] = []
-        for argument in fields(tool.args):
-            if annotations_of(tool.args)[argument.name] is Modifiers:
-                continue
-            shown = self._shown(tool, argument)
-            properties.update(shown)
+        for argument, shape in self.shown(tool):
+            properties |= {name: kind.schema for name, kind in shape.items()}
             if argument.default is MISSING:
-                required.extend(shown)
+                required += shape
         return {
             "name": self.tools[tool.name],
             "description": tool.description,
             "parameters": {"type": "object", "properties": properties, "required": required},
         }
 
-    def _shown(self, tool: Tool, argument: Field[Any]) -> Mapping[str, Schema]:
-        """The properties that stand for one argument, usually one."""
-        for name in (f"{tool.name}.{argument.name}", argument.name):
-            if name in self.shapes:
-                return self.shapes[name]
-        usual = self.arguments.get(argument.name, argument.name)
-        shown = self.arguments.get(f"{tool.name}.{argument.name}", usual)
-        kind = KINDS[annotations_of(tool.args)[argument.name]]
-        return {shown: {**kind.schema, **argument.metadata}}
-
-    def parse(self, call: ToolCall) -> Act:
-        """A call in this vocabulary, which its schema has checked, as an Act.
-
-        Raises ToolError for what a schema cannot check: control characters in a text, a key that
-        does not exist, a place outside the grid.
-        """
-        for name, shown in self.tools.items():
-            # A call from a journal or a script that somebody changed was checked by no schema.
-            with suppress(TypeError, AttributeError):
-                if shown == call.name:
-                    return Act(name, self._args(TOOLS[name], call.arguments), call)
-        raise ToolError(f"There is no tool {call.name!r} that takes {call.arguments!r:.200}.")
-
-    def _args(self, tool: Tool, arguments: Mapping[str, Any]) -> Args:
-        """The given arguments as the tool's dataclass; an optional one may be missing."""
-        values = {}
+    def shown(self, tool: Tool) -> Iterator[tuple[Field[Any], Mapping[str, Kind]]]:
+        """Each argument with the properties that stand for it, usually one."""
         for argument in fields(tool.args):
-            shown = self._shown(tool, argument)
-            given = [arguments[name] for name in shown if name in arguments]
-            if given:
-                # Several properties are one place, such as x and y.
-                value = given[0] if len(given) == 1 else given
-                kind = KINDS[annotations_of(tool.args)[argument.name]]
-                if value is not None or not str(argument.type).endswith("| None"):
-                    value = kind.make(value)
-                values[argument.name] = value
-        return tool.args(**values)
+            name = argument.name
+            own = f"{tool.name}.{name}"
+            kind = KINDS[annotations_of(tool.args)[name]]
+            kind = kind._replace(schema={**kind.schema, **argument.metadata})
+            usual = {self.arguments.get(own, self.arguments.get(name, name)): kind}
+            yield argument, self.shapes.get(own, self.shapes.get(name, usual))
+
+    def tool(self, shown: object) -> Tool:
+        """The tool that a model calls so; raises ReplyError."""
+        for name, known in self.tools.items():
+            if known == shown:
+                return TOOLS[name]
+        raise ReplyError(
+            f"There is no tool {shown!r:.60}; the tools are {', '.join(self.tools.values())}.",
+            "unknown_tool",
+        )
+
+    def parse(self, call: ToolCall, by_model: bool = False) -> Act:
+        """A call in this vocabulary as an Act, each argument as its kind wants it.
+
+        What may be left out may also hold nothing, as "" and [] do; what has to be said must not be
+        blank in a model's call. Raises ToolError.
+        """
+        tool = self.tool(call.name)
+        given = self._with_place(tool, call.arguments) if by_model else call.arguments
+        read: JsonDict = {}
+        values: JsonDict = {}
+        for argument, shape in self.shown(tool):
+            made: list[Any] = []
+            for name, kind in shape.items():
+                value = given.get(name)
+                if value in (None, "", []) and argument.default is not MISSING:
+                    continue
+                if name not in given:
+                    raise ReplyError(f"The argument {name} is missing.", f"missing_{name}")
+                if value is not None or "None" not in str(argument.type):
+                    read[name] = kind.value(name, value)
+                    if by_model:
+                        refuse_blank(name, read[name])
+                    value = kind.make(read[name])
+                made.append(value)
+            if made:  # several are one place: x and y
+                values[argument.name] = Coordinate(*made) if len(made) > 1 else made[0]
+        return Act(tool.name, tool.args(**values), replace(call, arguments=read))
+
+    def _with_place(self, tool: Tool, given: JsonDict) -> JsonDict:
+        """The arguments; x and y that a tool with one place does not have are that place."""
+        kinds = {name: kind for _, shape in self.shown(tool) for name, kind in shape.items()}
+        places = [name for name, kind in kinds.items() if kind.read is read_place]
+        parts = {name: given[name] for name in (*_PARTS, *places) if name in given}
+        if len(places) != 1 or not {"x", "y"} <= parts.keys() - kinds.keys():
+            return given
+        return {**given, places[0]: parts}
+
+
+def refuse_blank(name: str, value: object) -> None:
+    """Raises ReplyError for a value that says nothing; to type a blank is something."""
+    if name == "text" and value == "":
+        raise ReplyError(f"The argument {name} is empty.", "empty_text")
+    if name != "text" and not str(value).strip():
+        raise ReplyError(f"The argument {name} is empty.", f"missing_{name}")
 
 
 # -- an act that takes several, as the acts that it takes
@@ -7333,12 +7518,6 @@ class ModelServer:
 # Replies - what a reply says, what it only thought, and the calls in it
 ####################################################################################################
 
-# Tokens of a chat template that leak into texts.
-_TEMPLATE_TOKENS = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
-
-# Half a character, which no text may hold.
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
 _PROBE_CHARS = 40  # so many characters that come again begin a repetition
 _PERIOD_CHARS_MOST = 1000  # a repetition's round is shorter
 _ROUNDS_LEAST = 6
@@ -7369,41 +7548,27 @@ def cut_repetition(text: str) -> str:
     return "".join([*parts, text[done:]])
 
 
-def strip_end_tokens(text: str) -> str:
-    """The text without the template tokens that leaked in at its end."""
-    while text.endswith(_TEMPLATE_TOKENS):
-        text = text[: text.rindex("<|")]
-    return text
-
-
 # The tags of thoughts in all the models' templates.
 _TAGS = r"think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60}"
-# A thought between its tags, closed or not; or only the tag that ends one.
-_THOUGHT = rf"<(?P<tag>{_TAGS})>(?P<inside>(?s:.*?))(?:</(?P=tag)>|\Z)|</(?:{_TAGS})>"
-_THOUGHTS = re.compile(_THOUGHT)
 _THOUGHT_TAG = re.compile(rf"<(/?)(?:{_TAGS})>")
+# A thought between its tags, closed or not; and a tag that ends one which began before.
+_THOUGHT = rf"<(?P<tag>{_TAGS})>(?P<inside>(?s:.*?))(?:</(?P=tag)>|\Z)"
+_THOUGHT_END = re.compile(rf"</(?:{_TAGS})>")
 
 
-def parted(text: str, call: re.Pattern[str] | None = None) -> tuple[str, list[str]]:
+def parted(text: str, call: str = "(?!)") -> tuple[str, list[str]]:
     """What a text says, and what it only thought.
 
-    Thoughts stand between tags, closed or not, or before a lone closing one. Behind the first
-    `call` a tag is left as it is: it may be part of a text to type.
+    Thoughts stand between tags, closed or not, or before a lone closing one. From the first `call`
+    on, a pattern, a tag is left as it is: it may be part of a text to type.
     """
-    said = ""
-    thought: list[str] = []
-    place = 0
-    for piece in _THOUGHTS.finditer(text):
-        if call and call.search(text[: piece.start()], max(0, place - 1)):
-            break
-        said += text[place : piece.start()]
-        place = piece.end()
-        if piece["tag"]:
-            thought.append(piece["inside"])
-        else:  # what stands before it was thought as well
-            thought.append(said)
-            said = ""
-    return (said + text[place:]).strip(), thought
+    pattern = re.compile(rf"(?P<call>(?:{call})(?s:.*))|{_THOUGHT}")
+    inside = [piece["inside"] for piece in pattern.finditer(text) if piece["tag"]]
+    left = pattern.sub(r"\g<call>", text)
+    head = re.split(call, left, maxsplit=1)[0]
+    *before, said = _THOUGHT_END.split(head)
+    said += left[len(head) :]
+    return said.strip(), [*inside, *before]
 
 
 def strip_think(text: str) -> str:
@@ -7426,15 +7591,15 @@ def thoughts(message: JsonObject) -> str:
 # A call counts only if it is certain: nothing below closes a string or a number, compares names
 # loosely or moves a coordinate. A reply can be megabytes of anything. So no pattern here backtracks
 # over more than it can pass once: beside each repetition stands something that the repetition
-# cannot match. Every loop only goes forward, and a text is opened at most _OPENERS_MOST times.
+# cannot match. A text is only read forward, and opened at most _OPENERS_MOST times.
 _OPENERS_MOST = 1000  # of an answer; for each slip json counts the lines before it: quadratic
 
-_Found = tuple[list[object], int]  # calls as they were written, and the place where they end
+_Found = tuple[list[object], str]  # calls as they were written, and the text behind them
 
 # The keys of a call object in all its spellings.
 _NAME_KEYS = {"name", "function", "tool", "tool_name"}
 _ARGUMENT_KEYS = {"arguments", "parameters", "args"}
-_CALL_KEYS = {*_NAME_KEYS, "id", "type", "index"}
+_CALL_KEYS = {*_NAME_KEYS, *_ARGUMENT_KEYS, "id", "type", "index"}
 
 # Reasons for the end of a reply: cut by a limit, and ended by the model itself. These are tuples,
 # because a server may send a list or an object here, which no set can be asked for.
@@ -7442,23 +7607,20 @@ _CUT_REASONS = ("length", "max_tokens", "content_filter")
 _WHOLE_REASONS = ("stop", "tool_calls", "function_call")
 
 # What may follow a JSON value without making it doubtful: blanks, spare braces, template tokens.
-_REST = re.compile(rf"(?:[\s}}]|{'|'.join(map(re.escape, _TEMPLATE_TOKENS))})*")
+_REST = re.compile(rf"\A(?:[\s}}]|{'|'.join(map(re.escape, TEMPLATE_TOKENS))})*")
 
-# A text in double or single quotes. One that never ends is matched to the end of the reply, so that
-# no brace inside it is taken for a closing one.
-_STRING = r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
-
-# What small models write instead of JSON: a tuple of numbers, a line break's two characters outside
-# of a text, a comma before a closing bracket, and Python's words.
-_SLIP = r"\([-0-9.,\s]*\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b"
-
-# All of JSON that has to be looked at to mend it and to find its end; the rest stays as it is.
-_TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]|{_SLIP}", re.S)
-_DEPTH = {"[": 1, "{": 1, "]": -1, "}": -1}
-
-# A slip, and what JSON writes; of a comma and a line break that is a blank.
-_MENDED = {"True": "true", "False": "false", "None": "null"}
-
+# What JSON takes otherwise than small models write it, beside texts in double quotes: texts in
+# single quotes, a tuple of numbers, a line break's two characters outside of a text, a comma before
+# a closing bracket, and Python's words. A text that never ends stays open.
+_TOKEN = re.compile(
+    r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'(?P<quoted>[^'\\]*(?:\\.[^'\\]*)*)'|'[^']*\Z"""
+    r"""|\((?P<listed>[-0-9.,\s]*)\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b""",
+    re.S,
+)
+_MENDED = {
+    **{"True": "true", "False": "false", "None": "null"},
+    **dict.fromkeys((",", "\\n", "\\r", "\\t"), " "),
+}
 # What a text in single quotes needs in double ones. Some escapes may as well be part of a Windows
 # path such as 'C:\bin': they become an escape that JSON does not know, so that they are refused.
 _ESCAPE_OR_QUOTE = re.compile(r'\\.|"', re.S)
@@ -7467,23 +7629,17 @@ _REQUOTED = {"\\'": "'", '"': '\\"', "\\/": "\\?", "\\b": "\\?", "\\f": "\\?"}
 # The rest of a tag that carries a name, as in <function=name> and <function name="name">.
 _NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
 
-# A fence or a tag in which a whole reply can stand.
-_FENCE = r"(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?"
+# JSON that is a whole reply, maybe in a fence or a tag, and what must follow it: JSON in the middle
+# of prose is no call.
+_BARE = re.compile(r"\s*(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?(?=\{|\[\s*\{)")
+_BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I)
 
-# The places where a call can begin, or where a thought shows that none does. In this order:
+# The tags of the models' own templates; and thoughts, whose calls do not count.
 _TAG = r"(?:<tool_call>|<function_call>|\[TOOL_REQUEST\])\s*"
 _OPENER = re.compile(
-    # JSON without a tag, but only at the front of the reply or behind its thoughts: JSON in the
-    # middle of prose is no call.
-    rf"(?P<bare>(?:\A|</think>)\s*{_FENCE}(?=\{{|\[\s*\{{))"
-    # A thought, whose calls do not count, or the end of one that began before the reply.
-    rf"|(?P<thought>{_THOUGHT})"
-    # The tags of the models' own templates.
-    rf"|(?:{_TAG})?<function{_NAME}\s*|{_TAG}(?!<function)"
+    rf"{_THOUGHT}|{_THOUGHT_END.pattern}"
+    rf"|(?P<call>(?:{_TAG})?<function{_NAME}\s*|{_TAG}(?!<function))"
 )
-
-# What must follow JSON without a tag: the end of its wrapper and of the reply.
-_BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I)
 
 # What must follow JSON behind a tag: a closing tag, the next call or the end.
 _NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
@@ -7507,7 +7663,7 @@ _XML = re.compile(
 _CLOSING_TAGS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]")
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique(pairs: list[tuple[str, object]]) -> JsonDict:
     """An object whose keys, stray blanks aside, stand there once each; raises ReplyError."""
     found = {key.strip(): value for key, value in pairs}
     if len(found) < len(pairs):
@@ -7524,123 +7680,116 @@ def _integer(digits: str) -> int | float:
 _JSON = json.JSONDecoder(object_pairs_hook=_unique, strict=False, parse_int=_integer)
 
 
-def _as_json(token: str) -> str:
+def _as_json(token: re.Match[str]) -> str:
     """One token of a call as JSON writes it."""
-    inner = token[1:-1]
-    if token[0] == "'":
-        inner = _ESCAPE_OR_QUOTE.sub(lambda sign: _REQUOTED.get(sign[0], sign[0]), inner)
-        return f'"{inner}"'
-    if token[0] == "(":
-        return f"[{inner}]"
-    return " " if token[0] in ",\\" else _MENDED.get(token, token)
+    if token["listed"] is not None:
+        return f"[{token['listed']}]"
+    if token["quoted"] is None:
+        return _MENDED.get(token[0], token[0])
+    inner = _ESCAPE_OR_QUOTE.sub(lambda sign: _REQUOTED.get(sign[0], sign[0]), token["quoted"])
+    return f'"{inner}"'
 
 
-def _decode(text: str, begin: int = 0, closable: bool = False) -> tuple[object, int]:
-    """The JSON value that begins there, known slips mended, and where it and its rest end.
+def _decode(text: str, closable: bool = False) -> tuple[object, str]:
+    """The JSON value that a text begins with, known slips mended, and what stands behind it.
 
     `closable` says that the last brace of a whole call may be missing, since the text was not cut.
     Raises ReplyError, ValueError and RecursionError.
     """
-    if text.startswith("{{", begin):
-        begin += 1  # doubled outer braces; _REST takes the spare closing one
+    if text.startswith("{{"):
+        text = text[1:]  # doubled outer braces; _REST takes the spare closing one
     try:
-        value, end = _JSON.raw_decode(text, begin)
+        value, end = _JSON.raw_decode(text)
     except ValueError:
-        value, end = _mended(text, begin, closable)
-    rest = _REST.match(text, end)
-    return value, rest.end() if rest else end
+        text = _TOKEN.sub(_as_json, text)
+        try:
+            value, end = _JSON.raw_decode(text)
+        except json.JSONDecodeError as error:
+            value = _closed(text, error, closable)
+            end = error.pos
+    return value, _REST.sub("", text[end:])
 
 
-def _mended(text: str, begin: int, closable: bool) -> tuple[object, int]:
-    """The value that begins there, up to the bracket that closes it, and where it ends."""
-    body = ""
-    end = begin
-    depth = 0
-    for token in _TOKEN.finditer(text, begin):
-        body += text[end : token.start()] + _as_json(token[0])
-        end = token.end()
-        depth += _DEPTH.get(token[0], 0)
-        if depth <= 0:
-            break
-    lacks_brace = closable and depth == 1 and bool(_TAIL.match(text, end))
-    if lacks_brace:
-        body += "}"
-    elif depth > 0 or not body.endswith(("}", "]")):
+def _closed(text: str, error: json.JSONDecodeError, closable: bool) -> object:
+    """The value of a text that lacks its last brace and nothing else; raises ReplyError."""
+    at_end = _TAIL.match(text, error.pos)
+    if at_end and closable:
+        with suppress(json.JSONDecodeError):
+            closed = text[: error.pos] + "}"
+            value = _JSON.decode(closed)
+            # Inside the arguments a missing end may hide one more argument.
+            if isinstance(_name_and_arguments(value)[1], dict):
+                return value
+            raise ReplyError("The call is incomplete: its arguments do not end.", "incomplete")
+    if at_end or error.msg.startswith("Unterminated"):
         raise ReplyError("The call is incomplete: its JSON does not end.", "incomplete")
-    try:
-        value: object = _JSON.decode(body)
-    except json.JSONDecodeError as error:
-        kind = "incomplete" if lacks_brace else "invalid_json"
-        raise ReplyError(f"The call is not valid JSON: {error.msg}.", kind) from None
-    # Inside the arguments a missing end may hide one more argument.
-    if lacks_brace and not isinstance(_name_and_arguments(value)[1], dict):
-        raise ReplyError("The call is incomplete: its arguments do not end.", "incomplete")
-    return value, end
+    raise ReplyError(f"The call is not valid JSON: {error.msg}.", "invalid_json")
 
 
-def _json_calls(text: str, opener: re.Match[str], closable: bool) -> _Found:
-    """The calls in JSON behind an opening tag and where they end; raises ReplyError.
+def _json_calls(
+    text: str, closable: bool, must_follow: re.Pattern[str] = _NEXT, name: str = ""
+) -> _Found:
+    """The calls in JSON that a text begins with, and what stands behind; raises ReplyError.
 
     Only the first of several without a tag between them has to be whole: it is carried out.
     """
-    name = opener["name"]
-    value, end = _decode(text, opener.end(), closable and not name)
+    value, text = _decode(text, closable and not name)
     if name:  # <function=name>{"argument": ...}
         value = {"name": name, "arguments": value}
     calls = value if isinstance(value, list) else [value]
     with suppress(ValueError, ReplyError):
-        while text.startswith("{", end):
-            further, end = _decode(text, end)
+        while text.startswith("{"):
+            further, text = _decode(text)
             calls.append(further)
-    must_follow = _NEXT
-    kind = "invalid_json"
-    if opener["bare"] is not None:
-        must_follow = _BARE_END
-        kind = "no_call"
-    if not must_follow.match(text, end):
+    if not must_follow.match(text):
+        kind = "invalid_json" if must_follow is _NEXT else "no_call"
         raise ReplyError("Other text stands beside the call; send it alone.", kind)
-    return calls, end
+    return calls, text
 
 
-def _xml_call(text: str, name: str, begin: int) -> _Found:
-    """The call in the XML form behind <function=name> and where it ends; raises ReplyError."""
-    found = _XML.match(text, begin)
+def _xml_call(text: str, name: str) -> _Found:
+    """The call in the XML form behind <function=name>, and what follows; raises ReplyError."""
+    found = _XML.match(text)
     if not found:
-        body, _, _ = text[begin:].partition("<function")
+        body, _, _ = text.partition("<function")
         problem = "Between <function=...> and </function> stands more than parameters."
         if body.count("<parameter") > body.count("</parameter>"):
             problem = "A <parameter=...> of the call has no </parameter>."
         elif "</function>" not in body:
             problem = "The call has no </function> at its end."
         raise ReplyError(problem, "incomplete")
-    pairs: list[tuple[str, object]] = []
+    pairs = []
     for key, value in _PARAMETERS.findall(found[1]):
         # The value exactly, less the line breaks that belong to the form.
-        pairs.append((key, value.removeprefix("\n").removesuffix("\n")))
-    return [{"name": name, "arguments": _unique(pairs)}], found.end()
+        value = value.removeprefix("\n").removesuffix("\n")
+        pairs.append((key, value))
+    call = {"name": name, "arguments": _unique(pairs)}
+    return [call], text[found.end() :]
 
 
 def _spoken_calls(text: str, closable: bool) -> list[object]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
+    bare = _BARE.match(text)
+    if bare:
+        return _json_calls(text[bare.end() :], closable, _BARE_END)[0]
     calls: list[object] = []
-    place = 0
     for _ in range(_OPENERS_MOST):
-        opener = _OPENER.search(text, place)
+        opener = _OPENER.search(text)
         if not opener:
             return calls
-        place = opener.end()
-        if opener[0].startswith("</"):
-            calls = []
-        if opener["thought"]:
+        text = text[opener.end() :]
+        if not opener["call"]:
+            # Before the end of a thought that began there all was thought.
+            calls = calls if opener["tag"] else []
             continue
         try:
-            if opener["name"] and not text.startswith("{", place):
-                found, place = _xml_call(text, opener["name"], place)
+            if opener["name"] and not text.startswith("{"):
+                found, text = _xml_call(text, opener["name"])
             else:
-                found, place = _json_calls(text, opener, closable)
+                found, text = _json_calls(text, closable, name=opener["name"] or "")
         except ReplyError:
             # Behind a good first call a broken one is left out, unless both were only thought.
-            if not calls or text.find("</think>", opener.end()) >= 0:
+            if not calls or _THOUGHT_END.search(text):
                 raise
             return calls
         calls += found
@@ -7666,42 +7815,45 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
         raise ReplyError("The reply was cut.", "cut")
     is_whole = finish_reason in _WHOLE_REASONS
     text = message_text(message.get("content"))
-    said, _ = parted(text, _CALL_BEGINS)
-    if said:
-        calls = _spoken_calls(said, is_whole)
-        problem = "The reply holds no tool call."
-        if _ATTEMPT.search(said):
-            problem = "The call stands among other words; send it alone."
-    else:
+    said, _ = parted(text, CALL_BEGINS)
+    calls = _spoken_calls(said, is_whole)
+    if not said and is_whole:
         # Some servers sort a real call into the reasoning: the only one, and the last thing said.
         thought = _field_of_thoughts(message).rstrip()
-        ends = is_whole and thought.endswith(_CLOSING_TAGS)
-        calls = _spoken_calls(thought, closable=False) if ends else []
-        calls = calls if len(calls) == 1 else []
-        problem = "The reply is empty."
-        tags = _THOUGHT_TAG.findall(text)
-        if tags:
-            problem = "The reply holds only a thought."
-        if tags and tags[-1] != "/":
-            problem = "The reply ends inside <think>: close it with </think>, then call a tool."
+        if thought.endswith(_CLOSING_TAGS):
+            calls = _spoken_calls(thought, closable=False)
+            calls = calls if len(calls) == 1 else []
     if not calls:
-        raise ReplyError(problem, "no_call")
+        raise ReplyError(_why_no_call(text, said), "no_call")
     first = json_object(calls[0])
     if first.keys() == {"tool_calls"}:
         return _found_calls(first, finish_reason)  # the message as the API shows it
     return calls
 
 
+def _why_no_call(text: str, said: str) -> str:
+    if _ATTEMPT.search(said):
+        return "The call stands among other words; send it alone."
+    if said:
+        return "The reply holds no tool call."
+    tags = _THOUGHT_TAG.findall(text)
+    if not tags:
+        return "The reply is empty."
+    if tags[-1]:
+        return "The reply holds only a thought."
+    return "The reply ends inside <think>: close it with </think>, then call a tool."
+
+
 # What looks like the beginning of a call, which no text that is told again may hold.
-_CALL_BEGINS = re.compile(
-    r"<tool_call|<function|\[TOOL_REQUEST|```|<(?i:tools?|response|json)>|(?:^|>)[^\S\n]*[\[{]",
-    re.MULTILINE,
+CALL_BEGINS = (
+    r"<tool_call|<function|\[TOOL_REQUEST|```|<(?i:tools?|response|json)>"
+    r"|(?:(?m:^)|(?<=>))[^\S\n]*[\[{]"
 )
 
 
 def without_calls(text: str) -> str:
     """What a reply's text says before anything that may be a call, whole or broken."""
-    return _CALL_BEGINS.split(text, maxsplit=1)[0].strip()
+    return re.split(CALL_BEGINS, text, maxsplit=1)[0].strip()
 
 
 def _name_and_arguments(call: object) -> tuple[object, object]:
@@ -7711,172 +7863,16 @@ def _name_and_arguments(call: object) -> tuple[object, object]:
             f"A call must be an object with name and arguments, not {call!r:.60}.", "invalid_json"
         )
     inner = json_object(call.get("function"))  # the API's form: {"function": {"name", "arguments"}}
-    names: list[object] = []
-    given: list[object] = []
-    has_stranger = False
-    for key, value in (*call.items(), *inner.items()):
-        if key in _ARGUMENT_KEYS:
-            given.append(value)
-        elif key in _NAME_KEYS and value is not inner:
-            names.append(value)
-        elif key not in _CALL_KEYS:
-            has_stranger = True
+    pairs = [*call.items(), *inner.items()]
+    names = [value for key, value in pairs if key in _NAME_KEYS and value is not inner]
+    given = [value for key, value in pairs if key in _ARGUMENT_KEYS]
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
-    if len(given) > 1 or (has_stranger and not given):
+    if len(given) > 1 or (not given and {*call, *inner} - _CALL_KEYS):
         raise ReplyError(
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
     return names[0], given[0] if given else None
-
-
-####################################################################################################
-# Arguments - a call's values as its schema wants them, if certain, and what to answer otherwise
-####################################################################################################
-
-_Schema = Mapping[str, Any]  # part of a tool's description in JSON schema
-_Properties = Mapping[str, _Schema]  # a tool's arguments, and what each takes
-ToolList = Sequence[_Schema]  # the tools as a request sends them
-_Arguments = dict[str, object]
-Sides = tuple[int, int]  # the largest x and y of a space
-
-_FLAGS = {"true": True, "false": False}
-NUMBER_LIMIT = 1e18  # a larger number cannot be meant
-
-# A number that was written as a text.
-_WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
-
-
-def _number(
-    value: object, least: float = -NUMBER_LIMIT, most: float = NUMBER_LIMIT
-) -> int | float | None:
-    """A number from `least` to `most`, also one written as a text, or None for anything else."""
-    if isinstance(value, str) and _WRITTEN_NUMBER.fullmatch(value):
-        value = float(value) if "." in value else int(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return value if least <= value <= most else None  # NaN is neither
-
-
-def _whole(text: str) -> object:
-    """The value that a whole text spells, or None; raises ReplyError."""
-    text = text.strip()
-    value, end = _decode(text)
-    return value if end == len(text) else None
-
-
-def _spelled_list(text: str) -> object:
-    """The value of a text such as "[1, 2]", "(1, 2)" or "1, 2", or the text itself."""
-    bracketed = text.strip()
-    if not bracketed.startswith(("[", "(", "{")):
-        bracketed = f"[{bracketed}]"
-    with suppress(ReplyError):
-        return _whole(bracketed) or text
-    return text
-
-
-# How a place may be written, blanks and quotes aside; # stands for a number.
-_PLACES = """
-    #,#  [#,#]  (#,#)  {x:#,y:#}  {y:#,x:#}  ##  <point>##</point>  <bbox>##</bbox>
-    <|box_start|>#,#<|box_end|>  <|box_start|>(#,#)<|box_end|>  <|box_start|>[#,#]<|box_end|>
-    <point>#,#</point>  <bbox>#,#</bbox>
-""".split()
-# Two corners, which mean the middle between them.
-_BOXES = """
-    #,#,#,#  [#,#,#,#]  (#,#,#,#)  [[#,#],[#,#]]  ####  <bbox>####</bbox>  <bbox>#,#,#,#</bbox>
-    <|box_start|>#,#,#,#<|box_end|>  <|box_start|>(#,#,#,#)<|box_end|>
-""".split()
-_PLACE_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-
-
-def read_place(value: object, sides: Sides = (GRID, GRID), boxes: bool = True) -> list[int] | None:
-    """[x, y] on the grid of a place in a space with these sides, or None; nothing is clamped.
-
-    A number up to 1 may as well be a share of the screen, unless it is the whole number 1. Four
-    whose last are the smaller ones may as well be x, y, width, height.
-    """
-    text = str(value)
-    form = re.sub(r"[\s'\"]", "", _PLACE_NUMBER.sub("#", text))
-    if form not in _PLACES and not (boxes and form in _BOXES):
-        return None
-    written = _PLACE_NUMBER.findall(text)
-    if form.startswith("{y"):
-        written.reverse()
-    grid: list[float] = []
-    for digits, side in zip(written, sides * 2, strict=False):
-        number = float(digits)
-        if number > side or (0 < number <= 1 and digits != "1"):
-            return None
-        grid.append(number * GRID / side)
-    left, top = grid[:2]
-    right, bottom = grid[-2:]
-    if left > right or top > bottom:
-        return None
-    x = (left + right) / 2
-    y = (top + bottom) / 2
-    return [int(x + 0.5), int(y + 0.5)]
-
-
-def _read_text(value: object) -> str | None:
-    """A text exactly as said, less a template token that leaked in at its end, or None."""
-    if isinstance(value, int) and _number(value) is not None:
-        value = str(value)
-    if not isinstance(value, str) or _SURROGATE.search(value):
-        return None
-    return strip_end_tokens(value)
-
-
-def _read(schema: _Schema, value: object) -> object:
-    """A value as its property's schema wants it, else None."""
-    kind = schema["type"]
-    if kind == "string":
-        return _read_text(value)
-    if kind == "boolean":
-        return _FLAGS.get(str(value).strip().lower())
-    if kind == "integer":
-        least = schema.get("minimum", -NUMBER_LIMIT)
-        most = schema.get("maximum", NUMBER_LIMIT)
-        number = _number(value, least, most)
-        if number and number > 1 and schema == AXIS:
-            number = int(number + 0.5)  # the nearest place
-        return None if number is None or number % 1 else int(number)
-    items = schema["items"]
-    if items == AXIS:
-        return read_place(value)
-    if isinstance(value, str):
-        value = _spelled_list(value)
-    if isinstance(value, str) and items == TEXT_ITEMS:
-        value = [value]  # one text is a list of one
-    if not isinstance(value, list):
-        return None
-    found = [_read(items, item) for item in value]
-    return None if None in found else found
-
-
-# What a value has to be, by the type in its schema; and what a list of such values.
-_WANTED = {
-    "string": "a text of whole characters, no list",
-    "boolean": "true or false",
-    "integer": "a whole number",
-}
-_WANTED_LISTS = {
-    "string": 'a list such as ["one", "two"]',
-    "integer": "a list such as [1, 2]",
-}
-
-
-def _wanted(schema: _Schema) -> str:
-    """What a property's value has to be, in words."""
-    kind = schema["type"]
-    if kind == "array":
-        items = schema["items"]
-        if items == AXIS:
-            return f"[x, y] in whole numbers from 0 to {GRID}, never pixels"
-        return _WANTED_LISTS[items["type"]]
-    wanted = _WANTED[kind]
-    if "maximum" in schema:
-        wanted += " from {minimum} to {maximum}".format_map(schema)
-    return wanted
 
 
 _ADVICE = {  # what to do about a kind of error
@@ -7894,120 +7890,51 @@ BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
 
 
-def _arguments(value: object, tool: str, properties: JsonObject) -> _Arguments:
+def _arguments(value: object, tool: str, takes: Collection[str]) -> JsonDict:
     """The arguments as an object; raises ReplyError.
 
     An empty text, which may have been cut, is one only for a tool that takes none. The protocol
     encodes them once, and some models do so once more, or give the whole call once more.
     """
-    if value is None or (value == "" and not properties):
+    if value is None or (value == "" and not takes):
         return {}
     for _ in range(2):
         if isinstance(value, str) and value.strip().startswith(("{", '"')):
-            value = _whole(value)
+            value, rest = _decode(value.strip())
+            value = None if rest else value
     inside = json_object(value)
-    if inside.get("name") == tool and len(inside) == 2 and "name" not in properties:
+    if inside.get("name") == tool and len(inside) == 2 and "name" not in takes:
         _, value = _name_and_arguments(value)
     if not isinstance(value, dict):
         raise ReplyError(
             f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json"
         )
-    if value.keys() & {"properties", *_ARGUMENT_KEYS} - properties.keys():
+    if value.keys() & {"properties", *_ARGUMENT_KEYS}:
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    given: list[tuple[str, object]] = []
-    for key, item in value.items():
-        if item is not None:
-            given.append((str(key), item))
+    given = [(str(key), item) for key, item in value.items() if item is not None]
     return _unique(given)
 
 
-def _with_place(given: _Arguments, properties: _Properties) -> _Arguments:
-    """The arguments; x and y that a tool with one place does not have are that place."""
-    places = [name for name, schema in properties.items() if schema.get("items") == AXIS]
-    if len(places) != 1 or not {"x", "y"} <= given.keys() - properties.keys():
-        return given
-    (place,) = places
-    if given.keys() & {place, "x1", "y1", "x2", "y2", "width", "height"}:
-        raise ReplyError(f"{place} must be [x, y] alone.", "invalid_box")
-    return {**given, place: [given["x"], given["y"]]}
+def read_call(message: JsonObject, finish_reason: str | None, words: Vocabulary) -> Act:
+    """What the first call in a reply means, read with certainty; raises ReplyError.
 
-
-def _chord_of(keys: list[object]) -> object:
-    """A list of keys as the chord of them, which all grammars that have lists mean by one.
-
-    What comes after a chord stands in an argument of its own, so that a list is no sequence.
+    `message` and `finish_reason` are what the server sent, `words` name the tools that the request
+    sent. A broken first call is never skipped for a later one, which was meant for the screen after
+    it.
     """
-    names: list[str] = []
-    for key in keys:
-        name = key_name(key) if isinstance(key, str) else None
-        if name is None:
-            return keys
-        names.append(name)
-    return "+".join(names)
-
-
-def _checked(given: _Arguments, properties: _Properties, required: Sequence[str]) -> _Arguments:
-    """The arguments that the tool has, each as its schema wants it; raises ReplyError.
-
-    What may be left out may also hold nothing, as "" and [] do.
-    """
-    given = _with_place(given, properties)
-    found: _Arguments = {}
-    for name, schema in properties.items():
-        value = given.get(name)
-        if name == "key" and isinstance(value, list):
-            value = _chord_of(value)
-        if value is None or (value in ("", []) and name not in required):
-            continue
-        read = _read(schema, value)
-        if read is None:
-            is_place = AXIS in (schema, schema.get("items"))
-            kind = "invalid_box" if is_place else "invalid_args"
-            raise ReplyError(f"{name} must be {_wanted(schema)}, not {value!r:.60}.", kind)
-        found[name] = read
-    for name in required:
-        if name not in found:
-            raise ReplyError(f"The argument {name} is missing.", f"missing_{name}")
-        said = str(found[name])
-        if not (said if name == "text" else said.strip()):  # to type a blank is something
-            kind = "empty_text" if name == "text" else f"missing_{name}"
-            raise ReplyError(f"The argument {name} is empty.", kind)
-    return found
-
-
-def _schemas(tools: ToolList) -> dict[str, _Schema]:
-    """What each tool's arguments must be, by the tool's name."""
-    functions = [tool["function"] for tool in tools]
-    return {one["name"]: json_object(one.get("parameters")) for one in functions}
-
-
-def read_call(message: JsonObject, finish_reason: str | None, tools: ToolList) -> ToolCall:
-    """The first call in a reply, read with certainty against `tools`; raises ReplyError.
-
-    `message` and `finish_reason` are what the server sent, `tools` what the request sent. A broken
-    first call is never skipped for a later one, which was meant for the screen after it.
-    """
-    schemas = _schemas(tools)
     try:
         call, *further = _found_calls(json_object(message), finish_reason)
         name, value = _name_and_arguments(call)
-        tool = str(name).strip().removeprefix("functions.")
-        if tool not in schemas:
-            raise ReplyError(
-                f"There is no tool {name!r:.60}; the tools are {', '.join(schemas)}.",
-                "unknown_tool",
-            )
-        properties = json_object(schemas[tool].get("properties"))
-        required = json_list(schemas[tool].get("required"))
-        given = _arguments(value, tool, properties)
-        arguments = _checked(given, properties, required)
-    except (ReplyError, RecursionError, ValueError) as error:
-        caught = error
-    else:
+        shown = str(name).strip().removeprefix("functions.")
+        takes = [name for _, shape in words.shown(words.tool(shown)) for name in shape]
+        given = _arguments(value, shown, takes)
         identity = json_object(call).get("id")
         if not isinstance(identity, str):
             identity = ""
-        return ToolCall(tool, arguments, identity, len(further))
+        called = ToolCall(shown, given, identity, len(further))
+        return words.parse(called, by_model=True)
+    except (ToolError, RecursionError, ValueError) as error:
+        caught = error
     raise explained(caught, message, finish_reason)
 
 
@@ -8041,14 +7968,14 @@ def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolC
     return calls
 
 
-def is_answer(said: str, tools: ToolList, insists: bool) -> bool:
+def is_answer(said: str, words: Vocabulary, insists: bool) -> bool:
     """Whether words without a call are the final answer, and not an attempt at a call.
 
     Words that name a tool are an answer only if the model `insists` on them.
     """
     if not said or _ATTEMPT.search(said):
         return False
-    return insists or not any(name in said for name in _schemas(tools))
+    return insists or not any(name in said for name in words.tools.values())
 
 
 def read_box(item: object) -> tuple[dict[str, int], bool]:
@@ -8056,15 +7983,15 @@ def read_box(item: object) -> tuple[dict[str, int], bool]:
 
     It is only drawn, so a little too far counts as the edge. An act's place never does.
     """
-    given = json_object(item)
-    box: dict[str, int] = {}
+    shown: dict[str, int] = {}
+    at_edge = False
     for corner in ("x1", "y1", "x2", "y2"):
-        number = _number(given.get(corner), 0, BOX_MOST)
+        number = read_number(json_object(item).get(corner), 0, BOX_MOST)
         if number is None or 0 < number < 1:
             return {}, False
-        box[corner] = int(number + 0.5)
-    shown = {corner: min(GRID, number) for corner, number in box.items()}
-    return shown, shown != box
+        shown[corner] = min(GRID, int(number + 0.5))
+        at_edge = at_edge or int(number + 0.5) > GRID
+    return shown, at_edge
 
 
 def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
@@ -8075,7 +8002,7 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
     said = strip_think(message_text(message.get("content")))
     story: JsonObject = {}
     with suppress(ReplyError, RecursionError, ValueError):
-        value, _ = _decode(said, said.index("{"))
+        value, _ = _decode(said[said.index("{") :])
         story = json_object(value)
     if not story.keys() & {"observation", "bboxes", "actions"}:
         story = {"observation": said}
@@ -8087,30 +8014,29 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
     return observation, actions, boxes
 
 
-def read_action(action: object, words: str, tools: ToolList) -> ToolCall:
-    """One action of a story as a call; `words` stand for evidence that it lacks.
+def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
+    """What one action of a story means; `evidence` stands for that which it lacks.
 
     A label that it lacks is empty: what the story says elsewhere is no word on a button. Raises
     ReplyError.
     """
     given = {key: value for key, value in json_object(action).items() if value not in (None, "")}
     name = str(given.pop("name", "")).strip().lower()
-    arguments = {"label": name, "evidence": words or name, **given}
-    wanted = {"name": name, "arguments": arguments}
-    call = read_call({"tool_calls": [wanted]}, "stop", tools)
-    if "label" in call.arguments and "label" not in given:
-        call.arguments["label"] = ""
-    return call
+    arguments = {"label": name, "evidence": evidence or name, **given}
+    act = words.parse(ToolCall(name, arguments), by_model=True)
+    if "label" not in given and values_of(act.args, Label):
+        act = replace(act, args=replace(act.args, element_name=""))
+    return act
 
 
-def correction(error: ToolError, tools: ToolList) -> str:
+def correction(error: ToolError, words: Vocabulary) -> str:
     """What the model is told when no call could be read: the defect and the one thing to do."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
-    advice = advice.format(tools=", ".join(_schemas(tools)))
-    words = f"{error} Nothing was done. {advice}".split()
-    if len(words) > CORRECTION_WORDS_MOST:
-        words[CORRECTION_WORDS_MOST - 1 :] = ["..."]
-    return " ".join(words)
+    advice = advice.format(tools=", ".join(words.tools.values()))
+    told = f"{error} Nothing was done. {advice}".split()
+    if len(told) > CORRECTION_WORDS_MOST:
+        told[CORRECTION_WORDS_MOST - 1 :] = ["..."]
+    return " ".join(told)
 
 
 ####################################################################################################
@@ -8350,7 +8276,7 @@ QWEN_WORDS = """
 # What Fara does in a browser alone, such as visit_url, has no equal on a desktop.
 FARA_WORDS = """
     key              press_key     keys
-    type             type_text     text coordinate>position? press_enter>submit? submit:1
+    type             type_text     text coordinate>position? press_enter>submit? submit:true
                                    delete_existing_text>clear?
     mouse_move       move          coordinate>position
     left_click       click         coordinate>position
@@ -8413,7 +8339,7 @@ class Word(NamedTuple):
     parts: dict[str, str]  # by the name that it is given by, each argument's name here
     needed: set[str]  # those that may not be left out
     chosen_by: dict[str, str]  # arguments that must say this
-    fixed: dict[str, int]  # what the action says by itself
+    fixed: JsonDict  # what the action says by itself
 
 
 Words = Mapping[str, list[Word]]  # the meanings of each action
@@ -8431,7 +8357,7 @@ def words_of_table(table: str) -> Words:
             if sign == "=":
                 word.chosen_by[given] = meant
             elif sign == ":":
-                word.fixed[given] = int(meant)
+                word.fixed[given] = json.loads(meant)
             else:
                 word.parts[given] = meant or given
                 word.needed.update(() if optional else (given,))
@@ -8446,7 +8372,7 @@ def words_of_table(table: str) -> Words:
 NOTCHES_MOST = 20  # nobody means more; a larger number is one of the screen's units
 UNITS_OF_NOTCH = 100
 PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
-SECONDS_MOST = 3600  # nobody means to wait longer
+WISHED_SECONDS_MOST = 3600  # nobody means to wait longer
 ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
 SENTENCE_CHARS = 400  # of a reply's own sentence that are kept
 LABEL_CHARS = 300  # of a sentence: what it risks may stand at its end
@@ -8476,7 +8402,7 @@ def _chords(value: object) -> JsonDict:
     ToolError for a key that does not exist, and for modifiers with several keys.
     """
     if isinstance(value, str) and value.strip().startswith("["):
-        value = _spelled_list(value)
+        value = spelled_list(value)
     chords: list[str] = []
     for key in value if isinstance(value, list) else [value]:
         name = str(key).removeprefix("keys=")
@@ -8489,7 +8415,7 @@ def _chords(value: object) -> JsonDict:
 
 def _notches(value: object) -> int | None:
     """Notches of the wheel, from notches or the screen's units; None for anything else."""
-    amount = _number(value)
+    amount = read_number(value)
     if not amount or amount % 1:
         return None
     if abs(amount) <= NOTCHES_MOST:
@@ -8498,28 +8424,31 @@ def _notches(value: object) -> int | None:
     return notches if amount > 0 else -notches
 
 
-def _read_part(meant: str, value: object, sides: Sides, is_box: bool) -> tuple[object, str]:
-    """An argument by its name here, else None, and what it must be; its tool judges the rest.
+def _pages(value: object) -> JsonDict | None:
+    """Pages of the wheel, of which only the sign of an amount counts; None for anything else."""
+    amount = read_number(value)
+    return {"ticks": int(math.copysign(PAGE_NOTCHES, amount))} if amount else None
 
-    Raises ToolError.
-    """
-    if meant in ("position", "start", "end"):
-        width, height = sides
-        space = f"x from 0 to {width} and y from 0 to {height}"
-        place = read_place(value, sides, is_box)
-        return place, f"one place [x, y] on the screenshot, {space}"
-    if meant == "keys":
-        return _chords(value), "a list of names of keys"
-    if meant == "ticks":
-        return _notches(value), "an amount to scroll, not 0"
-    if meant == "pages":  # only the sign of the amount counts
-        amount = _number(value)
-        ticks = {"ticks": int(math.copysign(PAGE_NOTCHES, amount))} if amount else None
-        return ticks, "an amount to scroll, not 0"
-    if meant == "seconds":
-        return _number(value, 0, SECONDS_MOST), "a number of seconds"
-    schema = KINDS[bool if meant in ("submit", "clear") else str].schema
-    return _read(schema, value), _wanted(schema)
+
+# The kinds of what a grammar says otherwise than this program; the tool judges the rest.
+_GRAMMAR_KINDS = {
+    "keys": Kind("a list of names of keys", _chords),
+    "ticks": Kind("an amount to scroll, not 0", _notches),
+    "pages": Kind("an amount to scroll, not 0", _pages),
+    "seconds": Kind("a number of seconds", partial(read_number, least=0, most=WISHED_SECONDS_MOST)),
+    "submit": FLAG_KIND,
+    "clear": FLAG_KIND,
+}
+
+
+def _grammar_kind(given: str, meant: str, sides: Sides) -> Kind:
+    """The kind of an argument by its names in a grammar and here."""
+    if meant not in ("position", "start", "end"):
+        return _GRAMMAR_KINDS.get(meant, TEXT_KIND)
+    width, height = sides
+    space = f"x from 0 to {width} and y from 0 to {height}"
+    read = partial(read_place, sides=sides, boxes="coordinate" not in given)
+    return Kind(f"one place [x, y] on the screenshot, {space}", read)
 
 
 # Arguments that say what is to be done, or where. One that an action does not take shows that
@@ -8553,9 +8482,7 @@ def certain_act(
     for name, value in given.items():
         if name in word.parts:
             meant = word.parts[name]
-            found, wanted = _read_part(meant, value, sides, "coordinate" not in name)
-            if found is None:
-                raise ReplyError(f"{name} must be {wanted}, not {value!r:.60}.")
+            found = _grammar_kind(name, meant, sides).value(name, value)
             arguments |= found if isinstance(found, dict) else {meant: found}
         elif name in _TELLING and name not in chosen:
             is_known = any(name in one.parts for ones in words.values() for one in ones)
@@ -8564,7 +8491,7 @@ def certain_act(
     for name in word.needed - given.keys():
         raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
     call = GrammarCall(word.act, arguments, written.said, written.thought)
-    if call.name in TOOLS:
+    if call.name in HANDS:
         CANONICAL.parse(native_call(call))
     return call
 
@@ -8615,7 +8542,7 @@ def read_function(
     some models write it there though they have one, and that is as certain.
     """
     text = message_text(message.get("content"))
-    said, _ = parted(text, _CALL_BEGINS)
+    said, _ = parted(text, CALL_BEGINS)
     content = _STRAY_OPENER.sub(r"\1", text, count=1)
     call, *_ = _found_calls({**message, "content": content}, finish_reason)
     name, value = _name_and_arguments(call)
@@ -8630,14 +8557,14 @@ def read_function(
     return _written(name.strip().replace(" ", "_"), given, without_calls(said), message)
 
 
-_VERB_TEXT = re.compile(_STRING, re.S)
+_VERB_TEXT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S)
 _VERB = re.compile(
     r"\s{0,9}([\w.]{1,60}\((?:[^'\"()]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*\))"
     r"[ \t]*(?:[\r\n]|\Z|</|```|<\|im_end)",
     re.S,
 )
-_ACTION = re.compile(r"Action ?[:：](?=\s{0,9}\w{1,60}\()")
-_CODE = re.compile(r"```(?:python|code)?[ \t]{0,9}\n")
+_ACTION = r"Action ?[:：](?=\s{0,9}\w{1,60}\()"
+_CODE = r"```(?:python|code)?[ \t]{0,9}\n"
 # By what names the first arguments of a function go; those of all others are x and y.
 _FIRST_NAMES = {
     "pyautogui.scroll": ["clicks"],
@@ -8649,14 +8576,12 @@ _FIRST_NAMES = {
 }
 
 
-def read_verb(
-    begins: re.Pattern[str], message: JsonObject, finish_reason: str | None
-) -> GrammarCall:
+def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> GrammarCall:
     """The first call as Python writes it, behind a label; raises ReplyError."""
     if finish_reason in _CUT_REASONS or message.get("tool_calls"):
         raise ReplyError("The reply is no text, or was cut.", "cut")
     text, _ = parted(message_text(message.get("content")), begins)
-    begin = begins.search(text)
+    begin = re.search(begins, text)
     if not begin:
         raise ReplyError("The reply has no action in its form.", "no_call")
     found = _VERB.match(text, begin.end())
@@ -9745,6 +9670,11 @@ class Profile(NamedTuple):
         """The `tools` list of the role's requests."""
         return self.vocabulary.schemas(role.tools)
 
+    def words(self, role: Role) -> Vocabulary:
+        """The vocabulary of the role's tools alone."""
+        shown = {name: self.vocabulary.tools[name] for name in role.tools}
+        return replace(self.vocabulary, tools=shown)
+
 
 _PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
 # A judge says the same of the same picture, and no more than a line a check.
@@ -9755,16 +9685,21 @@ _JUDGES = {"verifier": _VERIFIER, "examiner": _EXAMINER}
 # Further tools, and further arguments of the others, by which one turn does what takes several.
 EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom")
 STORY_EXTRA_TOOLS = ("type_text", "press_key", "scroll_at", "scroll_up", "report_complete")
-_PLAIN_ARGUMENTS: Mapping[str, Mapping[str, Schema]] = dict.fromkeys(
-    "type_text.position type_text.element_name clear submit then seconds done_when".split(), {}
+_PLAIN_ARGUMENTS: Mapping[str, Mapping[str, Kind]] = dict.fromkeys(
+    """
+    type_text.position type_text.element_name clear submit then seconds done_when modifiers
+    """.split(),
+    {},
 )
-_BOX = {
-    "type": "array",
-    "minItems": 2,
-    "maxItems": 4,
-    "items": AXIS,
-    "description": "[x, y] or [x1, y1, x2, y2]",
-}
+_BOX = PLACE_KIND._replace(
+    schema={
+        "type": "array",
+        "minItems": 2,
+        "maxItems": 4,
+        "items": AXIS,
+        "description": "[x, y] or [x1, y1, x2, y2]",
+    }
+)
 
 
 def _words_of(table: str) -> dict[str, str]:
@@ -9773,6 +9708,7 @@ def _words_of(table: str) -> dict[str, str]:
     return {name: shown or name for name, _, shown in words}
 
 
+_NO_MODIFIERS: Mapping[str, Mapping[str, Kind]] = {"modifiers": {}}  # only grammars have them
 PLANNER_WORDS = Vocabulary(
     _words_of("""
         click=click_screen_element
@@ -9791,7 +9727,8 @@ PLANNER_WORDS = Vocabulary(
         archive=archive_completed_actions
         report_complete=report_mission_complete
         update_plan=update_execution_plan
-    """)
+    """),
+    shapes=_NO_MODIFIERS,
 )
 COMMANDER_WORDS = Vocabulary(
     _words_of("""
@@ -9822,6 +9759,7 @@ COMMANDER_WORDS = Vocabulary(
         instructions=operator_instructions
         update_plan.reasoning=rationale
     """),
+    _NO_MODIFIERS,
 )
 CHAT_WORDS = Vocabulary(
     _words_of("""
@@ -9843,7 +9781,7 @@ POINTER_WORDS = Vocabulary(
         scroll_here=scroll_down
     """),
     {},
-    {"reasoning": {}, "position": {"x": AXIS, "y": AXIS}, **_PLAIN_ARGUMENTS},
+    {"reasoning": {}, "position": {"x": AXIS_KIND, "y": AXIS_KIND}, **_PLAIN_ARGUMENTS},
 )
 STORY_WORDS = Vocabulary(
     _words_of("""
@@ -9856,8 +9794,8 @@ STORY_WORDS = Vocabulary(
     {"element_name": "label"},
     {
         "reasoning": {},
-        "end": {"x2": AXIS, "y2": AXIS},
-        **dict.fromkeys(("position", "start"), {"x1": AXIS, "y1": AXIS}),
+        "end": {"x2": AXIS_KIND, "y2": AXIS_KIND},
+        **dict.fromkeys(("position", "start"), {"x1": AXIS_KIND, "y1": AXIS_KIND}),
         **_PLAIN_ARGUMENTS,
     },
 )
@@ -10946,7 +10884,7 @@ class Voice:
         `shrinks` says that the context can be made shorter where the model has no room for it.
         An `objection` to an act, if it is a text, is such a correction, too.
         """
-        tools = self.profile.schemas(role)
+        words = self.profile.words(role)
         messages = [self._placed(context, question, image)]
         said = ""
         for number in range(1, corrections + 2):
@@ -10956,16 +10894,15 @@ class Voice:
             said = without_calls(cut_repetition(strip_think(reply.text)))
             own_words = NO_CALL
             try:
-                call = read_call(reply.message, reply.finish_reason, tools)
-                act = self.profile.vocabulary.parse(call)
+                act = read_call(reply.message, reply.finish_reason, words)
                 answer = objection(act) if number <= corrections else ""
                 if not answer:
                     return Answer(act, said, number)
-                arguments = json.dumps(call.arguments, ensure_ascii=False)
-                own_words = CALLED.format(call.name, cut(arguments, 300))
+                arguments = json.dumps(act.call.arguments, ensure_ascii=False)
+                own_words = CALLED.format(act.call.name, cut(arguments, 300))
                 lost = NoCallRecord(error=OTHER_CONTROL, text=answer)
             except ToolError as error:
-                answer = correction(error, tools)
+                answer = correction(error, words)
                 lost = NoCallRecord(error=error.kind, text=str(error))
             self.logger.record(lost)
             messages.append(Message("assistant", own_words))
@@ -12847,7 +12784,7 @@ def ask_native(
     messages = native_messages(engine, state, native, look, task)
     manner = native_manner(native.grammar, engine.config, picture)
     asked_in = native.grammar.name
-    answer_tokens = int(_number(manner.settings.get("max_tokens")) or 0)
+    answer_tokens = int(read_number(manner.settings.get("max_tokens")) or 0)
     for _ in range(engine.config.reply_corrections + 1):
         reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
         if is_full(engine, reply, answer_tokens + native.grammar.picture.tokens(picture)):
@@ -13369,9 +13306,9 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     said = strip_end_tokens(said).strip()
     step = follow_reply(engine, state, chat, reply)
     if step.error == "no_call":
-        tools = engine.profile.schemas(engine.executor)
+        words = engine.profile.words(engine.executor)
         insists = chat.silent > engine.config.reply_corrections
-        is_final = is_answer(said, tools, insists)
+        is_final = is_answer(said, words, insists)
         if engine.config.described:
             is_final = bool(said)
         if is_final:
@@ -13427,22 +13364,21 @@ def final_answer(
 
 def follow_reply(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> ChatStep:
     """Performs the call of a reply, or tells the model what is wrong with it."""
-    role = engine.executor
-    tools = engine.profile.schemas(role)
+    words = engine.profile.words(engine.executor)
     calls = harmless_calls(reply.message, reply.finish_reason)
     try:
         if len(calls) > 1 and engine.profile.one_call:
             raise ToolError(ONE_CALL_A_REPLY, "too_many_tool_calls")
-        call = read_call(reply.message, reply.finish_reason, tools)
-        step = perform_step(engine, state, chat, engine.profile.vocabulary.parse(call))
+        act = read_call(reply.message, reply.finish_reason, words)
+        step = perform_step(engine, state, chat, act)
     except ToolError as error:
         chat.silent += 1
         record = ActionRecord(state.turn, "no_call", error.kind, str(error))
         kind = engine.profile.errors.get(error.kind, error.kind)
-        answer = refusal(kind, correction(error, tools))
+        answer = refusal(kind, correction(error, words))
         return ChatStep(record, answer, calls, error=error.kind)
     chat.silent = 0
-    step.calls = [call, *calls[1:]]
+    step.calls = [act.call, *calls[1:]]
     return step
 
 
@@ -13732,9 +13668,7 @@ def perform_action(
         if not chapter.done:
             seen = story.look or look
             refuse_unseen(seen.frame, look.frame, ANOTHER_SCREEN, ANOTHER_SCREEN)
-        words = engine.profile.vocabulary
-        tools = words.schemas(list(words.tools))
-        act = words.parse(read_action(action, cut(state.plan, 300), tools))
+        act = read_action(action, cut(state.plan, 300), engine.profile.vocabulary)
         record = replace(record, tool=act.call.name, args=act.shown)
         deed = perform_story_act(engine, state, chapter, act, look)
         record = replace(
@@ -15869,11 +15803,11 @@ class Asked(NamedTuple):
         body = request_body(settings, messages)
         return self.server.complete(body)
 
-    def call_in(self, reply: Reply, tools: Sequence[Schema] = ()) -> ToolCall | GrammarCall:
+    def call_in(self, reply: Reply, words: Vocabulary = CANONICAL) -> ToolCall | GrammarCall:
         """The call that it made; raises ReplyError."""
         if self.grammar:
             return self.grammar.read(reply.message, reply.finish_reason, self.size)
-        return read_call(reply.message, reply.finish_reason, tools)
+        return read_call(reply.message, reply.finish_reason, words).call
 
 
 def check_model(
@@ -15946,12 +15880,14 @@ def _check_call(asked: Asked, profile: Profile) -> Finding:
 
     The tool's name stands in the list of tools alone, which some chat templates leave out.
     """
-    tools = profile.vocabulary.schemas(["press_key"])
+    words = profile.vocabulary
+    words = replace(words, tools={"press_key": words.tools["press_key"]})
     picture = b""
     if asked.grammar:
         picture = _squares(asked.size, {})
+    tools = words.schemas(["press_key"])
     reply = asked.ask("Press the key escape.", picture, tools)
-    call = asked.call_in(reply, tools)
+    call = asked.call_in(reply, words)
     given = json.dumps(call.arguments)
     text = f"{call.name} {given}, not carried out"
     return Finding("tool calls", True, text)

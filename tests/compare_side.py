@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import datetime
 import hashlib
+import inspect
 import io
 import json
 import multiprocessing
@@ -700,19 +701,23 @@ def outcome(read: Callable[[], Any]) -> Any:
     try:
         return read()
     except Exception as error:  # a bug is a result, too
-        return [type(error).__name__, getattr(error, "kind", ""), str(error)]
+        kind = agent.ToolError if isinstance(error, agent.ToolError) else type(error)
+        return [kind.__name__, getattr(error, "kind", ""), str(error)]
 
 
-def read_reply(message: Json, reason: str | None, tools: list[Json], words: Any = None) -> Any:
-    """The call in a reply, and with a vocabulary the act that it means; or the correction."""
+# Whether a reply is read with a vocabulary, which once took a request's list of tools and gave a call to parse.
+READS_WORDS = "words" in inspect.signature(agent.read_call).parameters
+
+
+def read_reply(message: Json, reason: str | None, words: Any) -> Any:
+    """The call in a reply and the act that it means; or the correction."""
+    tools = words if READS_WORDS else words.schemas(tuple(words.tools))
     try:
-        read = agent.read_call(message, reason, tools)
-    except agent.ReplyError as error:
+        act = agent.read_call(message, reason, tools)
+        act = act if READS_WORDS else words.parse(act)
+    except agent.ToolError as error:
         return [error.kind, str(error), agent.correction(error, tools)]
-    call = [read.name, read.arguments]
-    if words:
-        call += [outcome(lambda: [words.parse(read).name, words.parse(read).shown])]
-    return call
+    return [act.call.name, act.call.arguments, act.name, act.shown]
 
 
 def drawn_message(rng: Random, bag: Bag) -> Json:
@@ -723,11 +728,20 @@ def drawn_message(rng: Random, bag: Bag) -> Json:
     return drawn if isinstance(drawn, dict) else drawn_message(rng, bag)
 
 
-def reply_of_case(rng: Random, kept: list[Json], lists: Json) -> Any:
+def vocabularies() -> Json:
+    """By what names the replies that the tests keep call the tools."""
+    words = {name: profile.vocabulary for name, profile in agent.PROFILES.items()}
+    planner = {**words["planner"].tools, "scroll": "scroll_screen"}
+    words["planner"] = agent.Vocabulary(planner, {"ticks": "amount"}, {"modifiers": {}})
+    words["other"] = agent.Vocabulary({"wait": "wait"})
+    return words
+
+
+def reply_of_case(rng: Random, kept: list[Json], words: Json) -> Any:
     """A reply that the tests keep, in the tools that it was made in."""
     case = rng.choice(kept)
     return read_reply(
-        changed_message(rng, case["message"]), rng.choice(REASONS), lists[case["tools"]]
+        changed_message(rng, case["message"]), rng.choice(REASONS), words[case["tools"]]
     )
 
 
@@ -735,9 +749,11 @@ def reply_of_role(rng: Random) -> Any:
     """A reply of a scripted role, in the tools of that role's requests."""
     profile = agent.PROFILES[rng.choice(("planner", "commander", "chat", "pointer"))]
     role = rng.choice(sorted(BAGS[profile.name].keys() - {"judge"}))
-    tools = profile.schemas(profile.roles[role])
+    names = profile.roles[role].tools
+    shown = {name: profile.vocabulary.tools[name] for name in names}
     message = changed_message(rng, drawn_message(rng, BAGS[profile.name][role]))
-    return read_reply(message, rng.choice(REASONS), tools, profile.vocabulary)
+    words = replace(profile.vocabulary, tools=shown)
+    return read_reply(message, rng.choice(REASONS), words)
 
 
 def reply_of_grammar(rng: Random, kept: list[Json]) -> Any:
@@ -758,14 +774,15 @@ def reply_of_story(rng: Random) -> Any:
     """A story's reply, and what each of its actions means."""
     message = changed_message(rng, drawn_message(rng, STORY["executor"]))
     words = agent.PROFILES["story"].vocabulary
-    tools = words.schemas(tuple(words.tools))
+    tools = words if READS_WORDS else words.schemas(tuple(words.tools))
     observation, actions, boxes = agent.read_story(message)
     read = []
     for action in actions:
 
         def one(action: Any = action) -> Any:
-            call = agent.read_action(action, observation, tools)
-            return [words.parse(call).name, words.parse(call).shown]
+            act = agent.read_action(action, observation, tools)
+            act = act if READS_WORDS else words.parse(act)
+            return [act.name, act.shown]
 
         read.append(outcome(one))
     return [observation, read, boxes]
@@ -774,12 +791,12 @@ def reply_of_story(rng: Random) -> Any:
 def seam_replies(cases: int) -> Iterator[Case]:
     """Replies whole and with slips, in all vocabularies and grammars."""
     folder = HERE / "replies"
-    lists = json.loads((folder / "tools.json").read_text("utf-8"))
+    words = vocabularies()
     kept = [case for path in sorted(folder.glob("*.jsonl")) for case in lines_of(path)]
     kept = [case for case in kept if len(str(case)) < 3000]
     grammars = lines_of(HERE / "data" / "grammars.jsonl")
     kinds: tuple[tuple[str, Callable[[Random], Any]], ...] = (
-        ("kept", lambda rng: reply_of_case(rng, kept, lists)),
+        ("kept", lambda rng: reply_of_case(rng, kept, words)),
         ("role", reply_of_role),
         ("grammar", lambda rng: reply_of_grammar(rng, grammars)),
         ("story", reply_of_story),
@@ -962,7 +979,11 @@ class Verdicts:
             given = changed_text(self.rng, given)
         message = {"tool_calls": [{"function": {"name": name, "arguments": given}}]}
         try:
-            act = words.parse(agent.read_call(message, "stop", words.schemas([name])))
+            offered = replace(words, tools={name: name}, shapes={"modifiers": {}})
+            if READS_WORDS:
+                act = agent.read_call(message, "stop", offered)
+            else:
+                act = words.parse(agent.read_call(message, "stop", words.schemas([name])))
         except agent.AgentError as error:
             self.told.append(["no act", str(error)])
             return

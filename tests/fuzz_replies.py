@@ -1,6 +1,6 @@
 """python tests/fuzz_replies.py N [SEED] - reads N mutated and cut replies.
 
-Only ToolCall or ReplyError may come out, and no cut reply may give a call that differs from the uncut one's.
+Only an Act or a ReplyError may come out, and no cut reply may give a call that differs from the uncut one's.
 """
 
 import copy
@@ -12,9 +12,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from agent import ReplyError, ToolCall, read_call
+from agent import PROFILES, Act, ReplyError, Vocabulary, read_call
 
 FOLDER = Path(__file__).parent / "replies"
+PLANNER = PROFILES["planner"].vocabulary.tools
+# By what names the cases call the tools.
+VOCABULARIES = {
+    **{name: PROFILES[name].vocabulary for name in ("commander", "chat", "pointer", "story")},
+    "planner": Vocabulary(
+        {**PLANNER, "scroll": "scroll_screen"}, {"ticks": "amount"}, {"modifiers": {}}
+    ),
+    "other": Vocabulary({"wait": "wait"}),
+}
 PIECES = (
     '"',
     "'",
@@ -130,15 +139,15 @@ def place_of_text(message):
     return None
 
 
-def reading(read, message, reason, tools):
-    """A ToolCall, or None for a ReplyError; anything else comes through."""
+def reading(read, message, reason, words):
+    """The call as it was read, or None for a ReplyError; anything else comes through."""
     try:
-        call = read(message, reason, tools)
+        act = read(message, reason, words)
     except ReplyError as error:
         assert error.kind and 0 < len(str(error)) < 600, repr(error)
         return None
-    assert type(call) is ToolCall, repr(call)
-    return call
+    assert type(act) is Act, repr(act)
+    return act.call
 
 
 def cut_reasons(key, text, reason):
@@ -168,9 +177,9 @@ def check_cuts(read, message, reason, tools, whole, ends):
     return count
 
 
-def cut_everywhere(case, vocabularies, read=read_call, places=(0, 1)):
+def cut_everywhere(case, read=read_call, places=(0, 1)):
     """Cuts one good reply at every byte, or from one on at every so-manyth; returns how many replies were read."""
-    message, tools = copy.deepcopy(case["message"]), vocabularies[case["tools"]]
+    message, tools = copy.deepcopy(case["message"]), VOCABULARIES[case["tools"]]
     place, whole = place_of_text(message), reading(read, message, case["finish_reason"], tools)
     if not place or whole is None:
         return 0
@@ -212,7 +221,6 @@ def oddly_shaped(rng, message):
 def run(count, seed=0, read=read_call):
     """Reads at least `count` replies; returns how many."""
     rng, done = random.Random(seed), 0
-    vocabularies = json.loads((FOLDER / "tools.json").read_text("utf-8"))
     cases = [case for case in load_cases() if len(str(case)) < 3000]
     texts = [
         holder[key]
@@ -222,7 +230,7 @@ def run(count, seed=0, read=read_call):
         case = rng.choice(cases)
         message, tools, reason = (
             copy.deepcopy(case["message"]),
-            vocabularies[case["tools"]],
+            VOCABULARIES[case["tools"]],
             rng.choice(REASONS),
         )
         place = place_of_text(message)
@@ -249,5 +257,5 @@ if __name__ == "__main__":
     begin = time.perf_counter()
     total = run(wanted, chosen)
     print(
-        f"{total} replies read in {time.perf_counter() - begin:.1f} s (seed {chosen}): only ToolCall and ReplyError."
+        f"{total} replies read in {time.perf_counter() - begin:.1f} s (seed {chosen}): only acts and ReplyError."
     )

@@ -10,12 +10,12 @@ import agent
 from tests.scripted import call, text
 
 PLANNER = agent.PROFILES["planner"]
-TOOLS = PLANNER.vocabulary.schemas(tuple(PLANNER.vocabulary.tools))
+TOOLS = PLANNER.vocabulary
 
 
 def read(name: str, /, **arguments: Any) -> dict[str, Any]:
     """The arguments of a call as they are read."""
-    return agent.read_call(call(name, **arguments), "stop", TOOLS).arguments
+    return agent.read_call(call(name, **arguments), "stop", TOOLS).call.arguments
 
 
 def told(message: dict[str, Any]) -> str:

@@ -346,8 +346,7 @@ class Clicks(Folder):
         message = call(
             words.tools["click"], element_name="Blue square", position=said, reasoning="x"
         )
-        tools = engine.profile.schemas(engine.executor)
-        act = words.parse(agent.read_call(message, "tool_calls", tools))
+        act = agent.read_call(message, "tool_calls", words)
         deed = engine.perform(act, engine.eyes.look(1), 1)
         self.assertFalse(deed.refused, deed.result)
         return icon.contains(desktop.cursor())

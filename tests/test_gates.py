@@ -745,7 +745,9 @@ class Fuzz(unittest.TestCase):
             sample(20_000, 1_000), seed=6
         )  # python -m tests.fuzz_gates tries as many as it is told
         self.assertEqual(counts["violations"], 0)
-        kinds = "done blocked_key forbidden_window outside no_program no_window not_allowed".split()
+        kinds = (
+            "done blocked_key forbidden_window invalid_box no_program no_window not_allowed".split()
+        )
         self.assertGreater(min(counts[key] for key in kinds), 10)
 
     def test_the_judge_sees_each_gate_that_is_left_out(self) -> None:

@@ -6,7 +6,7 @@ import unittest
 
 import agent
 
-TOOLS = agent.PROFILES["planner"].vocabulary.schemas(["press_key"])
+TOOLS = agent.PROFILES["planner"].vocabulary
 XML = "<function=press_keyboard_key><parameter=key>enter"
 
 

@@ -8,13 +8,13 @@ import agent
 from tests.scripted import call
 from tests.seams import chord as keys_of
 
-TOOLS = agent.PROFILES["chat"].vocabulary.schemas(["press_key", "type_text"])
+TOOLS = agent.PROFILES["chat"].vocabulary
 
 
 def pressed(key: object) -> str:
     """The chord of a call as the actuator takes it; raises ToolError."""
-    read = agent.read_call(call("press_key", key=key), "tool_calls", TOOLS)
-    keys = read.arguments["key"]
+    act = agent.read_call(call("press_key", key=key), "tool_calls", TOOLS)
+    keys = act.call.arguments["key"]
     assert isinstance(keys, str)
     return "+".join(keys_of(keys))
 

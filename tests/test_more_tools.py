@@ -497,7 +497,6 @@ class SeveralSteps(EngineCase):
         )
 
     def test_words_for_true_and_false_are_read_and_nothing_else(self) -> None:
-        tools = WORDS.schemas(["type_text"])
         for said, meant in (
             (True, True),
             ("true", True),
@@ -509,9 +508,10 @@ class SeveralSteps(EngineCase):
             message = call("type_text", **arguments)
             if meant is None:
                 with self.assertRaises(agent.ReplyError):
-                    agent.read_call(message, "stop", tools)
+                    agent.read_call(message, "stop", WORDS)
             else:
-                self.assertEqual(agent.read_call(message, "stop", tools).arguments["submit"], meant)
+                act = agent.read_call(message, "stop", WORDS)
+                self.assertEqual(act.call.arguments["submit"], meant)
 
 
 class Turns(EngineCase):
@@ -561,10 +561,9 @@ class Waiting(Turns):
         self.assertRegex(said, "^Waited [56] s; the screen changed$")
 
     def test_more_than_a_minute_is_refused_and_explained(self) -> None:
-        tools = WORDS.schemas(["wait"])
         for seconds in (0, 61, "long"):
             with self.assertRaises(agent.ReplyError):
-                agent.read_call(call("wait", seconds=seconds), "stop", tools)
+                agent.read_call(call("wait", seconds=seconds), "stop", WORDS)
 
 
 class Zooming(Turns):

@@ -224,7 +224,9 @@ class Held(unittest.TestCase):
         self.assertRegex(Stage().attempt("mouse_up").result, "is not held")
 
     def test_an_unknown_button_is_refused(self) -> None:
-        with self.assertRaisesRegex(agent.ToolError, "There is no button 'fourth'"):
+        with self.assertRaisesRegex(
+            agent.ToolError, "button must be left, right or middle, not 'fourth'"
+        ):
             Stage().do("mouse_down", button="fourth")
 
 

@@ -202,7 +202,7 @@ class Replay(ReplayCase):
         whole = journal.read_text()
         for old, new, wanted in (
             ('"tool": "double_click"', '"tool": "format_disk"', "no tool 'format_disk'"),
-            ('"x": 56', '"x": 5600', "must lie between 0 and 1000"),
+            ('"x": 56', '"x": 5600', "whole numbers from 0 to 1000"),
             ("turn_0002.png", "../../x.png", "has no record of the screenshot"),
         ):
             journal.write_text(whole.replace(old, new))

@@ -17,14 +17,14 @@ from tests.samples import sample
 from tests.scripted import EngineCase
 
 FOLDER = Path(__file__).parent / "replies"
-TOOLS = json.loads((FOLDER / "tools.json").read_text("utf-8"))
+TOOLS = fuzz_replies.VOCABULARIES
 CASES = fuzz_replies.load_cases()
 
 
 def outcome(case):
     """What a case gives: ("call", name, arguments) or ("error", kind, text)."""
     try:
-        call = read_call(case["message"], case["finish_reason"], TOOLS[case["tools"]])
+        call = read_call(case["message"], case["finish_reason"], TOOLS[case["tools"]]).call
     except ReplyError as error:
         return "error", error.kind, str(error)
     return "call", call.name, call.arguments
@@ -44,7 +44,7 @@ def native(arguments, name="press_keyboard_key", **more):
 def typed(text):
     """What is typed where a model says this."""
     call = native({"text": text}, "type_text_input")
-    return read_call(call, "stop", TOOLS["planner"]).arguments["text"]
+    return read_call(call, "stop", TOOLS["planner"]).args.text
 
 
 class CaseFiles(unittest.TestCase):
@@ -94,8 +94,8 @@ class CaseFiles(unittest.TestCase):
         self.assertGreaterEqual(len(counted), 8)
         for case in counted:
             with self.subTest(case["rule"]):
-                call = read_call(case["message"], case["finish_reason"], TOOLS[case["tools"]])
-                self.assertEqual(call.ignored, case["ignored"])
+                act = read_call(case["message"], case["finish_reason"], TOOLS[case["tools"]])
+                self.assertEqual(act.call.ignored, case["ignored"])
 
     def test_every_error_is_one_sentence_that_can_be_sent(self):
         for case in CASES:
@@ -115,7 +115,7 @@ class Cutting(unittest.TestCase):
         cuts = 0
         for number, case in enumerate(CASES):
             if "call" in case:
-                cuts += fuzz_replies.cut_everywhere(case, TOOLS, places=(number % every, every))
+                cuts += fuzz_replies.cut_everywhere(case, places=(number % every, every))
         self.assertGreater(cuts, 20_000 // every)
 
     def test_thousands_of_mutated_replies_give_a_call_or_a_reply_error(self):
@@ -137,7 +137,7 @@ class Cutting(unittest.TestCase):
             "tools": "planner",
         }
         with self.assertRaises(AssertionError):
-            fuzz_replies.cut_everywhere(case, TOOLS, closing)
+            fuzz_replies.cut_everywhere(case, closing)
 
 
 class Hostile(unittest.TestCase):
@@ -155,8 +155,8 @@ class Hostile(unittest.TestCase):
     def test_odd_finish_reasons_are_taken_for_unknown(self):
         for reason in (None, 5, [], {}, "eos"):
             with self.subTest(reason):
-                call = read_call(native('{"key": "tab"}'), reason, TOOLS["planner"])
-                self.assertEqual(call.arguments, {"key": "tab"})
+                act = read_call(native('{"key": "tab"}'), reason, TOOLS["planner"])
+                self.assertEqual(act.call.arguments, {"key": "tab"})
 
     def test_numbers_that_json_cannot_hold(self):
         huge = 10**5000
@@ -200,7 +200,8 @@ class Hostile(unittest.TestCase):
     def test_ids_are_kept_only_if_they_are_text(self):
         for given, kept in (("call_1", "call_1"), (None, ""), (5, ""), ([], "")):
             self.assertEqual(
-                read_call(native('{"key": "tab"}', id=given), "stop", TOOLS["planner"]).id, kept
+                read_call(native('{"key": "tab"}', id=given), "stop", TOOLS["planner"]).call.id,
+                kept,
             )
 
     def test_more_tags_than_any_answer_has_are_refused(self):
@@ -209,7 +210,7 @@ class Hostile(unittest.TestCase):
             for n in range(1001)
         ]
         self.assertEqual(
-            read_call(says("".join(calls[:999])), "stop", TOOLS["planner"]).ignored, 998
+            read_call(says("".join(calls[:999])), "stop", TOOLS["planner"]).call.ignored, 998
         )
         self.assertRefused(says("".join(calls)), "repetition")
 
@@ -330,8 +331,8 @@ class Answers(unittest.TestCase):
             with self.subTest(tag):
                 thought = f"<{tag}>I could {close}</{tag}>"
                 for said in (f"{thought} {escape}", f"I could {close}</{tag}> {escape}"):
-                    call = read_call({"content": said}, "stop", TOOLS["planner"])
-                    self.assertIn("escape", str(call.arguments))
+                    act = read_call({"content": said}, "stop", TOOLS["planner"])
+                    self.assertIn("escape", str(act.call.arguments))
                 with self.assertRaises(ReplyError):
                     read_call({"content": thought}, "stop", TOOLS["planner"])
 
@@ -341,8 +342,8 @@ class Answers(unittest.TestCase):
                 written = {"name": "type_text_input", "arguments": {"text": words}}
                 said = {"content": f"{begin}{json.dumps(written)}{end}"}
                 with self.subTest(f"{begin} {words}"), contextlib.suppress(ReplyError):
-                    call = read_call(said, "stop", TOOLS["planner"])
-                    self.assertEqual(call.arguments["text"], words)
+                    act = read_call(said, "stop", TOOLS["planner"])
+                    self.assertEqual(act.call.arguments["text"], words)
 
     def test_a_call_in_open_thoughts_is_answered_with_the_tag_that_is_missing(self):
         self.assertIn("</think>", self.told(says("<think>Next: <tool_call>{}</tool_call>")))

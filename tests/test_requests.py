@@ -282,10 +282,9 @@ class Schemas(unittest.TestCase):
         self.assertEqual(archive["archived_turns"]["items"]["minimum"], 1)
 
     def test_a_status_in_other_words_is_still_understood(self) -> None:
-        tools = agent.PLANNER_WORDS.schemas(["report_status"])
         message = call("report_goal_status", goal_identifier="1", completion_status="Completed.")
-        found = agent.read_call(message, "stop", tools)
-        self.assertEqual(found.arguments["completion_status"], "Completed.")
+        found = agent.read_call(message, "stop", agent.PLANNER_WORDS)
+        self.assertEqual(found.call.arguments["completion_status"], "Completed.")
 
 
 class Conversed(NamedTuple):

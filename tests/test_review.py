@@ -120,7 +120,7 @@ class Typing(NativeCase):
     def test_more_keys_than_an_act_takes_get_a_correction_in_the_same_turn(self) -> None:
         keys = said("key", "Go down", keys=["down"] * 5)
         trial, state, _ = self.play(keys, CLICK, DONE)
-        self.assertIn("At most 3 chords may follow", str(trial.requests[1]["messages"]))
+        self.assertIn("a list of at most 3", str(trial.requests[1]["messages"]))
         tools = [record.tool for record in trial.history]
         self.assertEqual(tools, ["click", "report_complete"])
 

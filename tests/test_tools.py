@@ -221,7 +221,8 @@ class CleanText(unittest.TestCase):
 
     def test_lone_surrogates_are_refused(self) -> None:
         for lone in ("\ud83d", "\ude00", "\ude00\ud83d"):
-            self.assertIn("Character 2", refused(self, "invalid_args", cleaned, "a" + lone))
+            said = refused(self, "invalid_args", cleaned, "a" + lone)
+            self.assertIn("whole characters", said)
         self.assertEqual(cleaned(" "), " ")
 
 
@@ -241,6 +242,7 @@ WORDS = Vocabulary(
         "click.reasoning": "justification",
         "evidence": "proof",
     },
+    {"modifiers": {}},
 )
 
 
@@ -270,14 +272,15 @@ class Schemas(unittest.TestCase):
         )
 
     def test_what_a_schema_leaves_to_the_prompt_is_checked_when_a_reply_is_read(self) -> None:
-        tools = WORDS.schemas(["click"])
         for place in ([1], [1, 2, 3], [-1, 5], [5, -1], [], [1001, 5], [1, 2]):
             function = {"name": "click_it", "arguments": {"label": "OK", "place": place}}
             message = {"tool_calls": [{"type": "function", "function": function}]}
             if place == [1, 2]:
-                self.assertEqual(agent.read_call(message, "stop", tools).arguments["place"], place)
+                self.assertEqual(
+                    agent.read_call(message, "stop", WORDS).call.arguments["place"], place
+                )
             else:
-                refused(self, "invalid_box", agent.read_call, message, "stop", tools)
+                refused(self, "invalid_box", agent.read_call, message, "stop", WORDS)
 
     def test_schemas_come_in_the_order_asked_for_and_only_those(self) -> None:
         names = [
@@ -339,9 +342,9 @@ class Parsing(unittest.TestCase):
         self.assertEqual(parse("down").args.reasoning, "")
 
     def read(self, name: str, /, **arguments: Any) -> agent.Act:
-        """The way of a model's call: read by the schema, then by the vocabulary."""
+        """The way of a model's call."""
         message = {"tool_calls": [{"function": {"name": name, "arguments": arguments}}]}
-        return WORDS.parse(agent.read_call(message, "stop", WORDS.schemas([*WORDS.tools])))
+        return agent.read_call(message, "stop", WORDS)
 
     def unread(self, kind: str, name: str, /, **arguments: Any) -> str:
         return refused(self, kind, lambda: self.read(name, **arguments))
@@ -382,8 +385,7 @@ class Parsing(unittest.TestCase):
         for value in ([1001, 5], [-1, 5], [960, 1040], [10**30, 0]):
             self.unread("invalid_box", "click_it", label="OK", place=value)
             self.assertIn(
-                "between 0 and 1000",
-                self.refused("invalid_args", "click_it", label="OK", place=value),
+                "0 to 1000", self.refused("invalid_box", "click_it", label="OK", place=value)
             )
 
     def test_a_text_is_text(self) -> None:
@@ -391,19 +393,17 @@ class Parsing(unittest.TestCase):
             self.assertIn("text must be a text", self.unread("invalid_args", "write", text=value))
 
     def test_a_call_that_somebody_changed_in_a_journal_is_refused(self) -> None:
-        for name, arguments in (
-            ("klick", {"label": "OK", "place": [1, 2]}),
-            ("click_it", {"label": "OK"}),
-            ("click_it", {"label": "OK", "place": 5}),
-            ("click_it", {"place": ["1", "2"]}),
-            ("write", {"text": 5}),
-            ("write", {}),
-            ("forget", {"summary": "", "archived_turns": 1}),
+        for name, arguments, kind, words in (
+            ("klick", {"label": "OK", "place": [1, 2]}, "unknown_tool", "There is no tool 'klick'"),
+            ("click_it", {"label": "OK"}, "missing_place", "place is missing"),
+            ("click_it", {"label": "OK", "place": 5}, "invalid_box", "place must be"),
+            ("click_it", {"place": ["1", "2"]}, "missing_label", "label is missing"),
+            ("click_it", {"label": None, "place": [1, 2]}, "invalid_args", "label must be"),
+            ("write", {"text": ["a"]}, "invalid_args", "text must be"),
+            ("write", {}, "missing_text", "text is missing"),
+            ("forget", {"summary": "", "archived_turns": 1}, "invalid_args", "archived_turns must"),
         ):
-            self.assertIn(
-                f"no tool {name!r} that takes {arguments!r}",
-                self.refused("invalid_args", name, **arguments),
-            )
+            self.assertIn(words, self.refused(kind, name, **arguments))
 
     def test_what_looks_like_another_type_is_typed_as_it_stands(self) -> None:
         for text in ("true", "null", "5", "[1, 2]", "{}", " ", "\\n"):

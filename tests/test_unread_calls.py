@@ -34,7 +34,7 @@ class UnreadCalls(EngineCase):
                 reply = model_server(server.url).complete(b"{}")
                 self.assertEqual((reply.text, len(server.requests)), ("", 1))
                 with self.assertRaises(agent.ReplyError) as caught:
-                    agent.read_call(reply.message, reply.finish_reason, [])
+                    agent.read_call(reply.message, reply.finish_reason, agent.PLANNER_WORDS)
                 self.assertEqual(caught.exception.kind, "invalid_json")
 
     def test_a_broken_history_is_the_requests_own_fault(self) -> None:
