@@ -14577,13 +14577,11 @@ PAGE = r"""<!doctype html>
         addText(article, "called", turn.call, "call");
         if (!turn.plan) addText(article, "done", turn.result, turn.changed ? "good" : "");
         // Each action of a story as the model wrote it.
-        for (const { action, became } of turn.asked)
+        for (const { action, became } of turn.stages.flatMap(({ asked }) => asked || []))
           addText(article, "asked", `${JSON.stringify(action)}: ${became}`, "call");
         for (const [kind, text] of turn.notes) addText(article, kind, text, NOTE_TONES[kind] || "");
-        const exchanges = [...turn.sent, ...turn.replies].sort(
-          (one, other) => one.call - other.call,
-        );
-        for (const one of exchanges) one.parts ? addRequest(article, one) : addReply(article, one);
+        for (const one of turn.exchanges)
+          one.parts ? addRequest(article, one) : addReply(article, one);
         return article;
       }
 
@@ -14662,7 +14660,8 @@ PAGE = r"""<!doctype html>
       // Each picture of a turn on which something was done, and the one after the last of them.
       // Without any act the turn's first picture alone.
       function viewsOf(at) {
-        const { shots, acts, boxes } = turns[at];
+        const { shots, acts, stages } = turns[at];
+        const boxes = stages.flatMap(({ bboxes }) => bboxes || []);
         const actsOn = (name) => acts.filter((act) => act.screenshot === name);
         const names = shots.filter((name) => actsOn(name).length);
         const last = names[names.length - 1];
@@ -14793,8 +14792,8 @@ PAGE = r"""<!doctype html>
       // The stage, the plan and the numbers of the turn that is shown.
       function show() {
         const turn = turns[current];
-        const planned = turns.slice(0, current + 1).findLast((one) => one.plan_text);
-        const plan = planned?.plan_text || "";
+        const planned = turns.slice(0, current + 1).findLast((one) => one.plan);
+        const plan = planned?.plan || "";
         setText(byId("where"), turn ? `${turn.turn} / ${turns[turns.length - 1].turn}` : "");
         setText(byId("plan"), "\n" + plan);
         byId("plan").prepend(make("span", "soft", "the plan"));
@@ -15022,10 +15021,7 @@ class Book:
             "turn": -1,
             "name": name,  # of its folder
             "begun": "",  # date and time, once it has begun
-            "task": "",
-            "profile": "",
             "outcome": "",
-            "text": "",  # why it ended so
             "sums": Counter(),  # its figures
         }
         self.turns: list[JsonDict] = []  # as new_turn has them
@@ -15043,7 +15039,6 @@ class Book:
                 "profile": item.profile,
                 "model": item.model,
                 "outcome": "",
-                "text": "",
             }
         elif isinstance(item, EndRecord):
             self.run |= {"outcome": item.outcome, "text": item.text}
@@ -15055,16 +15050,15 @@ class Book:
 
     def _enter(self, record: Record) -> None:
         """Enters a record into its turn, which may begin with it."""
-        turns = self.turns
-        more = {"seconds": max(0.0, record.time - self._last)}
-        if not turns or turns[-1]["turn"] != record.turn:
-            turns.append(new_turn(record.turn))
-            del turns[: -self.most]
-            more["turns"] = int(record.turn > 0)  # what comes before the first turn is none
-        turn = turns[-1]
-        more |= _enter_record(turn, record)
-        turn["sums"].update(more)
-        self.run["sums"].update(more)
+        added = {"seconds": max(0.0, record.time - self._last)}
+        if not self.turns or self.turns[-1]["turn"] != record.turn:
+            self.turns.append(new_turn(record.turn))
+            del self.turns[: -self.most]
+            added["turns"] = int(record.turn > 0)  # what comes before the first turn is none
+        turn = self.turns[-1]
+        added |= _enter_record(turn, record)
+        for sums in (turn["sums"], self.run["sums"]):
+            sums.update(added)
 
     def figures(self) -> list[tuple[str, str]]:
         """(name, text): the same for report, statistics and the last line of a run."""
@@ -15097,20 +15091,17 @@ def new_turn(number: int) -> JsonDict:
         "call": "",
         "result": "",
         "changed": None,
-        "plan": False,  # whether it was the planner's
-        "plan_text": "",  # as the planner left it in this turn
+        "plan": "",  # as the planner left it in this turn, with what proves the task done
         "instructions": "",
         "notes": [],  # (what it is called, text)
         "acts": [],  # {tool, args, screenshot, changed, region, hits}
-        "asked": [],  # as in Chapter
-        "boxes": [],  # where the model of a story looked
+        "stages": [],  # StageRecord
         "shots": [],
-        "sent": [],  # RequestRecord
-        "replies": [],  # ReplyRecord
+        "exchanges": [],  # RequestRecord and ReplyRecord
     }
 
 
-def _enter_record(turn: JsonDict, record: Record) -> dict[str, float]:
+def _enter_record(turn: JsonDict, record: Record) -> Mapping[str, float]:
     """Enters what a record says into its turn; returns what that adds to the figures."""
     if record.kind in NOTES:
         label, *counted = NOTES[record.kind]
@@ -15137,63 +15128,52 @@ def _enter_record(turn: JsonDict, record: Record) -> dict[str, float]:
         lost = record.tool == "no_call" or record.changed is False
         return {"wasted": int(lost or turn["sums"]["refused"] > 0)}
     if isinstance(record, RequestRecord):
-        turn["sent"].append(record)
+        turn["exchanges"].append(record)
+    elif isinstance(record, StageRecord):
+        turn["stages"].append(record)
     elif isinstance(record, IntentRecord):
-        act: JsonDict = {
-            "tool": record.tool,
-            "args": record.args,
-            "screenshot": "".join(turn["shots"][-1:]),
-            "changed": None,
-            "region": None,  # on the grid, as the boxes of `hits`
-            "hits": [],
-        }
-        turn["acts"].append(act)
+        shot = "".join(turn["shots"][-1:])
+        turn["acts"].append({**vars(record), "screenshot": shot, "changed": None, "hits": []})
     elif isinstance(record, PlanRecord):
         turn["notes"].append(("plan", record.done.removeprefix("plan: ")))
         turn |= {
             "result": record.done,
-            "plan": True,
-            "plan_text": _plan_with_checks(record),
+            "plan": _plan_with_checks(record),
             "instructions": record.instructions,
         }
-    elif isinstance(record, StageRecord):
-        turn["asked"] += record.asked or []
-        turn["boxes"] += record.bboxes or []
     return {}
 
 
-def _enter_reply(turn: JsonDict, record: ReplyRecord) -> dict[str, float]:
-    names = ("prompt", "completion", "cached", "thought")
-    tokens = {name: record.tokens.get(name) or 0 for name in names}
-    turn["replies"].append(record)
+def _enter_reply(turn: JsonDict, record: ReplyRecord) -> Mapping[str, float]:
+    turn["exchanges"].append(record)
     if record.role not in _JUDGES:
         turn["role"] = record.role
         if not turn["result"]:  # a story's reply comes after its act and is about the next
             turn["said"] = message_text(record.message.get("content"))
+    tokens = {name: number for name, number in record.tokens.items() if number is not None}
     return {
         **tokens,
         "requests": 1,
         "model": record.seconds,
         "request": record.request,
-        "reused_of": 0 if record.tokens.get("cached") is None else tokens["prompt"],
+        "reused_of": tokens.get("prompt", 0) if "cached" in tokens else 0,
     }
 
 
-def _enter_result(turn: JsonDict, record: ResultRecord) -> dict[str, float]:
+def _enter_result(turn: JsonDict, record: ResultRecord) -> Mapping[str, float]:
     hits: list[JsonDict] = []
     for target, box in zip(record.targets or (), record.boxes or (), strict=False):
         if str(target.get("role")) not in HOLDERS:  # what holds others is not what was hit
             hits.append({**target, "box": box})
     changed = record.changed
-    refused = record.refused
     for act in turn["acts"][-1:]:
         act |= {"changed": changed, "region": record.region, "hits": hits}
-    if refused:
+    if record.refused:
         # A pause, or a screen that had changed meanwhile: nobody forbade anything.
-        kind = "held up" if refused == "stale_frame" else "refused"
+        kind = "held up" if record.refused == "stale_frame" else "refused"
         turn["notes"].append((kind, record.result))
     return {
-        "refused": int(bool(refused)),
+        "refused": int(record.refused != ""),
         "acted": int(changed is not None),
         "act": record.act or 0.0,
         "settle": (record.settle_ms or 0) / 1000,
@@ -15201,7 +15181,6 @@ def _enter_result(turn: JsonDict, record: ResultRecord) -> dict[str, float]:
 
 
 def _plan_with_checks(record: PlanRecord) -> str:
-    """The plan as people read it, with what proves the task done."""
     plan = record.plan
     # A planner may say nothing beside its call, or what only an executor reports.
     if not plan or report_fields(plan):
@@ -15224,8 +15203,6 @@ def book_of(folder: Path) -> Book:
 
 # -- the page with a run in it
 
-PAGE_END = "  </body>\n</html>\n"
-
 
 def data_block(data: object, name: str = "") -> str:
     """Data for the page's script, which looks for what has a name when it needs it."""
@@ -15244,66 +15221,53 @@ def page_policy(*more: str) -> str:
     return "; ".join(rules)
 
 
-def report(book: Book) -> str:
-    """The page with the run and the turns of a book.
-
-    It stays open at its end, since a run adds to its report as long as it goes on: of several
-    blocks of a turn the last one counts.
-    """
+def report_page() -> str:
+    """The page without a run; it stays open at its end, where the blocks of one follow."""
     # Its pictures come from beside it or from inside it.
     page = PAGE.replace("CSP", page_policy("img-src file: data: 'self'"), 1)
-    page = page.replace("TITLE", "A run of agent.py", 1).removesuffix(PAGE_END)
-    return page + "".join(map(data_block, [book.run_item(), *book.turns]))
+    return page.replace("TITLE", "A run of agent.py", 1).removesuffix("  </body>\n</html>\n")
 
 
 class ReportFile:
-    """The report.html of a live run: it grows with the run, and is whole after every record."""
+    """The report.html of a live run, to which each turn is added once it is over.
+
+    The run itself follows every time: of several blocks the last one counts.
+    """
 
     def __init__(self, folder: Path, book: Book) -> None:
-        """Opens it; `book` must hear of each record first. Raises AgentError."""
+        """Makes it anew; `book` must hear of each record first. Raises AgentError."""
         path = folder / "report.html"
         self.book = book
-        self._turn = -1  # the one that the file ends with, before the run: both are written anew
+        self._turn = -1  # the last one that it holds
         try:
-            open_log(path).close()
-            self._stream = open_log(path, "r+")
-            self._after = self._stream.seek(0, os.SEEK_END)  # where that turn ends ...
+            self._stream = open_log(path, "w")
         except OSError as error:
             raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
-        self._before = self._after  # ... and where it begins
+        self._stream.write(report_page())
 
     def take(self, item: Item) -> None:
-        """Writes the latest turn and the run over what the file has of them, after each record."""
-        if not isinstance(item, Record):
+        """Adds what is over: a turn, before a state, or the run."""
+        if not isinstance(item, (RunRecord, StateRecord, EndRecord)):
             return
-        stream = self._stream
-        latest = self.book.turns[-1:]
         with suppress(OSError):  # a run does not end because of its report
-            if not self._after:
-                stream.write(report(self.book))
-                self._after = stream.tell()
-                self._before = self._after
-            if latest and latest[0]["turn"] != self._turn:
-                self._turn = latest[0]["turn"]
-                self._before = self._after
-            stream.seek(self._before)
-            stream.writelines(map(data_block, latest))
-            self._after = stream.tell()
-            stream.write(data_block(self.book.run_item()))
-            stream.truncate()
+            for turn in self.book.turns:
+                if turn["turn"] > self._turn:
+                    self._turn = turn["turn"]
+                    self._stream.write(data_block(turn))
+            self._stream.write(data_block(self.book.run_item()))
+            self._stream.flush()
 
     def close(self) -> None:
         with suppress(OSError):
             self._stream.close()
 
 
-def report_text(folder: Path, pictures: bool = False) -> str:
-    """A run's report made anew from its journal, with its pictures if wanted; raises AgentError."""
-    book = book_of(folder)
-    blocks = [report(book)]
+def report_text(folder: Path, book: Book, pictures: bool) -> str:
+    """A run's report made anew from its book, with its pictures if wanted."""
+    blocks = [report_page(), *map(data_block, [book.run_item(), *book.turns])]
     for name in dict.fromkeys(name for turn in book.turns for name in turn["shots"] if pictures):
         with suppress(AgentError, OSError):  # the page says which one is missing
-            png = read_run_file(folder, picture_name(name))
+            png = read_run_file(folder, name)
             png_size(png)
             url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
             blocks.append(data_block(url, name))
@@ -17369,8 +17333,9 @@ def look_back(options: argparse.Namespace) -> Iterator[str]:
             if len(files) > 1:
                 raise ConfigError("--report takes a run and the name of one file, if any.")
             folder = find_run(root, name)
-            yield from read_journal(folder).left_out
-            text = report_text(folder, pictures=bool(files))
+            book = book_of(folder)
+            yield from book.left_out
+            text = report_text(folder, book, pictures=bool(files))
             target = Path(*files) if files else folder / "report.html"
             yield write_text(target, text, "x" if files else "w")
         elif options.replay is not None and config.dry_run:
@@ -17705,13 +17670,13 @@ def tend_files(
 def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Book:
     """A book of the live run, with what an `old` one holds already, and its report.html."""
     book = Book(logger.folder.name, HISTORY_MOST)
-    if old:
-        for record in read_journal(old).records:
-            book.take(record)
     page = ReportFile(logger.folder, book)
     undo.callback(page.close)
-    logger.listen(book.take)
-    logger.listen(page.take)
+    for listener in (book.take, page.take):
+        logger.listen(listener)
+    if old:
+        for record in read_journal(old).records:
+            logger.publish(record)
     return book
 
 

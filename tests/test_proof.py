@@ -91,7 +91,7 @@ class Checks(Judged):
         self.assertEqual(self.asked("examiner"), [])
         self.assertEqual(self.made.records("plan")[0]["done_when"], list(CHECKS))
         book = agent.book_of(self.made.folder)
-        self.assertIn("Done when:\n1. Notepad shows hello.", book.turns[0]["plan_text"])
+        self.assertIn("Done when:\n1. Notepad shows hello.", book.turns[0]["plan"])
 
     def test_without_them_the_model_is_asked_once_and_else_the_task_is_its_own_check(self) -> None:
         outcome = self.claims(

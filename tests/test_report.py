@@ -86,7 +86,8 @@ class Turns(EngineCase):
             (-1, "Press", "completed"),
         )
         self.assertEqual(
-            (plan["turn"], plan["plan"], plan["notes"]), (1, True, [["plan", "Click the button."]])
+            (plan["turn"], plan["instructions"], plan["notes"]),
+            (1, "Click the button.", [["plan", "Click the button."]]),
         )
         self.assertEqual(
             (click["role"], click["said"], click["changed"]), ("executor", "I see b", True)
@@ -156,7 +157,7 @@ class Turns(EngineCase):
         def hear(item: agent.Item) -> None:
             if isinstance(item, agent.Record):
                 turns = page_items(book)
-                plans = [turn["plan_text"] for turn in turns[1:] if turn["plan_text"]]
+                plans = [turn["plan"] for turn in turns[1:] if turn["plan"]]
                 heard.append((turns[-1]["turn"], *plans))
 
         logger.listen(hear)
@@ -175,6 +176,7 @@ class Turns(EngineCase):
             path = "screenshots/turn_0001.png"
             logger.record(seams.record("look", turn=turn, screenshot=path, capture=0.5))
             logger.record(seams.record("plan", turn=turn, done="plan"))
+            logger.record(seams.record("state", turn=turn))
         self.assertEqual([item["turn"] for item in page_items(book)], [-1, *range(101, 301)])
         facts = dict(agent.book_of(logger.folder).figures())
         self.assertEqual((facts["turns"], facts["capture"]), ("300", "150.0 s"))
@@ -268,8 +270,8 @@ class Report(CommandLineCase):
     def test_the_page_of_a_run_holds_each_turn_once(self) -> None:
         self.recorded()
         numbers = [item["turn"] for item in blocks(self.page())]
-        # The run at the beginning, too, in case that its end is torn.
-        self.assertEqual(numbers, [-1, 1, 2, 3, 4, 5, 6, -1])
+        # The run after each of them, in case that the program is killed.
+        self.assertEqual(numbers, [-1, 1, -1, 2, -1, 3, -1, 4, -1, 5, -1, 6, -1])
 
     def test_a_report_that_was_deleted_is_made_anew_when_its_run_goes_on(self) -> None:
         self.main("--demo", "--max-steps", "3")
@@ -285,12 +287,14 @@ class Report(CommandLineCase):
 
         def spy(desktop: agent.DemoDesktop, text: str) -> None:
             items = {item["turn"]: item for item in blocks(self.page())}
-            acted.extend([max(items), len(items[4]["acts"]), items[-1]["outcome"] == ""])
+            acted.extend([max(items), len(items[3]["acts"]), items[-1]["outcome"] == ""])
             raise KeyboardInterrupt
 
         with mock.patch.object(agent.DemoDesktop, "text", spy):
             self.main("--demo")
-        self.assertEqual(acted, [4, 1, True])
+        self.assertEqual(acted, [3, 1, True])
+        items = {item["turn"]: item for item in blocks(self.page())}
+        self.assertEqual((len(items[4]["acts"]), items[-1]["outcome"]), (1, "stopped"))
 
     def test_a_report_that_cannot_be_written_does_not_end_the_run(self) -> None:
         with mock.patch.object(agent, "data_block", side_effect=OSError("disk")):

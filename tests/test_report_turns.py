@@ -41,17 +41,17 @@ class Profiles(CommandLineCase):
     def test_a_turn_has_its_replies_as_they_came_and_the_plan_it_made(self) -> None:
         _, turns = self.report("planner")
         self.assertEqual(
-            [reply["role"] for reply in turns[-1]["replies"]],
+            [one["role"] for one in turns[-1]["exchanges"] if "message" in one],
             ["executor", "examiner", "verifier", "verifier"],
         )
         for turn in turns:
-            for reply in turn["replies"]:
+            for reply in turn["exchanges"][1::2]:
                 self.assertLessEqual(
                     {"call", "role", "message", "tokens", "finish_reason", "time"}, reply.keys()
                 )
         self.assertIn("Open Notes", turns[0]["instructions"])
-        self.assertTrue(turns[0]["plan_text"].startswith(turns[0]["instructions"]))
-        self.assertEqual({turn["plan_text"] for turn in turns[1:]}, {""})
+        self.assertTrue(turns[0]["plan"].startswith(turns[0]["instructions"]))
+        self.assertEqual({turn["plan"] for turn in turns[1:]}, {""})
         self.assertEqual(turns[-1]["role"], "executor")
 
 
@@ -62,7 +62,7 @@ class Plans(unittest.TestCase):
         book.take(seams.record("run"))
         book.take(seams.record("reply", turn=1, call=1, role="planner"))
         book.take(seams.record("plan", turn=1, **told))
-        return str(book.turns[0]["plan_text"])
+        return str(book.turns[0]["plan"])
 
     def test_the_plan_is_what_the_planner_said_with_what_proves_the_task_done(self) -> None:
         self.assertEqual(self.plan("First A."), "First A.\n\nDone when:\n1. It is saved.")
@@ -106,10 +106,10 @@ class Notes(CommandLineCase):
     ) -> None:
         self.recorded("--profile", "story")
         book = agent.book_of(self.run_folder())
-        asked = [fate for turn in book.turns for fate in turn["asked"]]
+        asked = [fate for turn in book.turns for stage in turn["stages"] for fate in stage.asked or ()]
         self.assertEqual(asked[0]["action"]["name"], "double_click")
         self.assertEqual(asked[0]["became"], "done")
-        self.assertIn("turn.asked", agent.PAGE)
+        self.assertIn("turn.stages", agent.PAGE)
 
 
 class Resumed(unittest.TestCase):
