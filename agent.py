@@ -1367,12 +1367,14 @@ class Record:
     Each subclass is one kind. All its fields have defaults, as older journals may lack them.
     """
 
-    kind: ClassVar[str] = ""
+    kind: ClassVar[str]
+    hints: ClassVar[Mapping[str, object]]  # the types of its fields
     turn: int = 0
     time: float = field(default=0.0, kw_only=True)
 
     def __init_subclass__(cls, kind: str) -> None:
         cls.kind = kind
+        cls.hints = get_type_hints(cls)
         RECORDS[kind] = cls
 
 
@@ -1599,12 +1601,6 @@ class EndRecord(Record, kind="end"):
 COMMON_FIELDS = ("kind", "time", "turn")
 
 
-@cache
-def _hints_of(kind: str) -> Mapping[str, object]:
-    """The annotations of a kind of record."""
-    return get_type_hints(RECORDS[kind])
-
-
 def to_json(record: Record) -> JsonDict:
     """A record as its line: kind, time, turn, then its own fields; what is None is left out."""
     known = {name: value for name, value in vars(record).items() if value is not None}
@@ -1620,17 +1616,17 @@ def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
     kind = entry.get("kind")
     if not isinstance(kind, str):
         raise ValueError("there is no kind")
-    hints = _hints_of(kind)
+    record = RECORDS[kind]
     values: JsonDict = {}
     ignored = []
     for name, value in entry.items():
         if name == "kind" or value is None:
             continue
         try:
-            values[name] = read_as(value, hints[name])
+            values[name] = read_as(value, record.hints[name])
         except (KeyError, TypeError):
             ignored.append(f"{kind}.{name}")
-    return RECORDS[kind](**values), ignored
+    return record(**values), ignored
 
 
 # -- what only those who watch a live run get, beside every record
@@ -1671,15 +1667,13 @@ class Spoken:
 
 @dataclass(frozen=True)
 class Shown:
-    """A new picture; `actions` None means that the marks are those of the acts on record."""
+    """A new picture; of a story with the actions before it, and where its model looked."""
 
     png: bytes
     turn: int
-    actions: list[JsonDict] | None = None
-    boxes: Sequence[dict[str, int]] = ()
+    actions: Sequence[JsonDict] = ()
+    boxes: Sequence[Mapping[str, int]] = ()
     observation: str = ""
-    trail: Sequence[list[JsonDict]] = ()
-    asked: Sequence[JsonDict] = ()
 
 
 @dataclass(frozen=True)
@@ -13754,23 +13748,8 @@ def marked_picture(
         name += "/screenshot"
     look = engine.eyes.look(state.turn, f"{name}_raw.png")
     story.look = look
-    logger.record(
-        StageRecord(
-            stage="raw",
-            raw_png=look.screenshot,
-            **told,
-        )
-    )
-    shown = Shown(
-        look.png,
-        state.turn,
-        done,
-        boxes,
-        state.plan,
-        state.trail,
-        chapter.asked,
-    )
-    logger.publish(shown)
+    logger.record(StageRecord(stage="raw", raw_png=look.screenshot, **told))
+    logger.publish(Shown(look.png, state.turn, done, boxes, state.plan))
     drawn: bytes | None = b""
     if engine.config.described:
         drawn = engine.voice.inbox.wait_annotated(state.turn, PANEL_PATIENCE_S)
@@ -14921,7 +14900,7 @@ PAGE = r"""<!doctype html>
       function showNews(news) {
         const before = noteOf();
         state = news;
-        state.items.forEach((item) => take(JSON.parse(item)));
+        state.items.forEach(take);
         if (state.items.length) {
           layLine();
           showRun();
@@ -15010,6 +14989,9 @@ NOTES = {
     "hint": ("hint",),
     "verification": ("verification",),
 }
+
+
+BOOK_TURNS = 300  # of a live run, the latest ones, for a page that is opened late
 
 
 class Book:
@@ -15282,7 +15264,6 @@ PANEL_SECONDS = 10.0  # for each part of a request that is waited for
 PANEL_NEWS_S = 0.5  # after which a page hears that there is nothing new
 PANEL_GONE = 2.0  # seconds without a question, after which a page is closed
 PANEL_END_S = 1.0  # in which open pages may hear that it is over
-PANEL_TURNS = 300  # the latest ones, which the page gets
 PANEL_HINT_MOST = 2000  # characters
 PANEL_HEADERS = {
     "Cache-Control": "no-store",
@@ -15344,12 +15325,12 @@ class PanelRequest(BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """A refusal, be it ours or the module's own."""
-        self._send(code, json.dumps({"error": message}))
+        self._send(code, {"error": message})
 
-    def _send(self, status: int, content: str | bytes, kind: str = "image/png") -> None:
-        """An answer with all its guards; a text is JSON."""
-        if isinstance(content, str):
-            content = content.encode()
+    def _send(self, status: int, content: object, kind: str = "image/png") -> None:
+        """An answer with all its guards; what is no bytes is sent as JSON."""
+        if not isinstance(content, bytes):
+            content = json.dumps(content, default=vars).encode()
             kind = "application/json"
         self.send_response_only(status)
         for name, value in {**PANEL_HEADERS, "Content-Type": kind}.items():
@@ -15374,9 +15355,6 @@ class PanelServer(ThreadingTCPServer):
         super().server_bind()
 
 
-PanelAnswer = tuple[int, str | bytes]  # HTTP status, and JSON or a PNG
-
-
 # What words that are not as they have to be raise while they are used.
 PANEL_FAULTS = (
     AgentError,
@@ -15388,6 +15366,10 @@ PANEL_FAULTS = (
     ValueError,
 )
 WAITS_FOR_MARKS = "waiting_annotated"
+
+
+class Unawaited(Exception):
+    """A picture with its marks that nobody waits for."""
 
 
 class Panel(Inbox):
@@ -15403,7 +15385,7 @@ class Panel(Inbox):
         self.stop = stop
         self.book = book  # must hear of each record before the panel does
         self.folder = folder  # of the run, with its screenshots and its report
-        self._changed = threading.Condition()  # guards everything below, and tells of each change
+        self._changed = threading.Condition()  # guards what follows, and tells of each change
         self._version = 0
         self._told = 0  # the version that a page has heard of
         self._asked: dict[str, float] = {}  # when a page asked last, by what it asked for
@@ -15424,11 +15406,10 @@ class Panel(Inbox):
             "report": str((folder / "report.html").resolve()),
             "over": False,
         }
-        self._items: dict[int, tuple[int, str]] = {}  # turn: the version it came with, its JSON
-        self._hints: list[str] = []
-        self._injected: list[str] = []
+        self._hints = SimpleQueue[str]()
+        self._injected = SimpleQueue[str]()
         self._annotated = b""
-        self.routes = {
+        self.routes: dict[str, Callable[[JsonDict], object]] = {
             "POST /news": self._news,
             "POST /picture": self._picture,
             "POST /control": self._control,
@@ -15440,7 +15421,6 @@ class Panel(Inbox):
                 "POST /inject": self._take_reply,
                 "POST /annotated": self._take_annotated,
             }
-        self._enter([book.run_item(), *book.turns])
         port = config.panel_port
         try:
             self.server = PanelServer(("127.0.0.1", port), PanelRequest)
@@ -15474,7 +15454,9 @@ class Panel(Inbox):
     def take(self, item: Item) -> None:
         """What the run publishes."""
         if isinstance(item, Record):
-            self._enter([self.book.run_item(), *self.book.turns[-1:]])
+            for grown in (self.book.run, *self.book.turns[-1:]):
+                grown["version"] = self._version + 1
+            self.update()
         if isinstance(item, Phase):
             self.update(phase=item.text, since=time.time())
         elif isinstance(item, EndRecord):
@@ -15496,7 +15478,7 @@ class Panel(Inbox):
                 picture=self._version + 1,
                 settled=False,
                 turn=item.turn,
-                actions=item.actions or [],
+                actions=item.actions,
                 boxes=item.boxes,
                 observation=item.observation,
             )
@@ -15508,26 +15490,13 @@ class Panel(Inbox):
             self._version += 1
             self._changed.notify_all()
 
-    def _enter(self, items: Sequence[JsonDict]) -> None:
-        """Takes over what is new in the book: the run, as turn -1, or turns."""
-        with self._changed:
-            for item in items:
-                # Packed once, for every page.
-                text = json.dumps(item, default=vars)
-                self._items[item["turn"]] = (self._version + 1, text)
-            for number in list(self._items)[1:-PANEL_TURNS]:
-                del self._items[number]
-            self.update()
-
     def take_hints(self) -> list[str]:
         """The person's hints since the last call."""
-        hints = self._hints.copy()
-        del self._hints[: len(hints)]
-        return hints
+        return [self._hints.get() for _ in range(self._hints.qsize())]
 
     def take_injected(self) -> str | None:
         """The next reply that was handed in, if any."""
-        return self._injected.pop(0) if self._injected else None
+        return None if self._injected.empty() else self._injected.get()
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
         """The PNG of the picture shown last with its marks, from a page that asks /state.
@@ -15545,36 +15514,38 @@ class Panel(Inbox):
 
     # -- to and from the page
 
-    def answer(self, route: str, body: bytes) -> PanelAnswer:
-        """The answer to a request with the key."""
+    def answer(self, route: str, body: bytes) -> tuple[int, object]:
+        """(HTTP status, a PNG or what is sent as JSON) for a request with the key."""
         try:
             answer = self.routes[route](json.loads(body or b"{}"))
-            self._asked[route] = time.monotonic()
-            return answer
         except PANEL_FAULTS:  # whose texts would name files
             problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
-            return 404, json.dumps({"error": problem})
+            return 404, {"error": problem}
+        except Unawaited as error:
+            return 409, {"error": str(error)}
+        self._asked[route] = time.monotonic()
+        return 200, answer or {}
 
-    def _news(self, words: JsonDict) -> PanelAnswer:
-        """The state and the turns newer than a version, each as JSON; waited for PANEL_NEWS_S."""
+    def _news(self, words: JsonDict) -> JsonDict:
+        """The state, the run and the turns newer than a version; waited for PANEL_NEWS_S."""
         since = words["since"]
         with self._changed:
             self._changed.wait_for(lambda: self._version > since, PANEL_NEWS_S)
             self._told = self._version
-            more = {
+            known = (self.book.run_item(), *self.book.turns)
+            return self._state | {
                 "version": self._version,
                 "paused": self.stop.paused,
-                "items": [text for version, text in self._items.values() if version > since],
+                "items": [item for item in known if item.get("version", 0) > since],
             }
-            return 200, json.dumps(self._state | more)
 
-    def _picture(self, words: JsonDict) -> PanelAnswer:
+    def _picture(self, words: JsonDict) -> bytes:
         """A saved screenshot by its name, or without one the screen as it is now."""
         if not words["name"]:
-            return 200, self._live()
+            return self._live()
         png = read_run_file(self.folder, picture_name(words["name"]))
         png_size(png)  # else it is still being written
-        return 200, png
+        return png
 
     def _live(self) -> bytes:
         """The latest picture as a PNG; what nobody asks for costs a run nothing."""
@@ -15583,73 +15554,70 @@ class Panel(Inbox):
             return encode_png(screen.pixels, screen.width, screen.height).png
         return screen
 
-    def _control(self, words: JsonDict) -> PanelAnswer:
+    def _control(self, words: JsonDict) -> None:
         """A button, or a hint; raises one of PANEL_FAULTS for what is neither."""
         action = words["action"]
         if action == "hint":
             text = words["text"].strip()
             if not 0 < len(text) <= PANEL_HINT_MOST:
                 raise ValueError(action)
-            self._hints.append(text)
+            self._hints.put(text)
         elif action == "stop":
             self.stop.set("Stop in the panel")
         else:
             self.stop.paused = {"pause": "in the panel", "resume": ""}[action]
         self.update()
-        return 200, "{}"
 
     # -- as described
 
-    def _tell_config(self, words: JsonDict) -> PanelAnswer:
+    def _tell_config(self, words: JsonDict) -> JsonDict:
         """The look of the marks."""
         config = self.config
         heat, boxes = (
             [[float(place), colour] for place, colour in map(str.split, setting.split(";"))]
             for setting in (config.marks_heat_stops, config.marks_box_stops)
         )
-        told = {
-            "ui": {
-                "executed_heat": {
-                    "enabled": config.marks_heat,
-                    "radius_scale": config.marks_radius_scale,
-                    "stops": heat,
-                    "trail_turns": config.marks_trail_turns,
-                    "trail_shrink": config.marks_trail_shrink,
-                },
-                "bbox_heat": {
-                    "enabled": config.marks_boxes,
-                    "border": config.marks_border,
-                    "border_width": config.marks_border_width,
-                    "fill_stops": boxes,
-                },
+        marks = {
+            "executed_heat": {
+                "enabled": config.marks_heat,
+                "radius_scale": config.marks_radius_scale,
+                "stops": heat,
+                "trail_turns": config.marks_trail_turns,
+                "trail_shrink": config.marks_trail_shrink,
             },
+            "bbox_heat": {
+                "enabled": config.marks_boxes,
+                "border": config.marks_border,
+                "border_width": config.marks_border_width,
+                "fill_stops": boxes,
+            },
+        }
+        return {
+            "ui": marks,
             "capture_width": config.screen_capture_w,
             "capture_height": config.screen_capture_h,
         }
-        return 200, json.dumps(told)
 
-    def _tell_state(self, words: JsonDict) -> PanelAnswer:
-        state = self._state.copy()
-        state["msg_id"] = state["picture"]
-        state["bboxes"] = state["boxes"]
-        state["raw_b64"] = base64.b64encode(self._live()).decode()
-        return 200, json.dumps(state)
+    def _tell_state(self, words: JsonDict) -> JsonDict:
+        return self._state | {
+            "msg_id": self._state["picture"],
+            "bboxes": self._state["boxes"],
+            "raw_b64": base64.b64encode(self._live()).decode(),
+        }
 
-    def _take_reply(self, words: JsonDict) -> PanelAnswer:
-        self._injected.append(words["vlm_text"].strip())
-        return 200, "{}"
+    def _take_reply(self, words: JsonDict) -> None:
+        self._injected.put(words["vlm_text"].strip())
 
-    def _take_annotated(self, words: JsonDict) -> PanelAnswer:
+    def _take_annotated(self, words: JsonDict) -> None:
         """The picture with its marks, if it is awaited."""
         png = base64.b64decode(words["image_b64"], validate=True)
         seq = words["seq"]
         if self._state["phase"] != WAITS_FOR_MARKS or seq != self._state["pending_seq"]:
-            return 409, json.dumps({"error": "That seq is not awaited."})
+            raise Unawaited("That seq is not awaited.")
         if not png.startswith(PNG_SIGNATURE):
             raise ValueError("that is no PNG")
         self._annotated = png
         self.update(annotated_seq=seq)
-        return 200, "{}"
 
 
 ####################################################################################################
@@ -17669,7 +17637,7 @@ def tend_files(
 
 def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Book:
     """A book of the live run, with what an `old` one holds already, and its report.html."""
-    book = Book(logger.folder.name, HISTORY_MOST)
+    book = Book(logger.folder.name, BOOK_TURNS)
     page = ReportFile(logger.folder, book)
     undo.callback(page.close)
     for listener in (book.take, page.take):

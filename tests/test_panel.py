@@ -170,7 +170,6 @@ class PanelTest(unittest.TestCase):
     def news(self, since: int = -1) -> Any:
         status, told = self.ask("POST /news", {"since": since})
         self.assertEqual(status, 200)
-        told["items"] = [json.loads(item) for item in told["items"]]
         return told
 
     def untouched(self) -> None:
@@ -461,11 +460,17 @@ class News(PanelTest):
 
     def test_a_book_that_keeps_its_latest_turns_only_is_followed_all_the_same(self) -> None:
         self.panel.book = agent.Book("run_0001", 2)
+        heard: list[int] = []
+        version = -1
         for number in range(1, 6):
             tell(self.panel, {"kind": "run"}, *lines_of(turn(number)))
-        self.assertEqual(self.turns(self.news()), [-1, 1, 2, 3, 4, 5])
+            news = self.news(version)
+            heard += self.turns(news)[1:]
+            version = news["version"]
+        self.assertEqual(sorted(set(heard)), [1, 2, 3, 4, 5])
 
     def test_a_page_that_comes_late_gets_the_latest_turns_only(self) -> None:
+        self.panel.book = agent.Book("run_0001", 300)
         for number in range(1, 306):
             tell(self.panel, {"kind": "run"}, {"kind": "reply", "turn": number})
         turns = self.turns(self.news())
@@ -768,7 +773,7 @@ class Wired(CommandLineCase):
     def test_a_run_shows_itself_and_says_where_on_the_terminal_only(self) -> None:
         code, out, person = self.run_with(lambda person, news: None)
         self.assertEqual((code, out.count(person.url)), (0, 1))
-        told = [json.loads(item) for news in person.told for item in news["items"]]
+        told = [item for news in person.told for item in news["items"]]
         items = {item["turn"]: item for item in told}
         self.assertEqual(list(items), [-1, 1, 2, 3, 4, 5, 6])
         self.assertEqual(items[-1]["task"], 'Open Notes, write "Hello from agent.py" and save it.')

@@ -172,17 +172,17 @@ class Turns(EngineCase):
         logger = trial.engine.logger
         book = agent.keep_book(logger, None, self.undo)
         self.begin(trial)
-        for turn in range(1, 301):
+        for turn in range(1, 401):
             path = "screenshots/turn_0001.png"
             logger.record(seams.record("look", turn=turn, screenshot=path, capture=0.5))
             logger.record(seams.record("plan", turn=turn, done="plan"))
             logger.record(seams.record("state", turn=turn))
-        self.assertEqual([item["turn"] for item in page_items(book)], [-1, *range(101, 301)])
+        self.assertEqual([item["turn"] for item in page_items(book)], [-1, *range(101, 401)])
         facts = dict(agent.book_of(logger.folder).figures())
-        self.assertEqual((facts["turns"], facts["capture"]), ("300", "150.0 s"))
+        self.assertEqual((facts["turns"], facts["capture"]), ("400", "200.0 s"))
         self.assertEqual(dict(book.figures()), facts)
         shown = {item["turn"] for item in blocks((logger.folder / "report.html").read_text())}
-        self.assertEqual(shown, {-1, *range(1, 301)})
+        self.assertEqual(shown, {-1, *range(1, 401)})
 
     def test_a_resumed_run_goes_on_in_the_same_book_and_the_time_between_does_not_count(
         self,

@@ -45,7 +45,7 @@ class FakePanel:
         if hasattr(item, "text"):
             self.spoken = item.text
         elif hasattr(item, "png"):
-            marks = (item.actions, item.boxes, item.observation, item.trail)
+            marks = (item.actions, item.boxes, item.observation)
             self.shown.append((item.png, item.turn, *marks))
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
@@ -622,9 +622,9 @@ class ThePanel(StoryCase):
         self.assertEqual(panel.waited, [1, 2, 3])
         self.assertEqual({picture(request)[0][:3] for request in trial.requests}, {b"\x01\x02\x03"})
         mark = [{"name": "click", "x1": 500, "y1": 500}]
-        shown = [entry for entry in panel.shown if entry[2] is not None]
-        self.assertEqual(shown[1][1:], (2, mark, [box], "I click.", [[]]))
-        self.assertEqual(shown[2][1:], (3, mark, [], "Again.", [mark, []]))
+        shown = [entry for entry in panel.shown if entry[4]]
+        self.assertEqual(shown[1][1:], (2, mark, [box], "I click."))
+        self.assertEqual(shown[2][1:], (3, mark, [], "Again."))
         raw = (trial.folder / "turn_0002_raw.png").read_bytes()
         self.assertEqual(agent.png_to_rgb(shown[1][0]), agent.png_to_rgb(raw))
         self.assertEqual((trial.folder / "turn_0002_annotated.png").read_bytes(), self.png())
