@@ -56,7 +56,7 @@ ROOMS
     Described - where the profiles differ from their descriptions, and how they are as described
     Journal - the run's folder, log, records and screenshots
     Exchange - one request to a role and its reply, counted and logged
-    Calibration - how a model's places lie beside the grid, kept for each server and model
+    Calibration - how a model's places lie beside the grid, and what undoes that
     Eyes - looking at the screen: frames to act on, rest, what changed, places of secrets
     Control check - what an act is aimed at before it, and what Windows tells of it afterwards
     Files - those that a task names, as they were when the run began and are now
@@ -153,6 +153,7 @@ from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
+from statistics import median
 from types import MappingProxyType, NoneType
 from typing import (
     IO,
@@ -1956,6 +1957,12 @@ class Canvas:
         return x
 
 
+def square_around(centre: Point, reach: int) -> Rect:
+    """The square of so many pixels to each side of one."""
+    side = 2 * reach + 1
+    return Rect(centre.x - reach, centre.y - reach, side, side)
+
+
 # -- The marks of a turn go into the model's next picture.
 
 
@@ -1984,13 +1991,7 @@ def _draw_glow(
             mixed = [one + (two - one) * step / 16 for one, two in numbers]
             at, *channels, alpha = mixed
             reach = round(at * radius)
-            side = 2 * reach + 1
-            disc = Rect(
-                centre.x - reach,
-                centre.y - reach,
-                side,
-                side,
-            )
+            disc = square_around(centre, reach)
             canvas.fill(disc, _colour(channels), reach, alpha * fade)
 
 
@@ -10905,11 +10906,9 @@ class Voice:
 
 
 ####################################################################################################
-# Calibration - how a model's places lie beside the grid, kept for each server and model
+# Calibration - how a model's places lie beside the grid, and what undoes that
 ####################################################################################################
 
-CALIBRATION_FILE = "calibration.json"
-CALIBRATIONS_MOST = 50  # kept, the latest; the file is read at the start of every run
 GRID_MIDDLE = GRID / 2
 SURE_99 = 2.575829  # deviations of a normal distribution, between which 99 % of it lie
 FIT_LEAST = 6  # answers; with fewer an interval says nothing
@@ -10964,18 +10963,14 @@ def _certain_median(values: Iterable[float], deviation: float, faultless: float)
     below = max(0, math.floor((len(ordered) - SURE_99 * deviation) / 2))
     if ordered[below] <= faultless <= ordered[~below]:
         return faultless
-    half = len(ordered) // 2
-    return (ordered[half] + ordered[~half]) / 2
+    return median(ordered)
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
     """The same act at other places."""
-    places = {}
-    for name, place in vars(act.args).items():
-        if isinstance(place, Coordinate):
-            places[name] = where(place)
-    args = replace(act.args, **places)
-    return replace(act, args=args)
+    given = vars(act.args).items()
+    places = {name: where(place) for name, place in given if isinstance(place, Coordinate)}
+    return replace(act, args=replace(act.args, **places))
 
 
 class Correction(NamedTuple):
@@ -10990,117 +10985,21 @@ class Correction(NamedTuple):
     @property
     def beyond(self) -> bool:
         """Whether the answers lie too far from the grid to be corrected."""
-        faults = [abs(line.scale - 1) for line in self]
-        faults += [abs(line.shift) / GRID for line in self]
+        faults = [max(abs(line.scale - 1), abs(line.shift) / GRID) for line in self]
         return max(faults) > CORRECTED_MOST
 
     def place(self, said: Coordinate) -> Coordinate:
         """The place that a model means; raises ToolError for one outside the grid."""
         return Coordinate(self.x.undo(said.x), self.y.undo(said.y))
 
-    def act(self, act: Act) -> Act:
-        """The act at the places that are meant; raises ToolError as `place` does."""
-        return with_places(act, self.place)
-
     def box(self, said: Mapping[str, int]) -> dict[str, int]:
         """The box that a model means; it is only drawn, so what lies outside is at the edge."""
-        meant: dict[str, int] = {}
-        for corner, place in said.items():
-            axis = self.x if corner.startswith("x") else self.y
-            meant[corner] = min(GRID, max(0, axis.undo(place)))
-        return meant
+        axes = self._asdict()
+        meant = {corner: axes[corner[0]].undo(place) for corner, place in said.items()}
+        return {corner: min(GRID, max(0, place)) for corner, place in meant.items()}
 
 
 NO_CORRECTION = Correction()
-
-
-def _measured(entry: JsonDict) -> Correction:
-    """An entry of the file; a changed one raises TypeError or LookupError."""
-    lines = [AxisFit(**read_as(entry[axis], dict[str, float])) for axis in ("x", "y")]
-    return Correction(*lines)
-
-
-def calibrations(root: Path, notice: Callable[[str], None]) -> list[JsonDict]:
-    """The entries that are kept in a folder of runs.
-
-    None is needed: what is damaged, or of another version, is ignored, with one sentence to
-    `notice`.
-    """
-    path = root / CALIBRATION_FILE
-    entries: list[Any] = []
-    kept: list[JsonDict] = []
-    try:
-        data = json_object(strict_json(read_run_file(root, CALIBRATION_FILE)))
-        entries = json_list(data.get("calibrations"))
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        notice(f"{path} is ignored, since it cannot be read ({reason}); --check measures anew")
-    for entry in entries:
-        with suppress(ValueError, TypeError, LookupError):
-            _measured(entry)
-            kept.append(entry)
-    if len(kept) < len(entries):
-        notice(f"{path} holds what this version cannot read, and ignores; --check measures anew")
-    return kept
-
-
-def keep_calibration(
-    root: Path,
-    key: Mapping[str, str],
-    build: str,
-    measured: Correction,
-    notice: Callable[[str], None],
-) -> None:
-    """Writes it in the place of an older one, the file whole or not at all.
-
-    `key` is the server, the model and so on for which it holds. Of two programs that write at once
-    one may lose its entry, which the next --check measures.
-    """
-    entry: JsonDict = {**key, "build": build, "measured": f"{datetime.now():%Y-%m-%d}"}
-    for axis, line in measured._asdict().items():
-        entry[axis] = line._asdict()
-    others = [other for other in calibrations(root, notice) if not key.items() <= other.items()]
-    kept = {"calibrations": [entry, *others][:CALIBRATIONS_MOST]}
-    path = root / CALIBRATION_FILE
-    beside = path.with_suffix(f".{token_urlsafe(6)}")
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        write_run_file(root, beside.name, json.dumps(kept, indent=1).encode())
-        beside.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
-        notice(f"{path} cannot be written ({error.strerror}); the measurement is not kept")
-
-
-def correction_for(
-    root: Path, key: Mapping[str, str], build: str, notice: Callable[[str], None]
-) -> Correction:
-    """What undoes the faults of the model that a run asks; `notice` is told what is corrected.
-
-    `build` is the server's, empty where it tells none. Raises ConfigError if the model's places are
-    too far from what it means to be corrected.
-    """
-    for entry in calibrations(root, notice):
-        if not key.items() <= entry.items():
-            continue
-        if entry.get("build") != build:
-            notice("The server was another version when it was measured; --check measures anew.")
-            break
-        measured = _measured(entry)
-        if measured.beyond:
-            raise ConfigError(
-                f"{key['model'][:100]} points too far from what it means ({measured}) to be"
-                " corrected; use another model or server, measured with --check, or"
-                " --set calibration=off."
-            )
-        if measured != NO_CORRECTION:
-            day = plain_line(str(entry.get("measured")), 40)
-            notice(f"Places are corrected as measured on {day}: {measured}.")
-        return measured
-    return NO_CORRECTION
 
 
 ####################################################################################################
@@ -12012,7 +11911,7 @@ class Engine:
 
     def objection(self, look: Look, act: Act) -> str:
         """Why a click does not reach what the model means, or nothing; raises ToolError."""
-        corrected = self.correction.act(act)
+        corrected = with_places(act, self.correction.place)
         self._checked = act
         return self.controls.objection(corrected, look)
 
@@ -12025,7 +11924,7 @@ class Engine:
         checked = act is self._checked
         begin = self.clock.now()
         try:
-            act = self.correction.act(act)
+            act = with_places(act, self.correction.place)
             deed = Deed(act, "")
             objection = "" if checked else self.controls.objection(act, look)
             if objection:
@@ -13890,11 +13789,9 @@ def recording_of(folder: Path) -> Recording:
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
     """Repeats the acts one by one, each only where the screen looks as it did then."""
     engine.controls.by_name = False  # what was done then is done again, whatever it was called
+    secrets = engine.actuator.secrets
     for act, _ in recording.steps:
-        typed = ""
-        if isinstance(act.args, TypeTextArgs):
-            typed = act.args.text
-        if engine.actuator.secrets.unknown(typed):
+        if isinstance(act.args, TypeTextArgs) and secrets.unknown(act.args.text):
             raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
     try:
         return run_turns(engine, state, partial(replay_turn, engine, state, recording))
@@ -13962,17 +13859,14 @@ def unlike_share(one: bytes, other: bytes, width: int, box: Rect) -> float:
     Both are RGB, `width` pixels a row.
     """
     step = max(1, math.isqrt(box.width * box.height // PIXELS_COMPARED))
-    looked = 0
-    unlike = 0
+    unlike = []
     for y in range(box.top, box.bottom, step):
         for x in range(box.left, box.right, step):
             first = 3 * (y * width + x)
             pixel = slice(first, first + 3)
-            pairs = zip(one[pixel], other[pixel], strict=True)
-            levels = [abs(before - after) for before, after in pairs]
-            looked += 1
-            unlike += max(levels) > LEVELS_ALIKE
-    return unlike / max(1, looked)
+            levels = zip(one[pixel], other[pixel], strict=True)
+            unlike.append(any(abs(before - after) > LEVELS_ALIKE for before, after in levels))
+    return sum(unlike) / max(1, len(unlike))
 
 
 def differing_share(frame: Frame, folder: Path, step: Step) -> float:
@@ -13984,22 +13878,14 @@ def differing_share(frame: Frame, folder: Path, step: Step) -> float:
         return 1.0
     boxes = []
     for place in values_of(act.args, Coordinate):
-        target = to_point(place, whole)
-        left = target.x - REACH_ALIKE
-        top = target.y - REACH_ALIKE
-        boxes.append(Rect(left, top, 2 * REACH_ALIKE, 2 * REACH_ALIKE))
+        boxes.append(square_around(to_point(place, whole), REACH_ALIKE))
     if not boxes:  # its target is the window with the keyboard, which must be the same one
         program = frame.window.program if frame.window else ""
-        in_front = window_box(frame)
-        if in_front != recorded.window or program != recorded.program:
+        boxes = [window_box(frame)]
+        if (boxes[0], program) != (recorded.window, recorded.program):
             return 1.0
-        boxes = [in_front]
     now = bytes(bgrx_to_rgb(frame.pixels))
-    shares = []
-    for box in boxes:
-        seen = box.intersection(whole)
-        shares.append(unlike_share(rgb, now, whole.width, seen))
-    return max(shares)
+    return max(unlike_share(rgb, now, whole.width, box.intersection(whole)) for box in boxes)
 
 
 ####################################################################################################
@@ -15717,6 +15603,10 @@ class Asked(NamedTuple):
             "grammar": grammar_name(self.grammar),
         }
 
+    def is_meant(self, entry: JsonDict) -> bool:
+        """Whether what is kept was measured of it."""
+        return self.key.items() <= entry.items()
+
     def ask(self, task: str, picture: bytes, tools: Sequence[Schema] = ()) -> Reply:
         """What it replies to a task; in a grammar of its own that is asked as a run asks it."""
         settings: JsonDict = {"temperature": 0, "max_tokens": 300}
@@ -15825,6 +15715,83 @@ def _check_call(asked: Asked, profile: Profile) -> Finding:
     return Finding("tool calls", True, text)
 
 
+CALIBRATION_FILE = "calibration.json"
+CALIBRATIONS_MOST = 50  # kept, the latest; the file is read at the start of every run
+
+
+def calibrations(asked: Asked, notice: Callable[[str], None]) -> list[JsonDict]:
+    """What is kept beside the runs; a file that cannot be read is ignored, and `notice` told so."""
+    root = Path(asked.config.dump_dir)
+    try:
+        data = json_object(strict_json(read_run_file(root, CALIBRATION_FILE)))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        path = root / CALIBRATION_FILE
+        notice(f"{path} is ignored, since it cannot be read ({reason}); --check measures anew")
+        return []
+    return [json_object(entry) for entry in json_list(data.get("calibrations"))]
+
+
+def keep_calibration(asked: Asked, measured: Correction, notice: Callable[[str], None]) -> None:
+    """Writes it in the place of an older one, the file whole or not at all.
+
+    Of two programs that write at once one may lose its entry, which the next --check measures.
+    """
+    kept: list[JsonDict] = [
+        {
+            **asked.key,
+            "build": asked.info.build,
+            "measured": f"{datetime.now():%Y-%m-%d}",
+            "x": measured.x._asdict(),
+            "y": measured.y._asdict(),
+        }
+    ]
+    kept += [other for other in calibrations(asked, notice) if not asked.is_meant(other)]
+    text = json.dumps({"calibrations": kept[:CALIBRATIONS_MOST]}, indent=1)
+    root = Path(asked.config.dump_dir)
+    path = root / CALIBRATION_FILE
+    beside = path.with_suffix(f".{token_urlsafe(6)}")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        write_run_file(root, beside.name, text.encode())
+        beside.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
+        notice(f"{path} cannot be written ({error.strerror}); the measurement is not kept")
+
+
+def correction_for(asked: Asked, notice: Callable[[str], None]) -> Correction:
+    """What undoes the faults of the model that a run asks; `notice` is told what is corrected.
+
+    Raises ConfigError if its places are too far from what it means to be corrected.
+    """
+    entry = next(filter(asked.is_meant, calibrations(asked, notice)), None)
+    if entry is None:
+        return NO_CORRECTION
+    if entry.get("build") != asked.info.build:
+        notice("The server was another version when it was measured; --check measures anew.")
+        return NO_CORRECTION
+    try:
+        lines = [AxisFit(**read_as(entry[axis], dict[str, float])) for axis in ("x", "y")]
+    except (TypeError, LookupError):
+        notice("Its measurement is one that this version cannot read; --check measures anew")
+        return NO_CORRECTION
+    measured = Correction(*lines)
+    if measured.beyond:
+        raise ConfigError(
+            f"{asked.info.name[:100]} points too far from what it means ({measured}) to be"
+            " corrected; use another model or server, measured with --check, or"
+            " --set calibration=off."
+        )
+    if measured != NO_CORRECTION:
+        day = plain_line(str(entry.get("measured")), 40)
+        notice(f"Places are corrected as measured on {day}: {measured}.")
+    return measured
+
+
 MARK_COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09010}
 # Where squares are asked for, on the grid: from edge to edge, no two in a row or a column, so that
 # one wild answer spoils one slope of each other only. Every third of them stands in one picture.
@@ -15864,15 +15831,13 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
         yield Finding("calibration", False, text)
         return
     measured = Correction(fit_axis(along_x), fit_axis(along_y))
-    config = asked.config
     notices: list[str] = []
-    root = Path(config.dump_dir)
-    keep_calibration(root, asked.key, asked.info.build, measured, notices.append)
+    keep_calibration(asked, measured, notices.append)
     used = measured
     text = "0-1000 grid"
     if measured != NO_CORRECTION:
         text = "off the 0-1000 grid, which is corrected from now on"
-        if measured.beyond or not config.calibration:
+        if measured.beyond or not asked.config.calibration:
             used = NO_CORRECTION
             text = "off the 0-1000 grid, not corrected"
     hits = 0
@@ -15920,16 +15885,12 @@ def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:
 
 def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
     """Squares of these colours on white, as the base64 text of a PNG."""
-    whole = Rect(0, 0, *size)
     canvas = Canvas(*size)
-    canvas.fill(whole, 0xFFFFFF)
-    side = max(8, size.height // 20) | 1  # odd, so that the centre is a pixel
+    canvas.fill(canvas.area, 0xFFFFFF)
+    reach = max(4, size.height // 40)
     for colour, place in squares.items():
-        centre = to_point(place, whole)
-        left = centre.x - side // 2
-        top = centre.y - side // 2
-        square = Rect(left, top, side, side)
-        canvas.fill(square, MARK_COLOURS[colour])
+        centre = to_point(place, canvas.area)
+        canvas.fill(square_around(centre, reach), MARK_COLOURS[colour])
     pixels = bytes(canvas.pixels)
     return encode_png(pixels, *size).base64
 
@@ -17377,7 +17338,7 @@ def correction_of_run(
         return NO_CORRECTION
     grammar = chosen_grammar(config, profile, model)
     asked = Asked(at_size_of(desktop, config), model, server, grammar)
-    return correction_for(Path(config.dump_dir), asked.key, model.build, notice)
+    return correction_for(asked, notice)
 
 
 def make_engine(

@@ -216,7 +216,6 @@ class Kept(Folder):
             "[" * 9000,
             json.dumps({"calibrations": [{**whole, "x": {**whole["x"], "shift": "-"}}]}),
             json.dumps({"calibrations": [{**whole, "x": {**whole["x"], "shift_error": -1}}]}),
-            json.dumps({"calibrations": [5]}),
             json.dumps({"calibrations": [{**whole, "y": None}]}),
             json.dumps({"calibrations": [whole]})[:-9],
         ):
@@ -233,7 +232,10 @@ class Kept(Folder):
         path.write_text(json.dumps({"calibrations": [older, whole]}))
         found = corrected(self.root)
         self.assertTrue(corrects(found.correction))
-        self.assertIn("cannot read, and ignores; --check measures anew", found.text)
+        self.assertNotIn("--check", found.text)
+        found = corrected(self.root, model="another")
+        self.assertFalse(corrects(found.correction))
+        self.assertIn("this version cannot read; --check measures anew", found.text)
 
     def test_another_version_of_the_server_is_noticed(self) -> None:
         measured(self.root, Swollen(1.03), build="b1")
