@@ -1884,7 +1884,7 @@ def _glyph(char: str) -> tuple[int, list[Rect]]:
 @lru_cache(maxsize=1024)
 def _mixing(colour: int, part: int) -> list[bytes]:
     """Tables for blue, green and red: each value moves part/64 of the way to that of `colour`."""
-    tables: list[bytes] = []
+    tables = []
     for level in colour.to_bytes(3, "little"):
         mixed = [value + (level - value) * part // 64 for value in range(256)]
         tables.append(bytes(mixed))

@@ -106,7 +106,9 @@ class Notes(CommandLineCase):
     ) -> None:
         self.recorded("--profile", "story")
         book = agent.book_of(self.run_folder())
-        asked = [fate for turn in book.turns for stage in turn["stages"] for fate in stage.asked or ()]
+        asked = [
+            fate for turn in book.turns for stage in turn["stages"] for fate in stage.asked or ()
+        ]
         self.assertEqual(asked[0]["action"]["name"], "double_click")
         self.assertEqual(asked[0]["became"], "done")
         self.assertIn("turn.stages", agent.PAGE)
