@@ -10944,17 +10944,27 @@ def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
     """
     slopes = []
     for (truth, answer), (other, answered) in combinations(pairs, 2):
-        slopes.append((answer - answered) / (truth - other))
+        rise = answer - answered
+        slopes.append(rise / (truth - other))
     number = len(pairs)
     kendall = number * (number - 1) * (2 * number + 5) / 18
     scale = _certain_median(slopes, math.sqrt(kendall), 1.0)
-    left = [answer - GRID_MIDDLE - scale * (truth - GRID_MIDDLE) for truth, answer in pairs]
+    left = []
+    for truth, answer in pairs:
+        line = GRID_MIDDLE + scale * (truth - GRID_MIDDLE)
+        left.append(answer - line)
     shift = _certain_median(left, math.sqrt(number), 0.0)
     moved = abs(scale - 1) * GRID_MIDDLE + abs(shift)
-    return AxisFit(scale, shift) if moved >= CORRECTED_LEAST else AxisFit()
+    if moved < CORRECTED_LEAST:
+        return AxisFit()
+    return AxisFit(scale, shift)
 
 
-def _certain_median(values: Iterable[float], deviation: float, faultless: float) -> float:
+def _certain_median(
+    values: Iterable[float],
+    deviation: float,
+    faultless: float,
+) -> float:
     """The median, or what has no fault if the median's interval of 99 % holds that.
 
     `deviation` is that of the ranks.
@@ -10968,9 +10978,12 @@ def _certain_median(values: Iterable[float], deviation: float, faultless: float)
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
     """The same act at other places."""
-    given = vars(act.args).items()
-    places = {name: where(place) for name, place in given if isinstance(place, Coordinate)}
-    return replace(act, args=replace(act.args, **places))
+    places = {}
+    for name, place in vars(act.args).items():
+        if isinstance(place, Coordinate):
+            places[name] = where(place)
+    args = replace(act.args, **places)
+    return replace(act, args=args)
 
 
 class Correction(NamedTuple):
@@ -10995,8 +11008,11 @@ class Correction(NamedTuple):
     def box(self, said: Mapping[str, int]) -> dict[str, int]:
         """The box that a model means; it is only drawn, so what lies outside is at the edge."""
         axes = self._asdict()
-        meant = {corner: axes[corner[0]].undo(place) for corner, place in said.items()}
-        return {corner: min(GRID, max(0, place)) for corner, place in meant.items()}
+        meant = {}
+        for corner, place in said.items():
+            axis = axes[corner[0]]
+            meant[corner] = min(GRID, max(0, axis.undo(place)))
+        return meant
 
 
 NO_CORRECTION = Correction()
@@ -13647,8 +13663,21 @@ def marked_picture(
         name += "/screenshot"
     look = engine.eyes.look(state.turn, f"{name}_raw.png")
     story.look = look
-    logger.record(StageRecord(stage="raw", raw_png=look.screenshot, **told))
-    logger.publish(Shown(look.png, state.turn, done, boxes, state.plan))
+    logger.record(
+        StageRecord(
+            stage="raw",
+            raw_png=look.screenshot,
+            **told,
+        )
+    )
+    shown = Shown(
+        look.png,
+        state.turn,
+        done,
+        boxes,
+        state.plan,
+    )
+    logger.publish(shown)
     drawn: bytes | None = b""
     if engine.config.described:
         drawn = engine.voice.inbox.wait_annotated(state.turn, PANEL_PATIENCE_S)
@@ -13853,7 +13882,12 @@ SHARE_ALIKE = 0.05
 REACH_ALIKE = 120
 
 
-def unlike_share(one: bytes, other: bytes, width: int, box: Rect) -> float:
+def unlike_share(
+    one: bytes,
+    other: bytes,
+    width: int,
+    box: Rect,
+) -> float:
     """The share (0 to 1) of the pixels, evenly spread over a box of two pictures, that differ.
 
     Both are RGB, `width` pixels a row.
@@ -13864,8 +13898,9 @@ def unlike_share(one: bytes, other: bytes, width: int, box: Rect) -> float:
         for x in range(box.left, box.right, step):
             first = 3 * (y * width + x)
             pixel = slice(first, first + 3)
-            levels = zip(one[pixel], other[pixel], strict=True)
-            unlike.append(any(abs(before - after) > LEVELS_ALIKE for before, after in levels))
+            pairs = zip(one[pixel], other[pixel], strict=True)
+            levels = [abs(before - after) for before, after in pairs]
+            unlike.append(max(levels) > LEVELS_ALIKE)
     return sum(unlike) / max(1, len(unlike))
 
 
@@ -13885,7 +13920,11 @@ def differing_share(frame: Frame, folder: Path, step: Step) -> float:
         if (boxes[0], program) != (recorded.window, recorded.program):
             return 1.0
     now = bytes(bgrx_to_rgb(frame.pixels))
-    return max(unlike_share(rgb, now, whole.width, box.intersection(whole)) for box in boxes)
+    shares = []
+    for box in boxes:
+        seen = box.intersection(whole)
+        shares.append(unlike_share(rgb, now, whole.width, seen))
+    return max(shares)
 
 
 ####################################################################################################
@@ -14890,6 +14929,7 @@ class Book:
             "name": name,  # of its folder
             "begun": "",  # date and time, once it has begun
             "outcome": "",
+            "text": "",  # why it ended so
             "sums": Counter(),  # its figures
         }
         self.turns: list[JsonDict] = []  # as new_turn has them
@@ -14907,6 +14947,7 @@ class Book:
                 "profile": item.profile,
                 "model": item.model,
                 "outcome": "",
+                "text": "",
             }
         elif isinstance(item, EndRecord):
             self.run |= {"outcome": item.outcome, "text": item.text}
@@ -15130,8 +15171,9 @@ class ReportFile:
             self._stream.close()
 
 
-def report_text(folder: Path, book: Book, pictures: bool) -> str:
-    """A run's report made anew from its book, with its pictures if wanted."""
+def report_text(folder: Path, pictures: bool = False) -> str:
+    """A run's report made anew from its journal, with its pictures if wanted; raises AgentError."""
+    book = book_of(folder)
     blocks = [report_page(), *map(data_block, [book.run_item(), *book.turns])]
     for name in dict.fromkeys(name for turn in book.turns for name in turn["shots"] if pictures):
         with suppress(AgentError, OSError):  # the page says which one is missing
@@ -15503,7 +15545,7 @@ class Panel(Inbox):
         if not png.startswith(PNG_SIGNATURE):
             raise ValueError("that is no PNG")
         self._annotated = png
-        self.update(annotated_seq=seq)
+        self.update(annotated_seq=seq, phase="asking")
 
 
 ####################################################################################################
@@ -17262,9 +17304,8 @@ def look_back(options: argparse.Namespace) -> Iterator[str]:
             if len(files) > 1:
                 raise ConfigError("--report takes a run and the name of one file, if any.")
             folder = find_run(root, name)
-            book = book_of(folder)
-            yield from book.left_out
-            text = report_text(folder, book, pictures=bool(files))
+            yield from read_journal(folder).left_out
+            text = report_text(folder, pictures=bool(files))
             target = Path(*files) if files else folder / "report.html"
             yield write_text(target, text, "x" if files else "w")
         elif options.replay is not None and config.dry_run:

@@ -747,7 +747,7 @@ class ARealPanel(StoryCase):
         panel = watch(trial, a_panel(trial))
         self.addCleanup(panel.close)
         trial.run()
-        state = json.loads(panel.answer("GET /state", b"")[1])
+        state: Any = panel.answer("GET /state", b"")[1]
         self.assertEqual(state["actions"], [{"name": "click", "x1": 500, "y1": 500}])
         self.assertEqual(state["observation"], "I click.")
 
