@@ -217,17 +217,13 @@ class Win32Error(AgentError):
 
 
 class ModelError(AgentError):
-    """The model server gave no usable answer.
-
-    `kind` is a word for programs, and `retry` says whether asking again is safe.
-    """
+    """The model server gave no usable answer; `kind` is a row of FAULTS."""
 
     exit_code = 3
 
-    def __init__(self, text: str, kind: str = "server", retry: bool = False) -> None:
+    def __init__(self, text: str, kind: str = "server") -> None:
         super().__init__(text)
         self.kind = kind
-        self.retry = retry
 
 
 class ToolError(AgentError):
@@ -420,12 +416,16 @@ class Setting(NamedTuple):
 KIND_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: ""}
 
 
+def table_rows(text: str) -> Iterator[list[str]]:
+    """The rows of a table with | between its columns; a further line of one is indented."""
+    for row in text.strip().replace("\n    ", " ").splitlines():
+        if not row.startswith("#"):
+            yield [*map(str.strip, row.split("|"))]
+
+
 def _settings() -> Iterator[Setting]:
-    """The rows of ABOUT; a further line of one is indented."""
-    for row in ABOUT.strip().replace("\n    ", " ").splitlines():
-        if row.startswith("#"):
-            continue
-        name, default, *about = map(str.strip, row.split("|"))
+    """The rows of ABOUT; what looks like JSON's true, false or a number is one."""
+    for name, default, *about in table_rows(ABOUT):
         is_text = not re.fullmatch(r"true|false|[\d.]+", default)
         yield Setting(name, default if is_text else json.loads(default), *about)
 
@@ -6778,62 +6778,46 @@ class ModelInfo:
 
 
 class Fault(NamedTuple):
-    """One kind of failure of a server."""
+    """A row of _FAULTS."""
 
-    tries: int  # how often asking again may help; Config.request_retries limits it further
-    sentence: str  # what the server did, {} being its own words, and what to do about it
+    tries: int
+    statuses: str
+    sentence: str
 
 
-_FAULTS = {
-    "context": Fault(
-        0, "got more than its model's context holds ({}); load the model with 8192 tokens or more"
-    ),
-    "no_vision": Fault(
-        0, "has a model that cannot see images ({}); load a vision model such as Qwen3-VL"
-    ),
-    "no_tools": Fault(
-        0, "takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL"
-    ),
-    "no_model": Fault(
-        0,
-        "lacks the model ({}); load it (`lms load`), choose a smaller one"
-        " or set another lmstudio_model",
-    ),
-    "auth": Fault(0, "wants another API key ({}); set LMSTUDIO_API_KEY"),
-    "not_found": Fault(
-        0,
-        "has no such page ({}); set lmstudio_endpoint to its final address,"
-        " with /v1/chat/completions",
-    ),
-    "timeout": Fault(
-        0,
-        "did not finish in {} s; look whether it is busy with requests of other programs,"
-        " or raise lmstudio_timeout",
-    ),
-    "error": Fault(1, "answered with an error ({}); look at its log"),
-    "not_json": Fault(
-        1,
-        "did not answer in JSON as a model server does ({}); look at its log"
-        " and at lmstudio_endpoint",
-    ),
-    "unreachable": Fault(10, "cannot be reached ({}); check lmstudio_endpoint"),
-    "refused": Fault(
-        10,
-        "is off, nothing listens there; start it in LM Studio (`lms server start`),"
-        " or set the endpoint",
-    ),
-    "incomplete": Fault(
-        10,
-        "broke off or sent no whole HTTP answer; look at its log"
-        " and check that it is a model server",
-    ),
-    "loading": Fault(10, "is still loading its model; wait a little and start again"),
-    "unread_call": Fault(0, "could not read the model's call ({})"),
-    "server": Fault(
-        10,
-        "is busy, failed or lost its model ({}); look at its log, the free memory"
-        " and other programs",
-    ),
+# Of each kind of failure of a server how often asking again may help, within
+# Config.request_retries, the statuses that mean it where the words say nothing known, and what the
+# server did, {} being its own words, with what to do about it.
+_FAULTS = """
+context | 0 | | got more than its model's context holds ({}); load the model with 8192 tokens or
+    more
+no_vision | 0 | | has a model that cannot see images ({}); load a vision model such as Qwen3-VL
+no_tools | 0 | | takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL
+no_model | 0 | | lacks the model ({}); load it (`lms load`), choose a smaller one or set another
+    lmstudio_model
+auth | 0 | 401 403 | wants another API key ({}); set LMSTUDIO_API_KEY
+not_found | 0 | 404 405 | has no such page ({}); set lmstudio_endpoint to its final address, with
+    /v1/chat/completions
+timeout | 0 | | did not finish in {} s; look whether it is busy with requests of other programs, or
+    raise lmstudio_timeout
+error | 1 | | answered with an error ({}); look at its log
+rejected | 0 | | answered with an error ({}); look at its log
+not_json | 1 | | did not answer in JSON as a model server does ({}); look at its log and at
+    lmstudio_endpoint
+tls | 0 | | cannot be asked over TLS ({}); correct SSLKEYLOGFILE, or leave it out
+unreachable | 10 | | cannot be reached ({}); check lmstudio_endpoint
+refused | 10 | | is off, nothing listens there; start it in LM Studio (`lms server start`), or set
+    the endpoint
+incomplete | 10 | | broke off or sent no whole HTTP answer; look at its log and check that it is a
+    model server
+loading | 10 | | is still loading its model; wait a little and start again
+unread_call | 0 | | could not read the model's call ({})
+server | 10 | 408 409 429 500 502 503 504 | is busy, failed or lost its model ({}); look at its log,
+    the free memory and other programs
+"""
+FAULTS = {
+    kind: Fault(int(tries), statuses, sentence)
+    for kind, tries, statuses, sentence in table_rows(_FAULTS)
 }
 
 # In a message, what the server said of a call that it could not read and did not pass on.
@@ -6842,70 +6826,27 @@ UNREAD_CALL = "unread_call"
 # What stays as it is, however often and with whatever picture a run asks.
 PERMANENT_FAULTS = ("context", "no_vision", "no_tools")
 
-# What servers say, whatever the status; the first match wins. The words come from the bug trackers
-# and the code of LM Studio, llama.cpp, Ollama and vLLM.
-_SAID = (
-    # First, since the model's own words stand in it. Asked the same, the model may do the same for
-    # ever: llama.cpp#20761, ollama#13710, and #17647, where only the words of Go's JSON are left.
-    (
-        "unread_call",
-        re.compile(
-            r"(?i)failed to parse input at pos"
-            r"|(parse|parsing) ([\w-]+ ){0,2}tool call(?! arguments as json)"
-            r"|unexpected end of json|invalid character .{1,20} (after|in|looking for) "
-        ),
-    ),
-    (
-        "context",
-        re.compile(
-            r"(?i)context (length|size|window|(the )?overflow)|exceed_context|too long to fit"
-            r"|prompt is too long"
-        ),
-    ),
-    (
-        "no_vision",
-        re.compile(
-            r"(?i)(not|n't) support (image|vision)|image input is not|not a multimodal|mmproj"
-            r"|at most 0 image"
-        ),
-    ),
-    (
-        "no_tools",
-        re.compile(
-            r"(?i)(not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param"
-        ),
-    ),
-    (
-        "no_model",
-        re.compile(
-            r"(?i)(failed to|error) load|insufficient system resources"
-            r"|no models? (\w+ ){0,5}loaded|please load a model"
-        ),
-    ),
-    (
-        "loading",
-        re.compile(r"(?i)\bloading model|model is (still |currently )?loading|is being loaded"),
-    ),
-    ("server", re.compile(r"(?i)model (has |is |was )*(unloaded|reloaded|crashed)")),
-    (
-        "no_model",
-        re.compile(
-            r"(?i)model .{0,200}(not found|not exist)|model_not_found|invalid model"
-            r"|multiple models are loaded"
-        ),
-    ),
-    (
-        "not_found",
-        re.compile(r"(?i)unexpected endpoint or method|page not found|^(file )?not found"),
-    ),
-)
-
-# What a status means where the words say nothing known.
-_STATUS = {
-    "auth": (401, 403),
-    "not_found": (*range(300, 400), 404, 405),
-    "server": (408, 409, 429, 500, 502, 503, 504),
-}
+# What servers say, whatever the status, as patterns; the first match wins. The words come from the
+# bug trackers and the code of LM Studio, llama.cpp, Ollama and vLLM. First come calls that a server
+# could not read, since the model's own words stand in it. Asked the same, the model may do the same
+# for ever: llama.cpp#20761, ollama#13710, and #17647, where only the words of Go's JSON are left.
+_SAID = r"""
+unread_call  failed to parse input at pos
+unread_call  (parse|parsing) ([\w-]+ ){0,2}tool call(?! arguments as json)
+unread_call  unexpected end of json|invalid character .{1,20} (after|in|looking for)\b
+context  context (length|size|window|(the )?overflow)|exceed_context|too long to fit
+context  prompt is too long
+no_vision  (not|n't) support (image|vision)|image input is not|not a multimodal|mmproj
+no_vision  at most 0 image
+no_tools  (not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param
+no_model  (failed to|error) load|insufficient system resources
+no_model  no models? (\w+ ){0,5}loaded|please load a model
+loading  \bloading model|model is (still |currently )?loading|is being loaded
+server  model (has |is |was )*(unloaded|reloaded|crashed)
+no_model  model .{0,200}(not found|not exist)|model_not_found|invalid model
+no_model  multiple models are loaded
+not_found  unexpected endpoint or method|page not found|^(file )?not found
+"""
 
 
 def _finite(text: str) -> int | float | None:
@@ -6928,47 +6869,42 @@ def strict_json(body: bytes) -> object:
 
     A BOM may pass, since some proxies and Notepad add one.
     """
+    text = body.decode("utf-8-sig")
     try:
         value: object = json.loads(
-            body.decode("utf-8-sig"),
-            parse_constant=_finite,
-            parse_float=_finite,
-            parse_int=_finite,
+            text, parse_constant=_finite, parse_float=_finite, parse_int=_finite
         )
-        too_deep = _depth(value) > NESTING_MOST + 1
+        if _depth(value) > NESTING_MOST + 1:
+            raise RecursionError
     except RecursionError:
-        too_deep = True
-    if too_deep:
-        raise ValueError("nested too deeply")
+        raise ValueError("nested too deeply") from None
     return value
 
 
-def _count(value: object, *path: str) -> int | None:
-    """The number of tokens at `path` in a JSON object, or None for anything else."""
-    for name in path:
+def _at(value: object, path: str) -> Any:
+    """What stands in JSON at a path such as "usage.prompt_tokens", or None."""
+    for name in path.split("."):
         value = json_object(value).get(name)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= TOKENS_MOST:
-        return value
+    return value
+
+
+def _count(value: object, *paths: str) -> int | None:
+    """The first number of tokens that stands at one of these paths, or None."""
+    for path in paths:
+        found = _at(value, path)
+        if type(found) is int and 0 <= found <= TOKENS_MOST:
+            return found
     return None
 
 
-def _usage(value: JsonObject) -> Usage:
+def _usage(value: object) -> Usage:
     """The tokens that a chat completion counts."""
-    cached = _count(value, "usage", "prompt_tokens_details", "cached_tokens")
-    if cached is None:
-        cached = _count(value, "timings", "cache_n")  # llama.cpp, in builds that say no more
-    prompt = _count(value, "usage", "prompt_tokens")
-    return Usage(prompt, _count(value, "usage", "completion_tokens"), cached)
-
-
-def _within_limits(message: JsonDict) -> JsonDict:
-    """The message itself; of one that is too long the fronts of its texts."""
-    if len(json.dumps(message)) <= REPLY_CHARS_MOST:
-        return message
-    shorter: JsonDict = {"role": "assistant"}
-    for name in ("content", "reasoning_content", "reasoning"):
-        shorter[name] = message_text(message.get(name))[:REPLY_CHARS_MOST]
-    return shorter
+    return Usage(
+        _count(value, "usage.prompt_tokens"),
+        _count(value, "usage.completion_tokens"),
+        # The second is of llama.cpp, in builds that say no more.
+        _count(value, "usage.prompt_tokens_details.cached_tokens", "timings.cache_n"),
+    )
 
 
 def _is_hidden_overflow(reply: Reply, context_length: int | None) -> bool:
@@ -6976,10 +6912,9 @@ def _is_hidden_overflow(reply: Reply, context_length: int | None) -> bool:
     parts = ("content", "tool_calls", "function_call", "reasoning_content")
     if any(map(reply.message.get, parts)):
         return False
-    usage = reply.usage
-    if reply.finish_reason == "length" and usage.completion_tokens == 0:
+    if reply.finish_reason == "length" and reply.usage.completion_tokens == 0:
         return True
-    used = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+    used = sum(filter(None, reply.usage[:2]))
     return 0 < (context_length or 0) <= used
 
 
@@ -6993,16 +6928,19 @@ def _error_text(value: object) -> str:
 
 
 def _kind_of_error(status: int, said: str) -> str:
-    """The kind of fault that an error's text shows, else its HTTP status, else "error"."""
-    if status // 100 != 3:  # a redirect is one, whatever its page says
-        searched = said[:SAID_CHARS_MOST]  # no text from outside is searched whole
-        for kind, words in _SAID:
-            if words.search(searched):
-                return kind
-    for kind, codes in _STATUS.items():
-        if status in codes:
+    """The kind of fault that an error's text shows, else its HTTP status."""
+    if status // 100 == 3:
+        return "not_found"  # a redirect is one, whatever its page says
+    for row in _SAID.strip().splitlines():
+        kind, words = row.split(None, 1)
+        # No text from outside is searched whole.
+        if re.search(words, said[:SAID_CHARS_MOST], re.IGNORECASE):
             return kind
-    return "error"
+    for kind, fault in FAULTS.items():
+        if str(status) in fault.statuses.split():
+            return kind
+    # An unknown error under a status of its own is about this request, which stays.
+    return "error" if status // 100 == 2 else "rejected"
 
 
 def _meant_name(name: str) -> str:
@@ -7010,78 +6948,73 @@ def _meant_name(name: str) -> str:
 
     Left out are the folders, the number of a further instance and what separates the parts.
     """
-    last_part = name.replace("\\", "/").rsplit("/", 1)[-1].lower()
+    last_part = re.split(r"[\\/]", name.lower())[-1]
     letters = re.sub(r":[0-9]+$|[^a-z0-9@]", "", last_part)
     return letters.replace("instruct", "")
 
 
-def _models(value: JsonObject) -> list[ModelInfo]:
+def _models(value: object) -> list[ModelInfo]:
     """The models in any server's list, one for each loaded instance, loaded ones first."""
-    # llama.cpp says in a second list of the same models which of them see.
-    capabilities = {}
-    for entry in map(json_object, json_list(value.get("models"))):
-        capabilities[str(entry.get("name"))] = json_list(entry.get("capabilities"))
+    entries: dict[str, JsonDict] = {}
+    # llama.cpp tells of each model in both lists.
+    for entry in json_list(_at(value, "models")) + json_list(_at(value, "data")):
+        name = _at(entry, "key") or _at(entry, "id") or _at(entry, "name")
+        if isinstance(name, str):
+            entries[name] = {**entries.get(name, {}), **entry}
     found: list[ModelInfo] = []
-    for entry in map(json_object, json_list(value.get("models")) + json_list(value.get("data"))):
-        name = entry.get("key") or entry.get("id")
-        if isinstance(name, str) and name and "embedding" not in f"{entry.get('type')} {name}":
-            found += _instances(name, entry, capabilities.get(name, []))
+    for name, entry in entries.items():
+        if "embedding" not in f"{entry.get('type')} {name}":
+            found += _instances(name, entry)
     return sorted(found, key=lambda info: info.loaded is not True)
 
 
-def _instances(name: str, entry: JsonObject, capabilities: list[object]) -> list[ModelInfo]:
+def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
     """The model of an entry of a list, once for each time that LM Studio has loaded it.
 
     `efforts`: LM Studio lists a model's switch of thinking and takes "none" for off (openclaw
     #92002). Ollama takes that for any model, and anything else only for those that think, as they
     do anyway (its #14820).
     """
-    known = json_object(entry.get("capabilities"))  # LM Studio, /api/v1
-    architecture = entry.get("architecture")
-    senses = capabilities + json_list(json_object(architecture).get("input_modalities"))
-    vision = known.get("vision", {"vlm": True, "llm": False}.get(str(entry.get("type"))))
+    vision = _at(entry, "capabilities.vision")  # LM Studio, /api/v1
+    if vision is None:
+        vision = {"vlm": True, "llm": False}.get(str(entry.get("type")))  # its /api/v0
+    senses = json_list(entry.get("capabilities"))
+    senses += json_list(_at(entry, "architecture.input_modalities"))
     if senses:  # llama.cpp
         vision = "multimodal" in senses or "image" in senses
-    family = entry.get("arch") or architecture
-    efforts = {"off": "none"} if entry.get("owned_by") == "library" else {}
-    if "reasoning" in known:
+    owner = entry.get("owned_by")
+    family = entry.get("arch") or entry.get("architecture")
+    efforts = {"off": "none"} if owner == "library" else {}
+    if _at(entry, "capabilities.reasoning"):
         efforts = {"off": "none", "on": "medium"}
     info = ModelInfo(
         name,
         vision,
         {"loaded": True, "not-loaded": False}.get(str(entry.get("state"))),
         _context_length(entry),
-        llama_cpp=entry.get("owned_by") == "llamacpp",
+        llama_cpp=owner == "llamacpp",
         efforts=efforts,
         architecture=family if isinstance(family, str) else "",
         stored=name,
     )
-    loaded = []
-    for instance in map(json_object, json_list(entry.get("loaded_instances"))):
-        called = str(instance.get("id") or name)
+    instances = json_list(entry.get("loaded_instances"))
+    for instance in instances:
+        called = str(_at(instance, "id") or name)
         length = _context_length(instance)
-        loaded.append(replace(info, name=called, loaded=True, context_length=length))
-    if "loaded_instances" in entry:
-        info = replace(info, loaded=False)
-    return loaded or [info]
+        yield replace(info, name=called, loaded=True, context_length=length)
+    if not instances:
+        yield replace(info, loaded=False) if "loaded_instances" in entry else info
 
 
-def _context_length(instance: JsonObject) -> int | None:
+def _context_length(entry: object) -> int | None:
     """The tokens of context that a model was loaded with, wherever its server writes them."""
-    for path in (
-        ("config", "context_length"),  # LM Studio, /api/v1
-        ("loaded_context_length",),  # LM Studio, /api/v0
-        ("max_model_len",),  # vLLM
-        ("meta", "n_ctx"),  # llama.cpp
-    ):
-        length = _count(instance, *path)
-        if length:
-            return length
-    return None
+    # LM Studio in /api/v1 and /api/v0, vLLM, llama.cpp.
+    paths = ("config.context_length", "loaded_context_length", "max_model_len", "meta.n_ctx")
+    return _count(entry, *paths) or None
 
 
 def reply_warnings(
-    reply: Reply, info: ModelInfo, image_tokens: int = 0, text_chars: int = 0
+    reply: Reply, info: ModelInfo, image_tokens: int, text_chars: int
 ) -> dict[str, str]:
     """What a person should know about a model's reply: a sentence of each kind.
 
@@ -7100,9 +7033,10 @@ def reply_warnings(
             " load it with 8192 or more."
         )
     counted = reply.usage.prompt_tokens
+    if counted is None or not image_tokens:
+        return warnings
     # A token is about 4 characters of text; with 5 there is no false alarm.
-    left_for_image = (counted or 0) - text_chars // 5
-    if image_tokens and counted is not None and left_for_image < 0.6 * image_tokens:
+    if counted - text_chars // 5 < 0.6 * image_tokens:
         warnings["tokens"] = (
             f"The server counted {counted} tokens for a screenshot of {image_tokens} and"
             f" {text_chars} characters of text: it shrank or left out a part of either."
@@ -7120,23 +7054,8 @@ def reply_warnings(
 # No others that LM Studio has are known for both: Gemma 3 was not trained to call tools, and of
 # Gemma 4 and Ministral 3 it is not documented where on a grid they find a control. Qwen3.8, which
 # no short name tells from Qwen3 with 8B, is too large to be meant.
-FAMILIES = (
-    "qwen3vl8b",
-    "qwen3vl4b",
-    "qwen3vl2b",
-    "qwen3vl",
-    "qwen359b",
-    "qwen354b",
-    "qwen352b",
-    "qwen35",
-    "qwen36",
-    "guiowl",
-    "uitars",
-    "holo1",
-    "qwen25vl",
-    "glm46v",
-    "qwen2vl",
-)
+FAMILIES = """qwen3vl8b qwen3vl4b qwen3vl2b qwen3vl qwen359b qwen354b qwen352b qwen35 qwen36 guiowl
+uitars holo1 qwen25vl glm46v qwen2vl""".split()
 # What to type where there is no model: the 4-bit files with the part that sees, in sizes as the
 # model libraries of LM Studio and Ollama state them.
 DOWNLOAD_WORDS = (
@@ -7161,8 +7080,8 @@ def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
     return meant[0] if meant else None
 
 
-def _place_of_family(info: ModelInfo) -> int:
-    """The place of a model's family in the order of preference, behind all for an unknown one.
+def _place_of_family(info: ModelInfo) -> float:
+    """The place of a model's family in the order of preference, infinite for an unknown one.
 
     One that thinks aloud before each act comes after all that do not.
     """
@@ -7170,14 +7089,14 @@ def _place_of_family(info: ModelInfo) -> int:
     for place, family in enumerate(FAMILIES):
         if family in letters:
             return place + len(FAMILIES) if "thinking" in letters else place
-    return 2 * len(FAMILIES)
+    return math.inf
 
 
 def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
     """The one loaded model, else the one of the preferred family; None if there is neither."""
     meant = [info for info in able if info.loaded] or able
     first = min(meant, key=_place_of_family, default=None)
-    if first and len(meant) > 1 and _place_of_family(first) == 2 * len(FAMILIES):
+    if first and len(meant) > 1 and _place_of_family(first) == math.inf:
         return None
     return first
 
@@ -7203,6 +7122,8 @@ RETRY_AFTER_MOST_S = 60.0  # a server may ask for more patience, but a person wo
 
 # What an exception of the exchange means; the first family that it belongs to wins.
 _WIRE = (
+    (TimeoutError, "timeout"),
+    (FileNotFoundError, "tls"),  # which the connection needs, such as that of SSLKEYLOGFILE
     (ConnectionRefusedError, "refused"),
     (ConnectionError, "incomplete"),
     (OSError, "unreachable"),
@@ -7238,14 +7159,13 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
 
 
 def _fetch(
-    connection: http.client.HTTPConnection,
-    request: urllib.request.Request,
-    answer: Future[_HttpAnswer],
-    sockets: list[socket.socket],
+    request: urllib.request.Request, answer: Future[_HttpAnswer], sockets: list[socket.socket]
 ) -> None:
     """The worker's part of an exchange: connects, sends, and puts answer or error into `answer`."""
     try:
-        with closing(connection):
+        secure = request.type == "https"
+        connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        with closing(connect(request.host, timeout=request.timeout)) as connection:
             connection.connect()
             # First the socket is shown, so that giving up can end it, and then comes the question
             # whether somebody gave up meanwhile: in this order a request is never sent afterwards.
@@ -7283,10 +7203,8 @@ class ModelServer:
     def __post_init__(self) -> None:
         self.url = _endpoint(self.config.lmstudio_endpoint)
         self.where = f"{self.url.scheme}://{self.url.netloc}"
-        self._prefix = self.url.path.removesuffix("/chat/completions")
-        self._root = self._prefix.removesuffix(
-            "/v1"
-        )  # above which LM Studio and llama.cpp tell more
+        self._base = self.where + self.url.path.removesuffix("/chat/completions")
+        self._root = self._base.removesuffix("/v1")  # LM Studio and llama.cpp tell more there
         self.api_key = self.api_key.strip()
         if not re.fullmatch(r"[!-~]*", self.api_key):
             raise ConfigError(
@@ -7299,13 +7217,15 @@ class ModelServer:
         Asking again is safe, since nothing on the desktop changes by it. A call that the server
         could not read is a reply without one, so that the model hears of it.
         """
-        path = self.url._replace(scheme="", netloc="").geturl()
-        value, seconds, tries = self._ask(path, body)
+        value, seconds, tries = self._ask(self.url.geturl(), body)
         choice = value["choices"][0]
+        message = choice["message"]
         reason = choice.get("finish_reason")
-        message = _within_limits(choice["message"])
-        if message is not choice["message"]:
+        if len(json.dumps(message)) > REPLY_CHARS_MOST:
             reason = "length"
+            texts = ("content", "reasoning_content", "reasoning")
+            fronts = {name: message_text(message.get(name))[:REPLY_CHARS_MOST] for name in texts}
+            message = {"role": "assistant", **fronts}
         reply = Reply(
             message,
             reason if isinstance(reason, str) else None,
@@ -7318,63 +7238,53 @@ class ModelServer:
             raise self._fault("context", "an empty reply")
         return reply
 
-    def _ask(self, path: str, body: bytes | None = None) -> tuple[JsonDict, float, int]:
+    def _ask(self, url: str, body: bytes | None = None) -> tuple[JsonDict, float, int]:
         """Posts `body` to a page, or gets it, and does so again where that is safe.
 
         Returns the JSON, the seconds of the last exchange, and how many exchanges it took.
         """
-        tries = 0
         # A server that starts refuses for a while, and then loads: that patience is another one.
         failed = Counter[bool]()
         while True:
-            tries += 1
             server_wait_s = 0.0
-            started_at = self.clock.now()
+            begun = self.clock.now()
             try:
-                answer = self._exchange(path, body)
-                after = str(answer[0].headers.get("Retry-After", "")).strip()
+                response, data = self._exchange(url, body)
+                after = response.headers.get("Retry-After", "").strip()
                 if after.isdecimal():  # a date or rubbish counts as none
                     server_wait_s = min(RETRY_AFTER_MOST_S, float(after))
-                value = self._value(answer, body is not None)
-                return value, self.clock.now() - started_at, tries
+                value = self._value(response, data, body is not None)
+                return value, self.clock.now() - begun, failed.total() + 1
             except ModelError as error:
                 loading = error.kind == "loading"
                 failed[loading] += 1
-                most = min(_FAULTS[error.kind].tries, self.config.request_retries)
+                most = min(FAULTS[error.kind].tries, self.config.request_retries)
                 # At the start a person waits: Windows takes 2 s to refuse a connection.
                 if body is None and error.kind in ("refused", "unreachable"):
                     most = 0
-                if not error.retry or failed[loading] > most:
+                if failed[loading] > most:
                     raise
                 first_s = 5.0 if loading else 0.5  # to load some GB takes long
                 wait_s = max(server_wait_s, first_s * 2.0 ** (failed[loading] - 1))
                 self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _exchange(self, path: str, body: bytes | None) -> _HttpAnswer:
+    def _exchange(self, url: str, body: bytes | None) -> _HttpAnswer:
         """One exchange over the network; whatever goes wrong there is raised as ModelError."""
         timeout_s = self.config.lmstudio_timeout
         if body is None:
             timeout_s = min(LIST_TIMEOUT_S, timeout_s)
         deadline = time.monotonic() + timeout_s
-        connections = {
-            "http": http.client.HTTPConnection,
-            "https": http.client.HTTPSConnection,
-        }
-        connection = connections[self.url.scheme](self.url.netloc, timeout=timeout_s)
         headers = {"Content-Type": "application/json"}
         if self.api_key:  # it goes into a header and nowhere else
             headers["Authorization"] = f"Bearer {self.api_key}"
-        request = urllib.request.Request(self.where + path, body, headers)
+        request = urllib.request.Request(url, body, headers)
         request.timeout = timeout_s
         answer = Future[_HttpAnswer]()
         sockets: list[socket.socket] = []
         # In a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C.
         threading.Thread(
-            target=_fetch,
-            args=(connection, request, answer, sockets),
-            name="model exchange",
-            daemon=True,
+            target=_fetch, args=(request, answer, sockets), name="model exchange", daemon=True
         ).start()
         try:
             while not answer.done():
@@ -7383,13 +7293,11 @@ class ModelServer:
                 wait([answer], 0.05)
                 self.stop.check()
             return answer.result()
-        except TimeoutError:
-            raise self._fault("timeout", f"{timeout_s:g}") from None
         # ValueError is what http.client makes of a negative chunk size.
         except (OSError, http.client.HTTPException, ValueError) as error:
-            fault = next(name for family, name in _WIRE if isinstance(error, family))
+            kind = next(kind for family, kind in _WIRE if isinstance(error, family))
             said = getattr(error, "strerror", None) or str(error)
-            raise self._fault(fault, said) from None
+            raise self._fault(kind, f"{timeout_s:g}" if kind == "timeout" else said) from None
         finally:
             # The end of its socket ends the worker, whatever it waits for, and tells the server
             # that it may stop computing. A worker that is not connected yet sends nothing.
@@ -7397,9 +7305,10 @@ class ModelServer:
             with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
-    def _value(self, answer: _HttpAnswer, wants_message: bool) -> JsonDict:
+    def _value(
+        self, response: http.client.HTTPResponse, data: bytes, wants_message: bool
+    ) -> JsonDict:
         """The JSON object of an answer, with a message where one is wanted; raises ModelError."""
-        response, data = answer
         if len(data) > ANSWER_BYTES_MOST:
             raise self._fault("not_json", f"{len(data) >> 20} MB")
         if response.length:  # so much of it is missing
@@ -7415,27 +7324,22 @@ class ModelServer:
         if said or not is_success:
             kind = _kind_of_error(response.status, said)
             status = "" if is_success else f"status {response.status}: "
-            # An unknown error under a status of its own is about this request, which stays.
-            fault = self._fault(kind, status + said, may_pass=is_success or kind != "error")
+            fault = self._fault(kind, status + said)
             if kind != UNREAD_CALL:
                 raise fault
             lost = {"role": "assistant", "content": "", UNREAD_CALL: str(fault)}
             return {"choices": [{"message": lost}]}
-        found = json_object(value)
-        choices = json_list(found.get("choices")) or [None]
-        first = json_object(choices[0])
-        if wants_message and not isinstance(first.get("message"), dict):
+        first, *_ = json_list(_at(value, "choices")) or [None]
+        if wants_message and not isinstance(_at(first, "message"), dict):
             raise self._fault("not_json", "no choices[0].message")
-        return found
+        return json_object(value)
 
-    def _fault(self, kind: str, said: str = "", may_pass: bool = True) -> ModelError:
+    def _fault(self, kind: str, said: str = "") -> ModelError:
         """A fault as an error; a server that repeats the key does not get it into a message."""
-        fault = _FAULTS[kind]
         if self.api_key:
             said = said.replace(self.api_key, "***")
-        sentence = fault.sentence.format(server_words(self.hide(said)))
-        retry = may_pass and fault.tries > 0
-        return ModelError(f"The server at {self.where} {sentence}.", kind, retry)
+        sentence = FAULTS[kind].sentence.format(server_words(self.hide(said)))
+        return ModelError(f"The server at {self.where} {sentence}.", kind)
 
     def _lacks(self, what: str, kind: str = "no_model") -> ModelError:
         """That the server has not what is needed, and what to do."""
@@ -7451,7 +7355,7 @@ class ModelServer:
         if not self.config.vision:  # then any model will do
             listed = [replace(info, vision=None) for info in listed]
         able = [info for info in listed if info.vision is not False]  # not every server tells
-        named = _named(listed, wanted) if wanted else None
+        named = _named(listed, wanted)
         if listed and not named and wanted not in ("", self.profile_model):
             names = _names_to_type(able or listed)
             raise self._lacks(f"no model {wanted}; choose one: {names}")
@@ -7468,9 +7372,12 @@ class ModelServer:
             notes.append(
                 f"The model {name} is not loaded yet, so that the first reply may take a minute."
             )
-        told = self._told_by_llama_cpp() if chosen.llama_cpp else {}
+        told: JsonDict = {}
+        if chosen.llama_cpp:
+            with suppress(ModelError):
+                told, *_ = self._ask(f"{self._root}/props")
         # A template without a place for tools drops them silently: the model answers in words.
-        tools = json_object(told.get("chat_template_caps")).get("supports_tools")
+        tools = _at(told, "chat_template_caps.supports_tools")
         if tools is False and self.config.calls == "auto":
             notes.append("The model's chat template leaves out tools, so they stand in the text.")
         build = server_words(str(told.get("build_info", "")))
@@ -7489,24 +7396,18 @@ class ModelServer:
             raise self._lacks(f"{len(able)} models and none of a known family; choose one: {names}")
         return able[picked]
 
-    def _told_by_llama_cpp(self) -> JsonObject:
-        """What llama.cpp tells of itself; nothing if it does not."""
-        with suppress(ModelError):
-            return self._ask(f"{self._root}/props")[0]
-        return {}
-
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
-        for path in (f"{self._root}/api/v1/models", f"{self._root}/api/v0/models"):
+        for page in ("/api/v1/models", "/api/v0/models"):
             try:
-                listed = _models(self._ask(path)[0])
+                listed = _models(self._ask(self._root + page)[0])
                 if listed:
                     return listed
             except ModelError as error:
                 # Another kind of server has no such page, and says so in its own way.
-                if error.kind not in ("not_found", "error", "not_json", "no_model", "server"):
+                if error.kind not in "not_found error rejected not_json no_model server".split():
                     raise
-        return _models(self._ask(f"{self._prefix}/models")[0])
+        return _models(self._ask(f"{self._base}/models")[0])
 
 
 ####################################################################################################

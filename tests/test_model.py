@@ -198,9 +198,13 @@ FAULTS = (
     Fault("a list", answer(200, []), "not_json", 2, "choices[0].message"),
     Fault("a number", answer(200, b"7"), "error", 2, "(7)"),
     Fault(
-        "400", said(400, "'messages' is required"), "error", 1, "status 400: 'messages' is required"
+        "400",
+        said(400, "'messages' is required"),
+        "rejected",
+        1,
+        "status 400: 'messages' is required",
     ),
-    Fault("400 with nothing", answer(400), "error", 1, "(status 400)"),
+    Fault("400 with nothing", answer(400), "rejected", 1, "(status 400)"),
     Fault("400 no model (LM Studio)", said(400, {"message": LMS_NONE}), "no_model", 1, "lms load"),
     Fault("404 no model (LM Studio)", said(404, {"message": LMS_NONE}), "no_model", 1, "lms load"),
     Fault("400 overflow (LM Studio)", said(400, LMS_KEEP), "context", 1, "8192"),
@@ -356,8 +360,12 @@ FAULTS = (
     Fault("502 in HTML", answer(502, b"<html>Bad Gateway</html>"), "server", 4, "status 502"),
     Fault("503", answer(503), "server", 4, "(status 503)"),
     Fault("504", answer(504), "server", 4, "(status 504)"),
-    Fault("501", answer(501), "error", 1, "(status 501)"),
+    Fault("501", answer(501), "rejected", 1, "(status 501)"),
 )
+
+
+def is_tried_again(error: agent.ModelError) -> bool:
+    return agent.FAULTS[error.kind].tries > 0
 
 
 class FaultTests(unittest.TestCase):
@@ -382,7 +390,6 @@ class FaultTests(unittest.TestCase):
                 self.assertEqual(
                     (fault.kind, fault.exchanges), (error.kind, len(server.requests)), str(error)
                 )
-                self.assertEqual(error.retry, fault.exchanges > 1)
                 self.assertIn(fault.words, str(error))
                 self.assertIn(f"127.0.0.1:{server.port}", str(error))
                 self.assert_one_sentence(str(error))
@@ -390,7 +397,7 @@ class FaultTests(unittest.TestCase):
                 self.assertIsNone(error.__cause__)
 
     def test_only_the_front_of_an_errors_text_is_searched(self) -> None:
-        for before, kind in ((1_900, "context"), (1_995, "error"), (3_000, "error")):
+        for before, kind in ((1_900, "context"), (1_995, "rejected"), (3_000, "rejected")):
             step = said(400, "x" * before + " context length")
             with self.subTest(before), ScriptedServer(step) as server:
                 self.assertEqual(self.failure(model_server(server.url)).kind, kind)
@@ -407,7 +414,7 @@ class FaultTests(unittest.TestCase):
             port = free.getsockname()[1]
         clock = VirtualClock()
         error = self.failure(model_server(f"http://127.0.0.1:{port}/v1/chat/completions", clock))
-        self.assertEqual((error.kind, error.retry, len(clock.sleeps)), ("refused", True, 3))
+        self.assertEqual((error.kind, len(clock.sleeps)), ("refused", 3))
         self.assertIn("lms server start", str(error))
         self.assert_one_sentence(str(error))
 
@@ -415,8 +422,15 @@ class FaultTests(unittest.TestCase):
         unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         with mock.patch("socket.create_connection", side_effect=unknown):
             error = self.failure(model_server("http://nowhere.invalid:1/"))
-        self.assertEqual((error.kind, error.retry), ("unreachable", True))
+        self.assertEqual((error.kind, is_tried_again(error)), ("unreachable", True))
         self.assertIn("lmstudio_endpoint", str(error))
+        self.assert_one_sentence(str(error))
+
+    def test_a_file_of_the_connection_that_is_not_there_is_told_in_one_sentence(self) -> None:
+        with mock.patch.dict(os.environ, {"SSLKEYLOGFILE": "/nowhere/keys.log"}):
+            error = self.failure(model_server("https://127.0.0.1:9/"))
+        self.assertEqual((error.kind, is_tried_again(error)), ("tls", False))
+        self.assertIn("SSLKEYLOGFILE", str(error))
         self.assert_one_sentence(str(error))
 
     def test_a_connection_lost_while_sending_is_told_as_one_and_tried_again(self) -> None:
@@ -426,7 +440,7 @@ class FaultTests(unittest.TestCase):
             mock.patch("http.client.HTTPConnection.request", side_effect=lost),
         ):
             error = self.failure(model_server(server.url))
-        self.assertEqual((error.kind, error.retry), ("incomplete", True))
+        self.assertEqual((error.kind, is_tried_again(error)), ("incomplete", True))
         self.assert_one_sentence(str(error))
 
     def test_a_reply_cut_at_any_byte_is_never_taken_for_whole(self) -> None:
@@ -443,7 +457,7 @@ class FaultTests(unittest.TestCase):
                     with self.subTest(end=end, sized=sized):
                         error = self.failure(client)
                         self.assertIn(error.kind, ("incomplete", "not_json"))
-                        self.assertTrue(error.retry)
+                        self.assertTrue(is_tried_again(error))
                 self.assertEqual(client.complete(b"{}").message["content"], "é")
 
     def test_one_deadline_covers_silence_and_trickling_alike(self) -> None:
@@ -463,7 +477,7 @@ class FaultTests(unittest.TestCase):
                 # A busy machine may let the server read after the client has given up.
                 self.assertTrue(comes_true(lambda server=server: server.requests))
                 self.assertEqual(
-                    (error.kind, error.retry, len(server.requests)), ("timeout", False, 1)
+                    (error.kind, is_tried_again(error), len(server.requests)), ("timeout", False, 1)
                 )
                 self.assertIn("0.15 s", str(error))
                 self.assert_one_sentence(str(error))
@@ -645,7 +659,8 @@ class ExchangeTests(unittest.TestCase):
                     client.complete(b"{}")
                 if overflow:
                     self.assertEqual(
-                        (caught.exception.kind, caught.exception.retry), ("context", False)
+                        (caught.exception.kind, is_tried_again(caught.exception)),
+                        ("context", False),
                     )
 
 
