@@ -101,7 +101,6 @@ except ImportError:
         " start it with another Python, such as the one from python.org."
     ) from None
 
-import argparse
 import ast
 import base64
 import ctypes
@@ -128,6 +127,7 @@ import unicodedata
 import urllib.parse
 import urllib.request
 import zlib
+from argparse import ArgumentParser, Namespace
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -193,6 +193,11 @@ class AgentError(Exception):
     """
 
     exit_code = 1
+    kind = ""  # of what is told apart further, a word for programs
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind or self.kind
 
 
 class ConfigError(AgentError):
@@ -220,18 +225,13 @@ class ModelError(AgentError):
     """The model server gave no usable answer; `kind` is a row of FAULTS."""
 
     exit_code = 3
-
-    def __init__(self, text: str, kind: str = "server") -> None:
-        super().__init__(text)
-        self.kind = kind
+    kind = "server"
 
 
 class ToolError(AgentError):
     """A call that is not performed: the text is for the model, `kind` the tool message's error."""
 
-    def __init__(self, text: str, kind: str = "invalid_args") -> None:
-        super().__init__(text)
-        self.kind = kind
+    kind = "invalid_args"
 
 
 class ReplyError(ToolError):
@@ -525,21 +525,6 @@ def nearest(word: str, known: Iterable[str], lister: str) -> str:
     return f"{hint}{lister} lists all"
 
 
-# Which settings cannot both hold, and what to do about it, as one sentence.
-CONTRADICTIONS: tuple[tuple[Callable[[Config], bool], str], ...] = (
-    (
-        lambda config: config.controls == "off" and not config.vision,
-        "vision=false and controls=off leave the model nothing to see;"
-        " give controls=list, or leave out vision=false.",
-    ),
-    (
-        lambda config: config.confirm == "never" and config.risky_words != "",
-        "risky_words names acts that wait for a yes, and with confirm=never none does;"
-        " give confirm=risky, or leave out risky_words.",
-    ),
-)
-
-
 def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
     """A Config from layers: {where it stands, for messages: {field: value}}; a later one wins.
 
@@ -551,9 +536,16 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
         for name, value in layer.items():
             values[name] = _value(name, value, where)
     config = Config(**values)
-    for contradict, text in CONTRADICTIONS:
-        if contradict(config):
-            raise ConfigError(text.format(**vars(config)))
+    if config.controls == "off" and not config.vision:
+        raise ConfigError(
+            "vision=false and controls=off leave the model nothing to see;"
+            " give controls=list, or leave out vision=false."
+        )
+    if config.confirm == "never" and config.risky_words:
+        raise ConfigError(
+            "risky_words names acts that wait for a yes, and with confirm=never none does;"
+            " give confirm=risky, or leave out risky_words."
+        )
     return config
 
 
@@ -5980,8 +5972,6 @@ class Hands:
     path: Sequence[Point] = ()  # noted since a button is held
     typed: Typed = Typed()
     used_frame: int = 0  # the number of the last frame that was acted on
-    pauses: int = 0  # so far
-    last_pause: str = ""  # the reason for it
     allowed: tuple[object, ...] = ()  # what the last yes is for, until it is done ...
     allowed_until: float = 0.0  # ... and how long
     _noted_for: int = 0  # further acts
@@ -6367,12 +6357,11 @@ class Actuator(Hands):
         if not self.stop.paused:
             return False
         self.release()  # mouse and keyboard are the person's now
-        self.pauses += 1
-        self.last_pause = ""
+        told = ""
         while self.stop.paused:
-            if self.stop.paused != self.last_pause:
-                self.last_pause = self.stop.paused
-                self.notice(f"paused: {self.last_pause}")
+            if self.stop.paused != told:
+                told = self.stop.paused
+                self.notice(f"paused: {told}")
             self.clock.sleep(0.1)
             # Any other ends when the person goes on.
             if self.stop.paused == IN_USE and self.desktop.idle_s() >= self.config.takeover_quiet:
@@ -7195,8 +7184,8 @@ class ModelServer:
     api_key: str = field(default="", repr=False)
     notice: Callable[[str], None] = lambda text: None  # gets a sentence before each wait
     hide: Callable[[str], str] = lambda text: text  # replaces secrets in what a server says
-    # Asks the person which of these models to use: its place, or None for no answer.
-    choose: Callable[[Sequence[str]], int | None] = lambda names: None
+    # Asks the person which of these models to use; None for no answer.
+    choose: Callable[[Sequence[ModelInfo]], ModelInfo | None] = lambda able: None
     profile_model: str = ""  # for which another one may stand in, since no person named it
     info: ModelInfo | None = None  # what discover() found
 
@@ -7390,11 +7379,11 @@ class ModelServer:
             names = ", ".join(_shown_names(listed)) or "none"
             kind = "no_vision" if listed else "no_model"
             raise self._lacks(f"no vision model (text only: {names}); {DOWNLOAD_WORDS}", kind)
-        picked = self.choose(_shown_names(able))
+        picked = self.choose(able[:NAMES_MOST])
         if picked is None:
             names = _names_to_type(able)
             raise self._lacks(f"{len(able)} models and none of a known family; choose one: {names}")
-        return able[picked]
+        return picked
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
@@ -16553,25 +16542,14 @@ def turn_row(line: TurnLine, columns: int) -> str:
     return f"{front}{cut(line.done, left):<{left}}{back}".rstrip() + reason
 
 
+def row_width() -> int:
+    """How wide a row may be: a terminal's last column stays free, since some would wrap."""
+    return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
+
+
 def plain_backslashes(text: str) -> str:
     """A path in quotes as the person knows it: logs and models have each backslash twice."""
     return text.replace("\\\\", "\\")
-
-
-def write_through(text: str) -> None:
-    """Prints a text past the stream's own buffer; raises OSError, or ValueError where it is closed.
-
-    A full pipe may hold this up for ever, and with it the buffer's lock, without which Python
-    cannot end.
-    """
-    stream = sys.stdout
-    raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    if raw is None:  # a window such as IDLE's
-        print(text, end="", flush=True)
-        return
-    data = text.replace("\n", os.linesep).encode(stream.encoding, "backslashreplace")
-    while data:
-        data = data[raw.write(data) or len(data) :]
 
 
 class Terminal:
@@ -16588,29 +16566,29 @@ class Terminal:
         self.level = level
         self.hide = hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
-        self.last_turn: TurnLine | None = None
+        self.last_row = ""  # of a turn
         self.lines = Queue[str]()  # that wait to be printed; an empty one is the last
         self._erase = ""  # what removes the live line, if there is one
         self._doing = ("", 0.0)  # what goes on, and since when; replaced as a whole by a thread
         self._typed = SimpleQueue[str]()
         self._nobody = False  # types any more
         self._reader = threading.Thread(target=self._read, daemon=True)
-        self._thread = threading.Thread(target=self._print, daemon=True)
         self._for_eyes = bool(sys.stdout and sys.stdout.isatty())
         self.live = self._for_eyes and os.environ.get("TERM") != "dumb"
         if self.live and sys.platform == "win32":
             self.live = escape_sequences(load_win32(), undo)
         self.colour = self.live and not os.environ.get("NO_COLOR")
-        self._thread.start()
-        undo.callback(self._end)
+        printer = threading.Thread(target=self._print, daemon=True)
+        printer.start()
+        undo.callback(self._end, printer)
 
     def say(self, text: str, level: int = 1) -> None:
         """A text that stays, if it is of a level that is shown; in rows that fit a terminal."""
+        if level > self.level:
+            return
         if level == 0:
             # After a question or the run's end nothing goes on.
             self._doing = ("", 0.0)
-        if level > self.level:
-            return
         text = printable(self.hide(text))  # before it is broken: a secret in two would not be found
         columns = self._columns() if self._for_eyes else len(text) + len(FURTHER_LINE)
         front = "  " if level > 1 else ""  # of the log, which is full of what the model said
@@ -16651,19 +16629,16 @@ class Terminal:
     def take(self, item: Item) -> None:
         """What the run publishes: a turn leaves its row, the live line shows what goes on."""
         if isinstance(item, TurnLine):
-            self.last_turn = item
             # Hidden before it is cut and its backslashes are halved: neither part would be found.
             done = plain_backslashes(self.hide(item.done))
             effect = plain_backslashes(self.hide(item.effect))
-            self.say(turn_row(replace(item, done=done, effect=effect), self._columns()))
+            self.last_row = turn_row(replace(item, done=done, effect=effect), self._columns())
+            self.say(self.last_row)
         elif isinstance(item, Phase):
             self._doing = (item.text, self.clock.now())
 
     def _columns(self) -> int:
-        """How wide a row may be: a terminal's last column stays free, since some would wrap."""
-        if not self._for_eyes:
-            return PIPE_COLUMNS
-        return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
+        return row_width() if self._for_eyes else PIPE_COLUMNS
 
     def _read(self) -> None:
         """Reads what the person types, until Ctrl+D or Ctrl+Z."""
@@ -16674,30 +16649,31 @@ class Terminal:
     def _print(self) -> None:
         """Prints what is said, and meanwhile the live line anew, many times a second."""
         pause_s = LIVE_EVERY_S if self.live else None
-        while True:
+        said = "..."
+        while said:
             try:
                 said = self.lines.get(timeout=pause_s)
+                self._write(said, "")
+                self.lines.task_done()
             except Empty:
                 text, since = self._doing
                 if self.level and text:
                     line = f"      {text}, {self.clock.now() - since:.0f} s   {self.watch()}"
                     self._write(line[: self._columns()], "\r\x1b[K")
-                continue
-            self._write(said, "")
-            self.lines.task_done()
-            if not said:
-                break
 
     def _write(self, text: str, erase: str) -> None:
         """In place of the live line, if there is one; a closed pipe must not end the run."""
         with suppress(OSError, ValueError):
-            write_through(self._erase + text)
+            print(self._erase + text, end="", flush=True)
             self._erase = erase
 
-    def _end(self) -> None:
+    def _end(self, printer: threading.Thread) -> None:
         """Prints the rest and removes the live line, unless nobody reads."""
         self.lines.put("")
-        self._thread.join(PRINT_END_S)
+        printer.join(PRINT_END_S)
+        if printer.is_alive():
+            # It holds the lock of the stream's buffer, without which Python cannot end.
+            sys.stdout = io.StringIO()
 
 
 def _person_is_there() -> bool:
@@ -16712,7 +16688,7 @@ ANSWER_EVERY_S = 0.05  # whether there is an answer
 TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
 
 
-def read_task(options: argparse.Namespace, terminal: Terminal) -> str:
+def read_task(options: Namespace, terminal: Terminal) -> str:
     """The task: given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
 
     Raises ConfigError if there is none.
@@ -16739,17 +16715,17 @@ def read_task(options: argparse.Namespace, terminal: Terminal) -> str:
     return task.strip()
 
 
-def choose_model(terminal: Terminal, names: Sequence[str]) -> int | None:
-    """The place of the model that the person picks from a numbered list; None without an answer."""
+def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | None:
+    """The model that the person picks from a numbered list; None without an answer."""
     if not _person_is_there():
         return None
-    rows = [f"{number:>3}  {name}" for number, name in enumerate(names, 1)]
-    question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(names)}:"])
-    numbers = [str(number) for number in range(1, len(names) + 1)]
+    numbered = {str(number): info for number, info in enumerate(able, 1)}
+    rows = [f"{number:>3}  {server_words(info.name)}" for number, info in numbered.items()]
+    question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(rows)}:"])
     word = terminal.ask(question)
-    while word and word not in numbers:
+    while word and word not in numbered:
         word = terminal.ask(question)
-    return numbers.index(word) if word else None
+    return numbered.get(word)
 
 
 def read_secrets(names: Sequence[str]) -> Secrets:
@@ -16798,43 +16774,34 @@ def fixed_words() -> frozenset[str]:
         words |= {spec.name for spec in fields(kind)}
     for profile in PROFILES.values():
         for role in profile.roles.values():
-            for schema in profile.schemas(role):
-                words |= {schema["function"]["name"]}
-                words |= {*schema["function"]["parameters"]["properties"]}
+            words |= {*re.findall(r'"(\w+)"', json.dumps(profile.schemas(role)))}
     return frozenset(words)
 
 
-def console_confirm(
-    config: Config, terminal: Terminal, logger: ExecutionLogger
-) -> Callable[[str], bool]:
-    """What asks the person at the terminal whether an act is allowed; no answer in time is a no.
+def allowed_by_person(
+    config: Config, terminal: Terminal, logger: ExecutionLogger, question: str
+) -> bool:
+    """Whether the person at the terminal allows an act; no answer in time is a no.
 
     Those who watch the run hear of it meanwhile. Where nobody can be asked, ToolError says so.
     """
-    clock = terminal.clock
-
-    def confirm(question: str) -> bool:
-        if not _person_is_there():
-            terminal.say(
-                f"not allowed: {question}; nobody can be asked, "
-                "so use --confirm never or allow_risky",
-                0,
-            )
-            raise ToolError(NOBODY_TO_ASK.format(question), "not_allowed")
-        logger.publish(Question(logger.hide(question)))
-        begin = clock.now()
-        try:
-            answer = terminal.ask(
-                f"Allow this? {question}\n"
-                f"    y and Enter allows it; anything else or {config.confirm_wait:g} s does not.",
-                lambda: clock.now() - begin < config.confirm_wait,
-            )
-            return answer.lower() in ("y", "yes")
-        finally:
-            logger.publish(Question(""))
-            logger.record(AnswerRecord(seconds=round(clock.now() - begin, 3)))
-
-    return confirm
+    if not _person_is_there():
+        advice = "nobody can be asked, so use --confirm never or allow_risky"
+        terminal.say(f"not allowed: {question}; {advice}", 0)
+        raise ToolError(NOBODY_TO_ASK.format(question), "not_allowed")
+    logger.publish(Question(logger.hide(question)))
+    now = terminal.clock.now
+    begin = now()
+    try:
+        answer = terminal.ask(
+            f"Allow this? {question}\n"
+            f"    y and Enter allows it; anything else or {config.confirm_wait:g} s does not.",
+            lambda: now() - begin < config.confirm_wait,
+        )
+        return answer.lower() in ("y", "yes")
+    finally:
+        logger.publish(Question(""))
+        logger.record(AnswerRecord(seconds=round(now() - begin, 3)))
 
 
 def await_page(panel: Panel, terminal: Terminal) -> None:
@@ -16842,10 +16809,11 @@ def await_page(panel: Panel, terminal: Terminal) -> None:
     patience_s = panel.config.demo_page_wait
     if not patience_s:
         return
-    terminal.say(f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.")
     end = terminal.clock.now() + patience_s
-    while not panel.watched() and terminal.clock.now() < end:
-        terminal.clock.sleep(ANSWER_EVERY_S)
+    terminal.ask(
+        f"Open that address in a browser; the demo waits up to {patience_s:g} s for it.",
+        lambda: not panel.watched() and terminal.clock.now() < end,
+    )
     if not panel.watched():
         terminal.say("Nobody has opened it; the demo begins without.")
 
@@ -16874,9 +16842,8 @@ def stop_on_signals(stop: Stop) -> Iterator[None]:
             stop.set("Ctrl+C")
 
     with ExitStack() as undo:
-        for name in STOP_SIGNALS:
-            number = getattr(signal, name, None)
-            if number is not None:
+        for number in signal.Signals:
+            if number.name in STOP_SIGNALS:
                 undo.callback(signal.signal, number, signal.signal(number, handler))
         yield
 
@@ -16931,13 +16898,13 @@ at once. Exit codes: 0 completed, 1 not completed, 2 wrong usage, 3 no server or
 stopped."""
 
 
-def in_width(text: str, first: int, further: int) -> str:
-    """A text in lines of the help's width, indented so far."""
+def in_width(text: str, first: int) -> str:
+    """A text in lines of the help's width, the first one indented so far, the others by 6."""
     return textwrap.fill(
         text,
         HELP_WIDTH,
         initial_indent=" " * first,
-        subsequent_indent=" " * further,
+        subsequent_indent=" " * 6,
         break_on_hyphens=False,
     )
 
@@ -16952,8 +16919,8 @@ def described_table() -> Iterator[str]:
         settings = PROFILES[row.profiles.split()[0]].settings
         ours = row.ours or _shown({**vars(Config()), **settings}[row.what])
         yield f"{row.what} ({row.profiles.replace(' ', ', ')})"
-        yield in_width(f"described: {row.described}; ours: {ours}", 4, 6)
-        yield in_width(row.why, 4, 6)
+        yield in_width(f"described: {row.described}; ours: {ours}", 4)
+        yield in_width(row.why, 4)
 
 
 def settings_table(word: str) -> Iterator[str]:
@@ -16961,25 +16928,25 @@ def settings_table(word: str) -> Iterator[str]:
 
     With a `word` only those that have it in name or meaning; raises ConfigError if none has.
     """
-    found = False
-    for name, setting in SETTINGS.items():
-        if word.lower() not in f"{name} {setting.text}".lower():
-            continue
-        found = True
-        yield in_width(f"{name} = {_shown(setting.default)}", 0, 6)
+    found = []
+    for setting in SETTINGS.values():
+        if word.lower() in f"{setting.name} {setting.text}".lower():
+            found.append(setting)
+    if not found:
+        hint = nearest(word, SETTINGS, "--settings alone")
+        raise ConfigError(f"No setting has {word[:60]!r} in its name or meaning; {hint}.")
+    for setting in found:
+        yield in_width(f"{setting.name} = {_shown(setting.default)}", 0)
         notes = [setting.text, f"takes {setting}"]
         others = []
         for profile in PROFILES.values():
-            if name in profile.settings:
-                others.append(f"{profile.name} {_shown(profile.settings[name])}")
+            if setting.name in profile.settings:
+                others.append(f"{profile.name} {_shown(profile.settings[setting.name])}")
         if others:
             notes.append(f"in profile {', '.join(others)}")
         if setting.env:
             notes.append(f"environment {setting.env}")
-        yield in_width("; ".join(notes), 6, 6)
-    if not found:
-        hint = nearest(word, SETTINGS, "--settings alone")
-        raise ConfigError(f"No setting has {word[:60]!r} in its name or meaning; {hint}.")
+        yield in_width("; ".join(notes), 6)
 
 
 def _shown(value: object) -> str:
@@ -17018,7 +16985,7 @@ secret check runs stats report
 dry_run check runs stats report"""
 
 
-class CommandParser(argparse.ArgumentParser):
+class CommandParser(ArgumentParser):
     """A parser whose refusals are ConfigErrors of one sentence."""
 
     def error(self, message: str) -> NoReturn:
@@ -17031,7 +16998,7 @@ class CommandParser(argparse.ArgumentParser):
         raise ConfigError(f"{said}; {used}.")
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line() -> ArgumentParser:
     """The parser of what can be said on the command line."""
     parser = CommandParser(add_help=False)
     parser.add_argument("task", nargs="?")
@@ -17040,7 +17007,7 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
-def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
+def read_options(argv: Sequence[str] | None) -> Namespace:
     """What the command line says; raises ConfigError that names the nearest right thing."""
     options, rest = command_line().parse_known_args(argv)
     names = " ".join(words for words, _ in OPTIONS).split()
@@ -17065,20 +17032,15 @@ def read_options(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def refuse_idle_words(options: argparse.Namespace) -> None:
+def refuse_idle_words(options: Namespace) -> None:
     """Raises ConfigError for what would be passed over, which may be what keeps from harm."""
     given = {}
     for name, value in vars(options).items():
         if value not in (None, False, []):
             given[name] = "a task" if name == "task" else f"--{name.replace('_', '-')}"
-        if value == "" and name not in (
-            "help",
-            "settings",
-            "resume",
-        ):  # as an unset variable has it
+        may_be_alone = name in ("help", "settings", "resume")
+        if value in ("", [""]) and not may_be_alone:  # as an unset variable has it
             raise ConfigError(f"{given[name]} is given an empty text; say which, or leave it out.")
-    if given.keys() & {"help", "settings", "scenarios", "version"}:
-        return  # which come before whatever else there is
     for line in ONE_OF.splitlines():
         said = [given[name] for name in line.split() if name in given]
         if len(said) > 1:
@@ -17086,7 +17048,7 @@ def refuse_idle_words(options: argparse.Namespace) -> None:
 
 
 def read_config(
-    options: argparse.Namespace,
+    options: Namespace,
     environ: Mapping[str, str],
     recorded: Mapping[str, Any] = {},
 ) -> Config:
@@ -17101,9 +17063,8 @@ def read_config(
     if options.config:
         layers |= file_layer(options.config)
     if options.demo:
-        layers["demo"] = DEMO_SETTINGS
-    if options.demo and options.panel:
-        layers["demo with a panel"] = {"turn_delay": DEMO_PACE_S}
+        pace_s = DEMO_PACE_S if options.panel else 0
+        layers["demo"] = {"turn_delay": pace_s, "lmstudio_model": DEMO_MODEL["id"]}
     layers["recording"] = recorded
     layers |= environment_layers(environ)
     given: JsonDict = {"vision": False} if options.no_vision else {}
@@ -17113,10 +17074,10 @@ def read_config(
             given[name] = value
     layers["command line"] = given
     for item in options.set:
-        name, equals, value = item.partition("=")
+        name, equals, text = map(str.strip, item.partition("="))
         if not equals:
             raise ConfigError(f"--set takes FIELD=VALUE such as max_steps=30, not {item[:60]!r}.")
-        layers[f"--set {name.strip()}"] = {name.strip(): value.strip()}
+        layers[f"--set {name}"] = {name: text}
     if options.demo and (options.endpoint or "--set lmstudio_endpoint" in layers):
         raise ConfigError(
             "The demo brings its own model server; leave out --endpoint, or leave out --demo:"
@@ -17129,7 +17090,7 @@ def read_config(
     return config
 
 
-def refuse_idle_run(options: argparse.Namespace, config: Config) -> None:
+def refuse_idle_run(options: Namespace, config: Config) -> None:
     """Raises ConfigError for a run in which nothing could be done."""
     asks_always = config.confirm == "always" and not config.dry_run and not config.allow_risky
     if asks_always and not _person_is_there():
@@ -17147,24 +17108,22 @@ def refuse_idle_run(options: argparse.Namespace, config: Config) -> None:
 
 
 DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
-DEMO_SETTINGS = {"turn_delay": 0, "lmstudio_model": "demo-model"}
 
 
-def pick_scenario(options: argparse.Namespace) -> None:
+def pick_scenario(options: Namespace) -> None:
     """Puts the chosen scenario's task and profile into `options`; raises ConfigError for none."""
     wanted = (options.scenario or "").strip().lower()
-    found = None
     for item in SCENARIOS:
         if wanted == item.name or (wanted, options.profile) == (item.number, item.profile):
-            found = item
-    if found:
-        options.task = found.task_prompt
-        options.profile = options.profile or found.profile
-    elif wanted:
-        raise ConfigError(
-            f"There is no scenario {wanted}; --scenarios lists them, and with"
-            " --profile their numbers."
-        )
+            options.task = item.task_prompt
+            options.profile = options.profile or item.profile
+            break
+    else:
+        if wanted:
+            raise ConfigError(
+                f"There is no scenario {wanted}; --scenarios lists them, and with"
+                " --profile their numbers."
+            )
     options.profile = options.profile or "planner"
 
 
@@ -17173,7 +17132,7 @@ def pick_scenario(options: argparse.Namespace) -> None:
 ####################################################################################################
 
 
-def look_back(options: argparse.Namespace) -> Iterator[str]:
+def look_back(options: Namespace) -> Iterator[str]:
     """The lines of the options that only tell something; none where no such option was given."""
     if options.version:
         yield f"agent.py {__version__}"
@@ -17302,28 +17261,26 @@ def make_engine(
     return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line, grammar)
 
 
-def doctor(options: argparse.Namespace, config: Config, stop: Stop, clock: Clock) -> int:
+def doctor(options: Namespace, config: Config, stop: Stop) -> int:
     """Prints the lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
     all_fine = True
     with ExitStack() as undo:
-        terminal = Terminal(clock, 1, str, undo)
+        terminal = Terminal(SystemClock(stop), 1, str, undo)
         try:
-            for finding in examine(options, config, stop, clock, terminal):
+            for finding in examine(options, config, stop, terminal):
                 verdict = "note" if finding.note else "ok  "
                 if not finding.fine:
                     verdict = "FAIL"
+                    all_fine = False
                 terminal.take(Phase(""))
-                heading = f"{verdict}  {finding.what:<12}"
-                terminal.say(f"{heading} {finding.text}")
-                all_fine = all_fine and finding.fine
+                terminal.say(f"{verdict}  {finding.what:<12} {finding.text}")
         except Stopped as error:
-            reason = str(error).rstrip(".")
-            raise Stopped(f"{reason}; what is not listed was not examined.") from None
+            raise Stopped(f"{str(error)[:-1]}; what is not listed was not examined.") from None
     return 0 if all_fine else Win32Error.exit_code
 
 
 def examine(
-    options: argparse.Namespace, config: Config, stop: Stop, clock: Clock, terminal: Terminal
+    options: Namespace, config: Config, stop: Stop, terminal: Terminal
 ) -> Iterator[Finding]:
     """What --check finds out; the terminal tells meanwhile what it waits for."""
 
@@ -17332,6 +17289,7 @@ def examine(
         if not terminal.live:
             terminal.say(f"...   waiting for {text}")
 
+    clock = terminal.clock
     server = server_of(options, config, stop, terminal)
     yield check_system()
     try:
@@ -17345,12 +17303,11 @@ def examine(
         yield Finding("desktop", False, str(error))
     if options.demo:
         yield Finding("model", True, "the demo's own; without --demo yours is examined")
-        return
-    profile = chosen_profile(options.profile, config)
-    yield from check_model(config, profile, server, waiting)
+    else:
+        yield from check_model(config, chosen_profile(options.profile, config), server, waiting)
 
 
-def old_run(options: argparse.Namespace, config: Config) -> Path | None:
+def old_run(options: Namespace, config: Config) -> Path | None:
     """The folder of the run that is gone on with or repeated; its task is that of `options` now.
 
     Raises ConfigError for one with which that cannot be done, or not on this desktop.
@@ -17362,12 +17319,11 @@ def old_run(options: argparse.Namespace, config: Config) -> Path | None:
     journal = read_journal(folder)
     run = run_of(journal, folder)
     last = journal.records[-1]
-    completed = isinstance(last, EndRecord) and last.outcome == "completed"
-    drawn = run.config.get("lmstudio_model") == DEMO_SETTINGS["lmstudio_model"]
+    drawn = run.config.get("lmstudio_model") == DEMO_MODEL["id"]
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
-    elif options.resume is not None and completed:
+    elif options.replay is None and isinstance(last, EndRecord) and last.outcome == "completed":
         fault = "was completed; there is nothing to resume"
     elif drawn and not options.demo:
         fault = "is a run of the demo, whose desktop is drawn; add --demo"
@@ -17381,7 +17337,7 @@ def old_run(options: argparse.Namespace, config: Config) -> Path | None:
     return folder
 
 
-def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
+def start(options: Namespace, stop: Stop) -> int:
     """Does what the options say: tells something, or runs the task; returns the exit code."""
     pick_scenario(options)
     lines = list(look_back(options))
@@ -17390,7 +17346,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
         return 0
     config = read_config(options, os.environ)
     if options.check:
-        return doctor(options, config, stop, clock)
+        return doctor(options, config, stop)
     old = old_run(options, config)
     recording = None
     if old and options.replay is not None:
@@ -17400,9 +17356,7 @@ def start(options: argparse.Namespace, stop: Stop, clock: Clock) -> int:
     config = read_config(options, os.environ, recording.settings if recording else {})
     refuse_idle_run(options, config)
     with ExitStack() as undo:
-        session = open_session(options, config, old, recording, stop, clock, undo)
-        if old:
-            resume(session.engine, session.state)
+        session = open_session(options, config, old, recording, stop, undo)
         code = finish(session)
         if session.shown_in:
             keep_page(session.shown_in, session.terminal)
@@ -17417,33 +17371,34 @@ class Session:
     state: AgentState
     terminal: Terminal
     book: Book
-    recording: Recording | None
-    shown_in: Panel | None = None  # the page of a demo, which waits for a person to see it
+    run: Callable[[Engine, AgentState], Outcome]
+    shown_in: Panel | None  # the page of a demo, which waits for a person to see it
 
 
-def server_of(
-    options: argparse.Namespace, config: Config, stop: Stop, terminal: Terminal
-) -> ModelServer:
+def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -> ModelServer:
     """The client of the model's server, with what it may ask the person."""
-    key = os.environ.pop("LMSTUDIO_API_KEY", "")
-    own_model = PROFILES[options.profile].settings.get("lmstudio_model", "")
-    choose = partial(choose_model, terminal)
     return ModelServer(
-        config, terminal.clock, stop, key, terminal.say, choose=choose, profile_model=own_model
+        config,
+        terminal.clock,
+        stop,
+        os.environ.pop("LMSTUDIO_API_KEY", ""),
+        terminal.say,
+        choose=partial(choose_model, terminal),
+        profile_model=PROFILES[options.profile].settings.get("lmstudio_model", ""),
     )
 
 
 def open_session(
-    options: argparse.Namespace,
+    options: Namespace,
     config: Config,
     old: Path | None,
     recording: Recording | None,
     stop: Stop,
-    clock: Clock,
     undo: ExitStack,
 ) -> Session:
     """Wires a run together; what must be undone at its end goes to `undo`."""
     secrets = read_secrets(options.secret)
+    clock = SystemClock(stop)
     terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
     desktop = open_desktop(options, clock)
     if isinstance(desktop, WindowsDesktop):
@@ -17461,9 +17416,12 @@ def open_session(
         config = replace(config, lmstudio_endpoint=drawn.endpoint)
     server = server_of(options, config, stop, terminal)
     server.hide = secrets.hide
-    model = ModelInfo("none")
-    task = f"Repeat {recording.folder}" if recording else ""
-    if not recording:
+    run: Callable[[Engine, AgentState], Outcome] = run_agent
+    if recording:
+        run = partial(run_replay, recording=recording)
+        model = ModelInfo("none")
+        task = f"Repeat {recording.folder}"
+    else:
         model = server.discover()
         task = secrets.hide(read_task(options, terminal))
     told = [model.note] if model.note else []
@@ -17471,12 +17429,10 @@ def open_session(
     corrected = correction_of_run(config, profile, desktop, model, server, told.append)
     logger = ExecutionLogger(config, secrets.hide, old)
     undo.callback(logger.close)
-    if not options.demo:
-        tend_files(config, profile, logger, server, recording, undo)
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
-    confirm = console_confirm(config, terminal, logger)
+    confirm = partial(allowed_by_person, config, terminal, logger)
     actuator = Actuator(desktop, config, clock, stop, notice, confirm, secrets)
     actuator.task = task
     if isinstance(desktop, WindowsDesktop):
@@ -17485,16 +17441,20 @@ def open_session(
     engine.correction = corrected
     logger.notice = terminal.say
     server.notice = notice
+    if not options.demo:
+        tend_files(engine, recording, undo)
     panel = open_panel(engine, book, terminal, undo) if options.panel else None
     state = AgentState(task, AgentMemory(config.memory_compression_threshold))
     terminal.watch = lambda: (
         f"turn {state.turn} of {most_turns(engine)}, {engine.voice.tokens} tokens"
     )
-    begin_records(engine, task, told, resumed=old is not None)
-    return Session(engine, state, terminal, book, recording, panel if options.demo else None)
+    begin_records(engine, task, told, ResumeRecord if old else RunRecord)
+    if old:
+        resume(engine, state)
+    return Session(engine, state, terminal, book, run, panel if options.demo else None)
 
 
-def open_desktop(options: argparse.Namespace, clock: Clock) -> Desktop:
+def open_desktop(options: Namespace, clock: Clock) -> Desktop:
     """The drawn desktop for --demo, else the real one with its pixels made exact."""
     if options.demo:
         return DemoDesktop(clock)
@@ -17519,20 +17479,19 @@ def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitS
         undo.enter_context(closing(desktop.control_source)).ask(Query(0.0))
 
 
-def tend_files(
-    config: Config,
-    profile: Profile,
-    logger: ExecutionLogger,
-    server: ModelServer,
-    recording: Recording | None,
-    undo: ExitStack,
-) -> None:
+def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> None:
     """Deletes old runs, if this one acts, and has the server's log of it copied in the end."""
+    config = engine.config
+    logger = engine.logger
     spared = [logger.folder]
     if recording:
         spared.append(recording.folder)
     # On another machine its log is about something else.
-    elif config.described and profile.name == "pointer" and "//127." in server.where:
+    elif (
+        config.described
+        and engine.profile.name == "pointer"
+        and "//127." in engine.voice.server.where
+    ):
         undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
     if not config.dry_run:
         delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes, spared)
@@ -17562,26 +17521,21 @@ def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) 
     return panel
 
 
-def begin_records(engine: Engine, task: str, told: list[str], resumed: bool) -> None:
+def begin_records(
+    engine: Engine, task: str, told: list[str], kind: type[RunRecord | ResumeRecord]
+) -> None:
     """The first entries of log and journal."""
     name = engine.profile.name
-    model = engine.voice.model
+    model = engine.voice.model.name
     logger = engine.logger
     logger.section("EXECUTION LOG START")
-    logger.log(f"agent.py {__version__}, profile {name}, model {model.name}")
+    logger.log(f"agent.py {__version__}, profile {name}, model {model}")
     logger.section("INITIALIZATION")
     logger.log(f"TASK: {task}\n{engine.config}")
-    kind = ResumeRecord if resumed else RunRecord
-    begun = kind(
-        version=__version__,
-        profile=name,
-        model=model.name,
-        task=task,
-        config=asdict(engine.config),
-    )
-    logger.record(begun)
+    settings = asdict(engine.config)
+    logger.record(kind(version=__version__, profile=name, model=model, task=task, config=settings))
     if engine.profile.loop == "native" or engine.grammar:
-        told.append(f"{model.name} is asked in the grammar {grammar_name(engine.grammar)}.")
+        told.append(f"{model} is asked in the grammar {grammar_name(engine.grammar)}.")
     for text in told:
         engine.say(text)
 
@@ -17597,10 +17551,7 @@ def finish(session: Session) -> int:
     try:
         if session.shown_in:
             await_page(session.shown_in, session.terminal)
-        if session.recording:
-            outcome = run_replay(engine, session.state, session.recording)
-        else:
-            outcome = run_agent(engine, session.state)
+        outcome = session.run(engine, session.state)
         return 0 if outcome.kind == "completed" else 1
     except AgentError as error:
         kind = "stopped" if isinstance(error, Stopped) else "error"
@@ -17618,7 +17569,7 @@ def finish(session: Session) -> int:
 
 
 def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
-    """The last record, the last entry of the log, and the two last lines on the terminal."""
+    """The last record, the last entry of the log, and the last lines on the terminal."""
     logger = session.engine.logger
     terminal = session.terminal
     with suppress(AgentError):  # the disk may be what ended the run
@@ -17637,15 +17588,8 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
     terminal.say(f"{outcome.kind}: {outcome.text}", 0)
     for number, ruling in enumerate(outcome.checks, 1):
         terminal.say(f"  check {number} {ruling}", 0)
-    last = terminal.last_turn
-    actuator = session.engine.actuator
-    if outcome.kind != "completed" and terminal.level == 0:  # no turn was shown, which tells why
-        if last:
-            effect = cut(last.effect, REASON_MOST)
-            terminal.say(f"last: {cut(last.done, 100)}: {effect}", 0)
-        if actuator.pauses:
-            times = count_of(actuator.pauses, "time")
-            terminal.say(f"paused {times}, last: {actuator.last_pause}", 0)
+    if outcome.kind != "completed" and terminal.level == 0 and terminal.last_row:
+        terminal.say(terminal.last_row, 0)  # which tells why
     written = logger.folder / "report.html"
     terminal.say(f"{end_figures(session)}; see {written}", 0)
 
@@ -17658,24 +17602,16 @@ def end_figures(session: Session) -> str:
     thought = session.engine.voice.thought_tokens
     parts = [
         count_of(session.state.turn, "turn"),
-        count_of(int(figures["acts"]), "act"),
+        count_of(sums["acted"], "act"),
         f"{figures['refused']} refused",
         figures["time"],
         f"of it {figures['model']} model and {figures['in the program']} program",
-        count_of(int(sums["requests"]), "request"),
-        count_of(int(sums["prompt"] + sums["completion"]), "token"),
+        count_of(sums["requests"], "request"),
+        count_of(sums["prompt"] + sums["completion"], "token"),
     ]
     if thought:
         parts.append(f"of them about {thought} thought")
     return ", ".join(parts)
-
-
-def in_rows(error: str) -> str:
-    """An error in rows that end between words where it is read on a terminal; else one line."""
-    if not sys.stderr or not sys.stderr.isatty():
-        return error
-    columns = max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
-    return textwrap.fill(error, columns, break_on_hyphens=False)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17687,10 +17623,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = read_options(argv)
         with stop_on_signals(stop):
-            return start(options, stop, SystemClock(stop))
+            return start(options, stop)
     except (AgentError, KeyboardInterrupt) as error:
-        why = printable(str(error)) or "stopped."
-        print(in_rows(f"agent.py: {why}"), file=sys.stderr)
+        why = f"agent.py: {printable(str(error)) or 'stopped.'}"
+        if sys.stderr and sys.stderr.isatty():  # in rows that end between words
+            why = textwrap.fill(why, row_width(), break_on_hyphens=False)
+        print(why, file=sys.stderr)
         return error.exit_code if isinstance(error, AgentError) else Stopped.exit_code
 
 

@@ -40,8 +40,6 @@ from tests.test_model import (
 )
 from tests.test_terminal import Screen
 
-IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
-
 
 def working_pythons(version: str) -> list[str]:
     """The interpreters of this version that start: a shim on the path may stand for none."""
@@ -319,21 +317,11 @@ class Rows(CommandLineCase):
         first, *middle = out.splitlines()
         self.assertRegex(first, "^not allowed: double_click .*: icon; nobody can be asked")
         self.assertIn("max_steps: Not completed within 2 turns.", middle)
-        self.assertRegex(out, r"(?m)^last: double_click\S* .*: Not done: Nobody can be asked")
-
-    def test_quiet_tells_of_pauses_if_it_was_not_completed(self) -> None:
-        rest = agent.Actuator.rest
-        reasons = iter((IN_USE, "", IN_USE))
-
-        def used(actuator: agent.Actuator) -> bool:
-            actuator.stop.paused = next(reasons, "")
-            return rest(actuator)
-
-        with mock.patch.object(agent.Actuator, "rest", used):
-            _, out, _ = self.main("--demo", "-q", "--max-steps", "2")
-        self.assertRegex(out, rf"(?m)^last: .*\npaused 2 times, last: {IN_USE}$")
-        _, out, _ = self.main("--demo", "-q", "--max-steps", "2")
-        self.assertNotIn("paused", out)
+        self.assertRegex(
+            out, r"(?m)^ +2  executor  double_click\S* .* Not done .*\n.*Nobody can be asked"
+        )
+        _, out, _ = self.main("--demo", "-q")
+        self.assertNotIn("executor", out)
 
     def test_no_word_stands_twice_and_one_is_no_plural(self) -> None:
         _, out, _ = self.main(
