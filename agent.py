@@ -874,6 +874,7 @@ class Frame:
 ####################################################################################################
 
 
+Say = Callable[[str], None]  # tells a person one line
 STOP_SLICE_S = 0.02  # nothing wakes a thread that sleeps, so it does so in slices
 
 
@@ -5961,7 +5962,7 @@ class Hands:
     config: Config
     clock: Clock
     stop: Stop
-    notice: Callable[[str], None] = lambda text: None
+    notice: Say = lambda text: None
     confirm: Callable[[str], bool] = lambda question: False
     secrets: Secrets = field(default_factory=Secrets)
     # Before the first key of one, with the window and the control that get it.
@@ -7111,7 +7112,6 @@ RETRY_AFTER_MOST_S = 60.0  # a server may ask for more patience, but a person wo
 
 # What an exception of the exchange means; the first family that it belongs to wins.
 _WIRE = (
-    (TimeoutError, "timeout"),
     (FileNotFoundError, "tls"),  # which the connection needs, such as that of SSLKEYLOGFILE
     (ConnectionRefusedError, "refused"),
     (ConnectionError, "incomplete"),
@@ -7182,7 +7182,7 @@ class ModelServer:
     clock: Clock
     stop: Stop
     api_key: str = field(default="", repr=False)
-    notice: Callable[[str], None] = lambda text: None  # gets a sentence before each wait
+    notice: Say = lambda text: None  # gets a sentence before each wait
     hide: Callable[[str], str] = lambda text: text  # replaces secrets in what a server says
     # Asks the person which of these models to use; None for no answer.
     choose: Callable[[Sequence[ModelInfo]], ModelInfo | None] = lambda able: None
@@ -7212,9 +7212,10 @@ class ModelServer:
         reason = choice.get("finish_reason")
         if len(json.dumps(message)) > REPLY_CHARS_MOST:
             reason = "length"
-            texts = ("content", "reasoning_content", "reasoning")
-            fronts = {name: message_text(message.get(name))[:REPLY_CHARS_MOST] for name in texts}
-            message = {"role": "assistant", **fronts}
+            message = {"role": "assistant"}
+            for name in ("content", "reasoning_content", "reasoning"):
+                text = message_text(choice["message"].get(name))
+                message[name] = text[:REPLY_CHARS_MOST]
         reply = Reply(
             message,
             reason if isinstance(reason, str) else None,
@@ -7254,8 +7255,10 @@ class ModelServer:
                 if failed[loading] > most:
                     raise
                 first_s = 5.0 if loading else 0.5  # to load some GB takes long
-                wait_s = max(server_wait_s, first_s * 2.0 ** (failed[loading] - 1))
-                self.notice(f"{str(error)[:-1]}; asking again in {wait_s:.1f} s.")
+                own_wait_s = first_s * 2.0 ** (failed[loading] - 1)
+                wait_s = max(server_wait_s, own_wait_s)
+                sentence = str(error).rstrip(".")
+                self.notice(f"{sentence}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
     def _exchange(self, url: str, body: bytes | None) -> _HttpAnswer:
@@ -7282,11 +7285,13 @@ class ModelServer:
                 wait([answer], 0.05)
                 self.stop.check()
             return answer.result()
+        except TimeoutError:
+            raise self._fault("timeout", f"{timeout_s:g}") from None
         # ValueError is what http.client makes of a negative chunk size.
         except (OSError, http.client.HTTPException, ValueError) as error:
             kind = next(kind for family, kind in _WIRE if isinstance(error, family))
             said = getattr(error, "strerror", None) or str(error)
-            raise self._fault(kind, f"{timeout_s:g}" if kind == "timeout" else said) from None
+            raise self._fault(kind, said) from None
         finally:
             # The end of its socket ends the worker, whatever it waits for, and tells the server
             # that it may stop computing. A worker that is not connected yet sends nothing.
@@ -7327,12 +7332,11 @@ class ModelServer:
         """A fault as an error; a server that repeats the key does not get it into a message."""
         if self.api_key:
             said = said.replace(self.api_key, "***")
-        sentence = FAULTS[kind].sentence.format(server_words(self.hide(said)))
-        return ModelError(f"The server at {self.where} {sentence}.", kind)
+        words = server_words(self.hide(said))
+        return self._error(FAULTS[kind].sentence.format(words), kind)
 
-    def _lacks(self, what: str, kind: str = "no_model") -> ModelError:
-        """That the server has not what is needed, and what to do."""
-        return ModelError(f"The server at {self.where} has {what}.", kind)
+    def _error(self, what: str, kind: str = "no_model") -> ModelError:
+        return ModelError(f"The server at {self.where} {what}.", kind)
 
     def discover(self) -> ModelInfo:
         """The model to use, with a note on its choice; raises ModelError.
@@ -7347,7 +7351,7 @@ class ModelServer:
         named = _named(listed, wanted)
         if listed and not named and wanted not in ("", self.profile_model):
             names = _names_to_type(able or listed)
-            raise self._lacks(f"no model {wanted}; choose one: {names}")
+            raise self._error(f"has no model {wanted}; choose one: {names}")
         chosen = named or own_choice(able) or self._choice_of_person(able, listed)
         if chosen.vision is False:
             raise self._fault("no_vision", f"{chosen.name} reads text only")
@@ -7361,16 +7365,17 @@ class ModelServer:
             notes.append(
                 f"The model {name} is not loaded yet, so that the first reply may take a minute."
             )
-        told: JsonDict = {}
+        told: object = None
         if chosen.llama_cpp:
             with suppress(ModelError):
-                told, *_ = self._ask(f"{self._root}/props")
+                told = self._ask(f"{self._root}/props")[0]
         # A template without a place for tools drops them silently: the model answers in words.
         tools = _at(told, "chat_template_caps.supports_tools")
         if tools is False and self.config.calls == "auto":
             notes.append("The model's chat template leaves out tools, so they stand in the text.")
-        build = server_words(str(told.get("build_info", "")))
-        self.info = replace(chosen, note=" ".join(notes), tools=tools, build=build)
+        build = server_words(str(_at(told, "build_info") or ""))
+        note = " ".join(notes)
+        self.info = replace(chosen, note=note, tools=tools, build=build)
         return self.info
 
     def _choice_of_person(self, able: list[ModelInfo], listed: list[ModelInfo]) -> ModelInfo:
@@ -7378,11 +7383,13 @@ class ModelServer:
         if not able:
             names = ", ".join(_shown_names(listed)) or "none"
             kind = "no_vision" if listed else "no_model"
-            raise self._lacks(f"no vision model (text only: {names}); {DOWNLOAD_WORDS}", kind)
+            lacks = f"has no vision model (text only: {names}); {DOWNLOAD_WORDS}"
+            raise self._error(lacks, kind)
         picked = self.choose(able[:NAMES_MOST])
         if picked is None:
             names = _names_to_type(able)
-            raise self._lacks(f"{len(able)} models and none of a known family; choose one: {names}")
+            unknown = f"has {len(able)} models and none of a known family"
+            raise self._error(f"{unknown}; choose one: {names}")
         return picked
 
     def _listed(self) -> list[ModelInfo]:
@@ -17232,7 +17239,7 @@ def correction_of_run(
     desktop: Desktop,
     model: ModelInfo,
     server: ModelServer,
-    notice: Callable[[str], None],
+    notice: Say,
 ) -> Correction:
     """What the places of a run's model need; raises ConfigError if nothing can correct them."""
     if not config.calibration:
@@ -17251,7 +17258,7 @@ def make_engine(
     logger: ExecutionLogger,
     clock: Clock,
     model: ModelInfo,
-    say_line: Callable[[str], None],
+    say_line: Say,
 ) -> Engine:
     """An engine with its eyes and its voice."""
     eyes = Eyes(config, desktop, actuator, logger, clock, say_line)
@@ -17407,13 +17414,7 @@ def open_session(
     area = resolve_area(config.area, desktop)
     desktop.capture(area, *frame_size(area, config))
     if options.demo and not recording:
-        if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
-            raise ConfigError(
-                f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
-                f" leave out --area, or give {DEMO_AREA_LEAST} or more."
-            )
-        drawn = undo.enter_context(closing(DemoModel()))
-        config = replace(config, lmstudio_endpoint=drawn.endpoint)
+        config = replace(config, lmstudio_endpoint=demo_endpoint(area, undo))
     server = server_of(options, config, stop, terminal)
     server.hide = secrets.hide
     run: Callable[[Engine, AgentState], Outcome] = run_agent
@@ -17452,6 +17453,16 @@ def open_session(
     if old:
         resume(engine, state)
     return Session(engine, state, terminal, book, run, panel if options.demo else None)
+
+
+def demo_endpoint(area: Rect, undo: ExitStack) -> str:
+    """The URL of the demo's model until `undo` closes; ConfigError for too small an area."""
+    if area.intersection(DEMO_AREA_LEAST) != DEMO_AREA_LEAST:
+        raise ConfigError(
+            f"The demo's task reaches beyond the area {area} of its drawn screen {DEMO_SCREEN};"
+            f" leave out --area, or give {DEMO_AREA_LEAST} or more."
+        )
+    return undo.enter_context(closing(DemoModel())).endpoint
 
 
 def open_desktop(options: Namespace, clock: Clock) -> Desktop:
