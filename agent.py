@@ -108,7 +108,6 @@ import difflib
 import errno
 import getpass
 import hashlib
-import http.client
 import io
 import json
 import math
@@ -125,7 +124,6 @@ import time
 import traceback
 import unicodedata
 import urllib.parse
-import urllib.request
 import zlib
 from argparse import ArgumentParser, Namespace
 from array import array
@@ -147,6 +145,7 @@ from dataclasses import (
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
 from itertools import chain, combinations, islice, pairwise, takewhile, zip_longest
 from pathlib import Path
@@ -172,6 +171,7 @@ from typing import (
     get_origin,
     get_type_hints,
 )
+from urllib.request import HTTPHandler, Request
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -7124,7 +7124,7 @@ _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
 
 # A whole HTTP answer: its head, and its body up to ANSWER_BYTES_MOST and one byte more.
-_HttpAnswer = tuple[http.client.HTTPResponse, bytes]
+_HttpAnswer = tuple[HTTPResponse, bytes]
 
 
 def _endpoint(setting: str) -> urllib.parse.SplitResult:
@@ -7147,13 +7147,11 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
     return url._replace(netloc=host, path=path, fragment="")
 
 
-def _fetch(
-    request: urllib.request.Request, answer: Future[_HttpAnswer], sockets: list[socket.socket]
-) -> None:
+def _fetch(request: Request, answer: Future[_HttpAnswer], sockets: list[socket.socket]) -> None:
     """The worker's part of an exchange: connects, sends, and puts answer or error into `answer`."""
     try:
         secure = request.type == "https"
-        connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        connect = HTTPSConnection if secure else HTTPConnection
         with closing(connect(request.host, timeout=request.timeout)) as connection:
             connection.connect()
             # First the socket is shown, so that giving up can end it, and then comes the question
@@ -7162,7 +7160,7 @@ def _fetch(
             if not answer.set_running_or_notify_cancel():
                 return
             # This handler alone is urllib without proxies, redirects, logins and HTTPErrors.
-            handler = urllib.request.HTTPHandler()
+            handler = HTTPHandler()
             with handler.do_open(lambda *_, **__: connection, request) as response:
                 answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
     except Exception as error:
@@ -7216,15 +7214,17 @@ class ModelServer:
             for name in ("content", "reasoning_content", "reasoning"):
                 text = message_text(choice["message"].get(name))
                 message[name] = text[:REPLY_CHARS_MOST]
+        model = str(value.get("model") or "")
         reply = Reply(
             message,
             reason if isinstance(reason, str) else None,
             _usage(value),
-            str(value.get("model") or "")[:SAID_CHARS_MOST],
+            model[:SAID_CHARS_MOST],
             seconds,
             tries,
         )
-        if _is_hidden_overflow(reply, self.info.context_length if self.info else None):
+        context_length = self.info.context_length if self.info else None
+        if _is_hidden_overflow(reply, context_length):
             raise self._fault("context", "an empty reply")
         return reply
 
@@ -7244,7 +7244,8 @@ class ModelServer:
                 if after.isdecimal():  # a date or rubbish counts as none
                     server_wait_s = min(RETRY_AFTER_MOST_S, float(after))
                 value = self._value(response, data, body is not None)
-                return value, self.clock.now() - begun, failed.total() + 1
+                seconds = self.clock.now() - begun
+                return value, seconds, failed.total() + 1
             except ModelError as error:
                 loading = error.kind == "loading"
                 failed[loading] += 1
@@ -7270,7 +7271,7 @@ class ModelServer:
         headers = {"Content-Type": "application/json"}
         if self.api_key:  # it goes into a header and nowhere else
             headers["Authorization"] = f"Bearer {self.api_key}"
-        request = urllib.request.Request(url, body, headers)
+        request = Request(url, body, headers)
         request.timeout = timeout_s
         answer = Future[_HttpAnswer]()
         sockets: list[socket.socket] = []
@@ -7288,7 +7289,7 @@ class ModelServer:
         except TimeoutError:
             raise self._fault("timeout", f"{timeout_s:g}") from None
         # ValueError is what http.client makes of a negative chunk size.
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, HTTPException, ValueError) as error:
             kind = next(kind for family, kind in _WIRE if isinstance(error, family))
             said = getattr(error, "strerror", None) or str(error)
             raise self._fault(kind, said) from None
@@ -7299,12 +7300,10 @@ class ModelServer:
             with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
-    def _value(
-        self, response: http.client.HTTPResponse, data: bytes, wants_message: bool
-    ) -> JsonDict:
+    def _value(self, response: HTTPResponse, data: bytes, wants_message: bool) -> JsonDict:
         """The JSON object of an answer, with a message where one is wanted; raises ModelError."""
         if len(data) > ANSWER_BYTES_MOST:
-            raise self._fault("not_json", f"{len(data) >> 20} MB")
+            raise self._fault("not_json", f"{ANSWER_BYTES_MOST >> 20} MB")
         if response.length:  # so much of it is missing
             raise self._fault("incomplete")
         is_success = 200 <= response.status < 300
@@ -7343,13 +7342,15 @@ class ModelServer:
 
         It is the configured one, else the one that the program chooses, else the person.
         """
-        wanted = self.config.lmstudio_model
+        config = self.config
+        wanted = config.lmstudio_model
         listed = self._listed()
-        if not self.config.vision:  # then any model will do
+        if not config.vision:  # then any model will do
             listed = [replace(info, vision=None) for info in listed]
         able = [info for info in listed if info.vision is not False]  # not every server tells
         named = _named(listed, wanted)
-        if listed and not named and wanted not in ("", self.profile_model):
+        may_be_another = wanted in ("", self.profile_model)
+        if listed and not named and not may_be_another:
             names = _names_to_type(able or listed)
             raise self._error(f"has no model {wanted}; choose one: {names}")
         chosen = named or own_choice(able) or self._choice_of_person(able, listed)
@@ -7371,7 +7372,7 @@ class ModelServer:
                 told = self._ask(f"{self._root}/props")[0]
         # A template without a place for tools drops them silently: the model answers in words.
         tools = _at(told, "chat_template_caps.supports_tools")
-        if tools is False and self.config.calls == "auto":
+        if tools is False and config.calls == "auto":
             notes.append("The model's chat template leaves out tools, so they stand in the text.")
         build = server_words(str(_at(told, "build_info") or ""))
         note = " ".join(notes)
@@ -7396,14 +7397,16 @@ class ModelServer:
         """The models of the first list that names any; LM Studio's own lists tell more."""
         for page in ("/api/v1/models", "/api/v0/models"):
             try:
-                listed = _models(self._ask(self._root + page)[0])
+                value, *_ = self._ask(self._root + page)
+                listed = _models(value)
                 if listed:
                     return listed
             except ModelError as error:
                 # Another kind of server has no such page, and says so in its own way.
                 if error.kind not in "not_found error rejected not_json no_model server".split():
                     raise
-        return _models(self._ask(f"{self._base}/models")[0])
+        value, *_ = self._ask(f"{self._base}/models")
+        return _models(value)
 
 
 ####################################################################################################
