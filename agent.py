@@ -164,9 +164,7 @@ from typing import (
     NewType,
     NoReturn,
     Protocol,
-    TextIO,
     TypeVar,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -8785,7 +8783,7 @@ class Outcome(NamedTuple):
 
     kind: str
     text: str
-    checks: tuple[Ruling, ...] = ()  # by which a completion was proven or refused
+    checks: Sequence[Ruling] = ()  # by which a completion was proven or refused
 
 
 @dataclass
@@ -8816,7 +8814,7 @@ class AgentMemory:
             summary=summary, patterns=patterns, archived_count=len(chosen), turns=tuple(chosen)
         )
         self.active_history = [
-            record for record in self.active_history if record.turn not in archived_turns
+            record for record in self.active_history if record.turn not in chosen
         ]
         self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
         return snapshot
@@ -8833,11 +8831,7 @@ CHECKS_MOST = 5
 
 def clean_checks(lines: Iterable[str]) -> list[str]:
     """Up to CHECKS_MOST checks, each on one line, without empty ones."""
-    checks = []
-    for line in lines:
-        check = " ".join(line.split())
-        if check:
-            checks.append(cut(check, 160))
+    checks = [cut(line, 160) for line in lines if line.strip()]
     return checks[:CHECKS_MOST]
 
 
@@ -8864,8 +8858,8 @@ class AgentState:
 
     def record(self) -> StateRecord:
         """What a resumed run needs to stand here again, its memory aside."""
-        names = [spec.name for spec in fields(StateRecord) if spec.name != "time"]
-        return StateRecord(**{name: getattr(self, name) for name in names})
+        kept = StateRecord.__dataclass_fields__
+        return StateRecord(**{name: value for name, value in vars(self).items() if name in kept})
 
     def take(self, record: Record) -> None:
         """Brings memory and state to where they were when this record was written."""
@@ -10061,17 +10055,7 @@ class RunJournal(NamedTuple):
 
     records: list[Record]
     damaged: list[int]  # numbers of the lines that cannot be read
-    ignored: list[str]  # kind.field of what this version does not know or cannot read
-
-    @property
-    def left_out(self) -> list[str]:
-        """What of it is passed over, in a sentence each."""
-        sentences = []
-        if self.damaged:
-            sentences.append(f"Damaged lines left out: {', '.join(map(str, self.damaged))}.")
-        if self.ignored:
-            sentences.append(f"Unknown fields left out: {', '.join(self.ignored)}.")
-        return sentences
+    left_out: list[str]  # what of it is passed over, in a sentence each
 
 
 def open_ordinary(path: str, flags: int) -> int:
@@ -10093,12 +10077,9 @@ def open_in_run(folder: Path, name: str, mode: str) -> IO[bytes]:
     return open(path, mode, opener=open_ordinary)
 
 
-def open_log(path: Path, mode: str = "a") -> TextIO:
-    """A text file to which is added; raises OSError for a link, a pipe and the like."""
-    return cast(
-        TextIO,
-        open(path, mode, encoding="utf-8", errors="backslashreplace", opener=open_ordinary),
-    )
+def open_log(path: Path, mode: str = "a") -> IO[str]:
+    """A text file that has each line at once; raises OSError for a link, a pipe and the like."""
+    return open(path, mode, 1, "utf-8", "backslashreplace", opener=open_ordinary)
 
 
 def read_run_file(folder: Path, name: str) -> bytes:
@@ -10121,18 +10102,22 @@ def read_journal(folder: Path) -> RunJournal:
         raise ConfigError(f"{folder} holds no readable turns.jsonl ({error.strerror}).") from None
     records: list[Record] = []
     damaged: list[int] = []
-    ignored: dict[str, None] = {}
+    unknown: dict[str, None] = {}  # kind.field of what this version does not know or cannot read
     for number, line in enumerate(lines, 1):
-        unread: list[str] = []
         try:
             record, unread = from_json(json_object(strict_json(line)))
             records.append(record)
+            unknown |= dict.fromkeys(unread)
         except ValueError:
             damaged.append(number)
         except KeyError as error:  # a kind of another version
-            unread = [f"lines {cut(error.args[0], 40)}"]
-        ignored |= dict.fromkeys(unread)
-    return RunJournal(records, damaged, list(ignored))
+            unknown[f"lines {cut(error.args[0], 40)}"] = None
+    left_out = []
+    for what, names in (("Damaged lines", map(str, damaged)), ("Unknown fields", unknown)):
+        listed = ", ".join(names)
+        if listed:
+            left_out.append(f"{what} left out: {listed}.")
+    return RunJournal(records, damaged, left_out)
 
 
 def run_of(journal: RunJournal, folder: Path) -> RunRecord:
@@ -10183,25 +10168,13 @@ def known_runs(root: Path) -> list[Path]:
 UNENDED_KEPT_S = 24 * 3600
 
 
-def _may_go(run: Path) -> bool:
-    """Whether a folder is a run, as its name alone does not prove, and no program may be at it.
-
-    A run that was killed has no end, and stays for a day, in which it can be resumed. Raises
-    OSError and ConfigError where it cannot be read.
-    """
-    age = time.time() - (run / "turns.jsonl").stat().st_mtime
-    records = read_journal(run).records
-    if not records or not isinstance(records[0], RunRecord):
-        return False
-    return age >= UNENDED_KEPT_S or isinstance(records[-1], EndRecord)
-
-
 def delete_old_runs(
-    root: Path, most_runs: int, most_megabytes: int, spared: Iterable[Path] = ()
+    root: Path, most_runs: int, most_megabytes: int, spared: Iterable[Path]
 ) -> None:
     """Deletes the oldest runs beyond these limits (0: no limit), and no folder that is no run.
 
-    The `spared` stay: the present run, and one that is resumed or replayed.
+    The `spared` stay: the present run, and one that is resumed or replayed. A run that was killed
+    has no end, and stays for a day, in which it can be resumed or another program may be at it.
     """
     in_use = [path.resolve() for path in spared]
     size = 0
@@ -10209,8 +10182,12 @@ def delete_old_runs(
         with suppress(OSError, ConfigError):  # what cannot be seen now is deleted another time
             size += sum(path.lstat().st_size for path in run.rglob("*"))
             beyond = 0 < most_runs <= place or 0 < most_megabytes << 20 < size
-            if beyond and run.resolve() not in in_use and _may_go(run):
-                shutil.rmtree(run, ignore_errors=True)
+            if beyond and run.resolve() not in in_use:
+                kinds = [record.kind for record in read_journal(run).records]
+                age_s = time.time() - (run / "turns.jsonl").stat().st_mtime
+                is_over = age_s >= UNENDED_KEPT_S or kinds[-1:] == ["end"]
+                if is_over and kinds[:1] == ["run"]:  # its name alone does not prove that
+                    shutil.rmtree(run, ignore_errors=True)
 
 
 def find_run(root: Path, name: str) -> Path:
@@ -10258,7 +10235,7 @@ LOG_ONLY = 3
 
 def _readable(text: str) -> str:
     """A text as a log for people keeps it; its further lines are indented."""
-    return printable(redact(text)).strip().replace("\n", "\n    ")
+    return printable(text).strip().replace("\n", "\n    ")
 
 
 class ExecutionLogger:
@@ -10274,7 +10251,7 @@ class ExecutionLogger:
         old: Path | None = None,
     ) -> None:
         self.folder = old or _new_run_folder(Path(config.dump_dir))
-        self._most = config.keep_megabytes << 20  # bytes of this run; 0 for no limit
+        self._most = config.keep_megabytes << 20 or math.inf  # bytes of this run
         self._size = 0  # of what was written to it
         self._full = False  # whether it was said that there is no room for pictures
         self.hide = hide  # replaces secrets in a text or in JSON data
@@ -10282,32 +10259,29 @@ class ExecutionLogger:
         self.turn = 0  # to which a record belongs that names none
         self._listeners: list[Callable[[Item], None]] = []
         exchanges = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
-        try:
-            (self.folder / "screenshots").mkdir(exist_ok=True)
+        with self._writing():
             self._log = open_log(self.folder / "execution_log.txt")
             self._turns = open_log(self.folder / "turns.jsonl")
             self._exchanges = open_log(self.folder / exchanges) if config.described else None
             if old:
                 self._turns.truncate(read_run_file(old, "turns.jsonl").rfind(b"\n") + 1)
-        except OSError as error:
-            raise self._failure(error) from None
 
     def log(self, text: str, level: int = 2) -> None:
         """One entry of the log for people."""
+        text = self.hide(redact(text))
+        self.notice(text, level)
         now = datetime.now().time().isoformat("milliseconds")
-        self.notice(self.hide(redact(text)), level)
         self._write(self._log, f"{now} {_readable(text)}\n")
 
     def section(self, title: str) -> None:
-        self._write(self._log, f"\n=== {printable(title)} ===\n")
+        self._write(self._log, f"\n=== {title} ===\n")
 
     def exchange(self, title: str, lines: Iterable[str]) -> None:
         """One request or reply, to be read without opening the JSON."""
-        text = "\n".join([title, *lines])
+        text = self.hide(redact("\n".join([title, *lines])))
         self.log(f"API {text}")
         if self._exchanges:
-            now = f"{datetime.now():%H:%M:%S}"
-            self._write(self._exchanges, f"{now} {_readable(text)}\n\n")
+            self._write(self._exchanges, f"{datetime.now():%H:%M:%S} {_readable(text)}\n\n")
 
     def listen(self, listener: Callable[[Item], None]) -> None:
         """From now on `listener` gets every record as it was written, and whatever is published."""
@@ -10333,54 +10307,49 @@ class ExecutionLogger:
         `name` is that path, or the name of a file in screenshots/ without its ending.
         """
         path = name if "." in name else f"screenshots/{name}.png"
-        if 0 < self._most <= self._size:
-            if not self._full:
-                self.log("The run's folder is full (keep_megabytes): no more screenshots.", 1)
+        if self._size < self._most:
+            self.log(f"SAVED {path}")
+            self._size += len(png)
+            with self._writing():
+                (self.folder / path).parent.mkdir(exist_ok=True)
+                write_run_file(self.folder, path, png)
+        elif not self._full:
             self._full = True
-            return path
-        self.log(f"SAVED {path}")
-        self._size += len(png)
-        try:
-            (self.folder / path).parent.mkdir(exist_ok=True)
-            write_run_file(self.folder, path, png)
-        except OSError as error:
-            raise self._failure(error) from None
+            self.log("The run's folder is full (keep_megabytes): no more screenshots.", 1)
         return path
 
     def close(self) -> None:
-        for stream in (self._log, self._turns, self._exchanges):
+        for stream in filter(None, (self._log, self._turns, self._exchanges)):
             with suppress(OSError):
-                if stream:
-                    stream.close()
+                stream.close()
 
-    def _write(self, stream: TextIO, text: str) -> None:
+    def _write(self, stream: IO[str], text: str) -> None:
         """Adds to a file; what texts fill beyond the limit ends the run, whose end is told."""
         self._size += len(text)
-        if 0 < self._most * 9 // 8 < self._size:
-            self._most = 0
+        if self._size > self._most * 9 / 8:
+            self._most = math.inf
             raise AgentError(
                 f"The run's folder {self.folder} has grown beyond keep_megabytes; raise it."
             )
-        try:
-            stream.write(text if stream is self._turns else self.hide(text))
-            stream.flush()
-        except OSError as error:
-            raise self._failure(error) from None
+        with self._writing():
+            stream.write(text)
 
-    def _failure(self, error: OSError) -> AgentError:
-        reason = error.strerror or str(error)
-        return AgentError(
-            f"The run's folder {self.folder} cannot be written ({reason});"
-            " free space or set dump_dir."
-        )
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise AgentError(
+                f"The run's folder {self.folder} cannot be written ({error.strerror or error});"
+                " free space or set dump_dir."
+            ) from None
 
 
 def lmstudio_logs() -> dict[Path, int]:
     """LM Studio's own logs and their sizes in bytes; what a log grows by in a run is the run's."""
-    home = Path(os.path.expanduser("~"))
     sizes = {}
     for root in (".cache/lm-studio", ".lmstudio"):  # in older versions, and now
-        for path in sorted(home.glob(f"{root}/server-logs/*/*.log")):
+        for path in sorted(Path(os.path.expanduser("~")).glob(f"{root}/server-logs/*/*.log")):
             with suppress(OSError):
                 # asks the file itself: folders list old sizes of files that are being written
                 sizes[path] = path.stat().st_size
@@ -10392,27 +10361,20 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
     told = []
     try:
         for path, size in lmstudio_logs().items():
-            if size > before.get(path, 0):
-                _copy_log(path, before.get(path, 0), logger.folder)
+            known = before.get(path, 0)
+            if size > known:
+                grown = path.read_bytes()[known:]
+                short = re.sub(
+                    rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), grown
+                )
+                for name, data in (("lmstudio_raw.log", grown), ("lmstudio_clean.log", short)):
+                    with open_in_run(logger.folder, name, "ab") as stream:
+                        stream.write(data)
                 told.append(f"LM Studio's log of this run copied from {path}.")
     except OSError as error:
         told.append(f"LM Studio's log could not be copied: {error.strerror}.")
     with suppress(AgentError):
         logger.log("\n".join(told) or "LM Studio wrote no log of this run on this machine.")
-
-
-def _copy_log(path: Path, begin: int, folder: Path) -> None:
-    """Appends a log from the byte `begin` on to lmstudio_raw.log, and shortened to the other."""
-    raw = open_in_run(folder, "lmstudio_raw.log", "ab")
-    clean = open_in_run(folder, "lmstudio_clean.log", "ab")
-    with path.open("rb") as source, raw, clean:
-        source.seek(begin)
-        for line in source:
-            raw.write(line)
-            shorter = re.sub(
-                rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), line
-            )
-            clean.write(shorter)
 
 
 ####################################################################################################
@@ -10931,28 +10893,30 @@ WATCH_S = 0.25  # between two looks while nothing is done
 NOWHERE = Rect(0, 0, 0, 0)
 
 
-def difference(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect | None:
-    """The box of the pixels that differ between two looks, a single caret aside.
+def difference(
+    before: bytes, after: bytes, width: int, scale: int = 1, part: Rect | None = None
+) -> Rect | None:
+    """The box of the pixels that differ between two looks, or in a part of them, a caret aside.
 
-    Both are BGRX of the same size, `width` pixels a row, `scale` times smaller than a frame.
+    Both are BGRX of the same size, `width` pixels a row, `scale` times smaller than a frame. Of
+    two carets none is left out.
     """
+    part = part or Rect(0, 0, width, len(after) // width // 4)
     bands: list[Rect] = []  # adjoining rows, and the columns between which they differ
-    stride = width * 4
-    for y, begin in enumerate(range(0, len(after), stride)):
-        row = slice(begin, begin + stride)
+    for y in range(part.top, part.bottom):
+        begin = (y * width + part.left) * 4
+        row = slice(begin, begin + part.width * 4)
         old = before[row]
         new = after[row]
-        if old == new:
-            continue
-        # Each row is one number: 32 of its bits are a pixel, so its ends say where they differ.
-        unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
-        lowest = unlike & -unlike
-        left = (lowest.bit_length() - 1) // 32
-        right = (unlike.bit_length() + 31) // 32
-        band = Rect.between(left, y, right, y + 1)
-        if bands and bands[-1].bottom == y:
-            band = band.union(bands.pop())
-        bands.append(band)
+        if old != new:
+            # Each row is one number: 32 of its bits are a pixel, so its ends say where they differ.
+            unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+            lowest = (unlike & -unlike).bit_length() - 1
+            right = (unlike.bit_length() + 31) // 32
+            band = Rect.between(lowest // 32, y, right, y + 1).moved(part.left, 0)
+            if bands and bands[-1].bottom == y:
+                band = band.union(bands.pop())
+            bands.append(band)
     carets = []
     for band in bands:
         narrow = band.width * scale <= CARET_WIDTH
@@ -10963,59 +10927,28 @@ def difference(before: bytes, after: bytes, width: int, scale: int = 1) -> Rect 
     return reduce(Rect.union, bands) if bands else None
 
 
-def difference_in(box: Rect, before: Frame, after: Frame) -> Rect | None:
-    """The same in a box of two frames of one size only."""
-    old = pixels_in(box, before)
-    new = pixels_in(box, after)
-    found = difference(old, new, box.width)
-    return found and found.moved(box.left, box.top)
-
-
-def pixels_in(box: Rect, frame: Frame) -> bytes:
-    """Those of a frame, without the mouse pointer; the box lies inside of it."""
-    rows = []
-    for y in range(box.top, box.bottom):
-        begin = (y * frame.width + box.left) * 4
-        end = begin + box.width * 4
-        rows.append(frame.clean[begin:end])
-    return b"".join(rows)
-
-
 def window_box(frame: Frame) -> Rect:
     """The front window, or the whole screen, in the frame's pixels."""
-    area = frame.area
-    rect = frame.window.rect if frame.window else area
-    x = frame.width / area.width
-    y = frame.height / area.height
-    return Rect(
-        round((rect.left - area.left) * x),
-        round((rect.top - area.top) * y),
-        round(rect.width * x),
-        round(rect.height * y),
-    )
+    rect = frame.window.rect if frame.window else frame.area
+    return rect.scaled(frame.area, frame.rect)
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
     """The working area in pixels, from the setting `area`; raises ConfigError."""
-    full = desktop.screen()
     primary = desktop.primary()
+    full = desktop.screen()
     if setting in ("primary", "all"):
         return primary if setting == "primary" else full
-    with suppress(TypeError, ValueError, OverflowError):  # no four numbers
-        if "." in setting:
-            # Edges are rounded, not sizes, so that neighbours have neither a gap nor a pixel in
-            # common.
-            sides = (primary.width, primary.height) * 2
-            edges = [
-                round(float(share) * side)
-                for share, side in zip(setting.split(","), sides, strict=True)
-            ]
-            area = Rect.between(*edges).moved(primary.left, primary.top)
-            full = primary
-        else:
-            area = Rect(*map(int, setting.split(",")))
-        if area.width > 0 and area.height > 0 and area.intersection(full) == area:
-            return area
+    numbers = [float(number) for number in setting.split(",")]  # four, as Config has seen to it
+    area = Rect(*map(int, numbers))
+    if "." in setting:
+        # Edges are rounded, not sizes, so that neighbours have neither a gap nor a pixel in common.
+        sides = (primary.width, primary.height) * 2
+        edges = [round(share * side) for share, side in zip(numbers, sides, strict=True)]
+        area = Rect.between(*edges).moved(primary.left, primary.top)
+        full = primary
+    if area.width > 0 and area.height > 0 and area.intersection(full) == area:
+        return area
     raise ConfigError(
         f"The area {setting} is not inside the screen {desktop.screen()}; give"
         " LEFT,TOP,WIDTH,HEIGHT in pixels, or X1,Y1,X2,Y2 as fractions such as 0.0,0.0,0.5,1.0."
@@ -11029,14 +10962,9 @@ def part_around(point: Point, area: Rect) -> Rect:
     """
     width = area.width // 2
     height = area.height // 2
-    left = point.x - width // 2
-    top = point.y - height // 2
-    return Rect(
-        min(max(left, area.left), area.right - width),
-        min(max(top, area.top), area.bottom - height),
-        width,
-        height,
-    )
+    left = min(point.x - width // 2, area.right - width)
+    top = min(point.y - height // 2, area.bottom - height)
+    return Rect(max(left, area.left), max(top, area.top), width, height)
 
 
 def frame_size(area: Rect, config: Config) -> Size:
@@ -11060,7 +10988,6 @@ def screen_size(config: Config) -> Size:
     return frame_size(Rect(0, 0, 1920, 1080), config)
 
 
-FRAME_REUSE_S = 0.3  # a frame that settling took stays the next turn's, as long as it is young
 # After an act: until the first look, between two looks, and until a first change is not awaited any
 # more; what takes longer than that to react is seen by the next look.
 SETTLE_FLOOR_S = 0.05
@@ -11078,7 +11005,6 @@ class Eyes:
     logger: ExecutionLogger
     clock: Clock
     say: Callable[[str], None]
-    _latest: Frame | None = None  # taken when the last act had settled, good for the next look
     # Where secrets were typed, by the numbers of the places, ...
     secrets: dict[int, SecretRecord] = field(default_factory=dict)
     # ... and the frame before that, until it is known what has changed by it.
@@ -11099,8 +11025,10 @@ class Eyes:
         """
         self.logger.publish(Phase("looking"))
         begin = self.clock.now()
-        shown = self._fresh_frame()
-        frame = self._with_secrets_greyed(shown)
+        self.actuator.rest()
+        closer = self._closer
+        self.forget()
+        frame = self._with_secrets_greyed(self.capture(closer))
         looked = self.clock.now()
         picture = encode_png(frame.pixels, frame.width, frame.height)
         self.logger.publish(Shown(picture.png, turn))
@@ -11121,21 +11049,8 @@ class Eyes:
         return Look(frame, picture.png, picture.base64, path)
 
     def forget(self) -> None:
-        """The next look takes a new frame of all the area, however young the last one is."""
-        self._latest = None
+        """The next look shows all the area."""
         self._closer = None
-
-    def _fresh_frame(self) -> Frame:
-        """The frame that settling took, if it is young and no pause came since, else a new one."""
-        paused = self.actuator.rest()
-        closer = self._closer
-        latest = None if self.secrets else self._latest  # their windows may have moved meanwhile
-        self.forget()
-        oldest = self.clock.now() - FRAME_REUSE_S
-        reused = self.config.settle_cap_ms and not paused and not closer
-        if reused and latest and latest.taken_at >= oldest:
-            return latest
-        return self.capture(closer)
 
     def whole(self, frame: Frame) -> Frame:
         """A frame of all the area, with which the effect of an act can be compared."""
@@ -11151,7 +11066,7 @@ class Eyes:
         area = part_around(closer, whole) if closer else whole
         size = frame_size(area, self.config)
         end = self.clock.now() + self.config.blind_patience
-        told = ""
+        told = False
         while True:
             try:
                 frame = self.desktop.capture(area, *size)
@@ -11164,7 +11079,7 @@ class Eyes:
                 raise Win32Error(reason)
             if not told:
                 self.say(f"paused: {reason}")
-            told = reason
+            told = True
             self.clock.sleep(0.5)
         window = frame.window and self._hidden(frame.window)
         return replace(frame, whole=whole if closer else None, window=window)
@@ -11197,17 +11112,13 @@ class Eyes:
 
     def _with_secrets_greyed(self, frame: Frame) -> Frame:
         """The frame without places of secrets; each moves with its window until that is gone."""
-        if not self.secrets:
-            return frame
         canvas = Canvas(frame.width, frame.height, frame.pixels)
         for place in [*self.secrets.values()]:
             window = self.desktop.window(place.handle)
             if window:
                 box = self._secret_box(place, window.rect, frame)
-                seen = box.scaled(frame.area, frame.rect)
-                canvas.fill(seen, SECRET_GREY)
-        pixels = bytes(canvas.pixels)
-        return replace(frame, pixels=pixels)
+                canvas.fill(box.scaled(frame.area, frame.rect), SECRET_GREY)
+        return replace(frame, pixels=bytes(canvas.pixels))
 
     def _secret_box(self, place: SecretRecord, window: Rect, frame: Frame) -> Rect:
         """Where a place is now; that of no known field is what changed first in its window."""
@@ -11215,13 +11126,11 @@ class Eyes:
         box = Rect(*place.box)
         before = self._before.get(place.place)
         if before and (before.area, then) == (frame.area, window):
-            seen = window.scaled(frame.area, frame.rect)
-            inside = seen.intersection(frame.rect)
-            changed = difference_in(inside, before, frame)
+            inside = window.scaled(frame.area, frame.rect).intersection(frame.rect)
+            changed = difference(before.clean, frame.clean, frame.width, part=inside)
             if changed:
                 box = changed.scaled(frame.rect, frame.area)
-                found = replace(place, box=box)
-                self._keep_secret(found)
+                self._keep_secret(replace(place, box=box))
                 del self._before[place.place]
         if not box.width:
             return window
@@ -11229,12 +11138,9 @@ class Eyes:
 
     def windows(self) -> list[Window]:
         """The open windows but our own, without secrets; none where Windows does not tell."""
-        opened = []
         with suppress(Win32Error):
-            for window in self.desktop.windows():
-                if not window.own:
-                    opened.append(self._hidden(window))
-        return opened
+            return [self._hidden(window) for window in self.desktop.windows() if not window.own]
+        return []
 
     def glance(self, frame: Frame) -> bytes:
         """A quick small look at a frame's area, to be compared with another one."""
@@ -11242,10 +11148,12 @@ class Eyes:
         height = frame.height // GLANCE_SCALE
         return self.desktop.glance(frame.area, width, height)
 
-    def changed(self, before: bytes, after: bytes, frame: Frame, scale: int = 1) -> Rect | None:
-        """The box of what differs between two looks at a frame's area.
+    def changed(
+        self, before: bytes, after: bytes, frame: Frame, scale: int = GLANCE_SCALE
+    ) -> Rect | None:
+        """The box of what differs between two looks at a frame's area, so many times smaller.
 
-        The looks are so many times smaller than the frame. What changes in the program's own
+        What changes in the program's own
         console or panel are its rows of the turns: no act has done that.
         """
         seen = Rect(0, 0, frame.width // scale, frame.height // scale)
@@ -11253,12 +11161,9 @@ class Eyes:
         if box is None:
             return None
         place = box.scaled(seen, frame.area)
-        corners = (
-            Point(place.left, place.top),
-            Point(place.right - 1, place.bottom - 1),
-        )
+        corners = (Point(place.left, place.top), Point(place.right - 1, place.bottom - 1))
         with suppress(Win32Error):
-            windows = [self.desktop.window_at(corner) for corner in corners]
+            windows = map(self.desktop.window_at, corners)
             if all(window and is_own(window) for window in windows):
                 return None
         return box
@@ -11269,10 +11174,8 @@ class Eyes:
         end = self.clock.now() + seconds
         while self.clock.now() < end:
             self.actuator.rest()
-            left_s = end - self.clock.now()
-            self.clock.sleep(min(WATCH_S, left_s))
-            glance = self.glance(frame)
-            if self.changed(before, glance, frame, GLANCE_SCALE):
+            self.clock.sleep(min(WATCH_S, end - self.clock.now()))
+            if self.changed(before, self.glance(frame), frame):
                 self.settle(self.whole(frame), before)
                 return True
         return False
@@ -11293,7 +11196,7 @@ class Eyes:
         agreed = 0
         while True:
             passed_s = self.clock.now() - begin
-            if self.changed(before, glance, frame, GLANCE_SCALE):
+            if self.changed(before, glance, frame):
                 changed = True
             patient = passed_s >= min(SETTLE_PATIENCE_S, cap_s)
             if not agreed and (changed or patient):
@@ -11302,11 +11205,10 @@ class Eyes:
             last = glance
             glance = self.glance(frame)
             agreed += settled is not None
-            if self.changed(last, glance, frame, GLANCE_SCALE):
+            if self.changed(last, glance, frame):
                 agreed = 0
                 wanted = 4 if changed else 2
             if settled and (agreed >= wanted or passed_s >= cap_s):
-                self._latest = settled
                 if not self.secrets:  # else whoever watches waits for a look, which greys them
                     self.logger.publish(Settled(settled))
                 return settled
@@ -11554,7 +11456,7 @@ CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 ####################################################################################################
 
 FILE_CHARS = 200  # of the beginning of a text file that are told
-FILE_BYTES = 10_000_000  # of a file that are read, and of all that are copied before the first act
+FILE_BYTES = 10_000_000  # of a file that are read, and copied before the first act
 FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
 NO_FILE = -1  # the size of a file that does not exist
 
@@ -11568,7 +11470,12 @@ _BARE_PATH = re.compile(
     rf"(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{1,250}})(?![^\n:%\\]*\\)"
 )
 _SUFFIX = re.compile(r"\w\.(?=\w*[A-Za-z])\w{1,5}$")
+# What a path begins with, its variables filled in, that leads to no other machine: Windows gives
+# the person's name and a proof of the password to whatever machine is asked.
+_HERE = re.compile(r"[A-Za-z]:[\\/]" if os.name == "nt" else r"(?![\\/]{2})")
 _QUOTED_TEXT = re.compile(r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]")
+# What no text file holds as it is read: RTF, which has signs of its own for ü, and code pages.
+_NO_TEXT = re.compile(r"\A\{\\rtf|[\0\ufffd]")
 
 
 class FileFact(NamedTuple):
@@ -11581,15 +11488,12 @@ class FileFact(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """What a text file holds; None of one in a code page, or with signs of its own for ü."""
-        data = self.data
-        if data is None or data.startswith(b"{\\rtf"):
+        """What a text file holds."""
+        if self.data is None:
             return None
-        form = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        with suppress(UnicodeDecodeError):
-            text = data.decode(form)
-            return None if "\0" in text else text
-        return None
+        form = "utf-16" if self.data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        text = self.data.decode(form, "replace")
+        return None if _NO_TEXT.search(text) else text
 
     def told(self, hide: Callable[[str], str]) -> str:
         """A sentence for the verifier; `hide` replaces secrets."""
@@ -11608,15 +11512,6 @@ class FileFact(NamedTuple):
         verb = "holds" if self.size < FILE_CHARS else "begins"
         return f"{told}; it {verb} {shown}."
 
-    def holds(self, text: str) -> bool:
-        """Whether a text is known to be in it, apart from case, line ends and a last stop."""
-        return _plain(text) in _plain(self.text or "")
-
-
-def _plain(text: str) -> str:
-    words = text.lower().split()
-    return " ".join(words).rstrip(".")
-
 
 def named_paths(task: str) -> list[str]:
     """The paths that a task names, as it writes them, without the stop of a sentence.
@@ -11624,7 +11519,7 @@ def named_paths(task: str) -> list[str]:
     One without quotes has to end as a file does, or the task has to end with it.
     """
     task = task[:FACT_CHARACTERS]
-    found = [match[1] for match in _QUOTED_PATH.finditer(task)]
+    found = _QUOTED_PATH.findall(task)
     for match in _BARE_PATH.finditer(task):
         path = match[1].rstrip(".:!?)]}")
         if _SUFFIX.search(path) or not task[match.end() :].strip():
@@ -11634,63 +11529,42 @@ def named_paths(task: str) -> list[str]:
 
 def look_at_file(path: str) -> FileFact:
     """What is known of a file; only a regular one is opened."""
-    expanded = os.path.expandvars(path)
-    unknown = FileFact(path)
-    if is_elsewhere(expanded):
-        return unknown
-    place = Path(expanded)
+    place = Path(os.path.expandvars(path))
+    fact = FileFact(path)
     try:
-        known = place.stat()
+        if _HERE.match(str(place)):
+            known = place.stat()
+            regular = stat.S_ISREG(known.st_mode)
+            fact = FileFact(path, known.st_size * regular, known.st_mtime)
+            if regular and known.st_size <= FILE_BYTES:
+                fact = fact._replace(data=place.read_bytes())
     except FileNotFoundError:
-        return FileFact(path, NO_FILE)
-    except (OSError, ValueError):
-        return unknown
-    if not stat.S_ISREG(known.st_mode):
-        return FileFact(path, 0, known.st_mtime)
-    data = None
-    if known.st_size <= FILE_BYTES:
-        with suppress(OSError):  # another program has it open
-            data = place.read_bytes()
-    return FileFact(path, known.st_size, known.st_mtime, data)
-
-
-def is_elsewhere(path: str) -> bool:
-    """Whether a path, its variables filled in, may lead to another machine or is none.
-
-    Windows gives the person's name and a proof of the password to whatever machine is asked.
-    """
-    begins_there = path.startswith(("\\\\", "//", "\\/", "/\\"))
-    on_a_drive = re.match(r"[A-Za-z]:[\\/]", path) is not None
-    return begins_there or (os.name == "nt" and not on_a_drive)
+        fact = FileFact(path, NO_FILE)
+    except (OSError, ValueError):  # no path, or another program has it open
+        pass
+    return fact
 
 
 def file_facts(task: str) -> dict[str, FileFact]:
     """What is known of the files that the task names, by their paths, within FILE_PATIENCE_S."""
     paths = named_paths(task)
     facts = {path: FileFact(path) for path in paths}
-    looks = map(look_at_file, paths)
-    for known in taken_within(FILE_PATIENCE_S, looks):
+    for known in taken_within(FILE_PATIENCE_S, map(look_at_file, paths)):
         facts[known.path] = known
     return facts
 
 
-def keep_files(facts: Iterable[FileFact], folder: Path, secrets: Secrets) -> list[str]:
-    """Copies files as they were into a run's folder, FILE_BYTES at most; the names of the copies.
-
-    One that holds a secret is left where it is.
-    """
+def keep_files(facts: Iterable[FileFact], logger: ExecutionLogger) -> list[str]:
+    """Copies files as they were into the run's folder, none with a secret; names of the copies."""
     kept: list[str] = []
-    left = FILE_BYTES
     for fact in facts:
         data = fact.data or b""
         text = data.decode("latin-1")
-        if not data or len(data) > left or secrets.hide(text) != text:
-            continue
-        left -= len(data)
-        name = f"kept_{len(kept) + 1}_{Path(fact.path).name[-80:]}"
-        with suppress(OSError):
-            write_run_file(folder, name, data)
-            kept.append(name)
+        if data and logger.hide(text) == text:
+            name = f"kept_{len(kept) + 1}_{Path(fact.path).name[-80:]}"
+            with suppress(OSError):
+                write_run_file(logger.folder, name, data)
+                kept.append(name)
     return kept
 
 
@@ -11702,42 +11576,39 @@ def rulings_by_files(
     Nothing is certain but what was not so when the run began and is not so now: a file that is
     gone, and a text that was taken out of it, may be what the task wanted.
     """
-    rulings = []
-    for ruling in verdict:
-        for path, old in before.items():
+    rulings = list(verdict)
+    for path, old in before.items():
+        for number, ruling in enumerate(rulings):
             why = _contradiction(ruling.check, old, now[path])
             if why:
-                ruling = ruling._replace(holds=False, why=why)
-        rulings.append(ruling)
-    for path, old in before.items():
+                rulings[number] = ruling._replace(holds=False, why=why)
         if old.size == now[path].size == NO_FILE:
-            absent = Ruling(f"{path} exists", holds=False, why="it does not exist")
-            rulings.append(absent)
+            rulings.append(Ruling(f"{path} exists", False, "it does not exist"))
     return rulings
 
 
 def _contradiction(check: str, before: FileFact, now: FileFact) -> str:
     """Why a check that quotes a text does not hold for what a file was and is; empty if it may."""
-    quoted = []
-    if _names(check, now.path):
-        quoted = [match[1] for match in _QUOTED_TEXT.finditer(check)]
-    for text in quoted:
-        if _names(text, now.path):  # such as a title
-            continue
-        if now.text is None:
-            unchanged = (now.size or 0) > 0 and before == now
-            return "the file is as it was when the run began" if unchanged else ""
-        if not now.holds(text) and not before.holds(text):
+    quoted = _QUOTED_TEXT.findall(check) if _names(check, now.path) else []
+    texts = [text for text in quoted if not _names(text, now.path)]  # others are such as a title
+    if texts and now.text is None:
+        unchanged = (now.size or 0) > 0 and before == now
+        return "the file is as it was when the run began" if unchanged else ""
+    for text in texts:
+        if not any(_plain(text) in _plain(fact.text or "") for fact in (before, now)):
             return f"the file does not hold {text!r}"
     return ""
 
 
+def _plain(text: str) -> str:
+    """A text as it is compared: apart from case, line ends and a last stop."""
+    return " ".join(text.lower().split()).rstrip(".")
+
+
 def _names(text: str, path: str) -> bool:
     """Whether a text names a file: its name, alone or with the end of its path."""
-    first, *parts = re.split(r"[\\/]", path)
-    named = re.escape(first)
-    for part in parts:
-        named = rf"(?:{named}[\\/])?" + re.escape(part)
+    parts = re.split(r"\\\\|/", re.escape(path))  # which doubles each backslash
+    named = reduce(r"(?:{}[\\/])?{}".format, parts)
     return bool(re.search(rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)", text, re.IGNORECASE))
 
 
@@ -11770,8 +11641,8 @@ class Screens:
 
         What changes by itself elsewhere, such as a clock, does not make it new.
         """
-        alike = [seen for seen in self._kept if seen.rect == frame.rect]
-        return all(difference_in(box, seen, frame) for seen in alike)
+        alike = [seen.clean for seen in self._kept if seen.rect == frame.rect]
+        return all(difference(seen, frame.clean, frame.width, part=box) for seen in alike)
 
 
 def and_then(deed: Deed, step: Deed) -> Deed:
@@ -11937,7 +11808,7 @@ class Engine:
     def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
         """A deed by the frames before and after it; one that was broken off only by what is new."""
         self._reached.keep(frame)
-        box = self.eyes.changed(frame.clean, after.clean, frame)
+        box = self.eyes.changed(frame.clean, after.clean, frame, 1)
         new = False
         if box:
             new = self._reached.is_new(after, box)
@@ -11994,6 +11865,7 @@ CLIPBOARD_PATIENCE_S = 0.5  # the program that promised its text may never answe
 def known_facts(engine: Engine, files: Mapping[str, FileFact]) -> list[str]:
     """What the program knows for certain, a line each, for the verifier."""
     desktop = engine.eyes.desktop
+    hide = engine.logger.hide
     facts = [f"The window in front is {title_text(desktop.foreground())}."]
     if engine.controls.on:
         opened = windows_text(engine.eyes.windows())
@@ -12003,60 +11875,45 @@ def known_facts(engine: Engine, files: Mapping[str, FileFact]) -> list[str]:
         for length in taken_within(CLIPBOARD_PATIENCE_S, asked):
             if length is not None:  # how much, never which
                 facts.append(f"Characters of text on the clipboard: {length}.")
-    hide = engine.logger.hide
-    for file in files.values():
-        told = file.told(hide)
-        facts.append(told)
+    facts += [file.told(hide) for file in files.values()]
     return [hide(fact) for fact in facts]
 
 
-_LISTED = re.compile(r"[*_ ]{0,4}(?:\d{1,2}[.):]|[-*•])[*_ ]{0,4}(\S.{7,300})")
+_LISTED = re.compile(r"(?m)^[*_ ]{0,4}(?:\d{1,2}[.):]|[-*•])[*_ ]{0,4}(\S.{7,300})")
 # "YES or NO" is the question said again, and no answer.
 _RULED = re.compile(
-    r"\W{0,4}(?:check )?(\d{1,2})\W{1,6}"
-    r"(yes|no)\b(?!/|\W{1,3}or\W{1,3}(?:yes|no)\b)[\W_]{0,6}(.{0,300})",
-    re.I,
+    r"(?im)^[^\w\n]{0,4}(?:check )?(\d{1,2})[^\w\n]{1,6}"
+    r"(yes|no)\b(?!/|\W{1,3}or\W{1,3}(?:yes|no)\b)(?:[^\w\n]|_){0,6}(.{0,300})"
 )
 
 
 def ask_for_checks(engine: Engine, state: AgentState) -> None:
     """Lets the model say once what proves the task done; failing that the task is its own check."""
-    if state.done_when:
-        return
-    if engine.config.derive_checks:
-        examiner = engine.profile.roles["examiner"]
+    if engine.config.derive_checks and not state.done_when:
         question = Message("user", EXAMINER_QUESTION.format(state.task))
-        reply = engine.voice.ask(examiner, [question])
+        reply = engine.voice.ask(engine.profile.roles["examiner"], [question])
         if isinstance(reply, Reply):
-            words = strip_think(reply.text)
-            lines = words[:FACT_CHARACTERS].splitlines()
-            listed = filter(None, map(_LISTED.match, lines))
-            state.done_when = clean_checks([match[1] for match in listed])
-    if not state.done_when:
-        task = " ".join(state.task.split())
-        state.done_when = [cut(task, 300)]
+            said = strip_think(reply.text)[:FACT_CHARACTERS]
+            state.done_when = clean_checks(_LISTED.findall(said))
+    state.done_when = state.done_when or [cut(state.task, 300)]
 
 
 def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling] | None:
     """What the verifier said to each check; None unless it answered each, and none in two ways."""
     if len(checks) == 1 and not _RULED.match(said):
         said = f"1 {said}"  # a single one needs no number
-    answers = [*filter(None, map(_RULED.match, said.splitlines()))]
+    answers = _RULED.findall(said)
     rulings = []
     for number, check in enumerate(checks, 1):
-        found = [match for match in answers if int(match[1]) == number]
-        words = {match[2].lower() for match in found}
-        if len(words) != 1:
+        found = {word.lower(): why for at, word, why in answers if int(at) == number}
+        if len(found) != 1:
             return None
-        why = cut(found[0][3], 200)
-        ruling = Ruling(check, "yes" in words, why)
-        rulings.append(ruling)
+        [(word, why)] = found.items()
+        rulings.append(Ruling(check, word == "yes", cut(why, 200)))
     return rulings
 
 
-def judge(
-    engine: Engine, state: AgentState, evidence: str, name: str = "check"
-) -> tuple[Ruling, ...]:
+def judge(engine: Engine, state: AgentState, evidence: str, name: str = "check") -> list[Ruling]:
     """Whether each check holds, by a fresh look and by facts; a fact stands above every word.
 
     A verdict that ends the run is asked for twice, and believed only when both agree. Where they
@@ -12080,11 +11937,10 @@ def judge(
             checks=[ruling._asdict() for ruling in verdict],
         )
     )
-    return tuple(verdict)
+    return verdict
 
 
 def all_hold(verdict: Iterable[Ruling]) -> bool:
-    """Whether every check holds."""
     return all(ruling.holds for ruling in verdict)
 
 
@@ -12107,16 +11963,14 @@ def ask_about(
         if isinstance(reply, ModelError):
             why = str(reply)
             break
-        words = strip_think(reply.text)
-        said = words[:FACT_CHARACTERS].strip()
+        said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
         rulings = read_rulings(said, state.done_when)
         if rulings:
             return rulings_by_files(rulings, engine.files, files)
         if said:
             why = cut(f"{UNDECIDED}: {said}", 200)
         own_words = cut(said, 300) or NO_CALL
-        messages.append(Message("assistant", own_words))
-        messages.append(Message("user", ANSWER_EACH_CHECK))
+        messages += [Message("assistant", own_words), Message("user", ANSWER_EACH_CHECK)]
     return [Ruling(check, False, why) for check in state.done_when]
 
 
@@ -12130,10 +11984,7 @@ EVIDENCE_LEAST = {"chat": 1, "story": 1}
 
 
 def check_completion(
-    engine: Engine,
-    state: AgentState,
-    evidence: str,
-    counts: bool = True,
+    engine: Engine, state: AgentState, evidence: str, counts: bool = True
 ) -> tuple[Outcome | None, str]:
     """The outcome and the result of a completion report.
 
@@ -12145,9 +11996,7 @@ def check_completion(
     config = engine.config
     length = len(evidence.strip())
     least = EVIDENCE_LEAST.get(engine.profile.loop, 100)
-    if engine.grammar:  # which has no word for evidence
-        least = 0
-    if length < least:
+    if length < least and not engine.grammar:  # which has no word for evidence
         return None, SHORT_EVIDENCE.format(length, least)
     if config.dry_run:  # a look would show that nothing was done
         evidence = f"Dry run, nothing was done: {evidence}"
@@ -13634,7 +13483,7 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
     kept: list[str] = []
     if not state.turn:
         engine.files = file_facts(state.task)
-        kept = keep_files(engine.files.values(), engine.logger.folder, engine.actuator.secrets)
+        kept = keep_files(engine.files.values(), engine.logger)
     try:
         outcome = LOOPS[engine.profile.loop](engine, state)
         outcome = last_look(engine, state, outcome)

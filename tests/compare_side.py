@@ -1164,7 +1164,7 @@ def book_items(folder: Path) -> Any:
         "report": report_data(of_agent("report")(folder)),
         "debrief": book.debrief().split("\n"),
         "damaged": journal.damaged,
-        "ignored": list(journal.ignored),
+        "ignored": journal.left_out,
     }
 
 

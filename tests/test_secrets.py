@@ -137,7 +137,7 @@ class Blanking(EngineCase):
         look = trial.look(1)
         trial.perform(trial.profile.vocabulary.parse(typing), look, 1)
         # A square that the typing made.
-        return trial, windows, trial.engine.eyes._latest.pixels.index(b"\xff\xff\xff")
+        return trial, windows, trial.engine.eyes.capture().pixels.index(b"\xff\xff\xff")
 
     def test_where_a_secret_was_typed_pictures_are_grey_until_that_window_is_gone(self) -> None:
         trial, windows, bright = self.typed()
