@@ -129,7 +129,7 @@ from argparse import ArgumentParser, Namespace
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
 from ctypes import byref, sizeof
 from dataclasses import (
@@ -1193,14 +1193,6 @@ class ControlSource(Protocol):
 # Of a window's controls so many are looked through, and so long they are waited for.
 CONTROLS_MOST = 300
 LIST_DEADLINE_S = 1.0
-
-
-def ask_ahead(source: ControlSource, window: Window) -> Future[list[Control]]:
-    """The controls of a window, asked for while something else is done: while a model thinks."""
-    pool = ThreadPoolExecutor(1, "controls")
-    answer = pool.submit(source.controls, window, CONTROLS_MOST, LIST_DEADLINE_S)
-    pool.shutdown(wait=False)
-    return answer
 
 
 @dataclass(frozen=True)
@@ -10894,7 +10886,11 @@ NOWHERE = Rect(0, 0, 0, 0)
 
 
 def difference(
-    before: bytes, after: bytes, width: int, scale: int = 1, part: Rect | None = None
+    before: bytes,
+    after: bytes,
+    width: int,
+    scale: int = 1,
+    part: Rect | None = None,
 ) -> Rect | None:
     """The box of the pixels that differ between two looks, or in a part of them, a caret aside.
 
@@ -11238,8 +11234,6 @@ class ControlCheck:
     hide: Callable[[str], str]  # replaces secrets
     fill: Callable[[str], str]  # ... and puts them in
     by_name: bool = True  # whether acts say what they mean; the models' own grammars do not
-    _ahead: Future[list[Control]] | None = None  # the controls in front on the frame ...
-    _frame: int = 0  # ... with this number
     # What was told since the last act, and what was there: the same again is what it wants.
     _told: set[tuple[str, Rect]] = field(default_factory=set)
     _knows_focus: bool = False  # whether anything was ever said to have the keyboard
@@ -11251,88 +11245,88 @@ class ControlCheck:
         """Whether controls are looked at."""
         return self.config.controls != "off"
 
-    def begin(self, look: Look) -> None:
-        """Asks for the controls in front while the model thinks."""
-        self._ahead = None
-        if self.on and self.by_name and look.window:
-            self._frame = look.frame.number
-            self._ahead = ask_ahead(self.desktop, look.window)
-
     def listed(self, look: Look, most: Sides = ON_GRID) -> str:
         """The controls in front as lines for a model, the most useful first; "" if unwanted."""
         if self.config.vision and self.config.controls != "list":
             return ""
-        known = self.known(look)
-        listed = self.hide(controls_text(known, look.frame.area, most))
+        listed = controls_text(
+            self.known(look),
+            look.frame.area,
+            most,
+        )
+        listed = self.hide(listed)
         return listed if self.config.vision else f"{NO_PICTURE}\n{listed}"
 
     def known(self, look: Look) -> list[Control]:
         """The controls of the window in front, topmost first."""
-        window = look.window
-        if not self.on or window is None:
+        if not self.on or look.window is None:
             return []
-        if self._ahead and self._frame == look.frame.number:
-            return self._ahead.result()
-        return self.desktop.controls(window, CONTROLS_MOST, LIST_DEADLINE_S)
+        return self.desktop.controls(
+            look.window,
+            CONTROLS_MOST,
+            LIST_DEADLINE_S,
+        )
 
     def objection(self, act: Act, look: Look) -> str:
         """Why a click is not what the model means, if there is one control that it may mean.
 
         Said once for a name and a place until the next act: the second time it is obeyed.
         """
-        if not self.on or not self.by_name:
-            return ""
-        if self._ahead:
-            self._ahead.exception()  # waits for it, since one query is answered at a time
         said = label_of(act)
         places = values_of(act.args, Coordinate)
-        wants_a_field = says_only_field(said)
-        if not places or not (wants_a_field or name_words(said)):
+        names_one = says_only_field(said) or name_words(said)
+        if not (self.on and self.by_name and places and names_one):
             return ""
-        area = look.frame.area
-        visible = []
-        for control in self.known(look):
-            if area.contains(middle_of(control.rect)):
-                visible.append(control)
-        point = to_point(places[0], area)
+        point = to_point(places[0], look.frame.area)
         hit = self.desktop.control_at(point)
         if hit is None:
             return ""
-        meant = []
-        if not wants_a_field:
-            meant = self._meant(said, point, hit, visible)
-        elif hit.role in TEXTLESS:
-            for control in visible:
-                if control.role in TEXT_ROLES:
-                    meant.append(control)
+        meant = self._meant(
+            said,
+            point,
+            hit,
+            look,
+        )
         key = (fold_label(said), hit.rect)
         if len(meant) != 1 or key in self._told:
             return ""
         self._told.add(key)
-        middle = middle_of(meant[0].rect)
-        at = to_grid(middle, area)
-        objection = other_control_text(places[0], hit, meant[0], at)
+        objection = other_control_text(
+            places[0],
+            hit,
+            meant[0],
+            to_grid(middle_of(meant[0].rect), look.frame.area),
+        )
         return self.hide(objection)
 
     def _meant(
-        self, said: str, point: Point, hit: Control, visible: Iterable[Control]
+        self,
+        said: str,
+        point: Point,
+        hit: Control,
+        look: Look,
     ) -> list[Control]:
-        """Those that may have that name; none if one is at the point anyway."""
+        """Those elsewhere that may be meant; none if one is at the point anyway."""
+        wants_a_field = says_only_field(said)
         # It may be meant by its name, by having none, or by what it holds.
-        value = cut(hit.value or "", 100)
-        if names_agree(said, hit.name) or _is_name_of(said, value):
+        fits = names_agree(said, hit.name) or _is_name_of(said, cut(hit.value or "", 100))
+        if wants_a_field:
+            fits = hit.role not in TEXTLESS
+        if fits:
             return []
-        agreeing = []
-        for control in visible:
-            if not _is_name_of(said, control.name):
-                continue
+        visible = []
+        for control in self.known(look):
+            if look.frame.area.contains(middle_of(control.rect)):
+                visible.append(control)
+        if wants_a_field:
+            return [control for control in visible if control.role in TEXT_ROLES]
+        agreeing = [control for control in visible if _is_name_of(said, control.name)]
+        for control in agreeing:
             if control.rect.contains(point) and control.role not in HOLDERS:
                 return []
-            agreeing.append(control)
         meant = _likeliest(said, agreeing)
         if len(meant) == 1:
-            middle = middle_of(meant[0].rect)
-            seen = self.desktop.control_at(middle)
+            seen = self.desktop.control_at(middle_of(meant[0].rect))
             if seen is None or not _is_name_of(said, seen.name):
                 return []  # something lies above it
         return meant
@@ -11342,58 +11336,46 @@ class ControlCheck:
         self._told.clear()
         step = deed.act
         result = deed.result
-        told: list[str] = []
-        named = []
-        for control in deed.controls:
-            # A click on a window may well be one on what it alone knows to be there.
-            if control.name and control.role not in HOLDERS:
-                named.append(control)
-        if step.name in HITS and named:
-            said = label_of(step) if self.by_name else ""
-            hit = hit_text(named[0], said)
+        told = []
+        clicked = deed.controls if step.name in HITS else ()
+        # A click on a window may well be one on what it alone knows to be there.
+        named = [control for control in clicked if control.name and control.role not in HOLDERS]
+        if named:
+            hit = hit_text(named[0], label_of(step) if self.by_name else "")
             result = f"{result.partition(':')[0]} {hit}"
             told.append(hit)
-        read = self._read_back(step, deed.controls) if self.on else ""
+        read = ""
+        if isinstance(step.args, TypeTextArgs) and self.on:
+            read = self._typed(step.args.text)
+        elif clicked and clicked[0].checked is not None:
+            now = self.desktop.control_at(middle_of(clicked[0].rect))
+            if now and now.checked is not None and now.role == clicked[0].role:
+                read = CHECKED[now.checked]
         if read:
             result += f"; {read}"
             told.append(read)
-        return replace(deed, result=result, known="; ".join(told))
-
-    def _read_back(self, step: Act, controls: Sequence[Control]) -> str:
-        """What the control that got a click or a text says now."""
-        if isinstance(step.args, TypeTextArgs):
-            return self._typed(step.args.text)
-        if step.name not in HITS or not controls:
-            return ""
-        hit = controls[0]
-        if hit.checked is None:
-            return ""
-        now = self.desktop.control_at(middle_of(hit.rect))
-        if now is None or now.checked is None or now.role != hit.role:
-            return ""
-        return CHECKED[now.checked]
+        return replace(
+            deed,
+            result=result,
+            known="; ".join(told),
+        )
 
     def facts(self) -> list[str]:
         """What is known of the control that has the keyboard, a sentence for the verifier."""
-        if not self.on:
-            return []
         typed_at = self.desktop.focused_control()
         if typed_at is None or typed_at.password:
             return []
         sentence = f"The keyboard is in {quoted_control(typed_at)}"
-        value = None if self._has_secret(typed_at) else typed_at.value
-        if value is not None:
+        if typed_at.value is not None and not self._has_secret(typed_at):
             # Hidden before it is cut, or a part of a secret would be left.
-            content = quoted_name(self.hide(value), 200)
-            sentence += f", which holds {content}"
+            sentence += f", which holds {quoted_name(self.hide(typed_at.value), 200)}"
         return [f"{sentence}."]
 
     def _has_secret(self, control: Control, typed: str = "") -> bool:
         """Whether a secret went into a field in this run, or does by what was typed now."""
         # Neither what it holds nor its place tells a field from others: both change.
         name = f"{control.window} {quoted_control(control)}"
-        filled = self.fill(typed)
-        if filled != typed:
+        if self.fill(typed) != typed:
             self._secret_fields.add(name)
         return name in self._secret_fields
 
@@ -11403,47 +11385,30 @@ class ControlCheck:
         if typed_at is None:
             return NO_FOCUS if self._knows_focus else ""
         self._knows_focus = True
-        is_secret = typed_at.password or self._has_secret(typed_at, text)
-        if is_secret or text.endswith("\n"):
+        if self._has_secret(typed_at, text) or typed_at.password or text.endswith("\n"):
             return ""
         value = typed_at.value
         if value is None:
             textless = NO_FIELD.format(quoted_control(typed_at))
             return textless if typed_at.role in TEXTLESS else ""
-        is_whole = len(value) < TEXT_MOST - 1
-        right = _packed(text) in _packed(value)
-        return holds_text(self.hide(value), right or not is_whole)
-
-
-def _packed(text: str) -> str:
-    """A text without blanks and line ends, which fields change."""
-    words = text.split()
-    return "".join(words)
+        # What is cut may hold it all the same, and fields change blanks and line ends.
+        right = len(value) >= TEXT_MOST - 1 or "".join(text.split()) in "".join(value.split())
+        return holds_text(self.hide(value), right)
 
 
 def _is_name_of(said: str, name: str) -> bool:
     """Whether there is a name, and it agrees."""
-    if not name_words(name):
-        return False
-    return names_agree(said, name)
+    return bool(name_words(name)) and names_agree(said, name)
 
 
-def _likeliest(said: str, agreeing: list[Control]) -> list[Control]:
+def _likeliest(said: str, agreeing: Sequence[Control]) -> list[Control]:
     """Those with exactly that name, if there are any; no captions, and nothing twice."""
-    exact = []
-    for control in agreeing:
-        if names_equal(said, control.name):
-            exact.append(control)
-    found = exact or agreeing
-    telling = []
-    for control in found:
-        if control.role not in CAPTIONS:
-            telling.append(control)
+    found = [control for control in agreeing if names_equal(said, control.name)] or agreeing
+    telling = [control for control in found if control.role not in CAPTIONS] or found
     kept: list[Control] = []
-    for control in telling or found:
+    for control in telling:
         middle = middle_of(control.rect)
-        inside = [other for other in kept if other.rect.contains(middle)]
-        if not inside:
+        if not any(other.rect.contains(middle) for other in kept):
             kept.append(control)
     return kept
 
@@ -11535,7 +11500,11 @@ def look_at_file(path: str) -> FileFact:
         if _HERE.match(str(place)):
             known = place.stat()
             regular = stat.S_ISREG(known.st_mode)
-            fact = FileFact(path, known.st_size * regular, known.st_mtime)
+            fact = FileFact(
+                path,
+                known.st_size * regular,
+                known.st_mtime,
+            )
             if regular and known.st_size <= FILE_BYTES:
                 fact = fact._replace(data=place.read_bytes())
     except FileNotFoundError:
@@ -11569,7 +11538,9 @@ def keep_files(facts: Iterable[FileFact], logger: ExecutionLogger) -> list[str]:
 
 
 def rulings_by_files(
-    verdict: Iterable[Ruling], before: Mapping[str, FileFact], now: Mapping[str, FileFact]
+    verdict: Iterable[Ruling],
+    before: Mapping[str, FileFact],
+    now: Mapping[str, FileFact],
 ) -> list[Ruling]:
     """The verdict, with a NO where a file certainly is not what a check says.
 
@@ -11583,11 +11554,20 @@ def rulings_by_files(
             if why:
                 rulings[number] = ruling._replace(holds=False, why=why)
         if old.size == now[path].size == NO_FILE:
-            rulings.append(Ruling(f"{path} exists", False, "it does not exist"))
+            absent = Ruling(
+                f"{path} exists",
+                holds=False,
+                why="it does not exist",
+            )
+            rulings.append(absent)
     return rulings
 
 
-def _contradiction(check: str, before: FileFact, now: FileFact) -> str:
+def _contradiction(
+    check: str,
+    before: FileFact,
+    now: FileFact,
+) -> str:
     """Why a check that quotes a text does not hold for what a file was and is; empty if it may."""
     quoted = _QUOTED_TEXT.findall(check) if _names(check, now.path) else []
     texts = [text for text in quoted if not _names(text, now.path)]  # others are such as a title
@@ -11641,8 +11621,16 @@ class Screens:
 
         What changes by itself elsewhere, such as a clock, does not make it new.
         """
-        alike = [seen.clean for seen in self._kept if seen.rect == frame.rect]
-        return all(difference(seen, frame.clean, frame.width, part=box) for seen in alike)
+        alike = [seen for seen in self._kept if seen.rect == frame.rect]
+        return all(
+            difference(
+                seen.clean,
+                frame.clean,
+                frame.width,
+                part=box,
+            )
+            for seen in alike
+        )
 
 
 def and_then(deed: Deed, step: Deed) -> Deed:
@@ -11925,10 +11913,22 @@ def judge(engine: Engine, state: AgentState, evidence: str, name: str = "check")
         engine.eyes.forget()
         look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}{again or ''}")
         refused = state.not_yet + again
-        verdict = ask_about(engine, state, look, evidence, question_again(IS_IT_DONE, refused))
+        verdict = ask_about(
+            engine,
+            state,
+            look,
+            evidence,
+            question_again(IS_IT_DONE, refused),
+        )
         if not engine.config.second_opinion or not all_hold(verdict):
             break
-        verdict = ask_about(engine, state, look, "", question_again(WHAT_IS_MISSING, refused))
+        verdict = ask_about(
+            engine,
+            state,
+            look,
+            "",
+            question_again(WHAT_IS_MISSING, refused),
+        )
         if all_hold(verdict):
             break
     engine.logger.record(
@@ -11945,7 +11945,11 @@ def all_hold(verdict: Iterable[Ruling]) -> bool:
 
 
 def ask_about(
-    engine: Engine, state: AgentState, look: Look, evidence: str, question: str
+    engine: Engine,
+    state: AgentState,
+    look: Look,
+    evidence: str,
+    question: str,
 ) -> list[Ruling]:
     """What the verifier says to a question about each check, as far as no fact contradicts it.
 
@@ -12728,7 +12732,6 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One look, one call, one act; returns an outcome when the run is over."""
     config = engine.config
     look = engine.eyes.look(state.turn)
-    engine.controls.begin(look)
     windows = () if config.described else engine.eyes.windows()
     form = engine.profile.report
     answer = engine.voice.ask_for_call(
