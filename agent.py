@@ -10373,7 +10373,6 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
 # Exchange - one request to a role and its reply, counted and logged
 ####################################################################################################
 
-
 CHARACTERS_OF_A_TOKEN = 4  # about, where a server does not count
 OTHER_CONTROL = "other_control"  # the kind of error of a click on another control than was named
 SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
@@ -10401,7 +10400,6 @@ class Message:
 
     @property
     def url(self) -> str:
-        """The image as a request has it."""
         return f"data:image/png;base64,{self.image.decode()}"
 
     def to_json(self) -> JsonDict:
@@ -10573,9 +10571,12 @@ class Voice:
         self._failures = 0
         if acting:
             self._hints = []
-        self._tell_reply(role, manner, sent, reply, len(body), waited)
+        self._tell_reply(role, sent, reply, len(body), waited)
         if manner.tools and self._patience:
-            self._await_call(reply)
+            called = harmless_calls(reply.message, reply.finish_reason)
+            self._patience = 0 if called else self._patience - 1
+            if not called and not self._patience:
+                self._leave_list(f"The first {SILENT_REPLIES_MOST} replies held no tool call")
         return reply
 
     def _request(
@@ -10593,11 +10594,11 @@ class Voice:
             # llama.cpp sees to a call by a grammar that leaves room for words before it, as
             # tests/llama/test_server.py measures; a conversation has to end in words.
             demands = self.model.llama_cpp and self.profile.loop in ("two_agent", "native")
-            choices = {"auto": "required" if demands else "auto", "required": "required"}
-            settings["tool_choice"] = choices.get(config.calls, "auto")
-        known = vars(config)
-        settings["temperature"] = known.get(str(role.temperature), role.temperature)
-        settings["max_tokens"] = known.get(str(role.max_tokens), role.max_tokens)
+            required = demands if config.calls == "auto" else config.calls == "required"
+            settings["tool_choice"] = "required" if required else "auto"
+        for name in ("temperature", "max_tokens"):
+            value = getattr(role, name)  # a number, or the name of a setting
+            settings[name] = vars(config).get(value, value)
         settings |= manner.settings
         for pair in filter(None, config.sampling.split(";")):
             name, value = pair.split()
@@ -10622,7 +10623,7 @@ class Voice:
             sent.append(name)
             if name not in self._recorded:
                 self._recorded.add(name)
-                parts[name] = json.loads(stored)
+                parts[name] = part
                 fresh.append(words)
         images = sum(message.image != b"" for message in messages)
         title = f"{len(messages)} messages, {images} images, {size} bytes"
@@ -10630,13 +10631,6 @@ class Voice:
         self.logger.record(
             RequestRecord(call=self.requests, role=role.name, sent=sent, parts=parts)
         )
-
-    def _await_call(self, reply: Reply) -> None:
-        """Counts the replies before the first call; after too many the tools leave their list."""
-        called = harmless_calls(reply.message, reply.finish_reason)
-        self._patience = 0 if called else self._patience - 1
-        if not called and not self._patience:
-            self._leave_list(f"The first {SILENT_REPLIES_MOST} replies held no tool call")
 
     def _leave_list(self, why: str) -> None:
         """From the next request on the tools stand in the text, unless a setting decides that."""
@@ -10659,7 +10653,6 @@ class Voice:
     def _tell_reply(
         self,
         role: Role,
-        manner: Manner,
         sent: Sequence[Message],
         reply: Reply,
         size: int,
@@ -10675,23 +10668,22 @@ class Voice:
             if kind not in self._warned:
                 self.say(f"warning: {warning}")
         self._warned.update(warnings)
-        usage = reply.usage
         thought = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
-        self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+        prompt, completion, cached = reply.usage
+        self.tokens += (prompt or 0) + (completion or 0)
         self.thought_tokens += thought
-        tokens = {
-            "prompt": usage.prompt_tokens,
-            "completion": usage.completion_tokens,
-            "cached": usage.cached_tokens,
-            "thought": thought,
-        }
         self.logger.record(
             ReplyRecord(
                 call=self.requests,
                 role=role.name,
                 message=reply.message,
                 finish_reason=reply.finish_reason,
-                tokens=tokens,
+                tokens={
+                    "prompt": prompt,
+                    "completion": completion,
+                    "cached": cached,
+                    "thought": thought,
+                },
                 seconds=round(reply.seconds, 3),
                 request=round(max(0.0, waited_s - reply.seconds), 3),
                 tries=reply.tries,
@@ -10724,9 +10716,9 @@ class Voice:
         question: str,
         image: bytes,
         corrections: int,
+        shrinks: bool,
+        manner: Manner,
         objection: Callable[[Act], str] = lambda _: "",
-        shrinks: bool = False,
-        manner: Manner | None = None,
     ) -> Answer:
         """Asks until a call can be read, with so many short corrections on the cached prompt.
 
@@ -10754,8 +10746,7 @@ class Voice:
                 answer = correction(error, words)
                 lost = NoCallRecord(error=error.kind, text=str(error))
             self.logger.record(lost)
-            messages.append(Message("assistant", own_words))
-            messages.append(Message("user", answer))
+            messages += [Message("assistant", own_words), Message("user", answer)]
         return Answer(None, said, corrections + 1)
 
 
@@ -11123,7 +11114,12 @@ class Eyes:
         before = self._before.get(place.place)
         if before and (before.area, then) == (frame.area, window):
             inside = window.scaled(frame.area, frame.rect).intersection(frame.rect)
-            changed = difference(before.clean, frame.clean, frame.width, part=inside)
+            changed = difference(
+                before.clean,
+                frame.clean,
+                frame.width,
+                part=inside,
+            )
             if changed:
                 box = changed.scaled(frame.rect, frame.area)
                 self._keep_secret(replace(place, box=box))
@@ -12748,9 +12744,9 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         ),
         picture_for(engine, look),
         config.reply_corrections,
-        partial(engine.objection, look),
         len(state.memory.active_history) > 1,
         briefed(engine, state, engine.executor),
+        partial(engine.objection, look),
     )
     if answer.overflow:
         shorten_memory(engine, state)
