@@ -10916,8 +10916,11 @@ def difference(
 
 def window_box(frame: Frame) -> Rect:
     """The front window, or the whole screen, in the frame's pixels."""
-    rect = frame.window.rect if frame.window else frame.area
-    return rect.scaled(frame.area, frame.rect)
+    area = frame.area
+    rect = frame.window.rect if frame.window else area
+    factors = (frame.width / area.width, frame.height / area.height) * 2
+    sides = zip(rect.moved(-area.left, -area.top), factors, strict=True)
+    return Rect(*(round(side * factor) for side, factor in sides))
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -11099,7 +11102,11 @@ class Eyes:
 
     def _with_secrets_greyed(self, frame: Frame) -> Frame:
         """The frame without places of secrets; each moves with its window until that is gone."""
-        canvas = Canvas(frame.width, frame.height, frame.pixels)
+        canvas = Canvas(
+            frame.width,
+            frame.height,
+            frame.pixels,
+        )
         for place in [*self.secrets.values()]:
             window = self.desktop.window(place.handle)
             if window:
