@@ -1164,8 +1164,15 @@ def book_items(folder: Path) -> Any:
         "report": report_data(of_agent("report")(folder)),
         "debrief": book.debrief().split("\n"),
         "damaged": journal.damaged,
-        "ignored": journal.left_out,
+        "ignored": passed_over(journal),
     }
+
+
+def passed_over(journal: Any) -> list[str]:
+    """The fields that a journal's reader did not know; an older one lists them, a newer one says so."""
+    told = "Unknown fields left out: "
+    names = [line[len(told) : -1] for line in getattr(journal, "left_out", ()) if told in line]
+    return list(getattr(journal, "ignored", names and names[0].split(", ")))
 
 
 # -- a context that is full, and what is left in the requests
