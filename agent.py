@@ -2803,21 +2803,17 @@ class UIAutomation:
     def walker(self) -> ComObject:
         return self.automation.take("get_ControlViewWalker")
 
-    def at(self, _window: int, point: Point) -> AutomationElement | None:
-        return self.element(self.automation, "ElementFromPointBuildCache", POINT(*point))
-
-    def focused(self, _window: int) -> AutomationElement | None:
+    def at(self, _window: int, point: Point | None) -> AutomationElement:
+        if point:
+            return self.element(self.automation, "ElementFromPointBuildCache", POINT(*point))
         return self.element(self.automation, "GetFocusedElementBuildCache")
 
-    def root(self, handle: int) -> AutomationElement | None:
+    def root(self, handle: int) -> AutomationElement:
         return self.element(self.automation, "ElementFromHandleBuildCache", handle)
 
-    def element(
-        self, giver: ComObject, method: str, *arguments: object
-    ) -> AutomationElement | None:
-        """The element that a method gives with all its properties; None if there is none."""
-        element = giver.take(method, *arguments, self.request.address)
-        return AutomationElement(self, element) if element.address else None
+    def element(self, giver: ComObject, method: str, *arguments: object) -> AutomationElement:
+        """The element that a method gives with all its properties."""
+        return AutomationElement(self, giver.take(method, *arguments, self.request.address))
 
 
 class AutomationElement(NamedTuple):
@@ -2834,7 +2830,7 @@ class AutomationElement(NamedTuple):
         source = self.source
         place = self.element.address
         child = source.element(source.walker, "GetFirstChildElementBuildCache", place)
-        while child:
+        while child.element.address:
             yield child
             place = child.element.address
             child = source.element(source.walker, "GetNextSiblingElementBuildCache", place)
@@ -2899,13 +2895,12 @@ class ActiveAccessibility:
 
     api: Win32
 
-    def at(self, _window: int, point: Point) -> AccessibleElement:
-        place = LPVOID()
-        child = VARIANT()
-        self.api.AccessibleObjectFromPoint(POINT(*point), byref(place), byref(child))
-        return AccessibleElement(ComObject(self.api, place.value), LONG(child.value).value)
-
-    def focused(self, window: int) -> AccessibleElement:
+    def at(self, window: int, point: Point | None) -> AccessibleElement:
+        if point:
+            place = LPVOID()
+            child = VARIANT()
+            self.api.AccessibleObjectFromPoint(POINT(*point), byref(place), byref(child))
+            return AccessibleElement(ComObject(self.api, place.value), LONG(child.value).value)
         holder = self._object(window, OBJID_CLIENT)
         part = holder.value("get_accFocus")
         # Without a number it has no parts, or the part is an object that says so itself.
@@ -3087,15 +3082,14 @@ class WindowHandles:
     # Whether messages are answered; if one was not, each further one would cost as much.
     listens: bool = True
 
-    def at(self, window: int, point: Point) -> WindowElement:
+    def at(self, window: int, point: Point | None) -> WindowElement:
         """The smallest: a grey button and a plain text let the point through to what is around."""
         around = self.root(window)
+        if point is None:
+            return around
         inner = islice(around.children(), ROWS_MOST)
         hits = [child for child in inner if child.is_shown() and child.rect().contains(point)]
         return min(hits, key=lambda hit: hit.rect().width * hit.rect().height, default=around)
-
-    def focused(self, window: int) -> WindowElement:
-        return self.root(window)
 
     def root(self, handle: int) -> WindowElement:
         return WindowElement(self, self.api, handle)
@@ -3855,19 +3849,16 @@ def _inner_window(api: Win32, query: Query) -> int:
 def _told(source: Source, query: Query, inner: int, end: float) -> Iterator[Control]:
     """What one source knows; of a window and its pop-ups what can be seen and tells."""
     api = source.api
-    if not query.window:
-        element = source.at(inner, query.point) if query.point else source.focused(inner)
-        if element:
-            window = int(api.GetAncestor(inner, GA_ROOT) or 0)
-            process = window_process(api, inner)
-            yield replace(element.control(), window=window, process=process)
-        return
-    for handle in [*popups_of(api, inner), inner]:
+    for handle in [*popups_of(api, inner), inner] if query.window else [inner]:
+        window = int(api.GetAncestor(handle, GA_ROOT) or 0)
         process = window_process(api, handle)
-        shown = window_place(api, handle)
-        for control in _listed(source.root(handle), end):
-            if _is_telling(control) and control.rect.overlaps(shown):
-                yield replace(control, window=handle, process=process)
+        known: Iterable[Control]
+        if query.window:
+            known = _listed(source.root(handle), window_place(api, handle), end)
+        else:
+            known = [source.at(handle, query.point).control()]
+        for control in known:
+            yield replace(control, window=window, process=process)
 
 
 def _in_time(end: float) -> None:
@@ -3876,12 +3867,12 @@ def _in_time(end: float) -> None:
         raise Win32Error("The time for it is over.")
 
 
-def _listed(root: Element | None, end: float) -> Iterator[Control]:
-    """What lies in an element and is shown, outer ones before inner ones.
+def _listed(root: Element, shown: Rect, end: float) -> Iterator[Control]:
+    """What lies in an element and tells, as far as it is shown, outer ones before inner ones.
 
     What people press lies further out than the thousandth row.
     """
-    waiting = deque([root] if root else [])
+    waiting = deque([root])
     while waiting:
         label = ""
         _in_time(end)
@@ -3897,7 +3888,8 @@ def _listed(root: Element | None, end: float) -> Iterator[Control]:
                 if control.role in ("edit", "combo box"):
                     control = replace(control, name=control.name or label)
                 label = control.name if control.role == "text" else ""
-                yield control
+                if _is_telling(control) and control.rect.overlaps(shown):
+                    yield control
 
 
 def _is_telling(control: Control) -> bool:
