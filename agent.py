@@ -634,8 +634,6 @@ class Point(NamedTuple):
 
 
 class Rect(NamedTuple):
-    """A rectangle of pixels, on the virtual screen or in a picture."""
-
     left: int
     top: int
     width: int
@@ -646,7 +644,6 @@ class Rect(NamedTuple):
         return f"{self.left},{self.top},{self.width},{self.height}"
 
     def contains(self, point: Point) -> bool:
-        """Whether a pixel lies inside; the right and the lower edge are the first ones outside."""
         return self.left <= point.x < self.right and self.top <= point.y < self.bottom
 
     @property
@@ -661,11 +658,9 @@ class Rect(NamedTuple):
 
     @classmethod
     def between(cls, left: int, top: int, right: int, bottom: int) -> Rect:
-        """The rectangle with these edges; right and bottom are the first ones outside."""
         return cls(left, top, right - left, bottom - top)
 
     def moved(self, right: int, down: int) -> Rect:
-        """The rectangle so many pixels further to the right and down."""
         return Rect(self.left + right, self.top + down, self.width, self.height)
 
     def scaled(self, source: Rect, target: Rect) -> Rect:
@@ -678,7 +673,6 @@ class Rect(NamedTuple):
         return Rect.between(left, top, right, bottom).moved(target.left, target.top)
 
     def union(self, other: Rect) -> Rect:
-        """The smallest rectangle that holds both."""
         return Rect.between(
             min(self.left, other.left),
             min(self.top, other.top),
@@ -701,7 +695,6 @@ class Rect(NamedTuple):
         return first.union(cls(*two, 1, 1))
 
     def overlaps(self, other: Rect) -> bool:
-        """Whether both have a pixel in common."""
         common = self.intersection(other)
         return common.width > 0 and common.height > 0
 
@@ -723,7 +716,6 @@ def to_point(place: Coordinate, area: Rect) -> Point:
 
 
 def to_grid(point: Point, area: Rect) -> Coordinate:
-    """The place on the grid of `area` that is nearest to one of its pixels."""
     x = (point.x - area.left) * GRID / max(1, area.width - 1)
     y = (point.y - area.top) * GRID / max(1, area.height - 1)
     return Coordinate(round(x), round(y))
@@ -763,8 +755,6 @@ def read_mark(value: Mapping[str, object]) -> Mark:
 
 
 class Size(NamedTuple):
-    """Width and height of a picture in pixels."""
-
     width: int
     height: int
 
@@ -815,8 +805,6 @@ def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
 
 @dataclass(frozen=True)
 class Window:
-    """A top-level window as Windows tells about it."""
-
     handle: int
     title: str
     # The file name of its program, such as "notepad.exe".
@@ -893,12 +881,10 @@ class Stop:
         self.reason = self.reason or reason
 
     def check(self) -> None:
-        """Raises Stopped once the flag is set."""
         if self.reason:
             raise Stopped(f"Stopped: {self.reason}.")
 
     def sleep(self, seconds: float) -> None:
-        """Waits that long; raises Stopped as soon as the flag is set."""
         end = time.perf_counter() + seconds
         while not self.reason:
             left = end - time.perf_counter()
@@ -943,7 +929,6 @@ class Secrets:
         self._finder = re.compile("|".join(map(self._pattern, longest_first)))
 
     def _pattern(self, spelling: str) -> str:
-        """What finds a value in a text."""
         exactly = re.escape(spelling)
         if spelling in self._fixed:
             return rf"""(?<![\w"'=]){exactly}(?![\w"'>])"""
@@ -994,8 +979,6 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The real Clock; sleeping ends at once when `stop` is set."""
-
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
 
@@ -1007,12 +990,10 @@ class SystemClock:
 
 
 def json_object(value: object) -> JsonDict:
-    """The value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def json_list(value: object) -> list[Any]:
-    """The value if it is a JSON list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
@@ -1159,7 +1140,6 @@ class Control:
 
 
 def middle_of(rect: Rect) -> Point:
-    """The pixel in the middle of a rectangle."""
     return Point(rect.left + rect.width // 2, rect.top + rect.height // 2)
 
 
@@ -1273,7 +1253,6 @@ class Act:
         return self.shown_in(self.given)
 
     def shown_in(self, names: Iterable[str]) -> str:
-        """The arguments of these names on one line, in their order."""
         return shown_args({name: getattr(self.args, name) for name in names})
 
     @property
@@ -1288,7 +1267,6 @@ class Act:
 
     @property
     def reasoning(self) -> str:
-        """Why the model wanted it; empty for a tool that takes no reason."""
         return str(getattr(self.args, "reasoning", ""))
 
     def __str__(self) -> str:
@@ -1306,7 +1284,6 @@ class Look:
 
     @property
     def window(self) -> Window | None:
-        """The window that had the keyboard."""
         return self.frame.window
 
 
@@ -2385,47 +2362,9 @@ advapi32
   BOOL GetTokenInformation(HANDLE, INT, LPVOID, DWORD, LPDWORD) | nonzero
 """)
 
-# The HRESULTs that a query for controls meets, by their names in Microsoft's headers.
-HRESULTS = """
-80004001 E_NOTIMPL
-80004002 E_NOINTERFACE
-80004003 E_POINTER
-80004004 E_ABORT
-80004005 E_FAIL
-8000FFFF E_UNEXPECTED
-80010001 RPC_E_CALL_REJECTED
-80010105 RPC_E_SERVERFAULT
-80010106 RPC_E_CHANGED_MODE
-80010108 RPC_E_DISCONNECTED
-8001010A RPC_E_SERVERCALL_RETRYLATER
-8001010D RPC_E_CANTCALLOUT_ININPUTSYNCCALL
-8001011F RPC_E_TIMEOUT
-80020003 DISP_E_MEMBERNOTFOUND
-80029C4A TYPE_E_CANTLOADLIBRARY
-80040154 REGDB_E_CLASSNOTREG
-800401F0 CO_E_NOTINITIALIZED
-80040200 UIA_E_ELEMENTNOTENABLED
-80040201 UIA_E_ELEMENTNOTAVAILABLE
-80040203 UIA_E_PROXYASSEMBLYNOTLOADED
-80040204 UIA_E_NOTSUPPORTED
-80070005 E_ACCESSDENIED
-80070006 E_HANDLE
-8007000E E_OUTOFMEMORY
-80070057 E_INVALIDARG
-80070578 ERROR_INVALID_WINDOW_HANDLE
-800706BA RPC_S_SERVER_UNAVAILABLE
-800706BE RPC_S_CALL_FAILED
-80131505 UIA_E_TIMEOUT
-80131509 UIA_E_INVALIDOPERATION
-"""
-
 
 def com_error(function: str, answer: int) -> Win32Error:
-    """A failure by its HRESULT's name, where it has one here, and as its number is written."""
-    number = f"{answer & 0xFFFFFFFF:08X}"
-    known = re.search(rf"{number} (\w+)", HRESULTS)
-    name = known[1] if known else "HRESULT"
-    return Win32Error(f"{function} answers {name} (0x{number}).", function, answer)
+    return Win32Error(f"{function} answers 0x{answer & 0xFFFFFFFF:08X}.", function, answer)
 
 
 class Win32:
@@ -2690,7 +2629,7 @@ def guid(text: str) -> bytes:
 class ComObject:
     """An object, which is given back with the last reference to it.
 
-    Each method raises Win32Error with the HRESULT's name when the object's one fails.
+    Each method raises Win32Error with the HRESULT when the object's one fails.
     """
 
     api: Win32
@@ -2702,7 +2641,6 @@ class ComObject:
             self.call("Release")
 
     def call(self, method: str, *arguments: object) -> None:
-        """Calls a method of the table."""
         row = COM[method]
         name = f"{row.dll}.{method}"
         if not self.address:
@@ -2715,7 +2653,6 @@ class ComObject:
             raise com_error(name, answer)
 
     def take(self, method: str, *arguments: object) -> ComObject:
-        """What a method answers as another object."""
         return com_object(self.api, self.call, method, *arguments)
 
     def value(self, method: str, *arguments: object, kind: int = 0) -> object:
@@ -2739,7 +2676,6 @@ class ComObject:
 
 
 def com_object(api: Win32, function: WinFunction, *arguments: object) -> ComObject:
-    """The object that a function fills in."""
     return ComObject(api, filled_in(LPVOID, function, *arguments).value)
 
 
@@ -2787,13 +2723,11 @@ class UIAutomation:
 
     @cached_property
     def automation(self) -> ComObject:
-        """UI Automation itself, made at the first use."""
         wanted = guid(CLSID_CUIAutomation), None, CLSCTX_INPROC_SERVER, guid(IID_IUIAutomation)
         return com_object(self.api, self.api.CoCreateInstance, *wanted)
 
     @cached_property
     def request(self) -> ComObject:
-        """The request for all properties."""
         request = self.automation.take("CreateCacheRequest")
         for number in _UIA_PROPERTIES.values():
             request.call("AddProperty", number)
@@ -2812,7 +2746,6 @@ class UIAutomation:
         return self.element(self.automation, "ElementFromHandleBuildCache", handle)
 
     def element(self, giver: ComObject, method: str, *arguments: object) -> AutomationElement:
-        """The element that a method gives with all its properties."""
         return AutomationElement(self, giver.take(method, *arguments, self.request.address))
 
 
@@ -2915,7 +2848,6 @@ class ActiveAccessibility:
         return AccessibleElement(self._object(handle, OBJID_CLIENT))
 
     def _object(self, handle: int, which: int) -> ComObject:
-        """A window, or what it shows, as an object."""
         from_window = self.api.AccessibleObjectFromWindow
         return com_object(self.api, from_window, handle, which, guid(IID_IAccessible))
 
@@ -2934,7 +2866,6 @@ class AccessibleElement(NamedTuple):
         return not self._state() & STATE_SYSTEM_NOT_SHOWN
 
     def children(self) -> list[AccessibleElement]:
-        """The first things that lie directly in it."""
         if self.part != CHILDID_SELF:
             return []
         api = self.holder.api
@@ -3039,7 +2970,6 @@ def window_process(api: Win32, handle: int) -> int:
 
 
 def window_place(api: Win32, handle: int) -> Rect:
-    """Where a window is."""
     return Rect.between(*filled_in(RECT, api.GetWindowRect, handle))
 
 
@@ -3051,7 +2981,6 @@ def focus_window(api: Win32) -> int:
 
 
 def top_windows(api: Win32) -> list[int]:
-    """The handles of all top-level windows, topmost first."""
     found: list[int] = []
 
     def take(handle: int | None, _: int) -> int:
@@ -3107,8 +3036,6 @@ class WindowHandles:
 
 
 class WindowElement(NamedTuple):
-    """A window, of which programs have one for each of their older controls."""
-
     source: WindowHandles
     api: Win32
     handle: int
@@ -3170,7 +3097,6 @@ class WindowElement(NamedTuple):
 
 # A shortcut is some kilobytes; what is larger is not read.
 SHORTCUT_BYTES = 100_000
-PROGRAMS_MOST = 20_000
 START_MENU = "Microsoft/Windows/Start Menu/Programs"
 SCAN_DEADLINE_S = 5.0  # for Start menu, packages and PATH together
 # What a shortcut names, in either of its encodings.
@@ -3209,7 +3135,6 @@ def files_in_shortcut(path: Path) -> tuple[str, ...]:
 
 
 def programs_on_path(environment: Mapping[str, str]) -> Iterator[Program]:
-    """The programs in the folders of PATH."""
     for folder in environment.get("PATH", "").split(os.pathsep):
         if not Path(folder).is_absolute():  # else it depends on where this program was started
             continue
@@ -3234,7 +3159,6 @@ def packaged_apps(api: Win32) -> Iterator[Program]:
 
 
 def _listed_apps(api: Win32) -> Iterator[Program]:
-    """The apps in the shell's folder of all apps."""
     parsed = api.SHCreateItemFromParsingName
     folder = com_object(api, parsed, APPS_FOLDER, None, guid(IID_IShellItem))
     how = (None, guid(BHID_EnumItems), guid(IID_IEnumShellItems))
@@ -3286,7 +3210,7 @@ def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
         packaged_apps(api),
         programs_on_path(environment),
     )
-    return taken_within(SCAN_DEADLINE_S, islice(found, PROGRAMS_MOST))
+    return taken_within(SCAN_DEADLINE_S, found)
 
 
 def titled_windows(api: Win32) -> list[int]:
@@ -3670,7 +3594,6 @@ class WindowsDesktop:
         return [replace(control, program=window.program) for control in known]
 
     def _with_program(self, control: Control | None) -> Control | None:
-        """The control with the file name of its program."""
         if control is None:
             return None
         return replace(control, program=self._owner(control.process)[0])
@@ -3807,8 +3730,6 @@ class Query(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of the controls asked for, and what kept sources from telling more."""
-
     controls: Sequence[Control] = ()
     problems: Sequence[str] = ()
 
@@ -3840,7 +3761,6 @@ def known_controls(automation: UIAutomation, query: Query) -> Known:
 
 
 def _inner_window(api: Win32, query: Query) -> int:
-    """The window, or the control that is one, that a query is about."""
     if query.point:
         return int(api.WindowFromPoint(POINT(*query.point)) or 0)
     return query.window or focus_window(api) or int(api.GetForegroundWindow() or 0)
@@ -3862,7 +3782,6 @@ def _told(source: Source, query: Query, inner: int, end: float) -> Iterator[Cont
 
 
 def _in_time(end: float) -> None:
-    """Raises Win32Error once the time for a query is over."""
     if time.monotonic() >= end:
         raise Win32Error("The time for it is over.")
 
@@ -3970,7 +3889,6 @@ class ControlsWorker:
         yield "; ".join([told, *known.problems]), bool(known.controls)
 
     def close(self) -> None:
-        """Ends the worker for good."""
         with self._lock:
             self.problem = self.problem or "The run is over."
             self._end()
@@ -5633,16 +5551,13 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     for known, program in named.items():
         if name and known.startswith(name) and not program.path.endswith(".exe"):
             begins.append(program)
-    by_name = [*named.values()]
-    sharing = Counter(program.files for program in by_name)
-    for program in by_name:  # such as chrome, whose shortcut is called Google Chrome
+    sharing = Counter(program.files for program in named.values())
+    for program in [*named.values()]:  # such as chrome, whose shortcut is called Google Chrome
         if len(program.files) == 1 == sharing[program.files]:  # else it would be a guess
             named.setdefault(program.files[0].removesuffix(".exe"), program)
-    for exact in (name, FILE_NAMES.get(name)):
-        if exact in named:
-            return named[exact]
-    if len(begins) == 1:
-        return begins[0]
+    exact = named.get(name) or named.get(FILE_NAMES.get(name, ""))
+    if exact or len(begins) == 1:
+        return exact or begins[0]
     alike = difflib.get_close_matches(name, named, CANDIDATES_MOST, 0.5)
     candidates = begins[:CANDIDATES_MOST] or [named[known] for known in alike]
     listed = ", ".join(dict.fromkeys(plain_line(program.name, 40) for program in candidates))
@@ -5807,12 +5722,10 @@ def names_agree(said: str, name: str) -> bool:
 
 
 def names_equal(said: str, name: str) -> bool:
-    """Whether both have the same words."""
     return sorted(name_words(said)) == sorted(name_words(name))
 
 
 def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether each of the words is one of the others."""
     return all(any(_is_word(word, other) for other in others) for word in words)
 
 

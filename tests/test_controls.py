@@ -206,7 +206,7 @@ class WhatActiveAccessibilityTells(unittest.TestCase):
         )
         self.assertEqual([control.checked for control in controls], [None, None, None, True, False])
         self.assertEqual([control.value for control in controls], [None, "a.txt", None, None, None])
-        self.assertEqual(problems, ["CoCreateInstance answers REGDB_E_CLASSNOTREG (0x80040154)"])
+        self.assertEqual(problems, ["CoCreateInstance answers 0x80040154"])
 
     def test_a_part_without_an_object_is_told_like_any_other(self) -> None:
         node = Node("Bold", rect=MIDDLE, simple=True, focused=True)
@@ -396,7 +396,7 @@ class EveryCallFailing(unittest.TestCase):
         }
         self.assertEqual(untried, by_the_others)
 
-    def test_the_hresult_of_a_slot_is_told_by_its_name(self) -> None:
+    def test_the_hresult_of_a_slot_is_told(self) -> None:
         world = self.world(True, False)
         world.ask(point=(101, 101))
         number = world.calls.index("IUIAutomation.ElementFromPointBuildCache") + 1
@@ -406,7 +406,7 @@ class EveryCallFailing(unittest.TestCase):
         _, problems = world.ask(point=(101, 101))
         self.assertEqual(
             problems[0],
-            "IUIAutomation.ElementFromPointBuildCache answers UIA_E_ELEMENTNOTAVAILABLE (0x80040201)",
+            "IUIAutomation.ElementFromPointBuildCache answers 0x80040201",
         )
 
 
@@ -719,7 +719,7 @@ class TheDoctor(CommandLineCase):
         return [text for _, what, text in told if what == "controls"]
 
     def test_it_tells_what_is_seen_and_why_not_more(self) -> None:
-        problem = "CoCreateInstance answers REGDB_E_CLASSNOTREG (0x80040154)"
+        problem = "CoCreateInstance answers 0x80040154"
         for controls, told, verdict in (
             ([], "nothing", "note"),
             ([SAVE_CONTROL], "1 controls ('Save' button)", "ok"),

@@ -160,7 +160,7 @@ class Table(unittest.TestCase):
                 )
                 self.assertRegex(
                     str(caught.exception),
-                    rf"^(Windows refused {name} \(error -?\d+\); .*|{name} answers E_FAIL .*)\.$",
+                    rf"^(Windows refused {name} \(error -?\d+\); .*|{name} answers 0x80004005)\.$",
                 )
 
     def test_a_function_without_a_failure_answer_is_not_called_failed(self) -> None:
