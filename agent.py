@@ -885,6 +885,7 @@ class Stop:
             raise Stopped(f"Stopped: {self.reason}.")
 
     def sleep(self, seconds: float) -> None:
+        """Waits that long; raises Stopped as soon as the flag is set."""
         end = time.perf_counter() + seconds
         while not self.reason:
             left = end - time.perf_counter()
@@ -979,6 +980,8 @@ class Clock(Protocol):
 
 
 class SystemClock:
+    """The real Clock; sleeping ends at once when `stop` is set."""
+
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
 
@@ -1054,8 +1057,9 @@ def cut(text: str, most: int) -> str:
 
 def plain_line(text: str, most: int) -> str:
     """A text from outside for a person: one line of at most `most` characters that can be seen."""
-    visible = [char if char.isprintable() else " " for char in text[:TEXT_MOST]]
-    return cut("".join(visible), most)
+    seen = text[:TEXT_MOST]
+    visible = "".join(char if char.isprintable() else " " for char in seen)
+    return cut(visible, most)
 
 
 def _image_note(image: re.Match[str]) -> str:
@@ -2456,12 +2460,16 @@ class Program(NamedTuple):
     files: tuple[str, ...] = ()  # the programs that a shortcut names, such as "notepad.exe"
 
 
-class Desktop(ControlSource, Protocol):
-    """A screen, a mouse and a keyboard, the programs there, and what is known of the controls.
+class Desktop(Protocol):
+    """A screen, a mouse and a keyboard, the programs there, and who knows of the controls.
 
     Only the actuator may call the seven input methods, which come last. Places and sizes are in
     pixels of the virtual screen. Each method raises Win32Error when Windows refuses.
     """
+
+    @property
+    def control_source(self) -> ControlSource:
+        """Whom to ask for controls."""
 
     def screen(self) -> Rect:
         """The whole virtual screen: all monitors."""
@@ -3355,6 +3363,33 @@ def init_dpi(api: Win32) -> None:
             api.SetProcessDPIAware()
 
 
+def process_owner(api: Win32, process_id: int) -> tuple[str, int]:
+    """A process's file name ("" if unknown) and integrity level.
+
+    0x2000 is the level of an ordinary program, 0x3000 an administrator's. One that Windows does
+    not let us ask has more rights than we; 0 is one that is gone.
+    """
+    path = ctypes.create_unicode_buffer(PATH_CHARACTERS)
+    rights = 0
+    try:
+        with ExitStack() as undo:
+            process = api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
+            undo.callback(_twice, api.CloseHandle, process)
+            api.QueryFullProcessImageNameW(process, 0, path, byref(DWORD(PATH_CHARACTERS)))
+            token = filled_in(HANDLE, api.OpenProcessToken, process, TOKEN_QUERY)
+            undo.callback(_twice, api.CloseHandle, token.value)
+            # It begins with the address of the SID.
+            label = (LPVOID * LABEL_POINTERS)()
+            room = sizeof(label)
+            api.GetTokenInformation(token, TokenIntegrityLevel, label, room, byref(DWORD()))
+            rights = DWORD.from_address((label[0] or 0) + SID_LEVEL_OFFSET).value
+    except Win32Error as error:
+        # If a release failed, the rights are known and stand.
+        if not rights and error.code == ERROR_ACCESS_DENIED:
+            rights = OUT_OF_REACH
+    return path.value.rpartition("\\")[2], rights
+
+
 class WindowsDesktop:
     """The real desktop through Win32.
 
@@ -3512,7 +3547,7 @@ class WindowsDesktop:
             rect = window_place(self.api, handle)
         except Win32Error:
             return None  # it was closed in this very moment
-        program, rights = self._owner(window_process(self.api, handle))
+        program, rights = process_owner(self.api, window_process(self.api, handle))
         if class_name == FRAME_CLASS:
             program = self._program_in_frame(handle) or program
         owner = self.api.GetAncestor(handle, GA_ROOTOWNER)
@@ -3533,41 +3568,14 @@ class WindowsDesktop:
         All frames are of one program of Windows, by which no app is known.
         """
         app = self.api.FindWindowExW(frame, None, APP_CLASS, None)
-        program, _ = self._owner(window_process(self.api, app)) if app else ("", 0)
+        program, _ = process_owner(self.api, window_process(self.api, app)) if app else ("", 0)
         return program
 
     @cached_property
     def _own_rights(self) -> int:
         """The program's own integrity level; medium where Windows is silent."""
-        _, rights = self._owner(os.getpid())
+        _, rights = process_owner(self.api, os.getpid())
         return max(SECURITY_MANDATORY_MEDIUM_RID, rights)
-
-    def _owner(self, process_id: int) -> tuple[str, int]:
-        """A process's file name ("" if unknown) and integrity level.
-
-        0x2000 is the level of an ordinary program, 0x3000 an administrator's. One that Windows does
-        not let us ask has more rights than we; 0 is one that is gone.
-        """
-        api = self.api
-        path = ctypes.create_unicode_buffer(PATH_CHARACTERS)
-        rights = 0
-        try:
-            with ExitStack() as undo:
-                process = api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
-                undo.callback(_twice, api.CloseHandle, process)
-                api.QueryFullProcessImageNameW(process, 0, path, byref(DWORD(PATH_CHARACTERS)))
-                token = filled_in(HANDLE, api.OpenProcessToken, process, TOKEN_QUERY)
-                undo.callback(_twice, api.CloseHandle, token.value)
-                # It begins with the address of the SID.
-                label = (LPVOID * LABEL_POINTERS)()
-                room = sizeof(label)
-                api.GetTokenInformation(token, TokenIntegrityLevel, label, room, byref(DWORD()))
-                rights = DWORD.from_address((label[0] or 0) + SID_LEVEL_OFFSET).value
-        except Win32Error as error:
-            # If a release failed, the rights are known and stand.
-            if not rights and error.code == ERROR_ACCESS_DENIED:
-                rights = OUT_OF_REACH
-        return path.value.rpartition("\\")[2], rights
 
     def own_console(self, in_front: bool) -> None:
         """Remembers the program's console, which no act may touch.
@@ -3582,21 +3590,6 @@ class WindowsDesktop:
         if in_front and not self.api.IsWindowVisible(shown):
             shown = self.api.GetForegroundWindow()
         self._own_windows = {console, shown}
-
-    def control_at(self, point: Point) -> Control | None:
-        return self._with_program(self.control_source.control_at(point))
-
-    def focused_control(self) -> Control | None:
-        return self._with_program(self.control_source.focused_control())
-
-    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
-        known = self.control_source.controls(window, most, deadline_s)
-        return [replace(control, program=window.program) for control in known]
-
-    def _with_program(self, control: Control | None) -> Control | None:
-        if control is None:
-            return None
-        return replace(control, program=self._owner(control.process)[0])
 
     def clipboard_length(self) -> int | None:
         return clipboard_text_length(self.api)
@@ -3864,13 +3857,20 @@ class ControlsWorker:
         self._lock = threading.Lock()
 
     def control_at(self, point: Point) -> Control | None:
-        return next(iter(self.ask(Query(POINT_DEADLINE_S, point)).controls), None)
+        return self._only_one(Query(POINT_DEADLINE_S, point))
 
     def focused_control(self) -> Control | None:
-        return next(iter(self.ask(Query(POINT_DEADLINE_S)).controls), None)
+        return self._only_one(Query(POINT_DEADLINE_S))
+
+    def _only_one(self, query: Query) -> Control | None:
+        for control in self.ask(query).controls:
+            program, _ = process_owner(self.api, control.process)
+            return replace(control, program=program)
+        return None
 
     def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
-        return [*self.ask(Query(deadline_s, None, window.handle, most)).controls]
+        known = self.ask(Query(deadline_s, None, window.handle, most)).controls
+        return [replace(control, program=window.program) for control in known]
 
     def report(self, window: Window) -> Iterator[tuple[str, bool]]:
         """For --check: what is seen of a window, and whether that is anything."""
@@ -6399,16 +6399,16 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
     places = attempt.places
     if attempt.act.name in CLICKS and not places:
         places = [desktop.cursor()]
-    known = [desktop.control_at(place) for place in places]
+    known = [desktop.control_source.control_at(place) for place in places]
     attempt.controls = [control for control in known if control]
     if attempt.types:
-        attempt.focused = desktop.focused_control()
+        attempt.focused = desktop.control_source.focused_control()
     for control in (*attempt.controls, attempt.focused):
         if control:
             refuse_control(control, actuator.config)
     for window in attempt.reached:
         if window.owner or re.fullmatch(DIALOGS, fold(window.class_name)):
-            attempt.inside = desktop.controls(window, DIALOG_MOST, DIALOG_S)
+            attempt.inside = desktop.control_source.controls(window, DIALOG_MOST, DIALOG_S)
 
 
 # The keys of a sign whose name is longer than that.
@@ -11169,7 +11169,7 @@ class ControlCheck:
         """The controls of the window in front, topmost first."""
         if not self.on or look.window is None:
             return []
-        return self.desktop.controls(
+        return self.desktop.control_source.controls(
             look.window,
             CONTROLS_MOST,
             LIST_DEADLINE_S,
@@ -11186,7 +11186,7 @@ class ControlCheck:
         if not (self.on and self.by_name and places and names_one):
             return ""
         point = to_point(places[0], look.frame.area)
-        hit = self.desktop.control_at(point)
+        hit = self.desktop.control_source.control_at(point)
         if hit is None:
             return ""
         meant = self._meant(
@@ -11234,7 +11234,7 @@ class ControlCheck:
                 return []
         meant = _likeliest(said, agreeing)
         if len(meant) == 1:
-            seen = self.desktop.control_at(middle_of(meant[0].rect))
+            seen = self.desktop.control_source.control_at(middle_of(meant[0].rect))
             if seen is None or not _is_name_of(said, seen.name):
                 return []  # something lies above it
         return meant
@@ -11256,7 +11256,7 @@ class ControlCheck:
         if isinstance(step.args, TypeTextArgs) and self.on:
             read = self._typed(step.args.text)
         elif clicked and clicked[0].checked is not None:
-            now = self.desktop.control_at(middle_of(clicked[0].rect))
+            now = self.desktop.control_source.control_at(middle_of(clicked[0].rect))
             if now and now.checked is not None and now.role == clicked[0].role:
                 read = CHECKED[now.checked]
         if read:
@@ -11270,7 +11270,7 @@ class ControlCheck:
 
     def facts(self) -> list[str]:
         """What is known of the control that has the keyboard, a sentence for the verifier."""
-        typed_at = self.desktop.focused_control()
+        typed_at = self.desktop.control_source.focused_control()
         if typed_at is None or typed_at.password:
             return []
         sentence = f"The keyboard is in {quoted_control(typed_at)}"
@@ -11289,7 +11289,7 @@ class ControlCheck:
 
     def _typed(self, text: str) -> str:
         """What the field holds that has the keyboard, after this was typed."""
-        typed_at = self.desktop.focused_control()
+        typed_at = self.desktop.control_source.focused_control()
         if typed_at is None:
             return NO_FOCUS if self._knows_focus else ""
         self._knows_focus = True
@@ -15266,9 +15266,7 @@ def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]
     """What is known of the controls in the front window; without any a run goes on as well."""
     if window is None:
         return
-    source: ControlSource = desktop
-    if isinstance(desktop, WindowsDesktop):
-        source = desktop.control_source
+    source = desktop.control_source
     if isinstance(source, ControlsWorker):
         with closing(source):
             for text, knows in source.report(window):
@@ -15863,19 +15861,9 @@ class DemoDesktop:
     def programs(self) -> list[Program]:
         return [Program("Notes", "notes.demo")]
 
-    def control_at(self, point: Point) -> Control | None:
-        return self.state.known_controls().control_at(point)
-
-    def focused_control(self) -> Control | None:
-        return self.state.known_controls().focused_control()
-
-    def controls(
-        self,
-        window: Window,
-        most: int,
-        deadline_s: float,
-    ) -> list[Control]:
-        return self.state.known_controls().controls(window, most, deadline_s)
+    @property
+    def control_source(self) -> KnownControls:
+        return self.state.known_controls()
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         return demo_look(self.state, area, width, height)

@@ -94,6 +94,8 @@ class Recorder:
         self.clock, self.place, self.front = clock, Point(0, 100), WINDOWS[0]
         self.down, self.wrong, self.events = set[tuple[str, str]](), list[str](), 0
 
+    control_source = agent.KnownControls()
+
     def capture(self, area: Rect, width: int, height: int) -> agent.Frame:
         return self.look(0, self.front)
 
@@ -116,12 +118,6 @@ class Recorder:
     def window_at(self, point: Point) -> agent.Window:
         order = [self.front, *WINDOWS]
         return next(window for window in order if window.rect.contains(point))
-
-    def control_at(self, point: Point) -> None:
-        return None
-
-    def focused_control(self) -> None:
-        return None
 
     def window(self, handle: int) -> agent.Window | None:
         return next((window for window in self.windows() if window.handle == handle), None)

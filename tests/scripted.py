@@ -23,7 +23,7 @@ PICTURE_TOKENS = 1536 * 864 // 1024
 class PlainDesktop:
     """A grey screen with one square that moves to another place with each input, unless it is `dead`.
 
-    `known` are its controls, of which there are none.
+    `control_source` knows its controls, of which there are none.
     """
 
     def __init__(self, clock: agent.Clock) -> None:
@@ -33,7 +33,7 @@ class PlainDesktop:
         self.number = 0
         self.place = agent.Point(0, 0)
         self.title = "Plain"
-        self.known = agent.KnownControls()
+        self.control_source = agent.KnownControls()
         self.copied: int | None = None
 
     def screen(self) -> agent.Rect:
@@ -74,15 +74,6 @@ class PlainDesktop:
 
     def window_at(self, point: agent.Point) -> agent.Window | None:
         return self.foreground()
-
-    def control_at(self, point: agent.Point) -> agent.Control | None:
-        return self.known.control_at(point)
-
-    def focused_control(self) -> agent.Control | None:
-        return self.known.focused_control()
-
-    def controls(self, window: agent.Window, most: int, deadline_s: float) -> list[agent.Control]:
-        return self.known.controls(window, most, deadline_s)
 
     def window(self, handle: int) -> agent.Window | None:
         window = self.foreground()

@@ -47,7 +47,7 @@ class ControlCase(EngineCase):
             return PLAN if role_of(request) == "planner" else left.pop(0)
 
         trial = self.trial(decide, **{"max_steps": 1, **settings})
-        trial.desktop.known = KnownControls([*known, WINDOW])
+        trial.desktop.control_source = KnownControls([*known, WINDOW])
         trial.state.mode = "EXECUTION"
         trial.state.execution_instructions = "Click Save."
         trial.run()
@@ -169,7 +169,7 @@ class TheCheckBeforeAClick(ControlCase):
         secret = Control("hunter22", "button", CANCEL.rect, window=1)
         trial = self.trial(lambda _: PLAN)
         trial.hidden = agent.Secrets({"PASS": "hunter22"})
-        trial.desktop.known = KnownControls([secret, WINDOW])
+        trial.desktop.control_source = KnownControls([secret, WINDOW])
         deed = trial.perform(act("click", element_name="Save", position=ON_CANCEL), trial.look())
         self.assertEqual(deed.result, "Clicked '{{PASS}}' (button), not 'Save'")
 
@@ -186,7 +186,7 @@ class OtherLoops(ControlCase):
             return replies.pop(0)
 
         trial = self.trial(decide, "chat")
-        trial.desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
+        trial.desktop.control_source = KnownControls([SAVE, CANCEL, WINDOW])
         trial.run()
         told = [
             message["content"] for message in server[-1]["messages"] if message["role"] == "tool"
@@ -197,7 +197,7 @@ class OtherLoops(ControlCase):
 
     def test_a_grammar_without_names_is_told_what_it_hit_and_never_stopped(self) -> None:
         trial = self.trial(lambda _: PLAN, "native", executor_grammar="qwen3-vl")
-        trial.desktop.known = KnownControls([SAVE, CANCEL, WINDOW])
+        trial.desktop.control_source = KnownControls([SAVE, CANCEL, WINDOW])
         clicked = act("click", element_name="I click Save now.", position=ON_CANCEL)
         deed = trial.perform(clicked, trial.look(1), 1)
         self.assertEqual(deed.result, "Clicked 'Cancel' (button)")
@@ -234,7 +234,7 @@ class TheGates(ControlCase):
     def perform(self, known: list[Control], name: str, /, **arguments: Any) -> Any:
         settings = arguments.pop("settings", {})
         trial = self.trial(lambda _: PLAN, **settings)
-        trial.desktop.known = KnownControls([*known, WINDOW])
+        trial.desktop.control_source = KnownControls([*known, WINDOW])
         self.questions: list[str] = []
         trial.ask(lambda question: bool(self.questions.append(question)))
         self.used = trial
@@ -386,7 +386,7 @@ class WhatIsReadBack(ControlCase):
             if role_of(request) != "executor":
                 return scripted.text("1 NO: no")
             typed, known = left.pop(0)
-            trial.desktop.known = KnownControls([known, WINDOW])
+            trial.desktop.control_source = KnownControls([known, WINDOW])
             return call("type_text_input", text=typed)
 
         trial = self.trial(decide, allow_risky="secret", max_steps=len(steps))
@@ -407,9 +407,9 @@ class WhatIsReadBack(ControlCase):
         trial, state, _ = self.run_turn([call("type_text_input", text="Hello")], [])
         self.assertEqual(trial.history[-1].result, "Typed: Hello")
         typed = act("type_text", text="Hello")
-        trial.desktop.known = KnownControls([edit])
+        trial.desktop.control_source = KnownControls([edit])
         trial.perform(typed, trial.look(2), 2)
-        trial.desktop.known = KnownControls([SAVE])
+        trial.desktop.control_source = KnownControls([SAVE])
         deed = trial.perform(typed, trial.look(3), 3)
         self.assertIn("no control had the keyboard", deed.result)
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,7 +20,7 @@ import agent
 from agent import Control, Point, Rect, Window
 from tests import fake_controls
 from tests.fake_controls import FakeControls, Node, Win
-from tests.fakes import FakeWin32, windows_desktop
+from tests.fakes import FakeWin32, Foreground, windows_desktop
 from tests.samples import sample
 from tests.seams import clock_of_main, desktop_of_main, windows_of_main
 from tests.test_main import CommandLineCase
@@ -516,6 +517,17 @@ class TheWorker(unittest.TestCase):
         self.assertEqual(source.control_at(Point(101, 101)), SAVE_CONTROL)
         self.assertEqual(len(self.workers.made), 1)
 
+    def test_a_control_is_told_with_its_program(self) -> None:
+        source = self.source(lambda query: found(SAVE_CONTROL, replace(SAVE_CONTROL, process=4711)))
+        listed = source.controls(Window(7, "", "notepad.exe"), 300, 5.0)
+        self.assertEqual([control.program for control in listed], ["notepad.exe"] * 2)
+        source = self.source(lambda query: found(replace(SAVE_CONTROL, process=4711)))
+        self.workers.world.window = Foreground(process=4711)
+        told = source.control_at(Point(101, 101))
+        self.assertEqual(told and told.program, "notepad.exe")
+        told = source.focused_control()
+        self.assertEqual(told and told.program, "notepad.exe")
+
     def test_a_query_carries_its_place_and_less_time_than_it_has(self) -> None:
         source = self.source(lambda query: FOUND)
         source.control_at(Point(101, -5))
@@ -748,9 +760,9 @@ class OnTheDesktop(unittest.TestCase):
         with Workers(lambda query: HANGS):
             source = desktop.control_source = agent.ControlsWorker(desktop.api)
             with contextlib.closing(source):
-                self.assertIsNone(desktop.control_at(Point(300, 300)))
-                self.assertIsNone(desktop.focused_control())
-                self.assertEqual(desktop.controls(Window(7, ""), 300, 0.05), [])
+                self.assertIsNone(desktop.control_source.control_at(Point(300, 300)))
+                self.assertIsNone(desktop.control_source.focused_control())
+                self.assertEqual(desktop.control_source.controls(Window(7, ""), 300, 0.05), [])
 
 
 class PackagedApps(unittest.TestCase):

@@ -8,7 +8,7 @@ from typing import Any
 
 import agent
 from agent import Control, KnownControls, Point, Rect, Window
-from tests.fakes import VirtualClock, windows_desktop
+from tests.fakes import VirtualClock
 
 SAVE = Control("Save", "button", Rect(10, 10, 80, 24), window=7, process=4711)
 FIELD = Control("File name", "edit", Rect(10, 50, 200, 24), value="a.txt", focused=True, window=7)
@@ -42,17 +42,6 @@ class WhoKnowsTheControls(unittest.TestCase):
         self.assertEqual(source.controls(Window(7, ""), 300, 1), [SAVE, FIELD])
         self.assertEqual(source.controls(Window(7, ""), 1, 1), [SAVE])
 
-    def test_a_windows_desktop_tells_what_its_source_knows_with_its_program(self) -> None:
-        _, desktop, _ = windows_desktop()
-        self.assertIsNone(desktop.control_at(Point(20, 20)))
-        desktop.control_source = KnownControls([SAVE, FIELD])
-        found = desktop.control_at(Point(20, 20))
-        self.assertEqual(found and found.program, "notepad.exe")
-        focused = desktop.focused_control()
-        self.assertEqual(focused and focused.program, "")  # it is of no known process
-        listed = desktop.controls(Window(7, "", "notepad.exe"), 300, 1)
-        self.assertEqual([control.program for control in listed], ["notepad.exe"] * 2)
-
 
 class TheDrawnDesktop(unittest.TestCase):
     def desktop(self, **state: Any) -> agent.DemoDesktop:
@@ -69,21 +58,21 @@ class TheDrawnDesktop(unittest.TestCase):
 
     def test_the_field_tells_its_text_and_whether_it_has_the_keyboard(self) -> None:
         desktop = self.desktop(opened=True, focus=True, text="Hello")
-        field = desktop.focused_control()
-        self.assertEqual(field, desktop.control_at(Point(600, 300)))
+        field = desktop.control_source.focused_control()
+        self.assertEqual(field, desktop.control_source.control_at(Point(600, 300)))
         self.assertEqual(
             field and (field.name, field.role, field.value), ("Text area", "edit", "Hello")
         )
         for state in ({"opened": True}, {"opened": True, "focus": True, "menu": True}):
-            self.assertIsNone(self.desktop(**state).focused_control())
+            self.assertIsNone(self.desktop(**state).control_source.focused_control())
 
     def test_a_window_lists_its_own_controls_only(self) -> None:
         desktop = self.desktop(opened=True)
         front = desktop.foreground()
         assert front
-        names = [control.name for control in desktop.controls(front, 300, 1)]
+        names = [control.name for control in desktop.control_source.controls(front, 300, 1)]
         self.assertEqual(names, ["Save", "Text area", "Untitled - Notes"])
-        self.assertEqual(len(desktop.controls(front, 2, 1)), 2)
+        self.assertEqual(len(desktop.control_source.controls(front, 2, 1)), 2)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ class Lists(NativeCase):
         )
         desktop = trial.desktop
         assert isinstance(desktop, PlainDesktop)
-        desktop.known = agent.KnownControls([SAVE])
+        desktop.control_source = agent.KnownControls([SAVE])
         self.begin(trial)
         trial.run()
         return [words_of(request) for request in self.asked(trial)[:2]]

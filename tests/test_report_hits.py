@@ -28,7 +28,7 @@ class HitControls(EngineCase):
         trial = self.trial(decide, max_steps=2)
         desktop = trial.desktop
         assert isinstance(desktop, PlainDesktop)
-        desktop.known = agent.KnownControls(known)
+        desktop.control_source = agent.KnownControls(known)
         self.begin(trial)
         trial.run()
         trial.write(seams.record("end", turn=2, outcome="max_steps"))

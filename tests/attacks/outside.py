@@ -364,7 +364,7 @@ def control_names_forge(_root: Path) -> bool:
             return PLAN
 
         trial = case.trial(decide, max_steps=12, confirm="never", controls="list")
-        trial.desktop.known = agent.KnownControls([*forged, window])
+        trial.desktop.control_source = agent.KnownControls([*forged, window])
         with contextlib.suppress(agent.AgentError):
             trial.run()
         words = "\n".join(map(user_text, trial.requests))

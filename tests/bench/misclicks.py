@@ -43,7 +43,7 @@ class ButtonWindow(PlainDesktop):
     def __init__(self, clock: agent.Clock) -> None:
         super().__init__(clock)
         window = agent.Control("Buttons", "window", self.screen(), window=1)
-        self.known = agent.KnownControls([*buttons(), window])
+        self.control_source = agent.KnownControls([*buttons(), window])
         self.pressed: list[str] = []
 
     def screen(self) -> agent.Rect:
@@ -53,7 +53,7 @@ class ButtonWindow(PlainDesktop):
 
     def button(self, name: str, down: bool) -> None:
         super().button(name, down)
-        hit = self.known.control_at(self.place)
+        hit = self.control_source.control_at(self.place)
         if down and hit:
             self.pressed.append(hit.name)
 

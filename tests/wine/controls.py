@@ -48,17 +48,21 @@ def main() -> None:
     middle = agent.Point(
         front.rect.left + front.rect.width // 2, front.rect.top + front.rect.height // 2
     )
-    found: dict[str, Any] = {"at": seen(patiently(lambda: desktop.control_at(middle)))}
-    found["focused"] = seen(patiently(desktop.focused_control))
+    found: dict[str, Any] = {
+        "at": seen(patiently(lambda: desktop.control_source.control_at(middle)))
+    }
+    found["focused"] = seen(patiently(desktop.control_source.focused_control))
     began = time.monotonic()
-    found["list"] = [seen(known) for known in patiently(lambda: desktop.controls(front, 300, 1.0))]
+    found["list"] = [
+        seen(known) for known in patiently(lambda: desktop.control_source.controls(front, 300, 1.0))
+    ]
     found["list_s"] = time.monotonic() - began
     found["report"] = [text for text, _ in source.report(front)]
     doctor = [sys.executable, "-X", "utf8", sys.argv[1], "--check"]
     found["check"] = subprocess.run(doctor, stdin=-3, capture_output=True, text=True).stdout
     multiprocessing.active_children()[0].kill()  # as if somebody had
-    found["killed"] = seen(desktop.control_at(middle))
-    found["again"] = seen(patiently(lambda: desktop.control_at(middle)))
+    found["killed"] = seen(desktop.control_source.control_at(middle))
+    found["again"] = seen(patiently(lambda: desktop.control_source.control_at(middle)))
     (worker,) = multiprocessing.active_children()
     source.close()
     worker.join(10)
