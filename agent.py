@@ -1283,7 +1283,7 @@ class Look:
 
     frame: Frame
     png: bytes  # the frame as the model gets it, with typed secrets greyed out
-    base64: bytes  # the same, ready for a request
+    base64: bytes  # the same, ready for a request; empty for a model that sees nothing
     screenshot: str  # where it is saved, inside the run's folder
 
     @property
@@ -10941,7 +10941,8 @@ class Eyes:
                 part=frame.area if frame.whole else NOWHERE,
             )
         )
-        return Look(frame, picture.png, picture.base64, path)
+        sent = picture.base64 if self.config.vision else b""
+        return Look(frame, picture.png, sent, path)
 
     def forget(self) -> None:
         """The next look shows all the area."""
@@ -10965,17 +10966,16 @@ class Eyes:
         while True:
             try:
                 frame = self.desktop.capture(area, *size)
-                if closer or not frame.blank:  # a part may well be of one colour
-                    break
-                reason = ONE_COLOUR
+                if frame.blank and not closer:  # a part may well be of one colour
+                    raise Win32Error(ONE_COLOUR)
+                break
             except Win32Error as error:
-                reason = str(error)
-            if self.clock.now() >= end:
-                raise Win32Error(reason)
-            if not told:
-                self.say(f"paused: {reason}")
-            told = True
-            self.clock.sleep(0.5)
+                if self.clock.now() >= end:
+                    raise
+                if not told:
+                    self.say(f"paused: {error}")
+                told = True
+                self.clock.sleep(0.5)
         window = frame.window and self._hidden(frame.window)
         return replace(frame, whole=whole if closer else None, window=window)
 
@@ -11087,35 +11087,32 @@ class Eyes:
     def settle(self, frame: Frame, before: bytes) -> Frame:
         """Waits until the screen is at rest after an act, and returns a frame of then.
 
-        `before` is a glance from before the act. The frame lies between two glances that agree,
-        after a change or the patience; after the cap, the screen is taken as it is.
+        `before` is a glance from before the act. It is at rest once a few glances agree, after a
+        change or the patience; after the cap, it is taken as it is.
         """
         begin = self.clock.now()
         cap_s = self.config.settle_cap_ms / 1000
         self.clock.sleep(min(SETTLE_FLOOR_S, cap_s) + self.config.ui_settle_delay)
-        glance = self.glance(frame)
-        settled: Frame | None = None
-        changed = False
-        wanted = 2  # glances that agree, and more of what goes on being drawn: it pauses, too
+        last = self.glance(frame)
+        changed = self.changed(before, last, frame) is not None
         agreed = 0
-        while True:
+        wanted = 2
+        passed_s = 0.0
+        while agreed < wanted and passed_s < cap_s:
+            self.clock.sleep(SETTLE_INTERVAL_S)
             passed_s = self.clock.now() - begin
-            if self.changed(before, glance, frame):
-                changed = True
-            patient = passed_s >= min(SETTLE_PATIENCE_S, cap_s)
-            if not agreed and (changed or patient):
-                settled = self.capture()
-            self.clock.sleep(min(SETTLE_INTERVAL_S, cap_s))
-            last = glance
             glance = self.glance(frame)
-            agreed += settled is not None
             if self.changed(last, glance, frame):
+                wanted = 4 if changed else 2  # what goes on being drawn pauses, too
+                changed = True
                 agreed = 0
-                wanted = 4 if changed else 2
-            if settled and (agreed >= wanted or passed_s >= cap_s):
-                if not self.secrets:  # else whoever watches waits for a look, which greys them
-                    self.logger.publish(Settled(settled))
-                return settled
+            elif changed or passed_s >= SETTLE_PATIENCE_S:
+                agreed += 1
+            last = glance
+        settled = self.capture()
+        if not self.secrets:  # else whoever watches waits for a look, which greys them
+            self.logger.publish(Settled(settled))
+        return settled
 
 
 ####################################################################################################
@@ -11386,20 +11383,6 @@ class FileFact(NamedTuple):
         return f"{told}; it {verb} {shown}."
 
 
-def named_paths(task: str) -> list[str]:
-    """The paths that a task names, as it writes them, without the stop of a sentence.
-
-    One without quotes has to end as a file does, or the task has to end with it.
-    """
-    task = task[:FACT_CHARACTERS]
-    found = _QUOTED_PATH.findall(task)
-    for match in _BARE_PATH.finditer(task):
-        path = match[1].rstrip(".:!?)]}")
-        if _SUFFIX.search(path) or not task[match.end() :].strip():
-            found.append(path)
-    return list(dict.fromkeys(found))[:CHECKS_MOST]
-
-
 def look_at_file(path: str) -> FileFact:
     """What is known of a file; only a regular one is opened."""
     place = Path(os.path.expandvars(path))
@@ -11423,10 +11406,19 @@ def look_at_file(path: str) -> FileFact:
 
 
 def file_facts(task: str) -> dict[str, FileFact]:
-    """What is known of the files that the task names, by their paths, within FILE_PATIENCE_S."""
-    paths = named_paths(task)
-    facts = {path: FileFact(path) for path in paths}
-    for known in taken_within(FILE_PATIENCE_S, map(look_at_file, paths)):
+    """What is known of the files that the task names, by their paths, within FILE_PATIENCE_S.
+
+    The paths are as the task writes them, without the stop of a sentence. One without quotes has to
+    end as a file does, or the task has to end with it.
+    """
+    task = task[:FACT_CHARACTERS]
+    paths = _QUOTED_PATH.findall(task)
+    for match in _BARE_PATH.finditer(task):
+        path = match[1].rstrip(".:!?)]}")
+        if _SUFFIX.search(path) or not task[match.end() :].strip():
+            paths.append(path)
+    facts = {path: FileFact(path) for path in paths[:CHECKS_MOST]}
+    for known in taken_within(FILE_PATIENCE_S, map(look_at_file, list(facts))):
         facts[known.path] = known
     return facts
 
@@ -11868,7 +11860,7 @@ def ask_about(
     if not engine.config.vision:
         facts.append(engine.controls.listed(look))
     text = verifier_text(state.task, evidence, state.done_when, facts, question)
-    messages = [Message("user", text, picture_for(engine, look))]
+    messages = [Message("user", text, look.base64)]
     why = UNDECIDED
     for _ in range(2):
         reply = engine.voice.ask(engine.profile.roles["verifier"], messages)
@@ -11886,15 +11878,6 @@ def ask_about(
     return [Ruling(check, False, why) for check in state.done_when]
 
 
-def picture_for(engine: Engine, look: Look) -> bytes:
-    """The picture of a look as base64; none for a model that sees nothing."""
-    return look.base64 if engine.config.vision else b""
-
-
-# Characters of evidence in a report of completion, as described; in a conversation its last words.
-EVIDENCE_LEAST = {"chat": 1, "story": 1}
-
-
 def check_completion(
     engine: Engine, state: AgentState, evidence: str, counts: bool = True
 ) -> tuple[Outcome | None, str]:
@@ -11907,7 +11890,8 @@ def check_completion(
     """
     config = engine.config
     length = len(evidence.strip())
-    least = EVIDENCE_LEAST.get(engine.profile.loop, 100)
+    # As described; in a conversation it is the last words.
+    least = 1 if engine.profile.loop in ("chat", "story") else 100
     if length < least and not engine.grammar:  # which has no word for evidence
         return None, SHORT_EVIDENCE.format(length, least)
     if config.dry_run:  # a look would show that nothing was done
@@ -12654,7 +12638,7 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
             closer=look.frame.whole is not None,
             listed=engine.controls.listed(look),
         ),
-        picture_for(engine, look),
+        look.base64,
         config.reply_corrections,
         len(state.memory.active_history) > 1,
         briefed(engine, state, engine.executor),

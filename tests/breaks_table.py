@@ -64,7 +64,7 @@ UNSEEN = (
     ("rest-of-a-pause", "Eyes", "a pause in what is being drawn is not taken for rest", "Eyes.settle", "wanted = 4 if changed else 2", "wanted = 2"),
     ("path-slash-first", "Files", "a path with a slash and a backslash at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!//|\\\\\\\\)"),
     ("path-of-two-slashes", "Files", "a path with two slashes at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!\\\\\\\\|\\\\/|/\\\\)"),
-    ("blank-frame", "Eyes", "a screen of one colour is waited for", "Eyes.capture", "closer or not frame.blank", "closer or frame.pixels"),
+    ("blank-frame", "Eyes", "a screen of one colour is waited for", "Eyes.capture", "frame.blank and not closer", "not frame.pixels"),
     ("named-text-model", "Model", "a model that reads text only is refused though a person named it", "ModelServer.discover", "chosen.vision is False", "chosen.vision is False and not named"),
     ("grid-rounding", "Values", "a place on the grid is the pixel nearest to it", "_grid_to_pixel", "(size - 1) + GRID // 2)", "(size - 1))"),
 )  # fmt: skip
