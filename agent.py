@@ -8700,21 +8700,12 @@ class AgentMemory:
     def needs_compression(self) -> bool:
         return len(self.active_history) >= self.threshold
 
-    def apply_compression(
-        self, summary: str, patterns: str, archived_turns: Sequence[int]
-    ) -> MemorySnapshot | None:
-        """Archives the active actions of these turns under one snapshot; None if there are none."""
-        chosen = [record.turn for record in self.active_history if record.turn in archived_turns]
-        if not chosen:
-            return None
-        snapshot = MemorySnapshot(
-            summary=summary, patterns=patterns, archived_count=len(chosen), turns=tuple(chosen)
-        )
+    def apply_compression(self, snapshot: MemorySnapshot) -> None:
+        """Puts a snapshot into the place of the actions of its turns."""
         self.active_history = [
-            record for record in self.active_history if record.turn not in chosen
+            record for record in self.active_history if record.turn not in snapshot.turns
         ]
         self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
-        return snapshot
 
     def get_last_action_for_validation(self) -> ActionRecord | None:
         return self.active_history[-1] if self.active_history else None
@@ -8764,7 +8755,7 @@ class AgentState:
         if isinstance(record, ActionRecord):
             self.memory.add_action(record)
         elif isinstance(record, MemorySnapshot):
-            self.memory.apply_compression(record.summary, record.patterns, record.turns)
+            self.memory.apply_compression(record)
         elif isinstance(record, StateRecord):
             for name, value in vars(record).items():
                 if name in vars(self):
@@ -12068,11 +12059,18 @@ def archive(
     turns: Sequence[int],
 ) -> int:
     """Replaces the active actions of these turns by a summary; returns how many there were."""
-    snapshot = state.memory.apply_compression(summary, patterns, turns)
-    if snapshot is None:
-        return 0
-    engine.logger.record(replace(snapshot, turn=state.turn))
-    return snapshot.archived_count
+    chosen = [record.turn for record in state.memory.active_history if record.turn in turns]
+    if chosen:
+        snapshot = MemorySnapshot(
+            state.turn,
+            summary,
+            patterns,
+            len(chosen),
+            tuple(chosen),
+        )
+        state.take(snapshot)
+        engine.logger.record(snapshot)
+    return len(chosen)
 
 
 def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:

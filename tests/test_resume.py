@@ -30,7 +30,7 @@ def facts(state: agent.AgentState) -> dict[str, Any]:
         **vars(state),
         "memory": None,
         "history": [replace(record, time=0.0) for record in memory.active_history],
-        "snapshots": memory.all_snapshots,
+        "snapshots": [replace(snapshot, time=0.0) for snapshot in memory.all_snapshots],
     }
     return json.loads(json.dumps(kept, default=lambda value: value.__dict__))
 
