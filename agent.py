@@ -10416,11 +10416,10 @@ class Voice:
     # So many more replies without a call, before any with one, until the tools leave their list.
     _patience: int = SILENT_REPLIES_MOST
     _left_list: bool = False  # whether the tools' list came to nothing
-    _warned: set[str] = field(default_factory=set)  # kinds of warnings that were told
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
-    _recorded: set[str] = field(default_factory=set)  # parts that log and journal hold
+    _told: set[str] = field(default_factory=set)  # names of parts of requests, kinds of warnings
 
     @property
     def calls_in_text(self) -> bool:
@@ -10517,8 +10516,8 @@ class Voice:
             stored = redact(json.dumps(self.logger.hide(part)))
             name = hashlib.sha256(stored.encode()).hexdigest()[:12]
             sent.append(name)
-            if name not in self._recorded:
-                self._recorded.add(name)
+            if name not in self._told:
+                self._told.add(name)
                 parts[name] = part
                 fresh.append(words)
         images = sum(message.image != b"" for message in messages)
@@ -10561,9 +10560,9 @@ class Voice:
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
         self.logger.exchange(title, [*reply_lines(reply.message), *warnings.values()])
         for kind, warning in warnings.items():
-            if kind not in self._warned:
+            if kind not in self._told:
                 self.say(f"warning: {warning}")
-        self._warned.update(warnings)
+        self._told.update(warnings)
         thought = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
         prompt, completion, cached = reply.usage
         self.tokens += (prompt or 0) + (completion or 0)
@@ -11130,8 +11129,8 @@ class ControlCheck:
     hide: Callable[[str], str]  # replaces secrets
     fill: Callable[[str], str]  # ... and puts them in
     by_name: bool = True  # whether acts say what they mean; the models' own grammars do not
-    # What was told since the last act, and what was there: the same again is what it wants.
-    _told: set[tuple[str, Rect]] = field(default_factory=set)
+    # What was told last, and what was there: the same again is what it wants.
+    _told: tuple[str, Rect] | None = None
     _knows_focus: bool = False  # whether anything was ever said to have the keyboard
     # Fields that a secret went into: they may show it in a form in which it cannot be found.
     _secret_fields: set[str] = field(default_factory=set)
@@ -11184,9 +11183,9 @@ class ControlCheck:
             look,
         )
         key = (fold_label(said), hit.rect)
-        if len(meant) != 1 or key in self._told:
+        if len(meant) != 1 or key == self._told:
             return ""
-        self._told.add(key)
+        self._told = key
         objection = other_control_text(
             places[0],
             hit,
@@ -11229,7 +11228,7 @@ class ControlCheck:
 
     def told_of(self, deed: Deed) -> Deed:
         """A step that was performed, with what Windows tells of it."""
-        self._told.clear()
+        self._told = None
         step = deed.act
         result = deed.result
         told = []
