@@ -13591,24 +13591,20 @@ PAGE = r"""<!doctype html>
         --soft: light-dark(#5b6675, #98a5b5);
         --line: light-dark(#dde3eb, #2c3744);
         --blue: light-dark(#2457d6, #7aa5ff);
-        --green: light-dark(#1a7f37, #56c271);
-        --red: light-dark(#c62828, #ff7b72);
-        --amber: light-dark(#9a6700, #e0a93b);
-        --violet: light-dark(#7c3aed, #b794ff);
         --tone: light-dark(#667385, #8391a3);
         --side: 16px;
       }
       .good {
-        --tone: var(--green);
+        --tone: light-dark(#1a7f37, #56c271);
       }
       .bad {
-        --tone: var(--red);
+        --tone: light-dark(#c62828, #ff7b72);
       }
       .idle {
-        --tone: var(--amber);
+        --tone: light-dark(#9a6700, #e0a93b);
       }
       .plan {
-        --tone: var(--violet);
+        --tone: light-dark(#7c3aed, #b794ff);
       }
       .busy {
         --tone: var(--blue);
@@ -13716,7 +13712,6 @@ PAGE = r"""<!doctype html>
         gap: 8px;
       }
 
-      /* The turns in words. */
       main {
         display: grid;
         flex: 1;
@@ -13731,8 +13726,6 @@ PAGE = r"""<!doctype html>
         padding: 10px 0;
       }
       li {
-        content-visibility: auto; /* only what is in sight is laid out, and all of it is found */
-        contain-intrinsic-size: auto 40px;
         list-style: none;
       }
       li a {
@@ -13791,6 +13784,9 @@ PAGE = r"""<!doctype html>
         width: 100%;
         height: 100%;
       }
+      svg {
+        filter: drop-shadow(0 0 1px #fff) drop-shadow(0 0 1px #fff); /* to be seen on any ground */
+      }
       svg * {
         fill: none;
         stroke: var(--tone);
@@ -13810,10 +13806,6 @@ PAGE = r"""<!doctype html>
       .off,
       .region {
         stroke-dasharray: 7 5;
-      }
-      .halo {
-        stroke: #fff;
-        stroke-width: 5px;
       }
       main:has(.big) {
         grid-template-columns: 1fr;
@@ -13931,27 +13923,29 @@ PAGE = r"""<!doctype html>
       <span><i class="region">&#11034;</i> what changed</span>
     </footer>
     <script>
-      // The tone of a note by its kind, and of a run by how it ended; any other end is bad.
-      const NOTE_TONES = {
-        correction: "idle",
-        failed: "bad",
-        refused: "bad",
-        "held up": "idle",
-        plan: "plan",
-        archive: "plan",
-        hint: "plan",
-        verification: "good",
+      // Notes on a turn by the records that make them: what they are called, and their tone.
+      const NOTES = {
+        model_failed: ["failed", "bad"],
+        no_call: ["correction", "idle"],
+        archive: ["archive", "plan"],
+        hint: ["hint", "plan"],
+        plan: ["plan", "plan"],
+        verification: ["verification", "good"],
+        refused: ["refused", "bad"],
+        stale_frame: ["held up", "idle"], // a pause, or a screen that had changed meanwhile
       };
+      // The tone of a run by how it ended; any other end is bad.
       const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
+      const JUDGES = ["verifier", "examiner"]; // roles that speak of another's turn
       const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
       const TEXT_MOST = 8000; // characters of one text that are shown: of 20,000 a browser hangs
       const WHOLE_MOST = 70000; // of one part of a request, more than a run keeps
-      const LONGEST = 4; // times as wide as the middle one a piece of the line is at most
+      const LONGEST = 60; // seconds of a turn that its piece of the line shows
+      const FORGOTTEN = { part: {}, call: "of a turn before these" };
       const SVG = "http://www.w3.org/2000/svg";
 
-      let run = { task: "" };
+      let run = { task: "", number: 0 };
       const turns = [];
-      const cards = []; // of each turn its {article, row, piece}
       const sent = new Map(); // parts of requests by their names: {part, call of the first}
       let live = false; // whether this is the panel
       let state = {}; // the panel's latest news
@@ -14006,15 +14000,68 @@ PAGE = r"""<!doctype html>
         return minutes ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${seconds.toFixed(1)} s`;
       }
 
+      // -- a turn, out of its records
+
+      function newTurn(turn) {
+        const lists = { notes: [], acts: [], asked: [], boxes: [], shots: [], exchanges: [] };
+        const texts = { role: "", said: "", call: "", result: "", plan: "", instructions: "" };
+        return { turn, sums: { seconds: 0 }, changed: null, ...lists, ...texts };
+      }
+
+      // What a record tells of its turn, by its kind.
+      const TELLS = {
+        look(turn, { screenshot }) {
+          if (/^([\w-]+\/)?[\w-]+\.png$/.test(screenshot)) turn.shots.push(screenshot);
+        },
+        reply(turn, { role, message }) {
+          if (JUDGES.includes(role)) return;
+          turn.role = role;
+          // A story's reply comes after its act and is about the next.
+          if (!turn.result) turn.said = textOf(message.content);
+        },
+        intent(turn, { tool, args }) {
+          turn.acts.push({ tool, args, screenshot: turn.shots.at(-1), changed: null, hits: [] });
+        },
+        result(turn, { result, refused, changed = null, region, hits }) {
+          Object.assign(turn.acts.at(-1) || {}, { changed, region, hits });
+          if (refused) turn.notes.push([refused in NOTES ? refused : "refused", result]);
+        },
+        action(turn, { tool, args, result, changed = null, response_text: said }) {
+          Object.assign(turn, { result, changed, call: `${tool} ${args}` });
+          turn.said = said || turn.said;
+        },
+        plan(turn, { done, plan, instructions }) {
+          Object.assign(turn, { result: done, plan, instructions });
+        },
+        stage(turn, { asked = [], bboxes = [] }) {
+          turn.asked.push(...asked);
+          turn.boxes.push(...bboxes);
+        },
+      };
+
+      function enter(record) {
+        let turn = turns.find((one) => one.turn === record.turn);
+        if (!turn) turns.push((turn = newTurn(record.turn)));
+        for (const [name, more] of Object.entries(record.sums))
+          turn.sums[name] = (turn.sums[name] || 0) + more;
+        const note = record.text || record.summary || record.done?.replace("plan: ", "");
+        if (record.kind in NOTES) turn.notes.push([record.kind, note || ""]);
+        if (record.role) turn.exchanges.push(record); // a request or a reply
+        TELLS[record.kind]?.(turn, record);
+        return turn;
+      }
+
+      function textOf(content) {
+        const parts = Array.isArray(content) ? content : [{ text: content }];
+        return parts.map((part) => part?.text || part?.image_url?.url || "").join("\n");
+      }
+
       // -- what was done, drawn over the picture in the picture's own pixels
 
-      // A shape with a rim around it, to be seen on any ground.
-      function addMark(svg, name, values, kind) {
-        for (const classes of ["halo", kind]) {
-          const node = svg.appendChild(document.createElementNS(SVG, name));
-          const all = { ...values, class: classes };
-          for (const [key, value] of Object.entries(all)) node.setAttribute(key, value);
-        }
+      function addMark(parent, name, values) {
+        const node = parent.appendChild(document.createElementNS(SVG, name));
+        for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
+        return node;
       }
 
       // Rings that leave what they point at to be seen; the words stand below the picture. All
@@ -14024,23 +14071,22 @@ PAGE = r"""<!doctype html>
         const kind = changed === null ? "act off" : "act";
         for (const { x: cx, y: cy } of spots) {
           for (const rx of tool.startsWith("double") ? [22, 30] : [22])
-            addMark(svg, "ellipse", { cx, cy, rx, ry: rx * wide }, kind);
+            addMark(svg, "ellipse", { cx, cy, rx, ry: rx * wide, class: kind });
         }
         if (spots.length > 1) markWay(svg, spots[0], spots[1], wide, kind);
       }
 
-      // An arrow from where a drag began to where it ended.
       function markWay(svg, from, to, wide, kind) {
         const way = Math.atan2((to.y - from.y) / wide, to.x - from.x);
         const wings = [0.5, -0.5].map((turn) => [Math.cos(way + turn), Math.sin(way + turn)]);
         const ends = wings.map(([x, y]) => `M ${to.x} ${to.y} l ${-26 * x} ${-26 * y * wide}`);
         const d = `M ${from.x} ${from.y} L ${to.x} ${to.y} ${ends.join(" ")}`;
-        addMark(svg, "path", { d }, kind);
+        addMark(svg, "path", { d, class: kind });
       }
 
       function markBox(svg, [left, top, right, bottom], kind) {
-        const size = { width: Math.abs(right - left), height: Math.abs(bottom - top) };
-        addMark(svg, "rect", { x: Math.min(left, right), y: Math.min(top, bottom), ...size }, kind);
+        const size = { width: Math.abs(right - left), height: Math.abs(bottom - top), class: kind };
+        addMark(svg, "rect", { x: Math.min(left, right), y: Math.min(top, bottom), ...size });
       }
 
       function markView(svg, { kind, acts, boxes = [] }, wide) {
@@ -14058,14 +14104,12 @@ PAGE = r"""<!doctype html>
         return tool.charAt(0).toUpperCase() + tool.slice(1).replaceAll("_", " ");
       }
 
-      // An act, as: Double click "Notes icon".
       function nameOf({ tool, args }) {
         const { text, key, name, title, element_name: element } = args;
         const what = String(text || key || name || title || element || "").slice(0, 120);
         return sentence(tool) + (what ? ` \u201c${what}\u201d` : "");
       }
 
-      // What a turn did; no argument as the program writes it.
       function doneIn(turn) {
         const [first, ...more] = turn.acts;
         if (turn.plan) return `Plan: ${turn.instructions || turn.result}`;
@@ -14074,18 +14118,18 @@ PAGE = r"""<!doctype html>
       }
 
       function toneOf(turn) {
-        const tones = turn.notes.map(([kind]) => NOTE_TONES[kind]);
+        const tones = turn.notes.map(([kind]) => NOTES[kind][1]);
         if (tones.includes("bad")) return "bad";
         if (turn.plan) return "plan";
         if (turn.sums.wasted || tones.includes("idle")) return "idle";
         return turn.changed || tones.includes("good") ? "good" : "";
       }
 
-      // What went wrong in a turn, in a few words.
       function wrongIn(turn) {
         const tone = toneOf(turn);
-        const note = turn.notes.find(([kind]) => NOTE_TONES[kind] === tone) || ["nothing changed"];
-        return ["bad", "idle"].includes(tone) ? note.join(": ") : "";
+        if (tone !== "bad" && tone !== "idle") return "";
+        const note = turn.notes.find(([kind]) => NOTES[kind][1] === tone);
+        return note ? `${NOTES[note[0]][0]}: ${note[1]}` : "nothing changed";
       }
 
       function makeRow(turn) {
@@ -14103,6 +14147,8 @@ PAGE = r"""<!doctype html>
       function makePiece(turn) {
         const piece = make("a", toneOf(turn));
         piece.href = "#" + turn.turn;
+        // The root, or a long turn would leave no room for the others.
+        piece.style.flexGrow = Math.sqrt(Math.min(LONGEST, turn.sums.seconds));
         piece.title = plain(`Turn ${turn.turn}, ${duration(turn.sums.seconds)}: ${doneIn(turn)}`);
         return piece;
       }
@@ -14121,12 +14167,15 @@ PAGE = r"""<!doctype html>
         addText(article, "said", turn.said, "");
         addText(article, "called", turn.call, "call");
         if (!turn.plan) addText(article, "done", turn.result, turn.changed ? "good" : "");
-        // Each action of a story as the model wrote it.
-        for (const { action, became } of turn.stages.flatMap(({ asked }) => asked || []))
+        for (const { action, became } of turn.asked)
           addText(article, "asked", `${JSON.stringify(action)}: ${became}`, "call");
-        for (const [kind, text] of turn.notes) addText(article, kind, text, NOTE_TONES[kind] || "");
-        for (const one of turn.exchanges)
-          one.parts ? addRequest(article, one) : addReply(article, one);
+        for (const [kind, text] of turn.notes)
+          addText(article, NOTES[kind][0], text, NOTES[kind][1]);
+        for (const one of turn.exchanges) {
+          const reply = `Reply ${one.call} of ${one.role}, after ${duration(one.seconds || 0)}`;
+          if (one.parts) addRequest(article, one);
+          else addWhole(addFold(article, reply), JSON.stringify(one, null, 2));
+        }
         return article;
       }
 
@@ -14136,10 +14185,7 @@ PAGE = r"""<!doctype html>
         const fold = addFold(parent, `Request ${call} to ${role}`);
         for (const [name, part] of Object.entries(parts)) sent.set(name, { part, call });
         for (const name of names) {
-          const { part, call: first } = sent.get(name) || {
-            part: {},
-            call: "of a turn before these",
-          };
+          const { part, call: first } = sent.get(name) || FORGOTTEN;
           const again = first === call ? "" : `, as in request ${first}`;
           const inner = addFold(fold, (part.role || "settings and tools") + again);
           if (first === call) addPart(inner, part);
@@ -14149,9 +14195,7 @@ PAGE = r"""<!doctype html>
       }
 
       function addPart(fold, { role, content, ...more }) {
-        const pieces = Array.isArray(content) ? content : [{ text: content }];
-        const texts = pieces.map((piece) => piece.text || piece.image_url?.url || "");
-        if (role) addWhole(fold, texts.join("\n"));
+        if (role) addWhole(fold, textOf(content));
         if (Object.keys(more).length) addWhole(fold, JSON.stringify(more, null, 2));
       }
 
@@ -14159,69 +14203,48 @@ PAGE = r"""<!doctype html>
         setText(add(fold, "pre", "call"), text, WHOLE_MOST);
       }
 
-      function addReply(parent, reply) {
-        const after = duration(reply.seconds);
-        const fold = addFold(parent, `Reply ${reply.call} of ${reply.role}, after ${after}`);
-        addWhole(fold, JSON.stringify(reply, null, 2));
+      function take(items) {
+        const grown = new Set();
+        for (const item of items) {
+          if (item.turn < 0) run = item;
+          else grown.add(enter(item));
+        }
+        grown.forEach(showTurn);
+        if (run.sums) showRun();
       }
 
-      // The run itself, or a turn: a new one goes to the end, one that has grown keeps its place.
-      function take(item) {
-        if (item.turn < 0) {
-          run = item;
+      // A new turn goes to the end, one that has grown keeps its place.
+      function showTurn(turn) {
+        const before = { ...turn };
+        const made = { article: makeArticle(turn), row: makeRow(turn), piece: makePiece(turn) };
+        Object.assign(turn, made);
+        if (!before.row) {
+          byId("turns").append(turn.article);
+          byId("list").append(turn.row);
+          byId("line").append(turn.piece);
           return;
         }
-        const found = turns.findIndex((turn) => turn.turn === item.turn);
-        const at = found < 0 ? turns.length : found;
-        const before = cards[at];
-        const made = { article: makeArticle(item), row: makeRow(item), piece: makePiece(item) };
-        turns[at] = item;
-        cards[at] = made;
-        if (!before) {
-          byId("turns").append(made.article);
-          byId("list").append(made.row);
-          byId("line").append(made.piece);
-          return;
-        }
-        const folds = [...made.article.querySelectorAll("details")];
+        const folds = [...turn.article.querySelectorAll("details")];
         before.article.querySelectorAll("details").forEach(({ open }, place) => {
           folds[place]?.toggleAttribute("open", open);
         });
         for (const name of Object.keys(made)) before[name].replaceWith(made[name]);
       }
 
-      // A pause is no wider than that, or all the other pieces would be lines.
-      function layLine() {
-        const times = turns.map((turn) => turn.sums.seconds).sort((one, other) => one - other);
-        const middle = times[times.length >> 1] || 1;
-        turns.forEach(({ sums }, at) => {
-          const wide = Math.max(0.2, Math.min(LONGEST, sums.seconds / middle));
-          cards[at].piece.style.flexGrow = String(wide);
-        });
-      }
-
-      // -- the picture before what was done, and the one after
-
       // Each picture of a turn on which something was done, and the one after the last of them.
       // Without any act the turn's first picture alone.
       function viewsOf(at) {
-        const { shots, acts, stages } = turns[at];
-        const boxes = stages.flatMap(({ bboxes }) => bboxes || []);
+        const { shots, acts, boxes } = turns[at];
         const actsOn = (name) => acts.filter((act) => act.screenshot === name);
         const names = shots.filter((name) => actsOn(name).length);
         const last = names[names.length - 1];
         if (!last)
           return shots.slice(0, 1).map((name) => ({ kind: "screen", name, acts: [], boxes }));
         const views = names.map((name) => ({ kind: "before", name, acts: actsOn(name) }));
-        const next = actsOn(last).some((act) => act.changed !== null) && shotAfter(at, last);
+        const later = turns.slice(at).flatMap((turn) => turn.shots);
+        const done = actsOn(last).some((act) => act.changed !== null);
+        const next = done && later[later.lastIndexOf(last) + 1];
         return next ? [...views, { kind: "after", name: next, acts: actsOn(last), boxes }] : views;
-      }
-
-      // The first picture after that one of a turn, be it of the same turn or of a later one.
-      function shotAfter(at, name) {
-        const own = turns[at].shots;
-        const later = own[own.lastIndexOf(name) + 1];
-        return later || turns.slice(at + 1).find((turn) => turn.shots.length)?.shots[0] || "";
       }
 
       // The screen as it is: with the latest act and what it changed, once it is at rest again.
@@ -14229,12 +14252,8 @@ PAGE = r"""<!doctype html>
         const latest = turns.findLast((turn) => turn.acts.length);
         const shot = turns[turns.length - 1]?.shots.at(-1);
         const acts = latest?.acts.filter((act) => state.settled || act.screenshot === shot) || [];
-        return {
-          kind: run.outcome ? "last" : "live",
-          name: "",
-          acts: acts.slice(-1),
-          boxes: state.boxes,
-        };
+        const kind = run.outcome ? "last" : "live";
+        return { kind, name: "", acts: acts.slice(-1), boxes: state.boxes };
       }
 
       function captionOf({ kind, acts }) {
@@ -14286,10 +14305,8 @@ PAGE = r"""<!doctype html>
         if (live) URL.revokeObjectURL(image.src);
         const wide = image.naturalWidth / image.naturalHeight;
         figure.style.setProperty("--ratio", String(wide));
-        const svg = frame.appendChild(document.createElementNS(SVG, "svg"));
-        svg.setAttribute("viewBox", "0 0 1000 1000"); // the grid on which models give places
-        svg.setAttribute("preserveAspectRatio", "none");
-        markView(svg, view, wide);
+        const grid = { viewBox: "0 0 1000 1000", preserveAspectRatio: "none" };
+        markView(addMark(frame, "svg", grid), view, wide);
         return figure;
       }
 
@@ -14308,9 +14325,6 @@ PAGE = r"""<!doctype html>
         if (figure !== large) figure?.classList.add("big");
       }
 
-      // -- going along the turns
-
-      // Shows the turn at that place, the first or last one beyond the ends.
       function go(wanted) {
         const at = Math.max(0, Math.min(turns.length - 1, wanted));
         const moved = at !== current;
@@ -14320,25 +14334,23 @@ PAGE = r"""<!doctype html>
         mark(true);
         show();
         if (!moved) return;
-        const { row, piece } = cards[at];
+        const { row, piece } = turns[at];
         byId("list").scrollTop = row.offsetTop - byId("list").clientHeight / 2;
         byId("line").scrollLeft = piece.offsetLeft - byId("line").clientWidth / 2;
         history.replaceState(null, "", "#" + turns[at].turn);
       }
 
       function mark(on) {
-        const card = cards[current];
-        if (!card) return;
-        card.article.hidden = on ? false : "until-found";
-        card.row.firstChild.classList.toggle("now", on);
-        card.piece.classList.toggle("now", on);
+        const turn = turns[current];
+        if (!turn) return;
+        turn.article.hidden = on ? false : "until-found";
+        turn.row.firstChild.classList.toggle("now", on);
+        turn.piece.classList.toggle("now", on);
       }
 
-      // The stage, the plan and the numbers of the turn that is shown.
       function show() {
         const turn = turns[current];
-        const planned = turns.slice(0, current + 1).findLast((one) => one.plan);
-        const plan = planned?.plan || "";
+        const plan = turns.slice(0, current + 1).findLast((one) => one.plan)?.plan || "";
         setText(byId("where"), turn ? `${turn.turn} / ${turns[turns.length - 1].turn}` : "");
         setText(byId("plan"), "\n" + plan);
         byId("plan").prepend(make("span", "soft", "the plan"));
@@ -14347,11 +14359,9 @@ PAGE = r"""<!doctype html>
         showStage();
       }
 
-      // The turn that the address names, as #5.
-      function goToAddress() {
+      function goToAddress(otherwise) {
         const at = turns.findIndex((turn) => "#" + turn.turn === location.hash);
-        if (at >= 0) go(at);
-        return at >= 0;
+        go(at < 0 ? otherwise : at);
       }
 
       function onKey(event) {
@@ -14366,8 +14376,6 @@ PAGE = r"""<!doctype html>
           else go(current + KEY_STEPS[key]);
         }
       }
-
-      // -- the run
 
       function showStatus() {
         const seconds = Math.max(0, Math.floor(Date.now() / 1000 - state.since));
@@ -14386,12 +14394,9 @@ PAGE = r"""<!doctype html>
         const facts = [["run", run.name], ["started", run.begun], ...run.figures];
         setText(document.querySelector("h1"), run.task);
         setText(byId("why"), run.outcome ? run.text : unfinished);
-        setText(
-          document.querySelector("#figures summary"),
-          `${short} \u00b7 ${run.profile} \u00b7 ${run.model}`,
-        );
-        const lines = facts.map(([name, value]) => `${name}: ${value}`);
-        setText(document.querySelector("#figures p"), lines.join("\n"));
+        const [summary, more] = byId("figures").children;
+        setText(summary, `${short} \u00b7 ${run.profile} \u00b7 ${run.model}`);
+        setText(more, facts.map((fact) => fact.join(": ")).join("\n"));
         showStatus();
       }
 
@@ -14401,30 +14406,26 @@ PAGE = r"""<!doctype html>
         byId("back").onclick = () => go(current - 1);
         byId("next").onclick = () => go(current + 1);
         byId("turns").addEventListener("beforematch", ({ target }) => {
-          go(cards.findIndex(({ article }) => article.contains(target)));
+          go(turns.findIndex(({ article }) => article.contains(target)));
         });
-        addEventListener("hashchange", goToAddress);
+        addEventListener("hashchange", () => goToAddress(current));
         if (!blocks.length && location.protocol === "http:") follow();
         else showReport([...blocks]);
       }
 
       function showReport(blocks) {
-        const book = new Map(); // a later block of a turn takes the place of the earlier
+        const items = [];
         for (const block of blocks) {
           if (block.id) continue; // a picture
           try {
-            const item = JSON.parse(block.textContent);
-            book.set(item.turn, item);
+            items.push(JSON.parse(block.textContent));
           } catch {} // what was being written when the run was killed
         }
-        [...book.values()].sort((one, other) => one.turn - other.turn).forEach(take);
-        layLine();
-        if (run.sums) showRun();
+        take(items);
         document.title = `${run.outcome || "unfinished"}: ${run.task}`;
         // A report with pictures in it may lie anywhere, the others beside the log.
         document.querySelector("#figures a").hidden = blocks.some((block) => block.id);
-        const first = turns.findIndex((turn) => turn.shots.length);
-        if (turns.length && !goToAddress()) go(first);
+        if (turns.length) goToAddress(turns.findIndex((turn) => turn.shots.length));
       }
 
       // -- the panel: the same items, asked for again and again, and the person's words
@@ -14466,10 +14467,8 @@ PAGE = r"""<!doctype html>
       function showNews(news) {
         const before = noteOf();
         state = news;
-        state.items.forEach(take);
         if (state.items.length) {
-          layLine();
-          showRun();
+          take(state.items);
           // Whoever looks at the latest turn goes on with it.
           go(following ? turns.length - 1 : current);
         }
@@ -14501,7 +14500,8 @@ PAGE = r"""<!doctype html>
         state = { phase: "connecting", since: Date.now() / 1000, version: -1 };
         // It asks on after the end: a demo leaves its page until nobody asks any more.
         while (!state.over) {
-          const answer = await ask("/news", { since: state.version }).catch(() => null);
+          const known = { since: state.version, seen: run.number };
+          const answer = await ask("/news", known).catch(() => null);
           if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
           if (answer?.ok) showNews(await answer.json());
           else if (run.outcome) return;
@@ -14547,38 +14547,38 @@ TIMES = {
     "settle": "settle",
     "capture": "capture",
 }
-# Records that are a note on their turn: what it is called, and the figures in which it counts.
-NOTES = {
-    "model_failed": ("failed", "requests", "errors"),
-    "no_call": ("correction", "errors", "corrections"),
-    "archive": ("archive", "archives"),
-    "hint": ("hint",),
-    "verification": ("verification",),
+# Records that count in figures by being there.
+COUNTED = {
+    "model_failed": ("requests", "errors"),
+    "no_call": ("errors", "corrections"),
+    "archive": ("archives",),
 }
-
-
-BOOK_TURNS = 300  # of a live run, the latest ones, for a page that is opened late
+BOOK_RECORDS = 5000  # of a live run, the latest ones, for a page that is opened late
 
 
 class Book:
-    """The records of a run as the page takes them: the run, and its turns."""
+    """The figures of a run, and its records as the page takes them."""
 
     def __init__(self, name: str, most: int = sys.maxsize) -> None:
-        self.most = most  # turns that are kept, the latest
         self.run: JsonDict = {
             "turn": -1,
             "name": name,  # of its folder
             "begun": "",  # date and time, once it has begun
+            "number": 0,  # of its records
             "outcome": "",
             "text": "",  # why it ended so
             "sums": Counter(),  # its figures
         }
-        self.turns: list[JsonDict] = []  # as new_turn has them
+        self.items: deque[JsonDict] = deque(maxlen=most)  # records, and what each adds to `sums`
         self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
         self._last = 0.0  # time of the last record but those of the state
+        self._turn = -1
+        self._refused = False  # whether an act of that turn was
 
     def take(self, item: Item) -> None:
-        """Enters one record; whatever else is published is left out."""
+        """Enters one record; the state and whatever else is published are left out."""
+        if not isinstance(item, Record) or isinstance(item, StateRecord):
+            return
         if isinstance(item, RunRecord):
             # Windows knows no time before 1970.
             begun = datetime.fromtimestamp(max(0.0, item.time))
@@ -14592,23 +14592,29 @@ class Book:
             }
         elif isinstance(item, EndRecord):
             self.run |= {"outcome": item.outcome, "text": item.text}
-        elif self.run["begun"] and isinstance(item, Record) and not isinstance(item, StateRecord):
+        elif self.run["begun"]:
             self._enter(item)
-        else:
-            return
+        self.run["number"] += 1
         self._last = item.time
 
     def _enter(self, record: Record) -> None:
-        """Enters a record into its turn, which may begin with it."""
-        added = {"seconds": max(0.0, record.time - self._last)}
-        if not self.turns or self.turns[-1]["turn"] != record.turn:
-            self.turns.append(new_turn(record.turn))
-            del self.turns[: -self.most]
-            added["turns"] = int(record.turn > 0)  # what comes before the first turn is none
-        turn = self.turns[-1]
-        added |= _enter_record(turn, record)
-        for sums in (turn["sums"], self.run["sums"]):
-            sums.update(added)
+        """Enters a record of a turn, which may begin with it."""
+        sums = {"seconds": max(0.0, record.time - self._last), **_figures_of(record)}
+        if record.turn != self._turn:
+            self._turn = record.turn
+            self._refused = False
+            sums["turns"] = int(record.turn > 0)  # what comes before the first turn is none
+        item = {**to_json(record), "number": self.run["number"] + 1, "sums": sums}
+        if isinstance(record, ResultRecord):
+            self._refused = self._refused or record.refused != ""
+            item["hits"] = _hits_of(record)
+        elif isinstance(record, ActionRecord):
+            lost = record.tool == "no_call" or record.changed is False
+            sums["wasted"] = int(lost or self._refused)
+        elif isinstance(record, PlanRecord):
+            item["plan"] = _plan_with_checks(record)
+        self.items.append(item)
+        self.run["sums"].update(sums)
 
     def figures(self) -> list[tuple[str, str]]:
         """(name, text): the same for report, statistics and the last line of a run."""
@@ -14631,103 +14637,37 @@ class Book:
         return {**self.run, "figures": self.figures()}
 
 
-def new_turn(number: int) -> JsonDict:
-    """A turn for the page."""
-    return {
-        "turn": number,
-        "sums": Counter(),  # its figures
-        "role": "",
-        "said": "",
-        "call": "",
-        "result": "",
-        "changed": None,
-        "plan": "",  # as the planner left it in this turn, with what proves the task done
-        "instructions": "",
-        "notes": [],  # (what it is called, text)
-        "acts": [],  # {tool, args, screenshot, changed, region, hits}
-        "stages": [],  # StageRecord
-        "shots": [],
-        "exchanges": [],  # RequestRecord and ReplyRecord
-    }
-
-
-def _enter_record(turn: JsonDict, record: Record) -> Mapping[str, float]:
-    """Enters what a record says into its turn; returns what that adds to the figures."""
-    if record.kind in NOTES:
-        label, *counted = NOTES[record.kind]
-        text = record.summary if isinstance(record, MemorySnapshot) else vars(record)["text"]
-        turn["notes"].append((label, text))
-        return dict.fromkeys(counted, 1)
+def _figures_of(record: Record) -> dict[str, float]:
+    """What a record alone adds to the figures."""
     if isinstance(record, LookRecord):
-        if picture_name(record.screenshot):
-            turn["shots"].append(record.screenshot)
         return {"capture": record.capture, "encode": record.encode}
-    if isinstance(record, ReplyRecord):
-        return _enter_reply(turn, record)
-    if isinstance(record, ResultRecord):
-        return _enter_result(turn, record)
     if isinstance(record, AnswerRecord):
         return {"person": record.seconds}
-    if isinstance(record, ActionRecord):
-        turn |= {
-            "result": record.result,
-            "changed": record.changed,
-            "call": f"{record.tool} {record.args}",
-            "said": record.response_text or turn["said"],
+    if isinstance(record, ResultRecord):
+        return {
+            "refused": int(record.refused != ""),
+            "acted": int(record.changed is not None),
+            "act": record.act or 0.0,
+            "settle": (record.settle_ms or 0) / 1000,
         }
-        lost = record.tool == "no_call" or record.changed is False
-        return {"wasted": int(lost or turn["sums"]["refused"] > 0)}
-    if isinstance(record, RequestRecord):
-        turn["exchanges"].append(record)
-    elif isinstance(record, StageRecord):
-        turn["stages"].append(record)
-    elif isinstance(record, IntentRecord):
-        shot = "".join(turn["shots"][-1:])
-        turn["acts"].append({**vars(record), "screenshot": shot, "changed": None, "hits": []})
-    elif isinstance(record, PlanRecord):
-        turn["notes"].append(("plan", record.done.removeprefix("plan: ")))
-        turn |= {
-            "result": record.done,
-            "plan": _plan_with_checks(record),
-            "instructions": record.instructions,
+    if isinstance(record, ReplyRecord):
+        tokens = {name: number for name, number in record.tokens.items() if number is not None}
+        return {
+            **tokens,
+            "requests": 1,
+            "model": record.seconds,
+            "request": record.request,
+            "reused_of": tokens.get("prompt", 0) if "cached" in tokens else 0,
         }
-    return {}
+    return dict.fromkeys(COUNTED.get(record.kind, ()), 1)
 
 
-def _enter_reply(turn: JsonDict, record: ReplyRecord) -> Mapping[str, float]:
-    turn["exchanges"].append(record)
-    if record.role not in _JUDGES:
-        turn["role"] = record.role
-        if not turn["result"]:  # a story's reply comes after its act and is about the next
-            turn["said"] = message_text(record.message.get("content"))
-    tokens = {name: number for name, number in record.tokens.items() if number is not None}
-    return {
-        **tokens,
-        "requests": 1,
-        "model": record.seconds,
-        "request": record.request,
-        "reused_of": tokens.get("prompt", 0) if "cached" in tokens else 0,
-    }
-
-
-def _enter_result(turn: JsonDict, record: ResultRecord) -> Mapping[str, float]:
-    hits: list[JsonDict] = []
-    for target, box in zip(record.targets or (), record.boxes or (), strict=False):
-        if str(target.get("role")) not in HOLDERS:  # what holds others is not what was hit
-            hits.append({**target, "box": box})
-    changed = record.changed
-    for act in turn["acts"][-1:]:
-        act |= {"changed": changed, "region": record.region, "hits": hits}
-    if record.refused:
-        # A pause, or a screen that had changed meanwhile: nobody forbade anything.
-        kind = "held up" if record.refused == "stale_frame" else "refused"
-        turn["notes"].append((kind, record.result))
-    return {
-        "refused": int(record.refused != ""),
-        "acted": int(changed is not None),
-        "act": record.act or 0.0,
-        "settle": (record.settle_ms or 0) / 1000,
-    }
+def _hits_of(record: ResultRecord) -> list[JsonDict]:
+    """The controls that an act hit, each with its `box` on the grid."""
+    known = zip(record.targets or (), record.boxes or (), strict=False)
+    hits = [{**target, "box": box} for target, box in known]
+    # What holds others is not what was hit.
+    return [hit for hit in hits if str(hit.get("role")) not in HOLDERS]
 
 
 def _plan_with_checks(record: PlanRecord) -> str:
@@ -14756,7 +14696,7 @@ def book_of(folder: Path) -> Book:
 
 def data_block(data: object, name: str = "") -> str:
     """Data for the page's script, which looks for what has a name when it needs it."""
-    text = json.dumps(data, default=vars).replace("<", "\\u003c")  # so nothing in it is markup
+    text = json.dumps(data).replace("<", "\\u003c")  # so nothing in it is markup
     named = f' id="{name}"' if name else ""
     return f'<script type="application/json"{named}>{text}</script>\n'
 
@@ -14779,16 +14719,15 @@ def report_page() -> str:
 
 
 class ReportFile:
-    """The report.html of a live run, to which each turn is added once it is over.
+    """The report.html of a live run, to which each record is added.
 
-    The run itself follows every time: of several blocks the last one counts.
+    The run itself follows with every turn: of several blocks the last one counts.
     """
 
     def __init__(self, folder: Path, book: Book) -> None:
         """Makes it anew; `book` must hear of each record first. Raises AgentError."""
         path = folder / "report.html"
         self.book = book
-        self._turn = -1  # the last one that it holds
         try:
             self._stream = open_log(path, "w")
         except OSError as error:
@@ -14796,15 +14735,14 @@ class ReportFile:
         self._stream.write(report_page())
 
     def take(self, item: Item) -> None:
-        """Adds what is over: a turn, before a state, or the run."""
-        if not isinstance(item, (RunRecord, StateRecord, EndRecord)):
+        """Adds a record, or the run where it begins, when a turn is over, and where it ends."""
+        if not isinstance(item, Record):
             return
+        added = self.book.run_item()
+        if self.book.items and not isinstance(item, (RunRecord, StateRecord, EndRecord)):
+            added = self.book.items[-1]
         with suppress(OSError):  # a run does not end because of its report
-            for turn in self.book.turns:
-                if turn["turn"] > self._turn:
-                    self._turn = turn["turn"]
-                    self._stream.write(data_block(turn))
-            self._stream.write(data_block(self.book.run_item()))
+            self._stream.write(data_block(added))
             self._stream.flush()
 
     def close(self) -> None:
@@ -14815,8 +14753,9 @@ class ReportFile:
 def report_text(folder: Path, pictures: bool = False) -> str:
     """A run's report made anew from its journal, with its pictures if wanted; raises AgentError."""
     book = book_of(folder)
-    blocks = [report_page(), *map(data_block, [book.run_item(), *book.turns])]
-    for name in dict.fromkeys(name for turn in book.turns for name in turn["shots"] if pictures):
+    blocks = [report_page(), *map(data_block, [book.run_item(), *book.items])]
+    shots = dict.fromkeys(item.get("screenshot", "") for item in book.items if pictures)
+    for name in filter(picture_name, shots):
         with suppress(AgentError, OSError):  # the page says which one is missing
             png = read_run_file(folder, name)
             png_size(png)
@@ -14899,7 +14838,7 @@ class PanelRequest(BaseHTTPRequestHandler):
     def _send(self, status: int, content: object, kind: str = "image/png") -> None:
         """An answer with all its guards; what is no bytes is sent as JSON."""
         if not isinstance(content, bytes):
-            content = json.dumps(content, default=vars).encode()
+            content = json.dumps(content).encode()
             kind = "application/json"
         self.send_response_only(status)
         for name, value in {**PANEL_HEADERS, "Content-Type": kind}.items():
@@ -15022,10 +14961,7 @@ class Panel(Inbox):
 
     def take(self, item: Item) -> None:
         """What the run publishes."""
-        if isinstance(item, Record):
-            for grown in (self.book.run, *self.book.turns[-1:]):
-                grown["version"] = self._version + 1
-            self.update()
+        self.update()
         if isinstance(item, Phase):
             self.update(phase=item.text, since=time.time())
         elif isinstance(item, EndRecord):
@@ -15096,16 +15032,19 @@ class Panel(Inbox):
         return 200, answer or {}
 
     def _news(self, words: JsonDict) -> JsonDict:
-        """The state, the run and the turns newer than a version; waited for PANEL_NEWS_S."""
+        """The state, and what is new in the book since a number; waited for PANEL_NEWS_S."""
         since = words["since"]
+        seen = words["seen"]
         with self._changed:
             self._changed.wait_for(lambda: self._version > since, PANEL_NEWS_S)
             self._told = self._version
-            known = (self.book.run_item(), *self.book.turns)
+            run = self.book.run_item()
+            known = [run, *self.book.items]
             return self._state | {
                 "version": self._version,
                 "paused": self.stop.paused,
-                "items": [item for item in known if item.get("version", 0) > since],
+                # What is entered meanwhile is told the next time.
+                "items": [item for item in known if seen < item["number"] <= run["number"]],
             }
 
     def _picture(self, words: JsonDict) -> bytes:
@@ -17242,7 +17181,7 @@ def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> 
 
 def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Book:
     """A book of the live run, with what an `old` one holds already, and its report.html."""
-    book = Book(logger.folder.name, BOOK_TURNS)
+    book = Book(logger.folder.name, BOOK_RECORDS)
     page = ReportFile(logger.folder, book)
     undo.callback(page.close)
     for listener in (book.take, page.take):

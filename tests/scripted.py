@@ -230,9 +230,8 @@ PROOF = "The button is pressed, the window shows the result and the title says t
 
 
 def page_items(book: agent.Book) -> list[dict[str, Any]]:
-    """A book as the page gets it: the run as turn -1, then its turns."""
-    items = [book.run_item(), *book.turns]
-    return json.loads(json.dumps(items, default=vars))
+    """A book as the page gets it: the run as turn -1, then its records."""
+    return json.loads(json.dumps([book.run_item(), *book.items]))
 
 
 class Trial:

@@ -133,7 +133,7 @@ class Thoughts(NativeCase):
         tokens = len((THOUGHT * 4).strip()) // 4
         self.assertEqual(book.run["sums"]["thought"], tokens)
         self.assertEqual(dict(book.figures())["of them thought, about"], str(tokens))
-        items = [turn["sums"]["thought"] for turn in book.turns if turn["turn"]]
+        items = [item["sums"]["thought"] for item in book.items if "thought" in item["sums"]]
         self.assertEqual(items[0], tokens)
 
 

@@ -76,9 +76,8 @@ def act(tool: str, changed: bool | None, **args: Any) -> Json:
 
 
 def publish(panel: agent.Panel, items: list[Json]) -> None:
-    """Puts a run and its turns, as `head` and `turn` give them, into a new book of the panel."""
+    """Tells the panel a run and its turns, as `head` and `turn` give them, but nothing twice."""
     run, *turns = items
-    panel.book = agent.Book("run_0001", panel.book.most)
     records: list[Json] = [{"kind": "run", "task": run["task"], "profile": "planner"}]
     for item in turns:
         records += lines_of(item)
@@ -89,7 +88,10 @@ def publish(panel: agent.Panel, items: list[Json]) -> None:
         records.append(
             {"kind": "end", "outcome": run["outcome"], "text": run.get("text", ""), "turn": 9999}
         )
-    tell(panel, *records)
+    told = vars(panel).setdefault("told", [])
+    new = [record for record in records if record not in told]
+    told += new
+    tell(panel, *new)
 
 
 def lines_of(item: Json) -> list[Json]:
@@ -114,6 +116,9 @@ def lines_of(item: Json) -> list[Json]:
         lines[-1] |= {"result": item["result"], "changed": item.get("changed")}
         lines[-1] |= {"response_text": item.get("said", "")}
     return lines
+
+
+NOTHING = {"since": -1, "seen": 0}  # what a page knows that was just opened
 
 
 class PanelTest(unittest.TestCase):
@@ -167,9 +172,14 @@ class PanelTest(unittest.TestCase):
         is_json = b"application/json" in top
         return status, json.loads(content) if is_json else content
 
-    def news(self, since: int = -1) -> Any:
-        status, told = self.ask("POST /news", {"since": since})
+    def news(self, before: Json | None = None) -> Any:
+        """What a page is told that was told `before` last."""
+        known = before["known"] if before else NOTHING
+        status, told = self.ask("POST /news", known)
         self.assertEqual(status, 200)
+        told["known"] = {"since": told["version"], "seen": known["seen"]}
+        for item in told["items"][:1]:
+            told["known"]["seen"] = item["number"]
         return told
 
     def untouched(self) -> None:
@@ -180,7 +190,7 @@ class PanelTest(unittest.TestCase):
 
 
 STOPS: Json = {  # what each address would take and do
-    "/news": {"since": -1},
+    "/news": {"since": -1, "seen": 0},
     "/picture": {"name": ""},
     "/control": {"action": "stop"},
     "/inject": {"vlm_text": "{}"},
@@ -305,7 +315,7 @@ class Gate(PanelTest):
         self.assertEqual(self.raw(b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n\r\n")[0], 414)
 
     def test_a_connection_is_for_one_request(self) -> None:
-        news = b'{"since": -1}'
+        news = json.dumps(NOTHING).encode()
         for version, kept in (("1.0", "keep-alive"), ("1.1", "keep-alive"), ("1.1", "close")):
             one = self.head(
                 f"POST /news HTTP/{version}", Connection=kept, Content_Length=str(len(news))
@@ -424,32 +434,31 @@ class News(PanelTest):
         publish(self.panel, [head(), turn(1), turn(2, said="I save")])
         first = self.news()
         self.assertEqual((self.turns(first), first["items"][0]["task"]), ([-1, 1, 2], "Draw"))
-        self.assertEqual(first["items"][2]["said"], "I save")
+        self.assertEqual(first["items"][2]["message"]["content"], "I save")
         tell(self.panel, *lines_of(turn(3)))
         self.panel.take(agent.Phase("acting"))
-        second = self.news(first["version"])
+        second = self.news(first)
         self.assertEqual((self.turns(second), second["phase"]), ([-1, 3], "acting"))
-        tell(self.panel, *lines_of(turn(3, act("click", True))))  # which has grown
-        grown = self.news(second["version"])
-        self.assertEqual((self.turns(grown), len(grown["items"][1]["acts"])), ([-1, 3], 1))
-        second = grown
-        third = self.news(second["version"])
+        tell(self.panel, {"kind": "intent", "turn": 3})
+        second = self.news(second)
+        self.assertEqual([item.get("kind") for item in second["items"]], [None, "intent"])
+        third = self.news(second)
         self.assertEqual((self.turns(third), third["version"]), ([], second["version"]))
-        self.assertEqual(self.turns(self.news()), [-1, 1, 2, 3])
+        self.assertEqual(self.turns(self.news()), [-1, 1, 2, 3, 3])
 
     def test_a_page_that_waits_hears_of_a_change(self) -> None:
-        version = self.news()["version"]
+        before = self.news()
         answers = queue.Queue[Json]()
-        page = threading.Thread(target=lambda: answers.put(self.news(version)))
+        page = threading.Thread(target=lambda: answers.put(self.news(before)))
         page.start()
         self.panel.take(agent.Phase("acting"))
         self.assertEqual(answers.get(timeout=60)["phase"], "acting")
         page.join()
 
     def test_a_pause_that_nobody_told_the_panel_of_is_told_all_the_same(self) -> None:
-        version = self.news()["version"]
+        before = self.news()
         self.stop.paused = "the person moved the mouse"
-        self.assertEqual(self.news(version)["paused"], "the person moved the mouse")
+        self.assertEqual(self.news(before)["paused"], "the person moved the mouse")
 
     def test_the_seconds_of_what_goes_on_are_told(self) -> None:
         self.panel.take(agent.Phase("executor is thinking"))
@@ -458,18 +467,17 @@ class News(PanelTest):
         self.panel.take(agent.Phase("acting"))
         self.assertGreaterEqual(self.news()["since"], began)
 
-    def test_a_book_that_keeps_its_latest_turns_only_is_followed_all_the_same(self) -> None:
+    def test_a_book_that_keeps_its_latest_records_only_is_followed_all_the_same(self) -> None:
         self.panel.book = agent.Book("run_0001", 2)
         heard: list[int] = []
-        version = -1
+        news = None
         for number in range(1, 6):
             tell(self.panel, {"kind": "run"}, *lines_of(turn(number)))
-            news = self.news(version)
+            news = self.news(news)
             heard += self.turns(news)[1:]
-            version = news["version"]
-        self.assertEqual(sorted(set(heard)), [1, 2, 3, 4, 5])
+        self.assertEqual(heard, [1, 2, 3, 4, 5])
 
-    def test_a_page_that_comes_late_gets_the_latest_turns_only(self) -> None:
+    def test_a_page_that_comes_late_gets_the_latest_records_only(self) -> None:
         self.panel.book = agent.Book("run_0001", 300)
         for number in range(1, 306):
             tell(self.panel, {"kind": "run"}, {"kind": "reply", "turn": number})
@@ -481,7 +489,8 @@ class News(PanelTest):
         publish(self.panel, [head(), turn(1, said=text)])
         show(self.panel, PICTURE, 1, [], [], text)
         news = self.news()
-        self.assertEqual((news["items"][1]["said"], news["observation"]), (text, text))
+        said = news["items"][1]["message"]["content"]
+        self.assertEqual((said, news["observation"]), (text, text))
 
     def test_a_failure_is_shown_until_a_reply_comes(self) -> None:
         tell(self.panel, {"kind": "run"}, {"kind": "model_failed", "text": "No reply came."})
@@ -499,16 +508,16 @@ class News(PanelTest):
                 self.assertEqual(self.panel.watched(), open_still)
 
     def test_the_end_is_told_before_the_server_goes(self) -> None:
-        heard: list[Json] = [self.ask("POST /news", {"since": -1})[1]]
+        heard: list[Json] = [self.ask("POST /news", NOTHING)[1]]
 
         def read() -> None:
             while not heard[-1]["over"]:
-                since = heard[-1]["version"]
-                heard.append(self.ask("POST /news", {"since": since})[1])
+                known = {"since": heard[-1]["version"], "seen": 0}
+                heard.append(self.ask("POST /news", known)[1])
 
         now = time.monotonic()
         with mock.patch.object(time, "monotonic", lambda: now):  # its time does not run out
-            self.ask("POST /news", {"since": -1})
+            self.ask("POST /news", NOTHING)
             publish(self.panel, [head(outcome="stuck", text="It is stuck.")])
             closing = threading.Thread(target=self.panel.close)
             closing.start()
@@ -734,7 +743,7 @@ class Person(threading.Thread):
         with contextlib.suppress(OSError):  # the program has ended
             while not self.told or not self.told[-1]["over"]:
                 since = self.told[-1]["version"] if self.told else -1
-                self.told.append(self.ask("/news", {"since": since}))
+                self.told.append(self.ask("/news", {"since": since, "seen": 0}))
                 self.react(self, self.told[-1])
 
     def ask(self, path: str, words: Json) -> Any:
@@ -775,7 +784,7 @@ class Wired(CommandLineCase):
         self.assertEqual((code, out.count(person.url)), (0, 1))
         told = [item for news in person.told for item in news["items"]]
         items = {item["turn"]: item for item in told}
-        self.assertEqual(list(items), [-1, 1, 2, 3, 4, 5, 6])
+        self.assertEqual(sorted(items), [-1, 1, 2, 3, 4, 5, 6])
         self.assertEqual(items[-1]["task"], 'Open Notes, write "Hello from agent.py" and save it.')
         self.assertEqual((items[-1]["outcome"], person.told[-1]["phase"]), ("completed",) * 2)
         key = person.url.partition("#")[2]

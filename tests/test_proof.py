@@ -91,7 +91,8 @@ class Checks(Judged):
         self.assertEqual(self.asked("examiner"), [])
         self.assertEqual(self.made.records("plan")[0]["done_when"], list(CHECKS))
         book = agent.book_of(self.made.folder)
-        self.assertIn("Done when:\n1. Notepad shows hello.", book.turns[0]["plan"])
+        (plan,) = [item["plan"] for item in book.items if item["kind"] == "plan"]
+        self.assertIn("Done when:\n1. Notepad shows hello.", plan)
 
     def test_without_them_the_model_is_asked_once_and_else_the_task_is_its_own_check(self) -> None:
         outcome = self.claims(

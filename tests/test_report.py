@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import unittest
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,20 @@ def pictures_in(page: str) -> dict[str, str]:
     """The pictures that stand in a page: {name: data URL}."""
     found = re.findall(r'<script type="application/json" id="([^"]+)">(.*?)</script>', page)
     return {name: json.loads(data) for name, data in found}
+
+
+def records_in(page: str) -> list[dict[str, Any]]:
+    """The records of a run in a page."""
+    return [block for block in blocks(page) if block["turn"] >= 0]
+
+
+def sums_of(items: list[dict[str, Any]], turn: int) -> Counter[str]:
+    """What the records of a turn add to the figures."""
+    sums: Counter[str] = Counter()
+    for item in items:
+        if item["turn"] == turn:
+            sums.update(item["sums"])
+    return sums
 
 
 def run_of(page: str) -> dict[str, Any]:
@@ -80,31 +96,20 @@ class Turns(EngineCase):
                 text("YES"),
             ]
         )
-        head, plan, click, end = self.book(lambda request: next(answers))
+        head, *items = self.book(lambda request: next(answers))
         self.assertEqual(
             (head["turn"], head["task"], head["outcome"]),
             (-1, "Press", "completed"),
         )
-        self.assertEqual(
-            (plan["turn"], plan["instructions"], plan["notes"]),
-            (1, "Click the button.", [["plan", "Click the button."]]),
-        )
-        self.assertEqual(
-            (click["role"], click["said"], click["changed"]), ("executor", "I see b", True)
-        )
-        self.assertEqual(click["call"], 'click_screen_element "b" (500, 500)')
-        self.assertEqual([act["args"]["position"] for act in click["acts"]], [{"x": 500, "y": 500}])
-        self.assertEqual(
-            (
-                *[click["sums"][name] for name in ("prompt", "completion")],
-                click["acts"][0]["screenshot"],
-            ),
-            (100, 10, click["shots"][0]),
-        )
-        self.assertEqual(
-            (end["result"], end["notes"], end["sums"]["requests"]),
-            ("Mission complete", [["verification", "YES: Press the button"]], 2),
-        )
+        (plan,) = [item for item in items if item["kind"] == "plan"]
+        self.assertEqual((plan["turn"], plan["instructions"]), (1, "Click the button."))
+        click = {item["kind"]: item for item in items if item["turn"] == 2}
+        self.assertEqual(click["reply"]["message"]["content"], "I see b")
+        self.assertEqual(click["action"]["args"], '"b" (500, 500)')
+        self.assertEqual(click["intent"]["args"]["position"], {"x": 500, "y": 500})
+        self.assertEqual(sums_of(items, 2)["prompt"], 100)
+        self.assertEqual(sums_of(items, 2)["completion"], 10)
+        self.assertEqual(sums_of(items, 3)["requests"], 2)
 
     def test_corrections_refusals_and_wasted_turns_are_counted(self) -> None:
         answers = iter(
@@ -116,19 +121,20 @@ class Turns(EngineCase):
                 *[text("no")] * 3,
             ]
         )
-        head, *turns = self.book(lambda request: next(answers), max_steps=4, blocked_keys="win+l")
+        head, *items = self.book(lambda request: next(answers), max_steps=4, blocked_keys="win+l")
         facts = dict(head["figures"])
         names = ("turns", "acts", "refused", "corrections", "wasted turns", "requests")
         self.assertEqual([facts[name] for name in names], ["4", "1", "1", "4", "2", "7"])
-        kinds = [[kind for kind, _ in turn["notes"]] for turn in turns]
-        self.assertEqual(kinds, [["plan"], ["correction"], ["refused"], ["correction"] * 3])
+        lost = [item["turn"] for item in items if item["kind"] == "no_call"]
+        self.assertEqual(lost, [2, 4, 4, 4])
+        self.assertEqual([sums_of(items, turn)["wasted"] for turn in range(1, 5)], [0, 0, 1, 1])
 
     def test_archives_stand_out(self) -> None:
         def decide(request: dict[str, Any]) -> dict[str, Any]:
             return PLAN if role_of(request) == "planner" else call("scroll_screen_down")
 
         book = self.book(decide, max_steps=8, memory_compression_threshold=3)
-        self.assertIn("archive", [kind for turn in book[1:] for kind, _ in turn["notes"]])
+        self.assertIn("archive", [item["kind"] for item in book[1:]])
 
     def test_the_reused_share_is_what_the_server_says_or_no_figure_at_all(self) -> None:
         for cached, wanted in ((50, "50%"), (0, "0%"), (None, "not told by this server")):
@@ -156,9 +162,9 @@ class Turns(EngineCase):
 
         def hear(item: agent.Item) -> None:
             if isinstance(item, agent.Record):
-                turns = page_items(book)
-                plans = [turn["plan"] for turn in turns[1:] if turn["plan"]]
-                heard.append((turns[-1]["turn"], *plans))
+                items = page_items(book)
+                plans = [one["plan"] for one in items[1:] if one.get("plan")]
+                heard.append((items[-1]["turn"], *plans))
 
         logger.listen(hear)
         self.begin(trial)
@@ -167,7 +173,8 @@ class Turns(EngineCase):
         self.assertEqual(len(heard), len(records))
         self.assertEqual((heard[0], heard[-1]), ((-1,), (2, "1. press")))
 
-    def test_a_long_run_keeps_its_latest_turns_and_the_sums_of_all(self) -> None:
+    @mock.patch.object(agent, "BOOK_RECORDS", 100)
+    def test_a_long_run_keeps_its_latest_records_and_the_sums_of_all(self) -> None:
         trial = self.trial(lambda request: PLAN)
         logger = trial.engine.logger
         book = agent.keep_book(logger, None, self.undo)
@@ -177,7 +184,8 @@ class Turns(EngineCase):
             logger.record(seams.record("look", turn=turn, screenshot=path, capture=0.5))
             logger.record(seams.record("plan", turn=turn, done="plan"))
             logger.record(seams.record("state", turn=turn))
-        self.assertEqual([item["turn"] for item in page_items(book)], [-1, *range(101, 401)])
+        kept = [item["turn"] for item in page_items(book)]
+        self.assertEqual((len(kept), set(kept)), (101, {-1, *range(351, 401)}))
         facts = dict(agent.book_of(logger.folder).figures())
         self.assertEqual((facts["turns"], facts["capture"]), ("400", "200.0 s"))
         self.assertEqual(dict(book.figures()), facts)
@@ -205,18 +213,16 @@ class Turns(EngineCase):
         logger = agent.ExecutionLogger(agent.Config(), old=self.folder_of_run)
         self.addCleanup(logger.close)
         book = page_items(agent.keep_book(logger, self.folder_of_run, self.undo))
-        self.assertEqual([item["turn"] for item in book], [-1, 1, 2, 3])
-        self.assertEqual(
-            (book[3]["sums"]["seconds"], book[3]["sums"]["capture"], book[0]["outcome"]),
-            (1.0, 0.5, ""),
-        )
+        self.assertEqual(sorted({item["turn"] for item in book}), [-1, 1, 2, 3])
+        sums = sums_of(book, 3)
+        self.assertEqual((sums["seconds"], sums["capture"], book[0]["outcome"]), (1.0, 0.5, ""))
 
     def test_each_phase_has_the_seconds_that_it_took(self) -> None:
         book = self.book(
             lambda r: PLAN if role_of(r) == "planner" else call("scroll_screen_down"), max_steps=3
         )
         floor = 0.05  # of virtual time, the only one that passes
-        sums = book[2]["sums"]
+        sums = sums_of(book, 2)
         self.assertGreaterEqual(sums["settle"], floor)
         self.assertAlmostEqual(sums["model"], 0.1)  # what the scripted server says of itself
         self.assertEqual([sums[name] for name in ("capture", "encode", "request", "act")], [0] * 4)
@@ -230,10 +236,10 @@ class Turns(EngineCase):
         for end in [*range(0, len(whole), 97), len(whole)]:
             path.write_bytes(whole[:end])
             try:
-                turns = len(page_items(agent.book_of(self.folder_of_run)))
+                turns = len({item["turn"] for item in agent.book_of(self.folder_of_run).items})
             except agent.AgentError as error:
                 self.assertNotIn("\n", str(error))
-        self.assertEqual(turns, 4)
+        self.assertEqual(turns, 3)
 
     def test_records_without_their_fields_are_read_and_a_journal_without_a_run_is_not(self) -> None:
         self.book(
@@ -245,9 +251,8 @@ class Turns(EngineCase):
             pattern = rf'"kind": "{kind}", "time": [\d.]+.*'
             path.write_text(re.sub(pattern, f'"kind": "{kind}", "time": 1}}', whole))
             book = agent.book_of(self.folder_of_run)
-            self.assertEqual(
-                book.run["sums"]["turns"], sum(turn["turn"] > 0 for turn in book.turns)
-            )
+            begun = [turn for turn, _ in itertools.groupby(item["turn"] for item in book.items)]
+            self.assertEqual(book.run["sums"]["turns"], sum(turn > 0 for turn in begun))
             path.write_text(re.sub(pattern, f'"kind": "{kind}", "time": "x", "turn": []}}', whole))
             agent.book_of(self.folder_of_run)
         path.write_text(re.sub('"kind": "run"', '"kind": "rum"', whole))
@@ -261,17 +266,18 @@ class Report(CommandLineCase):
 
     def test_a_run_leaves_the_report_that_report_would_write(self) -> None:
         self.recorded()
-        live = {item["turn"]: item for item in blocks(self.page())}
+        live, run = records_in(self.page()), run_of(self.page())
         code, out, _ = self.main("--report", "1")
-        again = {item["turn"]: item for item in blocks(self.page())}
-        self.assertEqual((code, live, sorted(again)), (0, again, [-1, 1, 2, 3, 4, 5, 6]))
+        self.assertEqual((code, records_in(self.page()), run_of(self.page())), (0, live, run))
+        self.assertEqual(sorted({item["turn"] for item in live}), [1, 2, 3, 4, 5, 6])
         self.assertIn("report.html", out)
 
-    def test_the_page_of_a_run_holds_each_turn_once(self) -> None:
+    def test_the_page_of_a_run_holds_each_record_once(self) -> None:
         self.recorded()
-        numbers = [item["turn"] for item in blocks(self.page())]
-        # The run after each of them, in case that the program is killed.
-        self.assertEqual(numbers, [-1, 1, -1, 2, -1, 3, -1, 4, -1, 5, -1, 6, -1])
+        numbers = [item["number"] for item in records_in(self.page())]
+        self.assertEqual(numbers, list(range(2, 2 + len(numbers))))
+        # The run after each turn, in case that the program is killed.
+        self.assertEqual(sum(item["turn"] == -1 for item in blocks(self.page())), 7)
 
     def test_a_report_that_was_deleted_is_made_anew_when_its_run_goes_on(self) -> None:
         self.main("--demo", "--max-steps", "3")
@@ -286,15 +292,14 @@ class Report(CommandLineCase):
         acted: list[int] = []
 
         def spy(desktop: agent.DemoDesktop, text: str) -> None:
-            items = {item["turn"]: item for item in blocks(self.page())}
-            acted.extend([max(items), len(items[3]["acts"]), items[-1]["outcome"] == ""])
+            items = records_in(self.page())
+            acts = [item for item in items if item["kind"] == "intent" and item["turn"] == 4]
+            acted.extend([items[-1]["turn"], len(acts), run_of(self.page())["outcome"] == ""])
             raise KeyboardInterrupt
 
         with mock.patch.object(agent.DemoDesktop, "text", spy):
             self.main("--demo")
-        self.assertEqual(acted, [3, 1, True])
-        items = {item["turn"]: item for item in blocks(self.page())}
-        self.assertEqual((len(items[4]["acts"]), items[-1]["outcome"]), (1, "stopped"))
+        self.assertEqual(acted, [4, 1, True])
 
     def test_a_report_that_cannot_be_written_does_not_end_the_run(self) -> None:
         with mock.patch.object(agent, "data_block", side_effect=OSError("disk")):
@@ -336,7 +341,7 @@ class Report(CommandLineCase):
         code, _, _ = self.main("--report", "1", str(self.folder / "run.html"))
         page = (self.folder / "run.html").read_text(encoding="utf-8")
         pictures = pictures_in(page)
-        shots = {name for item in blocks(page) for name in item.get("shots", ())}
+        shots = {item["screenshot"] for item in records_in(page) if item["kind"] == "look"}
         self.assertEqual((code, set(pictures)), (0, shots))
         kept = (self.run_folder() / "screenshots" / "turn_0003.png").read_bytes()
         url = pictures["screenshots/turn_0003.png"]

@@ -1,4 +1,4 @@
-"""What a turn of the report says in each profile: its role, its tokens, its replies, its number."""
+"""What the report is told of each turn in each profile: its role, its tokens, its replies, its plan."""
 
 from __future__ import annotations
 
@@ -10,49 +10,43 @@ from typing import Any
 import agent
 from tests import seams
 from tests.test_main import CommandLineCase
-from tests.test_report import blocks
+from tests.test_report import records_in, run_of, sums_of
 
 
 class Profiles(CommandLineCase):
     def report(self, profile: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """The run and its turns, the latest block of each, as the page of a live run has them."""
+        """The run and its records, as the page of a live run has them."""
         self.recorded("--profile", profile)
         page = Path(self.run_folder() / "report.html").read_text(encoding="utf-8")
-        book = {block["turn"]: block for block in blocks(page)}
-        run = book.pop(-1)
-        return run, [book[number] for number in sorted(book)]
+        return run_of(page), records_in(page)
 
-    def test_the_turns_of_a_story_show_their_role_and_their_tokens(self) -> None:
-        _, turns = self.report("story")
-        self.assertEqual({turn["role"] for turn in turns[:-1]}, {"story"})
-        for turn in turns[:-1]:
-            self.assertGreater(turn["sums"]["prompt"], 0, turn["turn"])
-            self.assertNotIn("{", turn["said"])
-        self.assertEqual(turns[1]["said"], "The desktop shows the Notes icon and no window")
+    def test_the_turns_of_a_story_have_their_role_and_their_tokens(self) -> None:
+        run, items = self.report("story")
+        roles = {item["role"] for item in items if item["kind"] == "reply"}
+        self.assertEqual(roles, {"story", "examiner", "verifier"})
+        for turn in range(1, run["sums"]["turns"]):
+            self.assertGreater(sums_of(items, turn)["prompt"], 0, turn)
 
     def test_the_look_before_the_first_turn_of_a_chat_is_no_turn(self) -> None:
-        run, turns = self.report("chat")
+        run, items = self.report("chat")
         journal = agent.read_journal(self.run_folder()).records
         end = next(record for record in journal if record.kind == "end")
-        self.assertEqual([turns[0]["turn"], turns[-1]["turn"]], [0, end.turns])
+        self.assertEqual([items[0]["turn"], items[-1]["turn"]], [0, end.turns])
         self.assertEqual(run["sums"]["turns"], end.turns)
         self.assertEqual(dict(map(tuple, run["figures"]))["turns"], str(end.turns))
 
     def test_a_turn_has_its_replies_as_they_came_and_the_plan_it_made(self) -> None:
-        _, turns = self.report("planner")
-        self.assertEqual(
-            [one["role"] for one in turns[-1]["exchanges"] if "message" in one],
-            ["executor", "examiner", "verifier", "verifier"],
-        )
-        for turn in turns:
-            for reply in turn["exchanges"][1::2]:
-                self.assertLessEqual(
-                    {"call", "role", "message", "tokens", "finish_reason", "time"}, reply.keys()
-                )
-        self.assertIn("Open Notes", turns[0]["instructions"])
-        self.assertTrue(turns[0]["plan"].startswith(turns[0]["instructions"]))
-        self.assertEqual({turn["plan"] for turn in turns[1:]}, {""})
-        self.assertEqual(turns[-1]["role"], "executor")
+        _, items = self.report("planner")
+        replies = [item for item in items if item["kind"] == "reply"]
+        last = [reply["role"] for reply in replies if reply["turn"] == items[-1]["turn"]]
+        self.assertEqual(last, ["executor", "examiner", "verifier", "verifier"])
+        for reply in replies:
+            self.assertLessEqual(
+                {"call", "role", "message", "tokens", "finish_reason", "time"}, reply.keys()
+            )
+        (plan,) = [item for item in items if item["kind"] == "plan"]
+        self.assertIn("Open Notes", plan["instructions"])
+        self.assertTrue(plan["plan"].startswith(plan["instructions"]))
 
 
 class Plans(unittest.TestCase):
@@ -60,9 +54,8 @@ class Plans(unittest.TestCase):
         book = agent.Book("run_0001")
         told = {"plan": said, "instructions": "Open Notes.", "done_when": ["It is saved."]}
         book.take(seams.record("run"))
-        book.take(seams.record("reply", turn=1, call=1, role="planner"))
         book.take(seams.record("plan", turn=1, **told))
-        return str(book.turns[0]["plan"])
+        return str(book.items[0]["plan"])
 
     def test_the_plan_is_what_the_planner_said_with_what_proves_the_task_done(self) -> None:
         self.assertEqual(self.plan("First A."), "First A.\n\nDone when:\n1. It is saved.")
@@ -74,44 +67,21 @@ class Plans(unittest.TestCase):
             self.assertTrue(self.plan(said).startswith("Open Notes.\n"), said)
 
 
-class Roles(unittest.TestCase):
-    def test_an_act_without_a_reply_is_not_the_planners(self) -> None:
-        book = agent.Book("run_0001")
-        book.take(seams.record("run"))
-        book.take(seams.record("reply", turn=1, call=1, role="planner"))
-        book.take(seams.record("plan", turn=1, done="plan: go"))
-        book.take(seams.record("action", turn=2, tool="click"))
-        self.assertEqual([turn["role"] for turn in book.turns], ["planner", ""])
-
-
 class Notes(CommandLineCase):
-    def test_the_page_has_a_tone_for_each_kind_of_note(self) -> None:
-        lines = [
-            {"kind": "run"},
-            *({"kind": kind, "turn": 1} for kind in ("plan", "hint", "model_failed", "no_call")),
-            *({"kind": "result", "turn": 1, "refused": why} for why in ("stale_frame", "windows")),
-            *({"kind": kind, "turn": 1} for kind in ("archive", "verification")),
-        ]
-        book = agent.Book("run_0001")
-        for line in lines:
-            book.take(agent.from_json(line)[0])
-        kinds = {kind for kind, _ in book.turns[0]["notes"]}
-        tones = re.search(r"NOTE_TONES = \{(.*?)\}", agent.PAGE, re.S)
-        assert tones
-        self.assertEqual(len(kinds), 8)
-        self.assertEqual(kinds - set(re.findall(r'^ +"?([a-z ]+)"?:', tones[1], re.M)), set())
+    def test_the_page_has_a_name_and_a_tone_for_each_record_that_is_a_note(self) -> None:
+        table = re.search(r"NOTES = \{(.*?)\};", agent.PAGE, re.S)
+        assert table
+        named = re.findall(r"(?m)^ +(\w+): \[", table[1])
+        self.assertEqual(len(named), 8)
+        self.assertLessEqual({*named} - {"refused", "stale_frame"}, agent.RECORDS.keys())
+        self.assertLessEqual(agent.COUNTED.keys(), {*named})
 
-    def test_the_turn_of_a_story_has_its_actions_as_they_were_written_and_what_became_of_each(
-        self,
-    ) -> None:
+    def test_a_story_has_its_actions_as_they_were_written_and_what_became_of_each(self) -> None:
         self.recorded("--profile", "story")
-        book = agent.book_of(self.run_folder())
-        asked = [
-            fate for turn in book.turns for stage in turn["stages"] for fate in stage.asked or ()
-        ]
+        items = agent.book_of(self.run_folder()).items
+        asked = [fate for item in items for fate in item.get("asked", ())]
         self.assertEqual(asked[0]["action"]["name"], "double_click")
         self.assertEqual(asked[0]["became"], "done")
-        self.assertIn("turn.stages", agent.PAGE)
 
 
 class Resumed(unittest.TestCase):
@@ -124,7 +94,8 @@ class Resumed(unittest.TestCase):
         book.take(seams.record("resume", turn=0, time=9000.0))
         book.take(seams.record("look", turn=1, screenshot="", time=9001.0))
         book.take(seams.record("action", turn=2, tool="click", time=9003.0))
-        self.assertEqual([turn["sums"]["seconds"] for turn in book.turns], [4.0, 2.0])
+        seconds = [sums_of([*book.items], turn)["seconds"] for turn in (1, 2)]
+        self.assertEqual(seconds, [4.0, 2.0])
         self.assertEqual((book.run["sums"]["seconds"], book.run["sums"]["turns"]), (6.0, 2))
 
 
@@ -141,19 +112,6 @@ class TheFirstLook(CommandLineCase):
         (turns,) = re.findall(r"^(\d+) turns, ", out, re.M)
         self.assertRegex(runs, rf"chat +completed +{turns} ")
         self.assertEqual(self.records()[-1]["turns"], int(turns))
-
-
-class Held(unittest.TestCase):
-    def notes(self, refused: str) -> list[tuple[str, str]]:
-        book = agent.Book("run_0001")
-        book.take(seams.record("run"))
-        book.take(seams.record("intent", turn=1, tool="click", args={}))
-        book.take(seams.record("result", turn=1, result="Not done.", refused=refused))
-        return book.turns[0]["notes"]
-
-    def test_a_pause_is_told_apart_from_a_refusal(self) -> None:
-        self.assertEqual(self.notes("stale_frame"), [("held up", "Not done.")])
-        self.assertEqual(self.notes("blocked_key"), [("refused", "Not done.")])
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ class Report(unittest.TestCase):
         )
         sources = self.all("figure img", "src")
         self.assertEqual([source[-13:] for source in sources], ["turn_0002.png", "turn_0003.png"])
-        self.assertEqual(len(self.all(".before ellipse")), 4)  # two rings and their rims
+        self.assertEqual(len(self.all(".before ellipse")), 2)
         self.assertEqual(len(self.all(".after rect.region")), 1)
         fills = self.chrome.run(
             "return [...document.querySelectorAll('svg *')].map(e => getComputedStyle(e).fill)"
