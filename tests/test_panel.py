@@ -446,6 +446,22 @@ class News(PanelTest):
         self.assertEqual((self.turns(third), third["version"]), ([], second["version"]))
         self.assertEqual(self.turns(self.news()), [-1, 1, 2, 3, 3])
 
+    def test_what_is_entered_while_a_page_asks_is_told_once_and_the_next_time(self) -> None:
+        publish(self.panel, [head(), turn(1)])
+        book = self.panel.book
+        about_run = book.run_item
+
+        def interrupted() -> Json:
+            run = about_run()
+            tell(self.panel, {"kind": "hint", "turn": 1})
+            return run
+
+        with mock.patch.object(book, "run_item", interrupted):
+            first = self.news()
+        self.assertEqual([item.get("kind") for item in first["items"]], [None, "reply"])
+        second = self.news(first)
+        self.assertEqual([item.get("kind") for item in second["items"]], [None, "hint"])
+
     def test_a_page_that_waits_hears_of_a_change(self) -> None:
         before = self.news()
         answers = queue.Queue[Json]()
