@@ -4259,7 +4259,7 @@ def read_chord(value: object) -> str | None:
     return read_text(value)
 
 
-def _chord(text: str) -> str:
+def as_chord(text: str) -> str:
     """A chord as the actuator takes it; raises ToolError."""
     return "+".join(parse_chord(text))
 
@@ -4349,12 +4349,12 @@ KINDS: dict[object, Kind] = {
     ),
     ProgramName: TEXT_KIND,
     WindowTitle: TEXT_KIND,
-    Chord: TEXT_KIND._replace(read=read_chord, make=_chord),
+    Chord: TEXT_KIND._replace(read=read_chord, make=as_chord),
     tuple[Chord, ...]: Kind(
         f'a list of at most {THEN_MOST} such as ["enter", "ctrl+s"]',
         partial(read_list, read_text, most=THEN_MOST),
         _TEXTS.schema,
-        lambda chords: tuple(map(_chord, chords)),
+        lambda chords: tuple(map(as_chord, chords)),
     ),
     bool: FLAG_KIND,
     Coordinate: PLACE_KIND,
@@ -7870,6 +7870,9 @@ Instruction: {task}
 
 Previous actions:
 {steps}"""
+# Behind a question that has no place of its own for earlier steps, since pictures tell them:
+# without them the model would begin again each time that a picture goes.
+STEPS_BEFORE = "\n\nSteps done before:\n"
 COMPUTER_USE = """Use a mouse and keyboard to interact with a computer, and take screenshots.
 * This is an interface to a desktop GUI. You do not have access to a terminal or applications \
 menu. You must click on desktop icons to start applications.
@@ -8191,14 +8194,14 @@ def _chords(value: object) -> JsonDict:
     A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"]. Raises
     ToolError for a key that does not exist, and for modifiers with several keys.
     """
-    if isinstance(value, str) and value.strip().startswith("["):
+    if isinstance(value, str):
         value = spelled_list(value)
     chords: list[str] = []
     for key in value if isinstance(value, list) else [value]:
         name = str(key).removeprefix("keys=")
-        chords.append("+".join(parse_chord(name.strip("[]'\"") or name)))
+        chords.append(as_chord(name.strip("[]'\"") or name))
     if not MODIFIERS.isdisjoint(chords):
-        chords = ["+".join(parse_chord("+".join(chords)))]
+        chords = [as_chord("+".join(chords))]
     first, *then = chords
     return {"key": first, "then": then} if then else {"key": first}
 
@@ -8293,15 +8296,12 @@ def native_call(call: GrammarCall) -> ToolCall:
     reply's own sentence stands for it, or how the thought of a silent one ends. A place that is
     None is where the mouse is.
     """
-    label = cut(call.said, LABEL_CHARS) or end_of(call.thought, THOUGHT_END_CHARS)
-    arguments = dict(call.arguments)
-    if call.name == "type_text" and "position" not in arguments:
-        return ToolCall(call.name, arguments)  # nothing is clicked
-    for argument, kind in annotations_of(TOOLS[call.name].args).items():
-        if kind is Label:
-            arguments[argument] = label
-        elif kind is Coordinate:
-            arguments.setdefault(argument, None)
+    arguments = call.arguments
+    if call.name != "type_text" or "position" in arguments:  # else nothing is clicked
+        label = cut(call.said, LABEL_CHARS) or end_of(call.thought, THOUGHT_END_CHARS)
+        unsaid: JsonDict = {"element_name": label, "position": None, "start": None}
+        taken = annotations_of(TOOLS[call.name].args)
+        arguments = {name: unsaid[name] for name in unsaid if name in taken} | arguments
     return ToolCall(call.name, arguments)
 
 
@@ -8371,10 +8371,10 @@ def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Gr
     if finish_reason in _CUT_REASONS or message.get("tool_calls"):
         raise ReplyError("The reply is no text, or was cut.", "cut")
     text, _ = parted(message_text(message.get("content")), begins)
-    begin = re.search(begins, text)
-    if not begin:
+    before, *behind = re.split(begins, text, maxsplit=1)
+    if not behind:
         raise ReplyError("The reply has no action in its form.", "no_call")
-    found = _VERB.match(text, begin.end())
+    found = _VERB.match(behind[0])
     code = _VERB_TEXT.sub(lambda quoted: quoted[0].replace("\n", "\\n"), found[1]) if found else ""
     if "\\" in re.sub(r"\\[\\'\"nt]", "", code):  # it may as well be part of a path
         raise ReplyError("A text holds a single backslash; write it as two.")
@@ -8395,7 +8395,7 @@ def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Gr
     given = _unique(pairs)
     if "x" in given and "y" in given and "coordinate" not in given:
         given["coordinate"] = [given.pop("x"), given.pop("y")]
-    return _written(function, given, text[: begin.start()], message)
+    return _written(function, given, before, message)
 
 
 class PictureRule(NamedTuple):
@@ -8491,7 +8491,11 @@ class Grammar(NamedTuple):
     def first_text(self, task: str, steps: Sequence[str]) -> str:
         """The text of the user turn that says the task and the steps done before its picture."""
         lines = [self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)]
-        return self.question.format(task=task, steps="\n".join(lines) or "None")
+        told = "\n".join(lines)
+        words = self.question.format(task=task, steps=told or "None")
+        if told and "{steps}" not in self.question:
+            words += STEPS_BEFORE + told
+        return words
 
     def correction(self, error: ToolError) -> str:
         """What the model is told when no act could be read: the defect and the form of a reply."""
@@ -8648,7 +8652,7 @@ def read_any(
         except ReplyError as error:
             if error.kind not in _NOT_ITS_FORM:
                 raise refused from None
-    if not found or any(call != found[0] for call in found):
+    if not found or found.count(found[0]) < len(found):
         raise refused
     return found[0], False
 
@@ -9358,11 +9362,6 @@ def unseen_effect(record: ActionRecord) -> str:
     if record.changed is None:
         return record.result
     return "" if record.changed else "the screen did not change"
-
-
-# Behind a question that has no place of its own for earlier steps, since pictures tell them:
-# without them the model would begin again each time that a picture goes.
-STEPS_BEFORE = "\n\nSteps done before:\n"
 
 
 def native_notes(state: AgentState, config: Config) -> str:
@@ -12260,31 +12259,17 @@ def native_turn(engine: Engine, state: AgentState, native: Native, task: str) ->
     """One look, one call in the model's grammar, and what it comes to."""
     look = engine.eyes.look(state.turn)
     answer = ask_native(engine, state, native, look, task)
-    record = ActionRecord(state.turn, screenshot=look.screenshot)
+    record = ActionRecord(state.turn, "no_call", result=NO_USABLE_CALL, screenshot=look.screenshot)
     if answer is None:
         engine.actuator.release()
-        lost = replace(record, tool="no_call", result=NO_USABLE_CALL)
-        note_action(engine, state, lost)
+        note_action(engine, state, record)
         return escalate(engine, state, progress=False)
     call, reply = answer
-    if call.name == PERSON:
-        wish = str(call.arguments.get("text", ""))
-        result = ask_person(engine, wish)
-        asked = replace(
-            record,
-            tool=PERSON,
-            args=wish,
-            result=result,
-        )
-        note_action(engine, state, asked)
-        return escalate(engine, state, progress=result == PERSON_HELPED)
-    said = reply_as_it_was(reply)
-    native.shown.append(NativeTurn(look.base64, said, state.turn))
-    record = replace(
-        record,
-        response_text=call.said,
-        reasoning=cut(call.thought, THOUGHT_CHARS),
-    )
+    if call.name != PERSON:
+        said = reply_as_it_was(reply)
+        native.shown.append(NativeTurn(look.base64, said, state.turn))
+        reasoning = cut(call.thought, THOUGHT_CHARS)
+        record = replace(record, response_text=call.said, reasoning=reasoning)
     return follow_native(engine, state, call, look, record)
 
 
@@ -12303,9 +12288,6 @@ def native_messages(
         if native.told_from <= record.turn < first_shown:
             told.append(native_step(record))
     words = grammar.first_text(task, told)
-    if told and "{steps}" not in grammar.question:
-        steps = [f"Step {number}: {said}" for number, said in enumerate(told, 1)]
-        words += STEPS_BEFORE + "\n".join(steps)
     messages: list[Message] = []
     for turn in native.shown:
         messages += shown_to(grammar, words, turn.image)
@@ -12409,27 +12391,38 @@ def follow_native(
     """Does what a call says, and completes the turn's record."""
     outcome: Outcome | None = None
     progress = False
-    record = replace(record, tool=call.name)
-    if call.name in ENDING_ACTS:
-        outcome, record = end_native(engine, state, call, record)
+    args = str(call.arguments.get("text", ""))
+    if call.name == PERSON:
+        result = ask_person(engine, args)
+        progress = result == PERSON_HELPED
+    elif call.name in ENDING_ACTS:
+        words = args or call.said
+        args = cut(words, 300)
+        outcome, result = end_native(engine, state, call.name, words)
     elif call.name == "wait":
-        seconds = min(call.arguments.get("seconds", 1), WAIT_MOST_S)
+        seconds = min(call.arguments["seconds"], WAIT_MOST_S)
+        args = f"{seconds:g} s"
         result, progress = wait_a_while(engine, state, look, seconds)
-        record = replace(record, args=f"{seconds:g} s", result=result)
     elif call.name == "screenshot":
+        result = "Looked"
         progress = is_watching(engine, state, look)
-        record = replace(record, result="Looked")
     else:
         act = CANONICAL.parse(native_call(call))
+        args = place_before_words(act)
         deed, progress = perform_act(engine, state, act, look)
+        result = deed.result
         record = replace(
             record,
-            args=place_before_words(act),
-            result=deed.result,
             changed=deed.changed,
             region=deed.region,
             known=deed.known,
         )
+    record = replace(
+        record,
+        tool=ENDING_ACTS.get(call.name, call.name),
+        args=args,
+        result=result,
+    )
     note_action(engine, state, record)
     return outcome or escalate(engine, state, progress)
 
@@ -12445,31 +12438,21 @@ def place_before_words(act: Act) -> str:
 
 
 def end_native(
-    engine: Engine, state: AgentState, call: GrammarCall, record: ActionRecord
-) -> tuple[Outcome | None, ActionRecord]:
-    """The end that a call says: a success is checked, a failure goes to the planner, if any."""
-    text = str(call.arguments.get("text") or call.said)
-    if call.name == "failed":
-        outcome, result = give_up(engine, state, text)
-    else:
-        outcome, result = check_completion(engine, state, text or NO_CLAIM_SAID)
-        if outcome and outcome.kind == "completed" and call.name == "answer":
-            outcome = outcome._replace(text=text)  # all of it, since that is what was asked for
-    ended = replace(
-        record,
-        tool=ENDING_ACTS[call.name],
-        args=cut(text, 300),
-        result=result,
-    )
-    return outcome, ended
+    engine: Engine, state: AgentState, name: str, said: str
+) -> tuple[Outcome | None, str]:
+    """The outcome and the result of an end that a call says: a success is checked.
 
-
-def give_up(engine: Engine, state: AgentState, reason: str) -> tuple[Outcome | None, str]:
-    """What follows where the model says that it cannot: a planner may know another way."""
+    Where the model says that it cannot, a planner may know another way.
+    """
+    if name != "failed":
+        outcome, result = check_completion(engine, state, said or NO_CLAIM_SAID)
+        if outcome and outcome.kind == "completed" and name == "answer":
+            outcome = outcome._replace(text=said)  # all of it, since that is what was asked for
+        return outcome, result
     if "planner" in engine.profile.roles:
         state.needs_review = True
         return None, GOAL_STATUS.format("instructions", "BLOCKED")
-    result = CANNOT.format(cut(reason, 300) or NO_REASON)
+    result = CANNOT.format(cut(said, 300) or NO_REASON)
     return Outcome("failed", result), result
 
 
