@@ -4150,9 +4150,9 @@ def read_whole(
     return None if number is None or number % 1 else int(number)
 
 
-def read_axis(value: object) -> int | None:
+def read_axis(value: object, most: int = GRID) -> int | None:
     """x or y, the nearest on the grid, or None; a number below 1 may be a share of the screen."""
-    number = read_number(value, 0, GRID)
+    number = read_number(value, 0, most)
     return None if number is None or 0 < number < 1 else int(number + 0.5)
 
 
@@ -4696,10 +4696,12 @@ class Vocabulary:
         blank in a model's call. Raises ToolError.
         """
         tool = self.tool(call.name)
-        given = self._with_place(tool, call.arguments) if by_model else call.arguments
+        given = call.arguments
         read: JsonDict = {}
         values: JsonDict = {}
         for argument, shape in self.shown(tool):
+            if by_model and argument.name == "position":
+                given = _with_place(given, shape)
             made: list[Any] = []
             for name, kind in shape.items():
                 value = given.get(name)
@@ -4717,22 +4719,20 @@ class Vocabulary:
                 values[argument.name] = Coordinate(*made) if len(made) > 1 else made[0]
         return Act(tool.name, tool.args(**values), replace(call, arguments=read))
 
-    def _with_place(self, tool: Tool, given: JsonDict) -> JsonDict:
-        """The arguments; x and y that a tool with one place does not have are that place."""
-        kinds = {name: kind for _, shape in self.shown(tool) for name, kind in shape.items()}
-        places = [name for name, kind in kinds.items() if kind.read is read_place]
-        parts = {name: given[name] for name in (*_PARTS, *places) if name in given}
-        if len(places) != 1 or not {"x", "y"} <= parts.keys() - kinds.keys():
-            return given
-        return {**given, places[0]: parts}
+
+def _with_place(given: JsonDict, shape: Mapping[str, Kind]) -> JsonDict:
+    """The arguments; x and y that a tool with a place does not have are that place."""
+    parts = {name: given[name] for name in (*_PARTS, *shape) if name in given}
+    if len(shape) == 1 and {"x", "y"} <= parts.keys() - shape.keys():
+        given = {**given, **dict.fromkeys(shape, parts)}
+    return given
 
 
 def refuse_blank(name: str, value: object) -> None:
     """Raises ReplyError for a value that says nothing; to type a blank is something."""
-    if name == "text" and value == "":
-        raise ReplyError(f"The argument {name} is empty.", "empty_text")
-    if name != "text" and not str(value).strip():
-        raise ReplyError(f"The argument {name} is empty.", f"missing_{name}")
+    kind = "empty_text" if name == "text" else f"missing_{name}"
+    if not (value if name == "text" else str(value).strip()):
+        raise ReplyError(f"The argument {name} is empty.", kind)
 
 
 # -- an act that takes several, as the acts that it takes
@@ -7324,15 +7324,15 @@ def cut_repetition(text: str) -> str:
     done = 0  # the characters before it are in `parts`, or left out
     while place + _PROBE_CHARS < len(text):
         probe = text[place : place + _PROBE_CHARS]
-        end = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST)
-        period = end - place
-        while end > 0 and text.startswith(text[place : place + period], end):
-            end += period
-        rounds = (end - place) // period
-        if rounds >= _ROUNDS_LEAST and end - place >= _REPEATED_CHARS_LEAST:
-            parts += text[done : place + 2 * period], f" [repeated {rounds} times] "
-            done = end
-            place = end
+        period = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST) - place
+        unit = text[place : place + period]
+        rounds = 1
+        while period > 0 and text.startswith(unit, place + rounds * period):
+            rounds += 1
+        if rounds >= _ROUNDS_LEAST and rounds * period >= _REPEATED_CHARS_LEAST:
+            parts += text[done:place], f"{unit * 2} [repeated {rounds} times] "
+            place += rounds * period
+            done = place
         else:
             place += 10
     return "".join([*parts, text[done:]])
@@ -7776,11 +7776,11 @@ def read_box(item: object) -> tuple[dict[str, int], bool]:
     shown: dict[str, int] = {}
     at_edge = False
     for corner in ("x1", "y1", "x2", "y2"):
-        number = read_number(json_object(item).get(corner), 0, BOX_MOST)
-        if number is None or 0 < number < 1:
+        place = read_axis(json_object(item).get(corner), BOX_MOST)
+        if place is None:
             return {}, False
-        shown[corner] = min(GRID, int(number + 0.5))
-        at_edge = at_edge or int(number + 0.5) > GRID
+        shown[corner] = min(GRID, place)
+        at_edge = at_edge or place > GRID
     return shown, at_edge
 
 
@@ -12178,24 +12178,22 @@ ENDING_ACTS = {"finished": "report_complete", "answer": "answer", "failed": "fai
 
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
     """The grammar that the role that acts speaks, None for tools; raises ConfigError."""
-    usual = trained_in(model) if profile.loop == "native" else TOOLS_GRAMMAR
-    name = config.executor_grammar or usual
+    name = config.executor_grammar
     has_turns = profile.loop in ("native", "two_agent")
-    if not config.vision:
-        if has_turns and config.executor_grammar in ("", TOOLS_GRAMMAR):
-            return None
+    if not config.vision and not (has_turns and name in ("", TOOLS_GRAMMAR)):
         raise ConfigError(
             "Without pictures a model knows the list of controls only, which the profiles planner,"
             " commander and native have with tools; leave --no-vision or the grammar away."
         )
-    if name == TOOLS_GRAMMAR:
+    if config.vision and profile.loop == "native":
+        name = name or trained_in(model)
+    if name in ("", TOOLS_GRAMMAR):
         return None
-    grammar = GRAMMARS.get(name)
-    if grammar is None:
+    if name not in GRAMMARS:
         raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
     if not has_turns:
         raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
-    return grammar
+    return GRAMMARS[name]
 
 
 def grammar_name(grammar: Grammar | None) -> str:
@@ -12313,14 +12311,15 @@ def ask_native(
     engine: Engine, state: AgentState, native: Native, look: Look, task: str
 ) -> tuple[GrammarCall, Reply] | None:
     """Asks until an act can be read, with so many short corrections in the grammar's own form."""
+    grammar = native.grammar
     picture = picture_of(look)
     messages = native_messages(engine, state, native, look, task)
-    manner = native_manner(native.grammar, engine.config, picture)
-    asked_in = native.grammar.name
-    answer_tokens = int(read_number(manner.settings.get("max_tokens")) or 0)
+    manner = native_manner(grammar, engine.config, picture)
+    more = int(read_number(manner.settings.get("max_tokens")) or 0)
+    more += grammar.picture.tokens(picture)
     for _ in range(engine.config.reply_corrections + 1):
         reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
-        if is_full(engine, reply, answer_tokens + native.grammar.picture.tokens(picture)):
+        if is_full(engine, reply, more):
             forget_half(native, state)
         if isinstance(reply, ModelError) and reply.kind == "context":
             messages = native_messages(engine, state, native, look, task)
@@ -12328,18 +12327,18 @@ def ask_native(
         if isinstance(reply, ModelError):
             break
         try:
-            call, is_its_form = read_any(reply.message, reply.finish_reason, picture, asked_in)
+            call, is_its_form = read_any(reply.message, reply.finish_reason, picture, grammar.name)
         except ReplyError as error:
             lost = NoCallRecord(error=error.kind, text=str(error))
             engine.logger.record(lost)
-            advice = native.grammar.correction(error)
+            advice = grammar.correction(error)
             messages.append(Message("assistant", NO_CALL))
             messages.append(Message("user", advice))
             continue
         if not (is_its_form or native.told_of_another):
             native.told_of_another = True
             engine.say(
-                f"note: the model answers in another grammar than {asked_in}; see --grammar."
+                f"note: the model answers in another grammar than {grammar.name}; see --grammar."
             )
         return call, reply
     return None
@@ -12348,20 +12347,19 @@ def ask_native(
 def forget_half(native: Native, state: AgentState) -> None:
     """Where a context is full: no pictures but the present one, and half as many lines of steps."""
     native.shown.clear()
-    turns = [record.turn for record in state.memory.active_history]
-    told = [turn for turn in turns if turn >= native.told_from]
+    history = state.memory.active_history
+    told = [record.turn for record in history if record.turn >= native.told_from]
     if told:
         native.told_from = told[len(told) // 2]
 
 
 def reply_as_it_was(reply: Reply) -> str:
     """A reply that was read, as the model gets it again: without its thoughts, with its call."""
-    said = strip_think(reply.text)
-    for call in harmless_calls({**reply.message, "content": ""}, reply.finish_reason):
+    said = [strip_think(reply.text)]
+    for call in harmless_calls({**reply.message, "content": ""}, reply.finish_reason)[:1]:
         arguments = json.dumps(call.arguments, ensure_ascii=False)
-        said = f"{said}\n{call_in_text(call.name, arguments)}"
-        break
-    return said.strip()
+        said.append(call_in_text(call.name, arguments))
+    return "\n".join(said).strip()
 
 
 def ask_person(engine: Engine, wish: str) -> str:
