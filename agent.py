@@ -4145,7 +4145,6 @@ def read_number(
 def read_whole(
     value: object, least: float = -NUMBER_LIMIT, most: float = NUMBER_LIMIT
 ) -> int | None:
-    """A whole number of that range, or None."""
     number = read_number(value, least, most)
     return None if number is None or number % 1 else int(number)
 
@@ -4157,7 +4156,6 @@ def read_axis(value: object, most: int = GRID) -> int | None:
 
 
 def read_flag(value: object) -> bool | None:
-    """True or false, also written as a text, or None."""
     return {"true": True, "false": False}.get(str(value).strip().lower())
 
 
@@ -4206,7 +4204,6 @@ TEMPLATE_TOKENS = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
 
 
 def strip_end_tokens(text: str) -> str:
-    """The text without the template tokens that leaked in at its end."""
     while text.endswith(TEMPLATE_TOKENS):
         text = text[: text.rindex("<|")]
     return text
@@ -4260,7 +4257,6 @@ def read_chord(value: object) -> str | None:
 
 
 def as_chord(text: str) -> str:
-    """A chord as the actuator takes it; raises ToolError."""
     return "+".join(parse_chord(text))
 
 
@@ -4274,7 +4270,7 @@ def _modifiers(text: str) -> str:
 
 
 class Kind(NamedTuple):
-    """A kind of argument: one row says all that its schema, its reader and its refusal need."""
+    """What an annotation means: one row for the schema, the reader and the refusal of a value."""
 
     wanted: str  # what a value has to be, in words
     read: Callable[[object], Any]  # a value as JSON has it; None if that is not certain
@@ -4284,7 +4280,6 @@ class Kind(NamedTuple):
     fault: str = "invalid_args"  # the kind of error of another value
 
     def value(self, name: str, given: object) -> Any:
-        """A given value as JSON has it; raises ReplyError."""
         value = self.read(given)
         if value is None:
             raise ReplyError(f"{name} must be {self.wanted}, not {given!r:.60}.", self.fault)
@@ -4393,13 +4388,11 @@ def values_of(args: Args, annotation: object) -> list[Any]:
 
 @dataclass(frozen=True)
 class NoArgs:
-    """Of a tool that needs to know nothing."""
+    pass
 
 
 @dataclass(frozen=True)
 class ClickArgs:
-    """Something on the screen, by the words on it and by its place."""
-
     element_name: Label
     position: Coordinate | None  # None, which only a grammar can say: where the mouse is
     reasoning: str = ""
@@ -4408,8 +4401,6 @@ class ClickArgs:
 
 @dataclass(frozen=True)
 class DragArgs:
-    """Something on the screen that goes from one place to another."""
-
     element_name: Label
     start: Coordinate | None  # None, which only a grammar can say: where the mouse is
     end: Coordinate
@@ -4419,8 +4410,6 @@ class DragArgs:
 
 @dataclass(frozen=True)
 class MoveArgs:
-    """A place alone."""
-
     position: Coordinate
 
 
@@ -4455,37 +4444,27 @@ class PressKeyArgs:
 
 @dataclass(frozen=True)
 class OpenAppArgs:
-    """A program that the Start menu lists."""
-
     name: ProgramName = field(metadata={"description": "as the Start menu has it"})
     reasoning: str = ""
 
 
 @dataclass(frozen=True)
 class FocusArgs:
-    """An open window."""
-
     title: WindowTitle = field(metadata={"description": "or a part of it"})
 
 
 @dataclass(frozen=True)
 class WaitArgs:
-    """How long to wait at most."""
-
     seconds: Seconds = Seconds(1)
 
 
 @dataclass(frozen=True)
 class ZoomArgs:
-    """What is to be looked at more closely."""
-
     position: Coordinate
 
 
 @dataclass(frozen=True)
 class ScrollArgs:
-    """Of a tool that needs to know nothing but may be given a reason."""
-
     reasoning: str = ""
 
 
@@ -4517,8 +4496,6 @@ class LetGoArgs:
 
 @dataclass(frozen=True)
 class HoldButtonArgs:
-    """A mouse button, at a place or where the mouse is."""
-
     element_name: Label = Label("")
     position: Coordinate | None = None
     button: Button = Button("left")
@@ -4527,22 +4504,16 @@ class HoldButtonArgs:
 
 @dataclass(frozen=True)
 class SayArgs:
-    """What the model says at the end of the run."""
-
     text: str = ""
 
 
 @dataclass(frozen=True)
 class DoneArgs:
-    """The proof that the whole task is done."""
-
     evidence: str
 
 
 @dataclass(frozen=True)
 class StatusArgs:
-    """How the goal of the present instruction stands."""
-
     goal_identifier: str
     completion_status: str = field(metadata={"enum": ["DONE", "BLOCKED", "IN_PROGRESS"]})
     evidence: str = ""
@@ -4550,8 +4521,6 @@ class StatusArgs:
 
 @dataclass(frozen=True)
 class PlanArgs:
-    """What the planner wants of the executor."""
-
     instructions: str = field(
         metadata={"description": "one concrete next goal and how its success looks"}
     )
@@ -4729,7 +4698,7 @@ def _with_place(given: JsonDict, shape: Mapping[str, Kind]) -> JsonDict:
 
 
 def refuse_blank(name: str, value: object) -> None:
-    """Raises ReplyError for a value that says nothing; to type a blank is something."""
+    """Raises ReplyError; to type a blank is something."""
     kind = "empty_text" if name == "text" else f"missing_{name}"
     if not (value if name == "text" else str(value).strip()):
         raise ReplyError(f"The argument {name} is empty.", kind)
@@ -7315,10 +7284,7 @@ _REPEATED_CHARS_LEAST = 240  # below that, a repetition is ordinary: "------"
 
 
 def cut_repetition(text: str) -> str:
-    """The text with each long repetition cut to its first rounds and a note on their number.
-
-    Long is one of 240 characters and 6 rounds or more.
-    """
+    """The text with each long repetition cut to its first rounds and a note on their number."""
     parts: list[str] = []
     place = 0
     done = 0  # the characters before it are in `parts`, or left out
@@ -7362,7 +7328,6 @@ def parted(text: str, call: str = "(?!)") -> tuple[str, list[str]]:
 
 
 def strip_think(text: str) -> str:
-    """A final text without its thinking."""
     return parted(text)[0]
 
 
@@ -7403,7 +7368,8 @@ _REST = re.compile(rf"\A(?:[\s}}]|{'|'.join(map(re.escape, TEMPLATE_TOKENS))})*"
 # single quotes, a tuple of numbers, a line break's two characters outside of a text, a comma before
 # a closing bracket, and Python's words. A text that never ends stays open.
 _TOKEN = re.compile(
-    r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'(?P<quoted>[^'\\]*(?:\\.[^'\\]*)*)'|'[^']*\Z"""
+    r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)"""
+    r"""|'(?P<quoted>[^'\\]*(?:\\.[^'\\]*)*)'|'[^'\\]*(?:\\.[^'\\]*)*\\?\Z"""
     r"""|\((?P<listed>[-0-9.,\s]*)\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b""",
     re.S,
 )
@@ -7471,7 +7437,6 @@ _JSON = json.JSONDecoder(object_pairs_hook=_unique, strict=False, parse_int=_int
 
 
 def _as_json(token: re.Match[str]) -> str:
-    """One token of a call as JSON writes it."""
     if token["listed"] is not None:
         return f"[{token['listed']}]"
     if token["quoted"] is None:
