@@ -7318,9 +7318,9 @@ def parted(text: str, call: str = "(?!)") -> tuple[str, list[str]]:
     Thoughts stand between tags, closed or not, or before a lone closing one. From the first `call`
     on, a pattern, a tag is left as it is: it may be part of a text to type.
     """
-    pattern = re.compile(rf"(?P<call>(?:{call})(?s:.*))|{_THOUGHT}")
-    inside = [piece["inside"] for piece in pattern.finditer(text) if piece["tag"]]
-    left = pattern.sub(r"\g<call>", text)
+    pattern = rf"(?P<call>(?:{call})(?s:.*))|{_THOUGHT}"
+    inside = [piece["inside"] for piece in re.finditer(pattern, text) if piece["tag"]]
+    left = re.sub(pattern, r"\g<call>", text)
     head = re.split(call, left, maxsplit=1)[0]
     *before, said = _THOUGHT_END.split(head)
     said += left[len(head) :]
@@ -7534,8 +7534,8 @@ def _spoken_calls(text: str, closable: bool) -> list[object]:
             return calls
         text = text[opener.end() :]
         if not opener["call"]:
-            # Before the end of a thought that began there all was thought.
-            calls = calls if opener["tag"] else []
+            if not opener["tag"]:  # the end of a thought: all before it was thought
+                calls = []
             continue
         try:
             if opener["name"] and not text.startswith("{"):
@@ -7577,7 +7577,8 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
         thought = _field_of_thoughts(message).rstrip()
         if thought.endswith(_CLOSING_TAGS):
             calls = _spoken_calls(thought, closable=False)
-            calls = calls if len(calls) == 1 else []
+            if len(calls) > 1:
+                calls = []
     if not calls:
         raise ReplyError(_why_no_call(text, said), "no_call")
     first = json_object(calls[0])
@@ -7618,9 +7619,13 @@ def _name_and_arguments(call: object) -> tuple[object, object]:
             f"A call must be an object with name and arguments, not {call!r:.60}.", "invalid_json"
         )
     inner = json_object(call.get("function"))  # the API's form: {"function": {"name", "arguments"}}
-    pairs = [*call.items(), *inner.items()]
-    names = [value for key, value in pairs if key in _NAME_KEYS and value is not inner]
-    given = [value for key, value in pairs if key in _ARGUMENT_KEYS]
+    names: list[object] = []
+    given: list[object] = []
+    for key, value in (*call.items(), *inner.items()):
+        if key in _ARGUMENT_KEYS:
+            given.append(value)
+        elif key in _NAME_KEYS and value is not inner:
+            names.append(value)
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
     if len(given) > 1 or (not given and {*call, *inner} - _CALL_KEYS):
@@ -7656,7 +7661,8 @@ def _arguments(value: object, tool: str, takes: Collection[str]) -> JsonDict:
     for _ in range(2):
         if isinstance(value, str) and value.strip().startswith(("{", '"')):
             value, rest = _decode(value.strip())
-            value = None if rest else value
+            if rest:
+                value = None
     inside = json_object(value)
     if inside.get("name") == tool and len(inside) == 2 and "name" not in takes:
         _, value = _name_and_arguments(value)
