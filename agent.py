@@ -3980,64 +3980,63 @@ class ControlsWorker:
 ####################################################################################################
 
 
-# The keys of VK_MAP that people and models also call by other names, such as winleft in pyautogui
-# and Super_L in X11.
-KEY_SPELLINGS = {
-    "shift": "shiftleft shiftl",
-    "rshift": "shiftright shiftr",
-    "ctrl": "control ctl strg ctrlleft controll",
-    "lctrl": "lcontrol",
-    "rctrl": "rcontrol ctrlright controlr",
-    "alt": "option altleft altl",
-    "ralt": "altgr altright altr",
-    "win": "windows super meta cmd command lwin winleft superl",
-    "rwin": "winright superr",
-    "escape": "esc",
-    "enter": "return ret newline kpenter",
-    "space": "spacebar",
-    "backspace": "bksp back",
-    "delete": "del",
-    "insert": "ins",
-    "pageup": "pgup prior",
-    "pagedown": "pgdn pgdown next",
-    "left": "arrowleft leftarrow",
-    "right": "arrowright rightarrow",
-    "up": "arrowup uparrow",
-    "down": "arrowdown downarrow",
-    "capslock": "caps",
-    "pause": "break",
-    "menu": "contextmenu",
-    "printscreen": "prtsc prtscn printscrn snapshot",
-    "mediaplay": "playpause",
-    "volumemute": "mute",
-    "numadd": "plus + add",
-    "numsubtract": "subtract",
-    "nummultiply": "multiply",
-    "numdivide": "divide",
-    "numdecimal": "decimal",
-    "-": "minus",
-    "=": "equals equal",
-    ",": "comma",
-    ".": "period dot",
-    "/": "slash",
-    "\\": "backslash",
-    "'": "quote apostrophe",
-    ";": "semicolon",
-    "`": "backquote grave",
-    "[": "bracketleft",
-    "]": "bracketright",
+# The keys of VK_MAP, and how people and models call them besides, such as winleft in pyautogui and
+# Super_L in X11.
+KEY_SPELLINGS = """
+shift shiftleft shiftl
+rshift shiftright shiftr
+ctrl control ctl strg ctrlleft controll
+lctrl lcontrol
+rctrl rcontrol ctrlright controlr
+alt option altleft altl
+ralt altgr altright altr
+win windows super meta cmd command lwin winleft superl
+rwin winright superr
+escape esc
+enter return ret newline kpenter
+space spacebar
+backspace bksp back
+delete del
+insert ins
+pageup pgup prior
+pagedown pgdn pgdown next
+left arrowleft leftarrow
+right arrowright rightarrow
+up arrowup uparrow
+down arrowdown downarrow
+capslock caps
+pause break
+menu contextmenu
+printscreen prtsc prtscn printscrn snapshot
+mediaplay playpause
+volumemute mute
+numadd plus + add
+numsubtract subtract
+nummultiply multiply
+numdivide divide
+numdecimal decimal
+- minus
+= equals equal
+, comma
+. period dot
+/ slash
+\\ backslash
+' quote apostrophe
+; semicolon
+` backquote grave
+[ bracketleft
+] bracketright
+"""
+KEY_ALIASES = {
+    alias: key
+    for key, *aliases in map(str.split, KEY_SPELLINGS.strip().splitlines())
+    for alias in aliases
 }
-
-
-KEY_ALIASES = {name: key for key, names in KEY_SPELLINGS.items() for name in names.split()}
 MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rwin".split())
 
 
 def key_name(name: str) -> str | None:
-    """The name in VK_MAP for a key as people and models write it, or None.
-
-    Case, blanks, _ and - do not matter: "Page Up", "page-up" and "PAGE_UP" are one key.
-    """
+    """The name in VK_MAP for a key as it is written: "Page Up", "page-up" and "PAGE_UP" are one."""
     plain = "space" if name == " " else name.strip().lower()
     # But not "ctrl-", nor a sign alone.
     joined = re.sub(r"(?<=\w)(?:[-_]|\s+)(?=\w)", "", plain).replace("numpad", "num")
@@ -4081,10 +4080,7 @@ def parse_chord(text: str) -> tuple[str, ...]:
 
 
 def chord_codes(keys: Iterable[str]) -> frozenset[int]:
-    """What a chord is to Windows, left and right alike.
-
-    AltGr (ralt) counts as the ctrl+alt that it is on many keyboards.
-    """
+    """What a chord is to Windows, left and right alike; AltGr (ralt) counts as ctrl+alt."""
     codes = set()
     for key in keys:
         codes.add(VK_MAP[key[1:] if key[1:] in MODIFIERS else key])
@@ -4094,7 +4090,6 @@ def chord_codes(keys: Iterable[str]) -> frozenset[int]:
 
 
 def split_list(setting: str) -> list[str]:
-    """The entries of a setting that is a list, in lower case."""
     return [item.strip().lower() for item in setting.split(";") if item.strip()]
 
 
@@ -4762,7 +4757,7 @@ def fold_label(label: str) -> str:
 
 
 def quoted_title(window: Window | None) -> str:
-    """A window's title in a sentence: one line, cut and in quotes, since its program wrote it."""
+    """In quotes, on one line and cut, since the window's program wrote it."""
     if window is None:
         return "none"
     title = plain_line(window.title, 60)
@@ -4773,34 +4768,32 @@ def quoted_title(window: Window | None) -> str:
 KEY_NAMES = {code: name for name, code in reversed(VK_MAP.items())}
 
 
-# Acts that press what is under the mouse.
-CLICKS = frozenset("click double_click triple_click click_here mouse_down mouse_up".split())
 ENTERING = frozenset("enter ctrl+enter ctrl+shift+enter".split())
 
 
 def same_window(one: Window | None, other: Window | None) -> bool:
-    """Whether both are one window, or both none."""
     return (one and one.handle) == (other and other.handle)
 
 
 def label_of(act: Act) -> str:
-    """The words on what the act is done to, on one line."""
-    return " ".join(" ".join(values_of(act.args, Label)).split())
+    label = " ".join(values_of(act.args, Label))
+    return " ".join(label.split())
 
 
 def keys_of(act: Act) -> str:
-    """The chord that the act presses by its codes, however it is spelled: `ctrl+shift+delete`."""
+    """The chord that the act presses, however it is spelled: `ctrl+shift+delete`."""
     names: set[str] = set()
     for chord in values_of(act.args, Chord):
         codes = chord_codes(parse_chord(chord))
         names.update(KEY_NAMES[code] for code in codes)
     held = [name for name in ("ctrl", "alt", "shift", "win") if name in names]
-    return "+".join([*held, *sorted(names.difference(held))])
+    others = sorted(names.difference(held))
+    return "+".join([*held, *others])
 
 
 def text_of(act: Act) -> str:
-    """What the act types; empty for nothing."""
-    return "\n".join(values_of(act.args, Text))
+    texts = values_of(act.args, Text)
+    return "\n".join(texts)
 
 
 UNKNOWN = "?"  # begins a line of which nobody knows how it begins
@@ -4838,19 +4831,20 @@ class Typed:
         return f"{self.line}{text}"
 
     def after(self, act: Act, window: Window) -> Typed:
-        """What it is once an act was done in a window."""
         before = self.of(window)
         keys = keys_of(act)
         if act.name in MOVES:
             return before
-        last = keys or f"{act.name}({fold_label(label_of(act))})"
+        label = fold_label(label_of(act))
+        last = keys or f"{act.name}({label})"
         if keys in ERASING and before.last == "ctrl+a":
             last = "emptied"
         letter = keys.removeprefix("shift+").replace("space", " ")
         text = letter if len(letter) == 1 else text_of(act)
         line = UNKNOWN
         if text:
-            line = before.with_text(text).rpartition("\n")[2][-FACT_CHARACTERS:]
+            _, _, line = before.with_text(text).rpartition("\n")
+            line = line[-FACT_CHARACTERS:]
         elif last in EMPTYING:
             line = ""
         elif last == "backspace" and before.line != UNKNOWN:
@@ -4873,23 +4867,17 @@ class Attempt:
     reached: Sequence[Window] = ()  # which get its input
     typed: Typed = Typed()  # what was done last, and in which window
     task: str = ""
-    also: Sequence[Point] = ()  # where it leads without naming it
+    places: Sequence[Point] = ()  # the pixels that it is done to, in their order
     program: Program | None = None  # which it starts
     window: Window | None = None  # which it brings to the front
     controls: Sequence[Control] = ()  # what is known of those at its places
     focused: Control | None = None  # that gets what it types, if that is known
     inside: Sequence[Control] = ()  # what a dialog holds, if that is known
     enters: str = ""  # the line that stands there, or what it has Windows run
-
-    @property
-    def places(self) -> list[Point]:
-        """The pixels that the act is done to."""
-        named = values_of(self.act.args, Coordinate)
-        return [*self.also, *(to_point(at, self.frame.area) for at in named)]
+    risks: Sequence[str] = ()  # about which the person is to be asked
 
     @property
     def types(self) -> bool:
-        """Whether the act types or presses something."""
         if self.act.name == "recover":
             return True
         return bool(values_of(self.act.args, Text) or values_of(self.act.args, Chord))
@@ -4901,7 +4889,6 @@ class Attempt:
 
     @property
     def known(self) -> Sequence[Control]:
-        """The controls that get its input, as far as Windows tells."""
         if self.types:
             return [self.focused] if self.focused else []
         return self.controls
@@ -5029,6 +5016,8 @@ SAID_OTHERWISE = """
 NO_COMMANDS = frozenset(
     "never keep undo cancel no not don't how what why nicht nie keine wie was warum".split()
 )
+# What forbids what a task names after one of these, in the same sentence.
+FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
 # Where a label says something else; a question, which commands nothing, keeps its sign.
 CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b"
 # What leaves a dialog without an answer, or only goes on in it; and no, which is one.
@@ -5051,59 +5040,67 @@ SAVING = (
     "save, saved, changes, speichern, änderungen, enregistrer, guardar, zapisać, сохранить, 保存"
 )
 
-# Programs, by their file names.
-EXPLORER = r"explorer\.exe"
-BROWSERS = r"(chrome|msedge|firefox|opera|brave|vivaldi)\.exe"
-CHATS = (
-    r"(teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|element|zoom|viber"
-    r"|wechat|weixin|messenger|mattermost|webex)\.exe"
-)
-MAILS = r"(outlook|olk|hxoutlook|thunderbird|emclient|mail|hxmail)\.exe"
-KEEPERS = rf"{MAILS}|{EXPLORER}|(photos|taskmgr|mmc|regedit)\.exe"
-EDITORS = r"(winword|excel|powerpnt|onenote|notepad|notepad\+\+|wordpad|mspaint|code)\.exe"
-TERMINALS = (
-    r"(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty"
-    r"|git-bash|git-cmd|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|putty|kitty|plink|ubuntu\w*"
-    r"|pythonw?[\d.]*|py|ipython|node)\.exe"
-)
-ADMINS = r"(consent|credentialuibroker)\.exe"
-WARDENS = r"(smartscreen|msiexec|systemreset)\.exe"
-# Titles, where the program shows many things, or none is known.
-CHAT_TITLES = r".*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*"
-ADMIN_TITLES = r"(user account control|benutzerkontensteuerung|windows security$).*"
-FORMAT_TITLES = "(format|фopмat|格式).*"
-PASSWORD_TITLES = r".*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*"
-DIALOGS = "#32770|operationstatuswindow|nuidialog|taskdialog"
-# What runs when it is opened, folders in an address bar, and lines that only show something.
-RUNNABLE = (
-    r".*\.(exe|msi|msp|msix|appx|bat|cmd|com|pif|ps1|vbs|vbe|js|jse|jar|pyw?|wsf|wsh|scr|hta|lnk"
-    r"|url|reg|inf|cpl|msc|chm)\b.*"
-)
-FOLDERS = rf"(?!{RUNNABLE})([a-z]:|\\\\|%\w+%|~|shell:|this pc|dieser pc)[^|&;<>]*|"
-DOCUMENTS = rf"(?!{RUNNABLE})\"?[a-z]:\\[\w\\ .()-]*"
-# Programs that may be started unasked, as one types them; allow_risky allows others.
-HARMLESS = (
-    r"((c:\\windows|%windir%|%systemroot%)\\(system32\\)?)?"
-    r"(notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control|settings"
-    r"|charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword|word"
-    rf"|excel|powerpnt|powerpoint)(\.exe)?( {DOCUMENTS})?"
-)
-SHOWS = (
-    r"(|(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat|ipconfig|help|date|exit|get-\w+"
-    r"|git (status|log|diff|show)|pip list|\w+ (--version|-v))( [^|&;<>`$()%]*)?)"
-)
-# Fields whose Enter sends nothing: they search, lead somewhere, or hold a document.
-SEARCHING = (
-    r".*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch"
-    r"|busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle"
-    r"|\b[a-z]{1,3}\d+$)"
-)
 
-# By the tools' names, since a pattern for any name around the word would be slow.
-A_CLICK = "(?:(?:double|right|middle|triple)_)?click(?:_here)?"
-ADDRESSED = rf"alt\+d|ctrl\+l|f4|f6|{A_CLICK}\(.*(ad+ress|direccion|aдpec|地址).*"
-# What of a file's context menu runs it.
-OPENING = r".*\b(open|run|offnen|ausfuhren|ouvrir|abrir|otworz|oткpыть|打开)\b.*"
+def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
+    """A pattern with others where it has their names, as in <PROGRAM>."""
+    return re.sub("<([A-Z_]+)>", lambda name: patterns[name[1]], text)
+
+
+def table_lines(table: str) -> list[str]:
+    """A deeper line goes on with the one before."""
+    return table.strip().replace("\n    ", "").splitlines()
+
+
+def patterns_of(table: str) -> dict[str, str]:
+    """Patterns by their names; each may have those before it in it."""
+    patterns = {"START": START}
+    for line in table_lines(table):
+        name, pattern = line.split(maxsplit=1)
+        patterns[name] = with_patterns(pattern, patterns)
+    return patterns
+
+
+# Programs by their file names, titles and classes of windows, labels, and keys.
+PATTERNS = patterns_of(r"""
+EXPLORER explorer\.exe
+BROWSERS (chrome|msedge|firefox|opera|brave|vivaldi)\.exe
+CHATS (teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|element|zoom|viber
+    |wechat|weixin|messenger|mattermost|webex)\.exe
+MAILS (outlook|olk|hxoutlook|thunderbird|emclient|mail|hxmail)\.exe
+KEEPERS <MAILS>|<EXPLORER>|(photos|taskmgr|mmc|regedit)\.exe
+EDITORS (winword|excel|powerpnt|onenote|notepad|notepad\+\+|wordpad|mspaint|code)\.exe
+TERMINALS (cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty
+    |git-bash|git-cmd|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|putty|kitty|plink|ubuntu\w*
+    |pythonw?[\d.]*|py|ipython|node)\.exe
+ADMINS (consent|credentialuibroker)\.exe
+WARDENS (smartscreen|msiexec|systemreset)\.exe
+CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*
+ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
+FORMAT_TITLES (format|фopмat|格式).*
+PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
+DIALOGS #32770|operationstatuswindow|nuidialog|taskdialog
+RUNNABLE .*\.(exe|msi|msp|msix|appx|bat|cmd|com|pif|ps1|vbs|vbe|js|jse|jar|pyw?|wsf|wsh|scr|hta
+    |lnk|url|reg|inf|cpl|msc|chm)\b.*
+DOCUMENTS (?!<RUNNABLE>)"?[a-z]:\\[\w\\ .()-]*
+HARMLESS ((c:\\windows|%windir%|%systemroot%)\\(system32\\)?)?
+    (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control|settings
+    |charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword|word
+    |excel|powerpnt|powerpoint)(\.exe)?( <DOCUMENTS>)?
+SEARCHING .*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch
+    |busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle
+    |\b[a-z]{1,3}\d+$)
+A_CLICK (?:(?:double|right|middle|triple)_)?click(?:_here)?
+OPENING .*\b(open|run|offnen|ausfuhren|ouvrir|abrir|otworz|oткpыть|打开)\b.*
+FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
+DELETE_KEYS (ctrl\+)?(delete|numdecimal)
+ROWS list|list item|tree|tree item|table|table row|data item|cell
+CLICKING <A_CLICK>|mouse_(down|up)
+PRESSING <CLICKING>|enter|space|(alt\+)?\w
+MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
+shell (|(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat|ipconfig|help|date|exit|get-\w+
+    |git (status|log|diff|show)|pip list|\w+ (--version|-v))( [^|&;<>`$()%]*)?)
+address (?!<RUNNABLE>)([a-z]:|\\\\|%\w+%|~|shell:|this pc|dieser pc)[^|&;<>]*|
+""")
 
 # What shows something and does nothing else when it is clicked; what takes text, what answers.
 SHOWING = frozenset(("edit", "combo box", "tab", "list item", "tree item", "table row", "cell"))
@@ -5124,112 +5121,85 @@ DIALOG_S = 0.5
 ####################################################################################################
 
 Facts = Mapping[str, str]
-# Each pattern must fit its whole fact; see `facts_of`.
-Rule = Mapping[str, str]
+Rule = Mapping[str, re.Pattern[str]]
 
-DELETE_KEYS = r"(ctrl\+)?(delete|numdecimal)"
-ROWS = "list|list item|tree|tree item|table|table row|data item|cell"
-# What presses something: a click, or keys where no text is typed.
-CLICKING = rf"{A_CLICK}|mouse_(down|up)"
-PRESSING = rf"{CLICKING}|enter|space|(alt\+)?\w"
-MENU_KEYS = r"(shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*"
 
-# Where what is typed gets run, and what of it only shows something.
-RUNNERS: Mapping[str, Sequence[Rule]] = {
-    "shell": ({"program": TERMINALS}, {"control": "terminal.*"}),
-    "dialog": ({"program": rf"{EXPLORER}|taskmgr\.exe", "dialog": "line"},),
-    "start": (
-        {"program": START},
-        {"program": f"{EXPLORER}|", "opened": r"win|win\+[sq]|ctrl\+escape"},
-    ),
-    "address": ({"program": EXPLORER, "opened": ADDRESSED},),
-}
+def rules_of(table: str) -> dict[str, list[Rule]]:
+    """The rules of each name; for one each of its patterns has to fit its whole fact."""
+    rules: dict[str, list[Rule]] = {}
+    for line in table_lines(table):
+        name, *parts = line.split(" | ")
+        rule = {}
+        for part in parts:
+            fact, _, pattern = part.partition("=")
+            rule[fact] = re.compile(with_patterns(pattern, PATTERNS), re.DOTALL)
+        rules.setdefault(name, []).append(rule)
+    return rules
+
+
+# Where what is typed gets run. What only shows something in one of them has its name in PATTERNS.
+RUNNERS = rules_of(r"""
+shell | program=<TERMINALS>
+shell | control=terminal.*
+dialog | program=<EXPLORER>|taskmgr\.exe | dialog=line
+start | program=<START>
+start | program=<EXPLORER>| | opened=win|win\+[sq]|ctrl\+escape
+address | program=<EXPLORER>
+     | opened=alt\+d|ctrl\+l|f4|f6|<A_CLICK>\(.*(ad+ress|direccion|aдpec|地址).*
+""")
 # What enters the line that stands there; but for Enter that is a click, or a blank on a button.
-ENTERED: Sequence[Rule] = (
-    {"enters": "enter"},
-    {"runner": "dialog", "does": CLICKING, "dialog": "line", "label": f"(?!{FIELD_WORDS}$).+"},
-    {"runner": "dialog", "does": "space", "last": r"(shift\+)?tab"},
-    {"runner": "start", "does": CLICKING, "line": r"\?*[^?].*"},
-)
-SHOWN_ONLY = {"shell": SHOWS, "address": FOLDERS}
-
-# Each risk and its rules; one of them must hold. Those of COMMANDS by their labels besides.
-RISKS: Mapping[str, Sequence[Rule]] = {
-    "answer": (
-        {"dialog": "asks", "does": PRESSING},
-        {"dialog": "asks", "text": ".+"},
-        {"dialog": "|line|asks", "does": PRESSING, "program": WARDENS},
-        {"dialog": "|line", "does": PRESSING, "program": EXPLORER, "title": FORMAT_TITLES},
-    ),
-    "delete": (
-        {"does": DELETE_KEYS, "in": ROWS, "program": r"(?!excel).*"},
-        {"does": rf"{DELETE_KEYS}|ctrl\+d", "in": "(?!edit|document|combo).*", "program": KEEPERS},
-        {"does": DELETE_KEYS, "in": "(?!edit|combo|field).*", "program": BROWSERS},
-        {
-            "does": r"(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal)",
-            "in": "(?!edit|document).*",
-        },
-        {"label": r"(.*\n)?(format\w*|格式化?)\W*", "program": EXPLORER},
-    ),
-    "move": (
-        {"does": r"ctrl\+[xz]", "in": "(?!edit|field).*", "program": EXPLORER},
-        {"does": "drag|mouse_up", "in": "(list|tree) item"},
-        {"does": "drag|mouse_up", "in": f"{ROWS}|", "program": f"{EXPLORER}|{MAILS}"},
-    ),
-    "pay": ({"label": r"(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*"},),
-    "send": (
-        {"enters": "enter", "program": CHATS, "control": f"(?!{SEARCHING}).*"},
-        {"enters": "enter", "program": BROWSERS, "in": "edit", "control": f"(?!{SEARCHING}).*"},
-        {
-            "enters": "enter",
-            "program": BROWSERS,
-            "title": CHAT_TITLES,
-            "control": f"(?!{SEARCHING}).*",
-        },
-        {"does": r"ctrl\+enter", "program": f"(?!{EDITORS}|{TERMINALS}).*"},
-        {"does": r"alt\+s", "program": MAILS},
-        {"text": ".+", "in": ROWS, "program": f"{BROWSERS}|{MAILS}"},  # each letter is a command
-    ),
-    "close": (
-        {"does": r"(ctrl\+)?alt\+(shift\+)?(win\+)?f4"},
-        {"does": r"ctrl\+(w|f4)", "program": "(?!explorer).*"},
-        {
-            "does": r"f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home)",
-            "program": BROWSERS,
-            "line": r"\??[^?].*",
-        },
-    ),
-    "overwrite": ({"does": r"ctrl\+s", "last": "emptied"},),
-    "menu": (
-        {"opened": MENU_KEYS, "control": "", "does": r"(shift\+)?.|enter|space"},
-        {"opened": MENU_KEYS, "control": "", "text": r"\s|\w{1,3}"},
-    ),
-    "terminal": (
-        {"runs": ".+", "runner": "shell"},
-        {"does": "right_click", "program": TERMINALS},  # it pastes
-        {"does": r"ctrl\+(shift\+)?v|shift\+insert", "program": TERMINALS},
-        {"does": "open_app", "program": TERMINALS},
-    ),
-    "password": ({"text": ".+", "in": "|field", "title": PASSWORD_TITLES},),
-    "secret": ({"text": r".*\{\{\s?\w+\s?\}\}.*"},),
-    "admin prompt": ({"program": ADMINS}, {"program": "", "title": ADMIN_TITLES}),
-    "run": (
-        {"does": CLICKING, "opened": rf"right_click\({RUNNABLE}", "label": OPENING},
-        {"runs": ".+", "runner": "(?!shell).*"},
-        {"does": "(double|triple)_click", "label": RUNNABLE},
-        {"enters": "enter", "program": EXPLORER, "runner": "", "label": RUNNABLE},
-        {"enters": "enter", "program": EXPLORER, "opened": rf"{A_CLICK}\({RUNNABLE}"},
-    ),
-}
+ENTERED = rules_of(r"""
+enter | enters=enter
+enter | runner=dialog | does=<CLICKING> | dialog=line | label=(?!<FIELD_WORDS>$).+
+enter | runner=dialog | does=space | last=(shift\+)?tab
+enter | runner=start | does=<CLICKING> | line=\?*[^?].*
+""")
+# Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. In
+# lists of mails each letter is a command; in terminals a right click pastes.
+RISKS = rules_of(r"""
+answer | dialog=asks | does=<PRESSING>
+answer | dialog=asks | text=.+
+answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
+answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
+delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
+delete | does=<DELETE_KEYS>|ctrl\+d | in=(?!edit|document|combo).* | program=<KEEPERS>
+delete | does=<DELETE_KEYS> | in=(?!edit|combo|field).* | program=<BROWSERS>
+delete | does=(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal) | in=(?!edit|document).*
+delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>
+move | does=ctrl\+[xz] | in=(?!edit|field).* | program=<EXPLORER>
+move | does=drag|mouse_up | in=(list|tree) item
+move | does=drag|mouse_up | in=<ROWS>| | program=<EXPLORER>|<MAILS>
+pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
+send | enters=enter | program=<CHATS> | control=(?!<SEARCHING>).*
+send | enters=enter | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
+send | enters=enter | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<SEARCHING>).*
+send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>).*
+send | does=alt\+s | program=<MAILS>
+send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
+close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
+close | does=ctrl\+(w|f4) | program=(?!explorer).*
+close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??[^?].*
+overwrite | does=ctrl\+s | last=emptied
+menu | opened=<MENU_KEYS> | control= | does=(shift\+)?.|enter|space
+menu | opened=<MENU_KEYS> | control= | text=\s|\w{1,3}
+terminal | runs=.+ | runner=shell
+terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
+password | text=.+ | in=|field | title=<PASSWORD_TITLES>
+secret | text=.*\{\{\s?\w+\s?\}\}.*
+admin prompt | program=<ADMINS>
+admin prompt | program= | title=<ADMIN_TITLES>
+run | does=<CLICKING> | opened=right_click\(<RUNNABLE> | label=<OPENING>
+run | runs=.+ | runner=(?!shell).*
+run | does=(double|triple)_click | label=<RUNNABLE>
+run | enters=enter | program=<EXPLORER> | runner= | label=<RUNNABLE>
+run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
+""")
 
 
-RULES = {**RISKS, **RUNNERS, "entered": ENTERED}
-
-
-def hold(name: str, facts: Facts) -> bool:
-    """Whether of one of the rules of this name each pattern fits its fact."""
-    for rule in RULES[name]:
-        fits = [re.fullmatch(pattern, facts[fact], re.DOTALL) for fact, pattern in rule.items()]
+def hold(rules: Iterable[Rule], facts: Facts) -> bool:
+    """Whether of one of the rules each pattern fits its fact."""
+    for rule in rules:
+        fits = [pattern.fullmatch(facts[fact]) for fact, pattern in rule.items()]
         if all(fits):
             return True
     return False
@@ -5237,7 +5207,6 @@ def hold(name: str, facts: Facts) -> bool:
 
 @cache
 def phrases_of(table: str) -> list[str]:
-    """The phrases of such a table, folded."""
     return [fold(phrase) for phrase in re.split("[,\n]", table) if phrase.strip()]
 
 
@@ -5294,7 +5263,7 @@ def label_pressed(attempt: Attempt, does: str) -> str:
 
 def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
     """`asks` for a message box, with answers and nothing to fill in; `line` for one to fill in."""
-    by_class = re.fullmatch(DIALOGS, fold(window.class_name))
+    by_class = re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name))
     if not by_class and not window.owner:
         return ""
     roles = {control.role for control in attempt.inside}
@@ -5352,10 +5321,10 @@ def facts_of(attempt: Attempt) -> Facts:
     label = facts["label"].rpartition("\n")[2]
     left = label and is_left(attempt, window, label)
     facts["dialog"] = "left" if left else kind_of_dialog(attempt, window, facts)
-    for runner in RUNNERS:
-        if hold(runner, facts):
+    for runner, rules in RUNNERS.items():
+        if hold(rules, facts):
             facts["runner"] = runner
-    harmless = f"{HARMLESS}|{SHOWN_ONLY.get(facts['runner'], '')}"
+    harmless = f"{PATTERNS['HARMLESS']}|{PATTERNS.get(facts['runner'], '')}"
     risky = []
     for line in lines_run(attempt, typed, facts):
         command = line.strip('"')
@@ -5366,7 +5335,6 @@ def facts_of(attempt: Attempt) -> Facts:
 
 
 def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
-    """What the act has Windows run."""
     program = attempt.program
     if program:
         if is_in_task(program.name, attempt.task):
@@ -5374,28 +5342,31 @@ def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
         return program.files or (program.name,)
     if facts["runner"] and facts["text"]:
         return map(str.strip, typed.with_text(facts["text"]).split("\n")[:-1])
-    if facts["runner"] and hold("entered", facts):
+    if facts["runner"] and hold(ENTERED["enter"], facts):
         return [typed.line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
     return ()
 
 
 def is_in_task(said: str, task: str) -> bool:
-    """Whether the task names something literally, as words of its own."""
-    words = [word.strip("\"'`“”„‚‘’,;:!?().") for word in task.lower().split()]
-    return len(said) > 2 and f" {said.lower()} " in f" {' '.join(words)} "
+    """Whether the task names something literally, as words of its own, and does not forbid it."""
+    if len(said) < 3:
+        return False
+    for sentence in re.split(r"(?<=[.;!?])\s", task.lower()):
+        words = [word.strip("\"'`“”„‚‘’,;:!?().") for word in sentence.split()]
+        before, named, _ = f" {' '.join(words)} ".partition(f" {said.lower()} ")
+        if named and FORBIDDING.isdisjoint(before.split()):
+            return True
+    return False
 
 
 def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
-    """The names of the risks about which the person is to be asked.
-
-    Not of those that the person has allowed in advance: all of them, or none.
-    """
+    """The names of the risks that the person has not allowed in advance, all of them or none."""
     if config.confirm == "never":
         return []
     facts = facts_of(attempt)
     if facts["enters"] or facts["runs"]:
         attempt.enters = facts["runs"] or facts["line"].strip(UNKNOWN)
-    risks = [risk for risk in RISKS if hold(risk, facts)]
+    risks = [risk for risk, rules in RISKS.items() if hold(rules, facts)]
     risks += said_by(facts["label"], COMMANDS)
     risks += [word for word in split_list(config.risky_words) if fold(word) in facts["label"]]
     if not risks and config.confirm == "always":
@@ -5414,7 +5385,7 @@ RISKS_MEAN = {
 TEXT_SHOWN = 1000  # characters that a person can be asked to read; a longer text is refused
 
 
-def question_about(risks: Sequence[str], attempt: Attempt) -> str:
+def question_about(attempt: Attempt) -> str:
     """What the person is asked: the act with its whole text, what it enters, where, the risks.
 
     Raises ToolError for more text than a person can be asked to read.
@@ -5439,25 +5410,21 @@ def question_about(risks: Sequence[str], attempt: Attempt) -> str:
     windows = [
         f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
     ]
-    told = ", ".join(RISKS_MEAN.get(risk, risk) for risk in risks)
+    told = ", ".join(RISKS_MEAN.get(risk, risk) for risk in attempt.risks)
     return f"{said}{also} in {cut(' and '.join(windows), 115)}: {cut(told, 90)}"
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a name is one of these, in which * is anything; look-alike letters are the same."""
+    """Whether a name is one of these, in which * is anything."""
     return any(fnmatchcase(fold(name), fold(pattern)) for pattern in patterns)
 
 
 def is_named(window: Window, patterns: Sequence[str]) -> bool:
-    """Whether the title or the program of a window is one of these."""
     return matches_any(window.title, patterns) or matches_any(window.program, patterns)
 
 
 def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
-    """Whether the person has allowed each risk in advance, everywhere or in these windows.
-
-    Entries are such as `run` or `send in *Bob*`; what the model said or types has no part in it.
-    """
+    """Whether the person has allowed each risk in advance, by `run` or by `send in *Bob*`."""
     allowed = []
     for entry in split_list(config.allow_risky):
         name, _, place = entry.partition(" in ")
@@ -5471,7 +5438,6 @@ YES_S = 60.0  # for so long a yes is good
 
 
 def what_a_yes_is_for(attempt: Attempt) -> tuple[object, ...]:
-    """This act in these windows, on these controls."""
     windows = [window.handle for window in attempt.reached]
     controls = [(control.role, control.name) for control in attempt.known]
     return str(attempt.act), windows, controls
@@ -5751,7 +5717,7 @@ def blocked_chords(config: Config) -> dict[frozenset[int], str]:
 
 
 def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> None:
-    """Raises ToolError if these keys, down together, hold a blocked chord."""
+    """Raises ToolError if these keys together hold a blocked chord."""
     codes = chord_codes(keys)
     for blocked_codes, chord in blocked.items():
         if blocked_codes <= codes:
@@ -5761,7 +5727,7 @@ def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> 
 
 
 def refuse_window(window: Window, config: Config) -> None:
-    """Raises ToolError if input must not reach this window."""
+    """Raises ToolError if input must not reach it."""
     blocked = split_list(config.blocked_windows)
     allowed = split_list(config.allowed_windows) or ["*"]
     windows = [each for each in (window, window.owner) if each]
@@ -5829,7 +5795,7 @@ class Hands:
     notice: Say = lambda text: None
     confirm: Callable[[str], bool] = lambda question: False
     secrets: Secrets = field(default_factory=Secrets)
-    # Before the first key of one, with the window and the control that get it.
+    # Before the first key of one, with the window and the control that the gates know to get it.
     typing_secret: Callable[..., object] | None = None
     task: str = ""  # a program that it names literally may be started
     aim: Point | None = None  # where the program itself last put the mouse
@@ -5874,49 +5840,46 @@ class Hands:
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
-    def move(self, args: MoveArgs) -> None:
+    def move(self, _: Args) -> None:
         """To a place; where a button is held, that is noted for its way."""
-        point = self._to(args.position)
+        point = self.attempt.places[0]
+        self._move(point)
         if self.path:
             self.path = [*self.path, point]
 
-    def click(self, args: ClickArgs, button: str = "left", times: int = 1) -> None:
-        """At a place, or where the mouse is; twice at once is a double click."""
-        point = self._point_of(args.position)
-        self._press_along([point], args.modifiers, button, times)
+    def click(self, args: Args, button: str = "left", times: int = 1) -> None:
+        """Presses it at the first place, moves along the others, and releases it at the last one.
 
-    def drag(self, args: DragArgs) -> None:
-        """From one place, or where the mouse is, to another one."""
-        path = [self._point_of(args.start), self._point_of(args.end)]
-        if near(*path):
-            raise ToolError(
-                "start and end of the drag are too close together for a drag.", "invalid_box"
-            )
-        self._press_along(path, args.modifiers, "left")
-
-    def _press_along(
-        self, path: Sequence[Point], modifiers: str | None, button: str, times: int = 1
-    ) -> None:
-        """Presses a button at the first place, moves in steps, and releases it at the last one."""
+        Twice at once is a double click.
+        """
+        path = self.attempt.places
+        if all(near(path[0], point) for point in path):
+            path = path[:1]
         # No double click comes of two acts. The wait is before the mouse moves there, or the person
         # could move it away meanwhile.
         if self._pressed_last and near(path[0], self._pressed_last):
-            pause_s = self.desktop.double_click_ms() / 1000
-            pause_s += 0.05
-            pause_s -= self.clock.now() - self._let_go_at
-            self.clock.sleep(max(0.0, pause_s))
+            apart_s = self.desktop.double_click_ms() / 1000 + 0.05
+            again_at = self._let_go_at + apart_s
+            self.clock.sleep(max(0.0, again_at - self.clock.now()))
         self._pressed_last = path[-1]
         if path[0] != self.desktop.cursor():
             self._move(path[0])
-        with self._holding(modifiers):
-            for _ in range(times):
-                self._down(self.desktop.button, button)
-                for first, last in pairwise(path):
-                    self._drag_on(first, last)
-                self._up(self.desktop.button, button)
+        for chord in values_of(args, Modifiers):
+            self._hold(chord)
+        for _ in range(times):
+            self._down(self.desktop.button, button, self._under_mouse())
+            for first, last in pairwise(path):
+                self._drag_on(first, last)
+            self._up(self.desktop.button, button)
+
+    def drag(self, args: DragArgs) -> None:
+        if near(*self.attempt.places):
+            raise ToolError(
+                "start and end of the drag are too close together for a drag.", "invalid_box"
+            )
+        self.click(args)
 
     def _drag_on(self, first: Point, last: Point) -> None:
-        """Moves in steps from one place to another."""
         step_s = self.config.drag_step_ms / 1000
         steps = self.config.drag_steps
         across = last.x - first.x
@@ -5929,9 +5892,8 @@ class Hands:
         self.clock.sleep(step_s)  # targets look at the place only after a short rest
 
     def hold_button(self, args: HoldButtonArgs) -> None:
-        """Notes where a button is to be pressed."""
-        point = self._to(args.position)
-        self.path = [point]
+        self.move(args)
+        self.path = self.attempt.places
         self._noted_for = NOTED_ACTS_MOST
 
     def let_go_of_button(self, args: HoldButtonArgs) -> None:
@@ -5939,10 +5901,7 @@ class Hands:
         if not self.path:
             raise ToolError(f"{args.button} is not held.")
         self.path = ()
-        path = self.attempt.places
-        if all(near(path[0], point) for point in path):
-            path = path[:1]
-        self._press_along(path, args.modifiers, args.button)
+        self.click(args, args.button)
 
     def hold_keys(self, args: HoldKeyArgs) -> None:
         """Notes modifiers; what else is to go down is pressed with them, and not held."""
@@ -5953,36 +5912,34 @@ class Hands:
         self._noted_for = NOTED_ACTS_MOST
 
     def let_go_of_keys(self, args: LetGoArgs) -> None:
-        """Forgets them."""
         gone = parse_chord(args.key)
         self.keys = [key for key in self.keys if key not in gone]
 
-    def scroll_step(self, place: Coordinate | None, direction: int) -> None:
-        """Turns the wheel by `scroll_ticks`; 1 is up, -1 is down."""
-        ticks = Ticks(self.config.scroll_ticks * direction)
-        self.scroll(WheelArgs(ticks, place))
-
-    def scroll(self, args: WheelArgs, horizontal: bool = False) -> None:
-        """Turns the wheel at a place, or where the mouse is."""
-        self._to(args.position)
-        notch = 120 if args.ticks > 0 else -120  # WHEEL_DELTA
-        with self._holding(args.modifiers):
-            for _ in range(abs(args.ticks)):
-                window = self.desktop.window_at(self.desktop.cursor())
-                self._ready(window)
-                self.desktop.wheel(notch, horizontal)
+    def scroll(
+        self, args: Args, way: int = 0, horizontal: bool = False, here: bool = False
+    ) -> None:
+        """Turns the wheel as far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
+        ticks = getattr(args, "ticks", way * self.config.scroll_ticks)
+        notch = 120 if ticks > 0 else -120  # WHEEL_DELTA
+        if not here:
+            self._move(self.attempt.places[0])
+        for chord in values_of(args, Modifiers):
+            self._hold(chord)
+        for _ in range(abs(ticks)):
+            self._ready(self._under_mouse())
+            self.desktop.wheel(notch, horizontal)
 
     def type_text(self, args: TypeTextArgs) -> None:
         """Types where the caret is, secrets filled in, as long as one window has the keyboard."""
-        first = self.desktop.foreground()
         filled = self.secrets.fill(args.text)
         to = self.attempt.focused
-        if self.typing_secret and (filled != args.text or (to and to.password)):
-            self.typing_secret(first, self.attempt)
+        secret = filled != args.text or (to and to.password)
+        if self.typing_secret and secret:
+            self.typing_secret(self.attempt)
         size = self.config.text_batch_events // 4  # two UTF-16 units at most go down and up
         for at in range(0, len(filled) or 1, size):
             window = self.desktop.foreground()
-            if not same_window(window, first):
+            if not same_window(window, self.attempt.front):
                 raise ToolError(
                     "Another window took the keyboard in the middle of the text.", "stale_frame"
                 )
@@ -5991,22 +5948,18 @@ class Hands:
             self.clock.sleep(self.config.char_input_delay)
 
     def press(self, chord: str) -> None:
-        """Presses keys one after the other and releases them in reverse."""
-        with self._holding(chord):
-            pass
+        self._hold(chord)
+        self.let_up()
 
-    @contextmanager
-    def _holding(self, chord: str | None) -> Iterator[None]:
-        """Holds keys meanwhile; after an error `let_up` lets go of them."""
-        keys = parse_chord(chord) if chord else ()
-        for key in keys:
-            self._down(self.desktop.key, key)
-        yield
-        for key in reversed(keys):
-            self._up(self.desktop.key, key)
+    def _hold(self, chord: str) -> None:
+        """Presses keys; `let_up` lets go of them."""
+        for key in parse_chord(chord):
+            down = [name for switch, name in self._held if switch == self.desktop.key]
+            down.append(key)
+            refuse_chord(down, self.blocked)
+            self._down(self.desktop.key, key, self.desktop.foreground())
 
     def open_app(self, _: OpenAppArgs) -> str:
-        """Starts the program that the gates know; says which window is in front then."""
         before = self.desktop.foreground()
         self._ready(None)
         program = self.attempt.program
@@ -6036,39 +5989,19 @@ class Hands:
 
     # -- single events, each with the checks that hold in the middle of an act, too
 
+    def _under_mouse(self) -> Window | None:
+        here = self.desktop.cursor()
+        return self.desktop.window_at(here)
+
     def _move(self, point: Point) -> None:
-        if not self.attempt.frame.area.contains(point):
-            raise ToolError(f"({point.x}, {point.y}) is outside the working area.", "invalid_box")
         refuse_gap(point, self.desktop)
         self._ready(None)
         self.aim = point
         self.desktop.move(point)
         self._place = self.desktop.cursor()
 
-    def _point_of(self, place: Coordinate | None) -> Point:
-        """Its pixel; without one that of the mouse, which must be in the working area already."""
-        if place:
-            return to_point(place, self.attempt.frame.area)
-        here = self.desktop.cursor()
-        if self.attempt.frame.area.contains(here):
-            return here
-        raise ToolError(
-            "The mouse is outside the working area; move it inside first.", "invalid_box"
-        )
-
-    def _to(self, place: Coordinate | None) -> Point:
-        """Moves to a place, if there is one; where the mouse is then."""
-        point = self._point_of(place)
-        if place:
-            self._move(point)
-        return point
-
-    def _down(self, switch: Switch, name: str) -> None:
-        window = self.desktop.window_at(self.desktop.cursor())
-        if switch == self.desktop.key:
-            held = [key for other, key in self._held if other == switch]
-            refuse_chord([*held, name], self.blocked)
-            window = self.desktop.foreground()
+    def _down(self, switch: Switch, name: str, window: Window | None) -> None:
+        """Presses a key or a button, of which that window gets to know."""
         self._ready(window)
         # Noted before it is sent: a press that Windows refuses may have been inserted.
         self._held.append((switch, name))
@@ -6090,10 +6023,10 @@ class Hands:
 
 
 def loop_recovery_action(hands: Hands, _: NoArgs) -> None:
-    """Out of dialogs and menus, whatever is open."""
+    """Out of dialogs and menus."""
+    middle = to_point(CENTRE, hands.attempt.frame.area)
     hands.press("escape")
-    middle = MoveArgs(CENTRE)
-    hands.move(middle)
+    hands._move(middle)
     hands.press("ctrl+escape")
 
 
@@ -6101,21 +6034,21 @@ def loop_recovery_action(hands: Hands, _: NoArgs) -> None:
 # return adds to what the model is told.
 HANDS: dict[str, Callable[..., str | None]] = {
     "click": Hands.click,
+    "click_here": Hands.click,
     "double_click": partial(Hands.click, times=2),
+    "triple_click": partial(Hands.click, times=3),
     "right_click": partial(Hands.click, button="right"),
     "middle_click": partial(Hands.click, button="middle"),
-    "triple_click": partial(Hands.click, times=3),
     "drag": Hands.drag,
     "type_text": Hands.type_text,
     "press_key": lambda hands, args: hands.press(args.key),
-    "scroll_down": lambda hands, _: hands.scroll_step(CENTRE, -1),
-    "scroll_up": lambda hands, _: hands.scroll_step(CENTRE, 1),
-    "move": Hands.move,
-    "click_here": lambda hands, _: hands.click(ClickArgs(Label(""), None)),
-    "scroll_at": lambda hands, args: hands.scroll_step(args.position, -1),
-    "scroll_here": lambda hands, _: hands.scroll_step(None, -1),
+    "scroll_down": partial(Hands.scroll, way=-1),
+    "scroll_up": partial(Hands.scroll, way=1),
+    "scroll_at": partial(Hands.scroll, way=-1),
+    "scroll_here": partial(Hands.scroll, way=-1, here=True),
     "scroll": Hands.scroll,
     "hscroll": partial(Hands.scroll, horizontal=True),
+    "move": Hands.move,
     "key_down": Hands.hold_keys,
     "key_up": Hands.let_go_of_keys,
     "mouse_down": Hands.hold_button,
@@ -6136,7 +6069,7 @@ IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 
 
 class Actuator(Hands):
-    """Performs acts on a desktop: the hands, which nothing moves but an act behind all GATES."""
+    """The hands, which nothing moves but an act behind all GATES."""
 
     def perform(self, act: Act, frame: Frame) -> Deed:
         """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
@@ -6146,17 +6079,15 @@ class Actuator(Hands):
         done = TOOLS[act.name].done.format(**vars(act.args))
         if act.name not in HANDS:
             return Deed(act, done)
-        attempt = Attempt(act, frame, typed=self.typed, task=self.task)
+        attempt = Attempt(self._with_keys(act), frame, typed=self.typed, task=self.task)
         self._sent = 0
         acted = False
         refused = ""
         try:
-            attempt.act = self._with_keys(act)
-            attempt.also = self.path if act.name == "mouse_up" else ()
             for gate in GATES:
                 gate(self, attempt)
             if self.config.dry_run:
-                return Deed(act, would_do(attempt, self.config))
+                return Deed(act, would_do(attempt))
             acted = True
             result = done + self._use_hands(attempt)
         except (ToolError, Win32Error) as error:
@@ -6168,7 +6099,6 @@ class Actuator(Hands):
         return Deed(act, result, refused=refused, begun=self._sent > 0, acted=acted, controls=known)
 
     def _with_keys(self, act: Act) -> Act:
-        """The act with the keys that are noted as held, where it takes keys."""
         for name, kind in annotations_of(type(act.args)).items():
             if self.keys and kind in (Chord, Modifiers):
                 own = getattr(act.args, name)
@@ -6194,11 +6124,9 @@ class Actuator(Hands):
                 self.keys = ()
                 self.path = ()
             self.last_own = self.clock.now()
-            try:
-                self.let_up()
-            finally:
-                for window in attempt.reached[:1]:
-                    self.typed = self.typed.after(act, window)
+            for window in attempt.reached[:1]:
+                self.typed = self.typed.after(act, window)
+            self.let_up()
 
     def settled(self) -> None:
         """The screen is at rest: input that came in meanwhile counts as the act's own.
@@ -6241,7 +6169,7 @@ class Actuator(Hands):
 
 
 def gate_single_step(actuator: Actuator, attempt: Attempt) -> None:
-    """No act of several steps: each of them has to pass the gates by itself."""
+    """Each step has to pass the gates by itself."""
     if len(steps_of(attempt.act)) > 1:
         raise ToolError("This takes several steps, which must come one by one.")
 
@@ -6250,7 +6178,6 @@ TEXT_CHARS_MOST = 10_000  # more than a reply holds: a model that goes round in 
 
 
 def gate_text_length(actuator: Actuator, attempt: Attempt) -> None:
-    """No text of more than so many characters."""
     for text in values_of(attempt.act.args, Text):
         if len(text) > TEXT_CHARS_MOST:
             raise ToolError(
@@ -6259,14 +6186,12 @@ def gate_text_length(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_blocked_chords(actuator: Actuator, attempt: Attempt) -> None:
-    """No chord that is blocked."""
     args = attempt.act.args
     for chord in (*values_of(args, Chord), *values_of(args, Modifiers)):
         refuse_chord(parse_chord(chord), actuator.blocked)
 
 
 def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
-    """After the most acts of a minute, a wait until that minute is over."""
     times = actuator.act_times
     if len(times) == times.maxlen:
         actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
@@ -6274,15 +6199,14 @@ def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
 
 def gate_person(actuator: Actuator, attempt: Attempt) -> None:
     """While the run is paused or the person is at work it waits, and then needs a new look."""
-    config = actuator.config
-    idle_s = actuator.desktop.idle_s()
-    used_at = actuator.clock.now() - idle_s
-    since_the_look = idle_s < config.takeover_quiet or attempt.frame.taken_at < used_at
-    # The last input may be the program's own.
-    taken_over = since_the_look and used_at - SLACK_S > actuator.last_own
-    obeyed = config.takeover_quiet and not config.dry_run
-    if taken_over and obeyed and not actuator.stop.paused:
-        actuator.stop.paused = IN_USE
+    quiet_s = actuator.config.takeover_quiet
+    if quiet_s and not actuator.config.dry_run:
+        idle_s = actuator.desktop.idle_s()
+        used_at = actuator.clock.now() - idle_s
+        since_the_look = idle_s < quiet_s or attempt.frame.taken_at < used_at
+        # The last input may be the program's own.
+        if since_the_look and used_at - SLACK_S > actuator.last_own:
+            actuator.stop.paused = actuator.stop.paused or IN_USE
     if actuator.rest():
         raise ToolError("The run was paused.", "stale_frame")
 
@@ -6305,14 +6229,39 @@ def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> None:
         raise ToolError("The screen's size or monitors changed since the last look.", "stale_frame")
 
 
-def gate_on_a_monitor(actuator: Actuator, attempt: Attempt) -> None:
-    """No place between or beside the monitors."""
-    for place in attempt.places:
-        refuse_gap(place, actuator.desktop)
+# Of acts whose arguments do not tell it; None is where the mouse is.
+PLACES: Mapping[str, Sequence[Coordinate | None]] = {
+    "click_here": [None],
+    "scroll_here": [None],
+    "scroll_down": [CENTRE],
+    "scroll_up": [CENTRE],
+    "type_text": [],
+}
+
+
+def gate_places(actuator: Actuator, attempt: Attempt) -> None:
+    """No place outside the working area, nor between or beside the monitors."""
+    act = attempt.act
+    places = PLACES.get(act.name)
+    if places is None:
+        kinds = annotations_of(type(act.args)).items()
+        places = [getattr(act.args, name) for name, kind in kinds if kind is Coordinate]
+    path = [*actuator.path] if act.name == "mouse_up" else []
+    for place in places:
+        if place:
+            path.append(to_point(place, attempt.frame.area))
+        elif not path:
+            path.append(actuator.desktop.cursor())
+    for point in path:
+        if not attempt.frame.area.contains(point):
+            raise ToolError(
+                "The mouse is outside the working area; move it inside first.", "invalid_box"
+            )
+        refuse_gap(point, actuator.desktop)
+    attempt.places = path
 
 
 def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
-    """No keys for a window that lies outside the working area."""
     seen = attempt.frame.window
     if not attempt.by_keyboard or not seen:
         return
@@ -6343,7 +6292,6 @@ def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
-    """No input for a forbidden window."""
     desktop = actuator.desktop
     windows = [desktop.window_at(place) for place in attempt.places]
     program = attempt.program
@@ -6353,8 +6301,6 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
         windows.append(attempt.window)
     elif attempt.by_keyboard:
         windows.append(attempt.front)
-    elif not attempt.places:
-        windows.append(desktop.window_at(desktop.cursor()))
     attempt.reached = [window for window in windows if window]
     for window in attempt.reached:
         refuse_window(window, actuator.config)
@@ -6364,27 +6310,17 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
     """What Windows knows of the controls that get the input; none of a blocked program's."""
     if actuator.config.controls == "off":
         return
-    desktop = actuator.desktop
-    places = attempt.places
-    if attempt.act.name in CLICKS and not places:
-        places = [desktop.cursor()]
-    known = [desktop.control_source.control_at(place) for place in places]
+    source = actuator.desktop.control_source
+    known = [source.control_at(place) for place in attempt.places]
     attempt.controls = [control for control in known if control]
     if attempt.types:
-        attempt.focused = desktop.control_source.focused_control()
+        attempt.focused = source.focused_control()
     for control in (*attempt.controls, attempt.focused):
         if control:
             refuse_control(control, actuator.config)
     for window in attempt.reached:
-        if window.owner or re.fullmatch(DIALOGS, fold(window.class_name)):
-            attempt.inside = desktop.control_source.controls(window, DIALOG_MOST, DIALOG_S)
-
-
-# The keys of a sign whose name is longer than that.
-LONG_NAMES_OF_SIGNS = frozenset(
-    "space num0 num1 num2 num3 num4 num5 num6 num7 num8 num9"
-    " nummultiply numadd numsubtract numdecimal numdivide".split()
-)
+        if window.owner or re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name)):
+            attempt.inside = source.controls(window, DIALOG_MOST, DIALOG_S)
 
 
 def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
@@ -6393,8 +6329,8 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
     if not field_there or not field_there.password:
         return
     typed = re.sub(r"\{\{ ?\w+ ?\}\}", "", text_of(attempt.act)).strip("\r\n")
-    key = keys_of(attempt.act).removeprefix("shift+")
-    if not typed and len(key) != 1 and key not in LONG_NAMES_OF_SIGNS:
+    sign = re.fullmatch(r"(shift\+)?(.|space|num(?!lock)\w+)", keys_of(attempt.act))
+    if not typed and not sign:
         return
     if not is_allowed(["password"], attempt, actuator.config):
         raise ToolError(
@@ -6404,13 +6340,11 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
         )
 
 
-def would_do(attempt: Attempt, config: Config) -> str:
-    """What --dry-run says: everything but the act itself, and but the question to the person."""
+def would_do(attempt: Attempt) -> str:
     act = attempt.act
     would = f"Dry run: would {act.name.replace('_', ' ')} {act.shown}".rstrip()
-    risks = risks_to_confirm(attempt, config)
-    if risks:
-        return f"{would}, once the person allows it ({', '.join(risks)})"
+    if attempt.risks:
+        return f"{would}, once the person allows it ({', '.join(attempt.risks)})"
     return would
 
 
@@ -6421,14 +6355,15 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     be in front; if so, the yes counts for the same act, windows and controls on a new look.
     """
     config = actuator.config
-    risks = risks_to_confirm(attempt, config)
-    if not risks or config.dry_run:
+    attempt.risks = risks_to_confirm(attempt, config)
+    if not attempt.risks or config.dry_run:
         return
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
-        if not actuator.confirm(question_about(risks, attempt)):
+        if not actuator.confirm(question_about(attempt)):
+            risks = ", ".join(attempt.risks)
             raise ToolError(
-                f"The person did not allow this ({', '.join(risks)}); do it another way or report.",
+                f"The person did not allow this ({risks}); do it another way or report.",
                 "not_allowed",
             )
         actuator.bring_back(attempt.front)
@@ -6446,7 +6381,7 @@ Gate = Callable[[Actuator, Attempt], None]
 # It reaches what the model saw, and nothing that is out of bounds.
 GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_fresh_frame,
-    gate_on_a_monitor,
+    gate_places,
     gate_keyboard_in_area,
     gate_same_window,
     gate_windows,
@@ -10943,11 +10878,12 @@ class Eyes:
         """The window without secrets in its title."""
         return replace(window, title=self.logger.hide(window.title))
 
-    def secret_typed(self, window: Window | None, attempt: Attempt) -> None:
+    def secret_typed(self, attempt: Attempt) -> None:
         """From now on the field is grey; where it is not known, all of that window until it reacts.
 
         The journal has it before the first key, so that a run that ends there is resumed with it.
         """
+        window = attempt.front
         if window is None:
             raise ToolError("No window has the keyboard.", "stale_frame")
         number = len(self.secrets) + 1
@@ -15487,34 +15423,50 @@ DEMO_SIGNS = {
     "saved mark": 0x2DA44E,
     "pointer": 0xFFFFFF,
 }
-# Colours that tell the model nothing.
-DEMO_LIGHT = 0xF8FAFC
-DEMO_PANE = 0xEEF2F7
-DEMO_LINE = 0xD3DBE6
-DEMO_GREY = 0x5B6675
-DEMO_BROWN = 0x8A5A00
-
-
-class DemoPlace(NamedTuple):
-    """What can be clicked, what Windows would tell of it, and the handle of its window."""
-
-    rect: Rect
-    name: str
-    role: str
-    window: int
-
-
-DEMO_NOTES = 2  # the handle of the program's window; 1 is the menu's, 3 the desktop's
-DEMO_PLACES = {  # topmost first
-    "Notes in the menu": DemoPlace(Rect(28, 576, 268, 58), "Notes", "menu item", 1),
-    "menu": DemoPlace(Rect(12, 560, 300, 90), "Start", "menu", 1),
-    "Save button": DemoPlace(Rect(902, 532, 108, 40), "Save", "button", 2),
-    "text area": DemoPlace(Rect(350, 152, 660, 364), "Text area", "edit", 2),
-    "window": DemoPlace(Rect(330, 96, 700, 496), "", "window", 2),  # its title is its name
-    "Start button": DemoPlace(Rect(10, 677, 38, 38), "Start", "button", 3),
-    "Notes icon": DemoPlace(Rect(28, 28, 92, 104), "Notes", "list item", 3),
-    "desktop": DemoPlace(DEMO_SCREEN, "Desktop", "list", 3),
+DEMO_COLOURS = {  # those besides tell the model nothing
+    **DEMO_SIGNS,
+    "light": 0xF8FAFC,
+    "pane": 0xEEF2F7,
+    "line": 0xD3DBE6,
+    "grey": 0x5B6675,
+    "brown": 0x8A5A00,
 }
+DEMO_NOTES = 2  # the handle of the program's window; 1 is the menu's, 3 the desktop's
+# What can be clicked, topmost first: place | box | window | its role and name for Windows.
+DEMO_PLACES = """
+    Notes in the menu | 28 576 268 58   | 1 | menu item | Notes
+    menu              | 12 560 300 90   | 1 | menu      | Start
+    Save button       | 902 532 108 40  | 2 | button    | Save
+    text area         | 350 152 660 364 | 2 | edit      | Text area
+    window            | 330 96 700 496  | 2 | window    | {title}
+    Start button      | 10 677 38 38    | 3 | button    | Start
+    Notes icon        | 28 28 92 104    | 3 | list item | Notes
+    desktop           | 0 0 1280 720    | 3 | list      | Desktop"""
+# What is drawn, in this order: when | box and roundness, or where a text begins | colour | text.
+DEMO_PICTURE = """
+    always | 0 672 1280 48 0   | pane              |
+    always | 1136 688          | grey              | demo desktop
+    always | 18 685 23 23 6    | Start button      |
+    always | 52 40 44 50 7     | Notes icon        |
+    always | 61 54 26 4 0      | brown             |
+    always | 61 63 26 4 0      | brown             |
+    always | 61 72 17 4 0      | brown             |
+    always | 47 102            | light             | Notes
+    opened | 330 96 700 496 10 | pane              |
+    opened | 350 110           | grey              | {title}
+    opened | 350 152 660 364 6 | line              |
+    focus  | 350 152 660 364 6 | caret             |
+    opened | 352 154 656 360 5 | text area         |
+    clean  | 350 545 14 14 7   | saved mark        |
+    opened | 374 545           | grey              | {status}
+    opened | 902 532 108 40 8  | Save button       |
+    opened | 934 545           | light             | Save
+    menu   | 12 560 300 90 10  | pane              |
+    menu   | 44 580 44 50 7    | Notes in the menu |
+    menu   | 53 594 26 4 0     | brown             |
+    menu   | 53 603 26 4 0     | brown             |
+    menu   | 53 612 17 4 0     | brown             |
+    menu   | 108 597           | grey              | Notes"""
 # What becomes of an act: a click on a place, or a key with its modifiers.
 DEMO_CHANGES: Mapping[str, JsonDict] = {
     "escape": {"menu": False},
@@ -15525,6 +15477,11 @@ DEMO_CHANGES: Mapping[str, JsonDict] = {
     "Notes icon": {"focus": False},
 }
 DEMO_WRITES = {"space": " ", "enter": "\n", "tab": "    ", "backspace": "\b"}
+
+
+def demo_rows(table: str) -> list[list[str]]:
+    lines = table.strip().splitlines()
+    return [[cell.strip() for cell in line.split(" |")] for line in lines]
 
 
 @dataclass(frozen=True)
@@ -15539,31 +15496,36 @@ class DemoState:
 
     @property
     def clean(self) -> bool:
-        """Whether the note is saved as it is."""
         return self.saved_text == self.text
 
     @property
     def title(self) -> str:
-        """The title of the window of Notes."""
         if self.clean:
             return "Saved - Notes"
         return "Untitled * - Notes" if self.text else "Untitled - Notes"
 
-    def places(self) -> dict[str, DemoPlace]:
-        """What can be clicked now, topmost first."""
-        shown = {1: self.menu, DEMO_NOTES: self.opened, 3: True}
-        return {name: place for name, place in DEMO_PLACES.items() if shown[place.window]}
+    @property
+    def status(self) -> str:
+        saved = "Saved " if self.clean else ""
+        return f"{saved}{len(self.text)} characters"
 
-    def known_controls(self) -> KnownControls:
-        """What Windows would tell of these places."""
-        known: list[Control] = []
-        for rect, name, role, window in self.places().values():
-            control = Control(name or self.title, role, rect, window=window, program="demo")
+    def rows(self, table: str) -> list[list[str]]:
+        """With what stands in the window now."""
+        return demo_rows(table.format(title=self.title, status=self.status))
+
+    def places(self) -> dict[str, Control]:
+        """What can be clicked now, topmost first."""
+        shown = {"1": self.menu, "2": self.opened, "3": True}
+        places: dict[str, Control] = {}
+        for place, box, window, role, name in self.rows(DEMO_PLACES):
+            rect = Rect(*map(int, box.split()))
+            control = Control(name, role, rect, window=int(window), program="demo")
             if role == "edit":
                 focused = self.focus and not self.menu
                 control = replace(control, value=self.text, focused=focused)
-            known.append(control)
-        return KnownControls(known)
+            if shown[window]:
+                places[place] = control
+        return places
 
     def after(self, act: str) -> DemoState:
         """The state after a click on a place, or a key with its modifiers; most do nothing."""
@@ -15583,7 +15545,7 @@ class DemoState:
 
 @lru_cache(maxsize=8)  # 30 MB at most; to draw one takes some 11 ms
 def demo_picture(state: DemoState) -> bytes:
-    """The picture of a state as BGRX, without the pointer."""
+    """As BGRX, without the pointer."""
     canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height)
     for y in range(canvas.height):  # a sky at dusk
         red = 28 + y // 8
@@ -15591,51 +15553,16 @@ def demo_picture(state: DemoState) -> bytes:
         blue = 110 + y // 7
         sky = red << 16 | green << 8 | blue
         canvas.fill(Rect(0, y, canvas.width, 1), sky)
-    taskbar = Rect(0, 672, 1280, 48)
-    canvas.fill(taskbar, DEMO_PANE, 0, 0.9)
-    canvas.text(1136, 688, "demo desktop", DEMO_GREY)
-    square = Rect(18, 685, 23, 23)
-    canvas.fill(square, DEMO_SIGNS["Start button"], 6)
-    _draw_icon(canvas, 52, 40, DEMO_SIGNS["Notes icon"])
-    canvas.text(47, 102, "Notes", DEMO_LIGHT)
-    if state.opened:
-        _draw_window(canvas, state)
-    if state.menu:
-        canvas.fill(DEMO_PLACES["menu"].rect, DEMO_PANE, 10)
-        _draw_icon(canvas, 44, 580, DEMO_SIGNS["Notes in the menu"])
-        canvas.text(108, 597, "Notes", DEMO_GREY)
-    return bytes(canvas.pixels)
-
-
-@lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
-def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
-    """A part of a state's picture at width*height, as BGRX, without the pointer."""
-    return scale_bgrx(
-        demo_picture(state),
-        DEMO_SCREEN.width,
-        area,
-        width,
-        height,
-    )
-
-
-def _draw_icon(canvas: Canvas, left: int, top: int, colour: int) -> None:
-    """A sheet with three lines of writing."""
-    sheet = Rect(left, top, 44, 50)
-    canvas.fill(sheet, colour, 7)
-    for down, length in ((14, 26), (23, 26), (32, 17)):
-        line = Rect(left + 9, top + down, length, 4)
-        canvas.fill(line, DEMO_BROWN)
-
-
-def _draw_window(canvas: Canvas, state: DemoState) -> None:
-    """The note program: title, paper with text and caret, status line and button."""
-    canvas.fill(DEMO_PLACES["window"].rect, DEMO_PANE, 10)
-    canvas.text(350, 110, state.title, DEMO_GREY)
-    rim = DEMO_SIGNS["caret"] if state.focus else DEMO_LINE
-    canvas.fill(DEMO_PLACES["text area"].rect, rim, 6)
-    paper = Rect(352, 154, 656, 360)
-    canvas.fill(paper, DEMO_SIGNS["text area"], 5)
+    shown = {"always": True, "clean": state.clean, **vars(state)}
+    for when, box, colour, text in state.rows(DEMO_PICTURE):
+        left, top, *size = map(int, box.split())
+        if not shown[when]:
+            continue
+        if text:
+            canvas.text(left, top, text, DEMO_COLOURS[colour])
+        else:
+            width, height, radius = size
+            canvas.fill(Rect(left, top, width, height), DEMO_COLOURS[colour], radius)
     lines: list[str] = []
     # A long text shows its end alone, so that drawing it takes no longer than any other.
     for line in state.text[-2000:].split("\n"):
@@ -15647,19 +15574,16 @@ def _draw_window(canvas: Canvas, state: DemoState) -> None:
     if state.focus:
         caret = Rect(end, y - 28, 2, 21)
         canvas.fill(caret, DEMO_SIGNS["caret"])
-    status = f"{len(state.text)} characters"
-    if state.clean:
-        mark = Rect(350, 545, 14, 14)
-        canvas.fill(mark, DEMO_SIGNS["saved mark"], 7)
-        canvas.text(374, 545, f"Saved {status}", DEMO_GREY)
-    else:
-        canvas.text(350, 545, status, DEMO_GREY)
-    canvas.fill(DEMO_PLACES["Save button"].rect, DEMO_SIGNS["Save button"], 8)
-    canvas.text(934, 545, "Save", DEMO_LIGHT)
+    return bytes(canvas.pixels)
+
+
+@lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
+def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
+    """A part of it at width*height."""
+    return scale_bgrx(demo_picture(state), DEMO_SCREEN.width, area, width, height)
 
 
 def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
-    """An arrow head with a black rim, its tip at that pixel."""
     for down in range(14):
         width = min(down, 22 - down)
         canvas.fill(Rect(left, top + down, width + 1, 1), 0x000000)
@@ -15667,21 +15591,20 @@ def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
 
 
 class DemoDesktop:
-    """A drawn Desktop with an icon, a Start menu, and one program to write notes.
-
-    `acts` are the input events that reached it, `held` the keys and buttons that are down.
-    """
+    """An icon, a Start menu, and one program to write notes."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.state = DemoState()
-        self.held = set[str]()
-        # Bounded, since a run may take any number of turns.
-        self.acts = deque[str](maxlen=10_000)
+        self.held = set[str]()  # the keys that are down
         self._cursor = Point(640, 620)
         self._pressed = ""  # the place on which the left button went down
         self._clicked = ("", -math.inf)  # the last place that was clicked, and when
         self._captures = 0
+
+    @property
+    def control_source(self) -> KnownControls:
+        return KnownControls([*self.state.places().values()])
 
     def screen(self) -> Rect:
         return DEMO_SCREEN
@@ -15708,34 +15631,24 @@ class DemoDesktop:
         return self._windows()[0]
 
     def window_at(self, point: Point) -> Window | None:
-        for window in self._windows():
-            if window.rect.contains(point):
-                return window
-        return None
+        return next((seen for seen in self._windows() if seen.rect.contains(point)), None)
 
     def window(self, handle: int) -> Window | None:
-        for window in self._windows():
-            if window.handle == handle:
-                return window
-        return None
+        return next((seen for seen in self._windows() if seen.handle == handle), None)
 
     def windows(self) -> list[Window]:
         return [window for window in self._windows() if window.handle == DEMO_NOTES]
 
     def _windows(self) -> list[Window]:
-        """All windows, topmost first; the desktop itself is the last one."""
-        windows: list[Window] = []
-        for control in self.state.known_controls().known:
-            if control.role in ("menu", "window", "list"):
-                windows.append(Window(control.window, control.name, "demo", control.rect))
-        return windows
+        """Topmost first; the desktop itself is the last one."""
+        return [
+            Window(control.window, control.name, "demo", control.rect)
+            for control in self.control_source.known
+            if control.role in ("menu", "window", "list")
+        ]
 
     def programs(self) -> list[Program]:
         return [Program("Notes", "notes.demo")]
-
-    @property
-    def control_source(self) -> KnownControls:
-        return self.state.known_controls()
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         return demo_look(self.state, area, width, height)
@@ -15760,12 +15673,10 @@ class DemoDesktop:
         )
 
     def move(self, point: Point) -> None:
-        self.acts.append(f"move {point.x} {point.y}")
         self._cursor = point
 
     def button(self, name: str, down: bool) -> None:
         """A place acts when the left button goes up over it again; other buttons do nothing."""
-        self._hold("button", name, down)
         places = self.state.places().items()
         target = next(known for known, place in places if place.rect.contains(self._cursor))
         if name == "left" and down:
@@ -15785,39 +15696,30 @@ class DemoDesktop:
             target = f"{target} twice"
         self.state = self.state.after(target)
 
-    def _hold(self, kind: str, name: str, down: bool) -> None:
-        """Notes that a key or a button went down or up."""
-        self.acts.append(f"{kind} {name} {'down' if down else 'up'}")
-        if down:
-            self.held.add(name)
-        else:
-            self.held.discard(name)
-
     def wheel(self, units: int, horizontal: bool = False) -> None:
-        self.acts.append(f"wheel {units}{' horizontal' if horizontal else ''}")
+        """There is nothing to scroll."""
 
     def key(self, name: str, down: bool) -> None:
         """A key acts when it goes down, with what else is held; it writes without."""
-        self._hold("key", name, down)
+        self.held.discard(name)
         if not down:
             return
-        others = sorted(self.held - {name, "shift"})
+        others = sorted(self.held - {"shift"})
         chord = "+".join([*others, name])
         written = DEMO_WRITES.get(chord, chord if len(chord) == 1 else "")
         if "shift" in self.held:
             written = written.upper()
+        self.held.add(name)
         self.state = self.state.after(chord).typed(written)
 
     def text(self, text: str) -> None:
-        self.acts.append(f"text {text}")
         self.state = self.state.typed(text)
 
     def start_program(self, program: Program) -> None:
-        self.acts.append(f"start {program.name}")
         self.state = self.state.after("Notes icon twice")
 
     def bring_to_front(self, window: Window) -> None:
-        self.acts.append(f"front {window.title}")
+        """It has one window, which is in front."""
 
 
 ####################################################################################################
@@ -15826,69 +15728,36 @@ class DemoDesktop:
 
 
 class DemoStep(NamedTuple):
-    """What the model does when it sees all of `sees` and nothing of `lacks`."""
+    """What the model does when it sees that, and nothing of what it must not see."""
 
     tool: str  # found in the names of the tools, whatever the profile calls them
     why: str
-    target: str = ""  # the sign on which to act
-    sees: Collection[str] = ()  # signs, or what stands in the request
-    lacks: Collection[str] = ()
+    sees: str = ""  # the sign on which it acts, or what else the request shows
+    lacks: str = ""  # signs, with commas between them
 
 
-DEMO_CLICK = "^click|^left_click"
 DEMO_DONE = "complet|^done|^terminate"
-DEMO_DRY = "Dry run: would "
-DEMO_ARCHIVE = "\nARCHIVE_NOW\n"
 # The first that fits and for which there is a tool is taken; to finish, words will do.
-DEMO_STEPS = (
-    DemoStep("^archive|^compress", "The older actions are done", sees=[DEMO_ARCHIVE]),
-    DemoStep(
-        "_plan$|^spawn",
-        'Open Notes, click into its text area, type "{}" and press Save.'
-        " Done when it shows its green mark",
-        sees=["no picture"],
-    ),
-    DemoStep("^observe|^take_screen", "The screen has not been seen yet", sees=["no picture"]),
-    DemoStep(
-        DEMO_DONE,
-        "The first step would be carried out; in a dry run the screen stays as it is, so that none"
-        " of the later steps comes into view",
-        sees=[DEMO_DRY],
-    ),
-    DemoStep(
-        DEMO_DONE, "Notes shows its green mark, so the text is saved", "saved mark", ["saved mark"]
-    ),
-    DemoStep(
-        DEMO_CLICK,
-        "Notes is open and its text area has no caret",
-        "text area",
-        ["text area"],
-        ["caret", "text"],
-    ),
-    DemoStep(
-        "^type", "The caret stands in the empty text area", "text area", ["text area"], ["text"]
-    ),
-    DemoStep(
-        DEMO_CLICK, "The text stands in Notes and is not saved", "Save button", ["Save button"]
-    ),
-    DemoStep(
-        DEMO_CLICK,
-        "The Start menu is open and lists Notes",
-        "Notes in the menu",
-        ["Notes in the menu"],
-    ),
-    DemoStep(
-        "^double_click",
-        "The desktop shows the Notes icon and no window",
-        "Notes icon",
-        ["Notes icon"],
-    ),
-    DemoStep(
-        DEMO_CLICK,
-        "The desktop shows the Start button and no window",
-        "Start button",
-        ["Start button"],
-    ),
+DEMO_STEPS = tuple(
+    DemoStep(*row)
+    for row in demo_rows(
+        """
+        ^archive|^compress | The older actions are done | ARCHIVE_NOW
+        _plan$|^spawn | Open Notes, click into its text area, type "{}" and press Save. \
+Done when it shows its green mark | no picture
+        ^observe|^take_screen | The screen has not been seen yet | no picture
+        complet|^done|^terminate | The first step would be carried out; in a dry run the screen \
+stays as it is, so that none of the later steps comes into view | dry run
+        complet|^done|^terminate | Notes shows its green mark, so the text is saved | saved mark
+        ^move_mouse|^click|^left_click | Notes is open and its text area has no caret | text area \
+| caret, text
+        ^type | The caret stands in the empty text area | text area | text
+        ^move_mouse|^click|^left_click | The text stands in Notes and is not saved | Save button
+        ^move_mouse|^click|^left_click | The Start menu is open and lists Notes | Notes in the menu
+        ^double_click | The desktop shows the Notes icon and no window | Notes icon
+        ^move_mouse|^click|^left_click | The desktop shows the Start button and no window \
+| Start button"""
+    )
 )
 DEMO_EVIDENCE = (
     ". The text area holds the note, the status line counts its characters"
@@ -15898,39 +15767,45 @@ DEMO_STUCK = DemoStep("^report_(goal|progress)", "None of the known controls can
 # The acts of those who are sent no tools, by a word of their prompt: the names of the arguments.
 DEMO_STORY = '"observation"'
 DEMO_NATIVE = '"computer_use"'
-DEMO_ACTS: Mapping[str, Mapping[str, Sequence[str]]] = {
+DEMO_ACTS: Mapping[str, Mapping[str, str]] = {
     DEMO_STORY: {
-        "double_click": ["x1", "y1", "label"],
-        "click": ["x1", "y1", "label"],
-        "type": ["text"],
-        "done": [],
+        "double_click": "x1 y1 label",
+        "click": "x1 y1 label",
+        "type": "text",
+        "done": "",
     },
     DEMO_NATIVE: {
-        "double_click": ["coordinate"],
-        "left_click": ["coordinate"],
-        "type": ["text"],
-        "terminate": ["status"],
+        "double_click": "coordinate",
+        "left_click": "coordinate",
+        "type": "text",
+        "terminate": "status",
     },
 }
 DEMO_UNASKED = ("element_name", "label", "evidence")  # arguments that are given all the same
 
 
 def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
-    """The assistant's message, decided from this one request alone."""
+    """The assistant's message, from this one request alone."""
     offers = _demo_offers(request)
     text, png = _demo_reading(request["messages"], offers)
-    sights = demo_sights(png) if png else {"no picture": Coordinate(0, 0)}
+    sights = demo_sights(png) if png else {}
     if not offers:
-        return {"role": "assistant", "content": _demo_verdict(sights)}
-    step, tool = _demo_step(offers, sights, text)
+        return {"role": "assistant", "content": _demo_verdict(sights, png)}
+    shows = {*sights, *filter(None, text.splitlines())}
+    if not png:
+        shows.add("no picture")
+    if "Dry run: would " in text:
+        shows.add("dry run")
+    step, tool = _demo_step(offers, sights, shows)
     quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
     note = quoted[1] if quoted else "Hello"
     why = step.why.format(note)
     if not tool:
         return {"role": "assistant", "content": f"{why}."}
-    known = _demo_values(step, sights, text) | {"text": note}
-    arguments = {name: known.get(name, why) for name in offers[tool]}
-    words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {step.target}"
+    target = step.sees if step.sees in sights else ""
+    known = _demo_values(step, target, sights, text) | {"text": note}
+    arguments = {argument: known.get(argument, why) for argument in offers[tool].split()}
+    words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {target}"
     if "tools" in request:
         function = {"name": tool, "arguments": json.dumps(arguments)}
         number = len(request["messages"])
@@ -15946,35 +15821,34 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
     return {"role": "assistant", "content": words}
 
 
-def _demo_verdict(sights: Mapping[str, Coordinate]) -> str:
+def _demo_verdict(sights: Mapping[str, Coordinate], png: bytes) -> str:
     """Whether the picture proves the note saved; without one, what would prove it."""
-    if "no picture" in sights:
+    if not png:
         return "1. the green mark says Saved."
     if "saved mark" in sights:
         return "YES: the green mark says Saved."
     return "NO: there is no mark of saving."
 
 
-def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, str]:
     """The tools of a request with their arguments, in its list or one a line in its prompt."""
     prompt = str(request["messages"][0]["content"])
     for word, acts in DEMO_ACTS.items():
         if word in prompt:
             return acts
     functions = [tool["function"] for tool in request.get("tools", ())]
-    for line in prompt.splitlines():
-        if line.startswith('{"name"') and '"parameters"' in line:
-            functions.append(json.loads(line))
-    offers: dict[str, Sequence[str]] = {}
+    functions += map(json.loads, re.findall(r'(?m)^{"name".*"parameters".*', prompt))
+    offers: dict[str, str] = {}
     for function in functions:
         schema = function.get("parameters", {})
         told = {*schema.get("required", ()), *DEMO_UNASKED}
-        offers[function["name"]] = [name for name in schema.get("properties", ()) if name in told]
+        names = [name for name in schema.get("properties", ()) if name in told]
+        offers[function["name"]] = " ".join(names)
     return offers
 
 
 def _demo_reading(
-    messages: Sequence[Mapping[str, Any]], offers: Mapping[str, Sequence[str]]
+    messages: Sequence[Mapping[str, Any]], offers: Collection[str]
 ) -> tuple[str, bytes]:
     """The user's words and the latest screenshot; one who can look must look again after an act."""
     looks = any(re.match("observe|take_screen", name) for name in offers)
@@ -15989,7 +15863,7 @@ def _demo_reading(
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
             elif message["role"] in ("user", "tool"):
                 words.append(part["text"])
-        if looks and ("tool_calls" in message or "<tool_call>" in str(content)):
+        if looks and message["role"] == "assistant":
             png = b""
     return "\n".join(words), png
 
@@ -16015,67 +15889,50 @@ def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
 
 
 def _demo_step(
-    offers: Mapping[str, Sequence[str]], sights: Mapping[str, Coordinate], text: str
+    offers: Collection[str], sights: Mapping[str, Coordinate], shows: Collection[str]
 ) -> tuple[DemoStep, str]:
     """The first step that fits what is seen and can be done, and the tool that does it."""
-    seen = {*sights, *(words for words in (DEMO_ARCHIVE, DEMO_DRY) if words in text)}
+    pointer = sights.get("pointer", Coordinate(0, 0))
     for step in (*DEMO_STEPS, DEMO_STUCK):
-        tool = next((name for name in offers if re.search(step.tool, name)), "")
-        possible = tool or step.tool == DEMO_DONE
-        if possible and seen.issuperset(step.sees) and seen.isdisjoint(step.lacks):
-            if step.tool == DEMO_CLICK and "move_mouse" in offers and _demo_misses(step, sights):
-                return step, "move_mouse"
-            return step, tool
+        place = sights.get(step.sees, pointer)
+        near_enough = max(abs(place.x - pointer.x), abs(place.y - pointer.y)) <= 8
+        tools = [name for name in offers if re.search(step.tool, name)]
+        if near_enough and "move_mouse" in tools:
+            tools.remove("move_mouse")
+        lacking = set(step.lacks.split(", ")).isdisjoint(shows)
+        if step.sees in ("", *shows) and lacking and (tools or step.tool == DEMO_DONE):
+            return step, next(iter(tools), "")
     return DEMO_STUCK, ""
 
 
-def _demo_misses(step: DemoStep, sights: Mapping[str, Coordinate]) -> bool:
-    """Whether a click that takes no place would miss, where the pointer is now."""
-    pointer = sights.get("pointer", Coordinate(0, 0))
-    place = sights[step.target]
-    return max(abs(place.x - pointer.x), abs(place.y - pointer.y)) > 8
-
-
-def _demo_values(step: DemoStep, sights: Mapping[str, Coordinate], text: str) -> dict[str, object]:
-    """What the model has to say by the names of arguments; any other one gets the reason."""
-    place = sights.get(step.target, Coordinate(0, 0))
+def _demo_values(
+    step: DemoStep, target: str, sights: Mapping[str, Coordinate], text: str
+) -> dict[str, object]:
+    """By the names of arguments; any other one gets the reason."""
+    place = sights.get(target, Coordinate(0, 0))
     pair = [place.x, place.y]
     turns = {int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)}
     return {
-        "element_name": step.target,
-        "label": step.target,
-        "x": place.x,
-        "y": place.y,
-        "x1": place.x,
-        "y1": place.y,
-        "position": pair,
-        "box": pair,
-        "coordinate": pair,
+        **dict.fromkeys(("element_name", "label"), target),
+        **dict.fromkeys(("x", "x1"), place.x),
+        **dict.fromkeys(("y", "y1"), place.y),
+        **dict.fromkeys(("position", "box", "coordinate"), pair),
         "archived_turns": sorted(turns),
-        "evidence": step.why + (DEMO_EVIDENCE if step.target else ""),
+        "evidence": step.why + (DEMO_EVIDENCE if target else ""),
         "completion_status": "BLOCKED",
         "status": "success" if step.tool == DEMO_DONE else "BLOCKED",
     }
 
 
-class DemoRequest(BaseHTTPRequestHandler):
-    """A request to the model server of the demo."""
-
+class DemoRequest(PanelRequest):
     server: DemoModel
-    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         status, answer = self.server.respond(self.path, body)
-        with suppress(ConnectionError):  # the run may have ended meanwhile
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+        self._send(status, answer)
 
     do_GET = do_POST
-
-    def log_message(self, *_: object) -> None:
-        """Says nothing on the terminal."""
 
 
 # By its architecture it is asked in a grammar of its own, where a profile asks for one.
@@ -16089,10 +15946,8 @@ DEMO_MODEL = {
 DEMO_PICTURE_TOKENS = 900  # of the demo's whole screen; a token is 32x32 pixels, or four characters
 
 
-class DemoModel(ThreadingTCPServer):  # not HTTPServer, which asks the name server for its own name
-    """The model server of --demo on 127.0.0.1, started at once."""
-
-    daemon_threads = True
+class DemoModel(PanelServer):
+    """The model server of --demo, started at once."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), DemoRequest)
@@ -16100,12 +15955,11 @@ class DemoModel(ThreadingTCPServer):  # not HTTPServer, which asks the name serv
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
-        """Ends the server; returns when it takes no more requests."""
         self.shutdown()
         self.server_close()
 
     def respond(self, path: str, body: bytes) -> tuple[int, dict[str, object]]:
-        """(HTTP status, JSON) for a request."""
+        """(HTTP status, JSON)."""
         if not body:
             return 200, {"data": [DEMO_MODEL]}
         message = demo_reply(json.loads(body))

@@ -37,7 +37,7 @@ GROUND = DemoState().places()["desktop"]
 
 def place(rect: Rect, name: str, role: str, window: int = HANDLE) -> Any:
     """A place as the demo has them."""
-    return GROUND._replace(rect=rect, name=name, role=role, window=window)
+    return replace(GROUND, rect=rect, name=name, role=role, window=window)
 
 
 LAUNCHERS = {
@@ -76,6 +76,7 @@ class DrawnState(DemoState):
         places: dict[str, Any] = {}
         if self.program == "Settings":
             places = {**SETTINGS}
+            places["check box"] = replace(places["check box"], checked=self.ticked)
         if self.program == "Contacts":
             for row, name in enumerate(self.contacts_shown):
                 rect = Rect(450, 140 + 42 * row, 400, 42)
@@ -84,12 +85,6 @@ class DrawnState(DemoState):
             places["Call button"] = CALL
             places["program"] = place(CONTACTS_WINDOW, title, "window")
         return {**places, **LAUNCHERS, **super().places()}
-
-    def known_controls(self) -> agent.KnownControls:
-        known = super().known_controls().known
-        return agent.KnownControls(
-            [replace(c, checked=self.ticked) if c.role == "checkbox" else c for c in known]
-        )
 
     def after(self, act: str) -> DrawnState:
         name, _, how = act.partition(" ")
@@ -152,7 +147,8 @@ TASKS = {
 
 def drawn_on(canvas: Canvas, state: DrawnState) -> None:
     """What is shown beside Notes: icons, pins, the notice of the settings, and the open program."""
-    for name, (rect, words, _, _) in LAUNCHERS.items():
+    for name, launcher in LAUNCHERS.items():
+        rect, words = launcher.rect, launcher.name
         if name.endswith("icon"):
             canvas.fill(Rect(rect.left + 24, rect.top + 12, 44, 44), SIGNS[name], 7)
             canvas.text(rect.left, rect.top + 74, words, LIGHT)
@@ -166,7 +162,7 @@ def drawn_on(canvas: Canvas, state: DrawnState) -> None:
         canvas.text(1046, 614, f"Night light is {'on' if state.night_light else 'off'}", GREY)
     places = state.places()
     if state.program:
-        rect, title, _, _ = places["program"]
+        rect, title = places["program"].rect, places["program"].name
         canvas.fill(rect, PANE, 10)
         canvas.text(rect.left + 24, rect.top + 20, title, GREY)
     for name, place in places.items():
@@ -241,7 +237,6 @@ class DrawnDesktop(DemoDesktop):
         return [*super().programs(), *(agent.Program(name, f"{name}.demo") for name in more)]
 
     def start_program(self, program: agent.Program) -> None:
-        self.acts.append(f"start {program.name}")
         self.state = self.state.after(f"{program.name} icon twice")
 
     def bring_to_front(self, window: agent.Window) -> None:

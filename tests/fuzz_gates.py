@@ -292,7 +292,7 @@ def separate_presses(actuator: agent.Actuator, desktop: Recorder, rng: random.Ra
             names += chord(rng.choice([*PLAIN, *sum(SIDES, ())]))
     try:
         for name in dict.fromkeys(names):
-            actuator._down(desktop.key, name)
+            actuator._hold(name)
     finally:
         actuator.release()
 

@@ -214,9 +214,10 @@ class Gates(unittest.TestCase):
     def test_a_click_outside_the_working_area_is_refused(self) -> None:
         stage = Stage(area=Rect(100, 100, 500, 500))
         for place in (Point(99, 100), Point(600, 100), Point(100, 99), Point(100, 600)):
-            stage.actuator.attempt = agent.Attempt(act("click"), stage.look())
-            with self.assertRaisesRegex(ToolError, "outside the working area"):
-                stage.actuator._move(place)
+            stage.world.mouse = place
+            stage.clock.advance(5)
+            self.refused(stage, "invalid_box", "click_here")
+            self.refused(stage, "invalid_box", "scroll_here")
         self.untouched(stage)
 
     def test_in_a_narrow_area_every_click_lands_inside_it(self) -> None:
@@ -627,6 +628,9 @@ class NothingHeld(unittest.TestCase):
                     self.assertEqual(stage.world.held(), [], f"{name}: {first} failed")
                     self.assertEqual(stage.world.leaks(), [])
                     if first in HARMLESS:
+                        continue
+                    if not outcome:  # a key that went up at the second try
+                        self.assertEqual(first, "SendInput", name)
                         continue
                     self.assertEqual(outcome, "windows", f"{name}: {first} failed")
                     count += 1

@@ -156,8 +156,8 @@ class ATool(AddingCase):
     def demo(self, *words: str) -> tuple[int, str, list[dict[str, Any]]]:
         """With a model that uses the tool as soon as it sees the Notes icon."""
         copy = with_all_rows()
-        step = copy.DemoStep("^quadruple_click", "It can be tried", "Notes icon", ["Notes icon"])
-        acts = {"quadruple_click_element": ["x1", "y1", "label"]}
+        step = copy.DemoStep("^quadruple_click", "It can be tried", "Notes icon")
+        acts = {"quadruple_click_element": "x1 y1 label"}
         with (
             mock.patch.object(copy, "DEMO_STEPS", (step, *copy.DEMO_STEPS)),
             mock.patch.dict(copy.DEMO_ACTS[copy.DEMO_STORY], acts),

@@ -163,6 +163,10 @@ class Programs(unittest.TestCase):
             ("regedit /s x.reg", "Open regedit", True),
             ("gedit", "Open regedit", True),
             ("it", "Start it", True),
+            ("regedit", "Change the registry, but do not use regedit.", True),
+            ("regedit", "Do not hurry. Open regedit.", False),
+            ("regedit", "Öffne nicht cmd! Nimm regedit.", False),
+            ("regedit", "Nimm regedit nicht ohne mich", False),
         ):
             self.assertEqual(self.asked(typed, task), asked, typed)
 
@@ -192,7 +196,7 @@ FillArgs: Any = make_dataclass(
 class NewTools(unittest.TestCase):
     def test_their_arguments_are_guarded_whatever_they_are_called(self) -> None:
         def fill(hands: Any, args: Any) -> None:
-            hands.click(agent.ClickArgs(args.caption, args.spot))
+            hands.click(args)
             hands.type_text(agent.TypeTextArgs(args.words))
 
         stage = Stage(config={"blocked_windows": "mail.exe"})

@@ -231,7 +231,11 @@ class Desktops(CommandLineCase):
             list(found), ["system", "screen", "capture", "window", "controls", "model"]
         )
         self.assertEqual((set(found.values()), self.code), ({"ok"}, 0))
-        self.assertFalse([act for desktop in self.opened for act in desktop.acts])
+        for desktop in self.opened:
+            untouched = agent.DemoDesktop(desktop.clock)
+            self.assertEqual(
+                (desktop.state, desktop.cursor()), (untouched.state, untouched.cursor())
+            )
         self.assertTrue(self.opened)
 
     def test_a_black_screen_and_a_missing_desktop_are_failures(self) -> None:

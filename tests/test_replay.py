@@ -224,14 +224,14 @@ class Replay(ReplayCase):
         code, out, _ = self.replay("--confirm", "never")
         self.assertEqual(code, 1)
         self.assertIn("needs the value of a secret", out)
-        self.assertFalse(self.desktops[0].acts)
+        self.assertFalse(self.desktops[0].state.opened)
 
     def test_a_text_with_braces_that_name_no_secret_is_typed_as_it_is(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
         journal.write_text(journal.read_text().replace("Hello from agent.py", "{{ a.b }} {{"))
         _, out, _ = self.replay("--confirm", "never")
         self.assertNotIn("needs the value of a secret", out)
-        self.assertTrue(self.desktops[0].acts)
+        self.assertTrue(self.desktops[0].state.opened)
 
     def test_a_damaged_record_of_a_look_or_an_act_gets_one_line(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
@@ -245,8 +245,7 @@ class Replay(ReplayCase):
             code, out, err = self.replay()
             self.assertEqual(code, 1, (old, out))
             self.assertNotIn("Traceback", out + err)
-            acts = [act for desktop in self.desktops for act in desktop.acts]
-            self.assertFalse([act for act in acts if act.startswith("text")])
+            self.assertFalse([desktop for desktop in self.desktops if desktop.state.text])
 
 
 class FewLooks(VirtualClock):

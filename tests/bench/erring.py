@@ -91,32 +91,29 @@ class Goal(NamedTuple):
     checks: tuple[str, ...] = ()  # what the examiner answers
 
 
-def step(
-    tool: str, why: str, target: str = "", sees: Sequence[str] = (), lacks: Sequence[str] = ()
-) -> Any:
+def step(tool: str, why: str, sees: str = "", lacks: str = "") -> Any:
     """A row of the table by which the demo's model goes."""
     row = agent.DEMO_STEPS[0]
-    return row._replace(tool=tool, why=why, target=target, sees=sees, lacks=lacks)
+    return row._replace(tool=tool, why=why, sees=sees, lacks=lacks)
 
 
 CLICK, DOUBLE_CLICK, TYPE = "^click|^left_click", "^double_click", "^type"
 DONE = "complet|^done|^terminate"
 SETTINGS_PLAN = "Open Settings, click the check box of Night light and press OK"
 SETTINGS_STEPS = (
-    step("^archive|^compress", "The older actions are done", sees=["\nARCHIVE_NOW\n"]),
-    step("_plan$|^spawn", SETTINGS_PLAN, sees=["no picture"]),
-    step("^observe|^take_screen", "The screen has not been seen yet", sees=["no picture"]),
+    step("^archive|^compress", "The older actions are done", "ARCHIVE_NOW"),
+    step("_plan$|^spawn", SETTINGS_PLAN, "no picture"),
+    step("^observe|^take_screen", "The screen has not been seen yet", "no picture"),
     step(
         DONE,
         "A notice with a green mark says that the night light is on. The dialog is closed and the"
         " check box was ticked before",
         "night light mark",
-        ["night light mark"],
     ),
-    step(CLICK, "Night light waits for OK", "OK button", ["ticked box", "OK button"]),
-    step(CLICK, "The check box of Night light is empty", "check box", ["check box"]),
-    step(DOUBLE_CLICK, "The desktop shows the Settings icon", "Settings icon", ["Settings icon"]),
-    step(CLICK, "The taskbar shows the Settings", "Settings pin", ["Settings pin"]),
+    step(CLICK, "Night light waits for OK", "OK button", lacks="check box"),
+    step(CLICK, "The check box of Night light is empty", "check box"),
+    step(DOUBLE_CLICK, "The desktop shows the Settings icon", "Settings icon"),
+    step(CLICK, "The taskbar shows the Settings", "Settings pin"),
 )
 NOTE = ('{name} contains "{note}".', "The title bar of Notes says Saved.")
 GOALS = (
@@ -296,13 +293,13 @@ class ErringModel:
         ]
         state, wanted = self.desktop.state, self.goal.note
         if wanted and state.text and state.text != wanted and not state.menu:
-            mend = step(CLICK, "The text is another one", "text area", ["text area"])
+            mend = step(CLICK, "The text is another one", "text area")
             if self.desktop.selected:
-                mend = step(TYPE, "The wrong text is selected", "text area", ["text area"])
+                mend = step(TYPE, "The wrong text is selected", "text area")
             found.insert(0, mend)
         if claims:
             said = f"All that the task asks for is done, {sure}"
-            found.insert(0, step(DONE, said, lacks=["no picture"]))
+            found.insert(0, step(DONE, said, lacks="no picture"))
         return tuple(found)
 
     def sights(self, truth: Callable[[bytes], Any]) -> Callable[[bytes], Any]:

@@ -90,8 +90,9 @@ class Driver:
         turn = self.agent.WheelArgs(3 * ticks, self.agent.Coordinate(*place))
         act = self.agent.Act("scroll", turn, self.agent.ToolCall("scroll", {}))
         frame = self.desktop.capture(self.desktop.screen(), 64, 36)
-        self.actuator.attempt = self.agent.Attempt(act, frame)
-        self.actuator.scroll(turn, horizontal)
+        at = self.agent.to_point(turn.position, frame.area)
+        self.actuator.attempt = self.agent.Attempt(act, frame, places=[at])
+        self.actuator.scroll(turn, horizontal=horizontal)
         return {}
 
     def points(self, seed: int, count: int) -> dict[str, Any]:
