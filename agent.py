@@ -8804,27 +8804,18 @@ screenshot or a file can prove, with the task's exact names and texts:
 ####################################################################################################
 
 NO_USABLE_CALL = "No usable tool call in the reply."
-UNKNOWN_RESULT = "Unknown: the program ended in the middle of it, so look before doing it again."
 MISSION_COMPLETE = "Mission complete"
 NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken
 # call that is sent back
 NOT_YET = "Completion not confirmed by a fresh look, not yet: "
-GO_ON_BY_A_CALL = "Do the next step for it now, by one tool call."
 LEFT_OUT = "(left out)"  # stands for an old thought
-OLD_SCREENSHOT = "(An earlier screenshot, left out.)"
 DRY_RUN = """DRY RUN: actions are checked but not carried out, so the screen stays as it is. Go on \
 as if each had worked."""
-CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
-positions are on its own grid. After one action it shows all again."""
 RECOVERED = "The program pressed Escape and opened the Start menu; look again."
-RECOVERED_IN_STORY = " The program pressed Escape and Start."
 LISTED = "CONTROLS (name · role · x,y):\n{}"
 EXAMINER_QUESTION = "TASK: {}\n\nHow can one see that it is done?"
 HINT = "HINT FROM THE PERSON: {}"
-OWN_INSTRUCTIONS = "Carry out the task: {}"  # where the planner gives none
 GOAL_STATUS = "Goal status: {} -> {}"
-IGNORED_CALLS = " ({} further calls in the reply were not carried out: one call a turn)"
-REST_NOT_DONE = "the rest was not done, since another window came to the front: {}"
 SHORT_EVIDENCE = "Evidence has {} characters; describe the visible proof in at least {}."
 CALLED = "I called {} {}."  # stands for a call in front of what is told instead of its result
 
@@ -8859,11 +8850,11 @@ COMMANDER_REPORT = ReportForm(
 )
 OLDER_REPORT_CHARS = 140
 EVIDENCE_CHARS = 400
-REPORT_FIELDS = (
-    "LAST_ACTION_RESULT|CURRENT_GOAL|SUCCESS_CRITERIA|SCREEN_SHOWS|NEXT_STEP|OBJ|DOD|OBS|ACT"
-)
 # Small models write the names bold, and all on one line.
-_REPORT_FIELD = re.compile(rf"\b({REPORT_FIELDS})\b[*_ ]{{0,4}}:[*_ ]{{0,4}}")
+_REPORT_FIELD = re.compile(
+    r"\b(LAST_ACTION_RESULT|CURRENT_GOAL|SUCCESS_CRITERIA|SCREEN_SHOWS|NEXT_STEP|OBJ|DOD|OBS|ACT)"
+    r"\b[*_ ]{0,4}:[*_ ]{0,4}"
+)
 
 
 def report_fields(said: str) -> dict[str, str]:
@@ -8871,8 +8862,7 @@ def report_fields(said: str) -> dict[str, str]:
     _, *pieces = _REPORT_FIELD.split(said)
     found: dict[str, str] = {}
     for name, words in zip(pieces[::2], pieces[1::2], strict=True):
-        line = " ".join(words.split()).rstrip("*_ ")
-        found.setdefault(name, line)
+        found.setdefault(name, " ".join(words.split()).rstrip("*_ "))
     return found
 
 
@@ -8881,8 +8871,7 @@ def fields_text(found: Mapping[str, str], most: int) -> str:
     left = most
     shown: dict[str, str] = {}
     for name in sorted(found, key=lambda name: len(found[name])):
-        share = left // (len(found) - len(shown))
-        shown[name] = cut(f"{name}: {found[name]}", share)
+        shown[name] = cut(f"{name}: {found[name]}", left // (len(found) - len(shown)))
         left -= len(shown[name]) + 1
     return " ".join(shown[name] for name in found)
 
@@ -8909,68 +8898,176 @@ def said_in(record: ActionRecord) -> str:
     return record.response_text or record.reasoning
 
 
-def lines_of(*texts: str, between: str = "\n") -> str:
-    """Those of the texts that say something, one below the other."""
-    return between.join(filter(None, texts))
+# -- what is told: in a form a line, or a paragraph, stands for what it names, and goes where that
+# is empty; what is named with !s stays.
+
+
+def fill_form(form: str, between: str = "\n", **told: object) -> str:
+    """A form with what is told; its parts have `between` between them."""
+    parts = []
+    for part in form.split(between):
+        if all(told[name] for name in re.findall(r"{(\w+)}", part)):
+            parts.append(part)
+    return between.join(parts).format(**told)
+
+
+ACTION_FORM = """\
+  Turn_{turn}: {tool}{args!s} -> {effect!s}
+    Evidence: {evidence}
+    Response: {said}"""
+DESCRIBED_ACTION = """\
+  Turn_{turn}: {tool} -> {effect!s}
+    Response: {said!s}"""
+ARCHIVE_FORM = """\
+  Archive_{number}: {summary!s}
+    Patterns: {patterns}"""
+# Between two archives the memory only grows at its end, and from one plan to the next this does.
+CONTEXT_FORM = """\
+TASK: {task}
+
+{dry_run}
+
+DONE_WHEN:
+{done_when}
+
+CURRENT_PLAN:
+{plan}
+
+{orders}:
+{instructions}
+
+{memory}"""
+DESCRIBED_CONTEXT = """\
+TASK: {task}
+
+{dry_run}
+
+CURRENT_PLAN:
+{plan!s}
+
+OPERATING_MODE: {mode}
+
+CURRENT_TURN: {turn}
+
+{memory}"""
+# The last report stands behind the history, which grows at its end alone as long as it holds no
+# whole report.
+PLANNER_FORM = """\
+LAST_REPORT {report}
+CURRENT_TURN: {turn}
+NEXT_REVIEW: after {interval} turns at the latest
+Nothing has made progress for {stalled} turns; give another way.
+{question}"""
+# All that is another one every turn. What was done last, why, and what was to come of it, is to be
+# checked.
+EXECUTOR_FORM = """\
+WINDOW: {window}
+{closer}
+{listed}
+BEHIND IT: {behind}
+LAST_ACTION: {done}
+REASONING: {reason}
+EXPECTED_RESULT: {expected}
+CHANGED: region {region} on the grid
+NOTE: the last {stalled} turns made no progress; do something different.
+CURRENT_TURN: {turn} of {most}
+Check the last action, then call one tool."""
+DESCRIBED_QUESTION = """\
+LAST_ACTION: {done}
+REASONING: {reason}
+EXPECTED_RESULT: {expected}
+NOTE: the last {stalled} turns made no progress; do something different.
+Check the last action, then call one tool."""
+CLOSER_PICTURE = """CLOSER LOOK: the picture shows a quarter of the screen in full detail; \
+positions are on its own grid. After one action it shows all again."""
+VERIFIER_FORM = """\
+TASK: {task}
+
+CLAIM: {claim}
+
+FACTS:
+{facts}
+
+CHECKS:
+{checks}
+
+{question}"""
+CHAT_FORM = """\
+TASK: {task}
+
+{dry_run}
+
+EARLIER STEPS: {done}"""
+STORY_FORM = """\
+TASK: {task}
+At most {acts!s} actions and {boxes!s} bboxes a turn.
+{dry_run}"""
+NATIVE_NOTES = """\
+{dry_run}
+Your last thought: {thought}
+Your last step: {effect}
+{recovered}
+{stalled}"""
 
 
 def history_text(record: ActionRecord, form: ReportForm) -> str:
     """One action as the model reads it again: what was sent says as much as its result."""
+    if form.planning:
+        return fill_form(
+            DESCRIBED_ACTION,
+            turn=record.turn,
+            tool=record.tool,
+            effect=cut(record.result, 60),
+            said=cut(record.response_text, OLDER_REPORT_CHARS),
+        )
     missing = record.result.startswith(NOT_YET)
     effect = cut(record.result, EVIDENCE_CHARS if missing else 100)
     if record.changed is not None:
         effect = "screen changed" if record.changed else "screen did not change"
         if record.known:
             effect += f"; {cut(record.known, 160)}"
-    args = "" if record.evidence else f" {cut(record.args, 100)}"
-    said = told_report(said_in(record), form, OLDER_REPORT_CHARS)
-    return lines_of(
-        f"  Turn_{record.turn}: {record.tool}{args} -> {effect}",
-        record.evidence and f"    Evidence: {cut(record.evidence, EVIDENCE_CHARS)}",
-        said and f"    Response: {said}",
+    return fill_form(
+        ACTION_FORM,
+        turn=record.turn,
+        tool=record.tool,
+        args="" if record.evidence else f" {cut(record.args, 100)}",
+        effect=effect,
+        evidence=cut(record.evidence, EVIDENCE_CHARS),
+        said=told_report(said_in(record), form, OLDER_REPORT_CHARS),
     )
 
 
 def memory_text(memory: AgentMemory, form: ReportForm) -> str:
-    """Archives, then active actions: between two archives this text only grows at its end."""
+    """Archives, then active actions."""
     lines = ["COMPLETED_WORK:"] if memory.all_snapshots else []
     for number, snapshot in enumerate(memory.all_snapshots, 1):
-        lines.append(f"  Archive_{number}: {cut(snapshot.summary, 180)}")
-        if snapshot.patterns:
-            lines.append(f"    Patterns: {cut(snapshot.patterns, 120)}")
-    active = memory.active_history
+        summary = cut(snapshot.summary, 180)
+        patterns = cut(snapshot.patterns, 120)
+        lines.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
+    shown = memory.active_history
+    count = ""
     if form.planning:
-        lines.append(f"RECENT_ACTIONS (count={len(active)}):")
-        for record in active[-8:]:  # of the result it says what was meant
-            lines.append(f"  Turn_{record.turn}: {record.tool} -> {cut(record.result, 60)}")
-            lines.append(f"    Response: {cut(record.response_text, OLDER_REPORT_CHARS)}")
-    else:
-        lines.append("RECENT_ACTIONS:")
-        lines += [history_text(record, form) for record in active]
+        count = f" (count={len(shown)})"
+        shown = shown[-8:]
+    lines.append(f"RECENT_ACTIONS{count}:")
+    lines += [history_text(record, form) for record in shown]
     return "\n".join(lines)
 
 
-def context_text(
-    state: AgentState, form: ReportForm = PLANNER_REPORT, dry_run: bool = False
-) -> str:
-    """Task, plan, instructions and memory: what only grows from one plan or archive to the next."""
-    plan = f"CURRENT_PLAN:\n{cut(state.plan, form.plan_chars)}"
-    if form.planning:
-        mode = form.planning if state.mode == PLANNING else state.mode
-        told = [plan, f"OPERATING_MODE: {mode}", f"CURRENT_TURN: {state.turn}"]
-    else:
-        orders = state.execution_instructions
-        told = [
-            f"DONE_WHEN:\n{numbered_lines(state.done_when)}" if state.done_when else "",
-            state.plan and plan,
-            orders and f"{form.orders}:\n{orders}",
-        ]
-    return lines_of(
-        f"TASK: {state.task}",
-        DRY_RUN if dry_run else "",
-        *told,
-        memory_text(state.memory, form),
-        between="\n\n",
+def context_text(state: AgentState, form: ReportForm, dry_run: bool) -> str:
+    """Task, plan, instructions and memory."""
+    return fill_form(
+        DESCRIBED_CONTEXT if form.planning else CONTEXT_FORM,
+        "\n\n",
+        task=state.task,
+        dry_run=DRY_RUN if dry_run else "",
+        done_when=numbered_lines(state.done_when),
+        plan=cut(state.plan, form.plan_chars),
+        orders=form.orders,
+        instructions=state.execution_instructions,
+        mode=form.planning if state.mode == PLANNING else state.mode,
+        turn=state.turn,
+        memory=memory_text(state.memory, form),
     )
 
 
@@ -8988,76 +9085,62 @@ def planner_question(state: AgentState, config: Config, form: ReportForm) -> str
         question = "Analyse the task, make a plan and give the first instruction."
     if form.planning:
         return question
-    last_report = ""
-    reports = [record for record in state.memory.active_history if said_in(record)]
-    for record in reports[-1:]:
-        # Behind the history, which grows at its end alone as long as it holds no whole report.
-        told = told_report(said_in(record), form, form.chars, whole=True)
-        last_report = f"LAST_REPORT (Turn_{record.turn}): {told}"
-    stalled = f"Nothing has made progress for {state.stalled} turns; give another way."
-    return lines_of(
-        last_report,
-        f"CURRENT_TURN: {state.turn}",
-        f"NEXT_REVIEW: after {config.review_interval} turns at the latest",
-        stalled if state.stalled > 1 else "",
-        question,
+    report = ""
+    for record in reversed(state.memory.active_history):
+        said = said_in(record)
+        if said:
+            told = told_report(said, form, form.chars, whole=True)
+            report = f"(Turn_{record.turn}): {told}"
+            break
+    return fill_form(
+        PLANNER_FORM,
+        report=report,
+        turn=state.turn,
+        interval=config.review_interval,
+        stalled=state.stalled if state.stalled > 1 else 0,
+        question=question,
     )
 
 
 def title_text(window: Window | None) -> str:
     """A window's title as a model reads it: in quotes on one line, whatever its program wrote."""
-    if window is None:
-        return "none"
-    return json.dumps(printable(cut(window.title, 120)), ensure_ascii=False)
+    return quoted_name(window.title, 120) if window else "none"
 
 
 def executor_question(
     state: AgentState,
-    window: Window | None,
+    look: Look,
     config: Config,
     form: ReportForm,
-    windows: Sequence[Window] = (),
-    closer: bool = False,
-    listed: str = "",
+    windows: Sequence[Window],
+    listed: str,
 ) -> str:
     """What the executor is asked about its picture: all that is another one every turn."""
-    last = last_action_text(state.memory.get_last_action_for_validation(), form)
-    stalled = ""
-    if state.stalled >= config.stall_tell:
-        stalled = f"NOTE: the last {state.stalled} turns made no progress; do something different."
-    ask = "Check the last action, then call one tool."
-    if form.planning:
-        return lines_of(last, stalled, ask)
-    behind = [other for other in windows if not same_window(other, window)]
-    return lines_of(
-        f"WINDOW: {title_text(window)}",
-        CLOSER_PICTURE if closer else "",
-        listed and LISTED.format(listed),
-        f"BEHIND IT: {windows_text(behind)}" if behind else "",
-        last,
-        stalled,
-        f"CURRENT_TURN: {state.turn} of {config.max_steps}",
-        ask,
-    )
-
-
-def last_action_text(last: ActionRecord | None, form: ReportForm) -> str:
-    """What was done last, why, what was to come of it, and what did: what is to be checked."""
-    if last is None:
-        return "LAST_ACTION: No previous action" if form.planning else ""
+    last = state.memory.get_last_action_for_validation() or ActionRecord()
     found = report_fields(last.response_text)
-    reason = last.reasoning or found.get(form.step, "")
-    expected = found.get(form.success, "")
-    done = f"{last.tool} {cut(last.args, 100)}" if form.planning else cut(last.result, 300)
-    changed = ""
-    if last.region and not form.planning:
-        changed = "CHANGED: region {},{}-{},{} on the grid".format(*last.region)
-    return lines_of(
-        f"LAST_ACTION: {done}",
-        reason and f"REASONING: {cut(reason, 120)}",
-        expected and f"EXPECTED_RESULT: {cut(expected, 120)}",
-        changed,
+    done = cut(last.result, 300)
+    if form.planning:
+        done = f"{last.tool} {cut(last.args, 100)}" if last.turn else "No previous action"
+    behind = [other for other in windows if not same_window(other, look.window)]
+    return fill_form(
+        DESCRIBED_QUESTION if form.planning else EXECUTOR_FORM,
+        window=title_text(look.window),
+        closer=CLOSER_PICTURE if look.frame.whole else "",
+        listed=listed and LISTED.format(listed),
+        behind=windows_text(behind) if behind else "",
+        done=done,
+        reason=cut(last.reasoning or found.get(form.step, ""), 120),
+        expected=cut(found.get(form.success, ""), 120),
+        region="{},{}-{},{}".format(*last.region) if last.region else "",
+        stalled=state.stalled if state.stalled >= config.stall_tell else 0,
+        turn=state.turn,
+        most=config.max_steps,
     )
+
+
+def count_of(number: int, what: str) -> str:
+    """A number of things: 1 act, 2 acts."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def numbered_lines(lines: Sequence[str]) -> str:
@@ -9068,19 +9151,20 @@ def numbered_lines(lines: Sequence[str]) -> str:
 def verifier_text(
     task: str,
     evidence: str,
-    checks: Sequence[str] = (),
-    facts: Sequence[str] = (),
-    question: str = IS_IT_DONE,
+    checks: Sequence[str],
+    facts: Sequence[str],
+    question: str,
 ) -> str:
     """The verifier's request beside its fresh picture; without evidence it hears of no claim."""
-    claim = " ".join(evidence[:FACT_CHARACTERS].split())  # else it could write FACTS of its own
-    return lines_of(
-        f"TASK: {task}",
-        claim and f"CLAIM: {claim}",
-        "\n".join(["FACTS:", *facts]) if facts else "",
-        f"CHECKS:\n{numbered_lines(checks or [task])}",
-        question,
-        between="\n\n",
+    return fill_form(
+        VERIFIER_FORM,
+        "\n\n",
+        task=task,
+        # On one line, or it could write FACTS of its own.
+        claim=cut(evidence[:FACT_CHARACTERS], FACT_CHARACTERS),
+        facts="\n".join(facts),
+        checks=numbered_lines(checks),
+        question=question,
     )
 
 
@@ -9088,18 +9172,22 @@ def question_again(question: str, refused: int) -> str:
     """A question to the verifier after so many refusals, which it need not repeat."""
     if not refused:
         return question
-    looks = "1 earlier look" if refused == 1 else f"{refused} earlier looks"
+    looks = count_of(refused, "earlier look")
     return f"{looks} said NO, and may have been wrong or too early: judge afresh. {question}"
 
 
-def own_summary(records: Sequence[ActionRecord]) -> tuple[str, str]:
-    """Summary and patterns of actions that the program archives by itself: only what is certain."""
+def own_summary(records: Sequence[ActionRecord]) -> ArchiveArgs:
+    """The summary of actions that the program archives by itself: only what is certain."""
     times = Counter(record.tool for record in records)
     done = ", ".join(f"{tool} x{number}" for tool, number in times.items())
     last = cut(records[-1].result, 60)
     unchanged = sum(record.changed is False for record in records)
-    summary = f"Turns {records[0].turn}-{records[-1].turn}: {done}; last: {last}"
-    return summary, f"{unchanged} of {len(records)} actions changed nothing"
+    turns = [record.turn for record in records]
+    return ArchiveArgs(
+        f"Turns {turns[0]}-{turns[-1]}: {done}; last: {last}",
+        tuple(turns),
+        f"{unchanged} of {len(records)} actions changed nothing",
+    )
 
 
 UNDECIDED = "the fresh look did not decide it"
@@ -9112,21 +9200,11 @@ def not_confirmed_text(rulings: Iterable[Ruling]) -> str:
     return NOT_YET + cut("; ".join(missing), 400)
 
 
-def chat_task_text(state: AgentState, config: Config) -> str:
+def chat_task_text(state: AgentState, dry_run: bool) -> str:
     """The first message of a conversation: the task, and what the dropped steps came to."""
     done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
-    return lines_of(
-        f"TASK: {state.task}",
-        DRY_RUN if config.dry_run else "",
-        done and f"EARLIER STEPS: {done}",
-        between="\n\n",
-    )
-
-
-def story_task_text(task: str, config: Config) -> str:
-    """The constant part of a story's request."""
-    limits = f"At most {config.max_actions} actions and {config.max_bboxes} bboxes a turn."
-    return lines_of(f"TASK: {task}", limits, DRY_RUN if config.dry_run else "")
+    dry = DRY_RUN if dry_run else ""
+    return fill_form(CHAT_FORM, "\n\n", task=state.task, dry_run=dry, done=done)
 
 
 TOOLS_IN_TEXT = """
@@ -9155,15 +9233,13 @@ ON_GRID: Sides = (GRID, GRID)
 LINES_MOST = 40  # of controls that a model is told
 LINES_CHARS = 1500
 # What a model may want to use comes first; all that stands in no line here, last.
-USEFUL_ROLES = """\
-edit, combo box
-button, split button, checkbox, radio button, menu item, link, tab
-list item, tree item, slider, spinner, menu, document
-table row, cell, header item, text
-"""
-_RANKS = {
-    role: rank for rank, line in enumerate(USEFUL_ROLES.splitlines()) for role in line.split(", ")
-}
+USEFUL_ROLES = (
+    "edit, combo box",
+    "button, split button, checkbox, radio button, menu item, link, tab",
+    "list item, tree item, slider, spinner, menu, document",
+    "table row, cell, header item, text",
+)
+_RANKS = {role: rank for rank, line in enumerate(USEFUL_ROLES) for role in line.split(", ")}
 
 
 def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -> str:
@@ -9172,14 +9248,15 @@ def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -
     `most` are the largest x and y that the model can mean.
     """
     most_x, most_y = most
-    seen = [one for one in known if one.name and area.contains(middle_of(one.rect))]
     lines: list[str] = []
     left = LINES_CHARS
-    for control in sorted(seen, key=_uselessness):
-        at = to_grid(middle_of(control.rect), area)
-        x = round(at.x * most_x / GRID)
-        y = round(at.y * most_y / GRID)
-        line = f"{plain_line(control.name, 50)} · {control.role} · {x},{y}"
+    for control in sorted(known, key=_uselessness):
+        middle = middle_of(control.rect)
+        if not control.name or not area.contains(middle):
+            continue
+        at = to_grid(middle, area)
+        place = f"{round(at.x * most_x / GRID)},{round(at.y * most_y / GRID)}"
+        line = f"{plain_line(control.name, 50)} · {control.role} · {place}"
         left -= len(line) + 1
         if left < 0 or len(lines) == LINES_MOST:
             break
@@ -9194,14 +9271,13 @@ def _uselessness(control: Control) -> tuple[bool, bool, int]:
     return not control.enabled, not control.focused, rank
 
 
-ANOTHER_THERE = "At [{}, {}] is {!r}. {} is at [{}, {}]. Nothing was done."
-
-
 def other_control_text(place: Coordinate, hit: Control, meant: Control, at: Coordinate) -> str:
     """What is told instead of a click where another control is than the one that was named."""
-    there = plain_line(hit.name, 60)
     wanted = repr(plain_line(meant.name, 60)) if meant.name else f"The {meant.role} field"
-    return ANOTHER_THERE.format(place.x, place.y, there, wanted, at.x, at.y)
+    return (
+        f"At [{place.x}, {place.y}] is {plain_line(hit.name, 60)!r}."
+        f" {wanted} is at [{at.x}, {at.y}]. Nothing was done."
+    )
 
 
 def hit_text(control: Control, said: str) -> str:
@@ -9214,36 +9290,17 @@ def hit_text(control: Control, said: str) -> str:
 CHECKED = {True: "it is checked now", False: "it is not checked now"}
 NO_FIELD = "the keyboard was on {}, which takes no text"
 NO_FOCUS = "no control had the keyboard, so nothing may have been typed"
-NOT_WHAT_WAS_TYPED = "which lacks what was typed"
 
 
 def holds_text(value: str, right: bool) -> str:
     """What a field holds after something was typed."""
-    shown = json.dumps(plain_line(value, 80), ensure_ascii=False)
-    held = f"the field now holds {shown}" if value else "the field is empty now"
-    return held if right else f"{held}, {NOT_WHAT_WAS_TYPED}"
+    held = f"the field now holds {quoted_name(value, 80)}" if value else "the field is empty now"
+    return held if right else f"{held}, which lacks what was typed"
 
 
-SCREEN_RESIZED = "The screen's size changed since the last screenshot; take a new one."
-ANOTHER_SCREEN = "Another window or another screen has come up since your picture."
-UNSEEN_WINDOW = "Another window has come to the front since the last screenshot; take a new one."
-NO_ACTS_LEFT = "No act is left to this run."
 NO_CLAIM = "none; the run is about to end, so judge by the screenshot alone"
-ONE_CALL_ONLY = "Only the first call of a reply is carried out."
-ONE_CALL_A_REPLY = "A reply takes one call; none of these was carried out."
-STORY_BEGINS = "I look."  # the model's words before its first own ones
-WAITED = "Waited"
-ZOOMED = "Zoomed in for the next action"
-STAYS_WHOLE = "Not zoomed: since a secret was typed, the screen is shown whole; act on it as it is"
-WAITED_FOR = "Waited {:.0f} s; the screen {}"
-CHAT_SCREENSHOT = "Screenshot {}: the screen now."
 STALLED = "The last {} {} made no progress; do something different."
 NOBODY_TO_ASK = "Nobody can be asked to allow this ({}); do it another way or report."
-ONLY_SOME = " Only {} of {} actions were carried out."
-NOT_EXECUTED = " Action {} was not executed: {}"
-EDGE_BOXES = " Brought to the picture's edge: box {}."
-REFUSED_BOXES = """ Not drawn: box {}; a box takes x1, y1, x2, y2, whole numbers from 0 to 1000."""
-ONLY_SOME_BOXES = " Only {} of {} boxes are drawn."
 
 
 NO_CLAIM_SAID = "the task is done"
@@ -9276,25 +9333,21 @@ def native_notes(state: AgentState, config: Config) -> str:
     Earlier replies are shown as they were, so that a refused one would be repeated for ever.
     """
     last = state.memory.get_last_action_for_validation() or ActionRecord(0)
-    effect = unseen_effect(last)
     recovered = last.turn and state.memory.last_recovery_turn == last.turn
-    return lines_of(
-        DRY_RUN if config.dry_run else "",
-        last.reasoning and f"Your last thought: {cut(last.reasoning, THOUGHT_CHARS)}",
-        effect and f"Your last step: {cut(effect, EVIDENCE_CHARS)}",
-        RECOVERED if recovered else "",
-        STALLED.format(state.stalled, "steps") if state.stalled >= config.stall_tell else "",
+    stalled = STALLED.format(state.stalled, "steps")
+    return fill_form(
+        NATIVE_NOTES,
+        dry_run=DRY_RUN if config.dry_run else "",
+        thought=cut(last.reasoning, THOUGHT_CHARS),
+        effect=cut(unseen_effect(last), EVIDENCE_CHARS),
+        recovered=RECOVERED if recovered else "",
+        stalled=stalled if state.stalled >= config.stall_tell else "",
     )
 
 
 NO_REASON = "it does not say why"
 # What the person is asked where the model wants a person's hand.
 PERSON_QUESTION = "The model asks for your help ({}); y once done"
-
-
-def listed_numbers(numbers: Iterable[int]) -> str:
-    """Numbers on a short line."""
-    return cut(", ".join(map(str, numbers)), 40)
 
 
 PERSON_HELPED = "The person was asked and has done it."
@@ -9386,8 +9439,7 @@ _BOX = PLACE_KIND._replace(
 
 def _words_of(table: str) -> dict[str, str]:
     """Names in this program with those that the model knows, which may be the same."""
-    words = [word.partition("=") for word in table.split()]
-    return {name: shown or name for name, _, shown in words}
+    return dict(re.findall(r"(\S+)=(\S+)", table))
 
 
 _NO_MODIFIERS: Mapping[str, Mapping[str, Kind]] = {"modifiers": {}}  # only grammars have them
@@ -9401,10 +9453,10 @@ PLANNER_WORDS = Vocabulary(
         press_key=press_keyboard_key
         scroll_down=scroll_screen_down
         scroll_up=scroll_screen_up
-        open_app
-        focus_window
-        wait
-        zoom
+        open_app=open_app
+        focus_window=focus_window
+        wait=wait
+        zoom=zoom
         report_status=report_goal_status
         archive=archive_completed_actions
         report_complete=report_mission_complete
@@ -9418,14 +9470,14 @@ COMMANDER_WORDS = Vocabulary(
         double_click=double_click_element
         right_click=right_click_element
         drag=drag_element
-        type_text
-        press_key
-        scroll_down
-        scroll_up
-        open_app
-        focus_window
-        wait
-        zoom
+        type_text=type_text
+        press_key=press_key
+        scroll_down=scroll_down
+        scroll_up=scroll_up
+        open_app=open_app
+        focus_window=focus_window
+        wait=wait
+        zoom=zoom
         archive=compress_memory
         report_status=report_progress
         report_complete=report_completion
@@ -9447,8 +9499,8 @@ CHAT_WORDS = Vocabulary(
     _words_of("""
         observe=observe_screen
         click=click_element
-        type_text
-        press_key
+        type_text=type_text
+        press_key=press_key
         scroll_at=scroll_at_position
     """),
     {"element_name": "label"},
@@ -9459,7 +9511,7 @@ POINTER_WORDS = Vocabulary(
         observe=take_screenshot
         move=move_mouse
         click_here=click_mouse
-        type_text
+        type_text=type_text
         scroll_here=scroll_down
     """),
     {},
@@ -9467,7 +9519,13 @@ POINTER_WORDS = Vocabulary(
 )
 STORY_WORDS = Vocabulary(
     _words_of("""
-        move click right_click double_click drag scroll_up wait
+        move=move
+        click=click
+        right_click=right_click
+        double_click=double_click
+        drag=drag
+        scroll_up=scroll_up
+        wait=wait
         type_text=type
         press_key=key
         scroll_at=scroll
@@ -11392,7 +11450,6 @@ def _names(text: str, path: str) -> bool:
 # Turn engine - look, ask, perform, settle, record - once
 ####################################################################################################
 
-
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
 
@@ -11413,11 +11470,12 @@ class Screens:
             self._kept.append(kept)
 
     def is_new(self, frame: Frame, box: Rect) -> bool:
-        """Whether none of them looked there as this frame does, a single caret aside.
+        """Adds a screen; whether none before looked there as this one does, a single caret aside.
 
         What changes by itself elsewhere, such as a clock, does not make it new.
         """
         alike = [seen for seen in self._kept if seen.rect == frame.rect]
+        self.keep(frame)
         return all(
             difference(
                 seen.clean,
@@ -11429,18 +11487,17 @@ class Screens:
         )
 
 
-def and_then(deed: Deed, step: Deed) -> Deed:
-    """A deed with one step more."""
-    results = filter(None, (deed.result, step.result))
-    known = filter(None, (deed.known, step.known))
-    return replace(
-        deed,
-        result="; ".join(results),
+def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
+    """The deed that those of its steps come to."""
+    known = filter(None, [deed.known for deed in done])
+    return Deed(
+        act,
+        "; ".join(deed.result for deed in done),
+        refused=done[-1].refused,
+        begun=any(deed.begun for deed in done),
+        acted=any(deed.acted for deed in done),
+        controls=[control for deed in done for control in deed.controls],
         known="; ".join(known),
-        refused=step.refused,
-        begun=deed.begun or step.begun,
-        acted=deed.acted or step.acted,
-        controls=(*deed.controls, *step.controls),
     )
 
 
@@ -11464,10 +11521,10 @@ class Engine:
     correction: Correction = NO_CORRECTION  # of the places that the model says
     # That the task names, as they were when the run began; none of a resumed one.
     files: Mapping[str, FileFact] = field(default_factory=dict)
+    watched: Screens = field(default_factory=Screens)  # what was looked at without an act
     _checked: Act | None = None  # the last one of which it is known that nothing is in its way
     _tokens: int = 0  # of them in the lines on the terminal
     _reached: Screens = field(default_factory=Screens)  # what acts led to
-    _watched: Screens = field(default_factory=Screens)  # what was looked at without an act
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
 
     def __post_init__(self) -> None:
@@ -11492,14 +11549,12 @@ class Engine:
         Its places are corrected here, before anything else sees them: what is recorded, judged and
         told is where the mouse goes.
         """
-        checked = act is self._checked
         begin = self.clock.now()
         try:
+            checked = act is self._checked
             act = with_places(act, self.correction.place)
-            deed = Deed(act, "")
             objection = "" if checked else self.controls.objection(act, look)
-            if objection:
-                deed = Deed(act, objection, refused=OTHER_CONTROL)
+            deed = Deed(act, objection, refused=OTHER_CONTROL if objection else "")
         except ToolError as error:
             deed = Deed(act, str(error), refused="outside")
         self.logger.record(IntentRecord(turn=turn, tool=act.name, args=act.given))
@@ -11538,65 +11593,55 @@ class Engine:
         whole = self.eyes.whole(frame)
         seen = whole
         after = frame
-        deed = Deed(act, "")
-        for step in steps_of(act):
-            if deed.result and not same_window(after.window, frame.window):
-                rest = REST_NOT_DONE.format(title_text(after.window))
-                deed = and_then(deed, Deed(step, rest, refused="another_window"))
-                break
-            done, after = self._take_step(step, after, seen, told)
-            deed = and_then(deed, done)
-            if deed.refused:
-                told.clear()
-                return Deed(act, deed.result, refused=deed.refused, begun=deed.begun)
-            seen = after if deed.acted else whole
+        act_s = 0.0
+        settle_s = 0.0
+        done: list[Deed] = []
+        try:
+            for step in steps_of(act):
+                if done and not same_window(after.window, frame.window):
+                    rest = (
+                        "the rest was not done, since another window came to the front:"
+                        f" {title_text(after.window)}"
+                    )
+                    done.append(Deed(step, rest, refused="another_window"))
+                    break
+                begin = self.clock.now()
+                before = self.eyes.glance(seen)
+                deed = self.actuator.perform(step, after)
+                done.append(deed)
+                self.changed_last = self.changed_last or deed.begun  # until it is known
+                if deed.refused:
+                    break
+                if deed.acted:
+                    self.logger.publish(Phase("waiting for the screen to rest"))
+                    sent = self.clock.now()
+                    after = self.eyes.settle(seen, before)
+                    seen = after
+                    act_s += sent - begin
+                    settle_s += after.taken_at - sent
+                    self.actuator.settled()
+                    done[-1] = self.controls.told_of(deed)
+        except Win32Error as error:
+            done.append(Deed(act, str(error), refused="windows"))
+        deed = whole_deed(act, done)
+        if deed.refused and deed.refused != "another_window":
+            return Deed(act, deed.result, refused=deed.refused, begun=deed.begun)
         if not deed.acted:
             dry = self.config.dry_run and act.name in HANDS
             return Deed(act, deed.result, dry=dry)
-        told["act"] = round(told["act"], 3)
-        told["settle_ms"] = round(told["settle_ms"])
+        told["act"] = round(act_s, 3)
+        told["settle_ms"] = round(1000 * settle_s)
         if deed.controls:
-            told["targets"] = []
-            told["boxes"] = []
-            for control in deed.controls:
-                known = replace(control, value=None)
-                place = on_grid(control.rect, frame.area)
-                told["targets"].append(known.to_json())
-                told["boxes"].append(place)
+            known = [replace(control, value=None) for control in deed.controls]
+            told["targets"] = [control.to_json() for control in known]
+            told["boxes"] = [on_grid(control.rect, frame.area) for control in known]
         return self._judged(deed, whole, after)
-
-    def _take_step(
-        self, step: Act, frame: Frame, whole: Frame, told: JsonDict
-    ) -> tuple[Deed, Frame]:
-        """What came of one step on what the last one led to, and the screen at rest."""
-        begin = self.clock.now()
-        deed = Deed(step, "")
-        try:
-            before = self.eyes.glance(whole)
-            deed = self.actuator.perform(step, frame)
-            self.changed_last = self.changed_last or deed.begun  # until it is known
-            if deed.acted and not deed.refused:
-                self.logger.publish(Phase("waiting for the screen to rest"))
-                sent = self.clock.now()
-                frame = self.eyes.settle(whole, before)
-                settle_ms = 1000 * (frame.taken_at - sent)
-                told["act"] = told.get("act", 0.0) + sent - begin
-                told["settle_ms"] = told.get("settle_ms", 0.0) + settle_ms
-                self.actuator.settled()
-                deed = self.controls.told_of(deed)
-        except Win32Error as error:
-            failed = Deed(step, str(error), refused="windows")
-            deed = and_then(deed, failed)
-        return deed, frame
 
     def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
         """A deed by the frames before and after it; one that was broken off only by what is new."""
         self._reached.keep(frame)
         box = self.eyes.changed(frame.clean, after.clean, frame, 1)
-        new = False
-        if box:
-            new = self._reached.is_new(after, box)
-            self._reached.keep(after)
+        new = box is not None and self._reached.is_new(after, box)
         if new:
             self._moved_to.clear()
         # What the recovery keys must know of the last act.
@@ -11606,19 +11651,8 @@ class Engine:
         self.filled = front if typed or front == self.filled else 0
         if deed.refused:
             return replace(deed, new=new, known="")
-        return replace(
-            deed,
-            changed=box is not None,
-            region=box and on_grid(box, frame.rect),
-            new=new,
-            begun=True,
-        )
-
-    def is_news(self, frame: Frame) -> bool:
-        """Whether a look without an act shows another screen than the last such looks."""
-        new = self._watched.is_new(frame, frame.rect)
-        self._watched.keep(frame)
-        return new
+        region = box and on_grid(box, frame.rect)
+        return replace(deed, changed=box is not None, region=region, new=new, begun=True)
 
     def is_new_place(self, act: Act) -> bool:
         """Whether the mouse was not yet moved there since the last new screen."""
@@ -11632,11 +11666,19 @@ class Engine:
         spent = self.voice.tokens - self._tokens
         self._tokens = self.voice.tokens
         seconds = self.clock.now() - self.began
-        line = TurnLine(turn, role, done, effect, seconds, spent)
         # The terminal lays it out for its width, so that the log's entry is not shown there.
         entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s, {spent} tokens)"
         self.logger.log(entry, LOG_ONLY)
-        self.logger.publish(line)
+        self.logger.publish(
+            TurnLine(
+                turn,
+                role,
+                done,
+                effect,
+                seconds,
+                spent,
+            )
+        )
 
 
 ####################################################################################################
@@ -11841,7 +11883,6 @@ def run_turns(
     mode_of_turn: Callable[[], str] = lambda: EXECUTION,
 ) -> Outcome:
     """Turn after turn, until one ends the run or there are no more."""
-    config = engine.config
     logger = engine.logger
     most = most_turns(engine)
     while state.turn < most:
@@ -11861,9 +11902,8 @@ def run_turns(
         if outcome:
             return outcome
         logger.record(state.record())
-        engine.clock.sleep(config.turn_delay)
-    turns = "1 turn" if most == 1 else f"{most} turns"
-    return Outcome("max_steps", f"Not completed within {turns}.")
+        engine.clock.sleep(engine.config.turn_delay)
+    return Outcome("max_steps", f"Not completed within {count_of(most, 'turn')}.")
 
 
 TURNS_AN_ACT = 5  # of a conversation: looks, corrections, refused claims
@@ -11872,8 +11912,8 @@ TURNS_AN_ACT = 5  # of a conversation: looks, corrections, refused claims
 def most_turns(engine: Engine) -> int:
     """All turns that a run may take; a chat's limit counts acts, to which come its looks."""
     config = engine.config
-    if engine.profile.loop == "chat":
-        return config.max_steps * (1 if config.described else TURNS_AN_ACT)
+    if engine.profile.loop == "chat" and not config.described:
+        return config.max_steps * TURNS_AN_ACT
     return config.max_steps
 
 
@@ -11894,38 +11934,6 @@ def perform_act(engine: Engine, state: AgentState, act: Act, look: Look) -> tupl
     return deed, progress
 
 
-def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: float) -> tuple[str, bool]:
-    """Waits as the model asked for; what it is told, and whether that counts as progress."""
-    begin = engine.clock.now()
-    changed = engine.eyes.watch(look.frame, seconds)
-    waited_s = engine.clock.now() - begin
-    effect = "changed" if changed else "did not change"
-    told = WAITED_FOR.format(waited_s, effect)
-    return told, may_wait(engine, state)
-
-
-ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
-
-
-def zoom_after(engine: Engine, look: Look, deed: Deed) -> None:
-    """A click that changed nothing may have missed: the next picture shows its place closely."""
-    frame = look.frame
-    wanted = engine.config.auto_zoom and "zoom" in engine.executor.tools
-    missed = deed.act.name in ZOOMED_CLICKS and deed.changed is False
-    if wanted and missed and not frame.whole:
-        (place,) = values_of(deed.act.args, Coordinate)
-        point = to_point(place, frame.area)
-        engine.eyes.zoom(point)
-
-
-def args_on_screen(act: Act, frame: Frame) -> str:
-    """The arguments as memory keeps them: places on the grid of the whole area."""
-    whole = frame.whole
-    if whole:
-        act = with_places(act, lambda place: to_grid(to_point(place, frame.area), whole))
-    return act.shown
-
-
 WAITS_S = 600.0  # without other progress, in which waiting and watching still count as such
 
 
@@ -11937,12 +11945,91 @@ def may_wait(engine: Engine, state: AgentState) -> bool:
     return now - state.waiting_since < WAITS_S
 
 
+def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: float) -> tuple[str, bool]:
+    """Waits as the model asked for; what it is told, and whether that counts as progress."""
+    begin = engine.clock.now()
+    changed = engine.eyes.watch(look.frame, seconds)
+    waited_s = engine.clock.now() - begin
+    effect = "changed" if changed else "did not change"
+    return f"Waited {waited_s:.0f} s; the screen {effect}", may_wait(engine, state)
+
+
 def is_watching(engine: Engine, state: AgentState, look: Look) -> bool:
     """Whether a turn without an act is progress: something goes on, and not for too long."""
-    news = engine.is_news(look.frame)
-    if not news:
-        return False
-    return may_wait(engine, state)
+    news = engine.watched.is_new(look.frame, look.frame.rect)
+    return news and may_wait(engine, state)
+
+
+# How the words begin that a model may give as the status of a goal which it has done or gives up:
+# few servers hold it to the three that its tool lists.
+STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
+ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
+
+
+class Course(NamedTuple):
+    """What came of a call."""
+
+    deed: Deed
+    record: ActionRecord  # of the turn
+    progress: bool
+    outcome: Outcome | None  # if it ends the run
+
+
+def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str) -> Course:
+    """Does what a call in a profile's vocabulary asks for, with what was `said` beside it."""
+    outcome: Outcome | None = None
+    deed: Deed | None = None
+    progress = False
+    evidence = ""
+    args = act.args
+    frame = look.frame
+    whole = frame.whole
+    if isinstance(args, DoneArgs):
+        outcome, result = check_completion(engine, state, args.evidence)
+    elif isinstance(args, StatusArgs):
+        status = args.completion_status
+        evidence = args.evidence
+        result = GOAL_STATUS.format(args.goal_identifier, status)
+        if status.upper().startswith(STATUS_FOR_REVIEW):
+            state.needs_review = True
+        else:
+            progress = is_watching(engine, state, look)
+    elif isinstance(args, WaitArgs):
+        result, progress = wait_a_while(engine, state, look, args.seconds)
+        deed = Deed(act, result, begun=True)
+    elif isinstance(args, ZoomArgs) and engine.eyes.secrets:
+        result = (
+            "Not zoomed: since a secret was typed, the screen is shown whole; act on it as it is"
+        )
+    elif isinstance(args, ZoomArgs):
+        engine.eyes.zoom(to_point(args.position, frame.area))
+        progress = engine.is_new_place(act)
+        result = "Zoomed in for the next action"
+    else:
+        deed, progress = perform_act(engine, state, act, look)
+        result = deed.result
+        missed = act.name in ZOOMED_CLICKS and deed.changed is False
+        wanted = engine.config.auto_zoom and "zoom" in engine.executor.tools
+        if missed and wanted and not whole:  # the next picture shows the place closely
+            (place,) = values_of(deed.act.args, Coordinate)
+            engine.eyes.zoom(to_point(place, frame.area))
+    deed = deed or Deed(act, result)
+    if whole:  # memory keeps places on the grid of the whole area
+        act = with_places(act, lambda place: to_grid(to_point(place, frame.area), whole))
+    record = ActionRecord(
+        state.turn,
+        act.call.name,
+        act.shown,
+        result,
+        look.screenshot,
+        said,
+        deed.changed,
+        deed.region,
+        act.reasoning,
+        evidence,
+        deed.known,
+    )
+    return Course(deed, record, progress, outcome)
 
 
 def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None:
@@ -11952,24 +12039,18 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None
     effect = record.result
     if record.changed is not None:
         effect = "changed" if record.changed else "unchanged"
-    done = f"{record.tool} {record.args}"
-    engine.tell_turn(state.turn, engine.executor.name, done, effect)
+    engine.tell_turn(state.turn, engine.executor.name, f"{record.tool} {record.args}", effect)
 
 
-def archive(
-    engine: Engine,
-    state: AgentState,
-    summary: str,
-    patterns: str,
-    turns: Sequence[int],
-) -> int:
-    """Replaces the active actions of these turns by a summary; returns how many there were."""
-    chosen = [record.turn for record in state.memory.active_history if record.turn in turns]
+def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
+    """Replaces active actions by a summary; returns how many there were."""
+    active = [record.turn for record in state.memory.active_history]
+    chosen = [turn for turn in active if turn in args.archived_turns]
     if chosen:
         snapshot = MemorySnapshot(
             state.turn,
-            summary,
-            patterns,
+            args.summary,
+            args.patterns_detected,
             len(chosen),
             tuple(chosen),
         )
@@ -11982,10 +12063,7 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
     """Archives all but the last `keep` active actions under a summary of the program's own."""
     active = state.memory.active_history
     number = max(1, len(active) - keep)
-    chosen = active[:number]
-    turns = [record.turn for record in chosen]
-    summary, patterns = own_summary(chosen)
-    return archive(engine, state, summary, patterns, turns)
+    return archive(engine, state, own_summary(active[:number]))
 
 
 def is_full(engine: Engine, reply: Reply | ModelError, more: int) -> bool:
@@ -12001,12 +12079,6 @@ def is_full(engine: Engine, reply: Reply | ModelError, more: int) -> bool:
     return used + more > most
 
 
-def shorten_memory(engine: Engine, state: AgentState) -> None:
-    """Archives the older half of the active actions."""
-    active = len(state.memory.active_history)
-    archive_by_itself(engine, state, active // 2)
-
-
 RECOVER = "recover"
 
 
@@ -12018,26 +12090,26 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     config = engine.config
     if not config.stall_stop:
         return None
-    state.stalled = 0 if progress else state.stalled + 1
     if progress:
+        state.stalled = 0
         state.acted = False
+        return None
+    state.stalled += 1
     if state.stalled >= config.stall_stop:
         turns = "1 turn" if state.stalled == 1 else f"{state.stalled} turns in a row"
         return Outcome("stuck", f"{turns} made no progress.")
-    if state.stalled > 0 and state.stalled % config.stall_review == 0:
+    if state.stalled % config.stall_review == 0:
         state.needs_review = True
     # They come after acts that changed nothing only, and not into a window that holds typed text.
     risky = engine.changed_last or engine.filled or not state.acted
     if risky or not config.enable_loop_recovery or state.stalled < config.stall_recover:
         return None
     turn = state.turn
-    cooldown = config.loop_recovery_cooldown
-    if state.memory.should_recover(turn, cooldown):
+    if state.memory.should_recover(turn, config.loop_recovery_cooldown):
         state.memory.last_recovery_turn = turn
         engine.eyes.forget()  # the Start button has its place on a whole picture
         look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
-        call = ToolCall(RECOVER, {})
-        keys = Act(RECOVER, NoArgs(), call)
+        keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
         deed = engine.perform(keys, look, turn)
         engine.tell_turn(turn, "program", "recovery keys", deed.result)
     return None
@@ -12059,18 +12131,15 @@ def resume(engine: Engine, state: AgentState) -> None:
         elif isinstance(record, IntentRecord):
             if record.tool == RECOVER:
                 state.memory.last_recovery_turn = record.turn
-            pending = ActionRecord(
-                record.turn,
-                record.tool,
-                shown_args(record.args),
-                UNKNOWN_RESULT,
+            args = shown_args(record.args)
+            result = (
+                "Unknown: the program ended in the middle of it, so look before doing it again."
             )
+            pending = ActionRecord(record.turn, record.tool, args, result)
         elif isinstance(record, ActionRecord):
             pending = None
-    name = engine.logger.folder.name
-    sentence = f"Going on with {name} after turn {state.turn}."
-    sentences = [sentence, *journal.left_out]
-    engine.say(" ".join(sentences))
+    sentence = f"Going on with {engine.logger.folder.name} after turn {state.turn}."
+    engine.say(" ".join([sentence, *journal.left_out]))
     if pending:
         note_action(engine, state, pending)
 
@@ -12378,26 +12447,36 @@ def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
     return run_turns(engine, state, take_turn, partial(choose_mode, engine, state))
 
 
+def is_review_due(engine: Engine, state: AgentState) -> bool:
+    """Whether the planner is wanted: by the number of turns, by one of them, or by full memory."""
+    config = engine.config
+    in_turn = state.since_review >= config.review_interval
+    if config.described:
+        in_turn = state.turn % config.review_interval == 0
+    return in_turn or state.needs_review or state.memory.needs_compression
+
+
 def choose_mode(engine: Engine, state: AgentState) -> str:
     """Whose turn begins; never the planner's twice without an executor's turn between."""
-    if engine.config.described:
-        return state.mode  # the turn itself finds that the planner is wanted
-    review_due = state.since_review >= engine.config.review_interval
-    archiving_due = state.memory.needs_compression
-    planner_wanted = state.needs_review or review_due or archiving_due
-    if planner_wanted and state.since_review:
+    # As described the turn itself finds that the planner is wanted.
+    if state.since_review and not engine.config.described and is_review_due(engine, state):
         state.mode = PLANNING
     return state.mode
 
 
-def two_agent_turn(
-    engine: Engine, state: AgentState, native: Native | None = None
-) -> Outcome | None:
+PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
+
+
+def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> Outcome | None:
     """One turn of either, as the mode says; the executor may speak a grammar of its own."""
     if state.mode != EXECUTION:
         plan_turn(engine, state)
         return None
-    if is_given_up_for_review(engine, state):
+    may_plan = engine.config.described and state.planner_streak < PLANNER_IN_A_ROW
+    if may_plan and is_review_due(engine, state):
+        engine.eyes.look(state.turn)  # as described, a turn that only leaves the next one to it
+        state.mode = PLANNING
+        state.needs_review = False
         return None
     state.planner_streak = 0
     state.since_review += 1
@@ -12406,35 +12485,41 @@ def two_agent_turn(
     return execute_turn(engine, state)
 
 
-PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
+def ask_role(
+    engine: Engine,
+    state: AgentState,
+    role: Role,
+    question: str,
+    image: bytes,
+    corrections: int,
+    objection: Callable[[Act], str] = lambda _: "",
+) -> Answer:
+    """What a role answers to a question about the run, which is told before it.
 
-
-def is_given_up_for_review(engine: Engine, state: AgentState) -> bool:
-    """Whether a turn, as described, looks only to leave the next one to the planner.
-
-    Never so that the planner speaks more often in a row than it may.
+    Where the context is too small for that, the memory gets shorter.
     """
-    config = engine.config
-    in_turn = state.turn % config.review_interval == 0
-    due = in_turn or state.needs_review or state.memory.needs_compression
-    if not config.described or not due or state.planner_streak >= PLANNER_IN_A_ROW:
-        return False
-    engine.eyes.look(state.turn)
-    state.mode = PLANNING
-    state.needs_review = False
-    return True
-
-
-def briefed(engine: Engine, state: AgentState, role: Role) -> Manner:
-    """How a role is asked; as described, its prompt tells where the run stands."""
+    form = engine.profile.report
+    active = len(state.memory.active_history)
     manner = engine.voice.manner(role)
     briefing = role.briefing.format(
         **vars(engine.config),
         task=state.task,
-        plan=cut(state.plan, engine.profile.report.plan_chars),
+        plan=cut(state.plan, form.plan_chars),
         instructions=state.execution_instructions,
     )
-    return manner._replace(system=briefing + manner.system)
+    answer = engine.voice.ask_for_call(
+        role,
+        context_text(state, form, engine.config.dry_run),
+        question,
+        image,
+        corrections,
+        active > 1,
+        manner._replace(system=briefing + manner.system),
+        objection,
+    )
+    if answer.overflow:
+        archive_by_itself(engine, state, active // 2)
+    return answer
 
 
 def plan_turn(engine: Engine, state: AgentState) -> None:
@@ -12443,31 +12528,30 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     planner = engine.profile.roles["planner"]
     archiving = state.memory.needs_compression
     left = PLANNER_IN_A_ROW - state.planner_streak
-    form = engine.profile.report
-    answer = engine.voice.ask_for_call(
-        planner,
-        context_text(state, form, config.dry_run),
-        planner_question(state, config, form),
-        b"",
-        max(0, min(config.reply_corrections, left - 1)),
-        shrinks=len(state.memory.active_history) > 1,
-        manner=briefed(engine, state, planner),
-    )
-    if answer.overflow:
-        shorten_memory(engine, state)
+    corrections = max(0, min(config.reply_corrections, left - 1))
+    question = planner_question(state, config, engine.profile.report)
+    answer = ask_role(engine, state, planner, question, b"", corrections)
     state.planner_streak += answer.requests
-    done = follow_planner(engine, state, answer)
+    args = answer.act.args if answer.act else None
+    goes_on = config.described
+    if isinstance(args, PlanArgs):
+        goes_on = False
+        state.plan = answer.said or args.reasoning or state.plan
+        state.done_when = state.done_when or clean_checks(args.done_when)
+        state.execution_instructions = args.instructions
+        done = f"plan: {args.instructions}"
+    elif isinstance(args, ArchiveArgs):
+        goes_on = goes_on or state.needs_review or not state.execution_instructions
+        done = f"archived {archive(engine, state, args)} turns"
+    else:
+        state.plan = answer.said or state.plan
+        done = "no usable plan"
     if archiving and state.memory.needs_compression:
         number = archive_by_itself(engine, state, config.memory_keep_actions)
         done += f"; archived {number} turns by itself"
-    called = answer.act.name if answer.act else ""
-    waiting = state.needs_review or not state.execution_instructions
-    goes_on = called == "archive" and waiting
-    if config.described:
-        goes_on = called != "update_plan"
     if not goes_on or state.planner_streak >= PLANNER_IN_A_ROW:
         if not state.execution_instructions:  # a silent planner must not stop the run
-            state.execution_instructions = OWN_INSTRUCTIONS.format(state.task)
+            state.execution_instructions = f"Carry out the task: {state.task}"
         state.mode = EXECUTION
         state.needs_review = False
         state.since_review = 0
@@ -12483,113 +12567,38 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     engine.tell_turn(state.turn, planner.name, done, "")
 
 
-def follow_planner(engine: Engine, state: AgentState, answer: Answer) -> str:
-    """Archives or takes over the plan, as the planner said; what was done, for the journal."""
-    args = answer.act.args if answer.act else None
-    if isinstance(args, ArchiveArgs):
-        number = archive(
-            engine,
-            state,
-            args.summary,
-            args.patterns_detected,
-            args.archived_turns,
-        )
-        return f"archived {number} turns"
-    if not isinstance(args, PlanArgs):
-        state.plan = answer.said or state.plan
-        return "no usable plan"
-    state.plan = answer.said or args.reasoning or state.plan
-    state.done_when = state.done_when or clean_checks(args.done_when)
-    state.execution_instructions = args.instructions
-    state.needs_review = False
-    return f"plan: {args.instructions}"
-
-
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
     """One look, one call, one act; returns an outcome when the run is over."""
     config = engine.config
     look = engine.eyes.look(state.turn)
     windows = () if config.described else engine.eyes.windows()
-    form = engine.profile.report
-    answer = engine.voice.ask_for_call(
+    listed = engine.controls.listed(look)
+    answer = ask_role(
+        engine,
+        state,
         engine.executor,
-        context_text(state, form, config.dry_run),
-        executor_question(
-            state,
-            look.window,
-            config,
-            form,
-            windows,
-            closer=look.frame.whole is not None,
-            listed=engine.controls.listed(look),
-        ),
+        executor_question(state, look, config, engine.profile.report, windows, listed),
         look.base64,
         config.reply_corrections,
-        len(state.memory.active_history) > 1,
-        briefed(engine, state, engine.executor),
         partial(engine.objection, look),
     )
-    if answer.overflow:
-        shorten_memory(engine, state)
-    record = ActionRecord(state.turn, screenshot=look.screenshot, response_text=answer.said)
-    if answer.act is None:
-        lost = replace(record, tool="no_call", result=NO_USABLE_CALL)
+    act = answer.act
+    said = answer.said
+    if act is None:
+        lost = ActionRecord(state.turn, "no_call", "", NO_USABLE_CALL, look.screenshot, said)
         note_action(engine, state, lost)
         return escalate(engine, state, progress=False)
-    return follow_executor(engine, state, answer.act, look, record)
-
-
-# How the words begin that a model may give as the status of a goal which it has done or gives up:
-# few servers hold it to the three that its tool lists.
-STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
-
-
-def follow_executor(
-    engine: Engine, state: AgentState, act: Act, look: Look, record: ActionRecord
-) -> Outcome | None:
-    """Does what the executor called, and completes the turn's record."""
-    outcome: Outcome | None = None
-    progress = False
-    args = act.args
-    if isinstance(args, DoneArgs):
-        outcome, result = check_completion(engine, state, args.evidence)
-    elif isinstance(args, StatusArgs):
-        status = args.completion_status
-        result = GOAL_STATUS.format(args.goal_identifier, status)
-        record = replace(record, evidence=args.evidence)
-        if status.upper().startswith(STATUS_FOR_REVIEW):
-            state.needs_review = True
-        else:
-            progress = is_watching(engine, state, look)
-    elif isinstance(args, WaitArgs):
-        result, progress = wait_a_while(engine, state, look, args.seconds)
-    elif isinstance(args, ZoomArgs) and engine.eyes.secrets:
-        result = STAYS_WHOLE
-    elif isinstance(args, ZoomArgs):
-        engine.eyes.zoom(to_point(args.position, look.frame.area))
-        progress = engine.is_new_place(act)
-        result = ZOOMED
-    else:
-        deed, progress = perform_act(engine, state, act, look)
-        zoom_after(engine, look, deed)
-        result = deed.result
-        record = replace(
-            record,
-            changed=deed.changed,
-            region=deed.region,
-            known=deed.known,
+    course = carry_out(engine, state, act, look, said)
+    record = course.record
+    ignored = act.call.ignored
+    if ignored:
+        result = (
+            f"{record.result} ({ignored} further calls in the reply were not carried out:"
+            " one call a turn)"
         )
-    if act.call.ignored:
-        result += IGNORED_CALLS.format(act.call.ignored)
-    record = replace(
-        record,
-        tool=act.call.name,
-        args=args_on_screen(act, look.frame),
-        result=result,
-        reasoning=act.reasoning,
-    )
+        record = replace(record, result=result)
     note_action(engine, state, record)
-    return outcome or escalate(engine, state, progress)
+    return course.outcome or escalate(engine, state, course.progress)
 
 
 ####################################################################################################
@@ -12610,47 +12619,49 @@ ERROR_TYPES = {
 
 def refusal(kind: str, text: str) -> JsonDict:
     """The content of a tool message for a call that was not performed."""
-    error = {
-        "type": ERROR_TYPES.get(kind, kind),
-        "message": text,
-    }
-    return {"ok": False, "error": error}
+    return {"ok": False, "error": {"type": ERROR_TYPES.get(kind, kind), "message": text}}
 
 
-@dataclass
-class ChatStep:
+class ChatStep(NamedTuple):
     """What came of one reply."""
 
     record: ActionRecord
     answer: JsonDict  # the content of the tool message
-    calls: list[ToolCall] = field(default_factory=list)  # those that the history can repeat
-    image: bytes = b""  # base64 of the look before the act, or of the screenshot asked for
     progress: bool = False
-    error: str = ""  # the kind of error if there was no call that could be performed
+    picture: Message | None = None  # the screenshot that was asked for
 
 
 @dataclass
 class Conversation:
-    """What a chat keeps: the task, then steps, which leave as a whole.
+    """What a chat keeps beside the task: steps, which leave as a whole, oldest first.
 
     A step is an assistant's message, the answers to its calls, and at most one screenshot, so that
     no answer ever stands without its call.
     """
 
-    messages: list[Message]
-    caption: str = ""  # before each picture; empty: its number behind it
-    screenshots: int = 0  # taken so far
-    frame: Frame | None = None  # of the last one
+    screenshots: int  # taken so far
+    steps: list[list[Message]] = field(default_factory=list)
+    frame: Frame | None = None  # of the last screenshot
     silent: int = 0  # replies without a call in a row
     refused: int = 0  # replies in a row that were words which no fresh look confirmed
     called: int = 0  # calls so far
 
-    def add(self, said: str, thought: str, step: ChatStep) -> None:
+    @property
+    def messages(self) -> list[Message]:
+        """Those of all steps."""
+        return [message for step in self.steps for message in step]
+
+    @property
+    def pictures(self) -> list[Message]:
+        """The messages that show one."""
+        return [message for message in self.messages if message.image]
+
+    def add(self, said: str, thought: str, calls: Sequence[ToolCall], step: ChatStep) -> None:
         """One step: its first call gets the answer, and a screenshot is shown below it."""
         content = json.dumps(step.answer, ensure_ascii=False)
         shown: list[JsonDict] = []
         answers = []
-        for call in step.calls:
+        for call in calls:
             self.called += 1
             identity = f"call{self.called:05d}"  # the strictest templates want nine signs
             arguments = json.dumps(call.arguments, ensure_ascii=False)
@@ -12658,18 +12669,13 @@ class Conversation:
                 "name": call.name,
                 "arguments": arguments,
             }
-            called = {
-                "id": identity,
-                "type": "function",
-                "function": function,
-            }
-            shown.append(called)
-            named = {
-                "tool_call_id": identity,
-                "name": call.name,
-            }
+            shown.append({"id": identity, "type": "function", "function": function})
+            named = {"tool_call_id": identity, "name": call.name}
             answers.append(Message("tool", content, more=named))
-            content = json.dumps(refusal("too_many_tool_calls", ONE_CALL_ONLY))
+            ignored = refusal(
+                "too_many_tool_calls", "Only the first call of a reply is carried out."
+            )
+            content = json.dumps(ignored)
         spoken = Message(
             "assistant",
             without_calls(said[:2000]),
@@ -12679,61 +12685,33 @@ class Conversation:
         if not shown:  # a broken call is not repeated
             spoken = Message("assistant", NO_CALL)
             answers = [Message("user", content)]
-        self.messages += [spoken, *answers]
-        if "screenshot" in step.answer:
-            text = CHAT_SCREENSHOT.format(step.answer["screenshot"])
-            picture = Message("user", "" if self.caption else text, step.image, self.caption)
-            self.messages.append(picture)
-
-    def prune(self, screenshots: int, thinks: int, slack: int = 0) -> None:
-        """Leaves the latest screenshots and thoughts, once there are `slack` more than these."""
-        images = self.pictures()
-        thoughtful = []
-        for message in self.messages:
-            if message.thought not in ("", LEFT_OUT):
-                thoughtful.append(message)
-        too_many = len(images) > screenshots + slack
-        if not too_many and len(thoughtful) <= thinks + slack:
-            return
-        for message in images[::-1][screenshots:]:
-            message.image = b""
-            message.text = OLD_SCREENSHOT
-        for message in thoughtful[::-1][thinks:]:
-            # Inside its tags, where a model that imitates it does no harm.
-            message.thought = LEFT_OUT
-
-    def pictures(self) -> list[Message]:
-        """The messages that show one."""
-        return [message for message in self.messages if message.image]
-
-    def steps(self) -> list[int]:
-        """The places of the messages with which a step begins."""
-        messages = enumerate(self.messages)
-        return [place for place, message in messages if message.role == "assistant"]
+        if step.picture:
+            answers.append(step.picture)
+        self.steps.append([spoken, *answers])
 
 
 def run_chat(engine: Engine, state: AgentState) -> Outcome:
     """One conversation; a reply without a call is the final answer."""
-    chat = Conversation([Message("user", "")], engine.profile.caption)
     folder = engine.logger.folder / "screenshots"  # of the conversation that a resumed run has
-    chat.screenshots = len(list(folder.glob(f"{engine.config.dump_prefix}*")))
+    taken = len(list(folder.glob(f"{engine.config.dump_prefix}*")))
+    chat = Conversation(taken)
     condense(engine, state, chat, keep=0)
     if engine.profile.opening:  # the program calls a tool, as if the model had done it
-        engine.began = engine.clock.now()
         words = engine.profile.vocabulary
         call = ToolCall(words.tools[engine.profile.opening], {})
-        step = perform_step(engine, state, chat, words.parse(call))
-        step.calls = [call]
-        chat.add("", "", step)
+        step = perform_step(engine, state, chat, words.parse(call), "")
+        chat.add("", "", [call], step)
         note_action(engine, state, step.record)
-    take_turn = partial(chat_turn, engine, state, chat)
-    return run_turns(engine, state, take_turn)
+    return run_turns(engine, state, partial(chat_turn, engine, state, chat))
 
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
     """One reply and what follows from it: an act, an error for the model, or the end of the run."""
-    shrinks = len(chat.steps()) > 1
-    reply = engine.voice.ask(engine.executor, chat.messages, shrinks)
+    config = engine.config
+    profile = engine.profile
+    words = profile.words(engine.executor)
+    task = Message("user", chat_task_text(state, config.dry_run))
+    reply = engine.voice.ask(engine.executor, [task, *chat.messages], len(chat.steps) > 1)
     if isinstance(reply, ModelError):
         if reply.kind == "context":  # the least of the chat may fit
             condense(engine, state, chat, keep=1)
@@ -12742,33 +12720,37 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         return escalate(engine, state, progress=False)
     said = cut_repetition(strip_think(reply.text)).replace(NO_CALL, "")
     said = strip_end_tokens(said).strip()
-    step = follow_reply(engine, state, chat, reply)
-    if step.error == "no_call":
-        words = engine.profile.words(engine.executor)
-        insists = chat.silent > engine.config.reply_corrections
-        is_final = is_answer(said, words, insists)
-        if engine.config.described:
-            is_final = bool(said)
-        if is_final:
-            return final_answer(engine, state, chat, reply, said)
-    if step.error == "no_acts_left":
-        acts = "1 act" if state.touched == 1 else f"{state.touched} acts"
-        return Outcome("max_steps", f"Not completed within {acts} on the desktop.")
+    calls = harmless_calls(reply.message, reply.finish_reason)
+    try:
+        if len(calls) > 1 and profile.one_call:
+            raise ToolError(
+                "A reply takes one call; none of these was carried out.", "too_many_tool_calls"
+            )
+        act = read_call(reply.message, reply.finish_reason, words)
+        step = perform_step(engine, state, chat, act, said)
+        calls = [act.call, *calls[1:]]
+        chat.silent = 0
+    except ToolError as error:
+        if error.kind == "no_acts_left":
+            acts = count_of(state.touched, "act")
+            return Outcome("max_steps", f"Not completed within {acts} on the desktop.")
+        chat.silent += 1
+        if error.kind == "no_call":
+            is_final = is_answer(said, words, chat.silent > config.reply_corrections)
+            if config.described:
+                is_final = bool(said)
+            if is_final:
+                return final_answer(engine, state, chat, reply, said)
+        engine.logger.record(NoCallRecord(error=error.kind, text=str(error)))
+        record = ActionRecord(state.turn, "no_call", error.kind, str(error), response_text=said)
+        kind = profile.errors.get(error.kind, error.kind)
+        step = ChatStep(record, refusal(kind, correction(error, words)))
     chat.refused = 0
-    if step.error:
-        reason = step.record.result
-        engine.logger.record(NoCallRecord(error=step.error, text=reason))
-    if state.stalled >= engine.config.stall_tell:
+    if state.stalled >= config.stall_tell:
         step.answer["note"] = STALLED.format(state.stalled, "steps")
-    chat.add(said, thoughts(reply.message), step)
-    record = replace(step.record, response_text=said)
-    note_action(engine, state, record)
-    outcome = escalate(engine, state, step.progress)
-    if state.memory.last_recovery_turn == state.turn:
-        recovered = Message("user", RECOVERED)
-        chat.messages.append(recovered)
-    make_room(engine, state, chat, reply)
-    return outcome
+    chat.add(said, thoughts(reply.message), calls, step)
+    note_action(engine, state, step.record)
+    return end_step(engine, state, chat, reply, step.progress)
 
 
 WORDS_BEFORE_A_CLAIM = 2  # replies in a row without a call that were refused
@@ -12784,43 +12766,25 @@ def final_answer(
     """
     stands_by_it = chat.refused >= WORDS_BEFORE_A_CLAIM
     outcome, result = check_completion(engine, state, said, counts=stands_by_it)
-    completed = outcome is not None and outcome.kind == "completed"
-    # The words are how the run ends, and are told there: said twice, they look like two things.
-    record = ActionRecord(state.turn, "final_answer", "" if completed else said, result)
-    if completed:
-        record = replace(record, response_text=said)
+    record = ActionRecord(state.turn, "final_answer", said, result)
+    if outcome and outcome.kind == "completed":
+        # The words are how the run ends, and are told there: said twice, they look like two things.
+        record = replace(record, args="", response_text=said)
     note_action(engine, state, record)
     if outcome:
         return outcome
     chat.silent = 0
     chat.refused += 1
-    chat.messages.append(Message("assistant", without_calls(said[:2000]) or NO_CALL))
-    chat.messages.append(Message("user", f"{result} {GO_ON_BY_A_CALL}"))
-    make_room(engine, state, chat, reply)
-    return escalate(engine, state, progress=False)
+    spoken = Message("assistant", without_calls(said[:2000]) or NO_CALL)
+    chat.steps.append(
+        [spoken, Message("user", f"{result} Do the next step for it now, by one tool call.")]
+    )
+    return end_step(engine, state, chat, reply, progress=False)
 
 
-def follow_reply(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> ChatStep:
-    """Performs the call of a reply, or tells the model what is wrong with it."""
-    words = engine.profile.words(engine.executor)
-    calls = harmless_calls(reply.message, reply.finish_reason)
-    try:
-        if len(calls) > 1 and engine.profile.one_call:
-            raise ToolError(ONE_CALL_A_REPLY, "too_many_tool_calls")
-        act = read_call(reply.message, reply.finish_reason, words)
-        step = perform_step(engine, state, chat, act)
-    except ToolError as error:
-        chat.silent += 1
-        record = ActionRecord(state.turn, "no_call", error.kind, str(error))
-        kind = engine.profile.errors.get(error.kind, error.kind)
-        answer = refusal(kind, correction(error, words))
-        return ChatStep(record, answer, calls, error=error.kind)
-    chat.silent = 0
-    step.calls = [act.call, *calls[1:]]
-    return step
-
-
-def perform_step(engine: Engine, state: AgentState, chat: Conversation, act: Act) -> ChatStep:
+def perform_step(
+    engine: Engine, state: AgentState, chat: Conversation, act: Act, said: str
+) -> ChatStep:
     """Performs an act on a look of its own, or takes the screenshot that the model asked for.
 
     Raises ToolError: stale_frame if the screen is another one than in the last screenshot, and
@@ -12830,35 +12794,35 @@ def perform_step(engine: Engine, state: AgentState, chat: Conversation, act: Act
     observes = act.name == "observe"
     name = ""
     if observes:
-        number = config.dump_start + chat.screenshots
-        name = f"{config.dump_prefix}{number:04d}"
+        name = f"{config.dump_prefix}{config.dump_start + chat.screenshots:04d}"
     elif state.touched >= config.max_steps and act.name in HANDS:
-        raise ToolError(NO_ACTS_LEFT, "no_acts_left")
+        raise ToolError("No act is left to this run.", "no_acts_left")
     look = engine.eyes.look(state.turn, name)
-    record = ActionRecord(state.turn, act.call.name, act.shown, screenshot=look.screenshot)
     if observes:
         chat.screenshots += 1
         chat.frame = look.frame
         progress = is_watching(engine, state, look)
-        record = replace(record, result=f"Screenshot {chat.screenshots}")
-        answer = screenshot_answer(chat.screenshots, look)
-    else:
-        if chat.frame:
-            refuse_unseen(chat.frame, look.frame, SCREEN_RESIZED, UNSEEN_WINDOW)
-        deed, progress = perform_act(engine, state, act, look)
-        record = replace(
-            record,
-            result=deed.result,
-            changed=deed.changed,
-            region=deed.region,
+        record = ActionRecord(
+            state.turn,
+            act.call.name,
+            act.shown,
+            f"Screenshot {chat.screenshots}",
+            look.screenshot,
+            said,
         )
-        answer = deed_answer(deed)
-    return ChatStep(
-        record,
-        answer,
-        image=look.base64,
-        progress=progress,
-    )
+        answer = screenshot_answer(chat.screenshots, look)
+        caption = engine.profile.caption
+        text = "" if caption else f"Screenshot {chat.screenshots}: the screen now."
+        return ChatStep(record, answer, progress, Message("user", text, look.base64, caption))
+    if chat.frame:
+        refuse_unseen(
+            chat.frame,
+            look.frame,
+            "The screen's size changed since the last screenshot; take a new one.",
+            "Another window has come to the front since the last screenshot; take a new one.",
+        )
+    course = carry_out(engine, state, act, look, said)
+    return ChatStep(course.record, deed_answer(course.deed), course.progress)
 
 
 def refuse_unseen(seen: Frame, now: Frame, resized: str, another: str) -> None:
@@ -12898,36 +12862,48 @@ SCREENSHOTS_KEPT = 2  # as described
 SCREENSHOTS_SLACK = 2  # further ones before it prunes, since that costs the server's prefix cache
 
 
-def make_room(engine: Engine, state: AgentState, chat: Conversation, reply: Reply) -> None:
-    """Prunes seldom, and then much at once: after it the server reads the conversation anew.
+def end_step(
+    engine: Engine, state: AgentState, chat: Conversation, reply: Reply, progress: bool
+) -> Outcome | None:
+    """What follows from a step, after which there is room for the next one.
 
+    It prunes seldom, and then much at once: after that the server reads the conversation anew.
     Where the context is full, all pictures but the last go, and if there is one only, half of the
     steps.
     """
+    outcome = escalate(engine, state, progress)
+    if state.memory.last_recovery_turn == state.turn:
+        chat.steps[-1].append(Message("user", RECOVERED))
     config = engine.config
-    kept = config.keep_last_screenshots or SCREENSHOTS_KEPT
+    most = config.keep_last_screenshots or SCREENSHOTS_KEPT
     slack = 0 if config.keep_last_screenshots else SCREENSHOTS_SLACK
-    steps = len(chat.steps())
+    steps = len(chat.steps)
     picture_tokens = screen_size(config).pixels // PATCH**2
-    more = config.executor_max_tokens + picture_tokens
-    full = is_full(engine, reply, more)
-    crowded = full and len(chat.pictures()) < 2
+    full = is_full(engine, reply, config.executor_max_tokens + picture_tokens)
+    crowded = full and len(chat.pictures) < 2
     if crowded or steps > config.memory_compression_threshold:
         condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
     if full:
-        kept = 1
+        most = 1
         slack = 0
-    chat.prune(kept, config.keep_last_thinks, slack)
+    pictures = chat.pictures
+    thoughtful = [message for message in chat.messages if message.thought not in ("", LEFT_OUT)]
+    thoughts_most = config.keep_last_thinks
+    if len(pictures) > most + slack or len(thoughtful) > thoughts_most + slack:
+        for message in pictures[::-1][most:]:
+            message.image = b""
+            message.text = "(An earlier screenshot, left out.)"
+        for message in thoughtful[::-1][thoughts_most:]:
+            # Inside its tags, where a model that imitates it does no harm.
+            message.thought = LEFT_OUT
+    return outcome
 
 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
-    """Replaces all but the last `keep` steps by a line in the first message."""
+    """Drops all but the last `keep` steps, for which the first message gets a line."""
     if len(state.memory.active_history) > keep:
         archive_by_itself(engine, state, keep)
-    starts = [*chat.steps(), len(chat.messages)]
-    first_kept = starts[max(0, len(starts) - 1 - keep)]
-    del chat.messages[1:first_kept]
-    chat.messages[0] = Message("user", chat_task_text(state, engine.config))
+    del chat.steps[: max(0, len(chat.steps) - keep)]
 
 
 ####################################################################################################
@@ -12939,97 +12915,31 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
 class Story:
     """What a story keeps from turn to turn."""
 
-    reply: JsonDict  # the model's last message
+    said: str  # the model's last reply
     look: Look | None = None  # the last one that the model has seen
 
 
 def run_story(engine: Engine, state: AgentState) -> Outcome:
     """Performs the actions of the last reply, marks what was done, and asks again."""
     story = Story(first_reply(engine, state))
-    take_turn = partial(story_turn, engine, state, story)
-    return run_turns(engine, state, take_turn)
+    return run_turns(engine, state, partial(story_turn, engine, state, story))
 
 
-def first_reply(engine: Engine, state: AgentState) -> JsonDict:
+def first_reply(engine: Engine, state: AgentState) -> str:
     """The reply before the first request: configured, handed in by the person, or none."""
     if state.turn:  # a resumed story looks first
-        return {"content": ""}
-    content = engine.config.boot_vlm_output
-    if not engine.config.described:
-        return {"content": content}
-    engine.logger.publish(Phase("waiting_inject"))  # for an instant, if it is configured
-    while engine.voice.inbox.present and not content:
-        engine.actuator.rest()
-        engine.clock.sleep(0.1)
-        content = engine.voice.inbox.take_injected() or ""
-    return {"content": content}
+        return ""
+    content: str = engine.config.boot_vlm_output
+    if engine.config.described:
+        engine.logger.publish(Phase("waiting_inject"))  # for an instant, if it is configured
+        while engine.voice.inbox.present and not content:
+            engine.actuator.rest()
+            engine.clock.sleep(0.1)
+            content = engine.voice.inbox.take_injected() or ""
+    return content
 
 
 OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times what it is asked for
-
-
-def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
-    """What the last reply wanted, the picture of what came of it, and the next reply."""
-    config = engine.config
-    reply: JsonDict = engine.logger.hide(story.reply)
-    engine.logger.publish(Spoken(message_text(reply.get("content"))))
-    said, actions, written_boxes = read_story(reply)
-    observation = cut_repetition(said)
-    if not config.described:
-        observation = cut(observation, OBSERVATION_CHARS)
-    state.plan = observation or state.plan
-    chapter = perform_actions(engine, state, story, actions)
-    place_boxes(engine, chapter, written_boxes)
-    lines = [f"PARSED observation: {state.plan}"]
-    for fate in chapter.asked:
-        action = json.dumps(fate["action"], ensure_ascii=False)
-        became = fate["became"]
-        lines.append(f"action: {action} -> {became}")
-    for box in chapter.boxes:
-        written = json.dumps(box)
-        lines.append(f"box: {written}")
-    engine.logger.log("\n".join(lines))
-    outcome = chapter.outcome
-    if outcome is None:
-        outcome = escalate(engine, state, chapter.progress)
-    if state.memory.last_recovery_turn == state.turn:
-        chapter.notes.append(RECOVERED_IN_STORY)
-    image = marked_picture(engine, state, story, chapter)
-    turns = [chapter.done, *state.trail]
-    state.trail = turns[: config.marks_trail_turns]
-    if state.stalled >= config.stall_tell:
-        chapter.notes.append(" " + STALLED.format(state.stalled, "turns"))
-    story.reply = {}
-    if outcome is None:
-        story.reply = ask_for_story(engine, state, chapter.notes, image)
-    return outcome
-
-
-def ask_for_story(
-    engine: Engine, state: AgentState, notes: Sequence[str], image: bytes
-) -> JsonDict:
-    """The model's next message, empty if there is none.
-
-    As described the prompt holds the task, and one message observation and picture; what the
-    person handed in stands instead of the reply.
-    """
-    manner = engine.voice.manner(engine.executor)
-    task = story_task_text(state.task, engine.config)
-    story = state.plan or STORY_BEGINS
-    messages = [
-        Message("user", task),
-        Message("assistant", story),
-        Message("user", "".join(notes).strip(), image),
-    ]
-    described = engine.config.described
-    if described:
-        manner = manner._replace(system=f"{manner.system}\n{task}")
-        messages = [Message("user", "", image, f"{story}{''.join(notes)}")]
-    reply = engine.voice.ask(engine.executor, messages, manner=manner)
-    injected = engine.voice.inbox.take_injected() if described else None
-    if injected:
-        return {"content": injected}
-    return reply.message if isinstance(reply, Reply) else {}
 
 
 @dataclass
@@ -13044,11 +12954,81 @@ class Chapter:
     outcome: Outcome | None = None
 
 
-def perform_actions(
-    engine: Engine, state: AgentState, story: Story, actions: Sequence[Any]
-) -> Chapter:
-    """Performs the actions of a reply, up to the first that is not executed."""
+def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
+    """What the last reply wanted, the picture of what came of it, and the next reply."""
+    config = engine.config
+    said: str = engine.logger.hide(story.said)
+    engine.logger.publish(Spoken(said))
+    observation, actions, written_boxes = read_story({"content": said})
+    observation = cut_repetition(observation)
+    if not config.described:
+        observation = cut(observation, OBSERVATION_CHARS)
+    state.plan = observation or state.plan
     chapter = Chapter()
+    perform_actions(engine, state, story, chapter, actions)
+    place_boxes(engine, chapter, written_boxes)
+    lines = [f"PARSED observation: {state.plan}"]
+    for fate in chapter.asked:
+        action = json.dumps(fate["action"], ensure_ascii=False)
+        lines.append(f"action: {action} -> {fate['became']}")
+    lines += [f"box: {json.dumps(box)}" for box in chapter.boxes]
+    engine.logger.log("\n".join(lines))
+    outcome = chapter.outcome or escalate(engine, state, chapter.progress)
+    if state.memory.last_recovery_turn == state.turn:
+        chapter.notes.append(" The program pressed Escape and Start.")
+    image = marked_picture(engine, state, story, chapter)
+    state.trail = [chapter.done, *state.trail][: config.marks_trail_turns]
+    if state.stalled >= config.stall_tell:
+        chapter.notes.append(" " + STALLED.format(state.stalled, "turns"))
+    if outcome is None:
+        story.said = ask_for_story(engine, state, "".join(chapter.notes), image)
+    return outcome
+
+
+def ask_for_story(
+    engine: Engine,
+    state: AgentState,
+    notes: str,
+    image: bytes,
+) -> str:
+    """The model's next reply, empty if there is none.
+
+    As described the prompt holds the task, and one message observation and picture; what the
+    person handed in stands instead of the reply.
+    """
+    config = engine.config
+    manner = engine.voice.manner(engine.executor)
+    task = fill_form(
+        STORY_FORM,
+        task=state.task,
+        acts=config.max_actions,
+        boxes=config.max_bboxes,
+        dry_run=DRY_RUN if config.dry_run else "",
+    )
+    story = state.plan or "I look."
+    if config.described:
+        manner = manner._replace(system=f"{manner.system}\n{task}")
+        messages = [Message("user", "", image, f"{story}{notes}")]
+    else:
+        messages = [
+            Message("user", task),
+            Message("assistant", story),
+            Message("user", notes.strip(), image),
+        ]
+    reply = engine.voice.ask(engine.executor, messages, manner=manner)
+    injected = engine.voice.inbox.take_injected() if config.described else None
+    said = reply.text if isinstance(reply, Reply) else ""
+    return injected or said
+
+
+def perform_actions(
+    engine: Engine,
+    state: AgentState,
+    story: Story,
+    chapter: Chapter,
+    actions: Sequence[object],
+) -> None:
+    """Performs the actions of a reply, up to the first that is not executed."""
     last = state.memory.get_last_action_for_validation()
     if last and last.result.startswith("Unknown"):
         chapter.notes.append(f" {last.result}")
@@ -13060,96 +13040,54 @@ def perform_actions(
     for number, action in enumerate(actions):
         if number == most and not left_out:
             left_out = f"left out: at most {most} a turn"
-            chapter.notes.append(ONLY_SOME.format(most, len(actions)))
-        if left_out:
-            fate = {"action": action, "became": left_out}
-            chapter.asked.append(fate)
-        elif not perform_action(engine, state, story, chapter, action):
+            chapter.notes.append(f" Only {most} of {len(actions)} actions were carried out.")
+        became = left_out or perform_action(engine, state, story, chapter, action)
+        chapter.asked.append(
+            {
+                "action": action,
+                "became": became,
+            }
+        )
+        if not left_out and len(chapter.done) == number:
             # What follows was meant for the screen after it.
             left_out = "left out: the one before it was not done"
-    return chapter
-
-
-def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[Any]) -> None:
-    """The boxes to draw, and what the model must be told of those that are not as it wrote them."""
-    most = engine.config.max_bboxes
-    moved = []
-    refused = []
-    for number, item in enumerate(written, 1):
-        box, at_edge = read_box(item)
-        if not box:
-            refused.append(number)
-        elif len(chapter.boxes) < most:
-            meant = engine.correction.box(box)
-            chapter.boxes.append(meant)
-            if at_edge:
-                moved.append(number)
-    for text, numbers in ((EDGE_BOXES, moved), (REFUSED_BOXES, refused)):
-        if numbers:
-            chapter.notes.append(text.format(listed_numbers(numbers)))
-    readable = len(written) - len(refused)
-    if readable > most:
-        chapter.notes.append(ONLY_SOME_BOXES.format(most, readable))
 
 
 def perform_action(
-    engine: Engine, state: AgentState, story: Story, chapter: Chapter, action: Any
-) -> bool:
-    """Performs one action as the model wrote it, and records it; whether it was executed."""
+    engine: Engine,
+    state: AgentState,
+    story: Story,
+    chapter: Chapter,
+    action: object,
+) -> str:
+    """Performs one action as the model wrote it, and records it; what became of it."""
     number = len(chapter.done) + 1
     look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{number}")
-    record = ActionRecord(
-        state.turn, "no_call", screenshot=look.screenshot, response_text=state.plan
-    )
     deed: Deed | None = None
     try:
-        if not chapter.done:
+        if number == 1:
             seen = story.look or look
-            refuse_unseen(seen.frame, look.frame, ANOTHER_SCREEN, ANOTHER_SCREEN)
+            unseen = "Another window or another screen has come up since your picture."
+            refuse_unseen(seen.frame, look.frame, unseen, unseen)
         act = read_action(action, cut(state.plan, 300), engine.profile.vocabulary)
-        record = replace(record, tool=act.call.name, args=act.shown)
-        deed = perform_story_act(engine, state, chapter, act, look)
-        record = replace(
-            record,
-            result=deed.result,
-            changed=deed.changed,
-            region=deed.region,
-        )
+        course = carry_out(engine, state, act, look, state.plan)
+        deed = course.deed
+        record = course.record
+        chapter.outcome = course.outcome
+        chapter.progress = chapter.progress or course.progress
     except ToolError as error:
         engine.logger.record(NoCallRecord(error=error.kind, text=str(error)))
-        record = replace(record, result=str(error))
+        record = ActionRecord(state.turn, "no_call", "", str(error), look.screenshot, state.plan)
     note_action(engine, state, record)
-    became = "done"
     if deed and deed.performed:
         chapter.done.append(story_mark(deed.act))
-    else:
-        chapter.notes.append(NOT_EXECUTED.format(number, record.result))
-        if chapter.outcome is None:
-            became = f"refused: {record.result}"
-    if deed and deed.dry:
+        if not deed.dry:
+            return "done"
         # The picture cannot show it, and a story has no other memory.
         chapter.notes.append(f" {record.result}.")
-        became = record.result
-    fate = {"action": action, "became": became}
-    chapter.asked.append(fate)
-    return deed is not None and deed.performed
-
-
-def perform_story_act(
-    engine: Engine, state: AgentState, chapter: Chapter, act: Act, look: Look
-) -> Deed:
-    """What came of an act; the chapter gets its progress, or the end of the run."""
-    if isinstance(act.args, DoneArgs):
-        chapter.outcome, result = check_completion(engine, state, act.args.evidence)
-        return Deed(act, result)
-    if act.name == "wait":
-        engine.clock.sleep(1.0)
-        deed = Deed(act, WAITED, begun=True)
-        progress = may_wait(engine, state)
-    else:
-        deed, progress = perform_act(engine, state, act, look)
-    chapter.progress = chapter.progress or progress
-    return deed
+        return record.result
+    chapter.notes.append(f" Action {number} was not executed: {record.result}")
+    return "done" if chapter.outcome else f"refused: {record.result}"
 
 
 def story_mark(act: Act) -> JsonDict:
@@ -13163,15 +13101,35 @@ def story_mark(act: Act) -> JsonDict:
     return mark
 
 
+def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> None:
+    """The boxes to draw, and what the model must be told of those that are not as it wrote them."""
+    most = engine.config.max_bboxes
+    moved = []
+    refused = []
+    for number, item in enumerate(written, 1):
+        box, at_edge = read_box(item)
+        if not box:
+            refused.append(str(number))
+        elif len(chapter.boxes) < most:
+            chapter.boxes.append(engine.correction.box(box))
+            if at_edge:
+                moved.append(str(number))
+    if moved:
+        chapter.notes.append(f" Brought to the picture's edge: box {cut(', '.join(moved), 40)}.")
+    if refused:
+        chapter.notes.append(
+            f" Not drawn: box {cut(', '.join(refused), 40)};"
+            " a box takes x1, y1, x2, y2, whole numbers from 0 to 1000."
+        )
+    readable = len(written) - len(refused)
+    if readable > most:
+        chapter.notes.append(f" Only {most} of {readable} boxes are drawn.")
+
+
 PANEL_PATIENCE_S = 20.0  # until the program draws the marks itself
 
 
-def marked_picture(
-    engine: Engine,
-    state: AgentState,
-    story: Story,
-    chapter: Chapter,
-) -> bytes:
+def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Chapter) -> bytes:
     """The screen after the actions with their marks, as base64; both pictures are saved.
 
     The program draws the marks; as described it is a page, where one asks for that and is in time.
@@ -13199,41 +13157,31 @@ def marked_picture(
             **told,
         )
     )
-    shown = Shown(
-        look.png,
-        state.turn,
-        done,
-        boxes,
-        state.plan,
+    logger.publish(
+        Shown(
+            look.png,
+            state.turn,
+            done,
+            boxes,
+            state.plan,
+        )
     )
-    logger.publish(shown)
     drawn: bytes | None = b""
     if engine.config.described:
         drawn = engine.voice.inbox.wait_annotated(state.turn, PANEL_PATIENCE_S)
     if drawn is None:
         engine.say("The panel sent no picture in time, so the program drew the marks.")
     if not drawn:
-        drawn = draw_marks(engine, state, look.frame, done, boxes)
+        frame = look.frame
+        acts, placed, *trail = [
+            [read_mark(mark) for mark in marks] for marks in (done, boxes, *state.trail)
+        ]
+        marks = TurnMarks(acts, placed, trail)
+        pixels = annotate(frame.pixels, frame.width, frame.height, marks, engine.config)
+        drawn = encode_png(bytes(pixels), frame.width, frame.height).png
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
     logger.record(StageRecord(stage="annotated", annotated_png=path))
     return base64.b64encode(drawn)
-
-
-def draw_marks(
-    engine: Engine,
-    state: AgentState,
-    frame: Frame,
-    done: list[JsonDict],
-    boxes: list[dict[str, int]],
-) -> bytes:
-    """The frame with the marks of this turn and the trail of those before, as PNG."""
-    turn = TurnMarks(
-        [read_mark(act) for act in done],
-        [read_mark(box) for box in boxes],
-        [[read_mark(act) for act in turn] for turn in state.trail],
-    )
-    pixels = annotate(frame.pixels, frame.width, frame.height, turn, engine.config)
-    return encode_png(bytes(pixels), frame.width, frame.height).png
 
 
 ####################################################################################################
@@ -13244,17 +13192,16 @@ def draw_marks(
 def run_native(engine: Engine, state: AgentState) -> Outcome:
     """One role with the whole task, in its own grammar, or with tools where that is not known."""
     native = begin_native(engine)
-    if native is None:
-        return run_turns(engine, state, partial(turn_without_planner, engine, state))
-    take_turn = partial(native_turn, engine, state, native, state.task)
+
+    def take_turn() -> Outcome | None:
+        if native:
+            return native_turn(engine, state, native, state.task)
+        # Nobody is asked to archive, and it would outgrow the context.
+        if state.memory.needs_compression:
+            archive_by_itself(engine, state, engine.config.memory_keep_actions)
+        return execute_turn(engine, state)
+
     return run_turns(engine, state, take_turn)
-
-
-def turn_without_planner(engine: Engine, state: AgentState) -> Outcome | None:
-    """The executor's turn where nobody is asked to archive: it would outgrow the context."""
-    if state.memory.needs_compression:
-        archive_by_itself(engine, state, engine.config.memory_keep_actions)
-    return execute_turn(engine, state)
 
 
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
@@ -15982,11 +15929,6 @@ def say(text: str) -> None:
     """One line on the terminal, whatever its code page; a closed pipe must not end the run."""
     with suppress(OSError, ValueError):
         print(printable(text), flush=True)
-
-
-def count_of(number: int, what: str) -> str:
-    """A number of things: 1 act, 2 acts."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 # The words that tell how something went, by the colour that they are shown in.

@@ -15,7 +15,7 @@ from unittest import mock
 
 import agent
 from tests.samples import sample
-from tests.scripted import EngineCase, Trial, call, reused, text
+from tests.scripted import EngineCase, Trial, call, reused, role_of, text
 from tests.seams import clock_of_main, desktop_of_main, record
 from tests.test_main import CommandLineCase
 
@@ -387,6 +387,21 @@ class Endings(ChatCase):
         trial.run()
         self.assertIn(("key", "escape", True), trial.inputs)
         self.assertIn("The program pressed Escape", json.dumps(trial.requests[-1]))
+
+    def test_after_the_recovery_keys_it_is_told_of_them_behind_refused_words_too(self) -> None:
+        def decide(request: dict[str, Any]) -> Message:
+            if role_of(request) == "verifier":
+                return text("1 NO: the button is not pressed")
+            return CLICK if trial.state.stalled < 5 else text("All done.")
+
+        trial = self.trial(decide, "chat", max_steps=8, verify_completion=True)
+        trial.desktop.dead = True
+        trial.run()
+        self.assertIn(("key", "escape", True), trial.inputs)
+        told = [r["messages"][-2:] for r in trial.requests if role_of(r) == "executor"]
+        refused = next(last for _, last in told if "The program pressed Escape" in str(last))
+        before = next(first for first, last in told if last == refused)
+        self.assertIn("Completion not confirmed", str(before))
 
 
 class Hygiene(ChatCase):

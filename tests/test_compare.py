@@ -40,8 +40,8 @@ PLANTED = (
     Planted("books", "not told by this server", "never told by it", "never told"),
     Planted(
         "contexts",
-        "config.keep_last_thinks, slack)",
-        "config.keep_last_thinks + 1, slack)",
+        "thoughts_most = config.keep_last_thinks",
+        "thoughts_most = config.keep_last_thinks + 1",
         "mark-",
     ),
 )
