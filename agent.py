@@ -9385,9 +9385,8 @@ class Profile(NamedTuple):
     vocabulary: Vocabulary
     roles: Mapping[str, Role]
     settings: Mapping[str, Any] = {}
-    opening: str = (
-        ""  # a tool that the program uses before the first request, as if the model had called it
-    )
+    # A tool that the program uses before the first request, as if the model had called it.
+    opening: str = ""
     report: ReportForm = PLANNER_REPORT
     modes: Mapping[str, str] = {}  # other names of modes, for the log
     errors: Mapping[str, str] = {}  # a conversation's own types of errors
@@ -9414,9 +9413,10 @@ class Profile(NamedTuple):
 _PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
 # A judge says the same of the same picture, and no more than a line a check.
 _JUDGING = ((), 0.0, 200)
-_VERIFIER = Role("verifier", VERIFIER_PROMPT, *_JUDGING)
-_EXAMINER = Role("examiner", EXAMINER_PROMPT, *_JUDGING)
-_JUDGES = {"verifier": _VERIFIER, "examiner": _EXAMINER}
+_JUDGES = {
+    "verifier": Role("verifier", VERIFIER_PROMPT, *_JUDGING),
+    "examiner": Role("examiner", EXAMINER_PROMPT, *_JUDGING),
+}
 # Further tools, and further arguments of the others, by which one turn does what takes several.
 EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom")
 STORY_EXTRA_TOOLS = ("type_text", "press_key", "scroll_at", "scroll_up", "report_complete")
