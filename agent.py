@@ -8821,7 +8821,7 @@ CALLED = "I called {} {}."  # stands for a call in front of what is told instead
 
 
 class ReportForm(NamedTuple):
-    """How an acting role reports, and what the planning role, which has no eyes, is told of it."""
+    """How an acting role reports, and what the planning role is told of it."""
 
     orders: str  # what the instructions are called
     kept: tuple[str, ...]  # the fields that tell most: they come first where a report is cut
@@ -8866,16 +8866,6 @@ def report_fields(said: str) -> dict[str, str]:
     return found
 
 
-def fields_text(found: Mapping[str, str], most: int) -> str:
-    """Fields on one line of at most `most` characters; long ones share what short ones leave."""
-    left = most
-    shown: dict[str, str] = {}
-    for name in sorted(found, key=lambda name: len(found[name])):
-        shown[name] = cut(f"{name}: {found[name]}", left // (len(found) - len(shown)))
-        left -= len(shown[name]) + 1
-    return " ".join(shown[name] for name in found)
-
-
 def told_report(said: str, form: ReportForm, most: int, whole: bool = False) -> str:
     """A report in so many characters: the fields that tell most, else how it begins.
 
@@ -8885,12 +8875,18 @@ def told_report(said: str, form: ReportForm, most: int, whole: bool = False) -> 
     kept = {name: found.pop(name) for name in form.kept if name in found}
     if not kept or (whole and len(" ".join(said.split())) <= most):
         return cut(said, most)
-    text = fields_text(kept, most)
+    left = most
+    shown: dict[str, str] = {}
+    for name in sorted(kept, key=lambda name: len(kept[name])):
+        # Long ones share what short ones leave.
+        shown[name] = cut(f"{name}: {kept[name]}", left // (len(kept) - len(shown)))
+        left -= len(shown[name]) + 1
+    told = [shown[name] for name in kept]
     for name, words in found.items():
-        left = most - len(text) - 1
         if whole and left > len(name) + 20:  # less would say nothing
-            text += " " + cut(f"{name}: {words}", left)
-    return text
+            told.append(cut(f"{name}: {words}", left))
+            left -= len(told[-1]) + 1
+    return " ".join(told)
 
 
 def said_in(record: ActionRecord) -> str:
@@ -9038,7 +9034,6 @@ def history_text(record: ActionRecord, form: ReportForm) -> str:
 
 
 def memory_text(memory: AgentMemory, form: ReportForm) -> str:
-    """Archives, then active actions."""
     lines = ["COMPLETED_WORK:"] if memory.all_snapshots else []
     for number, snapshot in enumerate(memory.all_snapshots, 1):
         summary = cut(snapshot.summary, 180)
@@ -9055,7 +9050,6 @@ def memory_text(memory: AgentMemory, form: ReportForm) -> str:
 
 
 def context_text(state: AgentState, form: ReportForm, dry_run: bool) -> str:
-    """Task, plan, instructions and memory."""
     return fill_form(
         DESCRIBED_CONTEXT if form.planning else CONTEXT_FORM,
         "\n\n",
@@ -9072,7 +9066,7 @@ def context_text(state: AgentState, form: ReportForm, dry_run: bool) -> str:
 
 
 def planner_question(state: AgentState, config: Config, form: ReportForm) -> str:
-    """What the planner is asked: it archives when memory is full, else plans or reviews."""
+    """It archives when memory is full, else plans or reviews."""
     question = (
         "Review the recent actions: is there progress, failure, completion?"
         " Give the next instruction."
@@ -9115,7 +9109,7 @@ def executor_question(
     windows: Sequence[Window],
     listed: str,
 ) -> str:
-    """What the executor is asked about its picture: all that is another one every turn."""
+    """What the executor is asked about its picture."""
     last = state.memory.get_last_action_for_validation() or ActionRecord()
     found = report_fields(last.response_text)
     done = cut(last.result, 300)
@@ -9144,7 +9138,6 @@ def count_of(number: int, what: str) -> str:
 
 
 def numbered_lines(lines: Sequence[str]) -> str:
-    """Lines with their numbers from 1."""
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
 
 
@@ -9155,7 +9148,7 @@ def verifier_text(
     facts: Sequence[str],
     question: str,
 ) -> str:
-    """The verifier's request beside its fresh picture; without evidence it hears of no claim."""
+    """The request beside a fresh picture; without evidence the verifier hears of no claim."""
     return fill_form(
         VERIFIER_FORM,
         "\n\n",
@@ -9177,7 +9170,7 @@ def question_again(question: str, refused: int) -> str:
 
 
 def own_summary(records: Sequence[ActionRecord]) -> ArchiveArgs:
-    """The summary of actions that the program archives by itself: only what is certain."""
+    """What is certain of actions that the program archives by itself."""
     times = Counter(record.tool for record in records)
     done = ", ".join(f"{tool} x{number}" for tool, number in times.items())
     last = cut(records[-1].result, 60)
@@ -9195,7 +9188,7 @@ ANSWER_EACH_CHECK = "Answer each check in one line of its own: its number, YES o
 
 
 def not_confirmed_text(rulings: Iterable[Ruling]) -> str:
-    """The same, after a fresh look: what is missing."""
+    """What a completion lacks, after a fresh look."""
     missing = [f"{ruling.check} ({ruling.why})" for ruling in rulings if not ruling.holds]
     return NOT_YET + cut("; ".join(missing), 400)
 
@@ -9218,7 +9211,7 @@ To call one, write exactly this as the end of your reply:
 
 
 def tools_in_text(tools: Sequence[JsonDict]) -> str:
-    """What a system prompt ends with, where a request's list of tools does not reach the model."""
+    """The end of a system prompt, where a list of tools does not reach the model."""
     lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
     return TOOLS_IN_TEXT.format(tools="\n".join(lines))
 
@@ -9272,7 +9265,7 @@ def _uselessness(control: Control) -> tuple[bool, bool, int]:
 
 
 def other_control_text(place: Coordinate, hit: Control, meant: Control, at: Coordinate) -> str:
-    """What is told instead of a click where another control is than the one that was named."""
+    """Told instead of a click where another control is than the one that was named."""
     wanted = repr(plain_line(meant.name, 60)) if meant.name else f"The {meant.role} field"
     return (
         f"At [{place.x}, {place.y}] is {plain_line(hit.name, 60)!r}."
@@ -9293,7 +9286,6 @@ NO_FOCUS = "no control had the keyboard, so nothing may have been typed"
 
 
 def holds_text(value: str, right: bool) -> str:
-    """What a field holds after something was typed."""
     held = f"the field now holds {quoted_name(value, 80)}" if value else "the field is empty now"
     return held if right else f"{held}, which lacks what was typed"
 
@@ -9313,7 +9305,7 @@ STEP_CHARS = 160
 
 
 def native_step(record: ActionRecord) -> str:
-    """A turn in one line, as the grammars tell earlier steps, and what it failed in."""
+    """A turn in one line, as the grammars tell earlier steps."""
     said = record.response_text or f"{record.tool} {record.args}"
     line = cut(" ".join(said.split()), STEP_CHARS)
     effect = unseen_effect(record)
@@ -9321,7 +9313,7 @@ def native_step(record: ActionRecord) -> str:
 
 
 def unseen_effect(record: ActionRecord) -> str:
-    """What came of a turn, where the picture after it does not show that; or nothing."""
+    """What came of a turn, where the picture after it does not show that."""
     if record.changed is None:
         return record.result
     return "" if record.changed else "the screen did not change"
@@ -9377,7 +9369,7 @@ class Role(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """A system as data: which loop runs, who speaks, how tools are called, what settings differ."""
+    """A system as data."""
 
     name: str
     text: str
@@ -9401,11 +9393,9 @@ class Profile(NamedTuple):
         return str(prompt.format(grid=GRID_RULES, **self.vocabulary.tools))
 
     def schemas(self, role: Role) -> list[JsonDict]:
-        """The `tools` list of the role's requests."""
         return self.vocabulary.schemas(role.tools)
 
     def words(self, role: Role) -> Vocabulary:
-        """The vocabulary of the role's tools alone."""
         shown = {name: self.vocabulary.tools[name] for name in role.tools}
         return replace(self.vocabulary, tools=shown)
 
@@ -9438,7 +9428,7 @@ _BOX = PLACE_KIND._replace(
 
 
 def _words_of(table: str) -> dict[str, str]:
-    """Names in this program with those that the model knows, which may be the same."""
+    """Names in this program with those that the model knows."""
     return dict(re.findall(r"(\S+)=(\S+)", table))
 
 
@@ -9542,7 +9532,7 @@ STORY_WORDS = Vocabulary(
 
 
 def _acting(words: Vocabulary) -> tuple[str, ...]:
-    """The tools of the role that acts: all of its vocabulary that are not the planner's."""
+    """The tools of the role that acts: all but the planner's."""
     return tuple(name for name in words.tools if name not in _PLANNING[0])
 
 
@@ -11464,7 +11454,6 @@ class Screens:
     _kept: deque[Frame] = field(default_factory=partial(deque, maxlen=SCREENS_KEPT))
 
     def keep(self, frame: Frame) -> None:
-        """Adds a screen, unless it is the latest one anyway."""
         if not self._kept or self._kept[-1].clean != frame.clean:
             kept = replace(frame, pixels=frame.clean)
             self._kept.append(kept)
@@ -11503,7 +11492,7 @@ def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
 
 @dataclass
 class Engine:
-    """One turn's parts. The loops decide whom to ask and when to stop."""
+    """A turn's parts; the loops decide whom to ask and when to stop."""
 
     config: Config
     profile: Profile
@@ -11534,7 +11523,6 @@ class Engine:
 
     @property
     def executor(self) -> Role:
-        """The role that acts."""
         return self.profile.roles["executor"]
 
     def objection(self, look: Look, act: Act) -> str:
@@ -11625,7 +11613,7 @@ class Engine:
             done.append(Deed(act, str(error), refused="windows"))
         deed = whole_deed(act, done)
         if deed.refused and deed.refused != "another_window":
-            return Deed(act, deed.result, refused=deed.refused, begun=deed.begun)
+            return deed
         if not deed.acted:
             dry = self.config.dry_run and act.name in HANDS
             return Deed(act, deed.result, dry=dry)
@@ -11650,7 +11638,7 @@ class Engine:
         typed = box and isinstance(deed.act.args, TypeTextArgs)
         self.filled = front if typed or front == self.filled else 0
         if deed.refused:
-            return replace(deed, new=new, known="")
+            return replace(deed, new=new)
         region = box and on_grid(box, frame.rect)
         return replace(deed, changed=box is not None, region=region, new=new, begun=True)
 
@@ -11918,7 +11906,7 @@ def most_turns(engine: Engine) -> int:
 
 
 def perform_act(engine: Engine, state: AgentState, act: Act, look: Look) -> tuple[Deed, bool]:
-    """What came of an act, and whether it is progress: it led to a screen not seen of late."""
+    """A deed, and whether it is progress: it led to a screen not seen of late."""
     deed = engine.perform(act, look, state.turn)
     progress = deed.new or deed.dry
     if deed.begun or deed.dry:
@@ -11938,7 +11926,7 @@ WAITS_S = 600.0  # without other progress, in which waiting and watching still c
 
 
 def may_wait(engine: Engine, state: AgentState) -> bool:
-    """Whether a wait counts as progress, since there was other progress not too long ago."""
+    """Whether a wait counts as progress: there was other progress not too long ago."""
     now = engine.clock.now()
     if state.waiting_since is None:
         state.waiting_since = now
@@ -11946,7 +11934,7 @@ def may_wait(engine: Engine, state: AgentState) -> bool:
 
 
 def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: float) -> tuple[str, bool]:
-    """Waits as the model asked for; what it is told, and whether that counts as progress."""
+    """Waits as asked for; what the model is told, and whether it counts as progress."""
     begin = engine.clock.now()
     changed = engine.eyes.watch(look.frame, seconds)
     waited_s = engine.clock.now() - begin
@@ -11967,8 +11955,6 @@ ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
 
 
 class Course(NamedTuple):
-    """What came of a call."""
-
     deed: Deed
     record: ActionRecord  # of the turn
     progress: bool
@@ -11976,7 +11962,7 @@ class Course(NamedTuple):
 
 
 def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str) -> Course:
-    """Does what a call in a profile's vocabulary asks for, with what was `said` beside it."""
+    """Does what a call asks for; `said` is what the model said beside it."""
     outcome: Outcome | None = None
     deed: Deed | None = None
     progress = False
@@ -12436,7 +12422,6 @@ def end_native(
 
 
 def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
-    """The planner plans and reviews, the executor acts, one turn after the other."""
     if not state.turn:  # what the screen was before, for people: no act relies on it
         frame = engine.eyes.capture()
         png = encode_png(frame.pixels, frame.width, frame.height).png
@@ -12448,7 +12433,7 @@ def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
 
 
 def is_review_due(engine: Engine, state: AgentState) -> bool:
-    """Whether the planner is wanted: by the number of turns, by one of them, or by full memory."""
+    """Whether the planner is wanted: by the turns since, by one of them, or by full memory."""
     config = engine.config
     in_turn = state.since_review >= config.review_interval
     if config.described:
@@ -12468,7 +12453,7 @@ PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the ex
 
 
 def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> Outcome | None:
-    """One turn of either, as the mode says; the executor may speak a grammar of its own."""
+    """The turn of either, as the mode says."""
     if state.mode != EXECUTION:
         plan_turn(engine, state)
         return None
@@ -12568,7 +12553,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
 
 
 def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
-    """One look, one call, one act; returns an outcome when the run is over."""
+    """One look, one call, one act."""
     config = engine.config
     look = engine.eyes.look(state.turn)
     windows = () if config.described else engine.eyes.windows()
@@ -12623,8 +12608,6 @@ def refusal(kind: str, text: str) -> JsonDict:
 
 
 class ChatStep(NamedTuple):
-    """What came of one reply."""
-
     record: ActionRecord
     answer: JsonDict  # the content of the tool message
     progress: bool = False
@@ -12648,34 +12631,34 @@ class Conversation:
 
     @property
     def messages(self) -> list[Message]:
-        """Those of all steps."""
         return [message for step in self.steps for message in step]
 
     @property
     def pictures(self) -> list[Message]:
-        """The messages that show one."""
         return [message for message in self.messages if message.image]
 
     def add(self, said: str, thought: str, calls: Sequence[ToolCall], step: ChatStep) -> None:
-        """One step: its first call gets the answer, and a screenshot is shown below it."""
+        """A step's first call gets the answer, and a screenshot is shown below it."""
         content = json.dumps(step.answer, ensure_ascii=False)
         shown: list[JsonDict] = []
         answers = []
         for call in calls:
             self.called += 1
             identity = f"call{self.called:05d}"  # the strictest templates want nine signs
-            arguments = json.dumps(call.arguments, ensure_ascii=False)
-            function = {
-                "name": call.name,
-                "arguments": arguments,
-            }
-            shown.append({"id": identity, "type": "function", "function": function})
+            shown.append(
+                {
+                    "id": identity,
+                    "type": "function",
+                    "function": {
+                        "name": call.name,
+                        "arguments": json.dumps(call.arguments, ensure_ascii=False),
+                    },
+                }
+            )
             named = {"tool_call_id": identity, "name": call.name}
             answers.append(Message("tool", content, more=named))
-            ignored = refusal(
-                "too_many_tool_calls", "Only the first call of a reply is carried out."
-            )
-            content = json.dumps(ignored)
+            ignored = "Only the first call of a reply is carried out."
+            content = json.dumps(refusal("too_many_tool_calls", ignored))
         spoken = Message(
             "assistant",
             without_calls(said[:2000]),
@@ -12706,7 +12689,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
 
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
-    """One reply and what follows from it: an act, an error for the model, or the end of the run."""
+    """One reply, and the act, the error for the model or the end of the run that follows."""
     config = engine.config
     profile = engine.profile
     words = profile.words(engine.executor)
@@ -12810,7 +12793,15 @@ def perform_step(
             look.screenshot,
             said,
         )
-        answer = screenshot_answer(chat.screenshots, look)
+        frame = look.frame
+        answer = {
+            "ok": True,
+            "screenshot": chat.screenshots,
+            "file": look.screenshot,
+            "size": [frame.width, frame.height],
+            "screen_size": [frame.area.width, frame.area.height],
+            "window": look.window.title if look.window else "",
+        }
         caption = engine.profile.caption
         text = "" if caption else f"Screenshot {chat.screenshots}: the screen now."
         return ChatStep(record, answer, progress, Message("user", text, look.base64, caption))
@@ -12834,7 +12825,6 @@ def refuse_unseen(seen: Frame, now: Frame, resized: str, another: str) -> None:
 
 
 def deed_answer(deed: Deed) -> JsonDict:
-    """What the model is told of a deed."""
     if deed.refused:
         return refusal(deed.refused, deed.result)
     answer: JsonDict = {"ok": True, "result": deed.result}
@@ -12843,19 +12833,6 @@ def deed_answer(deed: Deed) -> JsonDict:
     if deed.changed:
         answer["region"] = deed.region
     return answer
-
-
-def screenshot_answer(number: int, look: Look) -> JsonDict:
-    """What the model is told of a screenshot that it asked for."""
-    frame = look.frame
-    return {
-        "ok": True,
-        "screenshot": number,
-        "file": look.screenshot,
-        "size": [frame.width, frame.height],
-        "screen_size": [frame.area.width, frame.area.height],
-        "window": look.window.title if look.window else "",
-    }
 
 
 SCREENSHOTS_KEPT = 2  # as described
@@ -12913,14 +12890,12 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
 
 @dataclass
 class Story:
-    """What a story keeps from turn to turn."""
-
     said: str  # the model's last reply
     look: Look | None = None  # the last one that the model has seen
 
 
 def run_story(engine: Engine, state: AgentState) -> Outcome:
-    """Performs the actions of the last reply, marks what was done, and asks again."""
+    """Performs the last reply's actions, marks what was done, and asks again."""
     story = Story(first_reply(engine, state))
     return run_turns(engine, state, partial(story_turn, engine, state, story))
 
@@ -12944,8 +12919,6 @@ OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times w
 
 @dataclass
 class Chapter:
-    """What came of the actions of one reply."""
-
     done: list[JsonDict] = field(default_factory=list)  # the actions that were executed
     asked: list[JsonDict] = field(default_factory=list)  # each `action` as written, `became` what
     boxes: list[dict[str, int]] = field(default_factory=list)  # those that are drawn
@@ -12955,7 +12928,7 @@ class Chapter:
 
 
 def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
-    """What the last reply wanted, the picture of what came of it, and the next reply."""
+    """What the last reply wanted, a picture of what came of it, and the next reply."""
     config = engine.config
     said: str = engine.logger.hide(story.said)
     engine.logger.publish(Spoken(said))
@@ -12969,8 +12942,8 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     place_boxes(engine, chapter, written_boxes)
     lines = [f"PARSED observation: {state.plan}"]
     for fate in chapter.asked:
-        action = json.dumps(fate["action"], ensure_ascii=False)
-        lines.append(f"action: {action} -> {fate['became']}")
+        written = json.dumps(fate["action"], ensure_ascii=False)
+        lines.append(f"action: {written} -> {fate['became']}")
     lines += [f"box: {json.dumps(box)}" for box in chapter.boxes]
     engine.logger.log("\n".join(lines))
     outcome = chapter.outcome or escalate(engine, state, chapter.progress)
@@ -13028,7 +13001,7 @@ def perform_actions(
     chapter: Chapter,
     actions: Sequence[object],
 ) -> None:
-    """Performs the actions of a reply, up to the first that is not executed."""
+    """Those of a reply, up to the first that is not executed."""
     last = state.memory.get_last_action_for_validation()
     if last and last.result.startswith("Unknown"):
         chapter.notes.append(f" {last.result}")
@@ -13060,7 +13033,7 @@ def perform_action(
     chapter: Chapter,
     action: object,
 ) -> str:
-    """Performs one action as the model wrote it, and records it; what became of it."""
+    """What became of an action as the model wrote it."""
     number = len(chapter.done) + 1
     look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{number}")
     deed: Deed | None = None
@@ -13102,7 +13075,7 @@ def story_mark(act: Act) -> JsonDict:
 
 
 def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> None:
-    """The boxes to draw, and what the model must be told of those that are not as it wrote them."""
+    """The boxes to draw, and notes of those that are not as the model wrote them."""
     most = engine.config.max_bboxes
     moved = []
     refused = []
