@@ -9033,23 +9033,20 @@ def history_text(record: ActionRecord, form: ReportForm) -> str:
     )
 
 
-def memory_text(memory: AgentMemory, form: ReportForm) -> str:
-    lines = ["COMPLETED_WORK:"] if memory.all_snapshots else []
-    for number, snapshot in enumerate(memory.all_snapshots, 1):
+def context_text(state: AgentState, form: ReportForm, dry_run: bool) -> str:
+    archives = state.memory.all_snapshots
+    memory = ["COMPLETED_WORK:"] if archives else []
+    for number, snapshot in enumerate(archives, 1):
         summary = cut(snapshot.summary, 180)
         patterns = cut(snapshot.patterns, 120)
-        lines.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
-    shown = memory.active_history
+        memory.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
+    active = state.memory.active_history
     count = ""
     if form.planning:
-        count = f" (count={len(shown)})"
-        shown = shown[-8:]
-    lines.append(f"RECENT_ACTIONS{count}:")
-    lines += [history_text(record, form) for record in shown]
-    return "\n".join(lines)
-
-
-def context_text(state: AgentState, form: ReportForm, dry_run: bool) -> str:
+        count = f" (count={len(active)})"
+        active = active[-8:]
+    memory.append(f"RECENT_ACTIONS{count}:")
+    memory += [history_text(record, form) for record in active]
     return fill_form(
         DESCRIBED_CONTEXT if form.planning else CONTEXT_FORM,
         "\n\n",
@@ -9061,7 +9058,7 @@ def context_text(state: AgentState, form: ReportForm, dry_run: bool) -> str:
         instructions=state.execution_instructions,
         mode=form.planning if state.mode == PLANNING else state.mode,
         turn=state.turn,
-        memory=memory_text(state.memory, form),
+        memory="\n".join(memory),
     )
 
 
@@ -12895,23 +12892,20 @@ class Story:
 
 
 def run_story(engine: Engine, state: AgentState) -> Outcome:
-    """Performs the last reply's actions, marks what was done, and asks again."""
-    story = Story(first_reply(engine, state))
+    """Performs the last reply's actions, marks what was done, and asks again.
+
+    The first reply is configured, handed in by the person, or none; a resumed story looks first.
+    """
+    story = Story("")
+    if not state.turn:
+        story.said = engine.config.boot_vlm_output
+        if engine.config.described:
+            engine.logger.publish(Phase("waiting_inject"))  # for an instant, if it is configured
+            while engine.voice.inbox.present and not story.said:
+                engine.actuator.rest()
+                engine.clock.sleep(0.1)
+                story.said = engine.voice.inbox.take_injected() or ""
     return run_turns(engine, state, partial(story_turn, engine, state, story))
-
-
-def first_reply(engine: Engine, state: AgentState) -> str:
-    """The reply before the first request: configured, handed in by the person, or none."""
-    if state.turn:  # a resumed story looks first
-        return ""
-    content: str = engine.config.boot_vlm_output
-    if engine.config.described:
-        engine.logger.publish(Phase("waiting_inject"))  # for an instant, if it is configured
-        while engine.voice.inbox.present and not content:
-            engine.actuator.rest()
-            engine.clock.sleep(0.1)
-            content = engine.voice.inbox.take_injected() or ""
-    return content
 
 
 OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times what it is asked for
