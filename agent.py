@@ -1223,7 +1223,6 @@ class ToolCall:
 
     name: str
     arguments: JsonDict  # as JSON knows them; places are [x, y] in whole numbers
-    id: str = ""
     ignored: int = 0  # further calls in the same reply, which are not performed
 
 
@@ -1254,10 +1253,7 @@ class Act:
     @property
     def shown(self) -> str:
         """The arguments on one line, as logs, memory and the terminal show them."""
-        return self.shown_in(self.given)
-
-    def shown_in(self, names: Iterable[str]) -> str:
-        return shown_args({name: getattr(self.args, name) for name in names})
+        return shown_args(self.given)
 
     @property
     def given(self) -> JsonDict:
@@ -1311,11 +1307,6 @@ class Deed:
     def performed(self) -> bool:
         """Whether all of it was done, or would have been."""
         return self.dry or (self.begun and not self.refused)
-
-    @property
-    def wants_a_look(self) -> bool:
-        """Whether it was refused for nothing but a new look: no failure, unlike a broken one."""
-        return self.refused == "stale_frame" and not self.begun
 
 
 ####################################################################################################
@@ -3872,21 +3863,16 @@ class ControlsWorker:
         known = self.ask(Query(deadline_s, None, window.handle, most)).controls
         return [replace(control, program=window.program) for control in known]
 
-    def report(self, window: Window) -> Iterator[tuple[str, bool]]:
+    def report(self, window: Window) -> tuple[str, bool]:
         """For --check: what is seen of a window, and whether that is anything."""
+        self.ask(Query(START_S))  # which may have to start first
         began = time.monotonic()
-        self.ask(Query(START_S))
-        ready = time.monotonic()
-        seconds = f"{ready - began:.1f} s"
-        if self._due or not self._worker:
-            why = self.problem or "The worker does not answer."
-            yield f"not known here, and not needed: {why} ({seconds})", False
-            return
-        yield f"the worker is ready after {seconds}", True
         known = self.ask(Query(HANG_S, None, window.handle, CONTROLS_MOST))
-        milliseconds = (time.monotonic() - ready) * 1000
-        told = f"{known} in {milliseconds:.0f} ms"
-        yield "; ".join([told, *known.problems]), bool(known.controls)
+        milliseconds = (time.monotonic() - began) * 1000
+        told = "nothing is known here, and not needed"
+        if known.controls:
+            told = f"{known} in {milliseconds:.0f} ms"
+        return "; ".join([told, *known.problems]), bool(known.controls)
 
     def close(self) -> None:
         with self._lock:
@@ -7624,10 +7610,7 @@ def read_call(message: JsonObject, finish_reason: str | None, words: Vocabulary)
         shown = str(name).strip().removeprefix("functions.")
         takes = [name for _, shape in words.shown(words.tool(shown)) for name in shape]
         given = _arguments(value, shown, takes)
-        identity = json_object(call).get("id")
-        if not isinstance(identity, str):
-            identity = ""
-        called = ToolCall(shown, given, identity, len(further))
+        called = ToolCall(shown, given, len(further))
         return words.parse(called, by_model=True)
     except (ToolError, RecursionError, ValueError) as error:
         caught = error
@@ -12390,8 +12373,9 @@ def place_before_words(act: Act) -> str:
     What stands for the label is a whole sentence here, see native_call.
     """
     kinds = annotations_of(type(act.args))
-    names = sorted(act.given, key=lambda name: kinds[name] is Label)
-    return act.shown_in(names)
+    given = act.given
+    names = sorted(given, key=lambda name: kinds[name] is Label)
+    return shown_args({name: given[name] for name in names})
 
 
 def end_native(
@@ -13289,8 +13273,8 @@ def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outc
         share = differing_share(look.frame, recording.folder, step)
         if share <= SHARE_ALIKE:
             deed, _ = perform_act(engine, state, act, look)
-            if not deed.wants_a_look:
-                break
+            if deed.refused != "stale_frame" or deed.begun:
+                break  # else it was refused for nothing but a new look
             end = clock.now() + REPLAY_PATIENCE_S
         elif clock.now() > end:
             picture = recording.folder / recorded.screenshot
@@ -14991,8 +14975,8 @@ def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]
     source = desktop.control_source
     if isinstance(source, ControlsWorker):
         with closing(source):
-            for text, knows in source.report(window):
-                yield Finding("controls", True, text, note=not knows)
+            text, knows = source.report(window)
+        yield Finding("controls", True, text, note=not knows)
         return
     known = source.controls(window, CONTROLS_MOST, LIST_DEADLINE_S)
     yield Finding("controls", True, str(Known(known)))

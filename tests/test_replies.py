@@ -197,13 +197,6 @@ class Hostile(unittest.TestCase):
         while deep:  # taken apart by hand: old Pythons overflow the C stack when they free it
             deep = deep.pop()
 
-    def test_ids_are_kept_only_if_they_are_text(self):
-        for given, kept in (("call_1", "call_1"), (None, ""), (5, ""), ([], "")):
-            self.assertEqual(
-                read_call(native('{"key": "tab"}', id=given), "stop", TOOLS["planner"]).call.id,
-                kept,
-            )
-
     def test_more_tags_than_any_answer_has_are_refused(self):
         calls = [
             f'<tool_call>{{"name": "type_text_input", "arguments": {{"text": "{n}"}}}}</tool_call>'

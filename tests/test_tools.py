@@ -329,9 +329,7 @@ class Parsing(unittest.TestCase):
         return refused(self, kind, WORDS.parse, ToolCall(name, arguments))
 
     def test_a_good_call_becomes_an_act_with_its_arguments(self) -> None:
-        call = ToolCall(
-            "click_it", {"label": "OK", "place": [0, 1000], "justification": "why"}, "id1"
-        )
+        call = ToolCall("click_it", {"label": "OK", "place": [0, 1000], "justification": "why"})
         act = WORDS.parse(call)
         said = (act.args.element_name, act.args.position, act.args.reasoning)
         self.assertEqual(said, ("OK", Coordinate(0, 1000), "why"))

@@ -57,7 +57,7 @@ def main() -> None:
         seen(known) for known in patiently(lambda: desktop.control_source.controls(front, 300, 1.0))
     ]
     found["list_s"] = time.monotonic() - began
-    found["report"] = [text for text, _ in source.report(front)]
+    found["report"], _ = source.report(front)
     doctor = [sys.executable, "-X", "utf8", sys.argv[1], "--check"]
     found["check"] = subprocess.run(doctor, stdin=-3, capture_output=True, text=True).stdout
     multiprocessing.active_children()[0].kill()  # as if somebody had
