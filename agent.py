@@ -1138,8 +1138,8 @@ class Control:
 
     def to_json(self) -> JsonDict:
         """As the journal writes it; what is as usual is left out."""
-        usual = {spec.name: spec.default for spec in fields(self)}
-        entry = {name: value for name, value in vars(self).items() if value != usual[name]}
+        usual = vars(Control)
+        entry = {name: value for name, value in vars(self).items() if value != usual.get(name)}
         return {**entry, "rect": list(self.rect)}
 
 
@@ -3007,7 +3007,7 @@ class WindowHandles:
     """The third source of controls: child windows with their classes and texts."""
 
     api: Win32
-    # Whether messages are answered; if one was not, each further one would cost as much.
+    # Whether messages are answered; else each one would take its time.
     listens: bool = True
 
     def at(self, window: int, point: Point | None) -> WindowElement:
@@ -3025,13 +3025,12 @@ class WindowHandles:
     def message(
         self, handle: int, message: int, size: int = 0, buffer: object = None
     ) -> int | None:
-        """What a window answers to a message; None if it, or one before it, did not in time."""
+        """What a window answers to a message; None if it does not in time."""
         answer = WPARAM()
-        if self.listens:
-            place = byref(answer)
-            how = message, size, buffer, SMTO_ABORTIFHUNG, MESSAGE_MS, place
-            self.listens = bool(self.api.SendMessageTimeoutW(handle, *how))
-        return answer.value if self.listens else None
+        how = message, size, buffer, SMTO_ABORTIFHUNG, MESSAGE_MS, byref(answer)
+        if self.listens and self.api.SendMessageTimeoutW(handle, *how):
+            return answer.value
+        return None
 
 
 class WindowElement(NamedTuple):
@@ -3109,11 +3108,14 @@ _PROGRAM_FILE = re.compile(
 SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
 
 
-def shortcuts_in(folder: Path) -> Iterator[Program]:
-    """The programs of the shortcuts in a folder and those below it; none if it is not there."""
+def programs_in(folder: Path, pattern: str) -> Iterator[Program]:
+    """The programs and shortcuts of that pattern in a folder; none if it is not there."""
     with suppress(OSError):  # a folder of the network that is away
-        for path in sorted(folder.rglob("*.[lL][nN][kK]")):
-            yield Program(path.stem, str(path), files_in_shortcut(path))
+        for path in sorted(folder.glob(pattern)):
+            files: tuple[str, ...] = (path.name.lower(),)
+            if path.suffix.lower() == ".lnk":
+                files = files_in_shortcut(path)
+            yield Program(path.stem, str(path), files)
 
 
 def files_in_shortcut(path: Path) -> tuple[str, ...]:
@@ -3131,15 +3133,6 @@ def files_in_shortcut(path: Path) -> tuple[str, ...]:
     texts += [data[first:].decode("utf-16-le", "replace") for first in (0, 1)]
     names = _PROGRAM_FILE.findall("\n".join(texts))
     return tuple(dict.fromkeys(name.strip().lower() for name in names))
-
-
-def programs_on_path(environment: Mapping[str, str]) -> Iterator[Program]:
-    for folder in environment.get("PATH", "").split(os.pathsep):
-        if not Path(folder).is_absolute():  # else it depends on where this program was started
-            continue
-        with suppress(OSError):
-            for path in sorted(Path(folder).glob("*.exe")):
-                yield Program(path.stem, str(path), (path.name.lower(),))
 
 
 # Of the shell's folder of all apps, how a thing's content is listed, and how a name is asked for.
@@ -3202,12 +3195,14 @@ def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
 
     A folder of the network may be slow: what is not found within SCAN_DEADLINE_S is left out.
     """
-    folders = [environment.get(name, "") for name in ("APPDATA", "PROGRAMDATA")]
-    menus = [Path(folder, START_MENU) for folder in folders if folder]
+    menus = [environment.get(name, "") for name in ("APPDATA", "PROGRAMDATA")]
+    folders = environment.get("PATH", "").split(os.pathsep)
+    # One that is not absolute depends on where this program was started.
+    absolute = filter(Path.is_absolute, map(Path, folders))
     found = chain(
-        chain.from_iterable(map(shortcuts_in, menus)),
+        *(programs_in(Path(menu, START_MENU), "**/*.[lL][nN][kK]") for menu in menus if menu),
         packaged_apps(api),
-        programs_on_path(environment),
+        *(programs_in(folder, "*.exe") for folder in absolute),
     )
     return taken_within(SCAN_DEADLINE_S, found)
 
@@ -3730,7 +3725,7 @@ def known_controls(automation: UIAutomation, query: Query) -> Known:
     handles = WindowHandles(api)
     sources: list[Source] = [automation, ActiveAccessibility(api), handles]
     if handles.message(inner, WM_NULL) is None:  # the others would wait for it
-        sources = [handles]
+        sources = [WindowHandles(api, listens=False)]
     found: list[Control] = []
     problems: list[str] = []
     end = time.monotonic() + query.seconds
