@@ -93,7 +93,6 @@ class EngineDriver:
     def do(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """One call in the planner profile's words, its position being a pixel, and what a model is told of it."""
         look, told = self.trial.look(), self.trial.engine.controls
-        told.begin(look)
         if "position" in arguments:
             x, y = arguments["position"]
             area = look.frame.area
