@@ -4250,7 +4250,7 @@ class Kind(NamedTuple):
 
     wanted: str  # what a value has to be, in words
     read: Callable[[object], Any]  # a value as JSON has it; None if that is not certain
-    schema: Schema = {}  # what a model is told
+    schema: Schema = {}  # what a model is told; empty for what only grammars say
     # What was read, as the act has it; raises ToolError.
     make: Callable[[Any], Any] = lambda value: value
     fault: str = "invalid_args"  # the kind of error of another value
@@ -4276,7 +4276,6 @@ ProgramName = NewType("ProgramName", str)  # a program that is started by it
 WindowTitle = NewType("WindowTitle", str)  # a window that comes to the front by it
 
 TICKS_MOST = 100  # of one act: more than any page has, and few enough for the person to stop it
-BUTTONS = ("left", "right", "middle")
 THEN_MOST = 3  # chords after the first one
 SECONDS_MOST = 60  # of one wait, until the model looks again
 AXIS: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
@@ -4305,13 +4304,11 @@ KINDS: dict[object, Kind] = {
     Modifiers: TEXT_KIND._replace(make=_modifiers),
     Button: Kind(
         "left, right or middle",
-        lambda value: value if value in BUTTONS else None,
-        {"type": "string", "enum": [*BUTTONS]},
+        lambda value: value if value in ("left", "right", "middle") else None,
     ),
     Ticks: Kind(
         f"1 to {TICKS_MOST} ticks, + for up and - for down",
         lambda value: read_whole(value, -TICKS_MOST, TICKS_MOST) or None,
-        {"type": "integer", "minimum": -TICKS_MOST, "maximum": TICKS_MOST},
     ),
     Seconds: Kind(
         f"a whole number from 1 to {SECONDS_MOST}",
@@ -4347,11 +4344,10 @@ KINDS: dict[object, Kind] = {
 @lru_cache  # evaluating annotations takes longer than all the gates of an act
 def annotations_of(args: type[Args]) -> Mapping[str, object]:
     """The annotation of each argument, in their order: `Coordinate` for `Coordinate | None`."""
-    kinds = get_type_hints(args)
-    for name, hint in kinds.items():
+    kinds = {}
+    for name, hint in get_type_hints(args).items():
         options = get_args(hint)
-        if type(None) in options:
-            kinds[name] = options[0]
+        kinds[name] = options[0] if NoneType in options else hint
     return kinds
 
 
@@ -4686,22 +4682,21 @@ def refuse_blank(name: str, value: object) -> None:
 def steps_of(act: Act) -> list[Act]:
     """The acts that one takes, in their order; most take themselves alone."""
     args = act.args
-    steps: list[tuple[str, Args]] = []
+    step = partial(Act, call=act.call)
+    steps: list[Act] = []
     if isinstance(args, PressKeyArgs):
-        steps = [("press_key", PressKeyArgs(chord)) for chord in (args.key, *args.then)]
+        steps = [step("press_key", PressKeyArgs(chord)) for chord in (args.key, *args.then)]
     if isinstance(args, TypeTextArgs):
         # A click on the field and the selection of what it holds, the text, Enter: as asked for.
         if args.position:
             label = args.element_name or Label("text field")
-            steps.append(("click", ClickArgs(label, args.position)))
+            steps.append(step("click", ClickArgs(label, args.position)))
         if args.clear:
-            steps.append(("press_key", PressKeyArgs(Chord("ctrl+a"))))
-        steps.append((act.name, TypeTextArgs(args.text)))
+            steps.append(step("press_key", PressKeyArgs(Chord("ctrl+a"))))
+        steps.append(step(act.name, TypeTextArgs(args.text)))
         if args.submit:
-            steps.append(("press_key", PressKeyArgs(Chord("enter"))))
-    if len(steps) < 2:
-        return [act]
-    return [Act(name, step, act.call) for name, step in steps]
+            steps.append(step("press_key", PressKeyArgs(Chord("enter"))))
+    return steps if len(steps) > 1 else [act]
 
 
 ####################################################################################################
@@ -8182,17 +8177,12 @@ def native_call(call: GrammarCall) -> ToolCall:
     """
     arguments = call.arguments
     if call.name != "type_text" or "position" in arguments:  # else nothing is clicked
-        label = cut(call.said, LABEL_CHARS) or end_of(call.thought, THOUGHT_END_CHARS)
+        # Of a thought the end, thus cut as it is read backwards.
+        label = cut(call.said, LABEL_CHARS) or cut(call.thought[::-1], THOUGHT_END_CHARS)[::-1]
         unsaid: JsonDict = {"element_name": label, "position": None, "start": None}
         taken = annotations_of(TOOLS[call.name].args)
         arguments = {name: unsaid[name] for name in unsaid if name in taken} | arguments
     return ToolCall(call.name, arguments)
-
-
-def end_of(text: str, most: int) -> str:
-    """The end of a text on one line of so many characters, with an ellipsis before what is cut."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else "..." + line[3 - most :]
 
 
 _LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
@@ -12194,7 +12184,12 @@ def native_turn(engine: Engine, state: AgentState, native: Native, task: str) ->
     """One look, one call in the model's grammar, and what it comes to."""
     look = engine.eyes.look(state.turn)
     answer = ask_native(engine, state, native, look, task)
-    record = ActionRecord(state.turn, "no_call", result=NO_USABLE_CALL, screenshot=look.screenshot)
+    record = ActionRecord(
+        state.turn,
+        "no_call",
+        result=NO_USABLE_CALL,
+        screenshot=look.screenshot,
+    )
     if answer is None:
         engine.actuator.release()
         note_action(engine, state, record)
@@ -12326,6 +12321,7 @@ def follow_native(
     """Does what a call says, and completes the turn's record."""
     outcome: Outcome | None = None
     progress = False
+    told: JsonDict = {}
     args = str(call.arguments.get("text", ""))
     if call.name == PERSON:
         result = ask_person(engine, args)
@@ -12346,17 +12342,17 @@ def follow_native(
         args = place_before_words(act)
         deed, progress = perform_act(engine, state, act, look)
         result = deed.result
-        record = replace(
-            record,
-            changed=deed.changed,
-            region=deed.region,
-            known=deed.known,
-        )
+        told = {
+            "changed": deed.changed,
+            "region": deed.region,
+            "known": deed.known,
+        }
     record = replace(
         record,
         tool=ENDING_ACTS.get(call.name, call.name),
         args=args,
         result=result,
+        **told,
     )
     note_action(engine, state, record)
     return outcome or escalate(engine, state, progress)

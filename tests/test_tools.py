@@ -312,7 +312,10 @@ class Schemas(unittest.TestCase):
         every = Vocabulary({name: name for name in agent.TOOLS})
         for schema in every.schemas(list(agent.TOOLS)):
             function = schema["function"]
-            given = {n: samples[p["type"]] for n, p in function["parameters"]["properties"].items()}
+            given = {
+                n: samples[p.get("type", "integer")]
+                for n, p in function["parameters"]["properties"].items()
+            }
             if "then" in given:
                 given["then"] = ["tab", "enter"]
             if function["name"] == "drag":
