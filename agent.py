@@ -8554,7 +8554,7 @@ class Ruling(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a run ended: `kind` is a word for programs (completed, stuck ...), `text` says why."""
+    """How a run ended: `kind` is a word for programs, such as stuck, `text` says why."""
 
     kind: str
     text: str
@@ -8579,7 +8579,7 @@ class AgentMemory:
         return len(self.active_history) >= self.threshold
 
     def apply_compression(self, snapshot: MemorySnapshot) -> None:
-        """Puts a snapshot into the place of the actions of its turns."""
+        """Puts a snapshot in the place of its turns."""
         self.active_history = [
             record for record in self.active_history if record.turn not in snapshot.turns
         ]
@@ -8603,7 +8603,7 @@ def clean_checks(lines: Iterable[str]) -> list[str]:
 
 @dataclass
 class AgentState:
-    """Where a run stands. Its counters see to it that every turn makes progress or ends the run."""
+    """Where a run stands; by its counters every turn makes progress or ends the run."""
 
     task: str
     memory: AgentMemory
@@ -8623,12 +8623,12 @@ class AgentState:
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
 
     def record(self) -> StateRecord:
-        """What a resumed run needs to stand here again, its memory aside."""
+        """What a resumed run needs, its memory aside."""
         kept = StateRecord.__dataclass_fields__
         return StateRecord(**{name: value for name, value in vars(self).items() if name in kept})
 
     def take(self, record: Record) -> None:
-        """Brings memory and state to where they were when this record was written."""
+        """Brings memory and state to where this record was written."""
         turn = max(self.turn, record.turn)
         if isinstance(record, ActionRecord):
             self.memory.add_action(record)
@@ -9876,7 +9876,7 @@ def open_ordinary(path: str, flags: int) -> int:
 
 
 def open_in_run(folder: Path, name: str, mode: str) -> IO[bytes]:
-    """A file in a run's folder; OSError if it, or the folder it is in, is a link or a pipe."""
+    """A file in a run's folder; OSError if it, or its own folder, is a link or a pipe."""
     path = folder / name
     if path.parent != folder and path.parent.is_symlink():
         raise OSError(errno.ELOOP, "is in no ordinary folder")
@@ -9884,24 +9884,29 @@ def open_in_run(folder: Path, name: str, mode: str) -> IO[bytes]:
 
 
 def open_log(path: Path, mode: str = "a") -> IO[str]:
-    """A text file that has each line at once; raises OSError for a link, a pipe and the like."""
-    return open(path, mode, 1, "utf-8", "backslashreplace", opener=open_ordinary)
+    """A text file that has each line at once; OSError for a link or a pipe."""
+    return open(
+        path,
+        mode,
+        1,
+        "utf-8",
+        "backslashreplace",
+        opener=open_ordinary,
+    )
 
 
 def read_run_file(folder: Path, name: str) -> bytes:
-    """The bytes of a file in a run's folder; raises OSError for a link, a pipe and the like."""
     with open_in_run(folder, name, "rb") as stream:
         return stream.read()
 
 
 def write_run_file(folder: Path, name: str, data: bytes) -> None:
-    """Writes a file in a run's folder; raises OSError for a link, a pipe and the like."""
     with open_in_run(folder, name, "wb") as stream:
         stream.write(data)
 
 
 def read_journal(folder: Path) -> RunJournal:
-    """The journal of a run, its torn last line dropped; raises ConfigError if there is none."""
+    """A run's journal, its torn last line dropped; raises ConfigError if there is none."""
     try:
         *lines, _torn = read_run_file(folder, "turns.jsonl").split(b"\n")
     except OSError as error:
@@ -9927,7 +9932,7 @@ def read_journal(folder: Path) -> RunJournal:
 
 
 def run_of(journal: RunJournal, folder: Path) -> RunRecord:
-    """The record with which a run began, or was last resumed; ConfigError if there is none."""
+    """How a run began, or was last resumed; raises ConfigError if it is none."""
     for record in reversed(journal.records):
         if isinstance(record, RunRecord):
             return record
@@ -9935,12 +9940,12 @@ def run_of(journal: RunJournal, folder: Path) -> RunRecord:
 
 
 def picture_name(name: str) -> str:
-    """The name if it is that of a picture in a run's folder and nowhere else, or nothing."""
+    """The name, if it is that of a picture in a run's folder and nowhere else."""
     return name if re.fullmatch(r"(?:[\w-]+/)?[\w-]+\.png", name) else ""
 
 
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
-    """(RGB, width, height) of a run's screenshot, whatever a journal says; raises AgentError."""
+    """(RGB, width, height) of a run's screenshot; raises AgentError."""
     try:
         return png_to_rgb(read_run_file(folder, picture_name(name)))
     except (AgentError, OSError) as error:
@@ -9955,10 +9960,7 @@ def _run_number(folder: Path) -> int:
 
 
 def known_runs(root: Path) -> list[Path]:
-    """The folders run_NNNN directly in `root`, the latest first.
-
-    Raises ConfigError where it cannot be read, as on a drive that is gone.
-    """
+    """The folders run_NNNN in `root`, the latest first; ConfigError where it cannot be read."""
     found = []
     try:
         for path in root.glob("run_*"):  # the pattern is tried again, since Windows ignores case
@@ -9974,20 +9976,18 @@ def known_runs(root: Path) -> list[Path]:
 UNENDED_KEPT_S = 24 * 3600
 
 
-def delete_old_runs(
-    root: Path, most_runs: int, most_megabytes: int, spared: Iterable[Path]
-) -> None:
-    """Deletes the oldest runs beyond these limits (0: no limit), and no folder that is no run.
+def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
+    """Deletes the oldest runs beyond what is to be kept, and no folder that is no run.
 
-    The `spared` stay: the present run, and one that is resumed or replayed. A run that was killed
-    has no end, and stays for a day, in which it can be resumed or another program may be at it.
+    The `spared` stay, and for a day one without an end: it may be resumed, or go on right now.
     """
     in_use = [path.resolve() for path in spared]
     size = 0
-    for place, run in enumerate(known_runs(root)):
+    for place, run in enumerate(known_runs(Path(config.dump_dir))):
         with suppress(OSError, ConfigError):  # what cannot be seen now is deleted another time
             size += sum(path.lstat().st_size for path in run.rglob("*"))
-            beyond = 0 < most_runs <= place or 0 < most_megabytes << 20 < size
+            too_many = 0 < config.keep_runs <= place
+            beyond = too_many or 0 < config.keep_megabytes << 20 < size
             if beyond and run.resolve() not in in_use:
                 kinds = [record.kind for record in read_journal(run).records]
                 age_s = time.time() - (run / "turns.jsonl").stat().st_mtime
@@ -9997,7 +9997,7 @@ def delete_old_runs(
 
 
 def find_run(root: Path, name: str) -> Path:
-    """The folder of a run by its number, name or path, "" for the latest; raises ConfigError."""
+    """A run by its number, name or path, "" for the latest; raises ConfigError."""
     number = name.removeprefix("run_").lstrip("0")
     for folder in known_runs(root):
         if not name or str(_run_number(folder)) == number:
@@ -10018,7 +10018,7 @@ def no_run_text(root: Path) -> str:
 
 
 def _new_run_folder(root: Path) -> Path:
-    """The next free run_NNNN in `root`; mkdir decides, so that two runs never share one."""
+    """The next free run_NNNN; mkdir decides, so that two runs never share one."""
     try:
         root.mkdir(parents=True, exist_ok=True)
         number = max(map(_run_number, known_runs(root)), default=0)
@@ -10040,14 +10040,14 @@ LOG_ONLY = 3
 
 
 def _readable(text: str) -> str:
-    """A text as a log for people keeps it; its further lines are indented."""
+    """A text for a log, its further lines indented."""
     return printable(text).strip().replace("\n", "\n    ")
 
 
 class ExecutionLogger:
-    """The files of a run, and the seam through which whoever watches it hears of each record.
+    """A run's files, and the seam by which whoever watches it hears of each record.
 
-    A file that cannot be written raises AgentError, so that the run does not act unrecorded.
+    What cannot be written raises AgentError, so that no run acts unrecorded.
     """
 
     def __init__(
@@ -10073,7 +10073,6 @@ class ExecutionLogger:
                 self._turns.truncate(read_run_file(old, "turns.jsonl").rfind(b"\n") + 1)
 
     def log(self, text: str, level: int = 2) -> None:
-        """One entry of the log for people."""
         text = self.hide(redact(text))
         self.notice(text, level)
         now = datetime.now().time().isoformat("milliseconds")
@@ -10083,23 +10082,22 @@ class ExecutionLogger:
         self._write(self._log, f"\n=== {title} ===\n")
 
     def exchange(self, title: str, lines: Iterable[str]) -> None:
-        """One request or reply, to be read without opening the JSON."""
+        """One request or reply in words."""
         text = self.hide(redact("\n".join([title, *lines])))
         self.log(f"API {text}")
         if self._exchanges:
             self._write(self._exchanges, f"{datetime.now():%H:%M:%S} {_readable(text)}\n\n")
 
     def listen(self, listener: Callable[[Item], None]) -> None:
-        """From now on `listener` gets every record as it was written, and whatever is published."""
         self._listeners.append(listener)
 
     def publish(self, item: Item) -> None:
-        """Tells those who listen, and nobody else."""
+        """Tells those who listen."""
         for listener in self._listeners:
             listener(item)
 
     def record(self, record: Record) -> None:
-        """Writes one line of turns.jsonl, with the present time and turn, and publishes it."""
+        """Writes a line of turns.jsonl with time and turn, and publishes it as it was written."""
         now = round(time.time(), 3)
         stamped = replace(record, time=now, turn=record.turn or self.turn)
         line = redact(json.dumps(self.hide(to_json(stamped)), default=str))
@@ -10108,10 +10106,7 @@ class ExecutionLogger:
         self.publish(written)
 
     def save_screenshot(self, name: str, png: bytes) -> str:
-        """Writes a picture, and returns its path inside the run's folder.
-
-        `name` is that path, or the name of a file in screenshots/ without its ending.
-        """
+        """Writes a picture to that path in the run's folder, or by its bare name a screenshot."""
         path = name if "." in name else f"screenshots/{name}.png"
         if self._size < self._most:
             self.log(f"SAVED {path}")
@@ -10129,8 +10124,12 @@ class ExecutionLogger:
             with suppress(OSError):
                 stream.close()
 
-    def _write(self, stream: IO[str], text: str) -> None:
-        """Adds to a file; what texts fill beyond the limit ends the run, whose end is told."""
+    def _write(
+        self,
+        stream: IO[str],
+        text: str,
+    ) -> None:
+        """What texts fill beyond the limit ends the run, whose end is still told."""
         self._size += len(text)
         if self._size > self._most * 9 / 8:
             self._most = math.inf
@@ -10152,7 +10151,7 @@ class ExecutionLogger:
 
 
 def lmstudio_logs() -> dict[Path, int]:
-    """LM Studio's own logs and their sizes in bytes; what a log grows by in a run is the run's."""
+    """LM Studio's own logs and their sizes; what one grows by in a run is the run's."""
     sizes = {}
     for root in (".cache/lm-studio", ".lmstudio"):  # in older versions, and now
         for path in sorted(Path(os.path.expanduser("~")).glob(f"{root}/server-logs/*/*.log")):
@@ -10163,7 +10162,7 @@ def lmstudio_logs() -> dict[Path, int]:
 
 
 def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
-    """At the end of a run, however it ended: what the server's log grew by, raw and shortened."""
+    """Copies what LM Studio's logs grew by, raw and shortened."""
     told = []
     try:
         for path, size in lmstudio_logs().items():
@@ -10194,7 +10193,7 @@ SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the tex
 
 @dataclass
 class Message:
-    """One message of a request: a text, or an image between what stands before it and the text."""
+    """One message: a text, or an image between what stands before it and the text."""
 
     role: str
     text: str
@@ -10205,7 +10204,7 @@ class Message:
 
     @property
     def image_tokens(self) -> int:
-        """What the image costs: a token for each square of 32x32 pixels."""
+        """A token for each square of 32x32 pixels."""
         if not self.image:
             return 0
         # Before width and height stand a PNG's signature and the start of its first chunk.
@@ -10217,7 +10216,6 @@ class Message:
         return f"data:image/png;base64,{self.image.decode()}"
 
     def to_json(self) -> JsonDict:
-        """The message as it is sent."""
         if not self.image:
             text = self.text
             if self.thought:
@@ -10231,7 +10229,7 @@ class Message:
         return {"role": self.role, "content": [part for part in parts if part.get("text") != ""]}
 
     def in_words(self) -> Message:
-        """The same for a model that knows its tools from the text alone."""
+        """For a model that knows its tools from the text alone."""
         words = [self.text] if self.text else []
         for call in self.more.get("tool_calls", []):
             function = call["function"]
@@ -10245,14 +10243,14 @@ class Message:
 
 
 def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
-    """The JSON of one request; what never changes stands first, for the server's prefix cache."""
+    """The JSON of a request; what never changes is first, for the server's prefix cache."""
     body = {"messages": [message.to_json() for message in messages], **settings}
     # Half characters cannot be encoded.
     return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
 
 def reply_lines(message: JsonDict) -> list[str]:
-    """A reply in words for the log: what it thought, said and called, and what was lost of it."""
+    """A reply in words for the log."""
     parts = [
         ("thinks", thoughts(message)),
         ("says", strip_think(message_text(message.get("content")))),
@@ -10265,16 +10263,15 @@ def reply_lines(message: JsonDict) -> list[str]:
 
 
 class Inbox:
-    """What the person says while the run goes on; this one is nobody's, the panel is another."""
+    """What the person says meanwhile; this one is nobody's, the panel is another."""
 
     present = False  # whether anybody can say anything at all
 
     def take_hints(self) -> list[str]:
-        """For the model, those since the last call."""
+        """What was said since the last call."""
         return []
 
     def take_injected(self) -> str | None:
-        """The next reply that was handed in."""
         return None
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
@@ -10283,10 +10280,10 @@ class Inbox:
 
 
 def model_settings(config: Config, model: ModelInfo) -> JsonDict:
-    """What every request to a model begins with: its name, and the switch of its thinking.
+    """What every request begins with: the model's name, and the switch of its thinking.
 
     LM Studio and Ollama hand nothing on to the chat template (lmstudio-bug-tracker #1573) and have
-    a switch of their own. The other servers do, and a template passes over what it does not know.
+    a switch of their own; elsewhere a template passes over what it does not know.
     """
     settings: JsonDict = {"model": model.name}
     if config.thinking == "auto":
@@ -10299,7 +10296,7 @@ def model_settings(config: Config, model: ModelInfo) -> JsonDict:
 
 
 class Manner(NamedTuple):
-    """What is the same in all requests to a role, beside the messages."""
+    """What is the same in all requests to a role."""
 
     system: str
     tools: Sequence[JsonDict] = ()
@@ -10307,7 +10304,7 @@ class Manner(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a role answered: its act, or None after all corrections, its words, and the requests."""
+    """What a role answered: its act, or None after all corrections, and its words."""
 
     act: Act | None
     said: str
@@ -10317,7 +10314,7 @@ class Answer(NamedTuple):
 
 @dataclass
 class Voice:
-    """Speaks to the model for all roles of a profile, and counts what that costs."""
+    """Speaks to the model for all roles, and counts what that costs."""
 
     config: Config
     profile: Profile
@@ -10341,13 +10338,12 @@ class Voice:
 
     @property
     def calls_in_text(self) -> bool:
-        """Whether tools and calls stand in the text, since as a list they come to nothing."""
+        """Whether tools and calls stand in the text."""
         if self.config.calls != "auto":
             return self.config.calls == "text"
         return self.model.tools is False or self._left_list
 
     def manner(self, role: Role) -> Manner:
-        """How a role of the profile is asked, in the profile's vocabulary."""
         return Manner(self.profile.system(role), self.profile.schemas(role))
 
     def ask(
@@ -10359,8 +10355,7 @@ class Voice:
     ) -> Reply | ModelError:
         """One request: the role's prompt, then `messages`, which the next time may be shorter.
 
-        A failed exchange is returned, since it costs a turn only; several in a row are raised, and
-        at once what will not pass.
+        A failed exchange is returned; several in a row are raised, and what will not pass at once.
         """
         acting = role == self.profile.roles["executor"]
         manner = manner or self.manner(role)
@@ -10384,7 +10379,13 @@ class Voice:
         self._failures = 0
         if acting:
             self._hints = []
-        self._tell_reply(role, sent, reply, len(body), waited)
+        self._tell_reply(
+            role,
+            sent,
+            reply,
+            len(body),
+            waited,
+        )
         if manner.tools and self._patience:
             called = harmless_calls(reply.message, reply.finish_reason)
             self._patience = 0 if called else self._patience - 1
@@ -10395,7 +10396,6 @@ class Voice:
     def _request(
         self, role: Role, messages: Sequence[Message], manner: Manner
     ) -> tuple[JsonDict, Sequence[Message]]:
-        """The settings and the messages of the request."""
         config = self.config
         settings = model_settings(config, self.model)
         prompt = manner.system
@@ -10423,7 +10423,7 @@ class Voice:
     def _tell_request(
         self, role: Role, settings: JsonDict, messages: Sequence[Message], size: int
     ) -> None:
-        """The whole request into log and journal; what stands there already is named only."""
+        """The request into log and journal; what stands there already is only named."""
         self.requests += 1
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
         told += [(message.to_json(), str(message)) for message in messages]
@@ -10446,13 +10446,13 @@ class Voice:
         )
 
     def _leave_list(self, why: str) -> None:
-        """From the next request on the tools stand in the text, unless a setting decides that."""
+        """From now on the tools stand in the text, unless a setting decides that."""
         if not self._left_list and self.config.calls == "auto":
             self.say(f"warning: {why}; from now on the tools stand in the text.")
         self._left_list = True
 
     def _bear(self, error: ModelError, shrinks: bool) -> None:
-        """A failed exchange; raises one that will not pass, and any after too many in a row."""
+        """Raises a failure that will not pass, and any after too many in a row."""
         self._failures += 1
         stays = error.kind in PERMANENT_FAULTS and not (shrinks and error.kind == "context")
         if error.kind == "no_tools" and not self.calls_in_text:
@@ -10471,7 +10471,7 @@ class Voice:
         size: int,
         waited_s: float,
     ) -> None:
-        """The reply into log and journal, with what the person should know of it."""
+        """The reply into log and journal, and warnings to the person."""
         size -= sum(len(message.image) for message in sent)
         image_tokens = sum(message.image_tokens for message in sent)
         warnings = reply_warnings(reply, self.model, image_tokens, size)
@@ -10504,10 +10504,10 @@ class Voice:
         )
 
     def _placed(self, context: str, question: str, image: bytes) -> Message:
-        """A request's first message, in the order that lets a server reuse most of the one before.
+        """A request's first message, so placed that a server can reuse most of the one before.
 
-        A new picture stands behind the whole context. While it stays the same, to the byte, what
-        stands before it does, too, and what the context has grown by stands behind it.
+        A new picture stands behind the context. While it stays the same, to the byte, what stands
+        before it does, too, and what the context grew by stands behind it.
         """
         if not image:
             return Message("user", f"{context}\n\n{question}")
@@ -10533,10 +10533,9 @@ class Voice:
         manner: Manner,
         objection: Callable[[Act], str] = lambda _: "",
     ) -> Answer:
-        """Asks until a call can be read, with so many short corrections on the cached prompt.
+        """Asks until a call can be read, with so many corrections; an `objection` is one, too.
 
         `shrinks` says that the context can be made shorter where the model has no room for it.
-        An `objection` to an act, if it is a text, is such a correction, too.
         """
         words = self.profile.words(role)
         messages = [self._placed(context, question, image)]
@@ -10696,10 +10695,9 @@ def difference(
     scale: int = 1,
     part: Rect | None = None,
 ) -> Rect | None:
-    """The box of the pixels that differ between two looks, or in a part of them, a caret aside.
+    """The box of the pixels that differ in two looks, or a part of them, but for a single caret.
 
-    Both are BGRX of the same size, `width` pixels a row, `scale` times smaller than a frame. Of
-    two carets none is left out.
+    Both are BGRX, `width` pixels a row, `scale` times smaller than a frame.
     """
     part = part or Rect(0, 0, width, len(after) // width // 4)
     bands: list[Rect] = []  # adjoining rows, and the columns between which they differ
@@ -10728,7 +10726,7 @@ def difference(
 
 
 def window_box(frame: Frame) -> Rect:
-    """The front window, or the whole screen, in the frame's pixels."""
+    """The front window, else the whole, in the frame's pixels."""
     area = frame.area
     rect = frame.window.rect if frame.window else area
     factors = (frame.width / area.width, frame.height / area.height) * 2
@@ -10759,10 +10757,7 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
 
 
 def part_around(point: Point, area: Rect) -> Rect:
-    """The quarter of an area, half as wide and half as high, that has a pixel in its middle.
-
-    At an edge it is moved inside, so that it always has its full size.
-    """
+    """The quarter of an area around a pixel; at an edge it is moved inside."""
     width = area.width // 2
     height = area.height // 2
     left = min(point.x - width // 2, area.right - width)
@@ -10771,10 +10766,7 @@ def part_around(point: Point, area: Rect) -> Rect:
 
 
 def frame_size(area: Rect, config: Config) -> Size:
-    """The size of an area's picture: exactly as a person set it, else as image_tokens gives.
-
-    Raises ConfigError if only one side is set.
-    """
+    """The size of an area's picture, as it is set, else as image_tokens gives; or ConfigError."""
     exact = Size(config.screen_capture_w, config.screen_capture_h)
     if exact.pixels:
         return exact
@@ -10787,12 +10779,11 @@ def frame_size(area: Rect, config: Config) -> Size:
 
 
 def screen_size(config: Config) -> Size:
-    """The size of the picture of a usual screen, where there is no screen to ask."""
+    """The size of a usual screen's picture, where there is no screen to ask."""
     return frame_size(Rect(0, 0, 1920, 1080), config)
 
 
-# After an act: until the first look, between two looks, and until a first change is not awaited any
-# more; what takes longer than that to react is seen by the next look.
+# After an act: until the first look, between two, and until a first change is not awaited any more.
 SETTLE_FLOOR_S = 0.05
 SETTLE_INTERVAL_S = 0.03
 SETTLE_PATIENCE_S = 0.25
@@ -10800,7 +10791,7 @@ SETTLE_PATIENCE_S = 0.25
 
 @dataclass
 class Eyes:
-    """Takes looks at the working area, and waits until the screen has come to rest."""
+    """Looks at the working area, and waits until it is at rest."""
 
     config: Config
     desktop: Desktop
@@ -10815,17 +10806,14 @@ class Eyes:
     _closer: Point | None = None  # around which the next look shows a part of the area only
 
     def zoom(self, point: Point) -> None:
-        """The next look shows the part of the area around this pixel, the one after it all again.
+        """The next look shows the part around this pixel, the one after it all again.
 
-        Where secrets were typed, the places of which are known on whole pictures, it stays whole.
+        Where secrets were typed it stays whole, as their places are known on whole pictures.
         """
         self._closer = None if self.secrets else point
 
     def look(self, turn: int, name: str = "") -> Look:
-        """A look to act on, once no pause holds, saved and ready for a request.
-
-        `name` is the screenshot's, as for `save_screenshot`; by default it is that of the turn.
-        """
+        """A look to act on, once no pause holds, saved under a `name`, else that of the turn."""
         self.logger.publish(Phase("looking"))
         begin = self.clock.now()
         self.actuator.rest()
@@ -10853,18 +10841,16 @@ class Eyes:
         return Look(frame, picture.png, sent, path)
 
     def forget(self) -> None:
-        """The next look shows all the area."""
         self._closer = None
 
     def whole(self, frame: Frame) -> Frame:
-        """A frame of all the area, with which the effect of an act can be compared."""
+        """A frame of all the area, by which the effect of an act is seen."""
         return self.capture() if frame.whole else frame
 
     def capture(self, closer: Point | None = None) -> Frame:
-        """A frame; while the screen cannot be seen (locked, one colour) it waits, up to a limit.
+        """A frame, of the part around a pixel if that is given.
 
-        With a pixel to look at more closely it shows the part around that. Raises Win32Error after
-        `blind_patience` seconds.
+        While the screen cannot be seen it waits; Win32Error after `blind_patience` seconds.
         """
         whole = resolve_area(self.config.area, self.desktop)
         area = part_around(closer, whole) if closer else whole
@@ -10888,13 +10874,12 @@ class Eyes:
         return replace(frame, whole=whole if closer else None, window=window)
 
     def _hidden(self, window: Window) -> Window:
-        """The window without secrets in its title."""
         return replace(window, title=self.logger.hide(window.title))
 
     def secret_typed(self, attempt: Attempt) -> None:
         """From now on the field is grey; where it is not known, all of that window until it reacts.
 
-        The journal has it before the first key, so that a run that ends there is resumed with it.
+        The journal has it before the first key, for a run that ends there and is resumed.
         """
         window = attempt.front
         if window is None:
@@ -10915,7 +10900,7 @@ class Eyes:
         self.logger.record(place)
 
     def _with_secrets_greyed(self, frame: Frame) -> Frame:
-        """The frame without places of secrets; each moves with its window until that is gone."""
+        """Without places of secrets, which move with their windows until these are gone."""
         canvas = Canvas(
             frame.width,
             frame.height,
@@ -10950,13 +10935,13 @@ class Eyes:
         return box.moved(window.left - then.left, window.top - then.top)
 
     def windows(self) -> list[Window]:
-        """The open windows but our own, without secrets; none where Windows does not tell."""
+        """The open windows but our own; none where Windows does not tell."""
         with suppress(Win32Error):
             return [self._hidden(window) for window in self.desktop.windows() if not window.own]
         return []
 
     def glance(self, frame: Frame) -> bytes:
-        """A quick small look at a frame's area, to be compared with another one."""
+        """A quick small look at a frame's area."""
         width = frame.width // GLANCE_SCALE
         height = frame.height // GLANCE_SCALE
         return self.desktop.glance(frame.area, width, height)
@@ -10964,13 +10949,22 @@ class Eyes:
     def changed(
         self, before: bytes, after: bytes, frame: Frame, scale: int = GLANCE_SCALE
     ) -> Rect | None:
-        """The box of what differs between two looks at a frame's area, so many times smaller.
+        """What differs between two looks at a frame's area, so many times smaller.
 
-        What changes in the program's own
-        console or panel are its rows of the turns: no act has done that.
+        What changes in the program's own console or panel no act has done.
         """
-        seen = Rect(0, 0, frame.width // scale, frame.height // scale)
-        box = difference(before, after, seen.width, scale)
+        seen = Rect(
+            0,
+            0,
+            frame.width // scale,
+            frame.height // scale,
+        )
+        box = difference(
+            before,
+            after,
+            seen.width,
+            scale,
+        )
         if box is None:
             return None
         place = box.scaled(seen, frame.area)
@@ -10982,7 +10976,7 @@ class Eyes:
         return box
 
     def watch(self, frame: Frame, seconds: float) -> bool:
-        """Waits that long, or until the screen has changed and come to rest; whether it changed."""
+        """Waits so long, or until the screen has changed and rests; whether it changed."""
         before = self.glance(frame)
         end = self.clock.now() + seconds
         while self.clock.now() < end:
@@ -10996,7 +10990,7 @@ class Eyes:
     def settle(self, frame: Frame, before: bytes) -> Frame:
         """Waits until the screen is at rest after an act, and returns a frame of then.
 
-        `before` is a glance from before the act. It is at rest once a few glances agree, after a
+        `before` is a glance from before it. The screen rests once a few glances agree, after a
         change or the patience; after the cap, it is taken as it is.
         """
         begin = self.clock.now()
@@ -11038,10 +11032,7 @@ TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu it
 
 @dataclass
 class ControlCheck:
-    """Holds each click against what Windows knows to be there, and reads back what came of it.
-
-    A desktop that knows nothing changes nothing.
-    """
+    """Holds each click against what Windows knows to be there, and reads back what came of it."""
 
     config: Config
     desktop: Desktop
@@ -11056,11 +11047,10 @@ class ControlCheck:
 
     @property
     def on(self) -> bool:
-        """Whether controls are looked at."""
         return self.config.controls != "off"
 
     def listed(self, look: Look, most: Sides = ON_GRID) -> str:
-        """The controls in front as lines for a model, the most useful first; "" if unwanted."""
+        """The controls in front as lines for a model; "" if unwanted."""
         if self.config.vision and self.config.controls != "list":
             return ""
         listed = controls_text(
@@ -11084,7 +11074,7 @@ class ControlCheck:
     def objection(self, act: Act, look: Look) -> str:
         """Why a click is not what the model means, if there is one control that it may mean.
 
-        Said once for a name and a place until the next act: the second time it is obeyed.
+        Said once: the same again is obeyed.
         """
         said = label_of(act)
         places = values_of(act.args, Coordinate)
@@ -11120,7 +11110,7 @@ class ControlCheck:
         hit: Control,
         look: Look,
     ) -> list[Control]:
-        """Those elsewhere that may be meant; none if one is at the point anyway."""
+        """The controls that may be meant; none if one of them is at the point anyway."""
         wants_a_field = says_only_field(said)
         # It may be meant by its name, by having none, or by what it holds.
         fits = names_agree(said, hit.name) or _is_name_of(said, cut(hit.value or "", 100))
@@ -11146,7 +11136,7 @@ class ControlCheck:
         return meant
 
     def told_of(self, deed: Deed) -> Deed:
-        """A step that was performed, with what Windows tells of it."""
+        """A step that was done, with what Windows tells of it."""
         self._told = None
         step = deed.act
         result = deed.result
@@ -11175,7 +11165,7 @@ class ControlCheck:
         )
 
     def facts(self) -> list[str]:
-        """What is known of the control that has the keyboard, a sentence for the verifier."""
+        """What is known of the control with the keyboard, for the verifier."""
         typed_at = self.desktop.control_source.focused_control()
         if typed_at is None or typed_at.password:
             return []
@@ -11186,7 +11176,7 @@ class ControlCheck:
         return [f"{sentence}."]
 
     def _has_secret(self, control: Control, typed: str = "") -> bool:
-        """Whether a secret went into a field in this run, or does by what was typed now."""
+        """Whether a secret went into a field, or does by what was typed now."""
         # Neither what it holds nor its place tells a field from others: both change.
         name = f"{control.window} {quoted_control(control)}"
         if self.fill(typed) != typed:
@@ -11194,7 +11184,7 @@ class ControlCheck:
         return name in self._secret_fields
 
     def _typed(self, text: str) -> str:
-        """What the field holds that has the keyboard, after this was typed."""
+        """What the field holds, after this was typed."""
         typed_at = self.desktop.control_source.focused_control()
         if typed_at is None:
             return NO_FOCUS if self._knows_focus else ""
@@ -11211,7 +11201,6 @@ class ControlCheck:
 
 
 def _is_name_of(said: str, name: str) -> bool:
-    """Whether there is a name, and it agrees."""
     return bool(name_words(name)) and names_agree(said, name)
 
 
@@ -11267,7 +11256,6 @@ class FileFact(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """What a text file holds."""
         if self.data is None:
             return None
         form = "utf-16" if self.data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -11275,7 +11263,7 @@ class FileFact(NamedTuple):
         return None if _NO_TEXT.search(text) else text
 
     def told(self, hide: Callable[[str], str]) -> str:
-        """A sentence for the verifier; `hide` replaces secrets."""
+        """A sentence for the verifier."""
         if self.size is None:
             return f"{self.path} cannot be looked at."
         if self.size == NO_FILE:
@@ -11317,8 +11305,7 @@ def look_at_file(path: str) -> FileFact:
 def file_facts(task: str) -> dict[str, FileFact]:
     """What is known of the files that the task names, by their paths, within FILE_PATIENCE_S.
 
-    The paths are as the task writes them, without the stop of a sentence. One without quotes has to
-    end as a file does, or the task has to end with it.
+    A path without quotes has to end as a file does, or the task has to end with it.
     """
     task = task[:FACT_CHARACTERS]
     paths = _QUOTED_PATH.findall(task)
@@ -11333,7 +11320,7 @@ def file_facts(task: str) -> dict[str, FileFact]:
 
 
 def keep_files(facts: Iterable[FileFact], logger: ExecutionLogger) -> list[str]:
-    """Copies files as they were into the run's folder, none with a secret; names of the copies."""
+    """Copies files into the run's folder, none with a secret; the copies' names."""
     kept: list[str] = []
     for fact in facts:
         data = fact.data or b""
@@ -11353,8 +11340,8 @@ def rulings_by_files(
 ) -> list[Ruling]:
     """The verdict, with a NO where a file certainly is not what a check says.
 
-    Nothing is certain but what was not so when the run began and is not so now: a file that is
-    gone, and a text that was taken out of it, may be what the task wanted.
+    Certain is what was not so when the run began and is not so now: that a file is gone, or a text
+    taken out of it, may be what the task wanted.
     """
     rulings = list(verdict)
     for path, old in before.items():
@@ -11377,7 +11364,7 @@ def _contradiction(
     before: FileFact,
     now: FileFact,
 ) -> str:
-    """Why a check that quotes a text does not hold for what a file was and is; empty if it may."""
+    """Why a check that quotes a text does not hold; empty if it may."""
     quoted = _QUOTED_TEXT.findall(check) if _names(check, now.path) else []
     texts = [text for text in quoted if not _names(text, now.path)]  # others are such as a title
     if texts and now.text is None:
@@ -11390,12 +11377,12 @@ def _contradiction(
 
 
 def _plain(text: str) -> str:
-    """A text as it is compared: apart from case, line ends and a last stop."""
+    """A text as it is compared, without case, line ends and a last stop."""
     return " ".join(text.lower().split()).rstrip(".")
 
 
 def _names(text: str, path: str) -> bool:
-    """Whether a text names a file: its name, alone or with the end of its path."""
+    """Whether a text names a file, alone or with the end of its path."""
     parts = re.split(r"\\\\|/", re.escape(path))  # which doubles each backslash
     named = reduce(r"(?:{}[\\/])?{}".format, parts)
     return bool(re.search(rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)", text, re.IGNORECASE))
@@ -11642,7 +11629,7 @@ CLIPBOARD_PATIENCE_S = 0.5  # the program that promised its text may never answe
 
 
 def known_facts(engine: Engine, files: Mapping[str, FileFact]) -> list[str]:
-    """What the program knows for certain, a line each, for the verifier."""
+    """What is certain, a line each, for the verifier."""
     desktop = engine.eyes.desktop
     hide = engine.logger.hide
     facts = [f"The window in front is {title_text(desktop.foreground())}."]
@@ -11667,7 +11654,7 @@ _RULED = re.compile(
 
 
 def ask_for_checks(engine: Engine, state: AgentState) -> None:
-    """Lets the model say once what proves the task done; failing that the task is its own check."""
+    """Lets the model say once what proves the task; else the task is its own check."""
     if engine.config.derive_checks and not state.done_when:
         question = Message("user", EXAMINER_QUESTION.format(state.task))
         reply = engine.voice.ask(engine.profile.roles["examiner"], [question])
@@ -11678,7 +11665,7 @@ def ask_for_checks(engine: Engine, state: AgentState) -> None:
 
 
 def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling] | None:
-    """What the verifier said to each check; None unless it answered each, and none in two ways."""
+    """What was said to each check; None unless each was answered, and none in two ways."""
     if len(checks) == 1 and not _RULED.match(said):
         said = f"1 {said}"  # a single one needs no number
     answers = _RULED.findall(said)
@@ -11693,10 +11680,10 @@ def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling] | None:
 
 
 def judge(engine: Engine, state: AgentState, evidence: str, name: str = "check") -> list[Ruling]:
-    """Whether each check holds, by a fresh look and by facts; a fact stands above every word.
+    """Whether each check holds, by a fresh look and by facts, which stand above every word.
 
-    A verdict that ends the run is asked for twice, and believed only when both agree. Where they
-    do not, both are asked once more, about another look.
+    A verdict that ends the run is believed when two questions agree; where they do not, both are
+    asked once more, about another look.
     """
     ask_for_checks(engine, state)
     verdict: list[Ruling] = []
@@ -11742,7 +11729,7 @@ def ask_about(
     evidence: str,
     question: str,
 ) -> list[Ruling]:
-    """What the verifier says to a question about each check, as far as no fact contradicts it.
+    """What the verifier says of each check, as far as no fact contradicts it.
 
     An answer that decides nothing is asked for again, and then a NO.
     """
@@ -11774,10 +11761,9 @@ def check_completion(
 ) -> tuple[Outcome | None, str]:
     """The outcome and the result of a completion report.
 
-    It counts with enough evidence, and if a fresh look and the facts confirm every check.
-    Otherwise the planner hears what is missing; `not_proven_most` such reports end the run, if
-    they count. In a grammar a claim may be about the planner's instruction, since it has one word
-    for both: then a refused one is no false one, and what ends the run is its lack of progress.
+    It needs enough evidence, and every check confirmed. Else the planner hears what is missing;
+    `not_proven_most` such reports end the run, if they count. In a grammar a claim may be about the
+    planner's instruction, since it has one word for both: then a refused one is no false one.
     """
     config = engine.config
     length = len(evidence.strip())
@@ -11804,10 +11790,9 @@ def check_completion(
 
 
 def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
-    """The outcome of a run that did not come to its end, after a fresh look at the task.
+    """The outcome of a run that gave up, after a fresh look at the task.
 
     Its last turns may have been repeats after the task was done, and refusals may have been wrong.
-    A run that never touched the desktop did nothing that could be completed.
     """
     config = engine.config
     given_up = outcome.kind in ("stuck", "max_steps", "not_proven")
@@ -16866,7 +16851,7 @@ def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> 
     ):
         undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
     if not config.dry_run:
-        delete_old_runs(Path(config.dump_dir), config.keep_runs, config.keep_megabytes, spared)
+        delete_old_runs(config, spared)
 
 
 def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Book:
