@@ -8857,11 +8857,6 @@ def told_report(said: str, form: ReportForm, most: int, whole: bool = False) -> 
     return " ".join(told)
 
 
-def said_in(record: ActionRecord) -> str:
-    """What the model said in a turn; many call a tool without a word but its reasoning."""
-    return record.response_text or record.reasoning
-
-
 # -- what is told: in a form a line, or a paragraph, stands for what it names, and goes where that
 # is empty; what is named with !s stays.
 
@@ -8997,7 +8992,8 @@ def history_text(record: ActionRecord, form: ReportForm) -> str:
         args="" if record.evidence else f" {cut(record.args, 100)}",
         effect=effect,
         evidence=cut(record.evidence, EVIDENCE_CHARS),
-        said=told_report(said_in(record), form, OLDER_REPORT_CHARS),
+        # Many call a tool without a word but its reasoning.
+        said=told_report(record.response_text or record.reasoning, form, OLDER_REPORT_CHARS),
     )
 
 
@@ -9046,7 +9042,7 @@ def planner_question(state: AgentState, config: Config, form: ReportForm) -> str
         return question
     report = ""
     for record in reversed(state.memory.active_history):
-        said = said_in(record)
+        said = record.response_text or record.reasoning
         if said:
             told = told_report(said, form, form.chars, whole=True)
             report = f"(Turn_{record.turn}): {told}"
@@ -9208,7 +9204,15 @@ def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -
     most_x, most_y = most
     lines: list[str] = []
     left = LINES_CHARS
-    for control in sorted(known, key=_uselessness):
+    by_use = sorted(
+        known,
+        key=lambda control: (
+            not control.enabled,
+            not control.focused,
+            _RANKS.get(control.role, len(_RANKS)),
+        ),
+    )
+    for control in by_use:
         middle = middle_of(control.rect)
         if not control.name or not area.contains(middle):
             continue
@@ -9221,12 +9225,6 @@ def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -
         if line not in lines:
             lines.append(line)
     return "\n".join(lines)
-
-
-def _uselessness(control: Control) -> tuple[bool, bool, int]:
-    """Sorts controls: those that can be used, have the keyboard, are of a useful role."""
-    rank = _RANKS.get(control.role, len(_RANKS))
-    return not control.enabled, not control.focused, rank
 
 
 def other_control_text(place: Coordinate, hit: Control, meant: Control, at: Coordinate) -> str:
@@ -12468,9 +12466,8 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     """The planner's turn; afterwards the executor has instructions and memory has room."""
     config = engine.config
     planner = engine.profile.roles["planner"]
-    archiving = state.memory.needs_compression
     left = PLANNER_IN_A_ROW - state.planner_streak
-    corrections = max(0, min(config.reply_corrections, left - 1))
+    corrections = min(config.reply_corrections, left - 1)
     question = planner_question(state, config, engine.profile.report)
     answer = ask_role(engine, state, planner, question, b"", corrections)
     state.planner_streak += answer.requests
@@ -12488,7 +12485,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     else:
         state.plan = answer.said or state.plan
         done = "no usable plan"
-    if archiving and state.memory.needs_compression:
+    if state.memory.needs_compression:
         number = archive_by_itself(engine, state, config.memory_keep_actions)
         done += f"; archived {number} turns by itself"
     if not goes_on or state.planner_streak >= PLANNER_IN_A_ROW:
@@ -12587,12 +12584,8 @@ class Conversation:
     called: int = 0  # calls so far
 
     @property
-    def messages(self) -> list[Message]:
-        return [message for step in self.steps for message in step]
-
-    @property
     def pictures(self) -> list[Message]:
-        return [message for message in self.messages if message.image]
+        return [message for message in chain(*self.steps) if message.image]
 
     def add(self, said: str, thought: str, calls: Sequence[ToolCall], step: ChatStep) -> None:
         """A step's first call gets the answer, and a screenshot is shown below it."""
@@ -12651,7 +12644,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     profile = engine.profile
     words = profile.words(engine.executor)
     task = Message("user", chat_task_text(state, config.dry_run))
-    reply = engine.voice.ask(engine.executor, [task, *chat.messages], len(chat.steps) > 1)
+    reply = engine.voice.ask(engine.executor, [task, *chain(*chat.steps)], len(chat.steps) > 1)
     if isinstance(reply, ModelError):
         if reply.kind == "context":  # the least of the chat may fit
             condense(engine, state, chat, keep=1)
@@ -12821,7 +12814,9 @@ def end_step(
         most = 1
         slack = 0
     pictures = chat.pictures
-    thoughtful = [message for message in chat.messages if message.thought not in ("", LEFT_OUT)]
+    thoughtful = [
+        message for message in chain(*chat.steps) if message.thought not in ("", LEFT_OUT)
+    ]
     thoughts_most = config.keep_last_thinks
     if len(pictures) > most + slack or len(thoughtful) > thoughts_most + slack:
         for message in pictures[::-1][most:]:
