@@ -8969,128 +8969,9 @@ Your last step: {effect}
 {stalled}"""
 
 
-def history_text(record: ActionRecord, form: ReportForm) -> str:
-    """One action as the model reads it again: what was sent says as much as its result."""
-    if form.planning:
-        return fill_form(
-            DESCRIBED_ACTION,
-            turn=record.turn,
-            tool=record.tool,
-            effect=cut(record.result, 60),
-            said=cut(record.response_text, OLDER_REPORT_CHARS),
-        )
-    missing = record.result.startswith(NOT_YET)
-    effect = cut(record.result, EVIDENCE_CHARS if missing else 100)
-    if record.changed is not None:
-        effect = "screen changed" if record.changed else "screen did not change"
-        if record.known:
-            effect += f"; {cut(record.known, 160)}"
-    return fill_form(
-        ACTION_FORM,
-        turn=record.turn,
-        tool=record.tool,
-        args="" if record.evidence else f" {cut(record.args, 100)}",
-        effect=effect,
-        evidence=cut(record.evidence, EVIDENCE_CHARS),
-        # Many call a tool without a word but its reasoning.
-        said=told_report(record.response_text or record.reasoning, form, OLDER_REPORT_CHARS),
-    )
-
-
-def context_text(state: AgentState, form: ReportForm, dry_run: bool) -> str:
-    archives = state.memory.all_snapshots
-    memory = ["COMPLETED_WORK:"] if archives else []
-    for number, snapshot in enumerate(archives, 1):
-        summary = cut(snapshot.summary, 180)
-        patterns = cut(snapshot.patterns, 120)
-        memory.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
-    active = state.memory.active_history
-    count = ""
-    if form.planning:
-        count = f" (count={len(active)})"
-        active = active[-8:]
-    memory.append(f"RECENT_ACTIONS{count}:")
-    memory += [history_text(record, form) for record in active]
-    return fill_form(
-        DESCRIBED_CONTEXT if form.planning else CONTEXT_FORM,
-        "\n\n",
-        task=state.task,
-        dry_run=DRY_RUN if dry_run else "",
-        done_when=numbered_lines(state.done_when),
-        plan=cut(state.plan, form.plan_chars),
-        orders=form.orders,
-        instructions=state.execution_instructions,
-        mode=form.planning if state.mode == PLANNING else state.mode,
-        turn=state.turn,
-        memory="\n".join(memory),
-    )
-
-
-def planner_question(state: AgentState, config: Config, form: ReportForm) -> str:
-    """It archives when memory is full, else plans or reviews."""
-    question = (
-        "Review the recent actions: is there progress, failure, completion?"
-        " Give the next instruction."
-    )
-    if state.memory.needs_compression:
-        # Not the last one: the executor is to check what came of it.
-        turns = [record.turn for record in state.memory.active_history[:-1]]
-        question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
-    elif not state.execution_instructions:
-        question = "Analyse the task, make a plan and give the first instruction."
-    if form.planning:
-        return question
-    report = ""
-    for record in reversed(state.memory.active_history):
-        said = record.response_text or record.reasoning
-        if said:
-            told = told_report(said, form, form.chars, whole=True)
-            report = f"(Turn_{record.turn}): {told}"
-            break
-    return fill_form(
-        PLANNER_FORM,
-        report=report,
-        turn=state.turn,
-        interval=config.review_interval,
-        stalled=state.stalled if state.stalled > 1 else 0,
-        question=question,
-    )
-
-
 def title_text(window: Window | None) -> str:
     """A window's title as a model reads it: in quotes on one line, whatever its program wrote."""
     return quoted_name(window.title, 120) if window else "none"
-
-
-def executor_question(
-    state: AgentState,
-    look: Look,
-    config: Config,
-    form: ReportForm,
-    windows: Sequence[Window],
-    listed: str,
-) -> str:
-    """What the executor is asked about its picture."""
-    last = state.memory.get_last_action_for_validation() or ActionRecord()
-    found = report_fields(last.response_text)
-    done = cut(last.result, 300)
-    if form.planning:
-        done = f"{last.tool} {cut(last.args, 100)}" if last.turn else "No previous action"
-    behind = [other for other in windows if not same_window(other, look.window)]
-    return fill_form(
-        DESCRIBED_QUESTION if form.planning else EXECUTOR_FORM,
-        window=title_text(look.window),
-        closer=CLOSER_PICTURE if look.frame.whole else "",
-        listed=listed and LISTED.format(listed),
-        behind=windows_text(behind) if behind else "",
-        done=done,
-        reason=cut(last.reasoning or found.get(form.step, ""), 120),
-        expected=cut(found.get(form.success, ""), 120),
-        region="{},{}-{},{}".format(*last.region) if last.region else "",
-        stalled=state.stalled if state.stalled >= config.stall_tell else 0,
-        turn=state.turn,
-        most=config.max_steps,
-    )
 
 
 def count_of(number: int, what: str) -> str:
@@ -12425,6 +12306,64 @@ def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> 
     return execute_turn(engine, state)
 
 
+def history_text(record: ActionRecord, form: ReportForm) -> str:
+    """One action as the model reads it again: what was sent says as much as its result."""
+    if form.planning:
+        return fill_form(
+            DESCRIBED_ACTION,
+            turn=record.turn,
+            tool=record.tool,
+            effect=cut(record.result, 60),
+            said=cut(record.response_text, OLDER_REPORT_CHARS),
+        )
+    missing = record.result.startswith(NOT_YET)
+    effect = cut(record.result, EVIDENCE_CHARS if missing else 100)
+    if record.changed is not None:
+        effect = "screen changed" if record.changed else "screen did not change"
+        if record.known:
+            effect += f"; {cut(record.known, 160)}"
+    return fill_form(
+        ACTION_FORM,
+        turn=record.turn,
+        tool=record.tool,
+        args="" if record.evidence else f" {cut(record.args, 100)}",
+        effect=effect,
+        evidence=cut(record.evidence, EVIDENCE_CHARS),
+        # Many call a tool without a word but its reasoning.
+        said=told_report(record.response_text or record.reasoning, form, OLDER_REPORT_CHARS),
+    )
+
+
+def context_text(engine: Engine, state: AgentState) -> str:
+    form = engine.profile.report
+    archives = state.memory.all_snapshots
+    memory = ["COMPLETED_WORK:"] if archives else []
+    for number, snapshot in enumerate(archives, 1):
+        summary = cut(snapshot.summary, 180)
+        patterns = cut(snapshot.patterns, 120)
+        memory.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
+    active = state.memory.active_history
+    count = ""
+    if form.planning:
+        count = f" (count={len(active)})"
+        active = active[-8:]
+    memory.append(f"RECENT_ACTIONS{count}:")
+    memory += [history_text(record, form) for record in active]
+    return fill_form(
+        DESCRIBED_CONTEXT if form.planning else CONTEXT_FORM,
+        "\n\n",
+        task=state.task,
+        dry_run=DRY_RUN if engine.config.dry_run else "",
+        done_when=numbered_lines(state.done_when),
+        plan=cut(state.plan, form.plan_chars),
+        orders=form.orders,
+        instructions=state.execution_instructions,
+        mode=form.planning if state.mode == PLANNING else state.mode,
+        turn=state.turn,
+        memory="\n".join(memory),
+    )
+
+
 def ask_role(
     engine: Engine,
     state: AgentState,
@@ -12438,18 +12377,17 @@ def ask_role(
 
     Where the context is too small for that, the memory gets shorter.
     """
-    form = engine.profile.report
     active = len(state.memory.active_history)
     manner = engine.voice.manner(role)
     briefing = role.briefing.format(
         **vars(engine.config),
         task=state.task,
-        plan=cut(state.plan, form.plan_chars),
+        plan=cut(state.plan, engine.profile.report.plan_chars),
         instructions=state.execution_instructions,
     )
     answer = engine.voice.ask_for_call(
         role,
-        context_text(state, form, engine.config.dry_run),
+        context_text(engine, state),
         question,
         image,
         corrections,
@@ -12462,13 +12400,45 @@ def ask_role(
     return answer
 
 
+def planner_question(engine: Engine, state: AgentState) -> str:
+    """It archives when memory is full, else plans or reviews."""
+    question = (
+        "Review the recent actions: is there progress, failure, completion?"
+        " Give the next instruction."
+    )
+    if state.memory.needs_compression:
+        # Not the last one: the executor is to check what came of it.
+        turns = [record.turn for record in state.memory.active_history[:-1]]
+        question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
+    elif not state.execution_instructions:
+        question = "Analyse the task, make a plan and give the first instruction."
+    form = engine.profile.report
+    if form.planning:
+        return question
+    report = ""
+    for record in reversed(state.memory.active_history):
+        said = record.response_text or record.reasoning
+        if said:
+            told = told_report(said, form, form.chars, whole=True)
+            report = f"(Turn_{record.turn}): {told}"
+            break
+    return fill_form(
+        PLANNER_FORM,
+        report=report,
+        turn=state.turn,
+        interval=engine.config.review_interval,
+        stalled=state.stalled if state.stalled > 1 else 0,
+        question=question,
+    )
+
+
 def plan_turn(engine: Engine, state: AgentState) -> None:
     """The planner's turn; afterwards the executor has instructions and memory has room."""
     config = engine.config
     planner = engine.profile.roles["planner"]
     left = PLANNER_IN_A_ROW - state.planner_streak
     corrections = min(config.reply_corrections, left - 1)
-    question = planner_question(state, config, engine.profile.report)
+    question = planner_question(engine, state)
     answer = ask_role(engine, state, planner, question, b"", corrections)
     state.planner_streak += answer.requests
     args = answer.act.args if answer.act else None
@@ -12506,19 +12476,44 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     engine.tell_turn(state.turn, planner.name, done, "")
 
 
-def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
-    """One look, one call, one act."""
+def executor_question(engine: Engine, state: AgentState, look: Look) -> str:
+    """What the executor is asked about its picture."""
     config = engine.config
-    look = engine.eyes.look(state.turn)
+    form = engine.profile.report
     windows = () if config.described else engine.eyes.windows()
     listed = engine.controls.listed(look)
+    last = state.memory.get_last_action_for_validation() or ActionRecord()
+    found = report_fields(last.response_text)
+    done = cut(last.result, 300)
+    if form.planning:
+        done = f"{last.tool} {cut(last.args, 100)}" if last.turn else "No previous action"
+    behind = [other for other in windows if not same_window(other, look.window)]
+    return fill_form(
+        DESCRIBED_QUESTION if form.planning else EXECUTOR_FORM,
+        window=title_text(look.window),
+        closer=CLOSER_PICTURE if look.frame.whole else "",
+        listed=listed and LISTED.format(listed),
+        behind=windows_text(behind) if behind else "",
+        done=done,
+        reason=cut(last.reasoning or found.get(form.step, ""), 120),
+        expected=cut(found.get(form.success, ""), 120),
+        region="{},{}-{},{}".format(*last.region) if last.region else "",
+        stalled=state.stalled if state.stalled >= config.stall_tell else 0,
+        turn=state.turn,
+        most=config.max_steps,
+    )
+
+
+def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
+    """One look, one call, one act."""
+    look = engine.eyes.look(state.turn)
     answer = ask_role(
         engine,
         state,
         engine.executor,
-        executor_question(state, look, config, engine.profile.report, windows, listed),
+        executor_question(engine, state, look),
         look.base64,
-        config.reply_corrections,
+        engine.config.reply_corrections,
         partial(engine.objection, look),
     )
     act = answer.act
