@@ -15027,8 +15027,9 @@ def check_model(
         if info.vision is not False:
             waiting(f"{info.name} to find {len(MARKS)} squares in pictures, {most} each")
             yield from check_calibration(asked)
-        waiting(f"{info.name} to call a tool, {most}")
-        yield _check_call(asked, profile)
+        if profile.loop != "story":  # which is answered without calls
+            waiting(f"{info.name} to call a tool, {most}")
+            yield _check_call(asked, profile)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
         text = f"{error} Choose another model, one with tool use, or set calls to text."
@@ -15070,17 +15071,21 @@ def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
 
 
 def _check_call(asked: Asked, profile: Profile) -> Finding:
-    """Has the model press a key, which nobody carries out; raises ReplyError if it does not.
+    """Has the model press a key, or type, which nobody does; raises ReplyError without a call.
 
     The tool's name stands in the list of tools alone, which some chat templates leave out.
     """
     words = profile.vocabulary
-    words = replace(words, tools={"press_key": words.tools["press_key"]})
+    tool = "press_key"
+    order = "Press the key escape."
+    if tool not in words.tools:
+        tool = "type_text"
+        order = "Type the text escape."
+    words = replace(words, tools={tool: words.tools[tool]})
     picture = b""
     if asked.grammar:
         picture = _squares(asked.size, {})
-    tools = words.schemas(["press_key"])
-    reply = asked.ask("Press the key escape.", picture, tools)
+    reply = asked.ask(order, picture, words.schemas([tool]))
     call = asked.call_in(reply, words)
     given = json.dumps(call.arguments)
     text = f"{call.name} {given}, not carried out"

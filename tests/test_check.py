@@ -85,7 +85,9 @@ class Check(unittest.TestCase):
             f"http://127.0.0.1:{server.server_address[1]}/v1/chat/completions", **settings
         )
 
-    def examine(self, endpoint: str, **settings: Any) -> dict[str, Any]:
+    def examine(
+        self, endpoint: str, profile: agent.Profile = agent.PROFILES["planner"], **settings: Any
+    ) -> dict[str, Any]:
         base = {"lmstudio_endpoint": endpoint, "request_retries": 0, "lmstudio_timeout": 20}
         size = {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT}
         dumps = tempfile.TemporaryDirectory()
@@ -96,7 +98,7 @@ class Check(unittest.TestCase):
             agent.Stop(),
         )
         server = agent.ModelServer(config, agent.SystemClock(stop), stop)
-        return {f.what: f for f in agent.check_model(config, agent.PROFILES["planner"], server)}
+        return {f.what: f for f in agent.check_model(config, profile, server)}
 
     def test_a_healthy_server_passes_everything(self) -> None:
         findings = self.findings(Studio())
@@ -195,6 +197,29 @@ class Check(unittest.TestCase):
         finding = self.findings(Template())["tool calls"]
         self.assertEqual((finding.fine, len(asked)), (False, 1))
         self.assertIn("set calls to text", finding.text)
+
+    def test_each_profile_is_asked_for_a_call_of_a_tool_that_it_has(self) -> None:
+        for name in ("commander", "chat", "pointer", "story"):
+            for profile in (agent.PROFILES[name], agent.as_described(agent.PROFILES[name])):
+                offered: list[str] = []
+
+                class Willing(Studio):
+                    """Calls whatever it is offered."""
+
+                    def message(self, request: dict[str, Any]) -> dict[str, Any]:
+                        if "tools" not in request:
+                            return super().message(request)
+                        function = request["tools"][0]["function"]
+                        offered.append(function["name"])  # noqa: B023
+                        key = function["parameters"]["required"][0]
+                        return call(function["name"], **{key: "escape"})
+
+                with self.subTest(name, described=profile is not agent.PROFILES[name]):
+                    findings = self.findings(Willing(), profile=profile)
+                    self.assertEqual([f.text for f in findings.values() if not f.fine], [])
+                    wanted = {"pointer": ["type_text"], "story": []}
+                    self.assertEqual(offered[:1], wanted.get(name, offered))
+                    self.assertEqual("tool calls" in findings, name != "story")
 
     def test_a_small_context_is_named_with_what_to_do(self) -> None:
         studio = Studio()
