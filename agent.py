@@ -367,7 +367,7 @@ dump_dir | dumps | folder that holds the runs; nothing is written elsewhere | | 
 dump_prefix | screen_ | begins a chat's screenshots | up to 40 letters, digits, _ and - |
     AGENT_DUMP_PREFIX
 dump_start | 1 | number of the first of them | 0 to 1000000 | AGENT_DUMP_START
-calibration | true | correct the model's places by what --check measured of it (calibration.json)
+calibration | true | correct the model's places by what --check measured of it (calibration_*.json)
 """
 _SHARE = r"(?:[01]|0?\.\d{1,6})"
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
@@ -1313,14 +1313,19 @@ class Deed:
 # Records - the lines of turns.jsonl, and what those who watch a live run get
 ####################################################################################################
 
+
+class Item:
+    """What those who watch a live run get."""
+
+
 RECORDS: dict[str, type[Record]] = {}  # by their kinds
 
 
 @dataclass(frozen=True)
-class Record:
-    """One line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970).
+class Record(Item):
+    """A line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970).
 
-    Each subclass is one kind. All its fields have defaults, as older journals may lack them.
+    All fields have defaults, as older journals may lack them.
     """
 
     kind: ClassVar[str]
@@ -1336,8 +1341,6 @@ class Record:
 
 @dataclass(frozen=True)
 class RunRecord(Record, kind="run"):
-    """A run begins."""
-
     version: str = ""
     profile: str = ""
     model: str = ""
@@ -1352,16 +1355,14 @@ class ResumeRecord(RunRecord, kind="resume"):
 
 @dataclass(frozen=True)
 class HintRecord(Record, kind="hint"):
-    """The person said something that the model is to know."""
-
     text: str = ""
 
 
 @dataclass(frozen=True)
 class LookRecord(Record, kind="look"):
-    """A look was taken; times in seconds, `window` (left, top, width, height) in its pixels.
+    """Times in seconds, `window` (left, top, width, height) in the screenshot's pixels.
 
-    A closer look has the `part` of the screen that it shows, as `window` but in pixels of that.
+    A closer look has the `part` of the screen that it shows, in pixels of that.
     """
 
     screenshot: str = ""
@@ -1376,9 +1377,9 @@ class LookRecord(Record, kind="look"):
 
 @dataclass(frozen=True)
 class RequestRecord(Record, kind="request"):
-    """A model was asked: `sent` names all parts of the request, `parts` holds those that are new.
+    """`sent` names all parts of a request, `parts` holds those that are new.
 
-    The first part is its settings with the tools, the others are its messages, pictures aside.
+    The first one is its settings with the tools, the others are its messages, pictures aside.
     """
 
     call: int = 0  # number of the request in this run
@@ -1389,7 +1390,7 @@ class RequestRecord(Record, kind="request"):
 
 @dataclass(frozen=True)
 class ReplyRecord(Record, kind="reply"):
-    """A model replied. `tokens` has prompt, completion and cached, each None if it was not said.
+    """`tokens` has prompt, completion and cached, each None if it was not said.
 
     Where the model thought aloud it has `thought`, too: about so many of the completion.
     """
@@ -1406,8 +1407,6 @@ class ReplyRecord(Record, kind="reply"):
 
 @dataclass(frozen=True)
 class FailureRecord(Record, kind="model_failed"):
-    """A model gave no reply."""
-
     error: str = ""
     text: str = ""
 
@@ -1422,8 +1421,6 @@ class NoCallRecord(Record, kind="no_call"):
 
 @dataclass(frozen=True)
 class IntentRecord(Record, kind="intent"):
-    """An act is about to be performed."""
-
     tool: str = ""  # canonical
     args: JsonDict = field(default_factory=dict)
 
@@ -1524,10 +1521,10 @@ class StateRecord(Record, kind="state"):
 
 @dataclass(frozen=True)
 class SecretRecord(Record, kind="secret"):
-    """Where a secret was typed, as far as it is known; the last record of a `place` counts.
+    """Where a secret was typed; the last record of a `place` counts.
 
-    `window` and `box` are left, top, width, height in pixels of the screen; a box of no size means
-    that the place in the window is not known.
+    `window` and `box` are left, top, width, height in pixels of the screen; a box of no size is one
+    that is not known.
     """
 
     place: int = 0  # its number in this run
@@ -1545,16 +1542,11 @@ class AnswerRecord(Record, kind="answer"):
 
 @dataclass(frozen=True)
 class EndRecord(Record, kind="end"):
-    """The run is over."""
-
     outcome: str = ""
     text: str = ""
     turns: int = 0
     seconds: float = 0.0
     checks: Sequence[JsonDict] = ()  # each a Ruling
-
-
-COMMON_FIELDS = ("kind", "time", "turn")
 
 
 def to_json(record: Record) -> JsonDict:
@@ -1564,10 +1556,10 @@ def to_json(record: Record) -> JsonDict:
 
 
 def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
-    """The record of a line, and the names in it that are unknown or hold something of another type.
+    """The record of a line, and the names in it that are unknown or of another type.
 
-    A missing field takes its default, and so does one of another type. Raises ValueError for what
-    is no record, KeyError for one of a kind that is not known.
+    Those and missing ones take their defaults. Raises ValueError for what is no record, KeyError
+    for one of a kind that is not known.
     """
     kind = entry.get("kind")
     if not isinstance(kind, str):
@@ -1589,15 +1581,15 @@ def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
 
 
 @dataclass(frozen=True)
-class Phase:
+class Phase(Item):
     """What goes on now, such as "looking"."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class TurnLine:
-    """What a turn leaves on the terminal: who did what, what came of it, and what it cost."""
+class TurnLine(Item):
+    """What a turn leaves on the terminal."""
 
     turn: int
     role: str
@@ -1608,21 +1600,21 @@ class TurnLine:
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Item):
     """What waits for the person's yes at the terminal; empty once it is answered."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Spoken:
+class Spoken(Item):
     """A reply as the model of a story gave it, or as it was handed in."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Shown:
+class Shown(Item):
     """A new picture; of a story with the actions before it, and where its model looked."""
 
     png: bytes
@@ -1633,13 +1625,10 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Settled:
+class Settled(Item):
     """The screen at rest after an act, before anybody looks at it in order to act again."""
 
     frame: Frame
-
-
-Item = Record | Phase | TurnLine | Question | Spoken | Shown | Settled
 
 
 ####################################################################################################
@@ -1857,16 +1846,6 @@ class Canvas:
         self.height = height
         self.area = Rect(0, 0, width, height)  # what is drawn on
         self.pixels = bytearray(pixels or width * height * 4)
-        self.below: bytes | bytearray = self.pixels  # with what a colour is mixed
-
-    @contextmanager
-    def one_mark(self) -> Iterator[None]:
-        """What is drawn meanwhile mixes with what was there before, however often it is covered."""
-        whole = self.area
-        self.below = bytes(self.pixels)
-        yield
-        self.below = self.pixels
-        self.area = whole
 
     def fill(
         self,
@@ -1874,11 +1853,13 @@ class Canvas:
         colour: int,
         radius: int = 0,
         alpha: float = 1.0,
+        below: bytes = b"",
     ) -> None:
-        """A rectangle, its corners rounded when `radius` says so.
+        """A rectangle with rounded corners; `alpha` below 1 mixes the colour with what is there.
 
-        `alpha` below 1 mixes the colour with what is there.
+        Or with the pixels `below`, where what is there is a part of the same mark.
         """
+        source = below or self.pixels
         tables = _mixing(colour, round(alpha * 64))
         for row in range(rect.height):
             row_from_edge = min(row, rect.height - 1 - row)
@@ -1891,7 +1872,7 @@ class Canvas:
             end = first + width * height * 4
             # A table and a strided slice for each channel mix a line without a loop in Python.
             for channel, table in enumerate(tables, first):
-                values = self.below[channel:end:4]
+                values = source[channel:end:4]
                 self.pixels[channel:end:4] = values.translate(table)
 
     def text(
@@ -1913,7 +1894,6 @@ class Canvas:
 
 
 def square_around(centre: Point, reach: int) -> Rect:
-    """The square of so many pixels to each side of one."""
     side = 2 * reach + 1
     return Rect(centre.x - reach, centre.y - reach, side, side)
 
@@ -1933,6 +1913,7 @@ def _colour(channels: Iterable[float]) -> int:
 
 def _draw_glow(
     canvas: Canvas,
+    below: bytes,
     centre: Point,
     radius: float,
     setting: str,
@@ -1947,7 +1928,8 @@ def _draw_glow(
             at, *channels, alpha = mixed
             reach = round(at * radius)
             disc = square_around(centre, reach)
-            canvas.fill(disc, _colour(channels), reach, alpha * fade)
+            colour = _colour(channels)
+            canvas.fill(disc, colour, reach, alpha * fade, below)
 
 
 def _draw_heat(
@@ -1956,22 +1938,20 @@ def _draw_heat(
     age: int,
     config: Config,
 ) -> None:
-    """An executed act: a spot at each of its places.
-
-    It is fainter and smaller with every turn of its `age`, which is 0 for the latest turn.
-    """
+    """A spot at each place of an act, fainter and smaller with every turn of its `age`."""
     shrink = config.marks_trail_shrink**age
     radius = _heat_radius(canvas, config) * shrink
     fade = 1 - age / config.marks_trail_turns
     for place, other in zip(act.places, reversed(act.places), strict=True):
         # Both ends of a drag come nearer to their middle.
+        share = (1 - shrink) / 2
         nearer = Coordinate(
-            round(place.x + (other.x - place.x) * (1 - shrink) / 2),
-            round(place.y + (other.y - place.y) * (1 - shrink) / 2),
+            round(place.x + (other.x - place.x) * share),
+            round(place.y + (other.y - place.y) * share),
         )
         centre = to_point(nearer, canvas.area)
-        with canvas.one_mark():
-            _draw_glow(canvas, centre, max(4, radius), config.marks_heat_stops, fade)
+        below = bytes(canvas.pixels)
+        _draw_glow(canvas, below, centre, max(4, radius), config.marks_heat_stops, fade)
 
 
 def _heat_radius(canvas: Canvas, config: Config) -> float:
@@ -1985,11 +1965,13 @@ def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
     thick = config.marks_border_width
     *border, alpha = _numbers(config.marks_border)
     radius = math.hypot(rect.width, rect.height) / 2 + 2
-    with canvas.one_mark():
-        canvas.fill(rect, _colour(border), alpha=alpha)
-        inner = rect.intersection(rect.moved(2 * thick, 2 * thick))
-        canvas.area = inner.moved(-thick, -thick)
-        _draw_glow(canvas, middle_of(rect), radius, config.marks_box_stops)
+    whole = canvas.area
+    below = bytes(canvas.pixels)
+    canvas.fill(rect, _colour(border), alpha=alpha)
+    inner = rect.intersection(rect.moved(2 * thick, 2 * thick))
+    canvas.area = inner.moved(-thick, -thick)
+    _draw_glow(canvas, below, middle_of(rect), radius, config.marks_box_stops)
+    canvas.area = whole
 
 
 def _draw_label(
@@ -2001,7 +1983,7 @@ def _draw_label(
 ) -> None:
     """A text on a dark plate, `gap` pixels below its place, above it at the lower edge.
 
-    It moves further down where another label stands. Its own plate joins those that are `taken`.
+    It moves further down where another one is `taken`, and joins those.
     """
     scale = 1 + canvas.width // 1000
     columns = sum(_glyph(char)[0] for char in text)
@@ -10513,7 +10495,6 @@ def _certain_median(
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
-    """The same act at other places."""
     places = {}
     for name, place in vars(act.args).items():
         if isinstance(place, Coordinate):
@@ -13158,8 +13139,6 @@ LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
 
 
 class Step(NamedTuple):
-    """One act of a recording, and the look on which it was done."""
-
     act: Act
     look: LookRecord
 
@@ -13197,9 +13176,6 @@ def recording_of(folder: Path) -> Recording:
                 if isinstance(value, dict):  # a place, which is [x, y] in a call
                     args[name] = [value.get("x"), value.get("y")]
             act = words.parse(ToolCall(intent.tool, args))
-            if not picture_name(look.screenshot):
-                reason = f"it has no record of the screenshot on which {act} was done"
-                raise AgentError(f"{folder} cannot be repeated: {reason}.")
             steps.append(Step(act, look))
     if journal.damaged or not steps:  # with a line lost, maybe an act
         reason = "it is damaged" if steps else "nothing was done in it"
@@ -14380,17 +14356,14 @@ class Book:
         return [*counted, ("of the prompt reused", reused), *timed]
 
     def debrief(self) -> str:
-        """How the run ended and what it took, for the end of the log."""
         end = ("FINAL STATUS", f"{self.run['outcome']}: {self.run['text']}")
         return "\n".join(f"{name}: {text}" for name, text in [end, *self.figures()])
 
     def run_item(self) -> JsonDict:
-        """The run with its figures."""
         return {**self.run, "figures": self.figures()}
 
 
 def _figures_of(record: Record) -> dict[str, float]:
-    """What a record alone adds to the figures."""
     if isinstance(record, LookRecord):
         return {"capture": record.capture, "encode": record.encode}
     if isinstance(record, AnswerRecord):
@@ -14478,13 +14451,12 @@ class ReportFile:
 
     def __init__(self, folder: Path, book: Book) -> None:
         """Makes it anew; `book` must hear of each record first. Raises AgentError."""
-        path = folder / "report.html"
+        self.path = folder / "report.html"
         self.book = book
         try:
-            self._stream = open_log(path, "w")
+            self._write(report_page(), "w")
         except OSError as error:
-            raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
-        self._stream.write(report_page())
+            raise AgentError(f"{self.path} cannot be written ({error.strerror}).") from None
 
     def take(self, item: Item) -> None:
         """Adds a record, or the run where it begins, when a turn is over, and where it ends."""
@@ -14494,12 +14466,11 @@ class ReportFile:
         if self.book.items and not isinstance(item, (RunRecord, StateRecord, EndRecord)):
             added = self.book.items[-1]
         with suppress(OSError):  # a run does not end because of its report
-            self._stream.write(data_block(added))
-            self._stream.flush()
+            self._write(data_block(added), "a")
 
-    def close(self) -> None:
-        with suppress(OSError):
-            self._stream.close()
+    def _write(self, text: str, mode: str) -> None:
+        with open_log(self.path, mode) as stream:
+            stream.write(text)
 
 
 def report_text(folder: Path, pictures: bool = False) -> str:
@@ -14554,7 +14525,6 @@ class PanelRequest(BaseHTTPRequestHandler):
     default_request_version = "HTTP/1.0"  # else HTTP/0.9, whose answers have no status
 
     def handle(self) -> None:
-        """The request, unless the other side has gone or is too slow."""
         with suppress(OSError):
             super().handle()
 
@@ -14712,7 +14682,6 @@ class Panel(Inbox):
     # -- from the run
 
     def take(self, item: Item) -> None:
-        """What the run publishes."""
         self.update()
         if isinstance(item, Phase):
             self.update(phase=item.text, since=time.time())
@@ -14741,18 +14710,15 @@ class Panel(Inbox):
             )
 
     def update(self, **values: object) -> None:
-        """Changes what the page shows, such as phase="looking" or error="..."."""
         with self._changed:
             self._state |= values
             self._version += 1
             self._changed.notify_all()
 
     def take_hints(self) -> list[str]:
-        """The person's hints since the last call."""
         return [self._hints.get() for _ in range(self._hints.qsize())]
 
     def take_injected(self) -> str | None:
-        """The next reply that was handed in, if any."""
         return None if self._injected.empty() else self._injected.get()
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
@@ -14831,7 +14797,6 @@ class Panel(Inbox):
     # -- as described
 
     def _tell_config(self, words: JsonDict) -> JsonDict:
-        """The look of the marks."""
         config = self.config
         heat, boxes = (
             [[float(place), colour] for place, colour in map(str.split, setting.split(";"))]
@@ -14869,7 +14834,6 @@ class Panel(Inbox):
         self._injected.put(words["vlm_text"].strip())
 
     def _take_annotated(self, words: JsonDict) -> None:
-        """The picture with its marks, if it is awaited."""
         png = base64.b64decode(words["image_b64"], validate=True)
         seq = words["seq"]
         if self._state["phase"] != WAITS_FOR_MARKS or seq != self._state["pending_seq"]:
@@ -14895,7 +14859,6 @@ class Finding(NamedTuple):
 
 
 def check_system() -> Finding:
-    """The operating system and the Python that runs this."""
     system = sys.platform
     if sys.platform == "win32":
         # Not platform.platform(), which may wait for WMI.
@@ -14911,10 +14874,7 @@ def check_desktop(
     clock: Clock,
     waiting: Callable[[str], None],
 ) -> Iterator[Finding]:
-    """Screen, capture and front window; raises AgentError at what makes the rest pointless.
-
-    `waiting` is told what takes its time now.
-    """
+    """Screen, capture and front window; raises AgentError at what makes the rest pointless."""
     screen = desktop.screen()
     area = resolve_area(config.area, desktop)
     began = clock.now()
@@ -14958,7 +14918,6 @@ class Asked(NamedTuple):
 
     @property
     def size(self) -> Size:
-        """The size of the pictures that it sees."""
         size = screen_size(self.config)
         if self.grammar:
             size = self.grammar.picture.seen_size(size)
@@ -14975,9 +14934,11 @@ class Asked(NamedTuple):
             "grammar": grammar_name(self.grammar),
         }
 
-    def is_meant(self, entry: JsonDict) -> bool:
-        """Whether what is kept was measured of it."""
-        return self.key.items() <= entry.items()
+    @property
+    def file_name(self) -> str:
+        text = json.dumps(self.key)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return f"calibration_{digest[:16]}.json"
 
     def ask(self, task: str, picture: bytes, tools: Sequence[Schema] = ()) -> Reply:
         """What it replies to a task; in a grammar of its own that is asked as a run asks it."""
@@ -15010,10 +14971,9 @@ def check_model(
     server: ModelServer,
     waiting: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Finding]:
-    """Server, model, context, whether it points, how well, and whether it calls.
+    """Server, model, context, how well it points, and whether it calls.
 
-    A failure says what to do about it, and is the last finding if the server gave it. `waiting` is
-    told what takes its time now.
+    A failure says what to do about it, and is the last finding if the server gave it.
     """
     most = f"at most {config.lmstudio_timeout:g} s"
     try:
@@ -15041,10 +15001,7 @@ def check_model(
 
 
 def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
-    """Whether the model can see, how much it can keep in mind, and in which words it is asked.
-
-    The first two are as the server says it, if it does.
-    """
+    """Whether the model can see, how much it can keep in mind, and in which words it is asked."""
     sight_words = {
         True: "sees pictures",
         False: "sees no pictures; load a vision model such as qwen3-vl-4b",
@@ -15092,47 +15049,21 @@ def _check_call(asked: Asked, profile: Profile) -> Finding:
     return Finding("tool calls", True, text)
 
 
-CALIBRATION_FILE = "calibration.json"
-CALIBRATIONS_MOST = 50  # kept, the latest; the file is read at the start of every run
-
-
-def calibrations(asked: Asked, notice: Callable[[str], None]) -> list[JsonDict]:
-    """What is kept beside the runs; a file that cannot be read is ignored, and `notice` told so."""
-    root = Path(asked.config.dump_dir)
-    try:
-        data = json_object(strict_json(read_run_file(root, CALIBRATION_FILE)))
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        path = root / CALIBRATION_FILE
-        notice(f"{path} is ignored, since it cannot be read ({reason}); --check measures anew")
-        return []
-    return [json_object(entry) for entry in json_list(data.get("calibrations"))]
-
-
 def keep_calibration(asked: Asked, measured: Correction, notice: Callable[[str], None]) -> None:
-    """Writes it in the place of an older one, the file whole or not at all.
-
-    Of two programs that write at once one may lose its entry, which the next --check measures.
-    """
-    kept: list[JsonDict] = [
-        {
-            **asked.key,
-            "build": asked.info.build,
-            "measured": f"{datetime.now():%Y-%m-%d}",
-            "x": measured.x._asdict(),
-            "y": measured.y._asdict(),
-        }
-    ]
-    kept += [other for other in calibrations(asked, notice) if not asked.is_meant(other)]
-    text = json.dumps({"calibrations": kept[:CALIBRATIONS_MOST]}, indent=1)
+    """Writes it in the place of an older one, the file whole or not at all."""
+    kept = {
+        **asked.key,
+        "build": asked.info.build,
+        "measured": f"{datetime.now():%Y-%m-%d}",
+        "x": measured.x._asdict(),
+        "y": measured.y._asdict(),
+    }
     root = Path(asked.config.dump_dir)
-    path = root / CALIBRATION_FILE
+    path = root / asked.file_name
     beside = path.with_suffix(f".{token_urlsafe(6)}")
     try:
         root.mkdir(parents=True, exist_ok=True)
-        write_run_file(root, beside.name, text.encode())
+        write_run_file(root, beside.name, json.dumps(kept, indent=1).encode())
         beside.replace(path)
     except OSError as error:
         with suppress(OSError):
@@ -15143,18 +15074,22 @@ def keep_calibration(asked: Asked, measured: Correction, notice: Callable[[str],
 def correction_for(asked: Asked, notice: Callable[[str], None]) -> Correction:
     """What undoes the faults of the model that a run asks; `notice` is told what is corrected.
 
-    Raises ConfigError if its places are too far from what it means to be corrected.
+    None is needed: a file that cannot be read is ignored, and told. Raises ConfigError if the
+    model's places are too far from what it means to be corrected.
     """
-    entry = next(filter(asked.is_meant, calibrations(asked, notice)), None)
-    if entry is None:
-        return NO_CORRECTION
-    if entry.get("build") != asked.info.build:
-        notice("The server was another version when it was measured; --check measures anew.")
-        return NO_CORRECTION
+    root = Path(asked.config.dump_dir)
     try:
-        lines = [AxisFit(**read_as(entry[axis], dict[str, float])) for axis in ("x", "y")]
-    except (TypeError, LookupError):
-        notice("Its measurement is one that this version cannot read; --check measures anew")
+        kept = json_object(strict_json(read_run_file(root, asked.file_name)))
+        lines = [AxisFit(**read_as(kept[axis], dict[str, float])) for axis in ("x", "y")]
+    except FileNotFoundError:
+        return NO_CORRECTION
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        reason = getattr(error, "strerror", None) or error
+        path = root / asked.file_name
+        notice(f"{path} is ignored, since it cannot be read ({reason}); --check measures anew")
+        return NO_CORRECTION
+    if kept.get("build") != asked.info.build:
+        notice("The server was another version when it was measured; --check measures anew.")
         return NO_CORRECTION
     measured = Correction(*lines)
     if measured.beyond:
@@ -15164,7 +15099,7 @@ def correction_for(asked: Asked, notice: Callable[[str], None]) -> Correction:
             " --set calibration=off."
         )
     if measured != NO_CORRECTION:
-        day = plain_line(str(entry.get("measured")), 40)
+        day = plain_line(str(kept.get("measured")), 40)
         notice(f"Places are corrected as measured on {day}: {measured}.")
     return measured
 
@@ -15178,14 +15113,11 @@ HITS_LEAST = 9  # with fewer a run clicks too often beside what it means
 
 
 def check_calibration(asked: Asked) -> Iterator[Finding]:
-    """Asks where the squares of made-up pictures are, and keeps what their places tell.
+    """Asks where the squares of made-up pictures are, and keeps what the answers tell.
 
-    That tells what a screenshot costs, whether it was shrunk, what space the answers are in, and
-    how many of them hit.
+    That is also what a screenshot costs, whether it was shrunk, and how many answers hit.
     """
-    # Of each answer what was asked for, and where the model says that it is.
-    along_x: list[tuple[float, float]] = []
-    along_y: list[tuple[float, float]] = []
+    answers: list[tuple[Coordinate, list[float]]] = []  # what was asked for, and the place said
     for first in range(3):
         places = dict(zip(MARK_COLOURS, MARKS[first::3], strict=True))
         picture = _squares(asked.size, places)
@@ -15199,15 +15131,17 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
                 yield _check_cost(reply, asked, task)
             said = _place_in(asked, reply)
             if len(said) == 2:
-                along_x.append((truth.x, said[0]))
-                along_y.append((truth.y, said[1]))
-        if not along_x:
+                answers.append((truth, said))
+        if not answers:
             break  # who finds none in one picture finds none in the next
-    if len(along_x) < FIT_LEAST:
+    if len(answers) < FIT_LEAST:
         text = "it did not say where the squares are; choose a model trained for that"
         yield Finding("calibration", False, text)
         return
-    measured = Correction(fit_axis(along_x), fit_axis(along_y))
+    measured = Correction(
+        fit_axis([(truth.x, said[0]) for truth, said in answers]),
+        fit_axis([(truth.y, said[1]) for truth, said in answers]),
+    )
     notices: list[str] = []
     keep_calibration(asked, measured, notices.append)
     used = measured
@@ -15218,10 +15152,11 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
             used = NO_CORRECTION
             text = "off the 0-1000 grid, not corrected"
     hits = 0
-    for (true_x, x), (true_y, y) in zip(along_x, along_y, strict=True):
-        off_x = used.x.undo(x) - true_x
-        off_y = used.y.undo(y) - true_y
-        hits += max(abs(off_x), abs(off_y)) <= HIT_MOST
+    for truth, (x, y) in answers:
+        off_x = used.x.undo(x) - truth.x
+        off_y = used.y.undo(y) - truth.y
+        off = max(abs(off_x), abs(off_y))
+        hits += off <= HIT_MOST
     text += f": {measured}; {hits} of {len(MARKS)} places within {HIT_MOST}"
     fine = hits >= HITS_LEAST
     if not fine:
@@ -16117,7 +16052,7 @@ arguments reasoning_content refusal role system text tool tool_call_id tool_call
 
 def fixed_words() -> frozenset[str]:
     """The words that no secret may change: keys and kinds of records, names of tools, settings."""
-    words = {*FORMAT_WORDS.split(), *COMMON_FIELDS, *RECORDS, *PROFILES, *TOOLS, *SETTINGS}
+    words = {"kind", *FORMAT_WORDS.split(), *RECORDS, *PROFILES, *TOOLS, *SETTINGS}
     for kind in (*RECORDS.values(), *(tool.args for tool in TOOLS.values())):
         words |= {spec.name for spec in fields(kind)}
     for profile in PROFILES.values():
@@ -16771,7 +16706,7 @@ def open_session(
     corrected = correction_of_run(config, profile, desktop, model, server, told.append)
     logger = ExecutionLogger(config, secrets.hide, old)
     undo.callback(logger.close)
-    book = keep_book(logger, old, undo)
+    book = keep_book(logger, old)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
     confirm = partial(allowed_by_person, config, terminal, logger)
@@ -16849,11 +16784,10 @@ def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> 
         delete_old_runs(config, spared)
 
 
-def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Book:
+def keep_book(logger: ExecutionLogger, old: Path | None) -> Book:
     """A book of the live run, with what an `old` one holds already, and its report.html."""
     book = Book(logger.folder.name, BOOK_RECORDS)
     page = ReportFile(logger.folder, book)
-    undo.callback(page.close)
     for listener in (book.take, page.take):
         logger.listen(listener)
     if old:

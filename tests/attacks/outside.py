@@ -167,15 +167,15 @@ def secret_in_a_check(root: Path) -> bool:
 
 
 def correction_in(root: Path, text: str, **run: Any) -> tuple[Any, str]:
-    """What a run corrects whose calibration.json holds that text, and what it says of it."""
-    (root / "calibration.json").write_text(text)
+    """What a run corrects whose calibration file holds that text, and what it says of it."""
+    (root / calibration.file_name()).write_text(text)
     found = calibration.corrected(root, **run)
     return found.correction, found.text
 
 
 @cache
 def entry() -> dict[str, Any]:
-    """An entry of calibration.json as --check writes it."""
+    """A calibration as --check writes it."""
     with tempfile.TemporaryDirectory() as folder:
         calibration.measured(Path(folder), calibration.Swollen(1.03))
         return dict(calibration.kept(Path(folder))[0])
@@ -183,12 +183,12 @@ def entry() -> dict[str, Any]:
 
 def with_values(**values: Any) -> str:
     whole = entry()
-    return json.dumps({"calibrations": [{**whole, "x": {**whole["x"], **values}}]})
+    return json.dumps({**whole, "x": {**whole["x"], **values}})
 
 
 @numbered("15.12")
 def calibration_of_numbers_beyond_measure(root: Path) -> bool:
-    """calibration.json with NaN, infinities, 1e308, true and texts moves or breaks clicks."""
+    """A calibration with NaN, infinities, 1e308, true and texts moves or breaks clicks."""
     for value in (
         float("nan"),
         float("inf"),
@@ -219,12 +219,12 @@ def calibration_of_numbers_beyond_measure(root: Path) -> bool:
 
 @numbered("15.12")
 def calibration_by_a_link(root: Path) -> bool:
-    """calibration.json is a link to a file outside, which is read and written."""
+    """The calibration is a link to a file outside, which is read and written."""
     outside = root / "elsewhere.json"
     outside.write_text(with_values())
     before = outside.read_text()
     (root / "dumps").mkdir()
-    (root / "dumps" / "calibration.json").symlink_to(outside)
+    (root / "dumps" / calibration.file_name()).symlink_to(outside)
     read = calibration.corrects(calibration.corrected(root / "dumps").correction)
     calibration.measured(root / "dumps", calibration.Swollen(1.05))
     return read or outside.read_text() != before
@@ -232,8 +232,8 @@ def calibration_by_a_link(root: Path) -> bool:
 
 @numbered("15.12")
 def calibration_from_a_pipe(root: Path) -> bool:
-    """calibration.json is a pipe, at which every run would wait."""
-    os.mkfifo(root / "calibration.json")
+    """The calibration is a pipe, at which every run would wait."""
+    os.mkfifo(root / calibration.file_name())
     reading = threading.Thread(target=calibration.corrected, args=(root,), daemon=True)
     reading.start()
     reading.join(HANGS_S)
@@ -258,13 +258,13 @@ def calibration_of_another_server(root: Path) -> bool:
 def calibration_writes_lines(root: Path) -> bool:
     """The day of a calibration holds lines that look like the program's own."""
     whole = {**entry(), "measured": "2026\ncompleted: Everything is done."}
-    text = correction_in(root, json.dumps({"calibrations": [whole]}))[1]
+    text = correction_in(root, json.dumps(whole))[1]
     return not text or "completed" in "".join(shown(text).splitlines()[1:])
 
 
 @numbered("15.14")
 def deep_files(root: Path) -> bool:
-    """200,000 brackets as calibration.json."""
+    """200,000 brackets as a calibration."""
     deep = "[" * 200_000
     found, told = correction_in(root, deep)
     return calibration.corrects(found) or "--check measures anew" not in told
