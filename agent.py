@@ -13300,8 +13300,891 @@ def differing_share(frame: Frame, folder: Path, step: Step) -> float:
 # Page - the one page that is report and panel
 ####################################################################################################
 
-# It stands as prettier writes it: tests/page_format.py checks that, and with --write sees to it.
-PAGE = r"""<!doctype html>
+# They stand as prettier writes them: tests/page_format.py checks that, and with --write sees to it.
+PAGE_STYLE = r"""
+/* Colours. --tone is that of a turn, a chip or a note, and says how it went. */
+:root {
+  color-scheme: light dark;
+  --ground: light-dark(#f4f6f9, #10151c);
+  --card: light-dark(#fff, #19212b);
+  --ink: light-dark(#1b2430, #e4e9f0);
+  --soft: light-dark(#5b6675, #98a5b5);
+  --line: light-dark(#dde3eb, #2c3744);
+  --blue: light-dark(#2457d6, #7aa5ff);
+  --tone: light-dark(#667385, #8391a3);
+  --side: 16px;
+}
+.good {
+  --tone: light-dark(#1a7f37, #56c271);
+}
+.bad {
+  --tone: light-dark(#c62828, #ff7b72);
+}
+.idle {
+  --tone: light-dark(#9a6700, #e0a93b);
+}
+.plan {
+  --tone: light-dark(#7c3aed, #b794ff);
+}
+.busy {
+  --tone: var(--blue);
+}
+
+/* The whole page: a head, and below it list, picture and words, each scrolling by itself. */
+* {
+  box-sizing: border-box;
+  min-width: 0;
+  margin: 0;
+}
+[hidden]:not(article) {
+  display: none !important;
+}
+body {
+  display: flex;
+  flex-flow: column;
+  height: 100vh;
+  background: var(--ground);
+  color: var(--ink);
+  font: 14px/1.5 system-ui;
+  overflow-wrap: break-word;
+}
+p,
+pre {
+  white-space: pre-wrap;
+  unicode-bidi: plaintext;
+}
+a {
+  color: inherit;
+  text-decoration: none;
+}
+.soft,
+summary {
+  color: var(--soft);
+  font-size: 12.5px;
+}
+.chip {
+  padding: 1px 10px;
+  border-radius: 99px;
+  background: var(--tone);
+  color: var(--card);
+  font: 600 12.5px/1.5 system-ui;
+}
+button,
+input {
+  height: 32px;
+  padding: 0 12px;
+  border: 1px solid var(--line);
+  border-radius: 8px;
+  background: var(--card);
+  color: inherit;
+  font: inherit;
+  white-space: nowrap;
+}
+
+/* The run: how it ended or what it does, its task, its figures. */
+.bar {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 4px 12px;
+  align-items: center;
+  padding: 6px var(--side);
+}
+h1 {
+  flex: 1 1 60%;
+  max-height: 4.2em;
+  overflow: auto;
+  font-size: 18px;
+}
+#why,
+#figures {
+  flex-basis: 100%;
+  max-height: 40vh;
+  overflow: auto;
+}
+
+/* The bar: the line of turns, the longer the wider, and what the person says. */
+nav {
+  border-block: 1px solid var(--line);
+  background: var(--card);
+}
+#line {
+  display: flex;
+  flex: 1 1 200px;
+  gap: 2px;
+  height: 32px;
+  overflow-x: auto;
+  scrollbar-width: none;
+}
+#line a {
+  flex: 1 0 4px;
+  border-radius: 3px;
+  background: var(--tone);
+  opacity: 0.45;
+}
+#line .now {
+  box-shadow: inset 0 -6px var(--ink);
+  opacity: 1;
+}
+form {
+  display: grid;
+  flex: 1 1 300px;
+  grid-template-columns: 1fr auto auto auto;
+  gap: 8px;
+}
+
+main {
+  display: grid;
+  flex: 1;
+  grid-template-columns: minmax(230px, 18%) 1fr minmax(320px, 27%);
+  gap: 0 16px;
+  min-height: 0;
+  padding: 0 var(--side);
+}
+main > * {
+  position: relative;
+  overflow: auto;
+  padding: 10px 0;
+}
+li {
+  list-style: none;
+}
+li a {
+  display: grid;
+  grid-template-columns: 1.6em 1fr auto;
+  gap: 0 8px;
+  padding: 4px 8px;
+  border-left: 4px solid var(--tone);
+  border-radius: 6px;
+}
+li .now {
+  background: var(--card);
+  box-shadow: inset 0 0 0 1px var(--blue);
+}
+li span {
+  max-height: 3em; /* two lines */
+  overflow: hidden;
+}
+.wrong {
+  grid-column: 2 / -1;
+  color: var(--tone);
+}
+
+/* The picture with what was done there drawn over it in its own pixels. */
+#stage {
+  display: grid;
+  grid-auto-rows: minmax(200px, 1fr);
+  gap: 8px;
+}
+figure,
+.empty {
+  display: flex;
+  flex-flow: column;
+  text-align: center;
+}
+.box {
+  display: grid;
+  place-items: center;
+  min-height: 0;
+  aspect-ratio: var(--ratio, 1.6);
+  container-type: size;
+}
+.frame {
+  position: relative;
+  width: min(100cqw, 100cqh * var(--ratio, 1.6));
+  height: auto;
+  aspect-ratio: var(--ratio, 1.6);
+  padding: 0;
+  border-radius: 6px;
+  overflow: hidden;
+  cursor: zoom-in;
+}
+.frame > * {
+  position: absolute;
+  inset: 0;
+  width: 100%;
+  height: 100%;
+}
+svg {
+  filter: drop-shadow(0 0 1px #fff) drop-shadow(0 0 1px #fff); /* to be seen on any ground */
+}
+svg * {
+  fill: none;
+  stroke: var(--tone);
+  stroke-width: 2.5px;
+  vector-effect: non-scaling-stroke;
+}
+.act {
+  --tone: #e11d48;
+}
+.hit {
+  --tone: #2563eb;
+}
+.region,
+.seen {
+  --tone: #16a34a;
+}
+.off,
+.region {
+  stroke-dasharray: 7 5;
+}
+main:has(.big) {
+  grid-template-columns: 1fr;
+}
+#stage:has(.big) > :not(.big),
+main:has(.big) > :not(#stage) {
+  display: none;
+}
+
+/* What was said, called and done in a turn, and what was sent for it. */
+.text {
+  margin: 8px 0;
+  padding: 6px 12px;
+  border-left: 3px solid var(--tone);
+  border-radius: 6px;
+  background: var(--card);
+}
+#note {
+  margin: 8px var(--side);
+}
+.call {
+  font: 12.5px/1.5 monospace;
+}
+details details {
+  margin: 4px 0 4px 12px;
+}
+footer i {
+  color: var(--tone);
+}
+
+@media (max-width: 859.9px) {
+  body {
+    height: auto;
+  }
+  nav {
+    position: sticky;
+    top: 0;
+    z-index: 1;
+  }
+  main {
+    grid-template-columns: 1fr;
+  }
+  #list {
+    max-height: 12.5em;
+  }
+  #stage {
+    grid-auto-rows: auto;
+  }
+  .box {
+    aspect-ratio: auto;
+    container-type: inline-size;
+    overflow: auto;
+  }
+  .frame {
+    width: 100%;
+  }
+  .big .frame {
+    width: 1100px;
+  }
+  #hint {
+    grid-column: 1 / -1;
+  }
+}
+@media print {
+  body {
+    height: auto;
+  }
+  article {
+    content-visibility: visible !important;
+  }
+}
+"""
+
+PAGE_SCRIPT = r"""
+// Notes on a turn by the records that make them: what they are called, and their tone.
+const NOTES = {
+  model_failed: ["failed", "bad"],
+  no_call: ["correction", "idle"],
+  archive: ["archive", "plan"],
+  hint: ["hint", "plan"],
+  plan: ["plan", "plan"],
+  verification: ["verification", "good"],
+  refused: ["refused", "bad"],
+  stale_frame: ["held up", "idle"], // a pause, or a screen that had changed meanwhile
+};
+// The tone of a run by how it ended; any other end is bad.
+const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
+const JUDGES = ["verifier", "examiner"]; // roles that speak of another's turn
+const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
+const TEXT_MOST = 8000; // characters of one text that are shown: of 20,000 a browser hangs
+const WHOLE_MOST = 70000; // of one part of a request, more than a run keeps
+const LONGEST = 60; // seconds of a turn that its piece of the line shows
+const FORGOTTEN = { part: {}, call: "of a turn before these" };
+const SVG = "http://www.w3.org/2000/svg";
+
+let run = { task: "", number: 0 };
+const turns = [];
+const sent = new Map(); // parts of requests by their names: {part, call of the first}
+let live = false; // whether this is the panel
+let state = {}; // the panel's latest news
+let current = 0; // the place in `turns` of the one that is shown
+let following = false; // whether that is the latest one, and the next one will be, too
+let shown = ""; // what the stage shows
+
+function byId(id) {
+  return document.getElementById(id);
+}
+
+// Whatever a model or a screen said: not too much of it, and nothing that is not to be seen.
+function plain(text, most = TEXT_MOST) {
+  const seen = text.slice(0, most).replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
+  const rest = text.length - most;
+  return rest > 0 ? `${seen} ... and ${rest} more characters` : seen;
+}
+
+function escaped(char) {
+  return "\\u" + char.codePointAt(0).toString(16).padStart(4, "0");
+}
+
+// The only way text gets into the page: never as markup.
+function setText(node, text, most) {
+  node.textContent = plain(text || "", most);
+}
+
+function make(name, classes, text) {
+  const node = document.createElement(name);
+  node.className = classes || "";
+  setText(node, text);
+  return node;
+}
+
+function add(parent, name, classes, text) {
+  return parent.appendChild(make(name, classes, text));
+}
+
+function addText(parent, label, text, kind) {
+  if (text) add(parent, "p", "text " + kind, "\n" + text).prepend(make("span", "soft", label));
+}
+
+function addFold(parent, label) {
+  const fold = add(parent, "details");
+  add(fold, "summary", "", label);
+  return fold;
+}
+
+function duration(seconds) {
+  const minutes = Math.floor(seconds / 60);
+  return minutes ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${seconds.toFixed(1)} s`;
+}
+
+// -- a turn, out of its records
+
+function newTurn(turn) {
+  const lists = { notes: [], acts: [], asked: [], boxes: [], shots: [], exchanges: [] };
+  const texts = { role: "", said: "", call: "", result: "", plan: "", instructions: "" };
+  return { turn, sums: { seconds: 0 }, changed: null, ...lists, ...texts };
+}
+
+// What a record tells of its turn, by its kind.
+const TELLS = {
+  look(turn, { screenshot }) {
+    if (/^([\w-]+\/)?[\w-]+\.png$/.test(screenshot)) turn.shots.push(screenshot);
+  },
+  reply(turn, { role, message }) {
+    if (JUDGES.includes(role)) return;
+    turn.role = role;
+    // A story's reply comes after its act and is about the next.
+    if (!turn.result) turn.said = textOf(message.content);
+  },
+  intent(turn, { tool, args }) {
+    turn.acts.push({ tool, args, screenshot: turn.shots.at(-1), changed: null, hits: [] });
+  },
+  result(turn, { result, refused, changed = null, region, hits }) {
+    Object.assign(turn.acts.at(-1) || {}, { changed, region, hits });
+    if (refused) turn.notes.push([refused in NOTES ? refused : "refused", result]);
+  },
+  action(turn, { tool, args, result, changed = null, response_text: said }) {
+    Object.assign(turn, { result, changed, call: `${tool} ${args}` });
+    turn.said = said || turn.said;
+  },
+  plan(turn, { done, plan, instructions }) {
+    Object.assign(turn, { result: done, plan, instructions });
+  },
+  stage(turn, { asked = [], bboxes = [] }) {
+    turn.asked.push(...asked);
+    turn.boxes.push(...bboxes);
+  },
+};
+
+function enter(record) {
+  let turn = turns.find((one) => one.turn === record.turn);
+  if (!turn) turns.push((turn = newTurn(record.turn)));
+  for (const [name, more] of Object.entries(record.sums))
+    turn.sums[name] = (turn.sums[name] || 0) + more;
+  const note = record.text || record.summary || record.done?.replace("plan: ", "");
+  if (record.kind in NOTES) turn.notes.push([record.kind, note || ""]);
+  if (record.role) turn.exchanges.push(record); // a request or a reply
+  TELLS[record.kind]?.(turn, record);
+  return turn;
+}
+
+function textOf(content) {
+  const parts = Array.isArray(content) ? content : [{ text: content }];
+  return parts.map((part) => part?.text || part?.image_url?.url || "").join("\n");
+}
+
+// -- what was done, drawn over the picture in the picture's own pixels
+
+function addMark(parent, name, values) {
+  const node = parent.appendChild(document.createElementNS(SVG, name));
+  for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
+  return node;
+}
+
+// Rings that leave what they point at to be seen; the words stand below the picture. All
+// places are those of the grid, of which a unit is `wide` times as wide as it is high.
+function markAct(svg, { tool, args, changed }, wide) {
+  const spots = Object.values(args).filter((value) => value && typeof value.x === "number");
+  const kind = changed === null ? "act off" : "act";
+  for (const { x: cx, y: cy } of spots) {
+    for (const rx of tool.startsWith("double") ? [22, 30] : [22])
+      addMark(svg, "ellipse", { cx, cy, rx, ry: rx * wide, class: kind });
+  }
+  if (spots.length > 1) markWay(svg, spots[0], spots[1], wide, kind);
+}
+
+function markWay(svg, from, to, wide, kind) {
+  const way = Math.atan2((to.y - from.y) / wide, to.x - from.x);
+  const wings = [0.5, -0.5].map((turn) => [Math.cos(way + turn), Math.sin(way + turn)]);
+  const ends = wings.map(([x, y]) => `M ${to.x} ${to.y} l ${-26 * x} ${-26 * y * wide}`);
+  const d = `M ${from.x} ${from.y} L ${to.x} ${to.y} ${ends.join(" ")}`;
+  addMark(svg, "path", { d, class: kind });
+}
+
+function markBox(svg, [left, top, right, bottom], kind) {
+  const size = { width: Math.abs(right - left), height: Math.abs(bottom - top), class: kind };
+  addMark(svg, "rect", { x: Math.min(left, right), y: Math.min(top, bottom), ...size });
+}
+
+function markView(svg, { kind, acts, boxes = [] }, wide) {
+  for (const act of acts) {
+    if (kind !== "before" && act.region) markBox(svg, act.region, "region");
+    if (kind === "before") act.hits.forEach(({ box }) => markBox(svg, box, "hit"));
+    if (kind !== "after") markAct(svg, act, wide);
+  }
+  for (const { x1, y1, x2, y2 } of boxes) markBox(svg, [x1, y1, x2, y2], "seen");
+}
+
+function sentence(tool) {
+  return tool.charAt(0).toUpperCase() + tool.slice(1).replaceAll("_", " ");
+}
+
+function nameOf({ tool, args }) {
+  const { text, key, name, title, element_name: element } = args;
+  const what = String(text || key || name || title || element || "").slice(0, 120);
+  return sentence(tool) + (what ? ` \u201c${what}\u201d` : "");
+}
+
+function doneIn(turn) {
+  const [first, ...more] = turn.acts;
+  if (turn.plan) return `Plan: ${turn.instructions || turn.result}`;
+  if (first) return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
+  return sentence(turn.call.match(/^\w+/)?.[0] || "") || turn.result || "Nothing yet";
+}
+
+function toneOf(turn) {
+  const tones = turn.notes.map(([kind]) => NOTES[kind][1]);
+  if (tones.includes("bad")) return "bad";
+  if (turn.plan) return "plan";
+  if (turn.sums.wasted || tones.includes("idle")) return "idle";
+  return turn.changed || tones.includes("good") ? "good" : "";
+}
+
+function wrongIn(turn) {
+  const tone = toneOf(turn);
+  if (tone !== "bad" && tone !== "idle") return "";
+  const note = turn.notes.find(([kind]) => NOTES[kind][1] === tone);
+  return note ? `${NOTES[note[0]][0]}: ${note[1]}` : "nothing changed";
+}
+
+function makeRow(turn) {
+  const row = make("li");
+  const link = add(row, "a", toneOf(turn));
+  link.href = "#" + turn.turn;
+  add(link, "b", "", String(turn.turn));
+  add(link, "span", "did", doneIn(turn).slice(0, 300));
+  add(link, "time", "soft", duration(turn.sums.seconds));
+  const wrong = wrongIn(turn);
+  if (wrong) add(link, "span", "wrong", "\u2717 " + wrong.slice(0, 300));
+  return row;
+}
+
+function makePiece(turn) {
+  const piece = make("a", toneOf(turn));
+  piece.href = "#" + turn.turn;
+  // The root, or a long turn would leave no room for the others.
+  piece.style.flexGrow = Math.sqrt(Math.min(LONGEST, turn.sums.seconds));
+  piece.title = plain(`Turn ${turn.turn}, ${duration(turn.sums.seconds)}: ${doneIn(turn)}`);
+  return piece;
+}
+
+function makeArticle(turn) {
+  const article = make("article");
+  article.hidden = "until-found"; // the browser's own search finds it, and opens it
+  add(article, "h3", "", `${turn.turn}. ${doneIn(turn)}`.slice(0, 400));
+  const { seconds, prompt, completion, thought } = turn.sums;
+  const tokens = prompt ? `${prompt} + ${completion} tokens` : "";
+  const thoughts = thought ? `about ${thought} of them thought` : "";
+  const facts = [turn.role.slice(0, 300), duration(seconds), tokens, thoughts];
+  const line = add(article, "p", "soft", facts.filter(Boolean).join(" \u00b7 ") + " ");
+  if (turn.changed) add(line, "span", "chip good", "changed");
+  else if (turn.changed !== null) add(line, "span", "chip idle", "unchanged");
+  addText(article, "said", turn.said, "");
+  addText(article, "called", turn.call, "call");
+  if (!turn.plan) addText(article, "done", turn.result, turn.changed ? "good" : "");
+  for (const { action, became } of turn.asked)
+    addText(article, "asked", `${JSON.stringify(action)}: ${became}`, "call");
+  for (const [kind, text] of turn.notes) addText(article, NOTES[kind][0], text, NOTES[kind][1]);
+  for (const one of turn.exchanges) {
+    const reply = `Reply ${one.call} of ${one.role}, after ${duration(one.seconds || 0)}`;
+    if (one.parts) addRequest(article, one);
+    else addWhole(addFold(article, reply), JSON.stringify(one, null, 2));
+  }
+  return article;
+}
+
+// A request as it was sent, whole: its settings with the tools, then its messages. What an
+// earlier one held already is written when it is unfolded, so that it can be found once.
+function addRequest(parent, { call, role, sent: names, parts }) {
+  const fold = addFold(parent, `Request ${call} to ${role}`);
+  for (const [name, part] of Object.entries(parts)) sent.set(name, { part, call });
+  for (const name of names) {
+    const { part, call: first } = sent.get(name) || FORGOTTEN;
+    const again = first === call ? "" : `, as in request ${first}`;
+    const inner = addFold(fold, (part.role || "settings and tools") + again);
+    if (first === call) addPart(inner, part);
+    else inner.ontoggle = () => inner.children.length === 1 && addPart(inner, part);
+    inner.open = first === call && part.role === "user";
+  }
+}
+
+function addPart(fold, { role, content, ...more }) {
+  if (role) addWhole(fold, textOf(content));
+  if (Object.keys(more).length) addWhole(fold, JSON.stringify(more, null, 2));
+}
+
+function addWhole(fold, text) {
+  setText(add(fold, "pre", "call"), text, WHOLE_MOST);
+}
+
+function take(items) {
+  const grown = new Set();
+  for (const item of items) {
+    if (item.turn < 0) run = item;
+    else grown.add(enter(item));
+  }
+  grown.forEach(showTurn);
+  if (run.sums) showRun();
+}
+
+// A new turn goes to the end, one that has grown keeps its place.
+function showTurn(turn) {
+  const before = { ...turn };
+  const made = { article: makeArticle(turn), row: makeRow(turn), piece: makePiece(turn) };
+  Object.assign(turn, made);
+  if (!before.row) {
+    byId("turns").append(turn.article);
+    byId("list").append(turn.row);
+    byId("line").append(turn.piece);
+    return;
+  }
+  const folds = [...turn.article.querySelectorAll("details")];
+  before.article.querySelectorAll("details").forEach(({ open }, place) => {
+    folds[place]?.toggleAttribute("open", open);
+  });
+  for (const name of Object.keys(made)) before[name].replaceWith(made[name]);
+}
+
+// Each picture of a turn on which something was done, and the one after the last of them.
+// Without any act the turn's first picture alone.
+function viewsOf(at) {
+  const { shots, acts, boxes } = turns[at];
+  const actsOn = (name) => acts.filter((act) => act.screenshot === name);
+  const names = shots.filter((name) => actsOn(name).length);
+  const last = names[names.length - 1];
+  if (!last) return shots.slice(0, 1).map((name) => ({ kind: "screen", name, acts: [], boxes }));
+  const views = names.map((name) => ({ kind: "before", name, acts: actsOn(name) }));
+  const later = turns.slice(at).flatMap((turn) => turn.shots);
+  const done = actsOn(last).some((act) => act.changed !== null);
+  const next = done && later[later.lastIndexOf(last) + 1];
+  return next ? [...views, { kind: "after", name: next, acts: actsOn(last), boxes }] : views;
+}
+
+// The screen as it is: with the latest act and what it changed, once it is at rest again.
+function viewNow() {
+  const latest = turns.findLast((turn) => turn.acts.length);
+  const shot = turns[turns.length - 1]?.shots.at(-1);
+  const acts = latest?.acts.filter((act) => state.settled || act.screenshot === shot) || [];
+  const kind = run.outcome ? "last" : "live";
+  return { kind, name: "", acts: acts.slice(-1), boxes: state.boxes };
+}
+
+function captionOf({ kind, acts }) {
+  const hits = acts.flatMap((act) => act.hits).map(({ name, role }) => `'${name}' (${role})`);
+  const did = acts.map(nameOf).join(", then ");
+  if (kind === "live" && did) return `${state.settled ? "after" : "now"}: ${did}`;
+  if (kind !== "after") return hits.length ? `${did}, hit ${hits.join(" and ")}` : did;
+  if (acts.some((act) => act.region)) return "the dashed box changed";
+  return acts.some((act) => act.changed) ? "it changed" : "nothing changed";
+}
+
+async function showStage() {
+  const now = live && following && state.picture;
+  const views = now ? [viewNow()] : turns.length ? viewsOf(current) : [];
+  const why = views.length ? "" : whyEmpty();
+  const wanted = JSON.stringify([now || -current, views, why]);
+  if (wanted === shown) return;
+  shown = wanted;
+  const figures = await Promise.all(views.map(makeFigure));
+  if (shown !== wanted) return;
+  enlarge(null);
+  byId("stage").replaceChildren(...figures);
+  if (why) add(byId("stage"), "p", "empty", why);
+}
+
+function whyEmpty() {
+  if (turns.length && !following) return `Turn ${turns[current].turn} looked at no screen.`;
+  if (!live || run.outcome) return "There is no picture of the screen.";
+  return `Waiting for the first picture of the screen.\nNow: ${state.phase}.`;
+}
+
+async function makeFigure(view) {
+  const figure = make("figure", view.kind);
+  const frame = add(add(figure, "div", "box"), "button", "frame");
+  const image = add(frame, "img");
+  const caption = add(figure, "figcaption", "soft");
+  const words = captionOf(view);
+  add(caption, "b", "", view.kind);
+  if (words) caption.append(" \u00b7 " + plain(words));
+  image.alt = plain(words);
+  frame.onclick = () => enlarge(figure);
+  try {
+    image.src = await sourceOf(view.name);
+    await image.decode();
+  } catch {
+    setText(frame, `The screenshot ${view.name} is missing.`);
+    return figure;
+  }
+  if (live) URL.revokeObjectURL(image.src);
+  const wide = image.naturalWidth / image.naturalHeight;
+  figure.style.setProperty("--ratio", String(wide));
+  const grid = { viewBox: "0 0 1000 1000", preserveAspectRatio: "none" };
+  markView(addMark(frame, "svg", grid), view, wide);
+  return figure;
+}
+
+// An exported report carries its pictures in itself, the others lie beside it.
+async function sourceOf(name) {
+  if (!live) return byId(name) ? JSON.parse(byId(name).textContent) : name;
+  const answer = await ask("/picture", { name });
+  if (!answer.ok) throw new Error(name);
+  return URL.createObjectURL(await answer.blob());
+}
+
+// One picture as large as the page; clicked again, all are in their places.
+function enlarge(figure) {
+  const large = document.querySelector(".big");
+  large?.classList.remove("big");
+  if (figure !== large) figure?.classList.add("big");
+}
+
+function go(wanted) {
+  const at = Math.max(0, Math.min(turns.length - 1, wanted));
+  const moved = at !== current;
+  mark(false);
+  current = at;
+  following = live && at >= turns.length - 1;
+  mark(true);
+  show();
+  if (!moved) return;
+  const { row, piece } = turns[at];
+  byId("list").scrollTop = row.offsetTop - byId("list").clientHeight / 2;
+  byId("line").scrollLeft = piece.offsetLeft - byId("line").clientWidth / 2;
+  history.replaceState(null, "", "#" + turns[at].turn);
+}
+
+function mark(on) {
+  const turn = turns[current];
+  if (!turn) return;
+  turn.article.hidden = on ? false : "until-found";
+  turn.row.firstChild.classList.toggle("now", on);
+  turn.piece.classList.toggle("now", on);
+}
+
+function show() {
+  const turn = turns[current];
+  const plan = turns.slice(0, current + 1).findLast((one) => one.plan)?.plan || "";
+  setText(byId("where"), turn ? `${turn.turn} / ${turns[turns.length - 1].turn}` : "");
+  setText(byId("plan"), "\n" + plan);
+  byId("plan").prepend(make("span", "soft", "the plan"));
+  byId("plan").hidden = !plan;
+  byId("latest").hidden = !live || following || !turns.length;
+  showStage();
+}
+
+function goToAddress(otherwise) {
+  const at = turns.findIndex((turn) => "#" + turn.turn === location.hash);
+  go(at < 0 ? otherwise : at);
+}
+
+function onKey(event) {
+  const { key, target } = event;
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  if (key === "Escape") {
+    enlarge(null);
+    target.blur();
+  } else if (target.tagName !== "INPUT" && (KEY_STEPS[key] || (live && key === "h"))) {
+    event.preventDefault();
+    if (key === "h") byId("hint").focus();
+    else go(current + KEY_STEPS[key]);
+  }
+}
+
+function showStatus() {
+  const seconds = Math.max(0, Math.floor(Date.now() / 1000 - state.since));
+  let status = ["no end recorded", ""];
+  if (run.outcome) status = [run.outcome, END_TONES[run.outcome] || "bad"];
+  else if (state.paused) status = ["paused", "idle"];
+  else if (live) status = [`${state.phase} \u00b7 ${seconds} s`, "busy"];
+  setText(byId("status"), status[0]);
+  byId("status").className = "chip " + status[1];
+}
+
+function showRun() {
+  const { turns: count = 0, seconds = 0, refused = 0 } = run.sums;
+  const short = `${count} turns \u00b7 ${duration(seconds)} \u00b7 ${refused} refused`;
+  const unfinished = live ? "" : "It is still running, or it was ended from outside.";
+  const facts = [["run", run.name], ["started", run.begun], ...run.figures];
+  setText(document.querySelector("h1"), run.task);
+  setText(byId("why"), run.outcome ? run.text : unfinished);
+  const [summary, more] = byId("figures").children;
+  setText(summary, `${short} \u00b7 ${run.profile} \u00b7 ${run.model}`);
+  setText(more, facts.map((fact) => fact.join(": ")).join("\n"));
+  showStatus();
+}
+
+// A report brings its turns in blocks that follow this script; the panel asks for them.
+function begin() {
+  const blocks = document.querySelectorAll("script[type='application/json']");
+  byId("back").onclick = () => go(current - 1);
+  byId("next").onclick = () => go(current + 1);
+  byId("turns").addEventListener("beforematch", ({ target }) => {
+    go(turns.findIndex(({ article }) => article.contains(target)));
+  });
+  addEventListener("hashchange", () => goToAddress(current));
+  if (!blocks.length && location.protocol === "http:") follow();
+  else showReport([...blocks]);
+}
+
+function showReport(blocks) {
+  const items = [];
+  for (const block of blocks) {
+    if (block.id) continue; // a picture
+    try {
+      items.push(JSON.parse(block.textContent));
+    } catch {} // what was being written when the run was killed
+  }
+  take(items);
+  document.title = `${run.outcome || "unfinished"}: ${run.task}`;
+  // A report with pictures in it may lie anywhere, the others beside the log.
+  document.querySelector("#figures a").hidden = blocks.some((block) => block.id);
+  if (turns.length) goToAddress(turns.findIndex((turn) => turn.shots.length));
+}
+
+// -- the panel: the same items, asked for again and again, and the person's words
+
+const token = location.hash.slice(1);
+
+function ask(path, body) {
+  const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
+  return fetch(path, { method: "POST", body: JSON.stringify(body), headers });
+}
+
+function showNote(text, tone) {
+  const node = byId("note");
+  node.hidden = !text;
+  node.className = "text " + tone;
+  setText(node, text);
+}
+
+// Sends what the person wants and notes `done` or what is wrong; whether it was taken.
+async function send(path, body, done) {
+  const answer = await ask(path, body).catch(() => null);
+  const refusal = answer ? (await answer.json()).error : "The program does not answer.";
+  showNote(refusal || done, refusal ? "bad" : "good");
+  return !refusal;
+}
+
+// As a hint or, where one is waited for, as the model's first reply.
+async function sendWords(event) {
+  event.preventDefault();
+  const text = byId("hint").value.trim();
+  const hinted = "The model gets your hint at its next turn.";
+  const sends = () =>
+    state.phase === "waiting_inject"
+      ? send("/inject", { vlm_text: text }, "Injected.")
+      : send("/control", { action: "hint", text }, hinted);
+  if (text && (await sends())) byId("hint").value = "";
+}
+
+function showNews(news) {
+  const before = noteOf();
+  state = news;
+  if (state.items.length) {
+    take(state.items);
+    // Whoever looks at the latest turn goes on with it.
+    go(following ? turns.length - 1 : current);
+  }
+  if (noteOf() !== before)
+    showNote(noteOf(), END_TONES[run.outcome] || (run.outcome ? "bad" : "idle"));
+  setText(byId("play"), state.paused ? "Resume" : "Pause");
+  setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
+  byId("say").hidden = Boolean(run.outcome);
+  showStatus();
+  showStage();
+}
+
+// What the person should hear; what they did here needs no explaining.
+function noteOf() {
+  if (run.outcome) return state.report ? `The report of this run: ${state.report}` : "";
+  const held = state.paused && state.paused !== "in the panel";
+  return state.error || (held ? `Paused: ${state.paused}.` : "");
+}
+
+async function follow() {
+  live = following = true;
+  history.replaceState(null, "", location.pathname); // the token stays in memory only
+  byId("say").onsubmit = sendWords;
+  byId("play").onclick = () => send("/control", { action: state.paused ? "resume" : "pause" }, "");
+  byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
+  byId("latest").onclick = () => go(turns.length - 1);
+  setInterval(showStatus, 1000);
+  state = { phase: "connecting", since: Date.now() / 1000, version: -1 };
+  // It asks on after the end: a demo leaves its page until nobody asks any more.
+  while (!state.over) {
+    const known = { since: state.version, seen: run.number };
+    const answer = await ask("/news", known).catch(() => null);
+    if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
+    if (answer?.ok) showNews(await answer.json());
+    else if (run.outcome) return;
+    else await new Promise((done) => setTimeout(done, 1000));
+  }
+}
+
+addEventListener("keydown", onKey);
+addEventListener("DOMContentLoaded", begin);
+"""
+
+PAGE_BODY = r"""<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8" />
@@ -13309,303 +14192,7 @@ PAGE = r"""<!doctype html>
     <meta http-equiv="Content-Security-Policy" content="CSP" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <link rel="icon" href="data:," />
-    <style>
-      /* Colours. --tone is that of a turn, a chip or a note, and says how it went. */
-      :root {
-        color-scheme: light dark;
-        --ground: light-dark(#f4f6f9, #10151c);
-        --card: light-dark(#fff, #19212b);
-        --ink: light-dark(#1b2430, #e4e9f0);
-        --soft: light-dark(#5b6675, #98a5b5);
-        --line: light-dark(#dde3eb, #2c3744);
-        --blue: light-dark(#2457d6, #7aa5ff);
-        --tone: light-dark(#667385, #8391a3);
-        --side: 16px;
-      }
-      .good {
-        --tone: light-dark(#1a7f37, #56c271);
-      }
-      .bad {
-        --tone: light-dark(#c62828, #ff7b72);
-      }
-      .idle {
-        --tone: light-dark(#9a6700, #e0a93b);
-      }
-      .plan {
-        --tone: light-dark(#7c3aed, #b794ff);
-      }
-      .busy {
-        --tone: var(--blue);
-      }
-
-      /* The whole page: a head, and below it list, picture and words, each scrolling by itself. */
-      * {
-        box-sizing: border-box;
-        min-width: 0;
-        margin: 0;
-      }
-      [hidden]:not(article) {
-        display: none !important;
-      }
-      body {
-        display: flex;
-        flex-flow: column;
-        height: 100vh;
-        background: var(--ground);
-        color: var(--ink);
-        font: 14px/1.5 system-ui;
-        overflow-wrap: break-word;
-      }
-      p,
-      pre {
-        white-space: pre-wrap;
-        unicode-bidi: plaintext;
-      }
-      a {
-        color: inherit;
-        text-decoration: none;
-      }
-      .soft,
-      summary {
-        color: var(--soft);
-        font-size: 12.5px;
-      }
-      .chip {
-        padding: 1px 10px;
-        border-radius: 99px;
-        background: var(--tone);
-        color: var(--card);
-        font: 600 12.5px/1.5 system-ui;
-      }
-      button,
-      input {
-        height: 32px;
-        padding: 0 12px;
-        border: 1px solid var(--line);
-        border-radius: 8px;
-        background: var(--card);
-        color: inherit;
-        font: inherit;
-        white-space: nowrap;
-      }
-
-      /* The run: how it ended or what it does, its task, its figures. */
-      .bar {
-        display: flex;
-        flex-wrap: wrap;
-        gap: 4px 12px;
-        align-items: center;
-        padding: 6px var(--side);
-      }
-      h1 {
-        flex: 1 1 60%;
-        max-height: 4.2em;
-        overflow: auto;
-        font-size: 18px;
-      }
-      #why,
-      #figures {
-        flex-basis: 100%;
-        max-height: 40vh;
-        overflow: auto;
-      }
-
-      /* The bar: the line of turns, each as wide as it was long, and what the person says. */
-      nav {
-        border-block: 1px solid var(--line);
-        background: var(--card);
-      }
-      #line {
-        display: flex;
-        flex: 1 1 200px;
-        gap: 2px;
-        height: 32px;
-        overflow-x: auto;
-        scrollbar-width: none;
-      }
-      #line a {
-        flex: 1 0 4px;
-        border-radius: 3px;
-        background: var(--tone);
-        opacity: 0.45;
-      }
-      #line .now {
-        box-shadow: inset 0 -6px var(--ink);
-        opacity: 1;
-      }
-      form {
-        display: grid;
-        flex: 1 1 300px;
-        grid-template-columns: 1fr auto auto auto;
-        gap: 8px;
-      }
-
-      main {
-        display: grid;
-        flex: 1;
-        grid-template-columns: minmax(230px, 18%) 1fr minmax(320px, 27%);
-        gap: 0 16px;
-        min-height: 0;
-        padding: 0 var(--side);
-      }
-      main > * {
-        position: relative;
-        overflow: auto;
-        padding: 10px 0;
-      }
-      li {
-        list-style: none;
-      }
-      li a {
-        display: grid;
-        grid-template-columns: 1.6em 1fr auto;
-        gap: 0 8px;
-        padding: 4px 8px;
-        border-left: 4px solid var(--tone);
-        border-radius: 6px;
-      }
-      li .now {
-        background: var(--card);
-        box-shadow: inset 0 0 0 1px var(--blue);
-      }
-      li span {
-        max-height: 3em; /* two lines */
-        overflow: hidden;
-      }
-      .wrong {
-        grid-column: 2 / -1;
-        color: var(--tone);
-      }
-
-      /* The picture with what was done there drawn over it in its own pixels. */
-      #stage {
-        display: grid;
-        grid-auto-rows: minmax(200px, 1fr);
-        gap: 8px;
-      }
-      figure,
-      .empty {
-        display: flex;
-        flex-flow: column;
-        text-align: center;
-      }
-      .box {
-        display: grid;
-        place-items: center;
-        min-height: 0;
-        aspect-ratio: var(--ratio, 1.6);
-        container-type: size;
-      }
-      .frame {
-        position: relative;
-        width: min(100cqw, 100cqh * var(--ratio, 1.6));
-        height: auto;
-        aspect-ratio: var(--ratio, 1.6);
-        padding: 0;
-        border-radius: 6px;
-        overflow: hidden;
-        cursor: zoom-in;
-      }
-      .frame > * {
-        position: absolute;
-        inset: 0;
-        width: 100%;
-        height: 100%;
-      }
-      svg {
-        filter: drop-shadow(0 0 1px #fff) drop-shadow(0 0 1px #fff); /* to be seen on any ground */
-      }
-      svg * {
-        fill: none;
-        stroke: var(--tone);
-        stroke-width: 2.5px;
-        vector-effect: non-scaling-stroke;
-      }
-      .act {
-        --tone: #e11d48;
-      }
-      .hit {
-        --tone: #2563eb;
-      }
-      .region,
-      .seen {
-        --tone: #16a34a;
-      }
-      .off,
-      .region {
-        stroke-dasharray: 7 5;
-      }
-      main:has(.big) {
-        grid-template-columns: 1fr;
-      }
-      #stage:has(.big) > :not(.big),
-      main:has(.big) > :not(#stage) {
-        display: none;
-      }
-
-      /* What was said, called and done in a turn, and what was sent for it. */
-      .text {
-        margin: 8px 0;
-        padding: 6px 12px;
-        border-left: 3px solid var(--tone);
-        border-radius: 6px;
-        background: var(--card);
-      }
-      #note {
-        margin: 8px var(--side);
-      }
-      .call {
-        font: 12.5px/1.5 monospace;
-      }
-      details details {
-        margin: 4px 0 4px 12px;
-      }
-      footer i {
-        color: var(--tone);
-      }
-
-      @media (max-width: 859.9px) {
-        body {
-          height: auto;
-        }
-        nav {
-          position: sticky;
-          top: 0;
-          z-index: 1;
-        }
-        main {
-          grid-template-columns: 1fr;
-        }
-        #list {
-          max-height: 12.5em;
-        }
-        #stage {
-          grid-auto-rows: auto;
-        }
-        .box {
-          aspect-ratio: auto;
-          container-type: inline-size;
-          overflow: auto;
-        }
-        .frame {
-          width: 100%;
-        }
-        .big .frame {
-          width: 1100px;
-        }
-        #hint {
-          grid-column: 1 / -1;
-        }
-      }
-      @media print {
-        body {
-          height: auto;
-        }
-        article {
-          content-visibility: visible !important;
-        }
-      }
-    </style>
+    <style></style>
   </head>
   <body>
     <header id="top" class="bar">
@@ -13650,599 +14237,13 @@ PAGE = r"""<!doctype html>
       <span><i class="hit">&#9633;</i> the control that it hit</span>
       <span><i class="region">&#11034;</i> what changed</span>
     </footer>
-    <script>
-      // Notes on a turn by the records that make them: what they are called, and their tone.
-      const NOTES = {
-        model_failed: ["failed", "bad"],
-        no_call: ["correction", "idle"],
-        archive: ["archive", "plan"],
-        hint: ["hint", "plan"],
-        plan: ["plan", "plan"],
-        verification: ["verification", "good"],
-        refused: ["refused", "bad"],
-        stale_frame: ["held up", "idle"], // a pause, or a screen that had changed meanwhile
-      };
-      // The tone of a run by how it ended; any other end is bad.
-      const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
-      const JUDGES = ["verifier", "examiner"]; // roles that speak of another's turn
-      const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
-      const TEXT_MOST = 8000; // characters of one text that are shown: of 20,000 a browser hangs
-      const WHOLE_MOST = 70000; // of one part of a request, more than a run keeps
-      const LONGEST = 60; // seconds of a turn that its piece of the line shows
-      const FORGOTTEN = { part: {}, call: "of a turn before these" };
-      const SVG = "http://www.w3.org/2000/svg";
-
-      let run = { task: "", number: 0 };
-      const turns = [];
-      const sent = new Map(); // parts of requests by their names: {part, call of the first}
-      let live = false; // whether this is the panel
-      let state = {}; // the panel's latest news
-      let current = 0; // the place in `turns` of the one that is shown
-      let following = false; // whether that is the latest one, and the next one will be, too
-      let shown = ""; // what the stage shows
-
-      function byId(id) {
-        return document.getElementById(id);
-      }
-
-      // Whatever a model or a screen said: not too much of it, and nothing that is not to be seen.
-      function plain(text, most = TEXT_MOST) {
-        const seen = text.slice(0, most).replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
-        const rest = text.length - most;
-        return rest > 0 ? `${seen} ... and ${rest} more characters` : seen;
-      }
-
-      function escaped(char) {
-        return "\\u" + char.codePointAt(0).toString(16).padStart(4, "0");
-      }
-
-      // The only way text gets into the page: never as markup.
-      function setText(node, text, most) {
-        node.textContent = plain(text || "", most);
-      }
-
-      function make(name, classes, text) {
-        const node = document.createElement(name);
-        node.className = classes || "";
-        setText(node, text);
-        return node;
-      }
-
-      function add(parent, name, classes, text) {
-        return parent.appendChild(make(name, classes, text));
-      }
-
-      function addText(parent, label, text, kind) {
-        if (text)
-          add(parent, "p", "text " + kind, "\n" + text).prepend(make("span", "soft", label));
-      }
-
-      function addFold(parent, label) {
-        const fold = add(parent, "details");
-        add(fold, "summary", "", label);
-        return fold;
-      }
-
-      function duration(seconds) {
-        const minutes = Math.floor(seconds / 60);
-        return minutes ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${seconds.toFixed(1)} s`;
-      }
-
-      // -- a turn, out of its records
-
-      function newTurn(turn) {
-        const lists = { notes: [], acts: [], asked: [], boxes: [], shots: [], exchanges: [] };
-        const texts = { role: "", said: "", call: "", result: "", plan: "", instructions: "" };
-        return { turn, sums: { seconds: 0 }, changed: null, ...lists, ...texts };
-      }
-
-      // What a record tells of its turn, by its kind.
-      const TELLS = {
-        look(turn, { screenshot }) {
-          if (/^([\w-]+\/)?[\w-]+\.png$/.test(screenshot)) turn.shots.push(screenshot);
-        },
-        reply(turn, { role, message }) {
-          if (JUDGES.includes(role)) return;
-          turn.role = role;
-          // A story's reply comes after its act and is about the next.
-          if (!turn.result) turn.said = textOf(message.content);
-        },
-        intent(turn, { tool, args }) {
-          turn.acts.push({ tool, args, screenshot: turn.shots.at(-1), changed: null, hits: [] });
-        },
-        result(turn, { result, refused, changed = null, region, hits }) {
-          Object.assign(turn.acts.at(-1) || {}, { changed, region, hits });
-          if (refused) turn.notes.push([refused in NOTES ? refused : "refused", result]);
-        },
-        action(turn, { tool, args, result, changed = null, response_text: said }) {
-          Object.assign(turn, { result, changed, call: `${tool} ${args}` });
-          turn.said = said || turn.said;
-        },
-        plan(turn, { done, plan, instructions }) {
-          Object.assign(turn, { result: done, plan, instructions });
-        },
-        stage(turn, { asked = [], bboxes = [] }) {
-          turn.asked.push(...asked);
-          turn.boxes.push(...bboxes);
-        },
-      };
-
-      function enter(record) {
-        let turn = turns.find((one) => one.turn === record.turn);
-        if (!turn) turns.push((turn = newTurn(record.turn)));
-        for (const [name, more] of Object.entries(record.sums))
-          turn.sums[name] = (turn.sums[name] || 0) + more;
-        const note = record.text || record.summary || record.done?.replace("plan: ", "");
-        if (record.kind in NOTES) turn.notes.push([record.kind, note || ""]);
-        if (record.role) turn.exchanges.push(record); // a request or a reply
-        TELLS[record.kind]?.(turn, record);
-        return turn;
-      }
-
-      function textOf(content) {
-        const parts = Array.isArray(content) ? content : [{ text: content }];
-        return parts.map((part) => part?.text || part?.image_url?.url || "").join("\n");
-      }
-
-      // -- what was done, drawn over the picture in the picture's own pixels
-
-      function addMark(parent, name, values) {
-        const node = parent.appendChild(document.createElementNS(SVG, name));
-        for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
-        return node;
-      }
-
-      // Rings that leave what they point at to be seen; the words stand below the picture. All
-      // places are those of the grid, of which a unit is `wide` times as wide as it is high.
-      function markAct(svg, { tool, args, changed }, wide) {
-        const spots = Object.values(args).filter((value) => value && typeof value.x === "number");
-        const kind = changed === null ? "act off" : "act";
-        for (const { x: cx, y: cy } of spots) {
-          for (const rx of tool.startsWith("double") ? [22, 30] : [22])
-            addMark(svg, "ellipse", { cx, cy, rx, ry: rx * wide, class: kind });
-        }
-        if (spots.length > 1) markWay(svg, spots[0], spots[1], wide, kind);
-      }
-
-      function markWay(svg, from, to, wide, kind) {
-        const way = Math.atan2((to.y - from.y) / wide, to.x - from.x);
-        const wings = [0.5, -0.5].map((turn) => [Math.cos(way + turn), Math.sin(way + turn)]);
-        const ends = wings.map(([x, y]) => `M ${to.x} ${to.y} l ${-26 * x} ${-26 * y * wide}`);
-        const d = `M ${from.x} ${from.y} L ${to.x} ${to.y} ${ends.join(" ")}`;
-        addMark(svg, "path", { d, class: kind });
-      }
-
-      function markBox(svg, [left, top, right, bottom], kind) {
-        const size = { width: Math.abs(right - left), height: Math.abs(bottom - top), class: kind };
-        addMark(svg, "rect", { x: Math.min(left, right), y: Math.min(top, bottom), ...size });
-      }
-
-      function markView(svg, { kind, acts, boxes = [] }, wide) {
-        for (const act of acts) {
-          if (kind !== "before" && act.region) markBox(svg, act.region, "region");
-          if (kind === "before") act.hits.forEach(({ box }) => markBox(svg, box, "hit"));
-          if (kind !== "after") markAct(svg, act, wide);
-        }
-        for (const { x1, y1, x2, y2 } of boxes) markBox(svg, [x1, y1, x2, y2], "seen");
-      }
-
-      // -- a turn in words
-
-      function sentence(tool) {
-        return tool.charAt(0).toUpperCase() + tool.slice(1).replaceAll("_", " ");
-      }
-
-      function nameOf({ tool, args }) {
-        const { text, key, name, title, element_name: element } = args;
-        const what = String(text || key || name || title || element || "").slice(0, 120);
-        return sentence(tool) + (what ? ` \u201c${what}\u201d` : "");
-      }
-
-      function doneIn(turn) {
-        const [first, ...more] = turn.acts;
-        if (turn.plan) return `Plan: ${turn.instructions || turn.result}`;
-        if (first) return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
-        return sentence(turn.call.match(/^\w+/)?.[0] || "") || turn.result || "Nothing yet";
-      }
-
-      function toneOf(turn) {
-        const tones = turn.notes.map(([kind]) => NOTES[kind][1]);
-        if (tones.includes("bad")) return "bad";
-        if (turn.plan) return "plan";
-        if (turn.sums.wasted || tones.includes("idle")) return "idle";
-        return turn.changed || tones.includes("good") ? "good" : "";
-      }
-
-      function wrongIn(turn) {
-        const tone = toneOf(turn);
-        if (tone !== "bad" && tone !== "idle") return "";
-        const note = turn.notes.find(([kind]) => NOTES[kind][1] === tone);
-        return note ? `${NOTES[note[0]][0]}: ${note[1]}` : "nothing changed";
-      }
-
-      function makeRow(turn) {
-        const row = make("li");
-        const link = add(row, "a", toneOf(turn));
-        link.href = "#" + turn.turn;
-        add(link, "b", "", String(turn.turn));
-        add(link, "span", "did", doneIn(turn).slice(0, 300));
-        add(link, "time", "soft", duration(turn.sums.seconds));
-        const wrong = wrongIn(turn);
-        if (wrong) add(link, "span", "wrong", "\u2717 " + wrong.slice(0, 300));
-        return row;
-      }
-
-      function makePiece(turn) {
-        const piece = make("a", toneOf(turn));
-        piece.href = "#" + turn.turn;
-        // The root, or a long turn would leave no room for the others.
-        piece.style.flexGrow = Math.sqrt(Math.min(LONGEST, turn.sums.seconds));
-        piece.title = plain(`Turn ${turn.turn}, ${duration(turn.sums.seconds)}: ${doneIn(turn)}`);
-        return piece;
-      }
-
-      function makeArticle(turn) {
-        const article = make("article");
-        article.hidden = "until-found"; // the browser's own search finds it, and opens it
-        add(article, "h3", "", `${turn.turn}. ${doneIn(turn)}`.slice(0, 400));
-        const { seconds, prompt, completion, thought } = turn.sums;
-        const tokens = prompt ? `${prompt} + ${completion} tokens` : "";
-        const thoughts = thought ? `about ${thought} of them thought` : "";
-        const facts = [turn.role.slice(0, 300), duration(seconds), tokens, thoughts];
-        const line = add(article, "p", "soft", facts.filter(Boolean).join(" \u00b7 ") + " ");
-        if (turn.changed) add(line, "span", "chip good", "changed");
-        else if (turn.changed !== null) add(line, "span", "chip idle", "unchanged");
-        addText(article, "said", turn.said, "");
-        addText(article, "called", turn.call, "call");
-        if (!turn.plan) addText(article, "done", turn.result, turn.changed ? "good" : "");
-        for (const { action, became } of turn.asked)
-          addText(article, "asked", `${JSON.stringify(action)}: ${became}`, "call");
-        for (const [kind, text] of turn.notes)
-          addText(article, NOTES[kind][0], text, NOTES[kind][1]);
-        for (const one of turn.exchanges) {
-          const reply = `Reply ${one.call} of ${one.role}, after ${duration(one.seconds || 0)}`;
-          if (one.parts) addRequest(article, one);
-          else addWhole(addFold(article, reply), JSON.stringify(one, null, 2));
-        }
-        return article;
-      }
-
-      // A request as it was sent, whole: its settings with the tools, then its messages. What an
-      // earlier one held already is written when it is unfolded, so that it can be found once.
-      function addRequest(parent, { call, role, sent: names, parts }) {
-        const fold = addFold(parent, `Request ${call} to ${role}`);
-        for (const [name, part] of Object.entries(parts)) sent.set(name, { part, call });
-        for (const name of names) {
-          const { part, call: first } = sent.get(name) || FORGOTTEN;
-          const again = first === call ? "" : `, as in request ${first}`;
-          const inner = addFold(fold, (part.role || "settings and tools") + again);
-          if (first === call) addPart(inner, part);
-          else inner.ontoggle = () => inner.children.length === 1 && addPart(inner, part);
-          inner.open = first === call && part.role === "user";
-        }
-      }
-
-      function addPart(fold, { role, content, ...more }) {
-        if (role) addWhole(fold, textOf(content));
-        if (Object.keys(more).length) addWhole(fold, JSON.stringify(more, null, 2));
-      }
-
-      function addWhole(fold, text) {
-        setText(add(fold, "pre", "call"), text, WHOLE_MOST);
-      }
-
-      function take(items) {
-        const grown = new Set();
-        for (const item of items) {
-          if (item.turn < 0) run = item;
-          else grown.add(enter(item));
-        }
-        grown.forEach(showTurn);
-        if (run.sums) showRun();
-      }
-
-      // A new turn goes to the end, one that has grown keeps its place.
-      function showTurn(turn) {
-        const before = { ...turn };
-        const made = { article: makeArticle(turn), row: makeRow(turn), piece: makePiece(turn) };
-        Object.assign(turn, made);
-        if (!before.row) {
-          byId("turns").append(turn.article);
-          byId("list").append(turn.row);
-          byId("line").append(turn.piece);
-          return;
-        }
-        const folds = [...turn.article.querySelectorAll("details")];
-        before.article.querySelectorAll("details").forEach(({ open }, place) => {
-          folds[place]?.toggleAttribute("open", open);
-        });
-        for (const name of Object.keys(made)) before[name].replaceWith(made[name]);
-      }
-
-      // Each picture of a turn on which something was done, and the one after the last of them.
-      // Without any act the turn's first picture alone.
-      function viewsOf(at) {
-        const { shots, acts, boxes } = turns[at];
-        const actsOn = (name) => acts.filter((act) => act.screenshot === name);
-        const names = shots.filter((name) => actsOn(name).length);
-        const last = names[names.length - 1];
-        if (!last)
-          return shots.slice(0, 1).map((name) => ({ kind: "screen", name, acts: [], boxes }));
-        const views = names.map((name) => ({ kind: "before", name, acts: actsOn(name) }));
-        const later = turns.slice(at).flatMap((turn) => turn.shots);
-        const done = actsOn(last).some((act) => act.changed !== null);
-        const next = done && later[later.lastIndexOf(last) + 1];
-        return next ? [...views, { kind: "after", name: next, acts: actsOn(last), boxes }] : views;
-      }
-
-      // The screen as it is: with the latest act and what it changed, once it is at rest again.
-      function viewNow() {
-        const latest = turns.findLast((turn) => turn.acts.length);
-        const shot = turns[turns.length - 1]?.shots.at(-1);
-        const acts = latest?.acts.filter((act) => state.settled || act.screenshot === shot) || [];
-        const kind = run.outcome ? "last" : "live";
-        return { kind, name: "", acts: acts.slice(-1), boxes: state.boxes };
-      }
-
-      function captionOf({ kind, acts }) {
-        const hits = acts.flatMap((act) => act.hits).map(({ name, role }) => `'${name}' (${role})`);
-        const did = acts.map(nameOf).join(", then ");
-        if (kind === "live" && did) return `${state.settled ? "after" : "now"}: ${did}`;
-        if (kind !== "after") return hits.length ? `${did}, hit ${hits.join(" and ")}` : did;
-        if (acts.some((act) => act.region)) return "the dashed box changed";
-        return acts.some((act) => act.changed) ? "it changed" : "nothing changed";
-      }
-
-      async function showStage() {
-        const now = live && following && state.picture;
-        const views = now ? [viewNow()] : turns.length ? viewsOf(current) : [];
-        const why = views.length ? "" : whyEmpty();
-        const wanted = JSON.stringify([now || -current, views, why]);
-        if (wanted === shown) return;
-        shown = wanted;
-        const figures = await Promise.all(views.map(makeFigure));
-        if (shown !== wanted) return;
-        enlarge(null);
-        byId("stage").replaceChildren(...figures);
-        if (why) add(byId("stage"), "p", "empty", why);
-      }
-
-      function whyEmpty() {
-        if (turns.length && !following) return `Turn ${turns[current].turn} looked at no screen.`;
-        if (!live || run.outcome) return "There is no picture of the screen.";
-        return `Waiting for the first picture of the screen.\nNow: ${state.phase}.`;
-      }
-
-      async function makeFigure(view) {
-        const figure = make("figure", view.kind);
-        const frame = add(add(figure, "div", "box"), "button", "frame");
-        const image = add(frame, "img");
-        const caption = add(figure, "figcaption", "soft");
-        const words = captionOf(view);
-        add(caption, "b", "", view.kind);
-        if (words) caption.append(" \u00b7 " + plain(words));
-        image.alt = plain(words);
-        frame.onclick = () => enlarge(figure);
-        try {
-          image.src = await sourceOf(view.name);
-          await image.decode();
-        } catch {
-          setText(frame, `The screenshot ${view.name} is missing.`);
-          return figure;
-        }
-        if (live) URL.revokeObjectURL(image.src);
-        const wide = image.naturalWidth / image.naturalHeight;
-        figure.style.setProperty("--ratio", String(wide));
-        const grid = { viewBox: "0 0 1000 1000", preserveAspectRatio: "none" };
-        markView(addMark(frame, "svg", grid), view, wide);
-        return figure;
-      }
-
-      // An exported report carries its pictures in itself, the others lie beside it.
-      async function sourceOf(name) {
-        if (!live) return byId(name) ? JSON.parse(byId(name).textContent) : name;
-        const answer = await ask("/picture", { name });
-        if (!answer.ok) throw new Error(name);
-        return URL.createObjectURL(await answer.blob());
-      }
-
-      // One picture as large as the page; clicked again, all are in their places.
-      function enlarge(figure) {
-        const large = document.querySelector(".big");
-        large?.classList.remove("big");
-        if (figure !== large) figure?.classList.add("big");
-      }
-
-      function go(wanted) {
-        const at = Math.max(0, Math.min(turns.length - 1, wanted));
-        const moved = at !== current;
-        mark(false);
-        current = at;
-        following = live && at >= turns.length - 1;
-        mark(true);
-        show();
-        if (!moved) return;
-        const { row, piece } = turns[at];
-        byId("list").scrollTop = row.offsetTop - byId("list").clientHeight / 2;
-        byId("line").scrollLeft = piece.offsetLeft - byId("line").clientWidth / 2;
-        history.replaceState(null, "", "#" + turns[at].turn);
-      }
-
-      function mark(on) {
-        const turn = turns[current];
-        if (!turn) return;
-        turn.article.hidden = on ? false : "until-found";
-        turn.row.firstChild.classList.toggle("now", on);
-        turn.piece.classList.toggle("now", on);
-      }
-
-      function show() {
-        const turn = turns[current];
-        const plan = turns.slice(0, current + 1).findLast((one) => one.plan)?.plan || "";
-        setText(byId("where"), turn ? `${turn.turn} / ${turns[turns.length - 1].turn}` : "");
-        setText(byId("plan"), "\n" + plan);
-        byId("plan").prepend(make("span", "soft", "the plan"));
-        byId("plan").hidden = !plan;
-        byId("latest").hidden = !live || following || !turns.length;
-        showStage();
-      }
-
-      function goToAddress(otherwise) {
-        const at = turns.findIndex((turn) => "#" + turn.turn === location.hash);
-        go(at < 0 ? otherwise : at);
-      }
-
-      function onKey(event) {
-        const { key, target } = event;
-        if (event.ctrlKey || event.altKey || event.metaKey) return;
-        if (key === "Escape") {
-          enlarge(null);
-          target.blur();
-        } else if (target.tagName !== "INPUT" && (KEY_STEPS[key] || (live && key === "h"))) {
-          event.preventDefault();
-          if (key === "h") byId("hint").focus();
-          else go(current + KEY_STEPS[key]);
-        }
-      }
-
-      function showStatus() {
-        const seconds = Math.max(0, Math.floor(Date.now() / 1000 - state.since));
-        let status = ["no end recorded", ""];
-        if (run.outcome) status = [run.outcome, END_TONES[run.outcome] || "bad"];
-        else if (state.paused) status = ["paused", "idle"];
-        else if (live) status = [`${state.phase} \u00b7 ${seconds} s`, "busy"];
-        setText(byId("status"), status[0]);
-        byId("status").className = "chip " + status[1];
-      }
-
-      function showRun() {
-        const { turns: count = 0, seconds = 0, refused = 0 } = run.sums;
-        const short = `${count} turns \u00b7 ${duration(seconds)} \u00b7 ${refused} refused`;
-        const unfinished = live ? "" : "It is still running, or it was ended from outside.";
-        const facts = [["run", run.name], ["started", run.begun], ...run.figures];
-        setText(document.querySelector("h1"), run.task);
-        setText(byId("why"), run.outcome ? run.text : unfinished);
-        const [summary, more] = byId("figures").children;
-        setText(summary, `${short} \u00b7 ${run.profile} \u00b7 ${run.model}`);
-        setText(more, facts.map((fact) => fact.join(": ")).join("\n"));
-        showStatus();
-      }
-
-      // A report brings its turns in blocks that follow this script; the panel asks for them.
-      function begin() {
-        const blocks = document.querySelectorAll("script[type='application/json']");
-        byId("back").onclick = () => go(current - 1);
-        byId("next").onclick = () => go(current + 1);
-        byId("turns").addEventListener("beforematch", ({ target }) => {
-          go(turns.findIndex(({ article }) => article.contains(target)));
-        });
-        addEventListener("hashchange", () => goToAddress(current));
-        if (!blocks.length && location.protocol === "http:") follow();
-        else showReport([...blocks]);
-      }
-
-      function showReport(blocks) {
-        const items = [];
-        for (const block of blocks) {
-          if (block.id) continue; // a picture
-          try {
-            items.push(JSON.parse(block.textContent));
-          } catch {} // what was being written when the run was killed
-        }
-        take(items);
-        document.title = `${run.outcome || "unfinished"}: ${run.task}`;
-        // A report with pictures in it may lie anywhere, the others beside the log.
-        document.querySelector("#figures a").hidden = blocks.some((block) => block.id);
-        if (turns.length) goToAddress(turns.findIndex((turn) => turn.shots.length));
-      }
-
-      // -- the panel: the same items, asked for again and again, and the person's words
-
-      const token = location.hash.slice(1);
-
-      function ask(path, body) {
-        const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
-        return fetch(path, { method: "POST", body: JSON.stringify(body), headers });
-      }
-
-      function showNote(text, tone) {
-        const node = byId("note");
-        node.hidden = !text;
-        node.className = "text " + tone;
-        setText(node, text);
-      }
-
-      // Sends what the person wants and notes `done` or what is wrong; whether it was taken.
-      async function send(path, body, done) {
-        const answer = await ask(path, body).catch(() => null);
-        const refusal = answer ? (await answer.json()).error : "The program does not answer.";
-        showNote(refusal || done, refusal ? "bad" : "good");
-        return !refusal;
-      }
-
-      // As a hint or, where one is waited for, as the model's first reply.
-      async function sendWords(event) {
-        event.preventDefault();
-        const text = byId("hint").value.trim();
-        const hinted = "The model gets your hint at its next turn.";
-        const sends = () =>
-          state.phase === "waiting_inject"
-            ? send("/inject", { vlm_text: text }, "Injected.")
-            : send("/control", { action: "hint", text }, hinted);
-        if (text && (await sends())) byId("hint").value = "";
-      }
-
-      function showNews(news) {
-        const before = noteOf();
-        state = news;
-        if (state.items.length) {
-          take(state.items);
-          // Whoever looks at the latest turn goes on with it.
-          go(following ? turns.length - 1 : current);
-        }
-        if (noteOf() !== before)
-          showNote(noteOf(), END_TONES[run.outcome] || (run.outcome ? "bad" : "idle"));
-        setText(byId("play"), state.paused ? "Resume" : "Pause");
-        setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
-        byId("say").hidden = Boolean(run.outcome);
-        showStatus();
-        showStage();
-      }
-
-      // What the person should hear; what they did here needs no explaining.
-      function noteOf() {
-        if (run.outcome) return state.report ? `The report of this run: ${state.report}` : "";
-        const held = state.paused && state.paused !== "in the panel";
-        return state.error || (held ? `Paused: ${state.paused}.` : "");
-      }
-
-      async function follow() {
-        live = following = true;
-        history.replaceState(null, "", location.pathname); // the token stays in memory only
-        byId("say").onsubmit = sendWords;
-        byId("play").onclick = () =>
-          send("/control", { action: state.paused ? "resume" : "pause" }, "");
-        byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
-        byId("latest").onclick = () => go(turns.length - 1);
-        setInterval(showStatus, 1000);
-        state = { phase: "connecting", since: Date.now() / 1000, version: -1 };
-        // It asks on after the end: a demo leaves its page until nobody asks any more.
-        while (!state.over) {
-          const known = { since: state.version, seen: run.number };
-          const answer = await ask("/news", known).catch(() => null);
-          if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
-          if (answer?.ok) showNews(await answer.json());
-          else if (run.outcome) return;
-          else await new Promise((done) => setTimeout(done, 1000));
-        }
-      }
-
-      addEventListener("keydown", onKey);
-      addEventListener("DOMContentLoaded", begin);
-    </script>
+    <script></script>
   </body>
 </html>
 """
+
+_STYLED_PAGE = PAGE_BODY.replace("<style>", "<style>" + PAGE_STYLE)
+PAGE = _STYLED_PAGE.replace("<script>", "<script>" + PAGE_SCRIPT)
 
 
 ####################################################################################################
@@ -14429,8 +14430,7 @@ def data_block(data: object, name: str = "") -> str:
 def page_policy(*more: str) -> str:
     """What the page may load, besides its own style and script, which are known by their hashes."""
     rules = ["default-src 'none'", *more]
-    for part in ("style", "script"):
-        text = PAGE.split(f"<{part}>")[1].split(f"</{part}>")[0]
+    for part, text in (("style", PAGE_STYLE), ("script", PAGE_SCRIPT)):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         rules.append(f"{part}-src 'sha256-{digest}'")
     return "; ".join(rules)
@@ -15074,22 +15074,24 @@ def keep_calibration(asked: Asked, measured: Correction, notice: Callable[[str],
 def correction_for(asked: Asked, notice: Callable[[str], None]) -> Correction:
     """What undoes the faults of the model that a run asks; `notice` is told what is corrected.
 
-    None is needed: a file that cannot be read is ignored, and told. Raises ConfigError if the
+    None is needed: a file that cannot be used is ignored, and told. Raises ConfigError if the
     model's places are too far from what it means to be corrected.
     """
     root = Path(asked.config.dump_dir)
     try:
         kept = json_object(strict_json(read_run_file(root, asked.file_name)))
-        lines = [AxisFit(**read_as(kept[axis], dict[str, float])) for axis in ("x", "y")]
+        lines = []
+        for axis in ("x", "y"):
+            line = read_as(kept[axis], dict[str, float])
+            lines.append(AxisFit(**line))
+        if kept["build"] != asked.info.build:
+            raise ValueError("the server was another version")
     except FileNotFoundError:
         return NO_CORRECTION
     except (OSError, ValueError, TypeError, LookupError) as error:
         reason = getattr(error, "strerror", None) or error
         path = root / asked.file_name
-        notice(f"{path} is ignored, since it cannot be read ({reason}); --check measures anew")
-        return NO_CORRECTION
-    if kept.get("build") != asked.info.build:
-        notice("The server was another version when it was measured; --check measures anew.")
+        notice(f"{path} is ignored ({reason}); --check measures anew")
         return NO_CORRECTION
     measured = Correction(*lines)
     if measured.beyond:

@@ -14,16 +14,21 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "agent.py"
-PAGE = re.compile(r'^PAGE = r"""(.*?)"""$', re.MULTILINE | re.DOTALL)
-PRETTIER = ["npx", "--yes", "prettier@3.10.1", "--parser", "html", "--print-width", "100"]
+PARSERS = {"PAGE_STYLE": "css", "PAGE_SCRIPT": "babel", "PAGE_BODY": "html"}
+PRETTIER = ["npx", "--yes", "prettier@3.10.1", "--print-width", "100"]
 # The format must not depend on files that lie around on somebody's machine.
 PRETTIER += ["--no-config", "--no-editorconfig"]
 
 
-def formatted(page: str) -> str:
-    """The page as prettier writes it; raises CalledProcessError when it is no HTML, CSS or JavaScript."""
+def formatted(part: str, parser: str) -> str:
+    """A part of the page as prettier writes it; raises CalledProcessError when it is none."""
     done = subprocess.run(
-        PRETTIER, input=page, stdout=subprocess.PIPE, check=True, encoding="utf-8", timeout=300
+        [*PRETTIER, "--parser", parser],
+        input=part,
+        stdout=subprocess.PIPE,
+        check=True,
+        encoding="utf-8",
+        timeout=300,
     )
     return done.stdout
 
@@ -34,24 +39,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--write", action="store_true", help="write it as prettier does")
     options = parser.parse_args(arguments)
     text = SOURCE.read_text(encoding="utf-8")
-    found = PAGE.search(text)
-    if found is None:
-        print('agent.py has no PAGE = r"""..."""')
-        return 1
-    page, wanted = found[1], formatted(found[1])
+    wrong = 0
+    for name, kind in PARSERS.items():
+        found = re.search(rf'^{name} = r"""\n?(.*?)"""$', text, re.MULTILINE | re.DOTALL)
+        if found is None:
+            print(f'agent.py has no {name} = r"""..."""')
+            return 1
+        part = found[1]
+        wanted = formatted(part, kind)
+        wrong += part != wanted
+        text = text[: found.start(1)] + wanted + text[found.end(1) :]
+        if not options.write:
+            lines = difflib.unified_diff(
+                part.split("\n"), wanted.split("\n"), name, "prettier", n=1, lineterm=""
+            )
+            print("\n".join(lines), end="")
     if options.write:
-        SOURCE.write_text(
-            text[: found.start(1)] + wanted + text[found.end(1) :], encoding="utf-8", newline="\n"
-        )
-        return 0
-    for line in difflib.unified_diff(
-        page.split("\n"), wanted.split("\n"), "agent.py", "prettier", n=1, lineterm=""
-    ):
-        print(line)
-    if page != wanted:
-        return 1
-    print("The page is as prettier writes it.")
-    return 0
+        SOURCE.write_text(text, encoding="utf-8", newline="\n")
+    elif not wrong:
+        print("The page is as prettier writes it.")
+    return int(wrong > 0 and not options.write)
 
 
 if __name__ == "__main__":

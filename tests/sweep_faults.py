@@ -140,6 +140,12 @@ class FaultyFile:
             return method
         return lambda *arguments: self._call(name, method, arguments)
 
+    def __enter__(self) -> FaultyFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _call(self, name: str, method: Any, arguments: tuple[Any, ...]) -> Any:
         try:
             no_space(self._faults, name + self._of)

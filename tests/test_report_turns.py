@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unittest
 from pathlib import Path
@@ -75,6 +76,9 @@ class Notes(CommandLineCase):
         self.assertEqual(len(named), 8)
         self.assertLessEqual({*named} - {"refused", "stale_frame"}, agent.RECORDS.keys())
         self.assertLessEqual(agent.COUNTED.keys(), {*named})
+
+    def test_the_page_knows_who_judges(self) -> None:
+        self.assertIn(f"const JUDGES = {json.dumps([*agent._JUDGES])};", agent.PAGE)
 
     def test_a_story_has_its_actions_as_they_were_written_and_what_became_of_each(self) -> None:
         self.recorded("--profile", "story")
