@@ -7854,41 +7854,32 @@ TARS2_EXAMPLE = """Answer with one call in this form:
 </function>
 </seed:tool_call>"""
 
-# The arguments of the function computer_use.
-ARGUMENTS: Mapping[str, Schema] = {
-    "action": {"description": "The action to perform.", "type": "string"},
-    "keys": {"description": "Required only by `action=key`.", "type": "array"},
-    "text": {
-        "description": "Required only by `action=type` and `action=answer`.",
-        "type": "string",
-    },
-    "coordinate": {
-        "description": "(x, y): pixels from the left edge and from the top edge.",
-        "type": "array",
-    },
-    "pixels": {
-        "description": "The amount of scrolling: positive scrolls up, negative down. Required only"
-        " by `action=scroll` and `action=hscroll`.",
-        "type": "number",
-    },
-    "time": {
-        "description": "The seconds to wait. Required only by `action=wait`.",
-        "type": "number",
-    },
-    "status": {
-        "description": "The status of the task. Required only by `action=terminate`.",
-        "type": "string",
-        "enum": ["success", "failure"],
-    },
-    "press_enter": {
-        "description": "Whether to press Enter after typing, true if left out.",
-        "type": "boolean",
-    },
-    "delete_existing_text": {
-        "description": "Whether to empty the field before typing.",
-        "type": "boolean",
-    },
-}
+# The function computer_use, as models are told of it, and its arguments.
+COMPUTER_TOOL = (
+    '{"type": "function", "function": {"name": "computer_use", "description": {description},'
+    ' "parameters": {"properties": {"action": {"description": "The action to perform.",'
+    ' "type": "string", "enum": {actions}}, {arguments}},'
+    ' "required": ["action"], "type": "object"}}}'
+)
+QWEN_ARGUMENTS = (
+    '"keys": {"description": "Required only by `action=key`.", "type": "array"},'
+    ' "text": {"description": "Required only by `action=type` and `action=answer`.",'
+    ' "type": "string"},'
+    ' "coordinate": {"description": "(x, y): pixels from the left edge and from the top edge.",'
+    ' "type": "array"},'
+    ' "pixels": {"description": "The amount of scrolling: positive scrolls up, negative down.'
+    ' Required only by `action=scroll` and `action=hscroll`.", "type": "number"},'
+    ' "time": {"description": "The seconds to wait. Required only by `action=wait`.",'
+    ' "type": "number"},'
+    ' "status": {"description": "The status of the task. Required only by `action=terminate`.",'
+    ' "type": "string", "enum": ["success", "failure"]}'
+)
+FARA_ARGUMENTS = (
+    QWEN_ARGUMENTS + ', "press_enter":'
+    ' {"description": "Whether to press Enter after typing, true if left out.",'
+    ' "type": "boolean"}, "delete_existing_text":'
+    ' {"description": "Whether to empty the field before typing.", "type": "boolean"}'
+)
 
 
 # A model that was trained to use a computer speaks the grammar of its training. A line below is an
@@ -8069,11 +8060,9 @@ def _chords(value: object) -> JsonDict:
 
 def _notches(value: object) -> int | None:
     """Notches of the wheel, from notches or the screen's units; None for anything else."""
-    amount = read_number(value)
-    if not amount or amount % 1:
-        return None
-    if abs(amount) <= NOTCHES_MOST:
-        return int(amount)
+    amount = read_whole(value)
+    if not amount or abs(amount) <= NOTCHES_MOST:
+        return amount or None
     notches = max(1, round(abs(amount) / UNITS_OF_NOTCH))
     return notches if amount > 0 else -notches
 
@@ -8303,7 +8292,7 @@ class Grammar(NamedTuple):
     question: str = NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
     step: str = "Step {number}: {said}"
     actions: str = ""  # those that it is told of, where more are understood
-    arguments: str = "action keys text coordinate pixels time status"
+    arguments: str = QWEN_ARGUMENTS
     in_pixels: bool = False  # places are pixels of the picture, not 0..1000
     picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
     sampling: Mapping[str, float | int] = _COLD
@@ -8333,16 +8322,10 @@ class Grammar(NamedTuple):
     def announce(self, picture: tuple[int, int] = (0, 0)) -> str:
         """The system text, with the tool in it, as the models' own prompts write them."""
         width, height = self.sides(picture)
-        actions = self.actions.split()
-        properties = {name: ARGUMENTS[name] for name in self.arguments.split()}
-        properties["action"] = {**ARGUMENTS["action"], "enum": actions}
-        function = {
-            "name": "computer_use",
-            "description": COMPUTER_USE.format(width=width, height=height),
-            "parameters": {"properties": properties, "required": ["action"], "type": "object"},
-        }
-        tool = json.dumps({"type": "function", "function": function})
-        return self.frame.replace("{tools}", tool)
+        description = json.dumps(COMPUTER_USE.format(width=width, height=height))
+        actions = json.dumps(self.actions.split())
+        tool = COMPUTER_TOOL.replace("{description}", description).replace("{actions}", actions)
+        return self.frame.replace("{tools}", tool.replace("{arguments}", self.arguments))
 
     def first_text(self, task: str, steps: Sequence[str]) -> str:
         """The text of the user turn that says the task and the steps done before its picture."""
@@ -8412,7 +8395,7 @@ _ROWS = (
         frame=HELPFUL + JSON_FRAME,
         words=words_of_table(FARA_WORDS),
         actions="key type mouse_move left_click scroll wait terminate",
-        arguments=" ".join(ARGUMENTS),
+        arguments=FARA_ARGUMENTS,
         in_pixels=True,
         picture=PictureRule(28, 4 * 28**2, 16384 * 28**2),
         sampling={"temperature": 0, "max_tokens": 2048},
@@ -11944,7 +11927,6 @@ def resume(engine: Engine, state: AgentState) -> None:
 # Native turn - one turn of a model that is asked in its own grammar
 ####################################################################################################
 
-WAIT_MOST_S = 60.0  # of one call; the screen may need another look by then
 ENDING_ACTS = {"finished": "report_complete", "answer": "answer", "failed": "failed"}
 
 
@@ -12176,7 +12158,7 @@ def follow_native(
         args = cut(words, 300)
         outcome, result = end_native(engine, state, call.name, words)
     elif call.name == "wait":
-        seconds = min(call.arguments["seconds"], WAIT_MOST_S)
+        seconds = min(call.arguments["seconds"], SECONDS_MOST)
         args = f"{seconds:g} s"
         result, progress = wait_a_while(engine, state, look, seconds)
     elif call.name == "screenshot":
