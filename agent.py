@@ -10591,7 +10591,7 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
         edges = [round(share * side) for share, side in zip(numbers, sides, strict=True)]
         area = Rect.between(*edges).moved(primary.left, primary.top)
         full = primary
-    if area.width > 0 and area.height > 0 and area.intersection(full) == area:
+    if area.overlaps(full) and area.intersection(full) == area:
         return area
     raise ConfigError(
         f"The area {setting} is not inside the screen {desktop.screen()}; give"
@@ -11069,7 +11069,7 @@ CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 FILE_CHARS = 200  # of the beginning of a text file that are told
 FILE_BYTES = 10_000_000  # of a file that are read, and copied before the first act
 FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
-NO_FILE = -1  # the size of a file that does not exist
+NO_FILE = "does not exist"
 
 # Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root;
 # in quotes they may hold blanks. No network shares: to ask for one may send the user's name there.
@@ -11093,8 +11093,8 @@ class FileFact(NamedTuple):
     """What is known of a file that the task names."""
 
     path: str  # as the task writes it
-    size: int | None = None  # in bytes, NO_FILE if there is none; None if it cannot be asked
-    changed_at: float = 0.0  # in seconds since 1970
+    state: str = "cannot be looked at"  # or NO_FILE, or how large and old it is
+    changed_at: float = 0.0  # of a regular file, in seconds since 1970
     data: bytes | None = None  # all of it, where it can be read and is no longer than FILE_BYTES
 
     @property
@@ -11107,20 +11107,14 @@ class FileFact(NamedTuple):
 
     def told(self, hide: Callable[[str], str]) -> str:
         """A sentence for the verifier."""
-        if self.size is None:
-            return f"{self.path} cannot be looked at."
-        if self.size == NO_FILE:
-            return f"{self.path} does not exist."
-        age_s = max(0.0, time.time() - self.changed_at)
-        told = f"{self.path} exists: {self.size} bytes, last changed {age_s:.0f} s ago"
         text = self.text
         if text is None:
-            return f"{told}."
+            return f"{self.path} {self.state}."
         # More of it than is told, or a secret could be cut.
         beginning = hide(text[: 4 * FILE_CHARS])[:FILE_CHARS]
         shown = json.dumps(printable(beginning), ensure_ascii=False)
-        verb = "holds" if self.size < FILE_CHARS else "begins"
-        return f"{told}; it {verb} {shown}."
+        verb = "holds" if len(text) < FILE_CHARS else "begins"
+        return f"{self.path} {self.state}; it {verb} {shown}."
 
 
 def look_at_file(path: str) -> FileFact:
@@ -11130,13 +11124,15 @@ def look_at_file(path: str) -> FileFact:
     try:
         if _HERE.match(str(place)):
             known = place.stat()
+            age_s = max(0.0, time.time() - known.st_mtime)
             regular = stat.S_ISREG(known.st_mode)
+            size = known.st_size * regular
             fact = FileFact(
                 path,
-                known.st_size * regular,
-                known.st_mtime,
+                f"exists: {size} bytes, last changed {age_s:.0f} s ago",
+                known.st_mtime * regular,
             )
-            if regular and known.st_size <= FILE_BYTES:
+            if regular and size <= FILE_BYTES:
                 fact = fact._replace(data=place.read_bytes())
     except FileNotFoundError:
         fact = FileFact(path, NO_FILE)
@@ -11192,7 +11188,7 @@ def rulings_by_files(
             why = _contradiction(ruling.check, old, now[path])
             if why:
                 rulings[number] = ruling._replace(holds=False, why=why)
-        if old.size == now[path].size == NO_FILE:
+        if old.state == now[path].state == NO_FILE:
             absent = Ruling(
                 f"{path} exists",
                 holds=False,
@@ -11211,7 +11207,7 @@ def _contradiction(
     quoted = _QUOTED_TEXT.findall(check) if _names(check, now.path) else []
     texts = [text for text in quoted if not _names(text, now.path)]  # others are such as a title
     if texts and now.text is None:
-        unchanged = (now.size or 0) > 0 and before == now
+        unchanged = now.changed_at > 0 and before[2:] == now[2:]
         return "the file is as it was when the run began" if unchanged else ""
     for text in texts:
         if not any(_plain(text) in _plain(fact.text or "") for fact in (before, now)):
@@ -11616,12 +11612,11 @@ def check_completion(
         return None, SHORT_EVIDENCE.format(length, least)
     if config.dry_run:  # a look would show that nothing was done
         evidence = f"Dry run, nothing was done: {evidence}"
-    done = Outcome("completed", cut(evidence, 300))
-    if config.dry_run or not config.verify_completion:
-        return done, MISSION_COMPLETE
-    verdict = judge(engine, state, evidence)
+    verdict: Sequence[Ruling] = ()
+    if config.verify_completion and not config.dry_run:
+        verdict = judge(engine, state, evidence)
     if all_hold(verdict):
-        return done._replace(checks=verdict), MISSION_COMPLETE
+        return Outcome("completed", cut(evidence, 300), verdict), MISSION_COMPLETE
     state.needs_review = True
     if counts and not (engine.grammar and "planner" in engine.profile.roles):
         state.not_yet += 1
