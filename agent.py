@@ -8531,7 +8531,7 @@ class AgentMemory:
     """What was done; of archived actions, their snapshots."""
 
     threshold: int = 12  # active actions that make archiving due
-    last_recovery_turn: int = 0
+    last_recovery_turn: float = -math.inf
     all_snapshots: tuple[MemorySnapshot, ...] = ()
     active_history: list[ActionRecord] = field(default_factory=list)
 
@@ -8552,9 +8552,6 @@ class AgentMemory:
 
     def get_last_action_for_validation(self) -> ActionRecord | None:
         return self.active_history[-1] if self.active_history else None
-
-    def should_recover(self, current_turn: int, cooldown: int) -> bool:
-        return self.last_recovery_turn == 0 or current_turn - self.last_recovery_turn > cooldown
 
 
 CHECKS_MOST = 5
@@ -11879,7 +11876,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     if risky or not config.enable_loop_recovery or state.stalled < config.stall_recover:
         return None
     turn = state.turn
-    if state.memory.should_recover(turn, config.loop_recovery_cooldown):
+    if turn - state.memory.last_recovery_turn > config.loop_recovery_cooldown:
         state.memory.last_recovery_turn = turn
         engine.eyes.forget()  # the Start button has its place on a whole picture
         look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")

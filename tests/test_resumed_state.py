@@ -38,7 +38,6 @@ class Resumed(EngineCase):
         trial.close()
         _, again = self.again(trial.folder)
         self.assertEqual(again.memory.last_recovery_turn, turn)
-        self.assertFalse(again.memory.should_recover(turn + 3, cooldown=3))
 
     def test_a_window_that_holds_typed_text_is_still_known(self) -> None:
         trial = self.trial(lambda request: PLAN)
