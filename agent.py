@@ -11305,9 +11305,13 @@ class Engine:
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
 
     def __post_init__(self) -> None:
-        secrets = self.actuator.secrets
-        self.controls = ControlCheck(self.config, self.eyes.desktop, self.logger.hide, secrets.fill)
-        self.controls.by_name = self.grammar is None
+        self.controls = ControlCheck(
+            self.config,
+            self.eyes.desktop,
+            self.logger.hide,
+            self.actuator.secrets.fill,
+            by_name=self.grammar is None,
+        )
 
     @property
     def executor(self) -> Role:
