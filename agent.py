@@ -8806,12 +8806,12 @@ def told_report(said: str, form: ReportForm, most: int, whole: bool = False) -> 
     if not kept or (whole and len(" ".join(said.split())) <= most):
         return cut(said, most)
     left = most
-    shown: dict[str, str] = {}
-    for name in sorted(kept, key=lambda name: len(kept[name])):
+    shortest_first = sorted(kept, key=lambda name: len(kept[name]))
+    for number, name in enumerate(shortest_first):
         # Long ones share what short ones leave.
-        shown[name] = cut(f"{name}: {kept[name]}", left // (len(kept) - len(shown)))
-        left -= len(shown[name]) + 1
-    told = [shown[name] for name in kept]
+        kept[name] = cut(f"{name}: {kept[name]}", left // (len(kept) - number))
+        left -= len(kept[name]) + 1
+    told = list(kept.values())
     for name, words in found.items():
         if whole and left > len(name) + 20:  # less would say nothing
             told.append(cut(f"{name}: {words}", left))
@@ -8995,13 +8995,6 @@ def not_confirmed_text(rulings: Iterable[Ruling]) -> str:
     """What a completion lacks, after a fresh look."""
     missing = [f"{ruling.check} ({ruling.why})" for ruling in rulings if not ruling.holds]
     return NOT_YET + cut("; ".join(missing), 400)
-
-
-def chat_task_text(state: AgentState, dry_run: bool) -> str:
-    """The first message of a conversation: the task, and what the dropped steps came to."""
-    done = "; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:])
-    dry = DRY_RUN if dry_run else ""
-    return fill_form(CHAT_FORM, "\n\n", task=state.task, dry_run=dry, done=done)
 
 
 TOOLS_IN_TEXT = """
@@ -12223,8 +12216,16 @@ def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
         engine.logger.publish(Shown(png, 0))
         engine.logger.save_screenshot("turn_0000", png)
     native = begin_native(engine)
+
+    def choose_mode() -> str:
+        """Whose turn begins; never the planner's twice without an executor's turn between."""
+        # As described the turn itself finds that the planner is wanted.
+        if state.since_review and not engine.config.described and is_review_due(engine, state):
+            state.mode = PLANNING
+        return state.mode
+
     take_turn = partial(two_agent_turn, engine, state, native)
-    return run_turns(engine, state, take_turn, partial(choose_mode, engine, state))
+    return run_turns(engine, state, take_turn, choose_mode)
 
 
 def is_review_due(engine: Engine, state: AgentState) -> bool:
@@ -12234,14 +12235,6 @@ def is_review_due(engine: Engine, state: AgentState) -> bool:
     if config.described:
         in_turn = state.turn % config.review_interval == 0
     return in_turn or state.needs_review or state.memory.needs_compression
-
-
-def choose_mode(engine: Engine, state: AgentState) -> str:
-    """Whose turn begins; never the planner's twice without an executor's turn between."""
-    # As described the turn itself finds that the planner is wanted.
-    if state.since_review and not engine.config.described and is_review_due(engine, state):
-        state.mode = PLANNING
-    return state.mode
 
 
 PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
@@ -12597,8 +12590,15 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     config = engine.config
     profile = engine.profile
     words = profile.words(engine.executor)
-    task = Message("user", chat_task_text(state, config.dry_run))
-    reply = engine.voice.ask(engine.executor, [task, *chain(*chat.steps)], len(chat.steps) > 1)
+    task = fill_form(
+        CHAT_FORM,
+        "\n\n",
+        task=state.task,
+        dry_run=DRY_RUN if config.dry_run else "",
+        done="; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:]),
+    )
+    messages = [Message("user", task), *chain(*chat.steps)]
+    reply = engine.voice.ask(engine.executor, messages, len(chat.steps) > 1)
     if isinstance(reply, ModelError):
         if reply.kind == "context":  # the least of the chat may fit
             condense(engine, state, chat, keep=1)
@@ -12969,8 +12969,7 @@ def perform_action(
 def story_mark(act: Act) -> JsonDict:
     """An executed act as its mark needs it: the name and the places where it truly was done."""
     mark = {"name": act.call.name, **act.call.arguments}
-    for name in ("label", "evidence"):
-        mark.pop(name, None)
+    mark.pop("label", None)
     for number, place in enumerate(values_of(act.args, Coordinate), 1):
         mark[f"x{number}"] = place.x
         mark[f"y{number}"] = place.y
