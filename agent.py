@@ -14428,12 +14428,13 @@ class ReportFile:
 
     def __init__(self, folder: Path, book: Book) -> None:
         """Makes it anew; `book` must hear of each record first. Raises AgentError."""
-        self.path = folder / "report.html"
+        path = folder / "report.html"
         self.book = book
         try:
-            self._write(report_page(), "w")
+            self._stream = open_log(path, "w")
         except OSError as error:
-            raise AgentError(f"{self.path} cannot be written ({error.strerror}).") from None
+            raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
+        self._stream.write(report_page())
 
     def take(self, item: Item) -> None:
         """Adds a record, or the run where it begins, when a turn is over, and where it ends."""
@@ -14443,11 +14444,12 @@ class ReportFile:
         if self.book.items and not isinstance(item, (RunRecord, StateRecord, EndRecord)):
             added = self.book.items[-1]
         with suppress(OSError):  # a run does not end because of its report
-            self._write(data_block(added), "a")
+            self._stream.write(data_block(added))
+            self._stream.flush()
 
-    def _write(self, text: str, mode: str) -> None:
-        with open_log(self.path, mode) as stream:
-            stream.write(text)
+    def close(self) -> None:
+        with suppress(OSError):
+            self._stream.close()
 
 
 def report_text(folder: Path, pictures: bool = False) -> str:
@@ -16685,7 +16687,7 @@ def open_session(
     corrected = correction_of_run(config, profile, desktop, model, server, told.append)
     logger = ExecutionLogger(config, secrets.hide, old)
     undo.callback(logger.close)
-    book = keep_book(logger, old)
+    book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
     confirm = partial(allowed_by_person, config, terminal, logger)
@@ -16763,10 +16765,11 @@ def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> 
         delete_old_runs(config, spared)
 
 
-def keep_book(logger: ExecutionLogger, old: Path | None) -> Book:
+def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Book:
     """A book of the live run, with what an `old` one holds already, and its report.html."""
     book = Book(logger.folder.name, BOOK_RECORDS)
     page = ReportFile(logger.folder, book)
+    undo.callback(page.close)
     for listener in (book.take, page.take):
         logger.listen(listener)
     if old:

@@ -9,6 +9,7 @@ import json
 import re
 import unittest
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -61,10 +62,15 @@ def run_of(page: str) -> dict[str, Any]:
 class Turns(EngineCase):
     base = FEWER_REQUESTS
 
+    def setUp(self) -> None:
+        super().setUp()
+        self.undo = ExitStack()
+        self.addCleanup(self.undo.close)
+
     def book(self, decide: Any, **settings: Any) -> list[dict[str, Any]]:
         """The book of a run of the loop, the same from the journal as kept while it ran."""
         trial = self.trial(decide, **settings)
-        kept = agent.keep_book(trial.engine.logger, None)
+        kept = agent.keep_book(trial.engine.logger, None, self.undo)
         self.begin(trial)
         outcome = trial.run()
         trial.write(
@@ -152,7 +158,7 @@ class Turns(EngineCase):
         trial = self.trial(lambda request: next(answers), max_steps=2)
         heard: list[tuple[Any, ...]] = []
         logger = trial.engine.logger
-        book = agent.keep_book(logger, None)
+        book = agent.keep_book(logger, None, self.undo)
 
         def hear(item: agent.Item) -> None:
             if isinstance(item, agent.Record):
@@ -171,7 +177,7 @@ class Turns(EngineCase):
     def test_a_long_run_keeps_its_latest_records_and_the_sums_of_all(self) -> None:
         trial = self.trial(lambda request: PLAN)
         logger = trial.engine.logger
-        book = agent.keep_book(logger, None)
+        book = agent.keep_book(logger, None, self.undo)
         self.begin(trial)
         for turn in range(1, 401):
             path = "screenshots/turn_0001.png"
@@ -206,7 +212,7 @@ class Turns(EngineCase):
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
         logger = agent.ExecutionLogger(agent.Config(), old=self.folder_of_run)
         self.addCleanup(logger.close)
-        book = page_items(agent.keep_book(logger, self.folder_of_run))
+        book = page_items(agent.keep_book(logger, self.folder_of_run, self.undo))
         self.assertEqual(sorted({item["turn"] for item in book}), [-1, 1, 2, 3])
         sums = sums_of(book, 3)
         self.assertEqual((sums["seconds"], sums["capture"], book[0]["outcome"]), (1.0, 0.5, ""))
