@@ -15029,7 +15029,7 @@ def _check_call(asked: Asked, profile: Profile) -> Finding:
 
 
 def keep_calibration(asked: Asked, measured: Correction, notice: Callable[[str], None]) -> None:
-    """Writes it in the place of an older one, the file whole or not at all."""
+    """Writes it in the place of an older one; what is left of a torn write is not read."""
     kept = {
         **asked.key,
         "build": asked.info.build,
@@ -15038,15 +15038,12 @@ def keep_calibration(asked: Asked, measured: Correction, notice: Callable[[str],
         "y": measured.y._asdict(),
     }
     root = Path(asked.config.dump_dir)
-    path = root / asked.file_name
-    beside = path.with_suffix(f".{token_urlsafe(6)}")
+    data = json.dumps(kept, indent=1).encode()
     try:
         root.mkdir(parents=True, exist_ok=True)
-        write_run_file(root, beside.name, json.dumps(kept, indent=1).encode())
-        beside.replace(path)
+        write_run_file(root, asked.file_name, data)
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
+        path = root / asked.file_name
         notice(f"{path} cannot be written ({error.strerror}); the measurement is not kept")
 
 
