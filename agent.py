@@ -1007,11 +1007,9 @@ def read_as(value: Any, hint: object) -> Any:
     """JSON data as what this annotation says, whatever is inside; TypeError if it does not fit."""
     parts = get_args(hint)
     origin = get_origin(hint)
-    if hint is Any or (value is None and NoneType in parts):
-        return value
     if NoneType in parts:
-        return read_as(value, parts[0])
-    if origin is Literal and value in parts:
+        return None if value is None else read_as(value, parts[0])
+    if hint is Any or (origin is Literal and value in parts):
         return value
     if origin is dict and isinstance(value, dict):
         return {key: read_as(item, parts[1]) for key, item in value.items()}
@@ -2242,45 +2240,48 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def declared(table: str) -> dict[str, Row]:
-    """The rows of a table: DLLs, and under each its functions as C declares them with a check."""
+    """The rows of a table: DLLs, and under each its functions as C declares them, with a check.
+
+    Without one 0 and null are failures.
+    """
     rows = {}
     dll = ""
     for line in table.strip().splitlines():
-        row = re.fullmatch(r"  (\w+) (\w+)\((.*)\) \| ([^:]+).*", line)
+        row = re.fullmatch(r"  (\w+) (\w+)\((.*)\)(?: \| ([^:]+).*)?", line)
         if row is None:
             dll = line
             continue
         result, name, arguments, check = row.groups()
         kinds = [C_TYPES[kind] for kind in re.findall(r"\w+", arguments)]
-        rows[name] = Row(dll, C_TYPES[result], kinds, check)
+        rows[name] = Row(dll, C_TYPES[result], kinds, check or "nonzero")
     return rows
 
 
 # To add a call, add its row, with the types in the order in which Microsoft documents them.
 WIN32 = declared("""
 user32
-  BOOL SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT) | nonzero
-  BOOL SetProcessDPIAware() | nonzero
+  BOOL SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT)
+  BOOL SetProcessDPIAware()
   INT GetSystemMetrics(INT) | any: 0 is a coordinate, too
   HMONITOR MonitorFromPoint(POINT, DWORD) | any: null: there is none
-  HDESK OpenInputDesktop(DWORD, BOOL, DWORD) | nonzero
+  HDESK OpenInputDesktop(DWORD, BOOL, DWORD)
   BOOL CloseDesktop(HDESK) | tried twice
-  HDC GetDC(HWND) | nonzero
+  HDC GetDC(HWND)
   INT ReleaseDC(HWND, HDC) | tried twice
-  BOOL GetCursorInfo(LPCURSORINFO) | nonzero
-  BOOL GetIconInfo(HICON, LPICONINFO) | nonzero
-  BOOL DrawIconEx(HDC, INT, INT, HICON, INT, INT, UINT, HBRUSH, UINT) | nonzero
-  BOOL GetCursorPos(LPPOINT) | nonzero
-  BOOL SetCursorPos(INT, INT) | nonzero
+  BOOL GetCursorInfo(LPCURSORINFO)
+  BOOL GetIconInfo(HICON, LPICONINFO)
+  BOOL DrawIconEx(HDC, INT, INT, HICON, INT, INT, UINT, HBRUSH, UINT)
+  BOOL GetCursorPos(LPPOINT)
+  BOOL SetCursorPos(INT, INT)
   HWND GetForegroundWindow() | any: null: none has the keyboard
   HWND WindowFromPoint(POINT) | any: null: there is none
   HWND GetAncestor(HWND, UINT) | any: null: it was just closed
   HWND FindWindowExW(HWND, HWND, LPCWSTR, LPCWSTR) | any: null: none
   INT GetWindowTextW(HWND, LPWSTR, INT) | any: 0: an empty title
-  INT GetClassNameW(HWND, LPWSTR, INT) | nonzero
-  BOOL GetWindowRect(HWND, LPRECT) | nonzero
-  DWORD GetWindowThreadProcessId(HWND, LPDWORD) | nonzero
-  BOOL EnumWindows(WNDENUMPROC, LPARAM) | nonzero
+  INT GetClassNameW(HWND, LPWSTR, INT)
+  BOOL GetWindowRect(HWND, LPRECT)
+  DWORD GetWindowThreadProcessId(HWND, LPDWORD)
+  BOOL EnumWindows(WNDENUMPROC, LPARAM)
   BOOL IsWindowVisible(HWND) | any: 0: hidden
   INT GetWindowTextLengthW(HWND) | any: 0: an empty title
   BOOL IsIconic(HWND) | any: 0: not minimised
@@ -2291,42 +2292,42 @@ user32
   BOOL AttachThreadInput(DWORD, DWORD, BOOL) | any: 0: not attached
   UINT SendInput(UINT, LPINPUT, INT) | any: how many were taken
   UINT MapVirtualKeyW(UINT, UINT) | any: 0: it has no scan code
-  UINT GetDoubleClickTime() | nonzero
-  BOOL GetLastInputInfo(LPLASTINPUTINFO) | nonzero
+  UINT GetDoubleClickTime()
+  BOOL GetLastInputInfo(LPLASTINPUTINFO)
   BOOL IsClipboardFormatAvailable(UINT) | any: 0: it holds no such
   HWND GetClipboardOwner() | any: null: nobody
-  BOOL OpenClipboard(HWND) | nonzero
-  BOOL CloseClipboard() | nonzero
-  HANDLE GetClipboardData(UINT) | nonzero
-  BOOL RegisterHotKey(HWND, INT, UINT, UINT) | nonzero
+  BOOL OpenClipboard(HWND)
+  BOOL CloseClipboard()
+  HANDLE GetClipboardData(UINT)
+  BOOL RegisterHotKey(HWND, INT, UINT, UINT)
   BOOL PeekMessageW(LPMSG, HWND, UINT, UINT, UINT) | any: 0: none
 gdi32
-  HDC CreateCompatibleDC(HDC) | nonzero
+  HDC CreateCompatibleDC(HDC)
   BOOL DeleteDC(HDC) | tried twice
-  HBITMAP CreateDIBSection(HDC, LPBITMAPINFO, UINT, LPVOID, HANDLE, DWORD) | nonzero
+  HBITMAP CreateDIBSection(HDC, LPBITMAPINFO, UINT, LPVOID, HANDLE, DWORD)
   HGDIOBJ SelectObject(HDC, HGDIOBJ) | tried twice
   BOOL DeleteObject(HGDIOBJ) | tried twice
-  INT SetStretchBltMode(HDC, INT) | nonzero
-  BOOL SetBrushOrgEx(HDC, INT, INT, LPPOINT) | nonzero
-  BOOL StretchBlt(HDC, INT, INT, INT, INT, HDC, INT, INT, INT, INT, DWORD) | nonzero
-  BOOL GdiFlush() | nonzero
+  INT SetStretchBltMode(HDC, INT)
+  BOOL SetBrushOrgEx(HDC, INT, INT, LPPOINT)
+  BOOL StretchBlt(HDC, INT, INT, INT, INT, HDC, INT, INT, INT, INT, DWORD)
+  BOOL GdiFlush()
 dwmapi
   HRESULT DwmGetWindowAttribute(HWND, DWORD, LPVOID, DWORD) | succeeded
 kernel32
   DWORD GetCurrentThreadId() | any: never 0
-  HANDLE OpenProcess(DWORD, BOOL, DWORD) | nonzero
-  BOOL QueryFullProcessImageNameW(HANDLE, DWORD, LPWSTR, LPDWORD) | nonzero
+  HANDLE OpenProcess(DWORD, BOOL, DWORD)
+  BOOL QueryFullProcessImageNameW(HANDLE, DWORD, LPWSTR, LPDWORD)
   BOOL CloseHandle(HANDLE) | tried twice
   DWORD GetTickCount() | any: 0 is a time: it wraps every 49 days
-  LPVOID GlobalLock(HANDLE) | nonzero
+  LPVOID GlobalLock(HANDLE)
   BOOL GlobalUnlock(HANDLE) | any: 0: nobody has it locked any more
   INT lstrlenW(LPVOID) | any: 0: an empty text
   HWND GetConsoleWindow() | any: null: the program has none
-  BOOL SetConsoleCtrlHandler(PHANDLER_ROUTINE, BOOL) | nonzero
-  HANDLE GetStdHandle(DWORD) | nonzero
-  BOOL GetConsoleMode(HANDLE, LPDWORD) | nonzero
+  BOOL SetConsoleCtrlHandler(PHANDLER_ROUTINE, BOOL)
+  HANDLE GetStdHandle(DWORD)
+  BOOL GetConsoleMode(HANDLE, LPDWORD)
   BOOL SetConsoleMode(HANDLE, DWORD) | tried twice
-  HANDLE CreateMutexW(LPVOID, BOOL, LPCWSTR) | nonzero
+  HANDLE CreateMutexW(LPVOID, BOOL, LPCWSTR)
   DWORD WaitForSingleObject(HANDLE, DWORD) | any: 0: it is ours
 ole32
   HRESULT CoInitializeEx(LPVOID, DWORD) | succeeded
@@ -2336,8 +2337,8 @@ shell32
   HRESULT SHCreateItemFromParsingName(LPCWSTR, LPVOID, LPVOID, LPVOID) | succeeded
   HINSTANCE ShellExecuteW(HWND, LPCWSTR, LPCWSTR, LPCWSTR, LPCWSTR, INT) | above 32
 advapi32
-  BOOL OpenProcessToken(HANDLE, DWORD, LPHANDLE) | nonzero
-  BOOL GetTokenInformation(HANDLE, INT, LPVOID, DWORD, LPDWORD) | nonzero
+  BOOL OpenProcessToken(HANDLE, DWORD, LPHANDLE)
+  BOOL GetTokenInformation(HANDLE, INT, LPVOID, DWORD, LPDWORD)
 """)
 
 
