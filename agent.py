@@ -3845,7 +3845,7 @@ class ControlsWorker:
         told = "nothing is known here, and not needed"
         if known.controls:
             told = f"{known} in {milliseconds:.0f} ms"
-        return "; ".join([told, *known.problems]), bool(known.controls)
+        return "; ".join(filter(None, [told, *known.problems, self.problem])), bool(known.controls)
 
     def close(self) -> None:
         with self._lock:
@@ -3856,21 +3856,20 @@ class ControlsWorker:
         """What the worker answers in the time of the query, or in HANG_S once it is free."""
         end = time.monotonic() + query.seconds
         if not self._lock.acquire(timeout=query.seconds):
-            return Known(problems=["Another query is under way."])
+            return Known()  # another query is under way
         try:
-            if query.window and self._costs[query.window] >= COSTS_MOST:
-                return Known(problems=["This window was too slow before."])
-            pipe = self._free_worker(query.seconds)
+            too_slow = query.window and self._costs[query.window] >= COSTS_MOST
+            pipe = None if too_slow else self._free_worker(query.seconds)
             if pipe is None:
-                return Known(problems=[self.problem or "The worker is not ready yet."])
+                return Known()
             seconds = min(HANG_S, max(0.0, end - time.monotonic()))
             self._window = query.window
             pipe.send(query._replace(seconds=seconds * WORKER_SHARE))
             self._due = time.monotonic() + HANG_S
-            return self._answer(pipe, seconds) or Known(problems=["The time for it is over."])
-        except (EOFError, OSError) as error:
+            return self._answer(pipe, seconds) or Known()
+        except (EOFError, OSError):
             self._replace("The worker ends again and again.")
-            return Known(problems=[f"The worker ended: {error}"])
+            return Known()
         finally:
             self._lock.release()
 
