@@ -1168,13 +1168,8 @@ class ControlSource(Protocol):
     def focused_control(self) -> Control | None:
         """The control that has the keyboard."""
 
-    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
-        """Up to `most` controls that can be seen in a window and its pop-ups, topmost first."""
-
-
-# Of a window's controls so many are looked through, and so long they are waited for.
-CONTROLS_MOST = 300
-LIST_DEADLINE_S = 1.0
+    def controls(self, window: Window) -> list[Control]:
+        """The controls that can be seen in a window and its pop-ups, topmost first."""
 
 
 @dataclass(frozen=True)
@@ -1189,9 +1184,8 @@ class KnownControls:
     def focused_control(self) -> Control | None:
         return next((control for control in self.known if control.focused), None)
 
-    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
-        inside = [control for control in self.known if control.window == window.handle]
-        return inside[:most]
+    def controls(self, window: Window) -> list[Control]:
+        return [control for control in self.known if control.window == window.handle]
 
 
 ####################################################################################################
@@ -3667,6 +3661,9 @@ class WindowsDesktop:
 # The share of a query's time that the process takes; the rest is for its answer to arrive.
 WORKER_SHARE = 0.8
 POINT_DEADLINE_S = 0.15
+# Of a window's controls so many are looked through, and so long they are waited for.
+CONTROLS_MOST = 300
+LIST_DEADLINE_S = 1.0
 # One that has not answered so long after it was asked hangs, and is replaced.
 HANG_S = 2.0
 START_S = 120.0  # so long it may take to start: Python compiles this file, on a busy machine
@@ -3832,8 +3829,8 @@ class ControlsWorker:
             return replace(control, program=program)
         return None
 
-    def controls(self, window: Window, most: int, deadline_s: float) -> list[Control]:
-        known = self.ask(Query(deadline_s, None, window.handle, most)).controls
+    def controls(self, window: Window) -> list[Control]:
+        known = self.ask(Query(LIST_DEADLINE_S, None, window.handle, CONTROLS_MOST)).controls
         return [replace(control, program=window.program) for control in known]
 
     def report(self, window: Window) -> tuple[str, bool]:
@@ -5065,8 +5062,6 @@ OPENERS = ENTERING.union(("double_click", "triple_click"))
 FORM_PARTS = frozenset(("tab", "radio button", "slider", "spinner", "list", "tree", "table"))
 ANSWERS_MOST = 7
 FIELD_WORDS = r".*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|"
-DIALOG_MOST = 100  # controls of a dialog that are looked through
-DIALOG_S = 0.5
 
 
 ####################################################################################################
@@ -6273,7 +6268,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
             refuse_control(control, actuator.config)
     for window in attempt.reached:
         if window.owner or re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name)):
-            attempt.inside = source.controls(window, DIALOG_MOST, DIALOG_S)
+            attempt.inside = source.controls(window)
 
 
 def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
@@ -10893,11 +10888,7 @@ class ControlCheck:
         """The controls of the window in front, topmost first."""
         if not self.on or look.window is None:
             return []
-        return self.desktop.control_source.controls(
-            look.window,
-            CONTROLS_MOST,
-            LIST_DEADLINE_S,
-        )
+        return self.desktop.control_source.controls(look.window)
 
     def objection(self, act: Act, look: Look) -> str:
         """Why a click is not what the model means, if there is one control that it may mean.
@@ -14878,7 +14869,7 @@ def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]
             text, knows = source.report(window)
         yield Finding("controls", True, text, note=not knows)
         return
-    known = source.controls(window, CONTROLS_MOST, LIST_DEADLINE_S)
+    known = source.controls(window)
     yield Finding("controls", True, str(Known(known)))
 
 

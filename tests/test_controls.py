@@ -494,6 +494,11 @@ class Workers:
         self.ignoring.append(self.world.ignores_ctrl_c)
 
 
+def listed(source: agent.ControlsWorker, window: int, seconds: float) -> list[Control]:
+    """What is told in that time of a window's controls."""
+    return list(source.ask(agent.Query(seconds, None, window, 300)).controls)
+
+
 class TheWorker(unittest.TestCase):
     def source(self, *replies: Any, **played: Any) -> agent.ControlsWorker:
         self.workers = Workers(*replies, **played)
@@ -518,7 +523,7 @@ class TheWorker(unittest.TestCase):
 
     def test_a_control_is_told_with_its_program(self) -> None:
         source = self.source(lambda query: found(SAVE_CONTROL, replace(SAVE_CONTROL, process=4711)))
-        listed = source.controls(Window(7, "", "notepad.exe"), 300, 5.0)
+        listed = source.controls(Window(7, "", "notepad.exe"))
         self.assertEqual([control.program for control in listed], ["notepad.exe"] * 2)
         source = self.source(lambda query: found(replace(SAVE_CONTROL, process=4711)))
         self.workers.world.window = Foreground(process=4711)
@@ -543,12 +548,12 @@ class TheWorker(unittest.TestCase):
     def test_a_worker_that_hangs_is_left_its_time_and_then_replaced(self) -> None:
         source = self.source(lambda query: HANGS if query.window else FOUND, lambda query: FOUND)
         self.assertEqual(source.ask(agent.Query(5.0)), FOUND)
-        self.assertEqual(source.controls(Window(7, ""), 300, 0.05), [])
-        self.assertEqual(source.controls(Window(8, ""), 300, 0.01), [])
+        self.assertEqual(listed(source, 7, 0.05), [])
+        self.assertEqual(listed(source, 8, 0.01), [])
         self.assertEqual(len(self.workers.made), 1)
         now = time.monotonic
         with mock.patch.object(time, "monotonic", lambda: now() + 60):
-            source.controls(Window(8, ""), 300, 0.01)
+            listed(source, 8, 0.01)
         self.assertTrue(self.workers.made[0].ended)
         self.assertEqual(source.control_at(Point(1, 1)), SAVE_CONTROL)
         asked = [[query.window for query in worker.asked] for worker in self.workers.made]
@@ -565,7 +570,7 @@ class TheWorker(unittest.TestCase):
 
         source = self.source(reply)
         source.ask(agent.Query(5.0))
-        self.assertEqual(source.controls(Window(7, ""), 300, 0.05), [])
+        self.assertEqual(listed(source, 7, 0.05), [])
         late.set()
         self.assertEqual(source.control_at(Point(101, 101)), SAVE_CONTROL)
 
@@ -577,22 +582,22 @@ class TheWorker(unittest.TestCase):
 
     def test_a_worker_that_died_while_nobody_asked_is_replaced(self) -> None:
         source = self.source(lambda query: LAST, lambda query: FOUND)
-        self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [SAVE_CONTROL])
+        self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
         self.workers.made[-1].life.join()
-        self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [])
-        self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [SAVE_CONTROL])
+        self.assertEqual(listed(source, 7, 5.0), [])
+        self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
 
     def test_a_window_that_costs_workers_is_left_alone_and_the_others_stay_known(self) -> None:
         source = self.source(lambda query: DIES if query.window == 7 else FOUND)
         for _ in range(9):
-            self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [])
-        self.assertEqual(source.controls(Window(8, ""), 300, 5.0), [SAVE_CONTROL])
+            self.assertEqual(listed(source, 7, 5.0), [])
+        self.assertEqual(listed(source, 8, 5.0), [SAVE_CONTROL])
         self.assertLess(len(self.workers.made), WORKERS_MOST)
 
     def test_workers_are_replaced_a_few_times_and_then_everything_goes_on_without(self) -> None:
         source = self.source(lambda query: DIES)
         for window in range(20):
-            self.assertEqual(source.controls(Window(window, ""), 300, 5.0), [])
+            self.assertEqual(listed(source, window, 5.0), [])
         self.assertEqual(len(self.workers.made), WORKERS_MOST)
         self.assertIn("ends again and again", source.problem)
 
@@ -606,9 +611,9 @@ class TheWorker(unittest.TestCase):
     def test_a_worker_that_is_not_ready_yet_is_waited_for(self) -> None:
         source = self.source(lambda query: FOUND, ready=False)
         for _ in range(5):
-            self.assertEqual(source.controls(Window(7, ""), 300, 0.01), [])
+            self.assertEqual(listed(source, 7, 0.01), [])
         self.workers.made[0].ready.set()
-        self.assertEqual(source.controls(Window(7, ""), 300, 5.0), [SAVE_CONTROL])
+        self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
 
     def test_after_the_end_nothing_is_started_any_more(self) -> None:
         source = self.source(lambda query: FOUND)
@@ -760,7 +765,7 @@ class OnTheDesktop(unittest.TestCase):
             with contextlib.closing(source):
                 self.assertIsNone(desktop.control_source.control_at(Point(300, 300)))
                 self.assertIsNone(desktop.control_source.focused_control())
-                self.assertEqual(desktop.control_source.controls(Window(7, ""), 300, 0.05), [])
+                self.assertEqual(desktop.control_source.controls(Window(7, "")), [])
 
 
 class PackagedApps(unittest.TestCase):

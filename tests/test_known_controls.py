@@ -39,8 +39,7 @@ class WhoKnowsTheControls(unittest.TestCase):
     def test_the_one_with_the_keyboard_and_those_of_a_window_are_told(self) -> None:
         source = KnownControls([SAVE, BOX, FIELD])
         self.assertEqual(source.focused_control(), FIELD)
-        self.assertEqual(source.controls(Window(7, ""), 300, 1), [SAVE, FIELD])
-        self.assertEqual(source.controls(Window(7, ""), 1, 1), [SAVE])
+        self.assertEqual(source.controls(Window(7, "")), [SAVE, FIELD])
 
 
 class TheDrawnDesktop(unittest.TestCase):
@@ -68,9 +67,8 @@ class TheDrawnDesktop(unittest.TestCase):
         desktop = self.desktop(opened=True)
         front = desktop.foreground()
         assert front
-        names = [control.name for control in desktop.control_source.controls(front, 300, 1)]
+        names = [control.name for control in desktop.control_source.controls(front)]
         self.assertEqual(names, ["Save", "Text area", "Untitled - Notes"])
-        self.assertEqual(len(desktop.control_source.controls(front, 2, 1)), 2)
 
 
 if __name__ == "__main__":

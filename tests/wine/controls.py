@@ -54,7 +54,7 @@ def main() -> None:
     found["focused"] = seen(patiently(desktop.control_source.focused_control))
     began = time.monotonic()
     found["list"] = [
-        seen(known) for known in patiently(lambda: desktop.control_source.controls(front, 300, 1.0))
+        seen(known) for known in patiently(lambda: desktop.control_source.controls(front))
     ]
     found["list_s"] = time.monotonic() - began
     found["report"], _ = source.report(front)

@@ -111,7 +111,7 @@ class EngineDriver:
         """The controls in front: [name, role, left, top, width, height] of each."""
         desktop = self.trial.desktop
         front = desktop.foreground()
-        known = desktop.control_source.controls(front, 300, 1.0)
+        known = desktop.control_source.controls(front)
         rows = [[control.name, control.role, *control.rect] for control in known]
         return {"title": front.title, "controls": rows}
 
