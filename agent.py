@@ -10872,6 +10872,10 @@ class ControlCheck:
     def on(self) -> bool:
         return self.config.controls != "off"
 
+    @property
+    def source(self) -> ControlSource:
+        return self.desktop.control_source
+
     def listed(self, look: Look, most: Sides = ON_GRID) -> str:
         """The controls in front as lines for a model; "" if unwanted."""
         if self.config.vision and self.config.controls != "list":
@@ -10888,7 +10892,7 @@ class ControlCheck:
         """The controls of the window in front, topmost first."""
         if not self.on or look.window is None:
             return []
-        return self.desktop.control_source.controls(look.window)
+        return self.source.controls(look.window)
 
     def objection(self, act: Act, look: Look) -> str:
         """Why a click is not what the model means, if there is one control that it may mean.
@@ -10901,7 +10905,7 @@ class ControlCheck:
         if not (self.on and self.by_name and places and names_one):
             return ""
         point = to_point(places[0], look.frame.area)
-        hit = self.desktop.control_source.control_at(point)
+        hit = self.source.control_at(point)
         if hit is None:
             return ""
         meant = self._meant(
@@ -10914,11 +10918,12 @@ class ControlCheck:
         if len(meant) != 1 or key == self._told:
             return ""
         self._told = key
+        only = meant[0]
         objection = other_control_text(
             places[0],
             hit,
-            meant[0],
-            to_grid(middle_of(meant[0].rect), look.frame.area),
+            only,
+            to_grid(middle_of(only.rect), look.frame.area),
         )
         return self.hide(objection)
 
@@ -10949,7 +10954,7 @@ class ControlCheck:
                 return []
         meant = _likeliest(said, agreeing)
         if len(meant) == 1:
-            seen = self.desktop.control_source.control_at(middle_of(meant[0].rect))
+            seen = self.source.control_at(middle_of(meant[0].rect))
             if seen is None or not _is_name_of(said, seen.name):
                 return []  # something lies above it
         return meant
@@ -10971,7 +10976,7 @@ class ControlCheck:
         if isinstance(step.args, TypeTextArgs) and self.on:
             read = self._typed(step.args.text)
         elif clicked and clicked[0].checked is not None:
-            now = self.desktop.control_source.control_at(middle_of(clicked[0].rect))
+            now = self.source.control_at(middle_of(clicked[0].rect))
             if now and now.checked is not None and now.role == clicked[0].role:
                 read = CHECKED[now.checked]
         if read:
@@ -10985,7 +10990,7 @@ class ControlCheck:
 
     def facts(self) -> list[str]:
         """What is known of the control with the keyboard, for the verifier."""
-        typed_at = self.desktop.control_source.focused_control()
+        typed_at = self.source.focused_control()
         if typed_at is None or typed_at.password:
             return []
         sentence = f"The keyboard is in {quoted_control(typed_at)}"
@@ -11004,7 +11009,7 @@ class ControlCheck:
 
     def _typed(self, text: str) -> str:
         """What the field holds, after this was typed."""
-        typed_at = self.desktop.control_source.focused_control()
+        typed_at = self.source.focused_control()
         if typed_at is None:
             return NO_FOCUS if self._knows_focus else ""
         self._knows_focus = True
@@ -11015,7 +11020,8 @@ class ControlCheck:
             textless = NO_FIELD.format(quoted_control(typed_at))
             return textless if typed_at.role in TEXTLESS else ""
         # What is cut may hold it all the same, and fields change blanks and line ends.
-        right = len(value) >= TEXT_MOST - 1 or "".join(text.split()) in "".join(value.split())
+        held = "".join(value.split())
+        right = len(value) >= TEXT_MOST - 1 or "".join(text.split()) in held
         return holds_text(self.hide(value), right)
 
 
