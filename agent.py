@@ -4419,8 +4419,6 @@ class ScrollArgs:
 
 @dataclass(frozen=True)
 class WheelArgs:
-    """How far the wheel is turned, and where; without a place that is where the mouse is."""
-
     ticks: Ticks
     position: Coordinate | None = None
     modifiers: Modifiers | None = None
@@ -4568,7 +4566,6 @@ class Vocabulary:
     shapes: Mapping[str, Mapping[str, Kind]] = field(default_factory=dict)
 
     def schemas(self, names: Sequence[str]) -> list[Schema]:
-        """The `tools` list of a request for these canonical tools."""
         return [{"type": "function", "function": self._function(TOOLS[name])} for name in names]
 
     def _function(self, tool: Tool) -> Schema:
@@ -4595,7 +4592,7 @@ class Vocabulary:
             yield argument, self.shapes.get(own, self.shapes.get(name, usual))
 
     def tool(self, shown: object) -> Tool:
-        """The tool that a model calls so; raises ReplyError."""
+        """Raises ReplyError."""
         for name, known in self.tools.items():
             if known == shown:
                 return TOOLS[name]
@@ -4650,11 +4647,8 @@ def refuse_blank(name: str, value: object) -> None:
         raise ReplyError(f"The argument {name} is empty.", kind)
 
 
-# -- an act that takes several, as the acts that it takes
-
-
 def steps_of(act: Act) -> list[Act]:
-    """The acts that one takes, in their order; most take themselves alone."""
+    """The acts that one takes; most take themselves alone."""
     args = act.args
     step = partial(Act, call=act.call)
     steps: list[Act] = []
@@ -7215,12 +7209,10 @@ def strip_think(text: str) -> str:
 
 
 def _field_of_thoughts(message: JsonObject) -> str:
-    """The thoughts that a server put into a field of their own."""
     return message_text(message.get("reasoning_content") or message.get("reasoning"))
 
 
 def thoughts(message: JsonObject) -> str:
-    """What a reply only thought: in a field of its own, or in its text."""
     _, thought = parted(message_text(message.get("content")))
     parts = [_field_of_thoughts(message), *thought]
     return "\n".join(filter(None, map(str.strip, parts)))
@@ -8075,7 +8067,6 @@ _GRAMMAR_KINDS = {
 
 
 def _grammar_kind(given: str, meant: str, sides: Sides) -> Kind:
-    """The kind of an argument by its names in a grammar and here."""
     if meant not in ("position", "start", "end"):
         return _GRAMMAR_KINDS.get(meant, TEXT_KIND)
     width, height = sides
@@ -8241,7 +8232,6 @@ class PictureRule(NamedTuple):
     most_pixels: int
 
     def tokens(self, size: Size) -> int:
-        """What a picture of that size costs."""
         return size.pixels // self.factor**2
 
     def seen_size(self, sent: Size) -> Size:
@@ -8310,7 +8300,7 @@ class Grammar(NamedTuple):
         return self.picture.seen_size(Size(*picture)) if self.in_pixels else (GRID, GRID)
 
     def announce(self, picture: tuple[int, int] = (0, 0)) -> str:
-        """The system text, with the tool in it, as the models' own prompts write them."""
+        """The system text, with the tool in it."""
         width, height = self.sides(picture)
         description = json.dumps(COMPUTER_USE.format(width=width, height=height))
         actions = json.dumps(self.actions.split())
@@ -8318,7 +8308,7 @@ class Grammar(NamedTuple):
         return self.frame.replace("{tools}", tool.replace("{arguments}", self.arguments))
 
     def first_text(self, task: str, steps: Sequence[str]) -> str:
-        """The text of the user turn that says the task and the steps done before its picture."""
+        """The text of the first user turn: the task, and the steps done before its picture."""
         lines = [self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)]
         told = "\n".join(lines)
         words = self.question.format(task=task, steps=told or "None")
@@ -11932,7 +11922,6 @@ def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Gramma
 
 
 def grammar_name(grammar: Grammar | None) -> str:
-    """A grammar's name, or that of the described vocabularies."""
     return grammar.name if grammar else TOOLS_GRAMMAR
 
 
@@ -11965,8 +11954,6 @@ class NativeTurn:
 
 @dataclass
 class Native:
-    """What a run in a model's own grammar keeps from turn to turn."""
-
     grammar: Grammar
     shown: deque[NativeTurn]  # before the present turn, as many as keep their picture
     told_from: int = 0  # the first turn of which a line is told
@@ -11989,7 +11976,6 @@ def begin_native(engine: Engine) -> Native | None:
 
 
 def native_turn(engine: Engine, state: AgentState, native: Native, task: str) -> Outcome | None:
-    """One look, one call in the model's grammar, and what it comes to."""
     look = engine.eyes.look(state.turn)
     answer = ask_native(engine, state, native, look, task)
     record = ActionRecord(
@@ -12043,7 +12029,6 @@ def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
 
 
 def picture_of(look: Look) -> Size:
-    """The size of the picture that a look sends."""
     return Size(look.frame.width, look.frame.height)
 
 
@@ -12126,7 +12111,6 @@ def follow_native(
     look: Look,
     record: ActionRecord,
 ) -> Outcome | None:
-    """Does what a call says, and completes the turn's record."""
     outcome: Outcome | None = None
     progress = False
     told: JsonDict = {}
