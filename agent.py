@@ -8799,8 +8799,8 @@ def told_report(said: str, form: ReportForm, most: int, whole: bool = False) -> 
     return " ".join(told)
 
 
-# -- what is told: in a form a line, or a paragraph, stands for what it names, and goes where that
-# is empty; what is named with !s stays.
+# -- forms: a line, or a paragraph where they stand apart, is told if all that it names says
+# something; what is named with !s may be empty.
 
 
 def fill_form(form: str, between: str = "\n", **told: object) -> str:
@@ -8813,14 +8813,14 @@ def fill_form(form: str, between: str = "\n", **told: object) -> str:
 
 
 ACTION_FORM = """\
-  Turn_{turn}: {tool}{args!s} -> {effect!s}
+  Turn_{turn!s}: {tool!s}{args!s} -> {effect!s}
     Evidence: {evidence}
     Response: {said}"""
 DESCRIBED_ACTION = """\
-  Turn_{turn}: {tool} -> {effect!s}
+  Turn_{turn!s}: {tool!s} -> {effect!s}
     Response: {said!s}"""
 ARCHIVE_FORM = """\
-  Archive_{number}: {summary!s}
+  Archive_{number!s}: {summary!s}
     Patterns: {patterns}"""
 # Between two archives the memory only grows at its end, and from one plan to the next this does.
 CONTEXT_FORM = """\
@@ -8848,14 +8848,14 @@ CURRENT_PLAN:
 
 OPERATING_MODE: {mode}
 
-CURRENT_TURN: {turn}
+CURRENT_TURN: {turn!s}
 
 {memory}"""
 # The last report stands behind the history, which grows at its end alone as long as it holds no
 # whole report.
 PLANNER_FORM = """\
 LAST_REPORT {report}
-CURRENT_TURN: {turn}
+CURRENT_TURN: {turn!s}
 NEXT_REVIEW: after {interval} turns at the latest
 Nothing has made progress for {stalled} turns; give another way.
 {question}"""
@@ -8871,7 +8871,7 @@ REASONING: {reason}
 EXPECTED_RESULT: {expected}
 CHANGED: region {region} on the grid
 NOTE: the last {stalled} turns made no progress; do something different.
-CURRENT_TURN: {turn} of {most}
+CURRENT_TURN: {turn!s} of {most!s}
 Check the last action, then call one tool."""
 DESCRIBED_QUESTION = """\
 LAST_ACTION: {done}
