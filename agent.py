@@ -8925,26 +8925,6 @@ def numbered_lines(lines: Sequence[str]) -> str:
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
 
 
-def verifier_text(
-    task: str,
-    evidence: str,
-    checks: Sequence[str],
-    facts: Sequence[str],
-    question: str,
-) -> str:
-    """The request beside a fresh picture; without evidence the verifier hears of no claim."""
-    return fill_form(
-        VERIFIER_FORM,
-        "\n\n",
-        task=task,
-        # On one line, or it could write FACTS of its own.
-        claim=cut(evidence[:FACT_CHARACTERS], FACT_CHARACTERS),
-        facts="\n".join(facts),
-        checks=numbered_lines(checks),
-        question=question,
-    )
-
-
 def question_again(question: str, refused: int) -> str:
     """A question to the verifier after so many refusals, which it need not repeat."""
     if not refused:
@@ -11552,7 +11532,16 @@ def ask_about(
     facts = known_facts(engine, files)
     if not engine.config.vision:
         facts.append(engine.controls.listed(look))
-    text = verifier_text(state.task, evidence, state.done_when, facts, question)
+    text = fill_form(
+        VERIFIER_FORM,
+        "\n\n",
+        task=state.task,
+        # On one line, or it could write FACTS of its own.
+        claim=cut(evidence[:FACT_CHARACTERS], FACT_CHARACTERS),
+        facts="\n".join(facts),
+        checks=numbered_lines(state.done_when),
+        question=question,
+    )
     messages = [Message("user", text, look.base64)]
     why = UNDECIDED
     for _ in range(2):
