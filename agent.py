@@ -979,11 +979,11 @@ class Clock(Protocol):
         """Returns after that time; raises Stopped once the run is stopped."""
 
 
+@dataclass
 class SystemClock:
     """The real Clock; sleeping ends at once when `stop` is set."""
 
-    def __init__(self, stop: Stop) -> None:
-        self._stop = stop
+    _stop: Stop
 
     def now(self) -> float:
         return time.perf_counter()
@@ -2340,6 +2340,7 @@ def com_error(function: str, answer: int) -> Win32Error:
     return Win32Error(f"{function} answers 0x{answer & 0xFFFFFFFF:08X}.", function, answer)
 
 
+@dataclass(eq=False)
 class Win32:
     """The table bound to functions: `api.GetDC(None)` calls one.
 
@@ -2348,15 +2349,9 @@ class Win32:
     is GetLastError; `rows` are the functions that it knows.
     """
 
-    def __init__(
-        self,
-        resolve: Callable[[str, str, CType, list[CType]], WinFunction],
-        last_error: Callable[[], int],
-        rows: Mapping[str, Row] = WIN32,
-    ) -> None:
-        self._resolve = resolve
-        self._last_error = last_error
-        self._rows = rows
+    _resolve: Callable[[str, str, CType, list[CType]], WinFunction]
+    _last_error: Callable[[], int]
+    _rows: Mapping[str, Row] = field(default_factory=lambda: WIN32)
 
     def __getattr__(self, name: str) -> WinFunction:
         """Binds a function at its first use; a name without a row is a bug: AttributeError."""
@@ -3348,21 +3343,21 @@ def process_owner(api: Win32, process_id: int) -> tuple[str, int]:
     return path.value.rpartition("\\")[2], rights
 
 
+@dataclass(eq=False)
 class WindowsDesktop:
     """The real desktop through Win32.
 
     `api` is the bound table, so that tests can put their own functions behind it.
     """
 
-    def __init__(self, api: Win32, clock: Clock) -> None:
-        self.api = api
-        self.clock = clock
-        self._captures = 0
-        # Whether the buttons were swapped when one was pressed last.
-        self._swapped = False
-        self._own_windows: set[int | None] = set()
-        # Whom to ask for controls; without anybody nothing is known of them.
-        self.control_source: ControlSource = KnownControls()
+    api: Win32
+    clock: Clock
+    # Whom to ask for controls; without anybody nothing is known of them.
+    control_source: ControlSource = field(default_factory=KnownControls)
+    _captures: int = 0
+    # Whether the buttons were swapped when one was pressed last.
+    _swapped: bool = False
+    _own_windows: set[int | None] = field(default_factory=set)
 
     def screen(self) -> Rect:
         sides = range(SM_XVIRTUALSCREEN, SM_XVIRTUALSCREEN + 4)
