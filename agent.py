@@ -14863,20 +14863,17 @@ class Asked(NamedTuple):
         return size
 
     @property
-    def key(self) -> dict[str, str]:
+    def about(self) -> str:
         """What a measurement of it holds for."""
         size = screen_size(self.config)
-        return {
-            "server": self.server.where,
-            "model": self.info.name,
-            "size": f"{size.width}x{size.height}",
-            "grammar": grammar_name(self.grammar),
-        }
+        pictures = f"{size.width}x{size.height}"
+        grammar = grammar_name(self.grammar)
+        return f"{self.info.name} at {self.server.where}, {pictures}, {grammar}"
 
     @property
     def file_name(self) -> str:
-        text = json.dumps(self.key)
-        digest = hashlib.sha256(text.encode()).hexdigest()
+        about = self.about.encode()
+        digest = hashlib.sha256(about).hexdigest()
         return f"calibration_{digest[:16]}.json"
 
     def ask(self, task: str, picture: bytes, tools: Sequence[Schema] = ()) -> Reply:
@@ -14991,7 +14988,7 @@ def _check_call(asked: Asked, profile: Profile) -> Finding:
 def keep_calibration(asked: Asked, measured: Correction, notice: Callable[[str], None]) -> None:
     """Writes it in the place of an older one; what is left of a torn write is not read."""
     kept = {
-        **asked.key,
+        "of": asked.about,
         "build": asked.info.build,
         "measured": f"{datetime.now():%Y-%m-%d}",
         "x": measured.x._asdict(),
@@ -15076,9 +15073,11 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
         text = "it did not say where the squares are; choose a model trained for that"
         yield Finding("calibration", False, text)
         return
+    along_x = [(truth.x, said[0]) for truth, said in answers]
+    along_y = [(truth.y, said[1]) for truth, said in answers]
     measured = Correction(
-        fit_axis([(truth.x, said[0]) for truth, said in answers]),
-        fit_axis([(truth.y, said[1]) for truth, said in answers]),
+        fit_axis(along_x),
+        fit_axis(along_y),
     )
     notices: list[str] = []
     keep_calibration(asked, measured, notices.append)
