@@ -4546,6 +4546,7 @@ TOOLS = tools_of(
 )
 
 
+Shape = str | Mapping[str, Kind]
 # What a place is in parts. More of them than x and y are something else than a place.
 _PARTS = ("x", "y", "x1", "y1", "x2", "y2", "width", "height")
 
@@ -4555,10 +4556,9 @@ class Vocabulary:
     """How tools and arguments are called towards a model."""
 
     tools: Mapping[str, str]  # canonical name: shown name
-    # The shown name of an "argument", or of one tool's alone: "tool.argument".
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    # An argument, or one tool's alone, that is shown as other properties, or as none at all.
-    shapes: Mapping[str, Mapping[str, Kind]] = field(default_factory=dict)
+    # What stands for an "argument", or for one tool's alone, "tool.argument": another name, other
+    # properties, or none at all.
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
 
     def schemas(self, names: Sequence[str]) -> list[Schema]:
         return [{"type": "function", "function": self._function(TOOLS[name])} for name in names]
@@ -4580,11 +4580,11 @@ class Vocabulary:
         """Each argument with the properties that stand for it, usually one."""
         for argument in fields(tool.args):
             name = argument.name
-            own = f"{tool.name}.{name}"
-            kind = KINDS[annotations_of(tool.args)[name]]
-            kind = kind._replace(schema={**kind.schema, **argument.metadata})
-            usual = {self.arguments.get(own, self.arguments.get(name, name)): kind}
-            yield argument, self.shapes.get(own, self.shapes.get(name, usual))
+            shape = self.shapes.get(f"{tool.name}.{name}", self.shapes.get(name, name))
+            if isinstance(shape, str):
+                kind = KINDS[annotations_of(tool.args)[name]]
+                shape = {shape: kind._replace(schema={**kind.schema, **argument.metadata})}
+            yield argument, shape
 
     def tool(self, shown: object) -> Tool:
         """Raises ReplyError."""
@@ -9164,7 +9164,7 @@ _JUDGES = {
 # Further tools, and further arguments of the others, by which one turn does what takes several.
 EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom")
 STORY_EXTRA_TOOLS = ("type_text", "press_key", "scroll_at", "scroll_up", "report_complete")
-_PLAIN_ARGUMENTS: Mapping[str, Mapping[str, Kind]] = dict.fromkeys(
+_PLAIN_ARGUMENTS: Mapping[str, Shape] = dict.fromkeys(
     """
     type_text.position type_text.element_name clear submit then seconds done_when modifiers
     """.split(),
@@ -9186,7 +9186,7 @@ def _words_of(table: str) -> dict[str, str]:
     return dict(re.findall(r"(\S+)=(\S+)", table))
 
 
-_NO_MODIFIERS: Mapping[str, Mapping[str, Kind]] = {"modifiers": {}}  # only grammars have them
+_NO_MODIFIERS: Mapping[str, Shape] = {"modifiers": {}}  # only grammars have them
 PLANNER_WORDS = Vocabulary(
     _words_of("""
         click=click_screen_element
@@ -9206,7 +9206,7 @@ PLANNER_WORDS = Vocabulary(
         report_complete=report_mission_complete
         update_plan=update_execution_plan
     """),
-    shapes=_NO_MODIFIERS,
+    _NO_MODIFIERS,
 )
 COMMANDER_WORDS = Vocabulary(
     _words_of("""
@@ -9227,17 +9227,19 @@ COMMANDER_WORDS = Vocabulary(
         report_complete=report_completion
         update_plan=spawn_operator
     """),
-    _words_of("""
-        element_name=label
-        reasoning=justification
-        goal_identifier=objective_id
-        completion_status=status
-        summary=compression_summary
-        patterns_detected=loop_analysis
-        instructions=operator_instructions
-        update_plan.reasoning=rationale
-    """),
-    _NO_MODIFIERS,
+    {
+        **_words_of("""
+            element_name=label
+            reasoning=justification
+            goal_identifier=objective_id
+            completion_status=status
+            summary=compression_summary
+            patterns_detected=loop_analysis
+            instructions=operator_instructions
+            update_plan.reasoning=rationale
+        """),
+        **_NO_MODIFIERS,
+    },
 )
 CHAT_WORDS = Vocabulary(
     _words_of("""
@@ -9247,8 +9249,12 @@ CHAT_WORDS = Vocabulary(
         press_key=press_key
         scroll_at=scroll_at_position
     """),
-    {"element_name": "label"},
-    {"reasoning": {}, "position": {"box": _BOX}, **_PLAIN_ARGUMENTS},
+    {
+        "element_name": "label",
+        "reasoning": {},
+        "position": {"box": _BOX},
+        **_PLAIN_ARGUMENTS,
+    },
 )
 POINTER_WORDS = Vocabulary(
     _words_of("""
@@ -9258,7 +9264,6 @@ POINTER_WORDS = Vocabulary(
         type_text=type_text
         scroll_here=scroll_down
     """),
-    {},
     {"reasoning": {}, "position": {"x": AXIS_KIND, "y": AXIS_KIND}, **_PLAIN_ARGUMENTS},
 )
 STORY_WORDS = Vocabulary(
@@ -9275,8 +9280,8 @@ STORY_WORDS = Vocabulary(
         scroll_at=scroll
         report_complete=done
     """),
-    {"element_name": "label"},
     {
+        "element_name": "label",
         "reasoning": {},
         "end": {"x2": AXIS_KIND, "y2": AXIS_KIND},
         **dict.fromkeys(("position", "start"), {"x1": AXIS_KIND, "y1": AXIS_KIND}),

@@ -732,7 +732,11 @@ def vocabularies() -> Json:
     """By what names the replies that the tests keep call the tools."""
     words = {name: profile.vocabulary for name, profile in agent.PROFILES.items()}
     planner = {**words["planner"].tools, "scroll": "scroll_screen"}
-    words["planner"] = agent.Vocabulary(planner, {"ticks": "amount"}, {"modifiers": {}})
+    named: Json = {"ticks": "amount"}
+    hidden: Json = {"modifiers": {}}
+    # Names and other properties once stood apart.
+    shapes = [named, hidden] if hasattr(words["planner"], "arguments") else [named | hidden]
+    words["planner"] = agent.Vocabulary(planner, *shapes)
     words["other"] = agent.Vocabulary({"wait": "wait"})
     return words
 

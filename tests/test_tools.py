@@ -241,8 +241,8 @@ WORDS = Vocabulary(
         "position": "place",
         "click.reasoning": "justification",
         "evidence": "proof",
+        "modifiers": {},
     },
-    {"modifiers": {}},
 )
 
 
