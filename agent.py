@@ -690,7 +690,6 @@ class Rect(NamedTuple):
 
     @classmethod
     def around(cls, one: Point, two: Point) -> Rect:
-        """The rectangle with these pixels in opposite corners, whichever they are."""
         first = cls(*one, 1, 1)
         return first.union(cls(*two, 1, 1))
 
@@ -812,7 +811,6 @@ class Window:
     rect: Rect = Rect(0, 0, 0, 0)
     # Whether it runs with higher rights than we do, so that Windows keeps our input from it.
     elevated: bool = False
-    # Whether it belongs to this process.
     own: bool = False
     # What kind of window its program made it, such as "#32770" for a dialog; "" if unknown.
     class_name: str = ""
@@ -824,7 +822,6 @@ class Window:
 class Frame:
     """One look at the working area: its picture, and where and when it was taken."""
 
-    # It rises with every capture.
     number: int
     width: int
     height: int
@@ -836,9 +833,7 @@ class Frame:
     area: Rect
     # The whole virtual screen at that time.
     screen: Rect
-    # Seconds of the Clock.
     taken_at: float
-    # The one in front.
     window: Window | None = None
     # The working area, where it shows a part of that only.
     whole: Rect | None = None
@@ -1122,7 +1117,6 @@ class Control:
     # What a field holds; None where that cannot be read, which is not an empty one.
     value: str | None = None
     enabled: bool = True
-    # Whether it has the keyboard.
     focused: bool = False
     # Whether what is typed there is hidden from people who look on; its value is never read.
     password: bool = False
@@ -1244,7 +1238,6 @@ class Act:
 
     @property
     def shown(self) -> str:
-        """The arguments on one line, as logs, memory and the terminal show them."""
         return shown_args(self.given)
 
     @property
@@ -3345,11 +3338,6 @@ def process_owner(api: Win32, process_id: int) -> tuple[str, int]:
 
 @dataclass(eq=False)
 class WindowsDesktop:
-    """The real desktop through Win32.
-
-    `api` is the bound table, so that tests can put their own functions behind it.
-    """
-
     api: Win32
     clock: Clock
     # Whom to ask for controls; without anybody nothing is known of them.
@@ -3887,7 +3875,6 @@ class ControlsWorker:
         return known
 
     def _start(self) -> None:
-        """Starts a worker, unless there is a reason that none can be had."""
         if self.problem:
             return
         self._due = time.monotonic() + START_S
@@ -5450,7 +5437,6 @@ FRONT_S = 2.0  # Windows has so long to bring a window to the front
 
 
 def windows_text(windows: Sequence[Window]) -> str:
-    """The titles of windows, each on one line, the one in front first."""
     titles = [quoted_name(window.title, TITLE_MOST) for window in windows[:TITLES_MOST]]
     return "; ".join(titles) or "none"
 
