@@ -147,7 +147,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, islice, pairwise, takewhile, zip_longest
+from itertools import chain, combinations, islice, pairwise, starmap, takewhile, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -184,10 +184,9 @@ __version__ = "0.2.0"
 
 
 class AgentError(Exception):
-    """Something a person can act on.
+    """Something a person can act on: one sentence says what is wrong, where, and what to do.
 
-    Its text is one sentence that says what was wrong, where, and what to do about it. The process
-    ends with `exit_code` when nothing catches the error.
+    The process ends with `exit_code` when nothing catches it.
     """
 
     exit_code = 1
@@ -199,23 +198,16 @@ class AgentError(Exception):
 
 
 class ConfigError(AgentError):
-    """Wrong usage or configuration."""
-
     exit_code = 2
 
 
 class Win32Error(AgentError):
-    """A Windows call failed, or the desktop is not usable.
-
-    `function` names the call and `code` is its GetLastError; they are empty and 0 where no single
-    call is to blame.
-    """
+    """A Windows call failed, with this GetLastError, or the desktop is not usable."""
 
     exit_code = 3
 
-    def __init__(self, text: str, function: str = "", code: int = 0) -> None:
+    def __init__(self, text: str, code: int = 0) -> None:
         super().__init__(text)
-        self.function = function
         self.code = code
 
 
@@ -246,7 +238,6 @@ class Stopped(AgentError):
 # Config - every number and name that can be changed, and the layers that it comes from
 ####################################################################################################
 
-# An object of JSON as it is read and written here, with whatever values JSON knows.
 JsonDict = dict[str, Any]
 
 
@@ -377,7 +368,6 @@ _SAMPLING = (
     rf"(?:(?:top_p|min_p) {_SHARE}|presence_penalty -?(?:2|[01](?:\.\d{{1,6}})?)"
     r"|(?:top_k|seed) \d{1,9})"
 )
-# The patterns of texts, by the words that tell of them.
 TEXT_FORMS = {
     "primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels such as 0,0,960,1080, or with decimal points"
     " X1,Y1,X2,Y2 as fractions of the primary monitor such as 0.0,0.0,0.5,1.0": (
@@ -397,8 +387,6 @@ TEXT_FORMS = {
 
 
 class Setting(NamedTuple):
-    """A row of ABOUT."""
-
     name: str
     default: Any
     text: str
@@ -433,11 +421,7 @@ _FIELDS = [(name, type(setting.default), setting.default) for name, setting in S
 
 
 class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[misc]
-    """Everything that can be set, frozen; what each is, means and takes stands in ABOUT.
-
-    A profile, its description if it is `described`, a JSON file, the environment and the command
-    line are laid over the defaults in this order; see `load_config`.
-    """
+    """Everything that can be set, frozen; what each is, means and takes stands in ABOUT."""
 
     # A type checker does not read the table; of these it has to know the type.
     calls: str
@@ -469,15 +453,13 @@ class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[
         return min(max(4, threshold // 3), threshold - 1)
 
 
-SWITCHES = dict.fromkeys(["true", "1", "yes", "on"], True)
-SWITCHES |= dict.fromkeys(["false", "0", "no", "off"], False)
+SWITCHES = {"true": True, "1": True, "yes": True, "on": True}
+SWITCHES |= {"false": False, "0": False, "no": False, "off": False}
 
 
 def _taken(setting: Setting, value: object) -> Any:
     """A value of JSON, or its text, in the type of the setting's default; None for a wrong one."""
     kind = type(setting.default)
-    if isinstance(value, (list, dict)):
-        return None
     if kind is bool:
         return SWITCHES.get(str(value).strip().lower())
     if kind is str:
@@ -493,31 +475,19 @@ def _taken(setting: Setting, value: object) -> Any:
     return kind(number) if fits else None
 
 
-def _value(name: str, value: object, where: str) -> Any:
-    """One value as the setting takes it; raises ConfigError with `where` it stands."""
-    if name not in SETTINGS:
-        hint = nearest(name, SETTINGS, "--settings")
-        raise ConfigError(f"{where}: there is no setting {name[:60]!r}; {hint}.")
-    setting = SETTINGS[name]
-    found = _taken(setting, value)
-    if found is None:
-        # A list may be nested too deeply to be shown.
-        shown = "a list" if isinstance(value, (list, dict)) else repr(str(value)[:60])
-        raise ConfigError(f"{where}: {name} ({setting.text}) takes {setting}, not {shown}.")
-    return found
-
-
 LIKENESS_LEAST = 0.7  # of difflib's ratio; below it another word helps nobody
 
 
 def nearest(word: str, known: Iterable[str], lister: str) -> str:
     """Where to look instead of a wrong word: the known one most like it, and what lists all.
 
-    A part of a name counts like the whole, as lmstudio_timeout is like timeout.
+    A part of a name counts like the whole: timeout means lmstudio_timeout.
     """
-    whole_of = {name.strip("-"): name for name in known}
+    whole_of: dict[str, str] = {}
     for name in known:
-        whole_of |= {part: name for part in re.split("[_-]", name) if part not in whole_of}
+        for part in re.split("[_-]", name):
+            whole_of.setdefault(part, name)
+    whole_of |= {name.strip("-"): name for name in known}
     close = difflib.get_close_matches(word.lower().strip(" -"), whole_of, 1, LIKENESS_LEAST)
     hint = "".join(f"the nearest is {whole_of[part]}, and " for part in close)
     return f"{hint}{lister} lists all"
@@ -526,13 +496,21 @@ def nearest(word: str, known: Iterable[str], lister: str) -> str:
 def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
     """A Config from layers: {where it stands, for messages: {field: value}}; a later one wins.
 
-    Raises ConfigError for a setting that does not exist and a value that it does not take, even if
-    a later layer would overrule it, and for settings of which one leaves the other without effect.
+    Raises ConfigError, for a wrong value even if a later layer would overrule it.
     """
     values: JsonDict = {}
     for where, layer in layers.items():
         for name, value in layer.items():
-            values[name] = _value(name, value, where)
+            if name not in SETTINGS:
+                hint = nearest(name, SETTINGS, "--settings")
+                raise ConfigError(f"{where}: there is no setting {name[:60]!r}; {hint}.")
+            setting = SETTINGS[name]
+            nests = isinstance(value, (list, dict))  # maybe too deeply to be shown
+            values[name] = None if nests else _taken(setting, value)
+            if values[name] is None:
+                shown = "a list" if nests else repr(str(value)[:60])
+                takes = f"{name} ({setting.text}) takes {setting}"
+                raise ConfigError(f"{where}: {takes}, not {shown}.")
     config = Config(**values)
     if config.controls == "off" and not config.vision:
         raise ConfigError(
@@ -547,28 +525,17 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
     return config
 
 
-def environment_layers(environ: Mapping[str, str]) -> dict[str, JsonDict]:
-    """The settings given as environment variables, one layer each, so that a wrong one is named."""
-    return {
-        f"environment variable {setting.env}": {name: environ[setting.env]}
-        for name, setting in SETTINGS.items()
-        if environ.get(setting.env)
-    }
-
-
-# What to do where dump_dir cannot be used.
 OTHER_FOLDER = "choose another with --set dump_dir=FOLDER"
 
 
 def unusable_folder(error: OSError | ValueError) -> str:
-    """Why no folder can be made or used there."""
     if isinstance(error, (FileExistsError, NotADirectoryError)):
         return "a file of that name is there"
     return str(getattr(error, "strerror", None) or error)
 
 
 def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
-    """An object of JSON; raises ValueError for a key that stands there twice."""
+    """Raises ValueError for a key that stands there twice."""
     values: JsonDict = {}
     for name, value in pairs:
         if name in values:
@@ -2330,7 +2297,7 @@ advapi32
 
 
 def com_error(function: str, answer: int) -> Win32Error:
-    return Win32Error(f"{function} answers 0x{answer & 0xFFFFFFFF:08X}.", function, answer)
+    return Win32Error(f"{function} answers 0x{answer & 0xFFFFFFFF:08X}.", answer)
 
 
 @dataclass(eq=False)
@@ -2354,7 +2321,7 @@ class Win32:
         try:
             function = self._resolve(row.dll, name, row.result, row.arguments)
         except (AttributeError, OSError):
-            raise Win32Error(f"{name} is not available on this Windows.", name) from None
+            raise Win32Error(f"{name} is not available on this Windows.") from None
 
         def checked(*arguments: object) -> Any:
             answer = function(*arguments)
@@ -2368,7 +2335,6 @@ class Win32:
             raise Win32Error(
                 f"Windows refused {name} (error {code}); unlock the screen or close the secure"
                 " prompt (UAC) if there is one, then try again.",
-                name,
                 code,
             )
 
@@ -2611,7 +2577,7 @@ class ComObject:
         row = COM[method]
         name = f"{row.dll}.{method}"
         if not self.address:
-            raise Win32Error(f"{name} has no object.", name)
+            raise Win32Error(f"{name} has no object.")
         table = LPVOID.from_address(self.address).value or 0
         place = LPVOID.from_address(table + int(row.check) * sizeof(LPVOID))
         function = COM_METHOD(row.result, LPVOID, *row.arguments)(place.value)
@@ -3561,7 +3527,7 @@ class WindowsDesktop:
             if self.cursor() == point:
                 return
         raise Win32Error(
-            f"The mouse cannot reach ({point.x}, {point.y}); another program holds it.", "SendInput"
+            f"The mouse cannot reach ({point.x}, {point.y}); another program holds it."
         )
 
     def button(self, name: str, down: bool) -> None:
@@ -3633,7 +3599,6 @@ class WindowsDesktop:
             tries -= 1
         raise Win32Error(
             f"Windows took {taken} of {len(events)} events; another program blocks them.",
-            "SendInput",
         )
 
 
@@ -5738,7 +5703,7 @@ class Hands:
         self.blocked = blocked_chords(self.config)
         self.began = self.clock.now()
         self.last_own = self.began  # when its own last input ended; later input is the person's
-        self.act_times: deque[float] = deque(maxlen=self.config.acts_per_minute)
+        self.act_times = deque[float](maxlen=self.config.acts_per_minute)
         self.attempt: Attempt  # the present act, behind its gates
         self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
 
@@ -5757,9 +5722,8 @@ class Hands:
                     undo.callback(self._up, switch, name)
         if self._held:
             names = " and ".join(name for _, name in self._held)
-            raise Win32Error(
-                f"Windows does not let go of {names}; press and release it yourself.", "SendInput"
-            )
+            stuck = f"Windows does not let go of {names}"
+            raise Win32Error(f"{stuck}; press and release it yourself.")
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
@@ -5776,17 +5740,18 @@ class Hands:
         Twice at once is a double click.
         """
         path = self.attempt.places
-        if all(near(path[0], point) for point in path):
-            path = path[:1]
+        first = path[0]
+        if all(near(first, point) for point in path):
+            path = [first]
         # No double click comes of two acts. The wait is before the mouse moves there, or the person
         # could move it away meanwhile.
-        if self._pressed_last and near(path[0], self._pressed_last):
+        if self._pressed_last and near(first, self._pressed_last):
             apart_s = self.desktop.double_click_ms() / 1000 + 0.05
             again_at = self._let_go_at + apart_s
             self.clock.sleep(max(0.0, again_at - self.clock.now()))
         self._pressed_last = path[-1]
-        if path[0] != self.desktop.cursor():
-            self._move(path[0])
+        if first != self.desktop.cursor():
+            self._move(first)
         for chord in values_of(args, Modifiers):
             self._hold(chord)
         for _ in range(times):
@@ -6457,16 +6422,15 @@ class Usage(NamedTuple):
 class Reply:
     """What the model said, as the server sent it, and what it cost."""
 
-    message: JsonDict  # unread: content, tool_calls, reasoning_content ..., or none of them
-    finish_reason: str | None  # "stop", "tool_calls", "length"; None where the server gives none
+    message: JsonDict  # unread
+    finish_reason: str | None  # "stop", "tool_calls", "length"
     usage: Usage
-    model: str  # the name of the model that answered, or empty
-    seconds: float  # of the last exchange alone, without earlier tries and the waits between them
-    tries: int  # how many exchanges it took, 1 or more
+    model: str
+    seconds: float  # of the last exchange alone
+    tries: int
 
     @property
     def text(self) -> str:
-        """Its words, thoughts among them."""
         return message_text(self.message.get("content"))
 
 
@@ -6475,12 +6439,12 @@ class ModelInfo:
     """A model as the server lists it; None where it does not say."""
 
     name: str  # as a request has to name it
-    vision: bool | None = None  # whether it sees images
-    loaded: bool | None = None  # whether it is in memory and can answer at once
+    vision: bool | None = None
+    loaded: bool | None = None
     context_length: int | None = None  # tokens of prompt and reply together
-    note: str = ""  # a sentence for the person about the choice of this model, or empty
+    note: str = ""  # for the person, about its choice
     tools: bool | None = None  # whether its chat template shows it the tools of a request
-    llama_cpp: bool = False  # whether llama.cpp serves it
+    llama_cpp: bool = False
     # What reasoning_effort has to be for each setting of `thinking`, where it switches that.
     efforts: Mapping[str, str] = field(default_factory=dict)
     build: str = ""  # the version of its server, where that tells
@@ -6490,47 +6454,40 @@ class ModelInfo:
 
 
 class Fault(NamedTuple):
-    """A row of _FAULTS."""
-
     tries: int
-    statuses: str
     sentence: str
 
 
 # Of each kind of failure of a server how often asking again may help, within
-# Config.request_retries, the statuses that mean it where the words say nothing known, and what the
-# server did, {} being its own words, with what to do about it.
+# Config.request_retries, and what it did, {} being its own words, with what to do about it.
 _FAULTS = """
-context | 0 | | got more than its model's context holds ({}); load the model with 8192 tokens or
+context | 0 | got more than its model's context holds ({}); load the model with 8192 tokens or
     more
-no_vision | 0 | | has a model that cannot see images ({}); load a vision model such as Qwen3-VL
-no_tools | 0 | | takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL
-no_model | 0 | | lacks the model ({}); load it (`lms load`), choose a smaller one or set another
+no_vision | 0 | has a model that cannot see images ({}); load a vision model such as Qwen3-VL
+no_tools | 0 | takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL
+no_model | 0 | lacks the model ({}); load it (`lms load`), choose a smaller one or set another
     lmstudio_model
-auth | 0 | 401 403 | wants another API key ({}); set LMSTUDIO_API_KEY
-not_found | 0 | 404 405 | has no such page ({}); set lmstudio_endpoint to its final address, with
+auth | 0 | wants another API key ({}); set LMSTUDIO_API_KEY
+not_found | 0 | has no such page ({}); set lmstudio_endpoint to its final address, with
     /v1/chat/completions
-timeout | 0 | | did not finish in {} s; look whether it is busy with requests of other programs, or
+timeout | 0 | did not finish in {} s; look whether it is busy with requests of other programs, or
     raise lmstudio_timeout
-error | 1 | | answered with an error ({}); look at its log
-rejected | 0 | | answered with an error ({}); look at its log
-not_json | 1 | | did not answer in JSON as a model server does ({}); look at its log and at
+error | 1 | answered with an error ({}); look at its log
+rejected | 0 | answered with an error ({}); look at its log
+not_json | 1 | did not answer in JSON as a model server does ({}); look at its log and at
     lmstudio_endpoint
-tls | 0 | | cannot be asked over TLS ({}); correct SSLKEYLOGFILE, or leave it out
-unreachable | 10 | | cannot be reached ({}); check lmstudio_endpoint
-refused | 10 | | is off, nothing listens there; start it in LM Studio (`lms server start`), or set
+tls | 0 | cannot be asked over TLS ({}); correct SSLKEYLOGFILE, or leave it out
+unreachable | 10 | cannot be reached ({}); check lmstudio_endpoint
+refused | 10 | is off, nothing listens there; start it in LM Studio (`lms server start`), or set
     the endpoint
-incomplete | 10 | | broke off or sent no whole HTTP answer; look at its log and check that it is a
+incomplete | 10 | broke off or sent no whole HTTP answer; look at its log and check that it is a
     model server
-loading | 10 | | is still loading its model; wait a little and start again
-unread_call | 0 | | could not read the model's call ({})
-server | 10 | 408 409 429 500 502 503 504 | is busy, failed or lost its model ({}); look at its log,
+loading | 10 | is still loading its model; wait a little and start again
+unread_call | 0 | could not read the model's call ({})
+server | 10 | is busy, failed or lost its model ({}); look at its log,
     the free memory and other programs
 """
-FAULTS = {
-    kind: Fault(int(tries), statuses, sentence)
-    for kind, tries, statuses, sentence in table_rows(_FAULTS)
-}
+FAULTS = {kind: Fault(int(tries), sentence) for kind, tries, sentence in table_rows(_FAULTS)}
 
 # In a message, what the server said of a call that it could not read and did not pass on.
 UNREAD_CALL = "unread_call"
@@ -6538,11 +6495,14 @@ UNREAD_CALL = "unread_call"
 # What stays as it is, however often and with whatever picture a run asks.
 PERMANENT_FAULTS = ("context", "no_vision", "no_tools")
 
-# What servers say, whatever the status, as patterns; the first match wins. The words come from the
-# bug trackers and the code of LM Studio, llama.cpp, Ollama and vLLM. First come calls that a server
-# could not read, since the model's own words stand in it. Asked the same, the model may do the same
-# for ever: llama.cpp#20761, ollama#13710, and #17647, where only the words of Go's JSON are left.
+# What servers say, with the status behind it, as patterns; the first match wins. The words are from
+# the bug trackers and the code of LM Studio, llama.cpp, Ollama and vLLM. A redirect is one whatever
+# its page says. Then come calls that a server could not read, since the model's own words stand in
+# it. Asked the same, the model may do the same for ever: llama.cpp#20761, ollama#13710, and #17647,
+# where only the words of Go's JSON are left. An unknown error under a status of its own is about
+# this request, which stays.
 _SAID = r"""
+not_found  HTTP 3..$
 unread_call  failed to parse input at pos
 unread_call  (parse|parsing) ([\w-]+ ){0,2}tool call(?! arguments as json)
 unread_call  unexpected end of json|invalid character .{1,20} (after|in|looking for)\b
@@ -6558,6 +6518,11 @@ server  model (has |is |was )*(unloaded|reloaded|crashed)
 no_model  model .{0,200}(not found|not exist)|model_not_found|invalid model
 no_model  multiple models are loaded
 not_found  unexpected endpoint or method|page not found|^(file )?not found
+auth  HTTP 40[13]$
+not_found  HTTP 40[45]$
+server  HTTP (40[89]|429|50[0234])$
+error  HTTP 2..$
+rejected  HTTP ...$
 """
 
 
@@ -6571,16 +6536,13 @@ def _finite(text: str) -> int | float | None:
 
 
 def _depth(value: object) -> int:
-    """How deep JSON is nested; raises RecursionError."""
+    """Raises RecursionError."""
     parts = value.values() if isinstance(value, dict) else json_list(value)
     return 1 + max(map(_depth, parts), default=0)
 
 
 def strict_json(body: bytes) -> object:
-    """The value of a text in UTF-8; ValueError also for one that is nested deeply.
-
-    A BOM may pass, since some proxies and Notepad add one.
-    """
+    """The value of a text in UTF-8; ValueError also for one that is nested deeply."""
     text = body.decode("utf-8-sig")
     try:
         value: object = json.loads(
@@ -6610,7 +6572,6 @@ def _count(value: object, *paths: str) -> int | None:
 
 
 def _usage(value: object) -> Usage:
-    """The tokens that a chat completion counts."""
     return Usage(
         _count(value, "usage.prompt_tokens"),
         _count(value, "usage.completion_tokens"),
@@ -6631,28 +6592,20 @@ def _is_hidden_overflow(reply: Reply, context_length: int | None) -> bool:
 
 
 def _error_text(value: object) -> str:
-    """What an answer says is wrong, or an empty text."""
-    top = value if isinstance(value, dict) else {"message": value}
-    wrong = top.get("error")
-    if not wrong and "choices" not in top:  # vLLM and FastAPI write at the top
-        wrong = top.get("message") or top.get("detail")
-    return str(json_object(wrong).get("message") or wrong or "")
+    wrong = value
+    if isinstance(value, dict):
+        wrong = value.get("error")
+        if not wrong and "choices" not in value:  # vLLM and FastAPI write at the top
+            wrong = value.get("message") or value.get("detail")
+    return str(_at(wrong, "message") or wrong or "")
 
 
 def _kind_of_error(status: int, said: str) -> str:
     """The kind of fault that an error's text shows, else its HTTP status."""
-    if status // 100 == 3:
-        return "not_found"  # a redirect is one, whatever its page says
-    for row in _SAID.strip().splitlines():
-        kind, words = row.split(None, 1)
-        # No text from outside is searched whole.
-        if re.search(words, said[:SAID_CHARS_MOST], re.IGNORECASE):
-            return kind
-    for kind, fault in FAULTS.items():
-        if str(status) in fault.statuses.split():
-            return kind
-    # An unknown error under a status of its own is about this request, which stays.
-    return "error" if status // 100 == 2 else "rejected"
+    # No text from outside is searched whole.
+    searched = f"{said[:SAID_CHARS_MOST]} HTTP {status}"
+    rows = [row.split(None, 1) for row in _SAID.strip().splitlines()]
+    return next(kind for kind, words in rows if re.search(words, searched, re.IGNORECASE))
 
 
 def _meant_name(name: str) -> str:
@@ -6671,12 +6624,9 @@ def _models(value: object) -> list[ModelInfo]:
     # llama.cpp tells of each model in both lists.
     for entry in json_list(_at(value, "models")) + json_list(_at(value, "data")):
         name = _at(entry, "key") or _at(entry, "id") or _at(entry, "name")
-        if isinstance(name, str):
+        if isinstance(name, str) and "embedding" not in f"{_at(entry, 'type')} {name}":
             entries[name] = {**entries.get(name, {}), **entry}
-    found: list[ModelInfo] = []
-    for name, entry in entries.items():
-        if "embedding" not in f"{entry.get('type')} {name}":
-            found += _instances(name, entry)
+    found = chain.from_iterable(starmap(_instances, entries.items()))
     return sorted(found, key=lambda info: info.loaded is not True)
 
 
@@ -6687,42 +6637,36 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
     #92002). Ollama takes that for any model, and anything else only for those that think, as they
     do anyway (its #14820).
     """
-    vision = _at(entry, "capabilities.vision")  # LM Studio, /api/v1
-    if vision is None:
-        vision = {"vlm": True, "llm": False}.get(str(entry.get("type")))  # its /api/v0
-    senses = json_list(entry.get("capabilities"))
-    senses += json_list(_at(entry, "architecture.input_modalities"))
-    if senses:  # llama.cpp
-        vision = "multimodal" in senses or "image" in senses
+    places = ("type", "capabilities", "architecture.input_modalities")
+    senses = json.dumps([_at(entry, place) for place in places])
+    # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
+    vision: bool | None = None
+    if re.search('"(vision": true|vlm"|multimodal"|image")', senses):
+        vision = True
+    elif re.search('"(vision": false|llm"|completion"|text")', senses):
+        vision = False
     owner = entry.get("owned_by")
     family = entry.get("arch") or entry.get("architecture")
     efforts = {"off": "none"} if owner == "library" else {}
     if _at(entry, "capabilities.reasoning"):
         efforts = {"off": "none", "on": "medium"}
-    info = ModelInfo(
-        name,
-        vision,
-        {"loaded": True, "not-loaded": False}.get(str(entry.get("state"))),
-        _context_length(entry),
-        llama_cpp=owner == "llamacpp",
-        efforts=efforts,
-        architecture=family if isinstance(family, str) else "",
-        stored=name,
-    )
     instances = json_list(entry.get("loaded_instances"))
-    for instance in instances:
-        called = str(_at(instance, "id") or name)
-        length = _context_length(instance)
-        yield replace(info, name=called, loaded=True, context_length=length)
-    if not instances:
-        yield replace(info, loaded=False) if "loaded_instances" in entry else info
-
-
-def _context_length(entry: object) -> int | None:
-    """The tokens of context that a model was loaded with, wherever its server writes them."""
+    loaded = {"loaded": True, "not-loaded": False}.get(str(entry.get("state")))
+    if "loaded_instances" in entry:
+        loaded = bool(instances)
     # LM Studio in /api/v1 and /api/v0, vLLM, llama.cpp.
-    paths = ("config.context_length", "loaded_context_length", "max_model_len", "meta.n_ctx")
-    return _count(entry, *paths) or None
+    lengths = ("config.context_length", "loaded_context_length", "max_model_len", "meta.n_ctx")
+    for one in instances or [entry]:
+        yield ModelInfo(
+            str(_at(one, "id") or name),
+            vision,
+            loaded,
+            _count(one, *lengths) or None,
+            llama_cpp=owner == "llamacpp",
+            efforts=efforts,
+            architecture=family if isinstance(family, str) else "",
+            stored=name,
+        )
 
 
 def reply_warnings(
@@ -6766,8 +6710,12 @@ def reply_warnings(
 # No others that LM Studio has are known for both: Gemma 3 was not trained to call tools, and of
 # Gemma 4 and Ministral 3 it is not documented where on a grid they find a control. Qwen3.8, which
 # no short name tells from Qwen3 with 8B, is too large to be meant.
-FAMILIES = """qwen3vl8b qwen3vl4b qwen3vl2b qwen3vl qwen359b qwen354b qwen352b qwen35 qwen36 guiowl
-uitars holo1 qwen25vl glm46v qwen2vl""".split()
+FAMILIES = """
+qwen3vl8b qwen3vl4b qwen3vl2b qwen3vl
+qwen359b qwen354b qwen352b qwen35 qwen36
+guiowl uitars holo1
+qwen25vl glm46v qwen2vl
+""".split()
 # What to type where there is no model: the 4-bit files with the part that sees, in sizes as the
 # model libraries of LM Studio and Ollama state them.
 DOWNLOAD_WORDS = (
@@ -6793,10 +6741,7 @@ def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
 
 
 def _place_of_family(info: ModelInfo) -> float:
-    """The place of a model's family in the order of preference, infinite for an unknown one.
-
-    One that thinks aloud before each act comes after all that do not.
-    """
+    """Infinite for an unknown one; one that thinks aloud comes after all that do not."""
     letters = f"{_meant_name(info.name)} {_meant_name(info.stored)}"
     for place, family in enumerate(FAMILIES):
         if family in letters:
@@ -6814,12 +6759,10 @@ def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
 
 
 def _shown_names(listed: list[ModelInfo]) -> list[str]:
-    """The names of the first models, for people."""
     return [server_words(info.name) for info in listed[:NAMES_MOST]]
 
 
 def _names_to_type(able: list[ModelInfo]) -> str:
-    """What to type for each of these models."""
     names = [f'"{name}"' if " " in name else name for name in _shown_names(able)]
     return ", ".join(f"--model {name}" for name in names)
 
@@ -6845,7 +6788,6 @@ _WIRE = (
 _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
 
-# A whole HTTP answer: its head, and its body up to ANSWER_BYTES_MOST and one byte more.
 _HttpAnswer = tuple[HTTPResponse, bytes]
 
 
@@ -6907,7 +6849,7 @@ class ModelServer:
     # Asks the person which of these models to use; None for no answer.
     choose: Callable[[Sequence[ModelInfo]], ModelInfo | None] = lambda able: None
     profile_model: str = ""  # for which another one may stand in, since no person named it
-    info: ModelInfo | None = None  # what discover() found
+    info: ModelInfo | None = None
 
     def __post_init__(self) -> None:
         self.url = _endpoint(self.config.lmstudio_endpoint)
@@ -7102,7 +7044,7 @@ class ModelServer:
         return self.info
 
     def _choice_of_person(self, able: list[ModelInfo], listed: list[ModelInfo]) -> ModelInfo:
-        """The model that the person picks; raises ModelError with what to type or to download."""
+        """Raises ModelError with what to type or to download."""
         if not able:
             names = ", ".join(_shown_names(listed)) or "none"
             kind = "no_vision" if listed else "no_model"
@@ -9615,7 +9557,7 @@ def as_described(profile: Profile) -> Profile:
 
 
 def _with_prompt(profile: Profile, prompt: str) -> Profile:
-    """The profile with another prompt of its acting role."""
+    """With another prompt of its acting role."""
     role = profile.roles["executor"]._replace(prompt=prompt, extra="")
     return profile._replace(roles={**profile.roles, "executor": role})
 
@@ -10102,7 +10044,7 @@ class Voice:
     model: ModelInfo
     logger: ExecutionLogger
     clock: Clock
-    say: Callable[[str], None]  # one line for the person
+    say: Say  # one line for the person
     inbox: Inbox = field(default_factory=Inbox)
     requests: int = 0
     tokens: int = 0
@@ -10577,7 +10519,7 @@ class Eyes:
     actuator: Actuator
     logger: ExecutionLogger
     clock: Clock
-    say: Callable[[str], None]
+    say: Say
     # Where secrets were typed, by the numbers of the places, ...
     secrets: dict[int, SecretRecord] = field(default_factory=dict)
     # ... and the frame before that, until it is known what has changed by it.
@@ -11230,7 +11172,7 @@ class Engine:
     actuator: Actuator
     logger: ExecutionLogger
     clock: Clock
-    say: Callable[[str], None]  # one line for the person, and into the log
+    say: Say  # one line for the person, and into the log
     grammar: Grammar | None = None  # that the executor speaks; None: the profile's vocabulary
     controls: ControlCheck = field(init=False)
     began: float = 0.0  # when the turn did
@@ -14802,7 +14744,7 @@ def check_desktop(
     config: Config,
     desktop: Desktop,
     clock: Clock,
-    waiting: Callable[[str], None],
+    waiting: Say,
 ) -> Iterator[Finding]:
     """Screen, capture and front window; raises AgentError at what makes the rest pointless."""
     screen = desktop.screen()
@@ -14896,7 +14838,7 @@ def check_model(
     config: Config,
     profile: Profile,
     server: ModelServer,
-    waiting: Callable[[str], None] = lambda text: None,
+    waiting: Say = lambda text: None,
 ) -> Iterator[Finding]:
     """Server, model, context, how well it points, and whether it calls.
 
@@ -14976,7 +14918,7 @@ def _check_call(asked: Asked, profile: Profile) -> Finding:
     return Finding("tool calls", True, text)
 
 
-def keep_calibration(asked: Asked, measured: Correction, notice: Callable[[str], None]) -> None:
+def keep_calibration(asked: Asked, measured: Correction, notice: Say) -> None:
     """Writes it in the place of an older one; what is left of a torn write is not read."""
     kept = {
         "of": asked.about,
@@ -14995,7 +14937,7 @@ def keep_calibration(asked: Asked, measured: Correction, notice: Callable[[str],
         notice(f"{path} cannot be written ({error.strerror}); the measurement is not kept")
 
 
-def correction_for(asked: Asked, notice: Callable[[str], None]) -> Correction:
+def correction_for(asked: Asked, notice: Say) -> Correction:
     """What undoes the faults of the model that a run asks; `notice` is told what is corrected.
 
     None is needed: a file that cannot be used is ignored, and told. Raises ConfigError if the
@@ -15716,7 +15658,6 @@ def say(text: str) -> None:
         print(printable(text), flush=True)
 
 
-# The words that tell how something went, by the colour that they are shown in.
 PAINT = {
     "32": r"^completed\b|(?<= )changed(?=  |$)",  # green
     "31": r"^(?:stuck|failed|not_proven|error|differs|refused|FAIL)\b",  # red
@@ -15754,7 +15695,7 @@ def turn_row(line: TurnLine, columns: int) -> str:
 
 
 def row_width() -> int:
-    """How wide a row may be: a terminal's last column stays free, since some would wrap."""
+    """A terminal's last column stays free, since some would wrap."""
     return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
 
 
@@ -15794,7 +15735,7 @@ class Terminal:
         undo.callback(self._end, printer)
 
     def say(self, text: str, level: int = 1) -> None:
-        """A text that stays, if it is of a level that is shown; in rows that fit a terminal."""
+        """A text that stays, if its level is shown; in rows that fit a terminal."""
         if level > self.level:
             return
         if level == 0:
@@ -15852,13 +15793,11 @@ class Terminal:
         return row_width() if self._for_eyes else PIPE_COLUMNS
 
     def _read(self) -> None:
-        """Reads what the person types, until Ctrl+D or Ctrl+Z."""
         for line in sys.stdin:
             self._typed.put(line)
         self._nobody = True
 
     def _print(self) -> None:
-        """Prints what is said, and meanwhile the live line anew, many times a second."""
         pause_s = LIVE_EVERY_S if self.live else None
         said = "..."
         while said:
@@ -15879,7 +15818,6 @@ class Terminal:
             self._erase = erase
 
     def _end(self, printer: threading.Thread) -> None:
-        """Prints the rest and removes the live line, unless nobody reads."""
         self.lines.put("")
         printer.join(PRINT_END_S)
         if printer.is_alive():
@@ -15900,10 +15838,7 @@ TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
 
 
 def read_task(options: Namespace, terminal: Terminal) -> str:
-    """The task: given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
-
-    Raises ConfigError if there is none.
-    """
+    """The task: given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8."""
     task = options.task or ""
     if options.demo:
         if task and task.split() != DEMO_TASK.split():
@@ -15927,7 +15862,7 @@ def read_task(options: Namespace, terminal: Terminal) -> str:
 
 
 def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | None:
-    """The model that the person picks from a numbered list; None without an answer."""
+    """Which one the person picks from a numbered list; None without an answer."""
     if not _person_is_there():
         return None
     numbered = {str(number): info for number, info in enumerate(able, 1)}
@@ -15968,8 +15903,6 @@ def read_secrets(names: Sequence[str]) -> Secrets:
             )
     key = os.environ.get("LMSTUDIO_API_KEY", "").strip()  # server_of takes it away
     hidden = {"LMSTUDIO_API_KEY": key} if len(key) >= SECRET_CHARS_LEAST else {}
-    if not values and not hidden:
-        return Secrets()
     return Secrets(values, hidden, fixed_words())
 
 
@@ -16016,7 +15949,7 @@ def allowed_by_person(
 
 
 def await_page(panel: Panel, terminal: Terminal) -> None:
-    """Waits for the first page of a demo, unless demo_page_wait is 0; raises Stopped."""
+    """Waits for the first page of a demo, unless demo_page_wait is 0."""
     patience_s = panel.config.demo_page_wait
     if not patience_s:
         return
@@ -16030,13 +15963,12 @@ def await_page(panel: Panel, terminal: Terminal) -> None:
 
 
 def keep_page(panel: Panel, terminal: Terminal) -> None:
-    """Leaves the page of a demo until it is closed, Enter is pressed, or the run is stopped."""
+    """Until it is closed, Enter is pressed, or the run is stopped."""
     if panel.watched() and panel.config.demo_page_wait:
         with suppress(Stopped):
             terminal.ask("The page stays until you close it or press Enter here.", panel.watched)
 
 
-# Which of them exist depends on the system.
 STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
 
 
@@ -16110,7 +16042,6 @@ stopped."""
 
 
 def in_width(text: str, first: int) -> str:
-    """A text in lines of the help's width, the first one indented so far, the others by 6."""
     return textwrap.fill(
         text,
         HELP_WIDTH,
@@ -16135,29 +16066,26 @@ def described_table() -> Iterator[str]:
 
 
 def settings_table(word: str) -> Iterator[str]:
-    """Two lines for each setting: its default, what it takes, its environment variable; its text.
-
-    With a `word` only those that have it in name or meaning; raises ConfigError if none has.
-    """
-    found = []
-    for setting in SETTINGS.values():
-        if word.lower() in f"{setting.name} {setting.text}".lower():
-            found.append(setting)
-    if not found:
-        hint = nearest(word, SETTINGS, "--settings alone")
-        raise ConfigError(f"No setting has {word[:60]!r} in its name or meaning; {hint}.")
-    for setting in found:
-        yield in_width(f"{setting.name} = {_shown(setting.default)}", 0)
+    """Two lines for each setting, or only those that have a `word` in name or meaning."""
+    found = False
+    for name, setting in SETTINGS.items():
+        if word.lower() not in f"{name} {setting.text}".lower():
+            continue
+        found = True
+        yield in_width(f"{name} = {_shown(setting.default)}", 0)
         notes = [setting.text, f"takes {setting}"]
         others = []
         for profile in PROFILES.values():
-            if setting.name in profile.settings:
-                others.append(f"{profile.name} {_shown(profile.settings[setting.name])}")
+            if name in profile.settings:
+                others.append(f"{profile.name} {_shown(profile.settings[name])}")
         if others:
             notes.append(f"in profile {', '.join(others)}")
         if setting.env:
             notes.append(f"environment {setting.env}")
         yield in_width("; ".join(notes), 6)
+    if not found:
+        hint = nearest(word, SETTINGS, "--settings alone")
+        raise ConfigError(f"No setting has {word[:60]!r} in its name or meaning; {hint}.")
 
 
 def _shown(value: object) -> str:
@@ -16171,7 +16099,6 @@ def _shown(value: object) -> str:
 # Options - what can be said on the command line, and the settings that come of it
 ####################################################################################################
 
-# The lines of the page that are options: their names, and what stands behind them.
 OPTIONS = re.findall(r"^  ((?:-\w )?--[\w-]{1,40}) ?(\S.{0,60}?)?  +\S", HELP, re.MULTILINE)
 # How argparse takes an option, by what stands behind it.
 OPERANDS: dict[str, JsonDict] = {
@@ -16181,7 +16108,6 @@ OPERANDS: dict[str, JsonDict] = {
     "[X]": {"nargs": "?", "const": ""},
     "X [X]": {"nargs": "+"},
 }
-# The settings for which an option has a shorter name.
 SHORT_NAMES = {
     "endpoint": "lmstudio_endpoint",
     "model": "lmstudio_model",
@@ -16200,7 +16126,6 @@ class CommandParser(ArgumentParser):
     """A parser whose refusals are ConfigErrors of one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises ConfigError with what argparse finds wrong."""
         said = message.removeprefix("argument ")[:300]
         used = "--help shows how options are used"
         for name, operands in OPTIONS:
@@ -16210,7 +16135,6 @@ class CommandParser(ArgumentParser):
 
 
 def command_line() -> ArgumentParser:
-    """The parser of what can be said on the command line."""
     parser = CommandParser(add_help=False)
     parser.add_argument("task", nargs="?")
     for names, operands in OPTIONS:
@@ -16263,10 +16187,9 @@ def read_config(
     environ: Mapping[str, str],
     recorded: Mapping[str, Any] = {},
 ) -> Config:
-    """The Config of a run: defaults <- profile <- described <- file <- environment <- command line.
+    """Defaults <- profile <- described <- file <- recorded <- environment <- command line.
 
-    Raises ConfigError naming the layer in which something is wrong. What was `recorded` of a run
-    that is repeated lies over the file.
+    What is `recorded` belongs to a run that is repeated. Raises ConfigError naming the layer.
     """
     layers: dict[str, Mapping[str, Any]] = {}
     layers[f"profile {options.profile}"] = PROFILES[options.profile].settings
@@ -16277,7 +16200,9 @@ def read_config(
         pace_s = DEMO_PACE_S if options.panel else 0
         layers["demo"] = {"turn_delay": pace_s, "lmstudio_model": DEMO_MODEL["id"]}
     layers["recording"] = recorded
-    layers |= environment_layers(environ)
+    for setting in SETTINGS.values():  # a layer each, so that a wrong one is named
+        if environ.get(setting.env):
+            layers[f"environment variable {setting.env}"] = {setting.name: environ[setting.env]}
     given: JsonDict = {"vision": False} if options.no_vision else {}
     for option, value in vars(options).items():
         name = SHORT_NAMES.get(option, option)
@@ -16390,7 +16315,6 @@ RUNS_ROW = "{:<9} {:<16} {:<9} {:<10} {:>5} {:>8}  {}"
 
 
 def list_runs(root: Path) -> Iterator[str]:
-    """--runs: a line for each run, the latest last."""
     folders = known_runs(root)
     if not folders:
         yield no_run_text(root)
@@ -16419,7 +16343,7 @@ def write_text(target: Path, text: str, mode: str) -> str:
     """Writes a file, and tells so; with mode "x" none that is there already. Raises ConfigError."""
     begun = False
     try:
-        with open(target, mode, encoding="utf-8", opener=open_ordinary) as stream:
+        with open_log(target, mode) as stream:
             begun = True
             stream.write(text)
     except OSError as error:
@@ -16464,7 +16388,6 @@ def make_engine(
     model: ModelInfo,
     say_line: Say,
 ) -> Engine:
-    """An engine with its eyes and its voice."""
     eyes = Eyes(config, desktop, actuator, logger, clock, say_line)
     actuator.typing_secret = eyes.secret_typed
     voice = Voice(config, profile, server, model, logger, clock, say_line)
@@ -16493,7 +16416,7 @@ def doctor(options: Namespace, config: Config, stop: Stop) -> int:
 def examine(
     options: Namespace, config: Config, stop: Stop, terminal: Terminal
 ) -> Iterator[Finding]:
-    """What --check finds out; the terminal tells meanwhile what it waits for."""
+    """What --check finds; the terminal tells meanwhile what it waits for."""
 
     def waiting(text: str) -> None:
         terminal.take(Phase(f"waiting for {text}"))
@@ -16519,10 +16442,7 @@ def examine(
 
 
 def old_run(options: Namespace, config: Config) -> Path | None:
-    """The folder of the run that is gone on with or repeated; its task is that of `options` now.
-
-    Raises ConfigError for one with which that cannot be done, or not on this desktop.
-    """
+    """The folder of the run that is gone on with or repeated; its task is that of `options` now."""
     name = options.resume if options.replay is None else options.replay
     if name is None:
         return None
@@ -16549,7 +16469,7 @@ def old_run(options: Namespace, config: Config) -> Path | None:
 
 
 def start(options: Namespace, stop: Stop) -> int:
-    """Does what the options say: tells something, or runs the task; returns the exit code."""
+    """Tells something, or runs the task; returns the exit code."""
     pick_scenario(options)
     lines = list(look_back(options))
     if lines:
@@ -16567,27 +16487,10 @@ def start(options: Namespace, stop: Stop) -> int:
     config = read_config(options, os.environ, recording.settings if recording else {})
     refuse_idle_run(options, config)
     with ExitStack() as undo:
-        session = open_session(options, config, old, recording, stop, undo)
-        code = finish(session)
-        if session.shown_in:
-            keep_page(session.shown_in, session.terminal)
-        return code
-
-
-@dataclass
-class Session:
-    """A run that is wired and can begin."""
-
-    engine: Engine
-    state: AgentState
-    terminal: Terminal
-    book: Book
-    run: Callable[[Engine, AgentState], Outcome]
-    shown_in: Panel | None  # the page of a demo, which waits for a person to see it
+        return run_task(options, config, old, recording, stop, undo)
 
 
 def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -> ModelServer:
-    """The client of the model's server, with what it may ask the person."""
     return ModelServer(
         config,
         terminal.clock,
@@ -16599,15 +16502,15 @@ def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal
     )
 
 
-def open_session(
+def run_task(
     options: Namespace,
     config: Config,
     old: Path | None,
     recording: Recording | None,
     stop: Stop,
     undo: ExitStack,
-) -> Session:
-    """Wires a run together; what must be undone at its end goes to `undo`."""
+) -> int:
+    """Wires a run together and runs it; what must be undone at its end goes to `undo`."""
     secrets = read_secrets(options.secret)
     clock = SystemClock(stop)
     terminal = Terminal(clock, 1 + options.verbose - options.quiet, secrets.hide, undo)
@@ -16621,9 +16524,7 @@ def open_session(
         config = replace(config, lmstudio_endpoint=demo_endpoint(area, undo))
     server = server_of(options, config, stop, terminal)
     server.hide = secrets.hide
-    run: Callable[[Engine, AgentState], Outcome] = run_agent
     if recording:
-        run = partial(run_replay, recording=recording)
         model = ModelInfo("none")
         task = f"Repeat {recording.folder}"
     else:
@@ -16656,7 +16557,10 @@ def open_session(
     begin_records(engine, task, told, ResumeRecord if old else RunRecord)
     if old:
         resume(engine, state)
-    return Session(engine, state, terminal, book, run, panel if options.demo else None)
+    code = finish(engine, state, terminal, book, recording, panel if options.demo else None)
+    if panel and options.demo:
+        keep_page(panel, terminal)
+    return code
 
 
 def demo_endpoint(area: Rect, undo: ExitStack) -> str:
@@ -16726,7 +16630,7 @@ def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Boo
 
 
 def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) -> Panel:
-    """A panel that shows the run; its address goes to the terminal and into no log."""
+    """Its address goes to the terminal and into no log."""
     logger = engine.logger
     panel = Panel(engine.config, engine.actuator.stop, book, logger.folder)
     undo.callback(panel.close)
@@ -16736,10 +16640,7 @@ def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) 
     return panel
 
 
-def begin_records(
-    engine: Engine, task: str, told: list[str], kind: type[RunRecord | ResumeRecord]
-) -> None:
-    """The first entries of log and journal."""
+def begin_records(engine: Engine, task: str, told: list[str], kind: type[RunRecord]) -> None:
     name = engine.profile.name
     model = engine.voice.model.name
     logger = engine.logger
@@ -16755,18 +16656,24 @@ def begin_records(
         engine.say(text)
 
 
-def finish(session: Session) -> int:
-    """Runs the loop, records how it ended on every way out, and prints the final lines.
+def finish(
+    engine: Engine,
+    state: AgentState,
+    terminal: Terminal,
+    book: Book,
+    recording: Recording | None,
+    shown_in: Panel | None,
+) -> int:
+    """Runs the loop and records how it ended on every way out; returns the exit code.
 
-    Returns the exit code; a bug raises RuntimeError once it is recorded.
+    A demo that is `shown_in` a page waits for it. A bug raises RuntimeError once it is recorded.
     """
-    engine = session.engine
     began = engine.clock.now()
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
-        if session.shown_in:
-            await_page(session.shown_in, session.terminal)
-        outcome = session.run(engine, session.state)
+        if shown_in:
+            await_page(shown_in, terminal)
+        outcome = run_replay(engine, state, recording) if recording else run_agent(engine, state)
         return 0 if outcome.kind == "completed" else 1
     except AgentError as error:
         kind = "stopped" if isinstance(error, Stopped) else "error"
@@ -16780,18 +16687,23 @@ def finish(session: Session) -> int:
         engine.logger.log(traceback.format_exc())
         raise RuntimeError(engine.logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
-        tell_end(session, outcome, engine.clock.now() - began)
+        tell_end(engine, state, terminal, book, outcome, engine.clock.now() - began)
 
 
-def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
-    """The last record, the last entry of the log, and the last lines on the terminal."""
-    logger = session.engine.logger
-    terminal = session.terminal
+def tell_end(
+    engine: Engine,
+    state: AgentState,
+    terminal: Terminal,
+    book: Book,
+    outcome: Outcome,
+    seconds: float,
+) -> None:
+    logger = engine.logger
     with suppress(AgentError):  # the disk may be what ended the run
         end = EndRecord(
             outcome=outcome.kind,
             text=outcome.text,
-            turns=session.state.turn,
+            turns=state.turn,
             seconds=round(seconds, 3),
             checks=[ruling._asdict() for ruling in outcome.checks],
         )
@@ -16799,24 +16711,17 @@ def tell_end(session: Session, outcome: Outcome, seconds: float) -> None:
         if outcome.kind == "completed":
             logger.section("MISSION COMPLETE")
         logger.section("DEBRIEF")
-        logger.log(session.book.debrief())
+        logger.log(book.debrief())
     terminal.say(f"{outcome.kind}: {outcome.text}", 0)
     for number, ruling in enumerate(outcome.checks, 1):
         terminal.say(f"  check {number} {ruling}", 0)
     if outcome.kind != "completed" and terminal.level == 0 and terminal.last_row:
         terminal.say(terminal.last_row, 0)  # which tells why
-    written = logger.folder / "report.html"
-    terminal.say(f"{end_figures(session)}; see {written}", 0)
-
-
-def end_figures(session: Session) -> str:
-    """What the run cost, on one line."""
     # All from the records: of a resumed run they hold what earlier processes did, too.
-    figures = dict(session.book.figures())
-    sums = session.book.run["sums"]
-    thought = session.engine.voice.thought_tokens
+    figures = dict(book.figures())
+    sums = book.run["sums"]
     parts = [
-        count_of(session.state.turn, "turn"),
+        count_of(state.turn, "turn"),
         count_of(sums["acted"], "act"),
         f"{figures['refused']} refused",
         figures["time"],
@@ -16824,13 +16729,15 @@ def end_figures(session: Session) -> str:
         count_of(sums["requests"], "request"),
         count_of(sums["prompt"] + sums["completion"], "token"),
     ]
+    thought = engine.voice.thought_tokens
     if thought:
         parts.append(f"of them about {thought} thought")
-    return ", ".join(parts)
+    written = logger.folder / "report.html"
+    terminal.say(f"{', '.join(parts)}; see {written}", 0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The program; every AgentError becomes one line on stderr."""
+    """Every AgentError becomes one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no code page may end a run

@@ -785,7 +785,8 @@ def older(name: str, kind: str, length: int | None = None) -> dict[str, Any]:
         if length is None
         else {"state": "loaded", "loaded_context_length": length}
     )
-    return {"id": name, "object": "model", "type": kind, "max_context_length": 262144, **state}
+    capable = {"capabilities": ["tool_use"], "max_context_length": 262144}
+    return {"id": name, "object": "model", "type": kind, **capable, **state}
 
 
 def plain(*names: str, **extra: Any) -> dict[str, Any]:

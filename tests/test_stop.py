@@ -150,7 +150,7 @@ class Hotkeys(WatchCase):
             self.fail("it must not begin")
 
     def test_a_watcher_that_is_lost_stops_the_run(self) -> None:
-        for error in (RuntimeError("a bug"), agent.Win32Error("refused", "PeekMessageW", 5)):
+        for error in (RuntimeError("a bug"), agent.Win32Error("refused", 5)):
             with mock.patch.object(threading, "excepthook"), self.watched() as stage:
                 stage.world.api.PeekMessageW = mock.Mock(side_effect=error)
                 self.assertTrue(until(lambda: stage.stop.reason))

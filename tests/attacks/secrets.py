@@ -49,7 +49,7 @@ class Page(PlainDesktop):
         self.rect = agent.Rect(20, 10, 180, 100)
         self.closed = False
         self.breaks_after = 1000  # texts
-        self.how = agent.Win32Error("SendInput failed.", "SendInput")
+        self.how = agent.Win32Error("SendInput failed.")
         self.typed_at = 0.0
 
     def screen(self) -> agent.Rect:

@@ -144,7 +144,7 @@ class Driver:
                     with failing:
                         broken.capture(broken.screen(), *AREA_SIZE)
                 except self.agent.Win32Error as error:
-                    refused.add(error.function)
+                    refused.add(str(error).split()[2])  # Windows refused NAME
         return {
             "before": before,
             "after_captures": after_captures,
