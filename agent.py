@@ -147,7 +147,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, islice, pairwise, starmap, takewhile, zip_longest
+from itertools import chain, combinations, islice, pairwise, starmap, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -2930,7 +2930,9 @@ def popups_of(api: Win32, handle: int) -> list[int]:
     """The windows that lie above a window and are of its process: menus, drop-down lists."""
     process = window_process(api, handle)
     found = []
-    for window in takewhile(lambda window: window != handle, top_windows(api)):
+    windows = [*top_windows(api)]
+    above = windows.index(handle) if handle in windows else 0
+    for window in windows[:above]:
         if api.IsWindowVisible(window) and window_process(api, window) == process:
             found.append(window)
     return found[-POPUPS_MOST:]
@@ -2949,8 +2951,11 @@ class WindowHandles:
         around = self.root(window)
         if point is None:
             return around
-        inner = islice(around.children(), ROWS_MOST)
-        hits = [child for child in inner if child.is_shown() and child.rect().contains(point)]
+        hits = []
+        for child in islice(around.children(), ROWS_MOST):
+            with suppress(Win32Error):  # it may be gone by now
+                if child.is_shown() and child.rect().contains(point):
+                    hits.append(child)
         return min(hits, key=lambda hit: hit.rect().width * hit.rect().height, default=around)
 
     def root(self, handle: int) -> WindowElement:
@@ -3009,10 +3014,13 @@ class WindowElement(NamedTuple):
         known = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, self.handle).lower()
         if known == "button":
             return _BUTTON_ROLES[style & 0xF]
+        top = self.api.GetAncestor(self.handle, GA_ROOT) == self.handle
+        if top and known != "#32768":  # a menu
+            return "window"
         for beginning, role in _CLASS_ROLES.items():
             if known.startswith(beginning):
                 return role
-        return "window" if self.api.GetAncestor(self.handle, GA_ROOT) == self.handle else "pane"
+        return "pane"
 
     def _text(self) -> str | None:
         """What a window shows as its text; None if it does not answer."""
@@ -4124,10 +4132,13 @@ LIST_CHARS_MOST = 10_000  # of a text that is read as a list
 
 def spelled_list(text: str) -> list[Any]:
     """The values of a text such as "[1, 2]", "(1, 2)" or "1, 2", else the text itself as a list."""
-    # A backslash may as well be part of a path.
-    if "\\" not in text and len(text) < LIST_CHARS_MOST:
+    # Outside of JSON a backslash may as well be part of a path.
+    readers: list[Callable[[str], Any]] = [json.loads]
+    if "\\" not in text:
+        readers.append(ast.literal_eval)
+    for read in readers if len(text) < LIST_CHARS_MOST else ():
         with suppress(SyntaxError, ValueError, MemoryError, RecursionError):
-            value = ast.literal_eval(text.strip())
+            value = read(text.strip())
             if value and isinstance(value, (list, tuple)):
                 return [*value]
     return [text]
@@ -4570,7 +4581,7 @@ class Vocabulary:
                     raise ReplyError(f"The argument {name} is missing.", f"missing_{name}")
                 if value is not None or "None" not in str(argument.type):
                     read[name] = kind.value(name, value)
-                    if by_model:
+                    if by_model and argument.default is MISSING:
                         refuse_blank(name, read[name])
                     value = kind.make(read[name])
                 made.append(value)
@@ -5379,7 +5390,7 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     for program in [*named.values()]:  # such as chrome, whose shortcut is called Google Chrome
         if len(program.files) == 1 == sharing[program.files]:  # else it would be a guess
             named.setdefault(program.files[0].removesuffix(".exe"), program)
-    exact = named.get(name) or named.get(FILE_NAMES.get(name, ""))
+    exact = named.get(name) or named.get(FILE_NAMES.get(name, name))
     if exact or len(begins) == 1:
         return exact or begins[0]
     alike = difflib.get_close_matches(name, named, CANDIDATES_MOST, 0.5)
@@ -7322,18 +7333,20 @@ def _xml_call(text: str, name: str) -> _Found:
 
 def _spoken_calls(text: str, closable: bool) -> list[object]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
-    bare = _BARE.match(text)
-    if bare:
-        return _json_calls(text[bare.end() :], closable, _BARE_END)[0]
     calls: list[object] = []
+    begins = True
     for _ in range(_OPENERS_MOST):
+        bare = _BARE.match(text)
+        if bare and begins:
+            return _json_calls(text[bare.end() :], closable, _BARE_END)[0]
         opener = _OPENER.search(text)
         if not opener:
             return calls
         text = text[opener.end() :]
+        begins = not opener["call"] and not opener["tag"]
+        if begins:  # the end of a thought: all before it was thought
+            calls = []
         if not opener["call"]:
-            if not opener["tag"]:  # the end of a thought: all before it was thought
-                calls = []
             continue
         try:
             if opener["name"] and not text.startswith("{"):
@@ -7576,8 +7589,9 @@ def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
     A label that it lacks is empty: what the story says elsewhere is no word on a button. Raises
     ReplyError.
     """
-    given = {key: value for key, value in json_object(action).items() if value not in (None, "")}
-    name = str(given.pop("name", "")).strip().lower()
+    pairs = json_object(action).items()
+    given = {key.strip(): value for key, value in pairs if value not in (None, "")}
+    name = str(given.pop("name", "")).strip().lower().removeprefix("functions.")
     arguments = {"label": name, "evidence": evidence or name, **given}
     act = words.parse(ToolCall(name, arguments), by_model=True)
     if "label" not in given and values_of(act.args, Label):
@@ -11032,7 +11046,8 @@ def file_facts(task: str) -> dict[str, FileFact]:
         path = match[1].rstrip(".:!?)]}")
         if _SUFFIX.search(path) or not task[match.end() :].strip():
             paths.append(path)
-    facts = {path: FileFact(path) for path in paths[:CHECKS_MOST]}
+    different = [*dict.fromkeys(paths)]
+    facts = {path: FileFact(path) for path in different[:CHECKS_MOST]}
     for known in taken_within(FILE_PATIENCE_S, map(look_at_file, list(facts))):
         facts[known.path] = known
     return facts
@@ -11041,10 +11056,14 @@ def file_facts(task: str) -> dict[str, FileFact]:
 def keep_files(facts: Iterable[FileFact], logger: ExecutionLogger) -> list[str]:
     """Copies files into the run's folder, none with a secret; the copies' names."""
     kept: list[str] = []
+    left = FILE_BYTES
     for fact in facts:
         data = fact.data or b""
         text = data.decode("latin-1")
-        if data and logger.hide(text) == text:
+        if not data or len(data) > left:
+            continue
+        if logger.hide(text) == text:
+            left -= len(data)
             name = f"kept_{len(kept) + 1}_{Path(fact.path).name[-80:]}"
             with suppress(OSError):
                 write_run_file(logger.folder, name, data)
@@ -14325,9 +14344,9 @@ class ReportFile:
         self.book = book
         try:
             self._stream = open_log(path, "w")
+            self._stream.write(report_page())
         except OSError as error:
             raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
-        self._stream.write(report_page())
 
     def take(self, item: Item) -> None:
         """Adds a record, or the run where it begins, when a turn is over, and where it ends."""
@@ -15918,7 +15937,8 @@ def fixed_words() -> frozenset[str]:
         words |= {spec.name for spec in fields(kind)}
     for profile in PROFILES.values():
         for role in profile.roles.values():
-            words |= {*re.findall(r'"(\w+)"', json.dumps(profile.schemas(role)))}
+            for function in (schema["function"] for schema in profile.schemas(role)):
+                words |= {function["name"], *function["parameters"]["properties"]}
     return frozenset(words)
 
 

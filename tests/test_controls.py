@@ -298,6 +298,26 @@ class WhatWindowHandlesTell(unittest.TestCase):
             controls, _ = self.world.ask(point=(place[0], place[1]))
             self.assertEqual(controls[0].name, name)
 
+    def test_a_window_at_the_top_is_a_window_whatever_its_class_begins_with(self) -> None:
+        world = FakeControls([Win(7, "EditPlus", "a.txt")], automation=False, accessible=False)
+        controls, _ = world.ask(point=(30, 150))
+        self.assertEqual(controls[0].role, "window")
+
+    def test_a_child_that_is_gone_meanwhile_hides_no_other(self) -> None:
+        rect = self.world.api.GetWindowRect
+
+        def gone(handle: int, *rest: Any) -> Any:
+            if handle == 10:
+                raise agent.Win32Error("gone", "GetWindowRect", 1400)
+            return rect(handle, *rest)
+
+        with mock.patch.object(self.world.api, "GetWindowRect", gone):
+            controls, _ = self.world.ask(point=(101, 101))
+        self.assertEqual([control.name for control in controls], ["Save"])
+
+    def test_what_is_no_window_of_the_list_has_no_popups(self) -> None:
+        self.assertEqual(agent.popups_of(self.world.api, 99), [])
+
     def test_the_window_with_the_keyboard_is_told(self) -> None:
         self.world.focus = 11
         controls, _ = self.world.ask()

@@ -69,6 +69,12 @@ class NamesOfPrograms(unittest.TestCase):
             self.assertEqual(self.found(name), MENU + "Notepad.lnk")
         self.assertEqual(self.found("zurich maps"), MENU + "Zürich Maps.lnk")
 
+    def test_a_program_without_a_name_is_not_what_nobody_else_is_called(self) -> None:
+        for nameless in (agent.Program("", "x.lnk"), agent.Program("X", "x.lnk", (".exe",))):
+            made = stage()
+            made.desktop._programs = [nameless]
+            self.assertEqual(opened(made, "Kalkulator9").refused, "no_program")
+
     def test_the_only_name_that_begins_so_is_it(self) -> None:
         self.assertEqual(self.found("zür"), MENU + "Zürich Maps.lnk")
         self.assertEqual(self.found("mozilla"), MENU + "Mozilla Browser.lnk")

@@ -151,6 +151,16 @@ class Facts(Judged):
         self.assertIn("the run's folder has kept_1_note.txt.", outcome.text)
         self.assertEqual((self.made.folder / "kept_1_note.txt").read_text("utf-8"), "hello")
 
+    @mock.patch.object(agent, "FILE_BYTES", 9)
+    def test_files_are_kept_up_to_one_limit_and_one_that_is_named_twice_counts_once(self) -> None:
+        paths = [self.folder / name for name in ("a.txt", "b.txt", "c.txt")]
+        for path, words in zip(paths, ("hello", "world", "you"), strict=True):
+            path.write_text(words, encoding="utf-8")
+        named = f"{paths[0]}, {paths[0]}, {paths[0]}, {paths[1]}, {paths[2]}"
+        self.judged(f"Look at {named}.", "a.txt is there.")
+        kept = sorted(path.name for path in self.made.folder.glob("kept_*"))
+        self.assertEqual(kept, ["kept_1_a.txt", "kept_2_c.txt"])
+
     def test_a_file_that_cannot_be_read_keeps_no_other_from_being_kept(self) -> None:
         closed, path = self.folder / "closed.txt", self.folder / "note.txt"
         for file in (closed, path):

@@ -192,6 +192,12 @@ class Turns(EngineCase):
         shown = {item["turn"] for item in blocks((logger.folder / "report.html").read_text())}
         self.assertEqual(shown, {-1, *range(1, 401)})
 
+    def test_a_report_that_cannot_be_begun_is_one_sentence(self) -> None:
+        logger = self.trial(lambda request: PLAN).engine.logger
+        full = mock.patch.object(agent, "report_page", side_effect=OSError(28, "No space left"))
+        with full, self.assertRaisesRegex(agent.AgentError, r"report.html cannot be written \(No"):
+            agent.ReportFile(logger.folder, agent.Book("run"))
+
     def test_a_resumed_run_goes_on_in_the_same_book_and_the_time_between_does_not_count(
         self,
     ) -> None:

@@ -75,6 +75,11 @@ class Values(unittest.TestCase):
         hidden = agent.Secrets({"PIN": "4711"}).hide("4711 of 47112, 04711 or x4711; 4711.")
         self.assertEqual(hidden, "{{PIN}} of 47112, 04711 or x4711; {{PIN}}.")
 
+    def test_only_names_of_the_programs_own_stay_as_they_are_whatever_a_secret_is(self) -> None:
+        words = agent.fixed_words()
+        self.assertLessEqual({"kind", "position", "click_screen_element", "max_steps"}, words)
+        self.assertTrue(words.isdisjoint({"object", "string", "required", "DONE", "minimum"}))
+
     def test_without_secrets_nothing_changes(self) -> None:
         self.assertEqual(agent.Secrets().hide({"a": ["{{PIN}}"]}), {"a": ["{{PIN}}"]})
         self.assertEqual(agent.Secrets().fill("{{PIN}}"), "{{PIN}}")
