@@ -4,7 +4,8 @@
     python -m tests.compare COMMIT              that commit against the working tree
     python -m tests.compare OLD NEW             two commits, or folders that hold an agent.py
         --cases N        generated cases at each seam (2000); below 100 fewer runs, too
-        --seams A,B      only these, of runs, replies, verdicts, changes, books, contexts
+        --seams A,B      only these, of runs, replies, verdicts, changes, books, contexts, pictures, demos, lines and
+                         places; against the ledger's commit the first six
         --ledger FILE    the differences that are wanted (tests/compare_ledger.json)
 
 tests/compare_side.py drives either side in a process of its own, with scripted models and a simulated Windows of the
@@ -32,7 +33,15 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent.parent
 LEDGER = HERE / "tests" / "compare_ledger.json"
-SEAMS = ("runs", "replies", "verdicts", "changes", "books", "contexts")
+OLDER = (
+    "runs",
+    "replies",
+    "verdicts",
+    "changes",
+    "books",
+    "contexts",
+)  # the ledger's commit has these
+SEAMS = (*OLDER, "pictures", "demos", "lines", "places")
 TIMEOUT_S = 900
 SHOWN_CHARS = 300  # of each side of a difference
 SHOWN_MOST = 30  # kinds of differences that are printed
@@ -325,10 +334,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("old", nargs="?")
     parser.add_argument("new", nargs="?", default=str(HERE))
     parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--seams", default=",".join(SEAMS))
+    parser.add_argument("--seams")
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     given = parser.parse_args(arguments)
-    seams = given.seams.split(",")
+    seams = given.seams.split(",") if given.seams else SEAMS if given.old else OLDER
     unknown = set(seams) - set(SEAMS)
     if unknown:
         parser.error(f"there is no seam {', '.join(sorted(unknown))}; there are {', '.join(SEAMS)}")

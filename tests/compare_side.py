@@ -93,6 +93,7 @@ class Today(datetime.datetime):
 ALIKE: tuple[tuple[str, Any], ...] = (
     (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
     (r"\b\d+ bytes", "N bytes"),
+    (r"Python 3\.\d+\.\d+", "Python 3"),
     (r"[\[<]image,? \d+ base64 characters, sha256 [0-9a-f]+[]>]", "[image]"),
     (r'(?m)^ *File ".*", line \d+, in .*\n(?: {6,}.*\n)*', "FILE\n"),
     (r"data:image/png;base64,[\w+/=]+", lambda url: picture_mark(url[0])),
@@ -141,6 +142,7 @@ FAULTS: Bag = (
     http(503, {"error": "Loading model"}),
     http(200, {"choices": []}),
     http(200, b"<html>"),
+    http(502, b"<p>Bad gateway" * 400),
     reset,
 )
 SLIPS: Bag = (
@@ -248,7 +250,7 @@ def desktop(clock: VirtualClock, rng: Random) -> FakeWin32:
         del world._paint[:-3]  # each one takes its time in every look
         world.fill(agent.Rect(at * 37 % 600, at * 53 % 320, 24, 18), at * 0x2F1D3B & 0xFFFFFF)
         if rng.random() < 0.1 and world.window:
-            world.window = replace(world.window, title=f"Page {at} - Notepad")
+            world.window = replace(world.window, title=f"Größe {at} - Notepad")
 
     world.on_event = react
     return world
@@ -618,8 +620,9 @@ def files_of(folder: Path) -> Iterator[Case]:
     yield "files", names
     for path in sorted(folder.rglob("turns.jsonl")):
         numbers = Counter[str]()
-        for line in made_alike(path.read_text("utf-8")).splitlines():
-            record = json.loads(line)
+        for record in parts_named(
+            [*map(json.loads, made_alike(path.read_text("utf-8")).splitlines())]
+        ):
             numbers[record["kind"]] += 1
             yield f"journal {record['kind']} {numbers[record['kind']]}", record
     for path in sorted([*folder.rglob("*.log"), *folder.rglob("execution_log.txt")]):
@@ -637,15 +640,34 @@ def setting_a_line(config: re.Match[str]) -> str:
 def report_data(page: str) -> list[Any]:
     """What a page is told, without the page."""
     blocks = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
-    return [json.loads(made_alike(block)) for block in blocks]
+    return parts_named([json.loads(made_alike(block)) for block in blocks])
+
+
+def parts_named(value: Any) -> Any:
+    """The same, each part of a request named by the digest of what it is now, since a port is in it no more."""
+    named: dict[str, str] = {}
+
+    def visit(inner: Any) -> None:
+        for name, part in inner.items() if isinstance(inner, dict) else enumerate(inner):
+            if name == "parts" and isinstance(part, dict):
+                for old, text in part.items():
+                    named[old] = hashlib.sha256(json.dumps(text).encode()).hexdigest()[:12]
+            if isinstance(part, (dict, list)):
+                visit(part)
+
+    visit(value)
+    written = json.dumps(value)
+    return json.loads(
+        re.sub(r"\b[0-9a-f]{12}\b", lambda name: named.get(name[0], name[0]), written)
+    )
 
 
 def seam_runs(cases: int) -> Iterator[Case]:
-    """The scripted runs of the six profiles; for fewer than 100 cases one short run of each."""
+    """The scripted runs of the six profiles; for fewer than 100 cases short ones, below 50 one of each."""
     for run in runs():
         if cases < 100:
             run = run._replace(settings=(*run.settings, f"max_steps={max(4, cases // 4)}"))
-        if cases >= 100 or run.name == "varied":
+        if cases >= 50 or run.name == "varied":
             for name, value in carry_out(run, f"{run.profile}/{run.name}"):
                 yield f"{run.profile}, {run.name}: {name}", value
 
@@ -1279,6 +1301,11 @@ SEAMS: dict[str, Callable[[int], Iterator[Case]]] = {
 
 
 def main() -> int:
+    from tests import compare_more
+
+    for name, seam in vars(compare_more).items():
+        if name.startswith("seam_"):
+            SEAMS[name.removeprefix("seam_")] = seam
     seams, cases, output = sys.argv[1:]
     time.time = WALL.now
     setattr(agent, name_of("time of day"), Today)

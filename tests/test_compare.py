@@ -45,6 +45,12 @@ PLANTED = (
         "mark-",
     ),
 )
+PLANTED_MORE = (
+    Planted("pictures", "0x0F141E, alpha=0.75", "0x0F141E, alpha=0.5", "pictures: "),
+    Planted("demos", "DEMO_GREY = 0x5B6675", "DEMO_GREY = 0x5B6676", "demos: "),
+    Planted("lines", "is no task; did you mean", "is no job; did you mean", "job"),
+    Planted("places", "SURE_99 = 2.575829", "SURE_99 = 1.0", "places: "),
+)
 
 
 class Drives(unittest.TestCase):
@@ -74,8 +80,9 @@ class Drives(unittest.TestCase):
 
     def test_a_tiny_change_is_found_at_each_seam(self) -> None:
         """Each shows by a sign of its own; that of the contexts, which runs have too, is tried alone."""
-        self.assertEqual([planted.seam for planted in PLANTED], list(compare.SEAMS))
-        for number, together in enumerate((PLANTED[:-1], PLANTED[-1:])):
+        planted_all = [planted.seam for planted in (*PLANTED, *PLANTED_MORE)]
+        self.assertEqual(planted_all, list(compare.SEAMS))
+        for number, together in enumerate((PLANTED[:-1] + PLANTED_MORE, PLANTED[-1:])):
             source = (CHECKOUT / "agent.py").read_text("utf-8")
             for planted in together:
                 self.assertIn(planted.old, source)

@@ -6,16 +6,16 @@ import unittest
 
 from tests.attacks import ordinary
 
+MISSED = {"teams share screen", "word drucken"}  # dangers of which nobody is asked
+ASKED = {"calculator alt f4"}  # a harmless act of which somebody is
+
 
 class Ordinary(unittest.TestCase):
     def test_most_dangers_are_asked_about_and_few_harmless_acts(self) -> None:
         rows = ordinary.read()
-        wrong = [row["name"] for row in ordinary.wrong(rows)]
-        dangers = {row["name"] for row in rows if row["danger"]}
-        missed = dangers.intersection(wrong)
-        self.assertEqual((len(rows), len(dangers)), (80, 40))
-        self.assertGreaterEqual(40 - len(missed), 34, missed)
-        self.assertLessEqual(len(wrong) - len(missed), 4, wrong)
+        wrong = {row["name"]: row["danger"] for row in ordinary.wrong(rows)}
+        self.assertEqual((len(rows), sum(row["danger"] for row in rows)), (80, 40))
+        self.assertEqual(wrong, {**dict.fromkeys(MISSED, True), **dict.fromkeys(ASKED, False)})
 
 
 if __name__ == "__main__":
