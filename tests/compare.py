@@ -6,7 +6,7 @@
         --cases N        generated cases at each seam (2000); below 100 fewer runs, too
         --seams A,B      only these, of runs, replies, verdicts, changes, books, contexts, pictures, demos, lines and
                          places; against the ledger's commit the first six
-        --ledger FILE    the differences that are wanted (tests/compare_ledger.json)
+        --ledger FILE    the differences that are wanted (tests/compare_ledger.json, for the commit that it names)
 
 tests/compare_side.py drives either side in a process of its own, with scripted models and a simulated Windows of the
 tests, so that nothing here depends on the demo. What comes of a case is compared value by value, texts line by line.
@@ -335,14 +335,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("new", nargs="?", default=str(HERE))
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seams")
-    parser.add_argument("--ledger", type=Path, default=LEDGER)
+    parser.add_argument("--ledger", type=Path)
     given = parser.parse_args(arguments)
     seams = given.seams.split(",") if given.seams else SEAMS if given.old else OLDER
     unknown = set(seams) - set(SEAMS)
     if unknown:
         parser.error(f"there is no seam {', '.join(sorted(unknown))}; there are {', '.join(SEAMS)}")
-    ledger = read_ledger(given.ledger)
-    verdict = compare(given.old or ledger.since, given.new, seams, given.cases, ledger.rows)
+    ledger = read_ledger(given.ledger or LEDGER)
+    old = given.old or ledger.since
+    rows = ledger.rows if given.ledger or old == ledger.since else []
+    verdict = compare(old, given.new, seams, given.cases, rows)
     print("\n".join(told(verdict)))
     return 0 if verdict.fine else 1
 
