@@ -58,7 +58,7 @@ def seam_demos(cases: int) -> Iterator[side.Case]:
             area = agent.Rect(rng.randint(0, 300), rng.randint(0, 200), 800, 450)
             frame = desktop.capture(area, 160, 90)
             front = frame.window and frame.window.title
-            at = desktop.control_at(desktop.cursor())
+            at = desktop.state.known_controls().control_at(desktop.cursor())
             seen.append([digest(frame.pixels), front, at and at.name])
         yield f"{number}", [seen, asdict(desktop.state), list(desktop.acts)]
     for profile in ("planner", "commander", "chat", "pointer", "story", "native"):
