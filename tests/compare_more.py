@@ -58,8 +58,8 @@ def seam_demos(cases: int) -> Iterator[side.Case]:
             area = agent.Rect(rng.randint(0, 300), rng.randint(0, 200), 800, 450)
             frame = desktop.capture(area, 160, 90)
             front = frame.window and frame.window.title
-            at = desktop.state.known_controls().control_at(desktop.cursor())
-            seen.append([digest(frame.pixels), front, at and at.name])
+            at = desktop.window_at(desktop.cursor())
+            seen.append([digest(frame.pixels), front, at and at.title])
         yield f"{number}", [seen, asdict(desktop.state), list(desktop.acts)]
     for profile in ("planner", "commander", "chat", "pointer", "story", "native"):
         with side.temporary_folder():
