@@ -60,7 +60,7 @@ def seam_demos(cases: int) -> Iterator[side.Case]:
             front = frame.window and frame.window.title
             at = desktop.window_at(desktop.cursor())
             seen.append([digest(frame.pixels), front, at and at.title])
-        yield f"{number}", [seen, asdict(desktop.state), list(desktop.acts)]
+        yield f"{number}", [seen, asdict(desktop.state)]
     for profile in ("planner", "commander", "chat", "pointer", "story", "native"):
         with side.temporary_folder():
             demo = ["--demo", "--profile", profile, "--set", "screen_capture_w=640"]
