@@ -47,7 +47,7 @@ PLANTED = (
 )
 PLANTED_MORE = (
     Planted("pictures", "0x0F141E, alpha=0.75", "0x0F141E, alpha=0.5", "pictures: "),
-    Planted("demos", "DEMO_GREY = 0x5B6675", "DEMO_GREY = 0x5B6676", "demos: "),
+    Planted("demos", "| demo desktop\n", "| demo desk\n", "demos: "),
     Planted("lines", "is no task; did you mean", "is no job; did you mean", "job"),
     Planted("places", "SURE_99 = 2.575829", "SURE_99 = 1.0", "places: "),
 )
@@ -85,7 +85,7 @@ class Drives(unittest.TestCase):
         for number, together in enumerate((PLANTED[:-1] + PLANTED_MORE, PLANTED[-1:])):
             source = (CHECKOUT / "agent.py").read_text("utf-8")
             for planted in together:
-                self.assertIn(planted.old, source)
+                self.assertTrue(planted.old in source, planted)  # the whole source is no message
                 source = source.replace(planted.old, planted.new, 1)
             side = self.folder / f"changed {number}"
             side.mkdir()
