@@ -2967,9 +2967,9 @@ class WindowHandles:
         """What a window answers to a message; None if it does not in time."""
         answer = WPARAM()
         how = message, size, buffer, SMTO_ABORTIFHUNG, MESSAGE_MS, byref(answer)
-        if self.listens and self.api.SendMessageTimeoutW(handle, *how):
-            return answer.value
-        return None
+        # Of one that does not answer each further message would take as long.
+        self.listens = self.listens and bool(self.api.SendMessageTimeoutW(handle, *how))
+        return answer.value if self.listens else None
 
 
 class WindowElement(NamedTuple):
@@ -4770,6 +4770,7 @@ class Attempt:
     typed: Typed = Typed()  # what was done last, and in which window
     task: str = ""
     places: Sequence[Point] = ()  # the pixels that it is done to, in their order
+    mouse: Point | None = None  # where it is done if that is where the mouse is
     program: Program | None = None  # which it starts
     window: Window | None = None  # which it brings to the front
     controls: Sequence[Control] = ()  # what is known of those at its places
@@ -4918,7 +4919,7 @@ SAID_OTHERWISE = """
 NO_COMMANDS = frozenset(
     "never keep undo cancel no not don't how what why nicht nie keine wie was warum".split()
 )
-# What forbids what a task names after one of these, in the same sentence.
+# What forbids what a task names beside one of these, in the same sentence.
 FORBIDDING = frozenset("not never don't no without nicht nie niemals kein keine ohne".split())
 # Where a label says something else; a question, which commands nothing, keeps its sign.
 CLAUSES_END = r"[.,;:!()…|–—/\"<>\[\]\n]|(?<=\?)|\b(?:and|und|et|or|oder|ou)\b"
@@ -5013,7 +5014,6 @@ OPENERS = ENTERING.union(("double_click", "triple_click"))
 # With one of these a dialog is a form, which asks nothing.
 FORM_PARTS = frozenset(("tab", "radio button", "slider", "spinner", "list", "tree", "table"))
 ANSWERS_MOST = 7
-FIELD_WORDS = r".*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|"
 
 
 ####################################################################################################
@@ -5251,10 +5251,10 @@ def is_in_task(said: str, task: str) -> bool:
     """Whether the task names something literally, as words of its own, and does not forbid it."""
     if len(said) < 3:
         return False
-    for sentence in re.split(r"(?<=[.;!?])\s", task.lower()):
-        words = [word.strip("\"'`“”„‚‘’,;:!?().") for word in sentence.split()]
-        before, named, _ = f" {' '.join(words)} ".partition(f" {said.lower()} ")
-        if named and FORBIDDING.isdisjoint(before.split()):
+    for sentence in re.split(r"(?<=[.;!?])\s", task.lower().replace("’", "'")):
+        words = [word.strip("\"'`“”„‚‘,;:!?().") for word in sentence.split()]
+        named = f" {said.lower()} " in f" {' '.join(words)} "
+        if named and FORBIDDING.isdisjoint(words):
             return True
     return False
 
@@ -5741,7 +5741,8 @@ class Hands:
     def move(self, _: Args) -> None:
         """To a place; where a button is held, that is noted for its way."""
         point = self.attempt.places[0]
-        self._move(point)
+        if not self.attempt.mouse:
+            self._move(point)
         if self.path:
             self.path = [*self.path, point]
 
@@ -5814,13 +5815,13 @@ class Hands:
         gone = parse_chord(args.key)
         self.keys = [key for key in self.keys if key not in gone]
 
-    def scroll(
-        self, args: Args, way: int = 0, horizontal: bool = False, here: bool = False
-    ) -> None:
+    def scroll(self, args: Args, way: int = 0, horizontal: bool = False) -> None:
         """Turns the wheel as far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
         ticks = getattr(args, "ticks", way * self.config.scroll_ticks)
-        notch = 120 if ticks > 0 else -120  # WHEEL_DELTA
-        if not here:
+        notch = 120  # WHEEL_DELTA
+        if ticks < 0:
+            notch = -notch
+        if not self.attempt.mouse:
             self._move(self.attempt.places[0])
         for chord in values_of(args, Modifiers):
             self._hold(chord)
@@ -5944,7 +5945,7 @@ HANDS: dict[str, Callable[..., str | None]] = {
     "scroll_down": partial(Hands.scroll, way=-1),
     "scroll_up": partial(Hands.scroll, way=1),
     "scroll_at": partial(Hands.scroll, way=-1),
-    "scroll_here": partial(Hands.scroll, way=-1, here=True),
+    "scroll_here": partial(Hands.scroll, way=-1),
     "scroll": Hands.scroll,
     "hscroll": partial(Hands.scroll, horizontal=True),
     "move": Hands.move,
@@ -6012,7 +6013,7 @@ class Actuator(Hands):
         """
         act = attempt.act
         self.attempt = attempt
-        self._place = self.desktop.cursor()
+        self._place = attempt.mouse or self.desktop.cursor()
         self.used_frame = attempt.frame.number
         self.act_times.append(self.clock.now())
         self._noted_for -= 1
@@ -6023,9 +6024,11 @@ class Actuator(Hands):
                 self.keys = ()
                 self.path = ()
             self.last_own = self.clock.now()
-            for window in attempt.reached[:1]:
-                self.typed = self.typed.after(act, window)
-            self.let_up()
+            try:
+                self.let_up()
+            finally:
+                for window in attempt.reached[:1]:
+                    self.typed = self.typed.after(act, window)
 
     def settled(self) -> None:
         """The screen is at rest: input that came in meanwhile counts as the act's own.
@@ -6150,7 +6153,8 @@ def gate_places(actuator: Actuator, attempt: Attempt) -> None:
         if place:
             path.append(to_point(place, attempt.frame.area))
         elif not path:
-            path.append(actuator.desktop.cursor())
+            attempt.mouse = actuator.desktop.cursor()
+            path.append(attempt.mouse)
     for point in path:
         if not attempt.frame.area.contains(point):
             raise ToolError(
@@ -6535,6 +6539,8 @@ server  HTTP (40[89]|429|50[0234])$
 error  HTTP 2..$
 rejected  HTTP ...$
 """
+_SAID_ROWS = [row.split(None, 1) for row in _SAID.strip().splitlines()]
+_KINDS_SAID = [(kind, re.compile(words, re.IGNORECASE)) for kind, words in _SAID_ROWS]
 
 
 def _finite(text: str) -> int | float | None:
@@ -6615,8 +6621,7 @@ def _kind_of_error(status: int, said: str) -> str:
     """The kind of fault that an error's text shows, else its HTTP status."""
     # No text from outside is searched whole.
     searched = f"{said[:SAID_CHARS_MOST]} HTTP {status}"
-    rows = [row.split(None, 1) for row in _SAID.strip().splitlines()]
-    return next(kind for kind, words in rows if re.search(words, searched, re.IGNORECASE))
+    return next(kind for kind, words in _KINDS_SAID if words.search(searched))
 
 
 def _meant_name(name: str) -> str:
@@ -8110,7 +8115,7 @@ def read_function(
     return _written(name.strip().replace(" ", "_"), given, without_calls(said), message)
 
 
-_VERB_TEXT = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S)
+_VERB_TEXT = re.compile(r"""(['"])(?:(?!\1)[^\\]|\\.)*(?:\1|\\?\Z)""", re.S)
 _VERB = re.compile(
     r"\s{0,9}([\w.]{1,60}\((?:[^'\"()]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*\))"
     r"[ \t]*(?:[\r\n]|\Z|</|```|<\|im_end)",
@@ -14970,11 +14975,11 @@ def correction_for(asked: Asked, notice: Say) -> Correction:
             line = read_as(kept[axis], dict[str, float])
             lines.append(AxisFit(**line))
         if kept["build"] != asked.info.build:
-            raise ValueError("the server was another version")
+            raise ValueError
     except FileNotFoundError:
         return NO_CORRECTION
     except (OSError, ValueError, TypeError, LookupError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or "damaged, or of another version of the server"
         path = root / asked.file_name
         notice(f"{path} is ignored ({reason}); --check measures anew")
         return NO_CORRECTION

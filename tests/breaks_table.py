@@ -88,7 +88,7 @@ OWN = (
     ("window-new", "Names", "a window that never comes is not waited for without an end", "await_window", "clock.now() < end", "clock.now() < end * 9"),
     ("blocked-keys", "Bounds", "a blocked chord is refused with further keys, too", "refuse_chord", "blocked_codes <= codes", "blocked_codes == codes"),
     ("clicks-apart", "Hands", "two clicks of one button are kept apart", "Hands.click", "again_at - self.clock.now()", "0.0"),
-    ("wheel-direction", "Hands", "the wheel turns the way that was asked for", "Hands.scroll", "120 if ticks > 0 else -120", "120 if ticks < 0 else -120"),
+    ("wheel-direction", "Hands", "the wheel turns the way that was asked for", "Hands.scroll", "ticks < 0", "ticks > 0"),
     ("fresh-frame", "Actuator", "no act without a look since the last one", "gate_fresh_frame", "<= actuator.used_frame", "< actuator.used_frame"),
     ("takeover-quiet", "Actuator", "after a person used the mouse the run waits for quiet", "Actuator.rest", ">= self.config.takeover_quiet", ">= 0"),
     ("text-length", "Actuator", "a text that is too long is refused", "gate_text_length", "len(text) > TEXT_CHARS_MOST", "len(text) > 2 * TEXT_CHARS_MOST"),

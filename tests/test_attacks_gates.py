@@ -166,7 +166,9 @@ class Programs(unittest.TestCase):
             ("regedit", "Change the registry, but do not use regedit.", True),
             ("regedit", "Do not hurry. Open regedit.", False),
             ("regedit", "Öffne nicht cmd! Nimm regedit.", False),
-            ("regedit", "Nimm regedit nicht ohne mich", False),
+            ("regedit", "Nimm regedit nicht ohne mich", True),
+            ("regedit", "Starte regedit nicht.", True),
+            ("regedit", "Don’t start regedit.", True),
         ):
             self.assertEqual(self.asked(typed, task), asked, typed)
 

@@ -836,5 +836,30 @@ class Offered(EngineCase):
                 self.assertNotIn(word, shown)
 
 
+class WhereTheMouseIs(EngineCase):
+    ACTS = (("scroll", {"ticks": -1}), ("hscroll", {"ticks": 1}), ("mouse_down", {}))
+
+    def test_what_is_done_there_neither_moves_the_mouse_nor_aims_at_its_place(self) -> None:
+        for name, arguments in self.ACTS:
+            trial = self.trial(lambda request: PLAN, "native", confirm="never")
+            trial.desktop.place = agent.Point(0, 0)  # from where a person may throw it back
+            trial.perform(act(name, **arguments), trial.look())
+            self.assertNotIn("move", str(trial.desktop.inputs), name)
+            self.assertIsNone(trial.engine.actuator.aim, name)
+
+    def test_a_person_who_moves_it_before_the_first_event_keeps_it(self) -> None:
+        trial = self.trial(lambda request: PLAN, "native", confirm="never")
+        window_at = trial.desktop.window_at
+
+        def moving(point: agent.Point) -> agent.Window | None:
+            trial.desktop.place = agent.Point(50, 30)
+            return window_at(point)
+
+        trial.desktop.place = agent.Point(10, 10)
+        with mock.patch.object(trial.desktop, "window_at", moving):
+            deed = trial.perform(act("scroll", ticks=-1), trial.look())
+        self.assertEqual((deed.refused, trial.desktop.inputs), ("stale_frame", []))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -77,10 +77,12 @@ def uses(path: Path) -> list[Use]:
         for use in uses_of_call(module, function, node):
             found.setdefault(use[:3], use)
     used = {use.pattern for use in found.values()}
-    for pattern in compiled_in(list(vars(module).values())):  # those in tables are searched with
-        if pattern.pattern not in used:
-            use = Use(pattern.pattern, pattern.flags & ~re.UNICODE, "search", 0)
-            found.setdefault(use[:3], use)
+    for name, value in vars(module).items():  # those in tables are searched with, but for rules
+        method = "fullmatch" if name in ("RISKS", "RUNNERS", "ENTERED") else "search"
+        for pattern in compiled_in(value):
+            if pattern.pattern not in used:
+                use = Use(pattern.pattern, pattern.flags & ~re.UNICODE, method, 0)
+                found.setdefault(use[:3], use)
     return list(found.values())
 
 
@@ -97,6 +99,16 @@ def calls(tree: ast.Module) -> Iterator[tuple[ast.AST | None, ast.Call]]:
 # Patterns that are built while the program runs, and why none of them can be slow.
 PLAIN = {
     "'|'.join(map(self._pattern, longest_first))": "one of the secrets, each of them escaped",
+    "with_patterns(pattern, PATTERNS)": "compiled at the top, so found there",
+    r"'(\\w+) (\\w+)'": "the file's own table is searched",
+    r"'(\\S+)=(\\S+)'": "the file's own table is searched",
+}
+
+
+# Patterns that a function builds of what it is given, which is one of these.
+GIVEN: dict[str, Callable[[ModuleType], list[str]]] = {
+    "pattern": lambda module: [rf"(?P<call>(?:{module.CALL_BEGINS})(?s:.*))|{module._THOUGHT}"],
+    "call": lambda module: [module.CALL_BEGINS],
 }
 
 
@@ -110,6 +122,8 @@ def uses_of_call(module: ModuleType, function: ast.AST | None, node: ast.Call) -
     if of_re:
         if method not in METHODS and (method != "compile" or function is None):
             return []  # what the file compiles at its top is found by its value
+        if ast.unparse(node.args[0]) in PLAIN:
+            return []
         value = evaluated(node.args[0], known)
         if value == ast.unparse(node.args[0]):
             value = None  # a parameter: its patterns come from a table
@@ -118,8 +132,8 @@ def uses_of_call(module: ModuleType, function: ast.AST | None, node: ast.Call) -
             flag = evaluated(argument, {"re": re})
             flags |= int(flag) if isinstance(flag, re.RegexFlag) else 0
         texts = [value] if isinstance(value, (str, bytes)) else strings_read_by(module, function)
-        if not texts and ast.unparse(node.args[0]) in PLAIN:
-            return []
+        if not texts and ast.unparse(node.args[0]) in GIVEN:
+            texts = GIVEN[ast.unparse(node.args[0])](module)
         if not texts:
             raise LookupError(f"line {node.lineno}: where its patterns come from cannot be seen")
         method = "search" if method == "compile" else method
