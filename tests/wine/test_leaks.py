@@ -24,7 +24,6 @@ class GdiHandles(unittest.TestCase):
             "GetDC",
             "CreateDIBSection",
             "CreateCompatibleDC",
-            "SelectObject",
             "StretchBlt",
             "DrawIconEx",
             "GdiFlush",
