@@ -4985,7 +4985,7 @@ DIALOGS #32770|operationstatuswindow|nuidialog|taskdialog
 RUNNABLE .*\.(exe|msi|msp|msix|appx|bat|cmd|com|pif|ps1|vbs|vbe|js|jse|jar|pyw?|wsf|wsh|scr|hta
     |lnk|url|reg|inf|cpl|msc|chm)\b.*
 DOCUMENTS (?!<RUNNABLE>)"?[a-z]:\\[\w\\ .()-]*
-HARMLESS ((c:\\windows|%windir%|%systemroot%)\\(system32\\)?)?
+HARMLESS ((c:[\\]windows|%windir%|%systemroot%)\\(system32\\)?)?
     (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control|settings
     |charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword|word
     |excel|powerpnt|powerpoint)(\.exe)?( <DOCUMENTS>)?
