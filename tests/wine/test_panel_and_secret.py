@@ -72,9 +72,12 @@ class ThePanel(StopCase):
             found = re.search(r"(http://127\.0\.0\.1:\d+)/#(\S+)", output.text)
             assert found, output.text
             address, token = found.groups()
-            self.assertEqual(self.send(address, token, "/news", {"since": -1}), 200)
+            self.assertEqual(self.send(address, token, "/news", {"since": -1, "seen": 0}), 200)
             for wrong in ("", "x" * len(token)):
-                for path, told in (("/news", {"since": -1}), ("/control", {"action": "stop"})):
+                for path, told in (
+                    ("/news", {"since": -1, "seen": 0}),
+                    ("/control", {"action": "stop"}),
+                ):
                     self.assertEqual(self.send(address, wrong, path, told), 401)
             self.assertEqual(self.send(address, token, "/control", {"action": "pause"}), 200)
             go_on.set()
