@@ -10,7 +10,7 @@ from typing import Any
 
 import agent
 from agent import Coordinate, Point, Rect, ToolCall, ToolError, Vocabulary
-from tests.seams import VK_MAP, chord, new_tool
+from tests.seams import VK_MAP, act, chord, new_tool
 
 AREAS = [
     Rect(0, 0, 1920, 1080),
@@ -457,6 +457,15 @@ class Parsing(unittest.TestCase):
                     WORDS.parse(ToolCall(shown, given))
                 except ToolError as error:
                     self.assertTrue(re.fullmatch(r"[^\n]*\.", str(error)))
+
+
+class Ticks(unittest.TestCase):
+    def test_a_scroll_by_nothing_or_by_more_than_100_is_refused(self) -> None:
+        for ticks in (-100, -1, 1, 100):
+            self.assertEqual(vars(act("scroll", ticks=ticks).args)["ticks"], ticks)
+        for ticks in (-101, 0, 101):
+            with self.assertRaisesRegex(ToolError, f"must be 1 to 100 ticks.*, not {ticks}"):
+                act("scroll", ticks=ticks)
 
 
 class NewTool(unittest.TestCase):
