@@ -252,31 +252,31 @@ lmstudio_timeout | 240.0 | seconds, connect to last byte | 1 to 86400 | LMSTUDIO
 lmstudio_temperature | 0.5 | acting role; higher = more varied acts | 0 to 2 | LMSTUDIO_TEMPERATURE
 planner_temperature | 0.35 | sampling of the planning role; low = consistent plans | 0 to 2
 executor_max_tokens | 1400 | tokens of a reply of the acting role | 16 to 65536 |
-    LMSTUDIO_MAX_TOKENS
+     LMSTUDIO_MAX_TOKENS
 planner_max_tokens | 1800 | tokens of one reply of the planning role | 16 to 65536
 request_retries | 3 | further tries where asking again is safe (refused, reset, 5xx ...) | 0 to 10
 model_failures | 3 | failed exchanges in a row that the run bears, a turn each | 0 to 100
 reply_corrections | 2 | short corrections in one turn when no call can be read | 0 to 5
 calls | auto | tools in the request's list, there with a demand for a call, or in its text; auto: in
-    the list as the server is known to take it, in the text once that proves useless | auto or tools
-    or required or text
+     the list as the server is known to take it, in the text once that proves useless | auto or
+     tools or required or text
 sampling | | what else is sent of it; what is not named the server decides | some of top_p, top_k,
-    min_p, presence_penalty and seed, such as: top_p 0.8; seed 7
+     min_p, presence_penalty and seed, such as: top_p 0.8; seed 7
 executor_grammar | | words of the role that acts, such as qwen3-vl, or tools; empty: profile native
-    goes by the model's name, the others take tools
+     goes by the model's name, the others take tools
 thinking | auto | whether a model with a switch for it thinks aloud; auto: as its server has it |
-    auto or on or off
+     auto or on or off
 system_prompt | | what the acting role is told first; empty: the profile's own
 # eyes
 screen_capture_w | 0 | pixels, exactly so with the height; 0: as image_tokens gives | 0 to 8192 |
-    AGENT_IMAGE_W
+     AGENT_IMAGE_W
 screen_capture_h | 0 | pixels; 0 with a width of 0 | 0 to 8192 | AGENT_IMAGE_H
 area | primary | where it may look and act | primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels such as
-    0,0,960,1080, or with decimal points X1,Y1,X2,Y2 as fractions of the primary monitor such as
-    0.0,0.0,0.5,1.0
+     0,0,960,1080, or with decimal points X1,Y1,X2,Y2 as fractions of the primary monitor such as
+     0.0,0.0,0.5,1.0
 image_tokens | 1296 | most tokens of a picture, one each 32x32 pixels; 1024 or more | 16 to 65536
 capture_scale_percent | 100 | per cent of the area's pixels on a side at most; 0: not scaled | 0 to
-    100
+     100
 blind_patience | 30.0 | seconds to wait for a screen to be seen (locked, black) | 0 to 86400
 # hands
 dry_run | false | look, ask and log, but move and press nothing
@@ -287,7 +287,7 @@ char_input_delay | 0.0 | seconds between batches of text (the described systems:
 scroll_ticks | 3 | wheel notches a scroll tool turns (the described systems: 1) | 1 to 50
 # pace
 settle_cap_ms | 2000.0 | milliseconds until a restless screen is taken as it is; 0: at once | 0 to
-    60000
+     60000
 ui_settle_delay | 0.0 | further fixed seconds after an act (the described systems: 0.3) | 0 to 60
 turn_delay | 0.0 | seconds between turns (the described: 0.4 to 1.5) | 0 to 60 | AGENT_STEP_DELAY
 # limits of a run
@@ -298,12 +298,12 @@ verify_completion | true | check a completion report with one fresh look
 derive_checks | true | ask once what proves the task done, where the plan does not say so
 second_opinion | true | ask the other way round, too, before a completion is believed
 not_proven_most | 3 | completions that a fresh look refuses, without anything new done between them,
-    until the run ends as not_proven | 1 to 100
+     until the run ends as not_proven | 1 to 100
 stall_stop | 10 | turns without progress until the run ends as stuck; after a fifth of them the
-    executor is told, after two the planner reviews, after three come the recovery keys; 0: none of
-    it | 0 to 1000
+     executor is told, after two the planner reviews, after three come the recovery keys; 0: none of
+     it | 0 to 1000
 keep_last_screenshots | 0 | screenshots that a conversation shows; 0: as a grammar advises, else 2
-    to 4, as pruning costs the server's prefix cache | 0 to 100 | AGENT_KEEP_LAST_SCREENSHOTS
+     to 4, as pruning costs the server's prefix cache | 0 to 100 | AGENT_KEEP_LAST_SCREENSHOTS
 keep_last_thinks | 2 | thoughts left after pruning | 0 to 100 | AGENT_KEEP_LAST_THINKS
 enable_loop_recovery | true | whether the recovery keys may be pressed
 loop_recovery_cooldown | 3 | turns between two recoveries | 0 to 1000
@@ -329,34 +329,34 @@ allow_risky | | risks allowed in advance, anywhere or in a window, such as: run;
 stop_hotkey | ctrl+alt+q | stops at once, whatever window is in front
 pause_hotkey | ctrl+alt+p | pauses, and goes on
 controls | check | what Windows knows of controls: unused, held against each click and told of what
-    came of it, or listed for the model as well | off or check or list
+     came of it, or listed for the model as well | off or check or list
 vision | true | send pictures; without them the list of controls is all that the model knows
 # marks of the profile story
 marks_heat | true | whether heat shows where actions were executed
 marks_heat_stops | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.48); 1 rgba(255,165,0,0.03) | colours
-    of heat, from its centre (0) to its rim (1) | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1
-    rgba(255,165,0,0) and the like
+     of heat, from its centre (0) to its rim (1) | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1
+     rgba(255,165,0,0) and the like
 marks_radius_scale | 0.024 | radius of heat, as a share of the picture's longer side | 0 to 1
 marks_trail_turns | 4 | turns whose heat is shown: the latest and those before it | 1 to 100
 marks_trail_shrink | 0.8 | size of heat with every turn since, 1 for no shrinking | 0 to 1
 marks_boxes | true | whether boxes show where the model looked
 marks_box_stops | 0 rgba(30,110,255,0.25); 1 rgba(30,110,255,0.06) | colours of a box, from its
-    centre (0) to its corners (1) | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1
-    rgba(255,165,0,0) and the like
+     centre (0) to its corners (1) | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1
+     rgba(255,165,0,0) and the like
 marks_border | rgba(30,110,255,0.9) | colour of a box's border | rgba(RED,GREEN,BLUE,ALPHA), to 255
-    and ALPHA to 1
+     and ALPHA to 1
 marks_border_width | 3 | pixels of a box's border | 0 to 100
 # panel and replay
 panel_port | 0 | port on 127.0.0.1; 0 = any free one | 0 to 65535
 demo_page_wait | 60.0 | seconds that a demo with a panel waits for the page; 0: not at all, nor in
-    the end | 0 to 3600
+     the end | 0 to 3600
 # files
 keep_runs | 100 | runs kept in dump_dir, the latest; 0 for all | 0 to 1000000
 keep_megabytes | 2000 | megabytes of runs kept, the latest; beyond them the current one keeps no
-    more screenshots, and beyond a further eighth it ends; 0 for all | 0 to 100000000
+     more screenshots, and beyond a further eighth it ends; 0 for all | 0 to 100000000
 dump_dir | dumps | folder that holds the runs; nothing is written elsewhere | | AGENT_DUMP_DIR
 dump_prefix | screen_ | begins a chat's screenshots | up to 40 letters, digits, _ and - |
-    AGENT_DUMP_PREFIX
+     AGENT_DUMP_PREFIX
 dump_start | 1 | number of the first of them | 0 to 1000000 | AGENT_DUMP_START
 calibration | true | correct the model's places by what --check measured of it (calibration_*.json)
 """
@@ -402,11 +402,15 @@ class Setting(NamedTuple):
 KIND_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: ""}
 
 
-def table_rows(text: str) -> Iterator[list[str]]:
-    """The rows of a table with | between its columns; a further line of one is indented."""
-    for row in text.strip().replace("\n    ", " ").splitlines():
-        if not row.startswith("#"):
-            yield [*map(str.strip, row.split("|"))]
+def table_lines(table: str) -> list[str]:
+    """The lines of a table but for comments; one that is indented goes on with that before it."""
+    lines = textwrap.dedent(table).strip().replace("\n    ", "").splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+def table_rows(table: str) -> list[list[str]]:
+    """The cells of each line of a table, between which a blank and | stand."""
+    return [[cell.strip() for cell in line.split(" |")] for line in table_lines(table)]
 
 
 def _settings() -> Iterator[Setting]:
@@ -4456,8 +4460,7 @@ def tools_of(tables: Mapping[type[Args], str]) -> dict[str, Tool]:
     """The tools with these arguments, one a line: name | description | what is told of it."""
     tools = {}
     for args, table in tables.items():
-        for line in table.strip().splitlines():
-            name, description, done = map(str.strip, line.split("|"))
+        for name, description, done in table_rows(table):
             tools[name] = Tool(name, args, description, done)
     return tools
 
@@ -4949,11 +4952,6 @@ def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
     return re.sub("<([A-Z_]+)>", lambda name: patterns[name[1]], text)
 
 
-def table_lines(table: str) -> list[str]:
-    """A deeper line goes on with the one before."""
-    return table.strip().replace("\n    ", "").splitlines()
-
-
 def patterns_of(table: str) -> dict[str, str]:
     """Patterns by their names; each may have those before it in it."""
     patterns = {"START": START}
@@ -5027,8 +5025,7 @@ Rule = Mapping[str, re.Pattern[str]]
 def rules_of(table: str) -> dict[str, list[Rule]]:
     """The rules of each name; for one each of its patterns has to fit its whole fact."""
     rules: dict[str, list[Rule]] = {}
-    for line in table_lines(table):
-        name, *parts = line.split(" | ")
+    for name, *parts in table_rows(table):
         rule = {}
         for part in parts:
             fact, _, pattern = part.partition("=")
@@ -6477,30 +6474,30 @@ class Fault(NamedTuple):
 # Config.request_retries, and what it did, {} being its own words, with what to do about it.
 _FAULTS = """
 context | 0 | got more than its model's context holds ({}); load the model with 8192 tokens or
-    more
+     more
 no_vision | 0 | has a model that cannot see images ({}); load a vision model such as Qwen3-VL
 no_tools | 0 | takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL
 no_model | 0 | lacks the model ({}); load it (`lms load`), choose a smaller one or set another
-    lmstudio_model
+     lmstudio_model
 auth | 0 | wants another API key ({}); set LMSTUDIO_API_KEY
 not_found | 0 | has no such page ({}); set lmstudio_endpoint to its final address, with
-    /v1/chat/completions
+     /v1/chat/completions
 timeout | 0 | did not finish in {} s; look whether it is busy with requests of other programs, or
-    raise lmstudio_timeout
+     raise lmstudio_timeout
 error | 1 | answered with an error ({}); look at its log
 rejected | 0 | answered with an error ({}); look at its log
 not_json | 1 | did not answer in JSON as a model server does ({}); look at its log and at
-    lmstudio_endpoint
+     lmstudio_endpoint
 tls | 0 | cannot be asked over TLS ({}); correct SSLKEYLOGFILE, or leave it out
 unreachable | 10 | cannot be reached ({}); check lmstudio_endpoint
 refused | 10 | is off, nothing listens there; start it in LM Studio (`lms server start`), or set
-    the endpoint
+     the endpoint
 incomplete | 10 | broke off or sent no whole HTTP answer; look at its log and check that it is a
-    model server
+     model server
 loading | 10 | is still loading its model; wait a little and start again
 unread_call | 0 | could not read the model's call ({})
 server | 10 | is busy, failed or lost its model ({}); look at its log,
-    the free memory and other programs
+     the free memory and other programs
 """
 FAULTS = {kind: Fault(int(tries), sentence) for kind, tries, sentence in table_rows(_FAULTS)}
 
@@ -9362,7 +9359,7 @@ pointer | 3 | click | Move the mouse pointer onto the Start button, verify, clic
 opened.
 pointer | 4 | type | Click into the text field that is on the screen and type: Hello from agent.py
 """
-SCENARIOS = [Scenario(*line.split(" | ")) for line in _SCENARIOS.splitlines()]
+SCENARIOS = [Scenario(*row) for row in table_rows(_SCENARIOS)]
 
 
 ####################################################################################################
@@ -9516,8 +9513,7 @@ story | VLM_HTTP_TIMEOUT_SECONDS of 0 | waits for ever | is refused | kept: noth
 
 
 DESCRIBED = tuple(
-    Deviation(*map(str.strip, line.split("|")))
-    for line in _DEVIATIONS.replace("\nall |", f"\n{ALL_DESCRIBED} |").splitlines()
+    Deviation(*row) for row in table_rows(_DEVIATIONS.replace("\nall |", f"\n{ALL_DESCRIBED} |"))
 )
 
 
@@ -15177,11 +15173,6 @@ DEMO_CHANGES: Mapping[str, JsonDict] = {
 DEMO_WRITES = {"space": " ", "enter": "\n", "tab": "    ", "backspace": "\b"}
 
 
-def demo_rows(table: str) -> list[list[str]]:
-    lines = table.strip().splitlines()
-    return [[cell.strip() for cell in line.split(" |")] for line in lines]
-
-
 @dataclass(frozen=True)
 class DemoState:
     """All that the demo desktop knows; its picture and its controls follow from this alone."""
@@ -15209,7 +15200,7 @@ class DemoState:
 
     def rows(self, table: str) -> list[list[str]]:
         """With what stands in the window now."""
-        return demo_rows(table.format(title=self.title, status=self.status))
+        return table_rows(table.format(title=self.title, status=self.status))
 
     def places(self) -> dict[str, Control]:
         """What can be clicked now, topmost first."""
@@ -15438,7 +15429,7 @@ DEMO_DONE = "complet|^done|^terminate"
 # The first that fits and for which there is a tool is taken; to finish, words will do.
 DEMO_STEPS = tuple(
     DemoStep(*row)
-    for row in demo_rows(
+    for row in table_rows(
         """
         ^archive|^compress | The older actions are done | ARCHIVE_NOW
         _plan$|^spawn | Open Notes, click into its text area, type "{}" and press Save. \
