@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import shutil
 import tempfile
 import unittest
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from tests import compare
 from tests.compare import Difference, Row
 
 CHECKOUT = Path(agent.__file__).resolve().parent
-CASES = 40  # of each seam; enough for what is planted
+CASES = 25  # of each seam; enough for what is planted
 
 
 class Planted(NamedTuple):
@@ -72,11 +71,8 @@ class Drives(unittest.TestCase):
         plain = {key: value for key, value in self.plain.items() if key[0] in seams}
         return list(compare.differences(plain, compare.drive(side, seams, CASES)))
 
-    def test_each_seam_has_cases_and_two_drives_of_one_file_are_the_same(self) -> None:
+    def test_each_seam_has_cases(self) -> None:
         self.assertEqual({seam for seam, _ in self.plain}, set(compare.SEAMS))
-        # With what is compiled of it.
-        side = shutil.copytree(self.folder / "plain", self.folder / "same")
-        self.assertEqual(self.found(side, compare.OLDER), [])  # test_kept holds the others
 
     def test_a_tiny_change_is_found_at_each_seam(self) -> None:
         """Each shows by a sign of its own; that of the contexts, which runs have too, is tried alone."""
