@@ -222,6 +222,7 @@ class ToolError(AgentError):
     """A call that is not performed: the text is for the model, `kind` the tool message's error."""
 
     kind = "invalid_args"
+    said = ""  # how a call that was read is told again before this text
 
 
 class ReplyError(ToolError):
@@ -1181,6 +1182,7 @@ class ToolCall:
     name: str
     arguments: JsonDict  # as JSON knows them; places are [x, y] in whole numbers
     ignored: int = 0  # further calls in the same reply, which are not performed
+    thought: str = ""  # before it, where the call has no word for its reason
 
 
 def shown_args(args: Mapping[str, object]) -> str:
@@ -1223,7 +1225,7 @@ class Act:
 
     @property
     def reasoning(self) -> str:
-        return str(getattr(self.args, "reasoning", ""))
+        return self.call.thought or str(getattr(self.args, "reasoning", ""))
 
     def __str__(self) -> str:
         return f"{self.name} {self.shown}".strip()
@@ -8842,12 +8844,6 @@ STORY_FORM = """\
 TASK: {task}
 At most {acts!s} actions and {boxes!s} bboxes a turn.
 {dry_run}"""
-NATIVE_NOTES = """\
-{dry_run}
-Your last thought: {thought}
-Your last step: {effect}
-{recovered}
-{stalled}"""
 
 
 def title_text(window: Window | None) -> str:
@@ -8993,60 +8989,9 @@ STALLED = "The last {} {} made no progress; do something different."
 NOBODY_TO_ASK = "Nobody can be asked to allow this ({}); do it another way or report."
 
 
-NO_CLAIM_SAID = "the task is done"
 NATIVE_PROMPT = """You carry out the user's task on a Windows desktop. Each turn you see the task, \
 what was done and one screenshot. {grid} Check what the last action did, then call exactly one \
 tool. When the whole task is done, call {report_complete} with the visible proof."""
-EARLIER_LEFT_OUT = "(earlier steps, left out)"
-THOUGHT_CHARS = 600
-STEP_CHARS = 160
-
-
-def native_step(record: ActionRecord) -> str:
-    """A turn in one line, as the grammars tell earlier steps."""
-    said = record.response_text or f"{record.tool} {record.args}"
-    line = cut(" ".join(said.split()), STEP_CHARS)
-    effect = unseen_effect(record)
-    return f"{line} ({cut(effect, STEP_CHARS)})" if effect else line
-
-
-def unseen_effect(record: ActionRecord) -> str:
-    """What came of a turn, where the picture after it does not show that."""
-    if record.changed is None:
-        return record.result
-    return "" if record.changed else "the screen did not change"
-
-
-def native_notes(state: AgentState, config: Config) -> str:
-    """What the picture does not tell: a dry run, the last thought, what else came of the last step.
-
-    Earlier replies are shown as they were, so that a refused one would be repeated for ever.
-    """
-    last = state.memory.get_last_action_for_validation() or ActionRecord(0)
-    recovered = last.turn and state.memory.last_recovery_turn == last.turn
-    stalled = STALLED.format(state.stalled, "steps")
-    return fill_form(
-        NATIVE_NOTES,
-        dry_run=DRY_RUN if config.dry_run else "",
-        thought=cut(last.reasoning, THOUGHT_CHARS),
-        effect=cut(unseen_effect(last), EVIDENCE_CHARS),
-        recovered=RECOVERED if recovered else "",
-        stalled=stalled if state.stalled >= config.stall_tell else "",
-    )
-
-
-NO_REASON = "it does not say why"
-# What the person is asked where the model wants a person's hand.
-PERSON_QUESTION = "The model asks for your help ({}); y once done"
-
-
-PERSON_HELPED = "The person was asked and has done it."
-PERSON_DID_NOT = "The person was asked and did not do it; go on without, or end with failure."
-NOBODY_TO_HELP = "Nobody can be asked; do it another way, or end with failure."
-
-
-# The end of a run of which the model says that it cannot be done.
-CANNOT = "the model says it cannot: {}"
 
 
 ####################################################################################################
@@ -10037,16 +9982,7 @@ class Manner(NamedTuple):
 
     system: str
     tools: Sequence[JsonDict] = ()
-    settings: Mapping[str, object] = {}  # of the request; they go before what Config says
-
-
-class Answer(NamedTuple):
-    """What a role answered: its act, or None after all corrections, and its words."""
-
-    act: Act | None
-    said: str
-    requests: int
-    overflow: bool = False  # whether the context was too small for the request
+    settings: Mapping[str, float] = {}  # of the request; they go before what Config says
 
 
 @dataclass
@@ -10240,7 +10176,7 @@ class Voice:
             )
         )
 
-    def _placed(self, context: str, question: str, image: bytes) -> Message:
+    def placed(self, context: str, question: str, image: bytes) -> Message:
         """A request's first message, so placed that a server can reuse most of the one before.
 
         A new picture stands behind the context. While it stays the same, to the byte, what stands
@@ -10259,44 +10195,34 @@ class Voice:
             question = f"SINCE_THIS_PICTURE:{new_lines}\n\n{question}"
         return Message("user", question, image, before=self._context)
 
-    def ask_for_call(
+    def ask_until_read(
         self,
         role: Role,
-        context: str,
-        question: str,
-        image: bytes,
-        corrections: int,
-        shrinks: bool,
+        messages: Sequence[Message],
         manner: Manner,
-        objection: Callable[[Act], str] = lambda _: "",
-    ) -> Answer:
-        """Asks until a call can be read, with so many corrections; an `objection` is one, too.
+        corrections: int,
+        read: Callable[[Reply, bool], Taken],
+        advice: Callable[[ToolError], str],
+        shrinks: bool,
+    ) -> tuple[Taken | None, Reply | ModelError]:
+        """What `read` takes from a reply, with so many corrections, and the last reply.
 
-        `shrinks` says that the context can be made shorter where the model has no room for it.
+        What `read` raises is told the model in the words of `advice`; it hears whether a correction
+        is left. `shrinks` says that the next request can be shorter than this one.
         """
-        words = self.profile.words(role)
-        messages = [self._placed(context, question, image)]
-        said = ""
-        for number in range(1, corrections + 2):
+        for left in range(corrections, -1, -1):
             reply = self.ask(role, messages, shrinks, manner)
             if isinstance(reply, ModelError):
-                return Answer(None, "", number, reply.kind == "context")
-            said = without_calls(cut_repetition(strip_think(reply.text)))
-            own_words = NO_CALL
+                break
             try:
-                act = read_call(reply.message, reply.finish_reason, words)
-                answer = objection(act) if number <= corrections else ""
-                if not answer:
-                    return Answer(act, said, number)
-                arguments = json.dumps(act.call.arguments, ensure_ascii=False)
-                own_words = CALLED.format(act.call.name, cut(arguments, 300))
-                lost = NoCallRecord(error=OTHER_CONTROL, text=answer)
+                return read(reply, left > 0), reply
             except ToolError as error:
-                answer = correction(error, words)
                 lost = NoCallRecord(error=error.kind, text=str(error))
+                own_words = error.said or NO_CALL
+                told = advice(error)
             self.logger.record(lost)
-            messages += [Message("assistant", own_words), Message("user", answer)]
-        return Answer(None, said, corrections + 1)
+            messages = [*messages, Message("assistant", own_words), Message("user", told)]
+        return None, reply
 
 
 ####################################################################################################
@@ -11662,12 +11588,62 @@ class Course(NamedTuple):
     outcome: Outcome | None  # if it ends the run
 
 
+PERSON_HELPED = "The person was asked and has done it."
+
+
+def ask_person(engine: Engine, wish: str) -> str:
+    """What came of asking the person; with a panel that is a pause, which the panel ends."""
+    actuator = engine.actuator
+    actuator.release()
+    question = f"The model asks for your help ({cut(wish, 200)}); y once done"
+    if engine.voice.inbox.present:
+        actuator.stop.paused = question
+        actuator.rest()
+        return PERSON_HELPED
+    try:
+        helped = actuator.confirm(question)
+    except ToolError:
+        return "Nobody can be asked; do it another way, or end with failure."
+    actuator.last_own = engine.clock.now()
+    if helped:
+        return PERSON_HELPED
+    return "The person was asked and did not do it; go on without, or end with failure."
+
+
+def follow_words(
+    engine: Engine, state: AgentState, name: str, text: str
+) -> tuple[Outcome | None, str]:
+    """The outcome and the result of what only a grammar can say; an answer is checked as a claim.
+
+    Where the model says that it cannot, a planner may know another way.
+    """
+    if name == PERSON:
+        return None, ask_person(engine, text)
+    if name == "answer":
+        outcome, result = check_completion(engine, state, text)
+        if outcome and outcome.kind == "completed":
+            outcome = outcome._replace(text=text)  # all of it, since that is what was asked for
+        return outcome, result
+    if "planner" in engine.profile.roles:
+        state.needs_review = True
+        return None, GOAL_STATUS.format("instructions", "BLOCKED")
+    result = f"the model says it cannot: {cut(text, 300)}"
+    return Outcome("failed", result), result
+
+
+def shown_act(engine: Engine, act: Act) -> str:
+    """The arguments on one line; where it is too narrow, a grammar's sentence loses its end."""
+    given = act.given
+    if engine.grammar:
+        given["element_name"] = given.pop("element_name", None)  # comes last
+    return shown_args(given)
+
+
 def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str) -> Course:
     """Does what a call asks for; `said` is what the model said beside it."""
     outcome: Outcome | None = None
     deed: Deed | None = None
     progress = False
-    evidence = ""
     args = act.args
     frame = look.frame
     whole = frame.whole
@@ -11675,12 +11651,17 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
         outcome, result = check_completion(engine, state, args.evidence)
     elif isinstance(args, StatusArgs):
         status = args.completion_status
-        evidence = args.evidence
         result = GOAL_STATUS.format(args.goal_identifier, status)
         if status.upper().startswith(STATUS_FOR_REVIEW):
             state.needs_review = True
         else:
             progress = is_watching(engine, state, look)
+    elif isinstance(args, SayArgs):
+        outcome, result = follow_words(engine, state, act.name, args.text)
+        progress = result == PERSON_HELPED
+    elif act.name == "screenshot":
+        result = "Looked"
+        progress = is_watching(engine, state, look)
     elif isinstance(args, WaitArgs):
         result, progress = wait_a_while(engine, state, look, args.seconds)
         deed = Deed(act, result, begun=True)
@@ -11696,7 +11677,7 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
         deed, progress = perform_act(engine, state, act, look)
         result = deed.result
         missed = act.name in ZOOMED_CLICKS and deed.changed is False
-        wanted = engine.config.auto_zoom and "zoom" in engine.executor.tools
+        wanted = engine.config.auto_zoom and "zoom" in engine.executor.tools and not engine.grammar
         if missed and wanted and not whole:  # the next picture shows the place closely
             (place,) = values_of(deed.act.args, Coordinate)
             engine.eyes.zoom(to_point(place, frame.area))
@@ -11706,14 +11687,14 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
     record = ActionRecord(
         state.turn,
         act.call.name,
-        act.shown,
+        shown_act(engine, act),
         result,
         look.screenshot,
         said,
         deed.changed,
         deed.region,
         act.reasoning,
-        evidence,
+        args.evidence if isinstance(args, StatusArgs) else "",
         deed.known,
     )
     return Course(deed, record, progress, outcome)
@@ -11727,6 +11708,30 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None
     if record.changed is not None:
         effect = "changed" if record.changed else "unchanged"
     engine.tell_turn(state.turn, engine.executor.name, f"{record.tool} {record.args}", effect)
+
+
+def acting_turn(
+    engine: Engine, state: AgentState, ask: Callable[[Look], tuple[Act | None, str]]
+) -> Outcome | None:
+    """One look, one call, one act."""
+    look = engine.eyes.look(state.turn)
+    act, said = ask(look)
+    if act is None:
+        engine.actuator.release()
+        lost = ActionRecord(state.turn, "no_call", "", NO_USABLE_CALL, look.screenshot, said)
+        note_action(engine, state, lost)
+        return escalate(engine, state, progress=False)
+    course = carry_out(engine, state, act, look, said)
+    record = course.record
+    ignored = act.call.ignored
+    if ignored:
+        result = (
+            f"{record.result} ({ignored} further calls in the reply were not carried out:"
+            " one call a turn)"
+        )
+        record = replace(record, result=result)
+    note_action(engine, state, record)
+    return course.outcome or escalate(engine, state, course.progress)
 
 
 def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
@@ -11753,7 +11758,7 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
     return archive(engine, state, own_summary(active[:number]))
 
 
-def is_full(engine: Engine, reply: Reply | ModelError, more: int) -> bool:
+def is_full(engine: Engine, reply: Reply | ModelError, more: float) -> bool:
     """Whether the next request and its reply, `more` tokens, may not fit into the context.
 
     By the server's count of the last request and its reply, or by its word.
@@ -11835,8 +11840,6 @@ def resume(engine: Engine, state: AgentState) -> None:
 # Native turn - one turn of a model that is asked in its own grammar
 ####################################################################################################
 
-ENDING_ACTS = {"finished": "report_complete", "answer": "answer", "failed": "failed"}
-
 
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
     """The grammar that the role that acts speaks, None for tools; raises ConfigError."""
@@ -11862,15 +11865,22 @@ def grammar_name(grammar: Grammar | None) -> str:
     return grammar.name if grammar else TOOLS_GRAMMAR
 
 
+def at_size_of(desktop: Desktop, config: Config, grammar: Grammar | None = None) -> Config:
+    """The config with the size of this desktop's pictures, one that the processor leaves alone."""
+    size = frame_size(resolve_area(config.area, desktop), config)
+    if grammar:
+        size = grammar.picture.seen_size(size)
+    return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
+
+
 def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
     """How a model is asked in its grammar, with its sampling where no setting says otherwise."""
-    settings: JsonDict = dict(grammar.sampling)
+    settings = dict(grammar.sampling)
     for name, setting in SAMPLING_SETTINGS.items():
         value = getattr(config, setting)
         if value != getattr(Config, setting):  # its default
             settings[name] = value
-    system = grammar.announce(picture)
-    return Manner(system, settings=settings)
+    return Manner(grammar.announce(picture), settings=settings)
 
 
 # What a request calls these settings.
@@ -11880,8 +11890,7 @@ SAMPLING_SETTINGS = {
 }
 
 
-@dataclass
-class NativeTurn:
+class NativeTurn(NamedTuple):
     """A turn whose picture is still shown: that picture, and the reply as it was."""
 
     image: bytes
@@ -11892,59 +11901,65 @@ class NativeTurn:
 @dataclass
 class Native:
     grammar: Grammar
+    picture: Size
+    manner: Manner
     shown: deque[NativeTurn]  # before the present turn, as many as keep their picture
     told_from: int = 0  # the first turn of which a line is told
     told_of_another: bool = False  # that replies come in another grammar
 
 
 def begin_native(engine: Engine) -> Native | None:
-    """None without a grammar; else pictures get a size that the model's processor leaves alone."""
+    """None without a grammar, which from now on decides on the size of pictures."""
     grammar = engine.grammar
     if grammar is None:
         return None
-    config = engine.eyes.config
-    area = resolve_area(config.area, engine.eyes.desktop)
-    wanted = frame_size(area, config)
-    width, height = grammar.picture.seen_size(wanted)
-    engine.eyes.config = replace(config, screen_capture_w=width, screen_capture_h=height)
+    config = at_size_of(engine.eyes.desktop, engine.eyes.config, grammar)
+    engine.eyes.config = config
+    picture = screen_size(config)
+    manner = native_manner(grammar, config, picture)
     most = config.keep_last_screenshots or grammar.screenshots
     shown: deque[NativeTurn] = deque(maxlen=most - 1)  # one is that of the present turn
-    return Native(grammar, shown)
+    return Native(grammar, picture, manner, shown)
 
 
-def native_turn(engine: Engine, state: AgentState, native: Native, task: str) -> Outcome | None:
-    look = engine.eyes.look(state.turn)
-    answer = ask_native(engine, state, native, look, task)
-    record = ActionRecord(
-        state.turn,
-        "no_call",
-        result=NO_USABLE_CALL,
-        screenshot=look.screenshot,
-    )
-    if answer is None:
-        engine.actuator.release()
-        note_action(engine, state, record)
-        return escalate(engine, state, progress=False)
-    call, reply = answer
-    if call.name != PERSON:
-        said = reply_as_it_was(reply)
-        native.shown.append(NativeTurn(look.base64, said, state.turn))
-        reasoning = cut(call.thought, THOUGHT_CHARS)
-        record = replace(record, response_text=call.said, reasoning=reasoning)
-    return follow_native(engine, state, call, look, record)
+NATIVE_NOTES = """\
+{dry_run}
+Your last thought: {thought}
+Your last step: {effect}
+{recovered}
+The last {stalled} steps made no progress; do something different.
+{listed}"""
+THOUGHT_CHARS = 600
+STEP_CHARS = 160
+
+
+def native_step(record: ActionRecord) -> str:
+    """A turn in one line, as the grammars tell earlier steps."""
+    said = record.response_text or f"{record.tool} {record.args}"
+    line = cut(" ".join(said.split()), STEP_CHARS)
+    effect = unseen_effect(record)
+    return f"{line} ({cut(effect, STEP_CHARS)})" if effect else line
+
+
+def unseen_effect(record: ActionRecord) -> str:
+    """What came of a turn, where the picture after it does not show that."""
+    if record.changed is None:
+        return record.result
+    return "" if record.changed else "the screen did not change"
 
 
 def native_messages(
     engine: Engine, state: AgentState, native: Native, look: Look, task: str
 ) -> list[Message]:
-    """The turns whose pictures are shown, the first with the task and the steps before it."""
+    """The turns whose pictures are shown, the first with the task and the steps before it.
+
+    The last has notes on what no picture tells. Earlier replies are shown as they were, so that
+    without them a refused one would be repeated for ever.
+    """
+    config = engine.config
     grammar = native.grammar
-    notes = native_notes(state, engine.config)
-    listed = engine.controls.listed(look, grammar.sides(picture_of(look)))
-    if listed:
-        notes = f"{notes}\n{LISTED.format(listed)}".strip()
     first_shown = native.shown[0].number if native.shown else state.turn
-    told = [EARLIER_LEFT_OUT] if native.told_from else []
+    told = ["(earlier steps, left out)"] if native.told_from else []
     for record in state.memory.active_history:
         if native.told_from <= record.turn < first_shown:
             told.append(native_step(record))
@@ -11954,8 +11969,18 @@ def native_messages(
         messages += shown_to(grammar, words, turn.image)
         words = ""
         messages.append(Message("assistant", turn.reply))
-    words = f"{words}\n\n{notes}".strip()
-    return messages + shown_to(grammar, words, look.base64)
+    last = state.memory.get_last_action_for_validation() or ActionRecord()
+    listed = engine.controls.listed(look, grammar.sides(native.picture))
+    notes = fill_form(
+        NATIVE_NOTES,
+        dry_run=DRY_RUN if config.dry_run else "",
+        thought=cut(last.reasoning, THOUGHT_CHARS),
+        effect=cut(unseen_effect(last), EVIDENCE_CHARS),
+        recovered=RECOVERED if state.memory.last_recovery_turn == last.turn else "",
+        stalled=state.stalled if state.stalled >= config.stall_tell else 0,
+        listed=listed and LISTED.format(listed),
+    )
+    return messages + shown_to(grammar, f"{words}\n\n{notes}".strip(), look.base64)
 
 
 def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
@@ -11965,45 +11990,64 @@ def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
     return [Message("user", "", image, before=words)]
 
 
-def picture_of(look: Look) -> Size:
-    return Size(look.frame.width, look.frame.height)
+def native_act(call: GrammarCall) -> Act:
+    """The act that a call comes to; the words of one that has none are the reply's sentence."""
+    if call.name in HANDS:
+        made = native_call(call)
+        return CANONICAL.parse(replace(made, thought=cut(call.thought, THOUGHT_CHARS)))
+    name = call.name
+    unsaid = "the task is done" if name in ("finished", "answer") else "it does not say why"
+    text = str(call.arguments.get("text") or call.said or unsaid)
+    args: Args = SayArgs(text)
+    if name == "wait":
+        args = WaitArgs(min(call.arguments["seconds"], SECONDS_MOST))
+    elif name == "screenshot":
+        args = NoArgs()
+    elif name == "finished":
+        name = "report_complete"
+        args = DoneArgs(text)
+    return Act(name, args, ToolCall(name, {}, thought=cut(call.thought, THOUGHT_CHARS)))
 
 
 def ask_native(
-    engine: Engine, state: AgentState, native: Native, look: Look, task: str
-) -> tuple[GrammarCall, Reply] | None:
-    """Asks until an act can be read, with so many short corrections in the grammar's own form."""
+    engine: Engine, state: AgentState, native: Native, task: str, look: Look
+) -> tuple[Act | None, str]:
+    """The act of a reply; where the context is too small, it is asked for once more with less."""
     grammar = native.grammar
-    picture = picture_of(look)
-    messages = native_messages(engine, state, native, look, task)
-    manner = native_manner(grammar, engine.config, picture)
-    more = int(read_number(manner.settings.get("max_tokens")) or 0)
-    more += grammar.picture.tokens(picture)
-    for _ in range(engine.config.reply_corrections + 1):
-        reply = engine.voice.ask(engine.executor, messages, shrinks=True, manner=manner)
-        if is_full(engine, reply, more):
-            forget_half(native, state)
-        if isinstance(reply, ModelError) and reply.kind == "context":
-            messages = native_messages(engine, state, native, look, task)
-            reply = engine.voice.ask(engine.executor, messages, manner=manner)
-        if isinstance(reply, ModelError):
-            break
-        try:
-            call, is_its_form = read_any(reply.message, reply.finish_reason, picture, grammar.name)
-        except ReplyError as error:
-            lost = NoCallRecord(error=error.kind, text=str(error))
-            engine.logger.record(lost)
-            advice = grammar.correction(error)
-            messages.append(Message("assistant", NO_CALL))
-            messages.append(Message("user", advice))
-            continue
+    picture = native.picture
+    more = native.manner.settings["max_tokens"] + grammar.picture.tokens(picture)
+
+    def read(reply: Reply, _: bool) -> GrammarCall:
+        call, is_its_form = read_any(reply.message, reply.finish_reason, picture, grammar.name)
         if not (is_its_form or native.told_of_another):
             native.told_of_another = True
             engine.say(
                 f"note: the model answers in another grammar than {grammar.name}; see --grammar."
             )
-        return call, reply
-    return None
+        return call
+
+    for shrinks in (True, False):
+        call, reply = engine.voice.ask_until_read(
+            engine.executor,
+            native_messages(engine, state, native, look, task),
+            native.manner,
+            engine.config.reply_corrections,
+            read,
+            grammar.correction,
+            shrinks,
+        )
+        if is_full(engine, reply, more):
+            forget_half(native, state)
+        if isinstance(reply, Reply) or reply.kind != "context":
+            break
+    if call is None or isinstance(reply, ModelError):
+        return None, ""
+    if call.name == PERSON:
+        call = call._replace(said="", thought="")
+    else:
+        said = reply_as_it_was(reply)
+        native.shown.append(NativeTurn(look.base64, said, state.turn))
+    return native_act(call), call.said
 
 
 def forget_half(native: Native, state: AgentState) -> None:
@@ -12022,99 +12066,6 @@ def reply_as_it_was(reply: Reply) -> str:
         arguments = json.dumps(call.arguments, ensure_ascii=False)
         said.append(call_in_text(call.name, arguments))
     return "\n".join(said).strip()
-
-
-def ask_person(engine: Engine, wish: str) -> str:
-    """What came of asking the person; with a panel that is a pause, which the panel ends."""
-    actuator = engine.actuator
-    actuator.release()
-    question = PERSON_QUESTION.format(cut(wish, 200) or NO_REASON)
-    if engine.voice.inbox.present:
-        actuator.stop.paused = question
-        actuator.rest()
-        return PERSON_HELPED
-    try:
-        helped = actuator.confirm(question)
-    except ToolError:
-        return NOBODY_TO_HELP
-    actuator.last_own = engine.clock.now()
-    return PERSON_HELPED if helped else PERSON_DID_NOT
-
-
-def follow_native(
-    engine: Engine,
-    state: AgentState,
-    call: GrammarCall,
-    look: Look,
-    record: ActionRecord,
-) -> Outcome | None:
-    outcome: Outcome | None = None
-    progress = False
-    told: JsonDict = {}
-    args = str(call.arguments.get("text", ""))
-    if call.name == PERSON:
-        result = ask_person(engine, args)
-        progress = result == PERSON_HELPED
-    elif call.name in ENDING_ACTS:
-        words = args or call.said
-        args = cut(words, 300)
-        outcome, result = end_native(engine, state, call.name, words)
-    elif call.name == "wait":
-        seconds = min(call.arguments["seconds"], SECONDS_MOST)
-        args = f"{seconds:g} s"
-        result, progress = wait_a_while(engine, state, look, seconds)
-    elif call.name == "screenshot":
-        result = "Looked"
-        progress = is_watching(engine, state, look)
-    else:
-        act = CANONICAL.parse(native_call(call))
-        args = place_before_words(act)
-        deed, progress = perform_act(engine, state, act, look)
-        result = deed.result
-        told = {
-            "changed": deed.changed,
-            "region": deed.region,
-            "known": deed.known,
-        }
-    record = replace(
-        record,
-        tool=ENDING_ACTS.get(call.name, call.name),
-        args=args,
-        result=result,
-        **told,
-    )
-    note_action(engine, state, record)
-    return outcome or escalate(engine, state, progress)
-
-
-def place_before_words(act: Act) -> str:
-    """The arguments on one line; a row that is too narrow for all loses the end of the sentence.
-
-    What stands for the label is a whole sentence here, see native_call.
-    """
-    kinds = annotations_of(type(act.args))
-    given = act.given
-    names = sorted(given, key=lambda name: kinds[name] is Label)
-    return shown_args({name: given[name] for name in names})
-
-
-def end_native(
-    engine: Engine, state: AgentState, name: str, said: str
-) -> tuple[Outcome | None, str]:
-    """The outcome and the result of an end that a call says: a success is checked.
-
-    Where the model says that it cannot, a planner may know another way.
-    """
-    if name != "failed":
-        outcome, result = check_completion(engine, state, said or NO_CLAIM_SAID)
-        if outcome and outcome.kind == "completed" and name == "answer":
-            outcome = outcome._replace(text=said)  # all of it, since that is what was asked for
-        return outcome, result
-    if "planner" in engine.profile.roles:
-        state.needs_review = True
-        return None, GOAL_STATUS.format("instructions", "BLOCKED")
-    result = CANNOT.format(cut(said, 300) or NO_REASON)
-    return Outcome("failed", result), result
 
 
 ####################################################################################################
@@ -12166,9 +12117,10 @@ def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> 
         return None
     state.planner_streak = 0
     state.since_review += 1
+    ask = partial(ask_executor, engine, state)
     if native:
-        return native_turn(engine, state, native, state.execution_instructions)
-    return execute_turn(engine, state)
+        ask = partial(ask_native, engine, state, native, state.execution_instructions)
+    return acting_turn(engine, state, ask)
 
 
 def history_text(record: ActionRecord, form: ReportForm) -> str:
@@ -12237,32 +12189,46 @@ def ask_role(
     image: bytes,
     corrections: int,
     objection: Callable[[Act], str] = lambda _: "",
-) -> Answer:
-    """What a role answers to a question about the run, which is told before it.
+) -> tuple[Act | None, str]:
+    """What a role calls and says to a question about the run, which is told before it.
 
-    Where the context is too small for that, the memory gets shorter.
+    An `objection` is a correction, too. Where the context is too small, the memory gets shorter.
     """
     active = len(state.memory.active_history)
-    manner = engine.voice.manner(role)
+    voice = engine.voice
+    words = engine.profile.words(role)
+    manner = voice.manner(role)
     briefing = role.briefing.format(
         **vars(engine.config),
         task=state.task,
         plan=cut(state.plan, engine.profile.report.plan_chars),
         instructions=state.execution_instructions,
     )
-    answer = engine.voice.ask_for_call(
+
+    def read(reply: Reply, may_object: bool) -> Act:
+        act = read_call(reply.message, reply.finish_reason, words)
+        why = objection(act) if may_object else ""
+        if not why:
+            return act
+        error = ToolError(why, OTHER_CONTROL)
+        arguments = json.dumps(act.call.arguments, ensure_ascii=False)
+        error.said = CALLED.format(act.call.name, cut(arguments, 300))
+        raise error
+
+    act, reply = voice.ask_until_read(
         role,
-        context_text(engine, state),
-        question,
-        image,
-        corrections,
-        active > 1,
+        [voice.placed(context_text(engine, state), question, image)],
         manner._replace(system=briefing + manner.system),
-        objection,
+        corrections,
+        read,
+        lambda error: str(error) if error.said else correction(error, words),
+        active > 1,
     )
-    if answer.overflow:
+    if isinstance(reply, Reply):
+        return act, without_calls(cut_repetition(strip_think(reply.text)))
+    if reply.kind == "context":
         archive_by_itself(engine, state, active // 2)
-    return answer
+    return None, ""
 
 
 def planner_question(engine: Engine, state: AgentState) -> str:
@@ -12304,13 +12270,14 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     left = PLANNER_IN_A_ROW - state.planner_streak
     corrections = min(config.reply_corrections, left - 1)
     question = planner_question(engine, state)
-    answer = ask_role(engine, state, planner, question, b"", corrections)
-    state.planner_streak += answer.requests
-    args = answer.act.args if answer.act else None
+    asked = engine.voice.requests
+    act, said = ask_role(engine, state, planner, question, b"", corrections)
+    state.planner_streak += engine.voice.requests - asked
+    args = act.args if act else None
     goes_on = config.described
     if isinstance(args, PlanArgs):
         goes_on = False
-        state.plan = answer.said or args.reasoning or state.plan
+        state.plan = said or args.reasoning or state.plan
         state.done_when = state.done_when or clean_checks(args.done_when)
         state.execution_instructions = args.instructions
         done = f"plan: {args.instructions}"
@@ -12318,7 +12285,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         goes_on = goes_on or state.needs_review or not state.execution_instructions
         done = f"archived {archive(engine, state, args)} turns"
     else:
-        state.plan = answer.said or state.plan
+        state.plan = said or state.plan
         done = "no usable plan"
     if state.memory.needs_compression:
         number = archive_by_itself(engine, state, config.memory_keep_actions)
@@ -12369,10 +12336,8 @@ def executor_question(engine: Engine, state: AgentState, look: Look) -> str:
     )
 
 
-def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
-    """One look, one call, one act."""
-    look = engine.eyes.look(state.turn)
-    answer = ask_role(
+def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | None, str]:
+    return ask_role(
         engine,
         state,
         engine.executor,
@@ -12381,23 +12346,6 @@ def execute_turn(engine: Engine, state: AgentState) -> Outcome | None:
         engine.config.reply_corrections,
         partial(engine.objection, look),
     )
-    act = answer.act
-    said = answer.said
-    if act is None:
-        lost = ActionRecord(state.turn, "no_call", "", NO_USABLE_CALL, look.screenshot, said)
-        note_action(engine, state, lost)
-        return escalate(engine, state, progress=False)
-    course = carry_out(engine, state, act, look, said)
-    record = course.record
-    ignored = act.call.ignored
-    if ignored:
-        result = (
-            f"{record.result} ({ignored} further calls in the reply were not carried out:"
-            " one call a turn)"
-        )
-        record = replace(record, result=result)
-    note_action(engine, state, record)
-    return course.outcome or escalate(engine, state, course.progress)
 
 
 ####################################################################################################
@@ -12983,11 +12931,12 @@ def run_native(engine: Engine, state: AgentState) -> Outcome:
 
     def take_turn() -> Outcome | None:
         if native:
-            return native_turn(engine, state, native, state.task)
+            ask = partial(ask_native, engine, state, native, state.task)
+            return acting_turn(engine, state, ask)
         # Nobody is asked to archive, and it would outgrow the context.
         if state.memory.needs_compression:
             archive_by_itself(engine, state, engine.config.memory_keep_actions)
-        return execute_turn(engine, state)
+        return acting_turn(engine, state, partial(ask_executor, engine, state))
 
     return run_turns(engine, state, take_turn)
 
@@ -15065,12 +15014,6 @@ def _place_in(asked: Asked, reply: Reply) -> list[Any]:
     said = re.findall(numbers, reply.text[:FACT_CHARACTERS])
     # The last word counts.
     return [float(figure) for words in said[-1:] for figure in words.split(",")]
-
-
-def at_size_of(desktop: Desktop, config: Config) -> Config:
-    """The config with the size that pictures of this desktop have, for which a line holds."""
-    size = frame_size(resolve_area(config.area, desktop), config)
-    return replace(config, screen_capture_w=size.width, screen_capture_h=size.height)
 
 
 def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:

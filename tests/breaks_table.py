@@ -101,7 +101,7 @@ OWN = (
     ("memory-full", "Memory and state", "memory is compressed at its threshold", "AgentMemory.needs_compression", ">= self.threshold", "> self.threshold + 1"),
     ("keep-latest-run", "Journal", "the run that goes on is never deleted", "delete_old_runs", "run.resolve() not in in_use", "run.resolve() != in_use"),
     ("screenshot-limit", "Journal", "beyond its size a run keeps no further pictures", "ExecutionLogger.save_screenshot", "self._size < self._most", "self._most > 0"),
-    ("correction-count", "Exchange", "a reply without a call is corrected so often only", "Voice.ask_for_call", "number <= corrections", "number < corrections"),
+    ("correction-count", "Exchange", "a reply without a call is corrected so often only", "Voice.ask_until_read", "range(corrections, -1, -1)", "range(corrections, 0, -1)"),
     ("caret", "Eyes", "what is wider than a caret is a change", "difference", "* scale <= CARET_WIDTH", "* scale <= 9 * CARET_WIDTH"),
     ("rulings-all", "Proof", "a judge that leaves out a check has decided nothing", "read_rulings", "!= 1:", "> 1 or not answers:"),
     ("evidence-least", "Proof", "a claim needs so many characters of evidence", "check_completion", "length < least", "length < 0"),
