@@ -18,18 +18,15 @@ ROOMS
     Config - every number and name that can be changed, and the layers that it comes from
     Values - grid and pixels, frames and windows
     Seams - stopping, secrets and time, and texts as they may be shown
-    Control - one control of the screen as a value, and who can tell of it
+    Desktop - what the program needs of screen, mouse and keyboard, and of controls and programs
     Events - what happened, as values: a call, an act, a look, a deed
     Records - the lines of turns.jsonl, and what those who watch a live run get
     Pictures - the PNG format, written and read with zlib alone
     Marks - what is drawn into a picture: text, and what was done and looked at
     Win32 table - structures, constants, and every function with its types and its check
-    Desktop - what the program needs of a screen, a mouse, a keyboard and the programs there
-    UI Automation - COM objects and how to call them, and the first source of controls
-    Older sources - what programs tell Active Accessibility, and what Windows knows of its windows
+    Sources - who knows controls: UI Automation through COM, and Windows of its windows
     Shell - what programs Windows can start, and a window brought to the front
-    Windows console - what the console that the program runs in can do
-    Windows desktop - Windows' answer to what the program needs
+    Windows desktop - Windows' answer to what the program needs, and the console that it runs in
     Controls - the sources asked in turn, by a process of their own that may hang or die
     Keys - the names of keys, the chords of them, and the text that a keyboard can type
     Arguments - each kind that a call can have: what a model is told, how it is read, what it wants
@@ -37,8 +34,7 @@ ROOMS
     Facts - what is known of an act and of the windows it reaches, in words that can be compared
     Risk words - the labels, programs and titles by which risks are told; data
     Risks - what a person has to allow first: a table over the facts
-    Names - programs and windows by what a model calls them
-    Control names - whether what a model calls a control and what Windows calls it are the same
+    Names - programs, windows and controls by what a model calls them
     Bounds - what input must never reach or press
     Hands - what mouse and keyboard can do, event by event; only the actuator uses them
     Actuator - the one place through which input leaves, with every gate before it
@@ -147,7 +143,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, islice, pairwise, starmap, zip_longest
+from itertools import chain, combinations, islice, pairwise, starmap, takewhile, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -1072,7 +1068,7 @@ def taken_within(seconds: float, items: Iterator[Taken]) -> list[Taken]:
 
 
 ####################################################################################################
-# Control - one control of the screen as a value, and who can tell of it
+# Desktop - what the program needs of screen, mouse and keyboard, and of controls and programs
 ####################################################################################################
 
 
@@ -1122,20 +1118,21 @@ def true_names(controls: Iterable[Control]) -> list[str]:
     return [control.name for control in controls if control.name and control.role not in HOLDERS]
 
 
-class ControlSource(Protocol):
-    """Who can tell what controls the screen has. None and an empty list: nothing is known.
+# What controls are asked for: the one at a pixel, those of a window, or the one with the keyboard.
+Where = Point | Window | None
 
-    No method raises for what other programs do or leave undone, nor waits beyond its deadline.
+
+class ControlSource(Protocol):
+    """Who can tell what controls the screen has.
+
+    It neither raises for what other programs do or leave undone, nor waits beyond its deadline.
     """
 
-    def control_at(self, point: Point) -> Control | None:
-        """The control under that pixel, the innermost one; what takes over 150 ms is not known."""
+    def ask(self, where: Where) -> Sequence[Control]:
+        """The innermost one at a pixel, and of a window all that can be seen, topmost first.
 
-    def focused_control(self) -> Control | None:
-        """The control that has the keyboard."""
-
-    def controls(self, window: Window) -> list[Control]:
-        """The controls that can be seen in a window and its pop-ups, topmost first."""
+        None: nothing is known, or not in time.
+        """
 
 
 @dataclass(frozen=True)
@@ -1144,14 +1141,96 @@ class KnownControls:
 
     known: Sequence[Control] = ()
 
-    def control_at(self, point: Point) -> Control | None:
-        return next((control for control in self.known if control.rect.contains(point)), None)
+    def ask(self, where: Where) -> Sequence[Control]:
+        if isinstance(where, Window):
+            return [control for control in self.known if control.window == where.handle]
+        for control in self.known:
+            if control.rect.contains(where) if where else control.focused:
+                return [control]
+        return []
 
-    def focused_control(self) -> Control | None:
-        return next((control for control in self.known if control.focused), None)
 
-    def controls(self, window: Window) -> list[Control]:
-        return [control for control in self.known if control.window == window.handle]
+class Program(NamedTuple):
+    """What can be started by its name."""
+
+    name: str  # as the place where it was found calls it
+    path: str  # of its shortcut or its file, which is what gets started
+    files: tuple[str, ...] = ()  # the programs that a shortcut names, such as "notepad.exe"
+
+
+class Desktop(Protocol):
+    """A screen, a mouse and a keyboard, the programs there, and who knows of the controls.
+
+    Only the actuator may call the seven input methods, which come last. Places and sizes are in
+    pixels of the virtual screen. Each method raises Win32Error when Windows refuses.
+    """
+
+    @property
+    def control_source(self) -> ControlSource:
+        """Whom to ask for controls."""
+
+    def screen(self) -> Rect:
+        """The whole virtual screen: all monitors."""
+
+    def primary(self) -> Rect:
+        """The primary monitor."""
+
+    def on_monitor(self, point: Point) -> bool:
+        """Whether a monitor shows that pixel; between monitors of other sizes there are gaps."""
+
+    def capture(self, area: Rect, width: int, height: int) -> Frame:
+        """The area scaled to width x height, without and with the mouse pointer."""
+
+    def glance(self, area: Rect, width: int, height: int) -> bytes:
+        """The area scaled quickly and roughly, as BGRX; only for comparing with another glance."""
+
+    def cursor(self) -> Point:
+        """Where the mouse is."""
+
+    def foreground(self) -> Window | None:
+        """The window that has the keyboard, if any; Win32Error while the desktop is locked."""
+
+    def window_at(self, point: Point) -> Window | None:
+        """The top-level window at that pixel, if any."""
+
+    def window(self, handle: int) -> Window | None:
+        """The window of that handle; None if it is gone."""
+
+    def windows(self) -> list[Window]:
+        """The visible top-level windows that have a title, the one in front first."""
+
+    def programs(self) -> list[Program]:
+        """Everything that can be started by a name."""
+
+    def clipboard_length(self) -> int | None:
+        """UTF-16 units of the clipboard's text, 0 if it holds none; None if nobody can tell."""
+
+    def idle_s(self) -> float:
+        """Seconds since anybody last used mouse or keyboard, the program included."""
+
+    def double_click_ms(self) -> int:
+        """The longest time between two clicks that make a double click."""
+
+    def move(self, point: Point) -> None:
+        """Puts the mouse on exactly that pixel."""
+
+    def button(self, name: str, down: bool) -> None:
+        """Presses or releases left, right or middle, where the mouse is."""
+
+    def wheel(self, units: int, horizontal: bool = False) -> None:
+        """Turns the wheel; 120 units are a notch, positive is up or right."""
+
+    def key(self, name: str, down: bool) -> None:
+        """Presses or releases a key by its name in VK_MAP."""
+
+    def text(self, text: str) -> None:
+        """Types one batch of characters, whatever the keyboard layout."""
+
+    def start_program(self, program: Program) -> None:
+        """Starts one of `programs()`, without a shell and without arguments."""
+
+    def bring_to_front(self, window: Window) -> None:
+        """Asks for the keyboard for a window, which is restored if it is minimised."""
 
 
 ####################################################################################################
@@ -2379,95 +2458,7 @@ def filled_text(most: int, function: WinFunction, *arguments: object) -> str:
 
 
 ####################################################################################################
-# Desktop - what the program needs of a screen, a mouse, a keyboard and the programs there
-####################################################################################################
-
-
-class Program(NamedTuple):
-    """What can be started by its name."""
-
-    name: str  # as the place where it was found calls it
-    path: str  # of its shortcut or its file, which is what gets started
-    files: tuple[str, ...] = ()  # the programs that a shortcut names, such as "notepad.exe"
-
-
-class Desktop(Protocol):
-    """A screen, a mouse and a keyboard, the programs there, and who knows of the controls.
-
-    Only the actuator may call the seven input methods, which come last. Places and sizes are in
-    pixels of the virtual screen. Each method raises Win32Error when Windows refuses.
-    """
-
-    @property
-    def control_source(self) -> ControlSource:
-        """Whom to ask for controls."""
-
-    def screen(self) -> Rect:
-        """The whole virtual screen: all monitors."""
-
-    def primary(self) -> Rect:
-        """The primary monitor."""
-
-    def on_monitor(self, point: Point) -> bool:
-        """Whether a monitor shows that pixel; between monitors of other sizes there are gaps."""
-
-    def capture(self, area: Rect, width: int, height: int) -> Frame:
-        """The area scaled to width x height, without and with the mouse pointer."""
-
-    def glance(self, area: Rect, width: int, height: int) -> bytes:
-        """The area scaled quickly and roughly, as BGRX; only for comparing with another glance."""
-
-    def cursor(self) -> Point:
-        """Where the mouse is."""
-
-    def foreground(self) -> Window | None:
-        """The window that has the keyboard, if any; Win32Error while the desktop is locked."""
-
-    def window_at(self, point: Point) -> Window | None:
-        """The top-level window at that pixel, if any."""
-
-    def window(self, handle: int) -> Window | None:
-        """The window of that handle; None if it is gone."""
-
-    def windows(self) -> list[Window]:
-        """The visible top-level windows that have a title, the one in front first."""
-
-    def programs(self) -> list[Program]:
-        """Everything that can be started by a name."""
-
-    def clipboard_length(self) -> int | None:
-        """UTF-16 units of the clipboard's text, 0 if it holds none; None if nobody can tell."""
-
-    def idle_s(self) -> float:
-        """Seconds since anybody last used mouse or keyboard, the program included."""
-
-    def double_click_ms(self) -> int:
-        """The longest time between two clicks that make a double click."""
-
-    def move(self, point: Point) -> None:
-        """Puts the mouse on exactly that pixel."""
-
-    def button(self, name: str, down: bool) -> None:
-        """Presses or releases left, right or middle, where the mouse is."""
-
-    def wheel(self, units: int, horizontal: bool = False) -> None:
-        """Turns the wheel; 120 units are a notch, positive is up or right."""
-
-    def key(self, name: str, down: bool) -> None:
-        """Presses or releases a key by its name in VK_MAP."""
-
-    def text(self, text: str) -> None:
-        """Types one batch of characters, whatever the keyboard layout."""
-
-    def start_program(self, program: Program) -> None:
-        """Starts one of `programs()`, without a shell and without arguments."""
-
-    def bring_to_front(self, window: Window) -> None:
-        """Asks for the keyboard for a window, which is restored if it is minimised."""
-
-
-####################################################################################################
-# UI Automation - COM objects and how to call them, and the first source of controls
+# Sources - who knows controls: UI Automation through COM, and Windows of its windows
 ####################################################################################################
 
 # Its value is a number, a truth, or the address of a text or an object; the largest kind has two
@@ -2476,10 +2467,8 @@ VARIANT = structure(
     "VARIANT: WORD vt, WORD wReserved1, WORD wReserved2, WORD wReserved3, LPARAM value,"
     " LPVOID second"
 )
-VALUE_OFFSET = 8
 VT_I4 = 3
 VT_BSTR = 8
-VT_DISPATCH = 9
 VT_BOOL = 11
 COINIT_MULTITHREADED = 0
 COINIT_APARTMENTTHREADED = 2
@@ -2488,15 +2477,12 @@ CLSCTX_INPROC_SERVER = 1
 CLSID_CUIAutomation = "ff48dba4-60ef-4201-aa87-54103eef594e"
 IID_IUIAutomation = "30cbe57d-d9d0-452a-ab13-7ac5ac4825ee"
 IID_IShellItem = "43826d1e-e718-42ee-bc55-a1e261c37bfe"
-IID_IAccessible = "618736e0-3c3d-11cf-810c-00aa00389b71"
 # Methods of interfaces, each with its arguments behind the object itself and its place in the table
 # of functions. The first three of every interface are QueryInterface, AddRef and Release; the
-# numbers count from there in the order of UIAutomationClient.h and oleacc.h (IAccessible begins
-# behind the four of IDispatch). Both orders were compared in two public headers each and with
-# generated wrappers.
+# numbers count from there in the order of UIAutomationClient.h, which was compared in two public
+# headers and with generated wrappers.
 COM = declared("""
 IUnknown
-  HRESULT QueryInterface(LPVOID, LPVOID) | 0
   HRESULT Release() | 2
 IUIAutomation
   HRESULT ElementFromHandleBuildCache(HWND, LPVOID, LPVOID) | 10
@@ -2517,14 +2503,6 @@ IShellItem
   HRESULT GetDisplayName(DWORD, LPVOID) | 5
 IEnumShellItems
   HRESULT Next(DWORD, LPVOID, LPVOID) | 3
-IAccessible
-  HRESULT get_accChildCount(LPVOID) | 8
-  HRESULT get_accName(VARIANT, LPVOID) | 10
-  HRESULT get_accValue(VARIANT, LPVOID) | 11
-  HRESULT get_accRole(VARIANT, LPVOID) | 13
-  HRESULT get_accState(VARIANT, LPVOID) | 14
-  HRESULT get_accFocus(LPVOID) | 18
-  HRESULT accLocation(LPVOID, LPVOID, LPVOID, LPVOID, VARIANT) | 22
 """)
 
 # How a method in a table of functions is called, on Windows and, by the tests, elsewhere.
@@ -2544,10 +2522,6 @@ ole32
 oleaut32
   UINT SysStringLen(LPVOID) | any: 0: an empty text
   HRESULT VariantClear(LPVOID) | any: nothing else could be done
-oleacc
-  HRESULT AccessibleObjectFromPoint(POINT, LPVOID, LPVOID) | succeeded
-  HRESULT AccessibleObjectFromWindow(HWND, DWORD, LPVOID, LPVOID) | succeeded
-  HRESULT AccessibleChildren(LPVOID, LONG, LONG, LPVOID, LPVOID) | succeeded
 user32
   HWND GetWindow(HWND, UINT) | any: null: there is no further one
   BOOL IsWindowEnabled(HWND) | any: 0: it is grey
@@ -2594,40 +2568,11 @@ class ComObject:
     def take(self, method: str, *arguments: object) -> ComObject:
         return com_object(self.api, self.call, method, *arguments)
 
-    def value(self, method: str, *arguments: object, kind: int = 0) -> object:
-        """The number, truth or text that a method answers as a VARIANT, or as one of that kind.
-
-        Texts are UTF-16 wherever this runs, and cut after TEXT_MOST; None is all else.
-        """
-        found = VARIANT(kind)
-        try:
-            self.call(method, *arguments, byref(found, VALUE_OFFSET if kind else 0))
-            if found.vt == VT_I4:
-                return LONG(found.value).value
-            if found.vt == VT_BOOL:
-                return bool(found.value & 0xFFFF)
-            if found.vt != VT_BSTR or not found.value:
-                return None
-            length = min(TEXT_MOST, self.api.SysStringLen(found.value))
-            return ctypes.string_at(found.value, 2 * length).decode("utf-16-le", "replace")
-        finally:
-            self.api.VariantClear(byref(found))
-
 
 def com_object(api: Win32, function: WinFunction, *arguments: object) -> ComObject:
     return ComObject(api, filled_in(LPVOID, function, *arguments).value)
 
 
-def text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def clean_name(value: object) -> str:
-    """A name on one line, without what cannot be printed; empty if it is no text."""
-    return plain_line(value, TEXT_MOST) if isinstance(value, str) else ""
-
-
-UNKNOWN_ROLE = "control"
 # UI Automation's control types in words, in the order of UIAutomationClient.h.
 _UIA_TYPES = (
     "button, calendar, checkbox, combo box, edit, link, image, list item, list, menu, menu bar,"
@@ -2709,150 +2654,51 @@ class AutomationElement(NamedTuple):
 
     def control(self) -> Control:
         box = filled_in(RECT, self.element.call, "get_CachedBoundingRectangle")
-        role = _UIA_ROLES.get(self._property("control type"), UNKNOWN_ROLE)
+        role = _UIA_ROLES.get(self._property("control type"), "control")
         password = bool(self._property("is password"))
         state = "is selected" if role == "radio button" else "toggle state"
         return Control(
-            name=clean_name(self._property("name")),
+            name=plain_line(self._text("name") or "", TEXT_MOST),
             role=role,
             rect=Rect.between(*box),
-            value=None if password else text_or_none(self._property("value")),
+            value=None if password else self._text("value"),
             enabled=self._property("is enabled") is not False,
             focused=bool(self._property("has keyboard focus")),
             password=password,
             checked=ON_OFF.get(self._property(state)),
         )
 
+    def _text(self, name: str) -> str | None:
+        value = self._property(name)
+        return value if isinstance(value, str) else None
+
     def _property(self, name: str) -> object:
-        """A property; None for one that the element does not have."""
+        """A number, a truth or a text; None for all else, and where the element has none.
+
+        Texts are UTF-16 wherever this runs, and cut after TEXT_MOST.
+        """
+        api = self.source.api
+        found = VARIANT()
         ignore_default = True
-        number = _UIA_PROPERTIES[name]
-        return self.element.value("GetCachedPropertyValueEx", number, ignore_default)
+        wanted = _UIA_PROPERTIES[name], ignore_default, byref(found)
+        try:
+            self.element.call("GetCachedPropertyValueEx", *wanted)
+            if found.vt == VT_I4:
+                return LONG(found.value).value
+            if found.vt == VT_BOOL:
+                return bool(found.value & 0xFFFF)
+            if found.vt != VT_BSTR or not found.value:
+                return None
+            length = min(TEXT_MOST, api.SysStringLen(found.value))
+            return ctypes.string_at(found.value, 2 * length).decode("utf-16-le", "replace")
+        finally:
+            api.VariantClear(byref(found))
 
 
-####################################################################################################
-# Older sources - what programs tell Active Accessibility, and what Windows knows of its windows
-####################################################################################################
-
-# Its roles in words, from 1 on in the order of oleacc.h.
-_ACC_NUMBERS = (
-    "control, title bar, menu bar, scroll bar, grip, sound, cursor, caret, alert, window, pane,"
-    " menu, menu item, tooltip, application, document, pane, chart, dialog, border, group,"
-    " separator, toolbar, status bar, table, header item, header item, column, table row, cell,"
-    " link, help balloon, character, list, list item, tree, tree item, tab, property page,"
-    " indicator, image, text, edit, button, checkbox, radio button, combo box, drop list,"
-    " progress bar, dial, hotkey field, slider, spinner, diagram, animation, equation, button,"
-    " button, button, white space, tabs, clock, split button, IP address, button"
-)
-_ACC_ROLES: Mapping[object, str] = dict(enumerate(_ACC_NUMBERS.split(", ")))
 CHECKABLE = frozenset({"checkbox", "radio button"})
-# Bits of a state, from oleacc.h.
-STATE_SYSTEM_UNAVAILABLE = 0x1
-STATE_SYSTEM_FOCUSED = 0x4
-STATE_SYSTEM_CHECKED = 0x10
-STATE_SYSTEM_MIXED = 0x20
-STATE_SYSTEM_NOT_SHOWN = 0x8000 | 0x10000  # invisible, offscreen
-STATE_SYSTEM_PROTECTED = 0x20000000
-OBJID_WINDOW = 0
-OBJID_CLIENT = 0xFFFFFFFC
-CHILDID_SELF = 0
 # Of what lies in one thing so many are looked at: a list of 9,860 rows kept another program busy
 # for half an hour (CursorTouch/Windows-MCP#353).
 ROWS_MOST = 60
-
-
-@dataclass
-class ActiveAccessibility:
-    """The second source of controls: what programs tell Active Accessibility, by oleacc.dll."""
-
-    api: Win32
-
-    def at(self, window: int, point: Point | None) -> AccessibleElement:
-        if point:
-            place = LPVOID()
-            child = VARIANT()
-            self.api.AccessibleObjectFromPoint(POINT(*point), byref(place), byref(child))
-            return AccessibleElement(ComObject(self.api, place.value), LONG(child.value).value)
-        holder = self._object(window, OBJID_CLIENT)
-        part = holder.value("get_accFocus")
-        # Without a number it has no parts, or the part is an object that says so itself.
-        return AccessibleElement(holder, part if isinstance(part, int) else CHILDID_SELF)
-
-    def root(self, handle: int) -> AccessibleElement:
-        """What holds a window's controls: the window with its menus, or what it shows."""
-        with suppress(Win32Error):  # its maker did not think of menus and title bar
-            window = self._object(handle, OBJID_WINDOW)
-            if _child_count(window):
-                return AccessibleElement(window)
-        return AccessibleElement(self._object(handle, OBJID_CLIENT))
-
-    def _object(self, handle: int, which: int) -> ComObject:
-        from_window = self.api.AccessibleObjectFromWindow
-        return com_object(self.api, from_window, handle, which, guid(IID_IAccessible))
-
-
-def _child_count(holder: ComObject) -> int:
-    return int(filled_in(LONG, holder.call, "get_accChildCount").value)
-
-
-class AccessibleElement(NamedTuple):
-    """Something accessible: an object, or one of its parts, which has no object of its own."""
-
-    holder: ComObject
-    part: int = CHILDID_SELF
-
-    def is_shown(self) -> bool:
-        return not self._state() & STATE_SYSTEM_NOT_SHOWN
-
-    def children(self) -> list[AccessibleElement]:
-        if self.part != CHILDID_SELF:
-            return []
-        api = self.holder.api
-        variants = (VARIANT * min(ROWS_MOST, _child_count(self.holder)))()
-        place = self.holder.address
-        got = filled_in(LONG, api.AccessibleChildren, place, 0, len(variants), variants).value
-        parts: list[AccessibleElement] = []
-        for found in variants[:got]:
-            if found.vt == VT_I4:
-                parts.append(AccessibleElement(self.holder, LONG(found.value).value))
-            elif found.vt == VT_DISPATCH:
-                scripted = ComObject(api, found.value)
-                with suppress(Win32Error):  # it was closed in this moment
-                    child = scripted.take("QueryInterface", guid(IID_IAccessible))
-                    parts.append(AccessibleElement(child))
-        return parts
-
-    def control(self) -> Control:
-        role = _ACC_ROLES.get(self._told("get_accRole"), UNKNOWN_ROLE)
-        state = self._state()
-        password = bool(state & STATE_SYSTEM_PROTECTED)
-        checked = None
-        if role in CHECKABLE and not state & STATE_SYSTEM_MIXED:
-            checked = bool(state & STATE_SYSTEM_CHECKED)
-        sides = (LONG * 4)()
-        places = [byref(sides, number * sizeof(LONG)) for number in range(4)]
-        self.holder.call("accLocation", *places, VARIANT(VT_I4, value=self.part))
-        return Control(
-            name=clean_name(self._told("get_accName", VT_BSTR)),
-            role=role,
-            rect=Rect(*sides),
-            value=None if password else text_or_none(self._told("get_accValue", VT_BSTR)),
-            enabled=not state & STATE_SYSTEM_UNAVAILABLE,
-            focused=bool(state & STATE_SYSTEM_FOCUSED),
-            password=password,
-            checked=checked,
-        )
-
-    def _state(self) -> int:
-        """The bits of a state; one that is not told may be that of a password field."""
-        state = self._told("get_accState")
-        return state if isinstance(state, int) else STATE_SYSTEM_PROTECTED
-
-    def _told(self, method: str, kind: int = 0) -> object:
-        """What a method answers; None for nothing, which most objects say by an error."""
-        with suppress(Win32Error):
-            return self.holder.value(method, VARIANT(VT_I4, value=self.part), kind=kind)
-        return None
 
 
 GUITHREADINFO = structure(
@@ -2936,9 +2782,7 @@ def popups_of(api: Win32, handle: int) -> list[int]:
     """The windows that lie above a window and are of its process: menus, drop-down lists."""
     process = window_process(api, handle)
     found = []
-    windows = [*top_windows(api)]
-    above = windows.index(handle) if handle in windows else 0
-    for window in windows[:above]:
+    for window in takewhile(lambda window: window != handle, top_windows(api)):
         if api.IsWindowVisible(window) and window_process(api, window) == process:
             found.append(window)
     return found[-POPUPS_MOST:]
@@ -2946,7 +2790,7 @@ def popups_of(api: Win32, handle: int) -> list[int]:
 
 @dataclass
 class WindowHandles:
-    """The third source of controls: child windows with their classes and texts."""
+    """The second source of controls: child windows with their classes and texts."""
 
     api: Win32
     # Whether messages are answered; else each one would take its time.
@@ -3006,7 +2850,7 @@ class WindowElement(NamedTuple):
         if role in CHECKABLE:
             checked = ON_OFF.get(self.source.message(self.handle, BM_GETCHECK))
         return Control(
-            name="" if is_field else clean_name(text).replace("&", ""),
+            name="" if is_field else plain_line(text or "", TEXT_MOST).replace("&", ""),
             role=role,
             rect=self.rect(),
             value=text if is_field else None,
@@ -3215,7 +3059,7 @@ def ask_for_keyboard(api: Win32, handle: int) -> None:
 
 
 ####################################################################################################
-# Windows console - what the console that the program runs in can do
+# Windows desktop - Windows' answer to what the program needs, and the console that it runs in
 ####################################################################################################
 
 
@@ -3252,11 +3096,6 @@ def reads_a_console(api: Win32) -> bool:
     with suppress(Win32Error):
         return bool(_console(api, STD_INPUT_HANDLE))
     return False
-
-
-####################################################################################################
-# Windows desktop - Windows' answer to what the program needs
-####################################################################################################
 
 
 # Remote screens report an old place 2 ms after a move, and a click would go there; with 12 ms none
@@ -3632,17 +3471,8 @@ START_S = 120.0  # so long it may take to start: Python compiles this file, on a
 WORKERS_MOST = 6  # of a run; after the last one everything goes on without
 COSTS_MOST = 3  # workers that one window may cost; the others stay known
 
-Source = UIAutomation | ActiveAccessibility | WindowHandles
-Element = AutomationElement | AccessibleElement | WindowElement
-
-
-class Query(NamedTuple):
-    """What is asked: a window's controls, else the one at a point, else that with the keyboard."""
-
-    seconds: float
-    point: Point | None = None
-    window: int = 0
-    most: int = 1
+Source = UIAutomation | WindowHandles
+Element = AutomationElement | WindowElement
 
 
 class Known(NamedTuple):
@@ -3655,44 +3485,50 @@ class Known(NamedTuple):
         return f"{len(self.controls)} controls ({', '.join(names)})" if names else "nothing"
 
 
-def known_controls(automation: UIAutomation, query: Query) -> Known:
+def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Known:
     """What the first source tells that knows more than that something is there."""
     api = automation.api
-    inner = _inner_window(api, query)
+    inner = _inner_window(api, where)
     handles = WindowHandles(api)
-    sources: list[Source] = [automation, ActiveAccessibility(api), handles]
-    if handles.message(inner, WM_NULL) is None:  # the others would wait for it
-        sources = [WindowHandles(api, listens=False)]
+    sources: list[Source] = [automation, handles]
+    if handles.message(inner, WM_NULL) is None:  # the other would wait for it
+        sources.remove(automation)
+    most = CONTROLS_MOST if isinstance(where, Window) else 1
     found: list[Control] = []
     problems: list[str] = []
-    end = time.monotonic() + query.seconds
+    end = time.monotonic() + seconds
     for source in sources:
         try:
-            found.extend(islice(_told(source, query, inner, end), query.most))
+            found.extend(islice(_told(source, where, inner, end), most))
         except Win32Error as error:  # what came before counts
             problems.append(str(error).rstrip("."))
         if any(map(_is_telling, found)):
             break
-    return Known(sorted(found, key=_is_telling, reverse=True)[: query.most], problems)
+    return Known(sorted(found, key=_is_telling, reverse=True)[:most], problems)
 
 
-def _inner_window(api: Win32, query: Query) -> int:
-    if query.point:
-        return int(api.WindowFromPoint(POINT(*query.point)) or 0)
-    return query.window or focus_window(api) or int(api.GetForegroundWindow() or 0)
+def _inner_window(api: Win32, where: Where) -> int:
+    if isinstance(where, Window):
+        return where.handle
+    if where:
+        return int(api.WindowFromPoint(POINT(*where)) or 0)
+    return focus_window(api) or int(api.GetForegroundWindow() or 0)
 
 
-def _told(source: Source, query: Query, inner: int, end: float) -> Iterator[Control]:
+def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
     """What one source knows; of a window and its pop-ups what can be seen and tells."""
     api = source.api
-    for handle in [*popups_of(api, inner), inner] if query.window else [inner]:
+    handles = [inner]
+    if isinstance(where, Window):
+        handles = [*popups_of(api, inner), inner]
+    for handle in handles:
         window = int(api.GetAncestor(handle, GA_ROOT) or 0)
         process = window_process(api, handle)
         known: Iterable[Control]
-        if query.window:
+        if isinstance(where, Window):
             known = _listed(source.root(handle), window_place(api, handle), end)
         else:
-            known = [source.at(handle, query.point).control()]
+            known = [source.at(handle, where).control()]
         for control in known:
             yield replace(control, window=window, process=process)
 
@@ -3749,7 +3585,7 @@ def serve_controls(pipe: Connection) -> None:
     with suppress(EOFError, OSError):
         while True:
             pipe.send(known)
-            known = known_controls(automation, pipe.recv())
+            known = known_controls(automation, *pipe.recv())
 
 
 def _leave_with_parent() -> None:
@@ -3777,29 +3613,21 @@ class ControlsWorker:
         self._due = 0.0
         self._window = 0  # that is asked about
         self._costs = Counter[int]()  # workers that each window cost
-        self._lock = threading.Lock()
 
-    def control_at(self, point: Point) -> Control | None:
-        return self._only_one(Query(POINT_DEADLINE_S, point))
-
-    def focused_control(self) -> Control | None:
-        return self._only_one(Query(POINT_DEADLINE_S))
-
-    def _only_one(self, query: Query) -> Control | None:
-        for control in self.ask(query).controls:
+    def ask(self, where: Where) -> Sequence[Control]:
+        if isinstance(where, Window):
+            known = self.query(where, LIST_DEADLINE_S).controls
+            return [replace(control, program=where.program) for control in known]
+        for control in self.query(where, POINT_DEADLINE_S).controls:
             program, _ = process_owner(self.api, control.process)
-            return replace(control, program=program)
-        return None
-
-    def controls(self, window: Window) -> list[Control]:
-        known = self.ask(Query(LIST_DEADLINE_S, None, window.handle, CONTROLS_MOST)).controls
-        return [replace(control, program=window.program) for control in known]
+            return [replace(control, program=program)]
+        return []
 
     def report(self, window: Window) -> tuple[str, bool]:
         """For --check: what is seen of a window, and whether that is anything."""
-        self.ask(Query(START_S))  # which may have to start first
+        self.query(None, START_S)  # which may have to start first
         began = time.monotonic()
-        known = self.ask(Query(HANG_S, None, window.handle, CONTROLS_MOST))
+        known = self.query(window, HANG_S)
         milliseconds = (time.monotonic() - began) * 1000
         told = "nothing is known here, and not needed"
         if known.controls:
@@ -3807,30 +3635,27 @@ class ControlsWorker:
         return "; ".join(filter(None, [told, *known.problems, self.problem])), bool(known.controls)
 
     def close(self) -> None:
-        with self._lock:
-            self.problem = self.problem or "The run is over."
-            self._end()
+        self.problem = self.problem or "The run is over."
+        self._end()
 
-    def ask(self, query: Query) -> Known:
-        """What the worker answers in the time of the query, or in HANG_S once it is free."""
-        end = time.monotonic() + query.seconds
-        if not self._lock.acquire(timeout=query.seconds):
-            return Known()  # another query is under way
+    def query(self, where: Where, seconds: float) -> Known:
+        """What the worker answers in so many seconds, or in HANG_S once it is free."""
+        end = time.monotonic() + seconds
+        window = where.handle if isinstance(where, Window) else 0
+        if window and self._costs[window] >= COSTS_MOST:
+            return Known()
         try:
-            too_slow = query.window and self._costs[query.window] >= COSTS_MOST
-            pipe = None if too_slow else self._free_worker(query.seconds)
+            pipe = self._free_worker(seconds)
             if pipe is None:
                 return Known()
-            seconds = min(HANG_S, max(0.0, end - time.monotonic()))
-            self._window = query.window
-            pipe.send(query._replace(seconds=seconds * WORKER_SHARE))
+            left = min(HANG_S, max(0.0, end - time.monotonic()))
+            self._window = window
+            pipe.send((where, left * WORKER_SHARE))
             self._due = time.monotonic() + HANG_S
-            return self._answer(pipe, seconds) or Known()
+            return self._answer(pipe, left) or Known()
         except (EOFError, OSError):
             self._replace("The worker ends again and again.")
             return Known()
-        finally:
-            self._lock.release()
 
     def _free_worker(self, seconds: float) -> Connection | None:
         """The pipe of a worker that waits for a query, if one does in that time."""
@@ -5343,7 +5168,7 @@ def what_a_yes_is_for(attempt: Attempt) -> tuple[object, ...]:
 
 
 ####################################################################################################
-# Names - programs and windows by what a model calls them
+# Names - programs, windows and controls by what a model calls them
 ####################################################################################################
 
 CANDIDATES_MOST = 8
@@ -5477,11 +5302,6 @@ def await_window(program: Program, before: Window | None, desktop: Desktop, cloc
             return f"; in front: {quoted_name(front.title, 80)}"
     title = quoted_name(front.title, 80) if front else "none"
     return f", but after {OPEN_S:g} s no window of it is in front; in front: {title}"
-
-
-####################################################################################################
-# Control names - whether what a model calls a control and what Windows calls it are the same
-####################################################################################################
 
 
 def _folded_words(text: str) -> frozenset[str]:
@@ -6213,16 +6033,15 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
     if actuator.config.controls == "off":
         return
     source = actuator.desktop.control_source
-    known = [source.control_at(place) for place in attempt.places]
-    attempt.controls = [control for control in known if control]
+    attempt.controls = [*chain.from_iterable(map(source.ask, attempt.places))]
     if attempt.types:
-        attempt.focused = source.focused_control()
+        attempt.focused = next(iter(source.ask(None)), None)
     for control in (*attempt.controls, attempt.focused):
         if control:
             refuse_control(control, actuator.config)
     for window in attempt.reached:
         if window.owner or re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name)):
-            attempt.inside = source.controls(window)
+            attempt.inside = source.ask(window)
 
 
 def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
@@ -10711,9 +10530,10 @@ class ControlCheck:
     def on(self) -> bool:
         return self.config.controls != "off"
 
-    @property
-    def source(self) -> ControlSource:
-        return self.desktop.control_source
+    def one(self, where: Point | None) -> Control | None:
+        """The control at a pixel, or that with the keyboard, if it is known."""
+        source = self.desktop.control_source
+        return next(iter(source.ask(where)), None)
 
     def listed(self, look: Look, most: Sides = ON_GRID) -> str:
         """The controls in front as lines for a model; "" if unwanted."""
@@ -10727,11 +10547,12 @@ class ControlCheck:
         listed = self.hide(listed)
         return listed if self.config.vision else f"{NO_PICTURE}\n{listed}"
 
-    def known(self, look: Look) -> list[Control]:
+    def known(self, look: Look) -> Sequence[Control]:
         """The controls of the window in front, topmost first."""
         if not self.on or look.window is None:
             return []
-        return self.source.controls(look.window)
+        source = self.desktop.control_source
+        return source.ask(look.window)
 
     def objection(self, act: Act, look: Look) -> str:
         """Why a click is not what the model means, if there is one control that it may mean.
@@ -10744,7 +10565,7 @@ class ControlCheck:
         if not (self.on and self.by_name and places and names_one):
             return ""
         point = to_point(places[0], look.frame.area)
-        hit = self.source.control_at(point)
+        hit = self.one(point)
         if hit is None:
             return ""
         meant = self._meant(
@@ -10793,7 +10614,7 @@ class ControlCheck:
                 return []
         meant = _likeliest(said, agreeing)
         if len(meant) == 1:
-            seen = self.source.control_at(middle_of(meant[0].rect))
+            seen = self.one(middle_of(meant[0].rect))
             if seen is None or not _is_name_of(said, seen.name):
                 return []  # something lies above it
         return meant
@@ -10815,7 +10636,7 @@ class ControlCheck:
         if isinstance(step.args, TypeTextArgs) and self.on:
             read = self._typed(step.args.text)
         elif clicked and clicked[0].checked is not None:
-            now = self.source.control_at(middle_of(clicked[0].rect))
+            now = self.one(middle_of(clicked[0].rect))
             if now and now.checked is not None and now.role == clicked[0].role:
                 read = CHECKED[now.checked]
         if read:
@@ -10829,7 +10650,7 @@ class ControlCheck:
 
     def facts(self) -> list[str]:
         """What is known of the control with the keyboard, for the verifier."""
-        typed_at = self.source.focused_control()
+        typed_at = self.one(None)
         if typed_at is None or typed_at.password:
             return []
         sentence = f"The keyboard is in {quoted_control(typed_at)}"
@@ -10848,7 +10669,7 @@ class ControlCheck:
 
     def _typed(self, text: str) -> str:
         """What the field holds, after this was typed."""
-        typed_at = self.source.focused_control()
+        typed_at = self.one(None)
         if typed_at is None:
             return NO_FOCUS if self._knows_focus else ""
         self._knows_focus = True
@@ -14745,8 +14566,7 @@ def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]
             text, knows = source.report(window)
         yield Finding("controls", True, text, note=not knows)
         return
-    known = source.controls(window)
-    yield Finding("controls", True, str(Known(known)))
+    yield Finding("controls", True, str(Known(source.ask(window))))
 
 
 class Asked(NamedTuple):
@@ -16554,7 +16374,7 @@ def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitS
     undo.enter_context(close_button(desktop.api, stop))
     if config.controls != "off" and isinstance(desktop.control_source, ControlsWorker):
         # Started here, so that the first query need not wait for it.
-        undo.enter_context(closing(desktop.control_source)).ask(Query(0.0))
+        undo.enter_context(closing(desktop.control_source)).query(None, 0.0)
 
 
 def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> None:

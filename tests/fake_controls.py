@@ -50,14 +50,6 @@ WALKER = (
     NormalizeElement GetParentElementBuildCache GetFirstChildElementBuildCache GetLastChildElementBuildCache
     GetNextSiblingElementBuildCache GetPreviousSiblingElementBuildCache NormalizeElementBuildCache get_Condition""".split()
 )
-# oleacc.h, behind the four of IDispatch
-ACCESSIBLE = (
-    UNKNOWN
-    + """GetTypeInfoCount GetTypeInfo GetIDsOfNames Invoke get_accParent get_accChildCount get_accChild get_accName
-    get_accValue get_accDescription get_accRole get_accState get_accHelp get_accHelpTopic get_accKeyboardShortcut
-    get_accFocus get_accSelection get_accDefaultAction accSelect accLocation accNavigate accHitTest
-    accDoDefaultAction""".split()
-)
 INTERFACES = {
     "IUnknown": UNKNOWN,
     "IUIAutomation": AUTOMATION,
@@ -66,7 +58,6 @@ INTERFACES = {
     "IUIAutomationElement": ELEMENT,
     "IUIAutomationElementArray": [*UNKNOWN, "get_Length", "GetElement"],
     "IUIAutomationTreeWalker": WALKER,
-    "IAccessible": ACCESSIBLE,
     "IShellItem": [*UNKNOWN, "BindToHandler", "GetParent", "GetDisplayName"],
     "IEnumShellItems": [*UNKNOWN, "Next"],
 }
@@ -89,7 +80,6 @@ class VARIANT(ctypes.Structure):
 
 
 TYPES: dict[str, list[Any]] = {
-    "QueryInterface": [P, P],
     "Release": [],
     "ElementFromHandleBuildCache": [P, P, P],
     "ElementFromPointBuildCache": [POINT, P, P],
@@ -100,13 +90,6 @@ TYPES: dict[str, list[Any]] = {
     "GetCachedPropertyValueEx": [I, I, P],
     "GetFirstChildElementBuildCache": [P, P, P],
     "GetNextSiblingElementBuildCache": [P, P, P],
-    "get_accChildCount": [P],
-    "get_accName": [VARIANT, P],
-    "get_accValue": [VARIANT, P],
-    "get_accRole": [VARIANT, P],
-    "get_accState": [VARIANT, P],
-    "get_accFocus": [P],
-    "accLocation": [P, P, P, P, VARIANT],
     "get_CachedBoundingRectangle": [P],
     "BindToHandler": [P, P, P, P],
     "GetDisplayName": [ctypes.c_uint32, P],
@@ -119,10 +102,7 @@ DEFAULT_RECT = Rect(0, 0, 800, 600)
 
 @dataclass(eq=False)
 class Node:
-    """A control as its program knows it: `kind` for UI Automation, `role` and `state` for Active Accessibility.
-
-    `simple` is one without an object of its own there; `bare` is one that Active Accessibility knows only as a script's object.
-    """
+    """A control as its program tells it to UI Automation."""
 
     name: str | None = ""
     kind: int = 50000
@@ -134,9 +114,6 @@ class Node:
     focused: bool = False
     password: bool = False
     offscreen: bool = False
-    role: int = 43
-    state: int = 0
-    simple: bool = False
     children: list[Node] = field(default_factory=list)
     process: int = 4711
 
@@ -161,18 +138,15 @@ class Win:
     enabled: bool = True
     deaf: bool = False
     check: int = 0
-    root: Node | None = None  # what UI Automation and Active Accessibility know of it
-    whole: Node | None = None  # what Active Accessibility knows of it with its menu bar
+    root: Node | None = None  # what UI Automation knows of it
 
 
 class FakeControls:
     """A Windows with these windows, topmost first; `api` is agent's Win32 with the functions of the worker."""
 
-    def __init__(
-        self, windows: Iterable[Win], automation: bool = True, accessible: bool = True
-    ) -> None:
+    def __init__(self, windows: Iterable[Win], automation: bool = True) -> None:
         self.windows = list(windows)
-        self.automation, self.accessible = automation, accessible
+        self.automation = automation
         self.focus = 0
         self.problems, self.calls = list[str](), list[str]()
         self.fail_at = 0
@@ -191,13 +165,13 @@ class FakeControls:
         self,
         point: tuple[int, int] | None = None,
         window: int = 0,
-        most: int = 300,
         seconds: float = 60.0,
     ) -> tuple[list[agent.Control], list[str]]:
         """The controls and the problems of a query."""
-        place = agent.Point(*point) if point else None
-        query = agent.Query(seconds, place, window, most if window else 1)
-        known = agent.known_controls(self.automation_source, query)
+        where: agent.Where = agent.Point(*point) if point else None
+        if window:
+            where = agent.Window(window, "")
+        known = agent.known_controls(self.automation_source, where, seconds)
         # As they arrive from the process that asks.
         sent = pickle.loads(pickle.dumps(known))
         return list(sent.controls), list(sent.problems)
@@ -387,57 +361,6 @@ class FakeControls:
             return self.put_variant(place, 8, self.text_of(value))
         return self.put_variant(place, 13, self.object_of("IUnknown", "not supported"))
 
-    # -- Active Accessibility
-
-    def part(self, node: Node, child: VARIANT) -> Node:
-        if child.vt != 3:
-            raise AssertionError("no number of a part")
-        number = child.a & 0xFFFFFFFF
-        return node.children[number - 1] if number else node
-
-    def _QueryInterface(self, node: Any, wanted: int, place: int) -> int:
-        if ctypes.string_at(wanted, 16).hex() != "e03687613d3ccf11810c00aa00389b71":
-            raise AssertionError("another interface")
-        self.give(place, "IAccessible", node)
-        return 0
-
-    def _get_accChildCount(self, node: Node, place: int) -> None:
-        I.from_address(place).value = len(node.children)
-
-    def _get_accName(self, node: Node, child: VARIANT, place: int) -> int:
-        return self.put_text(place, self.part(node, child).name)
-
-    def _get_accValue(self, node: Node, child: VARIANT, place: int) -> int:
-        node = self.part(node, child)
-        if node.password:
-            raise AssertionError("a password is read")
-        return self.put_text(place, node.value) if node.value is not None else E_NOTIMPL
-
-    def _get_accRole(self, node: Node, child: VARIANT, place: int) -> int:
-        return self.put_variant(place, 3, self.part(node, child).role)
-
-    def _get_accState(self, node: Node, child: VARIANT, place: int) -> int:
-        node = self.part(node, child)
-        state = node.state
-        state |= 0x20000000 if node.password else 0
-        state |= 0x10000 if node.offscreen else 0
-        state |= 4 if node.focused else 0
-        return self.put_variant(place, 3, state | (0 if node.enabled else 1))
-
-    def _get_accFocus(self, node: Node, place: int) -> int:
-        for index, child in enumerate(node.children):
-            if child.focused and child.simple:
-                return self.put_variant(place, 3, index + 1)
-        return self.put_variant(place, 3, 0)
-
-    def _accLocation(
-        self, node: Node, left: int, top: int, width: int, height: int, child: VARIANT
-    ) -> int:
-        places = (left, top, width, height)
-        for place, side in zip(places, self.part(node, child).rect, strict=True):
-            I.from_address(place).value = side
-        return 0
-
     # -- the functions of DLLs
 
     def window(self, handle: int | None) -> Win | None:
@@ -511,41 +434,6 @@ class FakeControls:
         if variant.vt in (9, 13) and variant.a:
             self.references[variant.a] -= 1
         variant.vt = 0
-        return 0
-
-    def f_AccessibleObjectFromPoint(self, point: Any, place: int, child: int) -> int:
-        node = self.node_at(point)
-        if node is None or not self.accessible:
-            return E_FAIL
-        holder = next(
-            (n for w in self.windows if w.root for n in w.root.all() if node in n.children), None
-        )
-        if node.simple and holder:
-            self.give(place, "IAccessible", holder)
-            return self.put_variant(child, 3, holder.children.index(node) + 1)
-        self.give(place, "IAccessible", node)
-        return self.put_variant(child, 3, 0)
-
-    def f_AccessibleObjectFromWindow(self, handle: int, which: int, iid: int, place: int) -> int:
-        window = self.window(handle)
-        if not self.accessible or window is None or window.root is None:
-            return E_FAIL
-        whole = window.whole if which == 0 else None
-        self.give(place, "IAccessible", whole or window.root)
-        return 0
-
-    def f_AccessibleChildren(
-        self, holder: int, first: int, most: int, variants: int, got: int
-    ) -> int:
-        node = self.objects[holder][1]
-        children = node.children[first : first + most]
-        for index, child in enumerate(children):
-            place = variants + index * ctypes.sizeof(VARIANT)
-            if child.simple:
-                self.put_variant(place, 3, first + index + 1)
-            else:
-                self.put_variant(place, 9, self.object_of("IUnknown", child))
-        I.from_address(got).value = len(children)
         return 0
 
     def f_WindowFromPoint(self, point: Any) -> int:

@@ -207,8 +207,8 @@ class TheWorker(unittest.TestCase):
     def test_it_is_started_with_the_run_and_ended_with_it_unless_controls_are_off(self) -> None:
         for setting, done in (
             ("off", []),
-            ("check", ["ask", "close"]),
-            ("list", ["ask", "close"]),
+            ("check", ["query", "close"]),
+            ("list", ["query", "close"]),
         ):
             worker = mock.create_autospec(agent.ControlsWorker, instance=True)
 

@@ -1,4 +1,4 @@
-"""What programs tell of their controls: three sources behind real marshalling, and the worker that asks them."""
+"""What programs tell of their controls: two sources behind real marshalling, and the worker that asks them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.seams import clock_of_main, desktop_of_main, windows_of_main
 from tests.test_main import CommandLineCase
 
 MIDDLE = Rect(100, 100, 80, 24)
-SAVE = Node("&Save", 50000, MIDDLE, role=43)
-FIELD = Node("File name", 50004, Rect(100, 140, 200, 24), value="a.txt", focused=True, role=42)
-SECRET = Node("Password", 50004, Rect(100, 180, 200, 24), value="geheim", password=True, role=42)
-BOX = Node("Read only", 50002, Rect(100, 220, 80, 24), toggled=1, role=44, state=0x10)
-RADIO = Node("Left", 50013, Rect(100, 260, 80, 24), chosen=False, role=45, enabled=False)
+SAVE = Node("&Save", 50000, MIDDLE)
+FIELD = Node("File name", 50004, Rect(100, 140, 200, 24), value="a.txt", focused=True)
+SECRET = Node("Password", 50004, Rect(100, 180, 200, 24), value="geheim", password=True)
+BOX = Node("Read only", 50002, Rect(100, 220, 80, 24), toggled=1)
+RADIO = Node("Left", 50013, Rect(100, 260, 80, 24), chosen=False, enabled=False)
 HIDDEN = Node("Gone", 50000, Rect(100, 300, 80, 24), offscreen=True)
 # What is told of one window at most, and how long its failures are borne.
 ROWS_MOST, WORKERS_MOST = 60, 6
@@ -38,12 +38,12 @@ PARTS = [SAVE, FIELD, SECRET, BOX, RADIO, HIDDEN]
 
 def dialog(*nodes: Node, **window: Any) -> Win:
     """A window with these controls."""
-    root = Node("Save as", 50032, children=list(nodes), role=9)
+    root = Node("Save as", 50032, children=list(nodes))
     return Win(**{"handle": 7, "class_name": "#32770", "text": "Save as", "root": root, **window})
 
 
 def plain_dialog() -> list[Win]:
-    """A window of child windows, which neither UI Automation nor Active Accessibility know."""
+    """A window of child windows, of which UI Automation knows nothing."""
     return [
         Win(7, "#32770", "Save as"),
         Win(10, "Static", "File &name:", Rect(20, 140, 60, 24), parent=7),
@@ -101,7 +101,7 @@ class TheTables(unittest.TestCase):
 
 class WhatUIAutomationTells(unittest.TestCase):
     def setUp(self) -> None:
-        self.world = FakeControls([dialog(*PARTS)], accessible=False)
+        self.world = FakeControls([dialog(*PARTS)])
         self.addCleanup(self.world.verify)
 
     def at(self, node: Node) -> Control:
@@ -140,13 +140,16 @@ class WhatUIAutomationTells(unittest.TestCase):
         self.assertEqual(problems, [])
 
     def test_a_list_ends_at_its_most(self) -> None:
-        controls, _ = self.world.ask(window=7, most=2)
-        self.assertEqual(len(controls), 2)
+        groups = [Node("g", 50026, MIDDLE, children=[SAVE] * ROWS_MOST) for _ in range(6)]
+        world = FakeControls([dialog(*groups)])
+        controls, _ = world.ask(window=7)
+        self.assertEqual(len(controls), 300)
+        world.verify()
 
     def test_of_ten_thousand_rows_the_first_are_told_and_none_is_made_in_vain(self) -> None:
         rows = [Node(f"Row {number}", 50007, Rect(100, 300, 200, 20)) for number in range(10_000)]
         listing = Node("Files", 50008, Rect(100, 300, 200, 200), children=rows)
-        world = FakeControls([dialog(SAVE, listing)], accessible=False)
+        world = FakeControls([dialog(SAVE, listing)])
         controls, problems = world.ask(window=7)
         self.assertEqual(len(controls), 2 + ROWS_MOST)
         self.assertEqual(controls[-1].name, f"Row {ROWS_MOST - 1}")
@@ -158,7 +161,7 @@ class WhatUIAutomationTells(unittest.TestCase):
         node = Node("innermost", 50000, MIDDLE)
         for depth in range(60):
             node = Node(f"group {depth}", 50026, MIDDLE, children=[node])
-        world = FakeControls([dialog(node)], accessible=False)
+        world = FakeControls([dialog(node)])
         controls, _ = world.ask(window=7)
         self.assertEqual([controls[0].name, controls[-1].name], ["group 59", "innermost"])
         world.verify()
@@ -181,7 +184,7 @@ class WhatUIAutomationTells(unittest.TestCase):
         other = Win(
             9, "Other", "", process=1, root=Node("", children=[Node("Strange", rect=MIDDLE)])
         )
-        world = FakeControls([other, menu, dialog(SAVE)], accessible=False)
+        world = FakeControls([other, menu, dialog(SAVE)])
         controls, _ = world.ask(window=7)
         self.assertEqual(
             [(control.name, control.window) for control in controls], [("Open", 8), ("&Save", 7)]
@@ -189,86 +192,10 @@ class WhatUIAutomationTells(unittest.TestCase):
         world.verify()
 
 
-class WhatActiveAccessibilityTells(unittest.TestCase):
-    def setUp(self) -> None:
-        self.world = FakeControls([dialog(*PARTS)], automation=False)
-        self.addCleanup(self.world.verify)
-
-    def test_it_is_asked_where_ui_automation_is_not_registered(self) -> None:
-        controls, problems = self.world.ask(window=7)
-        self.assertEqual(
-            [control.name for control in controls],
-            ["&Save", "File name", "Password", "Read only", "Left"],
-        )
-        self.assertEqual(
-            [control.role for control in controls],
-            ["button", "edit", "edit", "checkbox", "radio button"],
-        )
-        self.assertEqual([control.checked for control in controls], [None, None, None, True, False])
-        self.assertEqual([control.value for control in controls], [None, "a.txt", None, None, None])
-        self.assertEqual(problems, ["CoCreateInstance answers 0x80040154"])
-
-    def test_a_part_without_an_object_is_told_like_any_other(self) -> None:
-        node = Node("Bold", rect=MIDDLE, simple=True, focused=True)
-        world = FakeControls(
-            [dialog(node), Win(12, "Button", "", MIDDLE, parent=7)], automation=False
-        )
-        world.focus = 7
-        for query in (
-            {"point": (101, 101)},
-            {},
-            {"window": 7},
-        ):
-            controls, _ = world.ask(**query)
-            self.assertEqual(
-                [(c.name, c.rect, c.focused) for c in controls], [("Bold", MIDDLE, True)]
-            )
-        world.verify()
-
-    def test_menu_bar_and_open_menu_are_told_with_their_items(self) -> None:
-        window = dialog(SAVE)
-        bar = Node(
-            "", rect=MIDDLE, role=2, children=[Node("File", rect=MIDDLE, role=12, simple=True)]
-        )
-        window.whole = Node("Save as", role=9, children=[bar, Node("", role=10, children=[SAVE])])
-        items = [Node(name, rect=MIDDLE, role=12, simple=True) for name in ("Open...", "Exit")]
-        menu = Win(8, "#32768", root=Node("", role=11, children=items))
-        world = FakeControls([menu, window], automation=False)
-        controls, _ = world.ask(window=7)
-        self.assertEqual(
-            [(c.name, c.role, c.window) for c in controls],
-            [
-                ("Open...", "menu item", 8),
-                ("Exit", "menu item", 8),
-                ("File", "menu item", 7),
-                ("&Save", "button", 7),
-            ],
-        )
-        world.verify()
-
-    def test_what_it_knows_as_a_window_only_is_told_by_its_class_as_well(self) -> None:
-        node = Node("Read only", rect=MIDDLE, role=10)
-        box = Win(12, "Button", "Read only", MIDDLE, parent=7, style=0x50000000 | 3, check=1)
-        world = FakeControls([dialog(node), box], automation=False)
-        controls, _ = world.ask(point=(101, 101))
-        self.assertEqual(
-            [(control.role, control.checked) for control in controls], [("checkbox", True)]
-        )
-        world.verify()
-
-    def test_nothing_has_a_name_there_and_that_is_no_failure(self) -> None:
-        world = FakeControls(
-            [dialog(Node(None, rect=MIDDLE, role=42, value="x"))], automation=False
-        )
-        controls, _ = world.ask(point=(101, 101))
-        self.assertEqual((controls[0].name, controls[0].value), ("", "x"))
-        world.verify()
-
-
 class WhatWindowHandlesTell(unittest.TestCase):
     def setUp(self) -> None:
         self.windows = plain_dialog()
-        self.world = FakeControls(self.windows, automation=False, accessible=False)
+        self.world = FakeControls(self.windows, automation=False)
         self.addCleanup(self.world.verify)
 
     def test_child_windows_are_controls(self) -> None:
@@ -287,7 +214,7 @@ class WhatWindowHandlesTell(unittest.TestCase):
         self.assertEqual([control.checked for control in controls[3:5]], [True, False])
         self.assertEqual([c.name for c in controls if not c.enabled], ["Left"])
         self.assertTrue(controls[-1].password)
-        self.assertEqual(len(problems), 2)
+        self.assertEqual(len(problems), 1)
 
     def test_the_innermost_window_at_a_point_is_told(self) -> None:
         for place, name in (
@@ -299,7 +226,7 @@ class WhatWindowHandlesTell(unittest.TestCase):
             self.assertEqual(controls[0].name, name)
 
     def test_a_window_at_the_top_is_a_window_whatever_its_class_begins_with(self) -> None:
-        world = FakeControls([Win(7, "EditPlus", "a.txt")], automation=False, accessible=False)
+        world = FakeControls([Win(7, "EditPlus", "a.txt")], automation=False)
         controls, _ = world.ask(point=(30, 150))
         self.assertEqual(controls[0].role, "window")
 
@@ -341,20 +268,9 @@ class WhatWindowHandlesTell(unittest.TestCase):
 class WhatMayBeAPassword(unittest.TestCase):
     """A field of which nobody says that it is none is not read."""
 
-    def test_a_state_that_is_not_told_leaves_the_value_unread(self) -> None:
-        world = FakeControls([dialog(SECRET)], automation=False)
-        world.ask(point=(101, 181))
-        world.fail_at = 0
-        number = world.calls.index("IAccessible.get_accState") + 1
-        world = FakeControls([dialog(SECRET)], automation=False)
-        world.fail_at = number
-        controls, _ = world.ask(point=(101, 181))
-        self.assertEqual((controls[0].value, controls[0].password), (None, True))
-        world.verify()
-
     def test_a_style_that_is_not_told_leaves_the_text_unread(self) -> None:
         window = Win(15, "Edit", "geheim", MIDDLE, parent=7, style=0)
-        world = FakeControls([Win(7), window], automation=False, accessible=False)
+        world = FakeControls([Win(7), window], automation=False)
         controls, _ = world.ask(point=(101, 101))
         self.assertEqual((controls[0].value, controls[0].password), (None, True))
 
@@ -371,37 +287,32 @@ class EveryCallFailing(unittest.TestCase):
         {"window": 7},
     )
 
-    def world(self, automation: bool, accessible: bool) -> FakeControls:
-        listing = Node(
-            "Files",
-            50008,
-            Rect(100, 300, 200, 200),
-            children=[Node("a", 50007, MIDDLE), Node("b", 50007, MIDDLE, simple=True)],
-            role=33,
-        )
+    def world(self, automation: bool) -> FakeControls:
+        rows = [Node("a", 50007, MIDDLE), Node("b", 50007, MIDDLE)]
+        listing = Node("Files", 50008, Rect(100, 300, 200, 200), children=rows)
         windows = plain_dialog()
-        windows[0].root = dialog(*PARTS, listing, Node("part", rect=MIDDLE, simple=True)).root
-        world = FakeControls(windows, automation, accessible)
-        world.focus = 7 if accessible else 11
+        windows[0].root = dialog(*PARTS, listing).root
+        world = FakeControls(windows, automation)
+        world.focus = 11
         return world
 
     def test_no_failure_of_a_call_loses_anything_or_stops_the_answer(self) -> None:
         tried: set[str] = set()
-        for automation, accessible in ((True, True), (False, True), (False, False)):
+        for automation in (True, False):
             for query in self.QUERIES:
-                whole = self.world(automation, accessible)
+                whole = self.world(automation)
                 whole.ask(**query)
                 calls = list(whole.calls)
                 for number, name in enumerate(calls, 1):
                     if name in tried and number % sample(1, 24):
                         continue
-                    world = self.world(automation, accessible)
+                    world = self.world(automation)
                     world.fail_at = number
                     with self.subTest(query=query, number=number, name=name):
                         controls, _ = world.ask(**query)
                         self.assertEqual(world.calls[number - 1], name)
                         # Behind the last source there is none that could tell instead.
-                        self.assertTrue(controls or not accessible)
+                        self.assertTrue(controls or not automation)
                         world.verify()
                     tried.add(name)
         methods = {f"{row.dll}.{name}" for name, row in agent.COM.items()}
@@ -417,10 +328,10 @@ class EveryCallFailing(unittest.TestCase):
         self.assertEqual(untried, by_the_others)
 
     def test_the_hresult_of_a_slot_is_told(self) -> None:
-        world = self.world(True, False)
+        world = self.world(True)
         world.ask(point=(101, 101))
         number = world.calls.index("IUIAutomation.ElementFromPointBuildCache") + 1
-        world = self.world(True, False)
+        world = self.world(True)
         world.fail_at = number
         world.failure = -2147220991
         _, problems = world.ask(point=(101, 101))
@@ -452,7 +363,7 @@ class Worker:
         self.ready = threading.Event()
         if ready:
             self.ready.set()
-        self.asked: list[agent.Query] = []
+        self.asked: list[Any] = []
         self.ended = False
         self.life = threading.Thread(target=self.live, daemon=True)
 
@@ -516,7 +427,18 @@ class Workers:
 
 def listed(source: agent.ControlsWorker, window: int, seconds: float) -> list[Control]:
     """What is told in that time of a window's controls."""
-    return list(source.ask(agent.Query(seconds, None, window, 300)).controls)
+    return list(source.query(Window(window, ""), seconds).controls)
+
+
+def one(source: agent.ControlSource, where: Point | None) -> Control | None:
+    """What is told of a pixel, or of the keyboard."""
+    return next(iter(source.ask(where)), None)
+
+
+def window_of(query: Any) -> int:
+    """The window that a query asks about; 0 for none."""
+    where, _ = query
+    return where.handle if isinstance(where, Window) else 0
 
 
 class TheWorker(unittest.TestCase):
@@ -538,36 +460,38 @@ class TheWorker(unittest.TestCase):
     def test_nothing_is_started_before_the_first_query(self) -> None:
         source = self.source(lambda query: FOUND)
         self.assertEqual(self.workers.made, [])
-        self.assertEqual(source.control_at(Point(101, 101)), SAVE_CONTROL)
+        self.assertEqual(one(source, Point(101, 101)), SAVE_CONTROL)
         self.assertEqual(len(self.workers.made), 1)
 
     def test_a_control_is_told_with_its_program(self) -> None:
         source = self.source(lambda query: found(SAVE_CONTROL, replace(SAVE_CONTROL, process=4711)))
-        listed = source.controls(Window(7, "", "notepad.exe"))
+        listed = source.ask(Window(7, "", "notepad.exe"))
         self.assertEqual([control.program for control in listed], ["notepad.exe"] * 2)
         source = self.source(lambda query: found(replace(SAVE_CONTROL, process=4711)))
         self.workers.world.window = Foreground(process=4711)
-        told = source.control_at(Point(101, 101))
+        told = one(source, Point(101, 101))
         self.assertEqual(told and told.program, "notepad.exe")
-        told = source.focused_control()
+        told = one(source, None)
         self.assertEqual(told and told.program, "notepad.exe")
 
     def test_a_query_carries_its_place_and_less_time_than_it_has(self) -> None:
         source = self.source(lambda query: FOUND)
-        source.control_at(Point(101, -5))
-        asked = self.workers.made[0].asked[0]
-        self.assertEqual((asked.point, asked.window), (Point(101, -5), 0))
-        self.assertLess(asked.seconds, 5.0)
+        one(source, Point(101, -5))
+        where, seconds = self.workers.made[0].asked[0]
+        self.assertEqual(where, Point(101, -5))
+        self.assertLess(seconds, 5.0)
 
     def test_it_is_started_while_ctrl_c_is_ignored_which_it_inherits(self) -> None:
         source = self.source(lambda query: FOUND)
-        source.control_at(Point(1, 1))
+        one(source, Point(1, 1))
         self.assertEqual(self.workers.ignoring, [True])
         self.assertFalse(self.workers.world.ignores_ctrl_c)
 
     def test_a_worker_that_hangs_is_left_its_time_and_then_replaced(self) -> None:
-        source = self.source(lambda query: HANGS if query.window else FOUND, lambda query: FOUND)
-        self.assertEqual(source.ask(agent.Query(5.0)), FOUND)
+        source = self.source(
+            lambda query: HANGS if window_of(query) else FOUND, lambda query: FOUND
+        )
+        self.assertEqual(source.query(None, 5.0), FOUND)
         self.assertEqual(listed(source, 7, 0.05), [])
         self.assertEqual(listed(source, 8, 0.01), [])
         self.assertEqual(len(self.workers.made), 1)
@@ -575,29 +499,29 @@ class TheWorker(unittest.TestCase):
         with mock.patch.object(time, "monotonic", lambda: now() + 60):
             listed(source, 8, 0.01)
         self.assertTrue(self.workers.made[0].ended)
-        self.assertEqual(source.control_at(Point(1, 1)), SAVE_CONTROL)
-        asked = [[query.window for query in worker.asked] for worker in self.workers.made]
+        self.assertEqual(one(source, Point(1, 1)), SAVE_CONTROL)
+        asked = [[window_of(query) for query in worker.asked] for worker in self.workers.made]
         self.assertEqual(asked, [[0, 7], [0]])
 
     def test_a_late_answer_is_not_taken_for_that_of_another_query(self) -> None:
         late = threading.Event()
 
-        def reply(query: agent.Query) -> agent.Known:
-            if query.window:
+        def reply(query: Any) -> agent.Known:
+            if window_of(query):
                 late.wait()
                 return found(Control("Old", "button", MIDDLE))
             return FOUND
 
         source = self.source(reply)
-        source.ask(agent.Query(5.0))
+        source.query(None, 5.0)
         self.assertEqual(listed(source, 7, 0.05), [])
         late.set()
-        self.assertEqual(source.control_at(Point(101, 101)), SAVE_CONTROL)
+        self.assertEqual(one(source, Point(101, 101)), SAVE_CONTROL)
 
     def test_after_a_worker_that_was_killed_the_next_query_has_a_new_one(self) -> None:
         source = self.source(lambda query: DIES, lambda query: FOUND)
-        self.assertIsNone(source.control_at(Point(1, 1)))
-        self.assertEqual(source.control_at(Point(1, 1)), SAVE_CONTROL)
+        self.assertIsNone(one(source, Point(1, 1)))
+        self.assertEqual(one(source, Point(1, 1)), SAVE_CONTROL)
         self.assertEqual(len(self.workers.made), 2)
 
     def test_a_worker_that_died_while_nobody_asked_is_replaced(self) -> None:
@@ -608,7 +532,7 @@ class TheWorker(unittest.TestCase):
         self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
 
     def test_a_window_that_costs_workers_is_left_alone_and_the_others_stay_known(self) -> None:
-        source = self.source(lambda query: DIES if query.window == 7 else FOUND)
+        source = self.source(lambda query: DIES if window_of(query) == 7 else FOUND)
         for _ in range(9):
             self.assertEqual(listed(source, 7, 5.0), [])
         self.assertEqual(listed(source, 8, 5.0), [SAVE_CONTROL])
@@ -624,7 +548,7 @@ class TheWorker(unittest.TestCase):
     def test_a_worker_that_may_not_be_started_is_tried_once_and_the_reason_kept(self) -> None:
         source = self.source(HANGS, refused="This program is blocked by group policy.")
         for _ in range(3):
-            self.assertIsNone(source.control_at(Point(1, 1)))
+            self.assertIsNone(one(source, Point(1, 1)))
         self.assertEqual(len(self.workers.made), 1)
         self.assertIn("blocked by group policy", source.problem)
 
@@ -637,10 +561,10 @@ class TheWorker(unittest.TestCase):
 
     def test_after_the_end_nothing_is_started_any_more(self) -> None:
         source = self.source(lambda query: FOUND)
-        source.control_at(Point(1, 1))
+        one(source, Point(1, 1))
         source.close()
         self.assertTrue(self.workers.made[0].ended)
-        self.assertIsNone(source.control_at(Point(1, 1)))
+        self.assertIsNone(one(source, Point(1, 1)))
         self.assertEqual(len(self.workers.made), 1)
 
 
@@ -678,8 +602,8 @@ class TheProcess(unittest.TestCase):
         with really(serve_dialog):
             source = agent.ControlsWorker(FakeWin32().api)
             with contextlib.closing(source):
-                source.ask(agent.Query(600.0))  # it starts within that time
-                known = source.ask(agent.Query(60.0, Point(101, 101)))
+                source.query(None, 600.0)  # it starts within that time
+                known = source.query(Point(101, 101), 60.0)
                 (process,) = multiprocessing.active_children()
         self.assertEqual([control.name for control in known.controls], ["&Save"])
         process.join()
@@ -733,7 +657,7 @@ from tests.fakes import FakeWin32
 from tests.test_controls import really, serve_nothing
 with really(serve_nothing):
     source = agent.ControlsWorker(FakeWin32().api)
-    source.ask(agent.Query(600.0))  # it starts within that time, and hangs
+    source.query(None, 600.0)  # it starts within that time, and hangs
     print("asked", flush=True)
     threading.Event().wait()
 """
@@ -761,7 +685,7 @@ class TheDoctor(CommandLineCase):
             ([SAVE_CONTROL], r"1 controls \('Save' button\) in \d+ ms", "ok"),
         ):
             seen = found(*controls, problems=(problem,))
-            (line,) = self.lines(lambda query, seen=seen: seen if query.window else FOUND)
+            (line,) = self.lines(lambda query, seen=seen: seen if window_of(query) else FOUND)
             self.assertRegex(line, rf"^{told}; {problem}$")
             self.assertEqual(self.verdicts, [verdict])
 
@@ -783,9 +707,8 @@ class OnTheDesktop(unittest.TestCase):
         with Workers(lambda query: HANGS):
             source = desktop.control_source = agent.ControlsWorker(desktop.api)
             with contextlib.closing(source):
-                self.assertIsNone(desktop.control_source.control_at(Point(300, 300)))
-                self.assertIsNone(desktop.control_source.focused_control())
-                self.assertEqual(desktop.control_source.controls(Window(7, "")), [])
+                for where in (Point(300, 300), None, Window(7, "")):
+                    self.assertEqual(list(desktop.control_source.ask(where)), [])
 
 
 class PackagedApps(unittest.TestCase):

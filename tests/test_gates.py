@@ -237,11 +237,11 @@ class BlindActs(GateCase):
             stage = Stage()
             source = mock.Mock(spec=agent.KnownControls())
 
-            def pops_up(*_: Any, stage: Stage = stage) -> None:
+            def pops_up(_: Any, stage: Stage = stage) -> list[agent.Control]:
                 stage.world.others, stage.world.window = [NOTEPAD], MAIL
+                return []
 
-            source.control_at.side_effect = pops_up
-            source.focused_control.side_effect = pops_up
+            source.ask.side_effect = pops_up
             stage.desktop.control_source = source
             self.refused(stage, "stale_frame", "come to the front.*Inbox - Mail", name, **arguments)
 

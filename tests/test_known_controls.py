@@ -32,14 +32,14 @@ class AControlAsAValue(unittest.TestCase):
 class WhoKnowsTheControls(unittest.TestCase):
     def test_the_topmost_one_at_a_point_is_told(self) -> None:
         source = KnownControls([SAVE, FIELD, Control("", "window", Rect(0, 0, 400, 300))])
-        self.assertEqual(source.control_at(Point(20, 20)), SAVE)
-        self.assertEqual(source.control_at(Point(399, 299)), source.known[2])
-        self.assertIsNone(source.control_at(Point(400, 10)))
+        self.assertEqual(source.ask(Point(20, 20)), [SAVE])
+        self.assertEqual(source.ask(Point(399, 299)), [source.known[2]])
+        self.assertEqual(source.ask(Point(400, 10)), [])
 
     def test_the_one_with_the_keyboard_and_those_of_a_window_are_told(self) -> None:
         source = KnownControls([SAVE, BOX, FIELD])
-        self.assertEqual(source.focused_control(), FIELD)
-        self.assertEqual(source.controls(Window(7, "")), [SAVE, FIELD])
+        self.assertEqual(source.ask(None), [FIELD])
+        self.assertEqual(source.ask(Window(7, "")), [SAVE, FIELD])
 
 
 class TheDrawnDesktop(unittest.TestCase):
@@ -55,19 +55,17 @@ class TheDrawnDesktop(unittest.TestCase):
 
     def test_the_field_tells_its_text_and_whether_it_has_the_keyboard(self) -> None:
         desktop = self.desktop(opened=True, focus=True, text="Hello")
-        field = desktop.control_source.focused_control()
-        self.assertEqual(field, desktop.control_source.control_at(Point(600, 300)))
-        self.assertEqual(
-            field and (field.name, field.role, field.value), ("Text area", "edit", "Hello")
-        )
+        (field,) = desktop.control_source.ask(None)
+        self.assertEqual([field], desktop.control_source.ask(Point(600, 300)))
+        self.assertEqual((field.name, field.role, field.value), ("Text area", "edit", "Hello"))
         for state in ({"opened": True}, {"opened": True, "focus": True, "menu": True}):
-            self.assertIsNone(self.desktop(**state).control_source.focused_control())
+            self.assertEqual(self.desktop(**state).control_source.ask(None), [])
 
     def test_a_window_lists_its_own_controls_only(self) -> None:
         desktop = self.desktop(opened=True)
         front = desktop.foreground()
         assert front
-        names = [control.name for control in desktop.control_source.controls(front)]
+        names = [control.name for control in desktop.control_source.ask(front)]
         self.assertEqual(names, ["Save", "Text area", "Untitled - Notes"])
 
 

@@ -453,7 +453,7 @@ def question_is_forged(_root: Path) -> bool:
     stage.world.window = replace(Foreground(), title=FORGED * 9, path=FORGED * 9)
     known = agent.Control("Delete " + FORGED * 9, "button", agent.Rect(0, 0, 1920, 1080))
     source = mock.create_autospec(agent.ControlsWorker, instance=True)
-    source.control_at.return_value, source.focused_control.return_value = known, None
+    source.ask.side_effect = lambda where: [known] if where else []
     stage.desktop.control_source = source
     stage.attempt("click", element_name=FORGED, position=[300, 400])
     (question,) = asked

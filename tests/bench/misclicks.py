@@ -53,7 +53,7 @@ class ButtonWindow(PlainDesktop):
 
     def button(self, name: str, down: bool) -> None:
         super().button(name, down)
-        hit = self.control_source.control_at(self.place)
+        hit = next(iter(self.control_source.ask(self.place)), None)
         if down and hit:
             self.pressed.append(hit.name)
 

@@ -32,7 +32,7 @@ def main() -> None:
     desktop = agent.WindowsDesktop(agent.load_win32(), agent.SystemClock(agent.Stop()))
     agent.init_dpi(desktop.api)
     source = desktop.control_source = agent.ControlsWorker(desktop.api)
-    source.ask(agent.Query(0.0))
+    source.query(None, 0.0)
     notepad = subprocess.Popen(["notepad", str(file)], stdin=-3, stdout=-3, stderr=-3)
     end = time.monotonic() + 30
     front = None
@@ -40,29 +40,28 @@ def main() -> None:
         time.sleep(0.1)
         front = desktop.foreground()
     assert front
-    source.ask(agent.Query(120.0))
+    source.query(None, 120.0)
 
     def seen(control: Any) -> Any:
         return control and {**control.to_json(), "window": control.window == front.handle}
 
+    def one(where: agent.Where) -> Any:
+        return next(iter(desktop.control_source.ask(where)), None)
+
     middle = agent.Point(
         front.rect.left + front.rect.width // 2, front.rect.top + front.rect.height // 2
     )
-    found: dict[str, Any] = {
-        "at": seen(patiently(lambda: desktop.control_source.control_at(middle)))
-    }
-    found["focused"] = seen(patiently(desktop.control_source.focused_control))
+    found: dict[str, Any] = {"at": seen(patiently(lambda: one(middle)))}
+    found["focused"] = seen(patiently(lambda: one(None)))
     began = time.monotonic()
-    found["list"] = [
-        seen(known) for known in patiently(lambda: desktop.control_source.controls(front))
-    ]
+    found["list"] = [seen(known) for known in patiently(lambda: desktop.control_source.ask(front))]
     found["list_s"] = time.monotonic() - began
     found["report"], _ = source.report(front)
     doctor = [sys.executable, "-X", "utf8", sys.argv[1], "--check"]
     found["check"] = subprocess.run(doctor, stdin=-3, capture_output=True, text=True).stdout
     multiprocessing.active_children()[0].kill()  # as if somebody had
-    found["killed"] = seen(desktop.control_source.control_at(middle))
-    found["again"] = seen(patiently(lambda: desktop.control_source.control_at(middle)))
+    found["killed"] = seen(one(middle))
+    found["again"] = seen(patiently(lambda: one(middle)))
     (worker,) = multiprocessing.active_children()
     source.close()
     worker.join(10)

@@ -76,7 +76,7 @@ class EngineDriver:
         if controls != "off":
             source = desktop.control_source = agent.ControlsWorker(desktop.api)
             self.case.addCleanup(source.close)
-            source.ask(agent.Query(120.0))
+            source.query(None, 120.0)
         return {}
 
     def press(self, log: str, presses: int, seed: int) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class EngineDriver:
         """The controls in front: [name, role, left, top, width, height] of each."""
         desktop = self.trial.desktop
         front = desktop.foreground()
-        known = desktop.control_source.controls(front)
+        known = desktop.control_source.ask(front)
         rows = [[control.name, control.role, *control.rect] for control in known]
         return {"title": front.title, "controls": rows}
 

@@ -1,4 +1,4 @@
-"""The sources of controls on a real Win32 desktop: UI Automation is not registered there, the other two answer in part."""
+"""The sources of controls on a real Win32 desktop: UI Automation is not registered there, window handles answer."""
 
 from __future__ import annotations
 
