@@ -3945,6 +3945,67 @@ def strip_end_tokens(text: str) -> str:
     return text
 
 
+# What may follow a JSON value without making it doubtful: blanks, spare braces, template tokens.
+_REST = re.compile(rf"\A(?:[\s}}]|{'|'.join(map(re.escape, TEMPLATE_TOKENS))})*")
+
+# What JSON takes otherwise than small models write it: texts in single quotes, tuples, a line
+# break's two characters outside of a text, a comma before a closing bracket, and Python's words. A
+# text that never ends stays open.
+_TOKEN = re.compile(
+    r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
+    r"""|[()]|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\])])|\b(?:True|False|None)\b""",
+    re.S,
+)
+_MENDED = {
+    **{"(": "[", ")": "]", "True": "true", "False": "false", "None": "null"},
+    **dict.fromkeys((",", "\\n", "\\r", "\\t"), " "),
+}
+# What a text in single quotes needs in double ones. Some escapes may as well be part of a Windows
+# path such as 'C:\bin': they become an escape that JSON does not know, so that they are refused.
+_ESCAPE_OR_QUOTE = re.compile(r"\\.|[\"']", re.S)
+_REQUOTED = {
+    **{"'": '"', "\\'": "'", '"': '\\"'},
+    **dict.fromkeys(("\\/", "\\b", "\\f"), "\\?"),
+}
+
+
+def _as_json(token: re.Match[str]) -> str:
+    text = token[0]
+    if text.startswith("'"):
+        text = _ESCAPE_OR_QUOTE.sub(lambda sign: _REQUOTED.get(sign[0], sign[0]), text)
+    return _MENDED.get(text, text)
+
+
+def unique(pairs: Collection[tuple[str, object]]) -> JsonDict:
+    """An object whose keys, stray blanks aside, stand there once each; raises ReplyError."""
+    found = {key.strip(): value for key, value in pairs}
+    if len(found) < len(pairs):
+        raise ReplyError(f"The call gives one of {list(found)!r:.60} twice.", "invalid_args")
+    return found
+
+
+# Not strict: a line break inside a text is a line break. No argument takes a whole number of 21
+# characters, and int() is slow with thousands of them.
+_JSON = json.JSONDecoder(
+    object_pairs_hook=unique, strict=False, parse_int=lambda digits: int(digits[:21])
+)
+
+
+def read_json(text: str) -> tuple[Any, str]:
+    """The JSON value that a text begins with, known slips mended, and what stands behind it.
+
+    Nothing that is open is closed. Raises ReplyError, ValueError and RecursionError.
+    """
+    if text.startswith("{{"):
+        text = text[1:]  # doubled outer braces; _REST takes the spare closing one
+    try:
+        value, end = _JSON.raw_decode(text)
+    except ValueError:
+        text = _TOKEN.sub(_as_json, text)
+        value, end = _JSON.raw_decode(text)
+    return value, _REST.sub("", text[end:])
+
+
 # Half a character, which no text may hold.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -3958,20 +4019,13 @@ def read_text(value: object) -> str | None:
     return strip_end_tokens(value)
 
 
-LIST_CHARS_MOST = 10_000  # of a text that is read as a list
-
-
 def spelled_list(text: str) -> list[Any]:
     """The values of a text such as "[1, 2]", "(1, 2)" or "1, 2", else the text itself as a list."""
-    # Outside of JSON a backslash may as well be part of a path.
-    readers: list[Callable[[str], Any]] = [json.loads]
-    if "\\" not in text:
-        readers.append(ast.literal_eval)
-    for read in readers if len(text) < LIST_CHARS_MOST else ():
-        with suppress(SyntaxError, ValueError, MemoryError, RecursionError):
-            value = read(text.strip())
-            if value and isinstance(value, (list, tuple)):
-                return [*value]
+    spelled = text.strip()
+    with suppress(ReplyError, ValueError, RecursionError):
+        value, rest = read_json(spelled if spelled.startswith(("[", "(")) else f"[{spelled}]")
+        if value and not rest:
+            return [*value]
     return [text]
 
 
@@ -6918,10 +6972,8 @@ _REPEATED_CHARS_LEAST = 240  # below that, a repetition is ordinary: "------"
 
 
 def cut_repetition(text: str) -> str:
-    """The text with each long repetition cut to its first rounds and a note on their number."""
-    parts: list[str] = []
+    """The text with each long repetition cut to two rounds and a note on their number."""
     place = 0
-    done = 0  # the characters before it are in `parts`, or left out
     while place + _PROBE_CHARS < len(text):
         probe = text[place : place + _PROBE_CHARS]
         period = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST) - place
@@ -6929,18 +6981,16 @@ def cut_repetition(text: str) -> str:
         rounds = 1
         while period > 0 and text.startswith(unit, place + rounds * period):
             rounds += 1
+        told = ""
         if rounds >= _ROUNDS_LEAST and rounds * period >= _REPEATED_CHARS_LEAST:
-            parts += text[done:place], f"{unit * 2} [repeated {rounds} times] "
-            place += rounds * period
-            done = place
-        else:
-            place += 10
-    return "".join([*parts, text[done:]])
+            told = f"{unit * 2} [repeated {rounds} times] "
+            text = text[:place] + told + text[place + rounds * period :]
+        place += len(told) or 10
+    return text
 
 
 # The tags of thoughts in all the models' templates.
 _TAGS = r"think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60}"
-_THOUGHT_TAG = re.compile(rf"<(/?)(?:{_TAGS})>")
 # A thought between its tags, closed or not; and a tag that ends one which began before.
 _THOUGHT = rf"<(?P<tag>{_TAGS})>(?P<inside>(?s:.*?))(?:</(?P=tag)>|\Z)"
 _THOUGHT_END = re.compile(rf"</(?:{_TAGS})>")
@@ -6952,13 +7002,12 @@ def parted(text: str, call: str = "(?!)") -> tuple[str, list[str]]:
     Thoughts stand between tags, closed or not, or before a lone closing one. From the first `call`
     on, a pattern, a tag is left as it is: it may be part of a text to type.
     """
-    pattern = rf"(?P<call>(?:{call})(?s:.*))|{_THOUGHT}"
-    inside = [piece["inside"] for piece in re.finditer(pattern, text) if piece["tag"]]
-    left = re.sub(pattern, r"\g<call>", text)
-    head = re.split(call, left, maxsplit=1)[0]
-    *before, said = _THOUGHT_END.split(head)
-    said += left[len(head) :]
-    return said.strip(), [*inside, *before]
+    # Each piece that is said has behind it a call and the rest, or the tag and the inside of a
+    # thought.
+    pieces = re.split(rf"((?:{call})(?s:.*))|{_THOUGHT}", text)
+    *before, said = _THOUGHT_END.split("".join(pieces[::4]))
+    said += "".join(filter(None, pieces[1::4]))
+    return said.strip(), [*filter(None, pieces[3::4]), *before]
 
 
 def strip_think(text: str) -> str:
@@ -6975,10 +7024,10 @@ def thoughts(message: JsonObject) -> str:
     return "\n".join(filter(None, map(str.strip, parts)))
 
 
-# A call counts only if it is certain: nothing below closes a string or a number, compares names
-# loosely or moves a coordinate. A reply can be megabytes of anything. So no pattern here backtracks
-# over more than it can pass once: beside each repetition stands something that the repetition
-# cannot match. A text is only read forward, and opened at most _OPENERS_MOST times.
+# A call counts only if it is certain: nothing below compares names loosely or moves a coordinate. A
+# reply can be megabytes of anything. So no pattern here backtracks over more than it can pass once:
+# beside each repetition stands something that the repetition cannot match. A text is only read
+# forward, and opened at most _OPENERS_MOST times.
 _OPENERS_MOST = 1000  # of an answer; for each slip json counts the lines before it: quadratic
 
 _Found = tuple[list[object], str]  # calls as they were written, and the text behind them
@@ -6993,47 +7042,32 @@ _CALL_KEYS = {*_NAME_KEYS, *_ARGUMENT_KEYS, "id", "type", "index"}
 _CUT_REASONS = ("length", "max_tokens", "content_filter")
 _WHOLE_REASONS = ("stop", "tool_calls", "function_call")
 
-# What may follow a JSON value without making it doubtful: blanks, spare braces, template tokens.
-_REST = re.compile(rf"\A(?:[\s}}]|{'|'.join(map(re.escape, TEMPLATE_TOKENS))})*")
-
-# What JSON takes otherwise than small models write it, beside texts in double quotes: texts in
-# single quotes, a tuple of numbers, a line break's two characters outside of a text, a comma before
-# a closing bracket, and Python's words. A text that never ends stays open.
-_TOKEN = re.compile(
-    r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)"""
-    r"""|'(?P<quoted>[^'\\]*(?:\\.[^'\\]*)*)'|'[^'\\]*(?:\\.[^'\\]*)*\\?\Z"""
-    r"""|\((?P<listed>[-0-9.,\s]*)\)|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\]])|\b(?:True|False|None)\b""",
-    re.S,
-)
-_MENDED = {
-    **{"True": "true", "False": "false", "None": "null"},
-    **dict.fromkeys((",", "\\n", "\\r", "\\t"), " "),
-}
-# What a text in single quotes needs in double ones. Some escapes may as well be part of a Windows
-# path such as 'C:\bin': they become an escape that JSON does not know, so that they are refused.
-_ESCAPE_OR_QUOTE = re.compile(r'\\.|"', re.S)
-_REQUOTED = {"\\'": "'", '"': '\\"', "\\/": "\\?", "\\b": "\\?", "\\f": "\\?"}
-
 # The rest of a tag that carries a name, as in <function=name> and <function name="name">.
 _NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
 
 # JSON that is a whole reply, maybe in a fence or a tag, and what must follow it: JSON in the middle
 # of prose is no call.
-_BARE = re.compile(r"\s*(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?(?=\{|\[\s*\{)")
+_BARE = r"\s*(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?(?=\{|\[\s*\{)"
 _BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I)
 
-# The tags of the models' own templates; and thoughts, whose calls do not count.
+# Thoughts, whose calls do not count; the end of one, behind which a reply begins anew; and the tags
+# of the models' own templates.
 _TAG = r"(?:<tool_call>|<function_call>|\[TOOL_REQUEST\])\s*"
 _OPENER = re.compile(
-    rf"{_THOUGHT}|{_THOUGHT_END.pattern}"
+    rf"{_THOUGHT}|(?P<end>{_THOUGHT_END.pattern})(?P<bare>{_BARE})?"
     rf"|(?P<call>(?:{_TAG})?<function{_NAME}\s*|{_TAG}(?!<function))"
 )
 
 # What must follow JSON behind a tag: a closing tag, the next call or the end.
 _NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
 
-# All that may follow a call whose last brace is missing.
-_TAIL = re.compile(r"\s*(?:</(?:tool|function)_call>\s*)?\Z")
+# All that may follow a call that lacks its end, and the arguments of one that lacks nothing but its
+# last brace.
+_TAIL = r"\s*(?:</(?:tool|function)_call>\s*)?\Z"
+_CLOSABLE = re.compile(
+    r"""["'](?:arguments|parameters|args)["']\s*:\s*"""
+    rf"\{{[^{{}}]*(?:\{{[^{{}}]*\}}[^{{}}]*)*\}}{{1,2}}(?={_TAIL})"
+)
 
 # An argument in the XML form. Its value may hold tags of its own, but none of a call's.
 _PARAMETER = (
@@ -7051,86 +7085,17 @@ _XML = re.compile(
 _CLOSING_TAGS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]")
 
 
-def _unique(pairs: list[tuple[str, object]]) -> JsonDict:
-    """An object whose keys, stray blanks aside, stand there once each; raises ReplyError."""
-    found = {key.strip(): value for key, value in pairs}
-    if len(found) < len(pairs):
-        raise ReplyError(f"The call gives one of {list(found)!r:.60} twice.", "invalid_args")
-    return found
-
-
-def _integer(digits: str) -> int | float:
-    """A whole number; one of 19 characters is in no argument's range, and int() is slow with it."""
-    return int(digits) if len(digits) < 19 else math.nan
-
-
-# Not strict: a line break inside a text is a line break.
-_JSON = json.JSONDecoder(object_pairs_hook=_unique, strict=False, parse_int=_integer)
-
-
-def _as_json(token: re.Match[str]) -> str:
-    if token["listed"] is not None:
-        return f"[{token['listed']}]"
-    if token["quoted"] is None:
-        return _MENDED.get(token[0], token[0])
-    inner = _ESCAPE_OR_QUOTE.sub(lambda sign: _REQUOTED.get(sign[0], sign[0]), token["quoted"])
-    return f'"{inner}"'
-
-
-def _decode(text: str, closable: bool = False) -> tuple[object, str]:
-    """The JSON value that a text begins with, known slips mended, and what stands behind it.
-
-    `closable` says that the last brace of a whole call may be missing, since the text was not cut.
-    Raises ReplyError, ValueError and RecursionError.
-    """
-    if text.startswith("{{"):
-        text = text[1:]  # doubled outer braces; _REST takes the spare closing one
-    try:
-        value, end = _JSON.raw_decode(text)
-    except ValueError:
-        text = _TOKEN.sub(_as_json, text)
-        try:
-            value, end = _JSON.raw_decode(text)
-        except json.JSONDecodeError as error:
-            value = _closed(text, error, closable)
-            end = error.pos
-    return value, _REST.sub("", text[end:])
-
-
-def _closed(text: str, error: json.JSONDecodeError, closable: bool) -> object:
-    """The value of a text that lacks its last brace and nothing else; raises ReplyError."""
-    at_end = _TAIL.match(text, error.pos)
-    if at_end and closable:
-        with suppress(json.JSONDecodeError):
-            closed = text[: error.pos] + "}"
-            value = _JSON.decode(closed)
-            # Inside the arguments a missing end may hide one more argument.
-            if isinstance(_name_and_arguments(value)[1], dict):
-                return value
-            raise ReplyError("The call is incomplete: its arguments do not end.", "incomplete")
-    if at_end or error.msg.startswith("Unterminated"):
-        raise ReplyError("The call is incomplete: its JSON does not end.", "incomplete")
-    raise ReplyError(f"The call is not valid JSON: {error.msg}.", "invalid_json")
-
-
-def _json_calls(
-    text: str, closable: bool, must_follow: re.Pattern[str] = _NEXT, name: str = ""
-) -> _Found:
-    """The calls in JSON that a text begins with, and what stands behind; raises ReplyError.
+def _json_calls(text: str) -> _Found:
+    """The calls in JSON that a text begins with, and what stands behind.
 
     Only the first of several without a tag between them has to be whole: it is carried out.
     """
-    value, text = _decode(text, closable and not name)
-    if name:  # <function=name>{"argument": ...}
-        value = {"name": name, "arguments": value}
+    value, text = read_json(text)
     calls = value if isinstance(value, list) else [value]
     with suppress(ValueError, ReplyError):
         while text.startswith("{"):
-            further, text = _decode(text)
+            further, text = read_json(text)
             calls.append(further)
-    if not must_follow.match(text):
-        kind = "invalid_json" if must_follow is _NEXT else "no_call"
-        raise ReplyError("Other text stands beside the call; send it alone.", kind)
     return calls, text
 
 
@@ -7145,38 +7110,45 @@ def _xml_call(text: str, name: str) -> _Found:
         elif "</function>" not in body:
             problem = "The call has no </function> at its end."
         raise ReplyError(problem, "incomplete")
-    pairs = []
-    for key, value in _PARAMETERS.findall(found[1]):
-        # The value exactly, less the line breaks that belong to the form.
-        value = value.removeprefix("\n").removesuffix("\n")
-        pairs.append((key, value))
-    call = {"name": name, "arguments": _unique(pairs)}
-    return [call], text[found.end() :]
+    # A value exactly, less the line breaks that belong to the form.
+    given = [
+        (key, value.removeprefix("\n").removesuffix("\n"))
+        for key, value in _PARAMETERS.findall(found[1])
+    ]
+    return [{"name": name, "arguments": unique(given)}], text[found.end() :]
 
 
-def _spoken_calls(text: str, closable: bool) -> list[object]:
+def _tagged_calls(text: str, name: str) -> _Found:
+    """The calls behind a tag, which may carry their name, and what follows them."""
+    if name and not text.startswith("{"):
+        return _xml_call(text, name)
+    calls, text = _json_calls(text)
+    if name:  # <function=name>{"argument": ...}
+        calls[0] = {"name": name, "arguments": calls[0]}
+    if not _NEXT.match(text):
+        raise ReplyError("Other text stands beside the call; send it alone.", "invalid_json")
+    return calls, text
+
+
+def _spoken_calls(text: str) -> list[object]:
     """The calls in a reply's text, in order; what stands before a </think> was only thought."""
     calls: list[object] = []
-    begins = True
+    text = f"</think>{text}"  # a reply begins as it does behind a thought
     for _ in range(_OPENERS_MOST):
-        bare = _BARE.match(text)
-        if bare and begins:
-            return _json_calls(text[bare.end() :], closable, _BARE_END)[0]
         opener = _OPENER.search(text)
         if not opener:
             return calls
         text = text[opener.end() :]
-        begins = not opener["call"] and not opener["tag"]
-        if begins:  # the end of a thought: all before it was thought
+        if opener["end"]:
             calls = []
+        if opener["bare"] is not None:
+            calls, text = _json_calls(text)
+            return calls if _BARE_END.match(text) else []
         if not opener["call"]:
             continue
         try:
-            if opener["name"] and not text.startswith("{"):
-                found, text = _xml_call(text, opener["name"])
-            else:
-                found, text = _json_calls(text, closable, name=opener["name"] or "")
-        except ReplyError:
+            found, text = _tagged_calls(text, opener["name"])
+        except (ReplyError, ValueError):
             # Behind a good first call a broken one is left out, unless both were only thought.
             if not calls or _THOUGHT_END.search(text):
                 raise
@@ -7205,15 +7177,12 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     is_whole = finish_reason in _WHOLE_REASONS
     text = message_text(message.get("content"))
     said, _ = parted(text, CALL_BEGINS)
-    calls = _spoken_calls(said, is_whole)
-    if not said and is_whole:
-        # Some servers sort a real call into the reasoning: the only one, and the last thing said.
-        thought = _field_of_thoughts(message).rstrip()
-        if thought.endswith(_CLOSING_TAGS):
-            calls = _spoken_calls(thought, closable=False)
-            if len(calls) > 1:
-                calls = []
-    if not calls:
+    calls = _spoken_calls(_CLOSABLE.sub(r"\g<0>}", said) if is_whole else said)
+    # Some servers sort a real call into the reasoning: the only one, and the last thing said.
+    thought = _field_of_thoughts(message).rstrip()
+    if not said and is_whole and thought.endswith(_CLOSING_TAGS):
+        calls = _spoken_calls(thought)
+    if not calls or (len(calls) > 1 and not said):
         raise ReplyError(_why_no_call(text, said), "no_call")
     first = json_object(calls[0])
     if first.keys() == {"tool_calls"}:
@@ -7226,12 +7195,11 @@ def _why_no_call(text: str, said: str) -> str:
         return "The call stands among other words; send it alone."
     if said:
         return "The reply holds no tool call."
-    tags = _THOUGHT_TAG.findall(text)
-    if not tags:
+    if not text.strip():
         return "The reply is empty."
-    if tags[-1]:
-        return "The reply holds only a thought."
-    return "The reply ends inside <think>: close it with </think>, then call a tool."
+    if _THOUGHT_END.split(text)[-1].strip():
+        return "The reply ends inside <think>: close it with </think>, then call a tool."
+    return "The reply holds only a thought."
 
 
 # What looks like the beginning of a call, which no text that is told again may hold.
@@ -7246,27 +7214,21 @@ def without_calls(text: str) -> str:
     return re.split(CALL_BEGINS, text, maxsplit=1)[0].strip()
 
 
-def _name_and_arguments(call: object) -> tuple[object, object]:
-    """Name and arguments (None if it has none) of a call object in any of its spellings."""
-    if not isinstance(call, dict):
-        raise ReplyError(
-            f"A call must be an object with name and arguments, not {call!r:.60}.", "invalid_json"
-        )
-    inner = json_object(call.get("function"))  # the API's form: {"function": {"name", "arguments"}}
-    names: list[object] = []
-    given: list[object] = []
-    for key, value in (*call.items(), *inner.items()):
-        if key in _ARGUMENT_KEYS:
-            given.append(value)
-        elif key in _NAME_KEYS and value is not inner:
-            names.append(value)
+def _name_and_arguments(call: object) -> tuple[str, object]:
+    """Name and arguments of a call object in any of its spellings."""
+    outer = json_object(call)
+    inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
+    pairs = [*outer.items(), *inner.items()]
+    names = [value for key, value in pairs if key in _NAME_KEYS and value is not inner]
+    given = [value for key, value in pairs if key in _ARGUMENT_KEYS]
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
-    if len(given) > 1 or (not given and {*call, *inner} - _CALL_KEYS):
+    if len(given) > 1 or (not given and dict(pairs).keys() - _CALL_KEYS):
         raise ReplyError(
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
-    return names[0], given[0] if given else None
+    name = str(names[0]).strip()
+    return name.removeprefix("functions."), given[0] if given else None
 
 
 _ADVICE = {  # what to do about a kind of error
@@ -7284,30 +7246,26 @@ BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
 
 
-def _arguments(value: object, tool: str, takes: Collection[str]) -> JsonDict:
+def _arguments(value: object, tool: str) -> JsonDict:
     """The arguments as an object; raises ReplyError.
 
-    An empty text, which may have been cut, is one only for a tool that takes none. The protocol
-    encodes them once, and some models do so once more, or give the whole call once more.
+    The protocol encodes them once, and some models do so once more, or give the whole call again.
     """
-    if value is None or (value == "" and not takes):
-        return {}
+    value = {} if value is None else value
     for _ in range(2):
         if isinstance(value, str) and value.strip().startswith(("{", '"')):
-            value, rest = _decode(value.strip())
-            if rest:
-                value = None
+            value, rest = read_json(value.strip())
+            value = None if rest else value
     inside = json_object(value)
-    if inside.get("name") == tool and len(inside) == 2 and "name" not in takes:
-        _, value = _name_and_arguments(value)
+    if inside.keys() == {"name", "arguments"} and inside["name"] == tool:
+        value = inside["arguments"]
     if not isinstance(value, dict):
         raise ReplyError(
             f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json"
         )
     if value.keys() & {"properties", *_ARGUMENT_KEYS}:
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    given = [(str(key), item) for key, item in value.items() if item is not None]
-    return _unique(given)
+    return unique([(str(key), item) for key, item in value.items() if item is not None])
 
 
 def read_call(message: JsonObject, finish_reason: str | None, words: Vocabulary) -> Act:
@@ -7320,28 +7278,38 @@ def read_call(message: JsonObject, finish_reason: str | None, words: Vocabulary)
     try:
         call, *further = _found_calls(json_object(message), finish_reason)
         name, value = _name_and_arguments(call)
-        shown = str(name).strip().removeprefix("functions.")
-        takes = [name for _, shape in words.shown(words.tool(shown)) for name in shape]
-        given = _arguments(value, shown, takes)
-        called = ToolCall(shown, given, len(further))
-        return words.parse(called, by_model=True)
+        takes = [shape for _, shape in words.shown(words.tool(name)) if shape]
+        # An empty text may have been cut, where there is something to take.
+        given = _arguments(value if takes else value or None, name)
+        return words.parse(ToolCall(name, given, len(further)), by_model=True)
     except (ToolError, RecursionError, ValueError) as error:
-        caught = error
-    raise explained(caught, message, finish_reason)
+        raise explained(error, message, finish_reason) from None
+
+
+_UNREAD = ("no_call", "invalid_json", "incomplete", "cut")  # kinds of defects of a whole reply
 
 
 def explained(caught: Exception, message: object, finish_reason: str | None) -> ReplyError:
     """Why no call could be read: endless repeats and a cut explain why there is no whole one."""
-    if not isinstance(caught, ToolError):
-        caught = ReplyError("The call is too deep or big.", "invalid_json")
-    if caught.kind in ("no_call", "invalid_json", "incomplete", "cut"):
+    kind = "invalid_json"
+    told = "The call is too deep or big."
+    if isinstance(caught, ToolError):
+        kind = caught.kind
+        told = str(caught)
+    elif isinstance(caught, json.JSONDecodeError):
+        told = f"The call is not valid JSON: {caught.msg}."
+        left = caught.doc[caught.pos :]
+        if caught.msg.startswith("Unterminated") or re.match(_TAIL, left):
+            kind = "incomplete"
+            told = "The call is incomplete: its JSON does not end."
+    if kind in _UNREAD:
         with suppress(RecursionError, ValueError):
             said = json.dumps(message, ensure_ascii=False, default=str)
             if cut_repetition(said) != said:
                 return ReplyError("The reply repeats itself without end.", "repetition")
         if finish_reason in _CUT_REASONS:
             return ReplyError("The reply was cut before a call was complete.", "cut")
-    return ReplyError(str(caught), caught.kind)
+    return ReplyError(told, kind)
 
 
 def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolCall]:
@@ -7353,9 +7321,9 @@ def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolC
     with suppress(ReplyError, RecursionError, ValueError):
         for call in _found_calls(message, finish_reason)[:4]:
             name, value = _name_and_arguments(call)
-            if not isinstance(name, str) or not _HARMLESS_NAME.fullmatch(name):
+            if not _HARMLESS_NAME.fullmatch(name):
                 break
-            arguments = _arguments(value, name, {})
+            arguments = _arguments(value or None, name)
             calls.append(ToolCall(name, arguments))
     return calls
 
@@ -7375,15 +7343,14 @@ def read_box(item: object) -> tuple[dict[str, int], bool]:
 
     It is only drawn, so a little too far counts as the edge. An act's place never does.
     """
-    shown: dict[str, int] = {}
-    at_edge = False
-    for corner in ("x1", "y1", "x2", "y2"):
-        place = read_axis(json_object(item).get(corner), BOX_MOST)
-        if place is None:
-            return {}, False
-        shown[corner] = min(GRID, place)
-        at_edge = at_edge or place > GRID
-    return shown, at_edge
+    given = json_object(item)
+    corners = ("x1", "y1", "x2", "y2")
+    written = [given.get(name) for name in corners]
+    places = read_list(partial(read_axis, most=BOX_MOST), written)
+    if places is None:
+        return {}, False
+    shown = {name: min(GRID, place) for name, place in zip(corners, places, strict=True)}
+    return shown, max(places) > GRID
 
 
 def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
@@ -7394,13 +7361,11 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
     said = strip_think(message_text(message.get("content")))
     story: JsonObject = {}
     with suppress(ReplyError, RecursionError, ValueError):
-        value, _ = _decode(said[said.index("{") :])
+        value, _ = read_json(said[said.index("{") :])
         story = json_object(value)
     if not story.keys() & {"observation", "bboxes", "actions"}:
         story = {"observation": said}
-    observation = story.get("observation")
-    if not isinstance(observation, str):
-        observation = ""
+    observation = message_text(story.get("observation"))
     actions = json_list(story.get("actions"))
     boxes = json_list(story.get("bboxes"))
     return observation, actions, boxes
@@ -7415,11 +7380,8 @@ def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
     pairs = json_object(action).items()
     given = {key.strip(): value for key, value in pairs if value not in (None, "")}
     name = str(given.pop("name", "")).strip().lower().removeprefix("functions.")
-    arguments = {"label": name, "evidence": evidence or name, **given}
-    act = words.parse(ToolCall(name, arguments), by_model=True)
-    if "label" not in given and values_of(act.args, Label):
-        act = replace(act, args=replace(act.args, element_name=""))
-    return act
+    arguments = {"label": "", "evidence": evidence or name, **given}
+    return words.parse(ToolCall(name, arguments))
 
 
 def correction(error: ToolError, words: Vocabulary) -> str:
@@ -7922,15 +7884,16 @@ def read_function(
     content = _STRAY_OPENER.sub(r"\1", text, count=1)
     call, *_ = _found_calls({**message, "content": content}, finish_reason)
     name, value = _name_and_arguments(call)
-    given = _arguments(value, str(name), {})
+    given = _arguments(value or None, name)
     if name in functions:
-        name = given.pop("action", None)
+        action = given.pop("action", None)
+        if not isinstance(action, str):
+            raise ReplyError("The call lacks its action.", "missing_action")
+        name = action.strip()
     elif "action" in given:
         known = " or ".join(functions) or "an action"
         raise ReplyError(f"There is no function {name!r:.60}; call {known}.", "unknown_tool")
-    if not isinstance(name, str):
-        raise ReplyError("The call lacks its action.", "missing_action")
-    return _written(name.strip().replace(" ", "_"), given, without_calls(said), message)
+    return _written(name.replace(" ", "_"), given, without_calls(said), message)
 
 
 _VERB_TEXT = re.compile(r"""(['"])(?:(?!\1)[^\\]|\\.)*(?:\1|\\?\Z)""", re.S)
@@ -7978,7 +7941,7 @@ def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Gr
             pairs += zip(names, unnamed, strict=True)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise ReplyError("The action is incomplete or has another form.", "invalid_json") from None
-    given = _unique(pairs)
+    given = unique(pairs)
     if "x" in given and "y" in given and "coordinate" not in given:
         given["coordinate"] = [given.pop("x"), given.pop("y")]
     return _written(function, given, before, message)
@@ -8052,8 +8015,7 @@ class Grammar(NamedTuple):
             announced = self.actions.split() or list(self.words)
             return certain_act(written, self.words, self.sides(picture), announced)
         except (ToolError, RecursionError, ValueError) as error:
-            caught = error
-        raise explained(caught, message, finish_reason)
+            raise explained(error, message, finish_reason) from None
 
     def sides(self, picture: tuple[int, int]) -> Sides:
         """The largest x and y that the model can mean; raises ReplyError."""

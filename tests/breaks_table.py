@@ -96,7 +96,7 @@ OWN = (
     ("retries", "Model", "a request is sent again as often as set", "ModelServer._ask", "failed[loading] > most", "failed[loading] >= most"),
     ("answer-status", "Model", "an answer of a status beyond 299 is a fault", "ModelServer._value", "200 <= response.status < 300", "200 <= response.status < 500"),
     ("repetition-least", "Replies", "a repeat of two is no endless one", "cut_repetition", "rounds >= _ROUNDS_LEAST", "rounds >= 1"),
-    ("two-answers", "Replies", "a key given twice with different values is refused", "_unique", "len(found) < len(pairs)", "len(found) < 0"),
+    ("two-answers", "Arguments", "a key given twice with different values is refused", "unique", "len(found) < len(pairs)", "len(found) < 0"),
     ("box-order", "Arguments", "a box whose left is right of its right is refused", "read_place", "left > right or top > bottom", "left > right and top > bottom"),
     ("memory-full", "Memory and state", "memory is compressed at its threshold", "AgentMemory.needs_compression", ">= self.threshold", "> self.threshold + 1"),
     ("keep-latest-run", "Journal", "the run that goes on is never deleted", "delete_old_runs", "run.resolve() not in in_use", "run.resolve() != in_use"),

@@ -203,7 +203,7 @@ class Hostile(unittest.TestCase):
             for n in range(1001)
         ]
         self.assertEqual(
-            read_call(says("".join(calls[:999])), "stop", TOOLS["planner"]).call.ignored, 998
+            read_call(says("".join(calls[:998])), "stop", TOOLS["planner"]).call.ignored, 997
         )
         self.assertRefused(says("".join(calls)), "repetition")
 
