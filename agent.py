@@ -9780,7 +9780,6 @@ class Voice:
     inbox: Inbox = field(default_factory=Inbox)
     requests: int = 0
     tokens: int = 0
-    thought_tokens: int = 0  # of them, about so many for what was only thought
     _failures: int = 0  # failed exchanges in a row
     # So many more replies without a call, before any with one, until the tools leave their list.
     _patience: int = SILENT_REPLIES_MOST
@@ -9938,7 +9937,6 @@ class Voice:
         thought = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
         prompt, completion, cached = reply.usage
         self.tokens += (prompt or 0) + (completion or 0)
-        self.thought_tokens += thought
         self.logger.record(
             ReplyRecord(
                 call=self.requests,
@@ -14694,6 +14692,8 @@ def correction_for(asked: Asked, notice: Say) -> Correction:
     None is needed: a file that cannot be used is ignored, and told. Raises ConfigError if the
     model's places are too far from what it means to be corrected.
     """
+    if not asked.config.calibration:
+        return NO_CORRECTION
     root = Path(asked.config.dump_dir)
     try:
         kept = json_object(strict_json(read_run_file(root, asked.file_name)))
@@ -16102,40 +16102,6 @@ def write_text(target: Path, text: str, mode: str) -> str:
 ####################################################################################################
 
 
-def correction_of_run(
-    config: Config,
-    profile: Profile,
-    desktop: Desktop,
-    model: ModelInfo,
-    server: ModelServer,
-    notice: Say,
-) -> Correction:
-    """What the places of a run's model need; raises ConfigError if nothing can correct them."""
-    if not config.calibration:
-        return NO_CORRECTION
-    grammar = chosen_grammar(config, profile, model)
-    asked = Asked(at_size_of(desktop, config), model, server, grammar)
-    return correction_for(asked, notice)
-
-
-def make_engine(
-    config: Config,
-    profile: Profile,
-    desktop: Desktop,
-    actuator: Actuator,
-    server: ModelServer,
-    logger: ExecutionLogger,
-    clock: Clock,
-    model: ModelInfo,
-    say_line: Say,
-) -> Engine:
-    eyes = Eyes(config, desktop, actuator, logger, clock, say_line)
-    actuator.typing_secret = eyes.secret_typed
-    voice = Voice(config, profile, server, model, logger, clock, say_line)
-    grammar = chosen_grammar(config, profile, model)
-    return Engine(config, profile, eyes, voice, actuator, logger, clock, say_line, grammar)
-
-
 def doctor(options: Namespace, config: Config, stop: Stop) -> int:
     """Prints the lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
     all_fine = True
@@ -16183,8 +16149,9 @@ def examine(
 
 
 def old_run(options: Namespace, config: Config) -> Path | None:
-    """The folder of the run that is gone on with or repeated; its task is that of `options` now."""
-    name = options.resume if options.replay is None else options.replay
+    """The folder of the run that is gone on with or repeated; what it was is that of `options`."""
+    repeats = options.replay is not None
+    name = options.replay if repeats else options.resume
     if name is None:
         return None
     folder = find_run(Path(config.dump_dir), name)
@@ -16195,16 +16162,15 @@ def old_run(options: Namespace, config: Config) -> Path | None:
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
-    elif options.replay is None and isinstance(last, EndRecord) and last.outcome == "completed":
+    elif not repeats and isinstance(last, EndRecord) and last.outcome == "completed":
         fault = "was completed; there is nothing to resume"
-    elif drawn and not options.demo:
-        fault = "is a run of the demo, whose desktop is drawn; add --demo"
     elif options.demo and not drawn:
         fault = "was done on a real desktop; leave out --demo"
     if fault:
         raise ConfigError(f"{folder.name} {fault}.")
+    options.demo = drawn
     options.task = run.task
-    if options.resume is not None:
+    if not repeats:
         options.profile = run.profile
     return folder
 
@@ -16264,44 +16230,42 @@ def run_task(
     if options.demo and not recording:
         config = replace(config, lmstudio_endpoint=demo_endpoint(area, undo))
     server = server_of(options, config, stop, terminal)
-    server.hide = secrets.hide
     if recording:
         model = ModelInfo("none")
         task = f"Repeat {recording.folder}"
     else:
         model = server.discover()
         task = secrets.hide(read_task(options, terminal))
-    told = [model.note] if model.note else []
+    told = [model.note]
     profile = chosen_profile(options.profile, config)
-    corrected = correction_of_run(config, profile, desktop, model, server, told.append)
+    grammar = chosen_grammar(config, profile, model)
+    asked = Asked(at_size_of(desktop, config), model, server, grammar)
+    corrected = correction_for(asked, told.append)
     logger = ExecutionLogger(config, secrets.hide, old)
     undo.callback(logger.close)
     book = keep_book(logger, old, undo)
     logger.listen(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
     confirm = partial(allowed_by_person, config, terminal, logger)
-    actuator = Actuator(desktop, config, clock, stop, notice, confirm, secrets)
-    actuator.task = task
+    actuator = Actuator(desktop, config, clock, stop, notice, confirm, secrets, task=task)
     if isinstance(desktop, WindowsDesktop):
         undo.enter_context(watched(desktop.api, actuator))
-    engine = make_engine(config, profile, desktop, actuator, server, logger, clock, model, notice)
+    eyes = Eyes(config, desktop, actuator, logger, clock, notice)
+    actuator.typing_secret = eyes.secret_typed
+    voice = Voice(config, profile, server, model, logger, clock, notice)
+    engine = Engine(config, profile, eyes, voice, actuator, logger, clock, notice, grammar)
     engine.correction = corrected
     logger.notice = terminal.say
     server.notice = notice
+    panel = open_panel(engine, book, terminal, undo) if options.panel else None
     if not options.demo:
         tend_files(engine, recording, undo)
-    panel = open_panel(engine, book, terminal, undo) if options.panel else None
+    elif panel:
+        undo.callback(keep_page, panel, terminal)
     state = AgentState(task, AgentMemory(config.memory_compression_threshold))
-    terminal.watch = lambda: (
-        f"turn {state.turn} of {most_turns(engine)}, {engine.voice.tokens} tokens"
-    )
-    begin_records(engine, task, told, ResumeRecord if old else RunRecord)
-    if old:
-        resume(engine, state)
-    code = finish(engine, state, terminal, book, recording, panel if options.demo else None)
-    if panel and options.demo:
-        keep_page(panel, terminal)
-    return code
+    terminal.watch = lambda: f"turn {state.turn} of {most_turns(engine)}, {voice.tokens} tokens"
+    begin_records(engine, state, told, resumed=old is not None)
+    return finish(engine, state, terminal, book, recording, panel if options.demo else None)
 
 
 def demo_endpoint(area: Rect, undo: ExitStack) -> str:
@@ -16381,20 +16345,25 @@ def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) 
     return panel
 
 
-def begin_records(engine: Engine, task: str, told: list[str], kind: type[RunRecord]) -> None:
+def begin_records(engine: Engine, state: AgentState, told: Iterable[str], resumed: bool) -> None:
     name = engine.profile.name
     model = engine.voice.model.name
     logger = engine.logger
     logger.section("EXECUTION LOG START")
     logger.log(f"agent.py {__version__}, profile {name}, model {model}")
     logger.section("INITIALIZATION")
-    logger.log(f"TASK: {task}\n{engine.config}")
+    logger.log(f"TASK: {state.task}\n{engine.config}")
+    kind = ResumeRecord if resumed else RunRecord
     settings = asdict(engine.config)
-    logger.record(kind(version=__version__, profile=name, model=model, task=task, config=settings))
-    if engine.profile.loop == "native" or engine.grammar:
-        told.append(f"{model} is asked in the grammar {grammar_name(engine.grammar)}.")
-    for text in told:
+    logger.record(
+        kind(version=__version__, profile=name, model=model, task=state.task, config=settings)
+    )
+    for text in filter(None, told):
         engine.say(text)
+    if engine.profile.loop == "native" or engine.grammar:
+        engine.say(f"{model} is asked in the grammar {grammar_name(engine.grammar)}.")
+    if resumed:
+        resume(engine, state)
 
 
 def finish(
@@ -16470,9 +16439,8 @@ def tell_end(
         count_of(sums["requests"], "request"),
         count_of(sums["prompt"] + sums["completion"], "token"),
     ]
-    thought = engine.voice.thought_tokens
-    if thought:
-        parts.append(f"of them about {thought} thought")
+    if sums["thought"]:
+        parts.append(f"of them about {sums['thought']} thought")
     written = logger.folder / "report.html"
     terminal.say(f"{', '.join(parts)}; see {written}", 0)
 

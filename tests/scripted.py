@@ -14,7 +14,7 @@ from typing import Any
 
 import agent
 from tests.fakes import VirtualClock
-from tests.seams import record
+from tests.seams import make_engine, record
 
 Message = dict[str, Any]
 PICTURE_TOKENS = 1536 * 864 // 1024
@@ -301,7 +301,12 @@ class Trial:
     @property
     def thought_tokens(self) -> int:
         """About how many tokens the models thought so far."""
-        return int(self.engine.voice.thought_tokens)
+        records = agent.read_journal(self.folder).records
+        return sum(
+            record.tokens.get("thought") or 0
+            for record in records
+            if isinstance(record, agent.ReplyRecord)
+        )
 
     @property
     def requests(self) -> list[dict[str, Any]]:
@@ -412,7 +417,7 @@ class EngineCase(unittest.TestCase):
         desktop, self.lines = self.desktop_type(clock), []
         logger = agent.ExecutionLogger(config, old=old)
         self.addCleanup(logger.close)
-        engine = agent.make_engine(
+        engine = make_engine(
             config,
             agent.PROFILES[profile],
             desktop,

@@ -70,6 +70,28 @@ def terminal_columns(columns: int) -> Any:
     return mock.patch.object(shutil, "get_terminal_size", lambda *_: size)
 
 
+# -- A run's parts, wired as main() does it
+
+
+def make_engine(
+    config: Any,
+    profile: Any,
+    desktop: Any,
+    actuator: Any,
+    server: Any,
+    logger: Any,
+    clock: Any,
+    model: Any,
+    say: Callable[[str], None],
+) -> Any:
+    """The engine of a run, without anybody who looks on."""
+    eyes = agent.Eyes(config, desktop, actuator, logger, clock, say)
+    actuator.typing_secret = eyes.secret_typed
+    voice = agent.Voice(config, profile, server, model, logger, clock, say)
+    grammar = agent.chosen_grammar(config, profile, model)
+    return agent.Engine(config, profile, eyes, voice, actuator, logger, clock, say, grammar)
+
+
 # -- Windows' side: keys, pictures, tools
 
 VK_MAP = agent.VK_MAP  # the keys that a model may name, with their virtual-key codes

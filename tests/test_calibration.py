@@ -20,7 +20,7 @@ import agent
 from tests.bench import figures
 from tests.fakes import VirtualClock
 from tests.scripted import call
-from tests.seams import check_of_model
+from tests.seams import check_of_model, make_engine
 
 # Pictures of this size are asked about and sent, so that what is measured is of the run's own size.
 SETTINGS = {"turn_delay": 0, "screen_capture_w": 1280, "screen_capture_h": 720}
@@ -116,14 +116,9 @@ def corrected(
     """What a run makes of what is kept in that folder."""
     told: list[str] = []
     server: Any = Swollen(1, where=where or Swollen(1).where)
-    correction = agent.correction_of_run(
-        config_of(root, **settings),
-        agent.PROFILES["planner"],
-        agent.DemoDesktop(VirtualClock()),
-        agent.ModelInfo(model, build=build),
-        server,
-        told.append,
-    )
+    config = agent.at_size_of(agent.DemoDesktop(VirtualClock()), config_of(root, **settings))
+    asked = agent.Asked(config, agent.ModelInfo(model, build=build), server)
+    correction = agent.correction_for(asked, told.append)
     return Found(correction, "\n".join(told))
 
 
@@ -318,7 +313,7 @@ class Clicks(Folder):
         )
         logger = agent.ExecutionLogger(config)
         self.addCleanup(logger.close)
-        engine = agent.make_engine(
+        engine = make_engine(
             config,
             agent.PROFILES["planner"],
             desktop,

@@ -449,14 +449,11 @@ class WrongUse(CommandLineCase):
         self.assertEqual((code, self.records()[0]["task"]), (1, task))
         self.assertIn("Not completed within 1 turn.", out)
 
-    def test_the_run_of_a_demo_is_not_repeated_on_a_real_desktop(self) -> None:
+    def test_the_run_of_a_demo_is_repeated_on_its_drawn_desktop_whatever_is_said(self) -> None:
         self.recorded()
-        code, _, err = self.main("--replay", "1")
-        self.assertEqual(code, 2)
-        self.assertIn(
-            "run_0001 is a run of the demo, whose desktop is drawn; add --demo.",
-            err,
-        )
+        code, out, _ = self.main("--replay", "1")
+        self.assertEqual(code, 0, out)
+        self.assertIn("Repeated 4 acts.", out)
 
     def test_what_argparse_refuses_is_one_sentence_too(self) -> None:
         for argv in (("--stats",), ("--replay",), ("--s", "3")):

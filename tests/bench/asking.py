@@ -21,6 +21,7 @@ from tests.bench import scenes
 from tests.bench.scenes import Drawing, Item
 from tests.drawn import TASKS, DrawnDesktop
 from tests.scripted import call, role_of
+from tests.seams import make_engine
 
 PARTS = ("pointing", "calling", "judging", "reading", "cost", "tasks")
 TASK_REQUESTS = 15  # of a demo task, to tell how long it may take
@@ -197,7 +198,7 @@ class Bench:
     ) -> Any:
         """The parts of a run, without anybody who looks on."""
         hands = agent.Actuator(desktop, config, self.clock, agent.Stop(), confirm=lambda _: True)
-        return agent.make_engine(
+        return make_engine(
             config,
             agent.PROFILES[profile],
             desktop,

@@ -32,6 +32,7 @@ from agent import Coordinate, DemoState
 from tests import drawn
 from tests.drawn import DrawnDesktop, DrawnState
 from tests.fakes import VirtualClock
+from tests.seams import make_engine
 
 PROFILES = ("planner", "commander", "chat", "pointer", "story", "native")
 MOST_TURNS = 60
@@ -409,7 +410,7 @@ def run(
         actuator = agent.Actuator(desktop, config, clock, stop)
         task = goal.text.format(path=path)
         actuator.task = task
-        engine = agent.make_engine(
+        engine = make_engine(
             config, known, desktop, actuator, model, logger, clock, info, lambda line: None
         )
         state = agent.AgentState(task, agent.AgentMemory(config.memory_compression_threshold))
