@@ -72,7 +72,6 @@ ROOMS
     Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
     Demo model - the model of the demo, which finds its way by the pixels, and its server
     Terminal - what a person sees and says while it runs
-    Help - the page of --help, which is what the options are, and the tables beside it
     Options - what can be said on the command line, and the settings that come of it
     Look back - the options that only tell something
     Command line - the only place where things are constructed and wired
@@ -432,20 +431,9 @@ class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[
     stall_stop: int
     marks_radius_scale: float
 
-    @property
-    def stall_tell(self) -> int:
-        """Turns without progress until the acting role is told."""
-        return max(1, self.stall_stop // 5)
-
-    @property
-    def stall_review(self) -> int:
-        """The same until the planner reviews."""
-        return max(1, self.stall_stop * 2 // 5)
-
-    @property
-    def stall_recover(self) -> int:
-        """The same until the recovery keys."""
-        return max(1, self.stall_stop * 3 // 5)
+    def stall_after(self, fifths: int) -> int:
+        """Turns without progress, so many fifths of stall_stop, until something is done of it."""
+        return max(1, self.stall_stop * fifths // 5)
 
     @property
     def memory_keep_actions(self) -> int:
@@ -467,13 +455,12 @@ def _taken(setting: Setting, value: object) -> Any:
         pattern = TEXT_FORMS.get(setting.takes) or setting.takes.replace(" or ", "|")
         fits = isinstance(value, str) and re.fullmatch(pattern, value, re.DOTALL)
         return value if fits else None
-    try:
+    least, most = map(float, setting.takes.split(" to "))
+    with suppress(ValueError):
         number = float(str(value))
-        least, most = map(float, setting.takes.split(" to "))
-        fits = least <= number <= most and kind(number) == number
-    except ValueError:
-        return None
-    return kind(number) if fits else None
+        if least <= number <= most and kind(number) == number:
+            return kind(number)
+    return None
 
 
 LIKENESS_LEAST = 0.7  # of difflib's ratio; below it another word helps nobody
@@ -529,19 +516,10 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
 OTHER_FOLDER = "choose another with --set dump_dir=FOLDER"
 
 
-def unusable_folder(error: OSError | ValueError) -> str:
-    if isinstance(error, (FileExistsError, NotADirectoryError)):
-        return "a file of that name is there"
-    return str(getattr(error, "strerror", None) or error)
-
-
 def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
-    """Raises ValueError for a key that stands there twice."""
-    values: JsonDict = {}
-    for name, value in pairs:
-        if name in values:
-            raise ValueError(f"{name[:60]!r} stands there twice")
-        values[name] = value
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a name stands there twice")
     return values
 
 
@@ -553,16 +531,16 @@ def file_layer(path: str) -> dict[str, JsonDict]:
     file = Path(path)
     try:
         if not file.is_file() or file.stat().st_size > CONFIG_BYTES_MOST:
-            raise ConfigError(f"{path} is not there, or no file of at most 1 MB; correct its name.")
+            raise ValueError("no file of at most 1 MB is there")
         # Notepad may put a byte order mark in front, which "utf-8-sig" passes over.
         values = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=_without_doubles)
+        if not isinstance(values, dict):
+            raise ValueError('it must hold one JSON object, such as {"max_steps": 30}')
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"{path} cannot be read as JSON ({reason}); correct its name or what it holds."
         ) from None
-    if not isinstance(values, dict):
-        raise ConfigError(f'{path} must hold one JSON object, such as {{"max_steps": 30}}.')
     return {str(file.absolute()): values}  # which is the name of no other layer
 
 
@@ -9492,7 +9470,7 @@ def _new_run_folder(root: Path) -> Path:
                 folder.mkdir(mode=0o700)  # on Windows it is the profile's own that counts
                 return folder
     except (OSError, ValueError) as error:  # a ValueError for letters that no path has
-        reason = unusable_folder(error)
+        reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"The folder {root.absolute()} cannot be used for runs ({reason}); {OTHER_FOLDER}."
         ) from None
@@ -11571,11 +11549,11 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     if state.stalled >= config.stall_stop:
         turns = "1 turn" if state.stalled == 1 else f"{state.stalled} turns in a row"
         return Outcome("stuck", f"{turns} made no progress.")
-    if state.stalled % config.stall_review == 0:
+    if state.stalled % config.stall_after(2) == 0:
         state.needs_review = True
     # They come after acts that changed nothing only, and not into a window that holds typed text.
     risky = engine.changed_last or engine.filled or not state.acted
-    if risky or not config.enable_loop_recovery or state.stalled < config.stall_recover:
+    if risky or not config.enable_loop_recovery or state.stalled < config.stall_after(3):
         return None
     turn = state.turn
     if turn - state.memory.last_recovery_turn > config.loop_recovery_cooldown:
@@ -11758,7 +11736,7 @@ def native_messages(
         thought=cut(last.reasoning, THOUGHT_CHARS),
         effect=cut(unseen_effect(last), EVIDENCE_CHARS),
         recovered=RECOVERED if state.memory.last_recovery_turn == last.turn else "",
-        stalled=state.stalled if state.stalled >= config.stall_tell else 0,
+        stalled=state.stalled if state.stalled >= config.stall_after(1) else 0,
         listed=listed and LISTED.format(listed),
     )
     return messages + shown_to(grammar, f"{words}\n\n{notes}".strip(), look.base64)
@@ -12111,7 +12089,7 @@ def executor_question(engine: Engine, state: AgentState, look: Look) -> str:
         reason=cut(last.reasoning or found.get(form.step, ""), 120),
         expected=cut(found.get(form.success, ""), 120),
         region="{},{}-{},{}".format(*last.region) if last.region else "",
-        stalled=state.stalled if state.stalled >= config.stall_tell else 0,
+        stalled=state.stalled if state.stalled >= config.stall_after(1) else 0,
         turn=state.turn,
         most=config.max_steps,
     )
@@ -12275,7 +12253,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         kind = profile.errors.get(error.kind, error.kind)
         step = ChatStep(record, refusal(kind, correction(error, words)))
     chat.refused = 0
-    if state.stalled >= config.stall_tell:
+    if state.stalled >= config.stall_after(1):
         step.answer["note"] = STALLED.format(state.stalled, "steps")
     chat.add(said, thoughts(reply.message), calls, step)
     note_action(engine, state, step.record)
@@ -12496,7 +12474,7 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
         chapter.notes.append(" The program pressed Escape and Start.")
     image = marked_picture(engine, state, story, chapter)
     state.trail = [chapter.done, *state.trail][: config.marks_trail_turns]
-    if state.stalled >= config.stall_tell:
+    if state.stalled >= config.stall_after(1):
         chapter.notes.append(" " + STALLED.format(state.stalled, "turns"))
     if outcome is None:
         story.said = ask_for_story(engine, state, "".join(chapter.notes), image)
@@ -15462,9 +15440,8 @@ class Terminal:
         self.lines = Queue[str]()  # that wait to be printed; an empty one is the last
         self._erase = ""  # what removes the live line, if there is one
         self._doing = ("", 0.0)  # what goes on, and since when; replaced as a whole by a thread
-        self._typed = SimpleQueue[str]()
-        self._nobody = False  # types any more
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._typed = deque[str]()
+        self._reader = threading.Thread(target=lambda: self._typed.extend(sys.stdin), daemon=True)
         self._for_eyes = bool(sys.stdout and sys.stdout.isatty())
         self.live = self._for_eyes and os.environ.get("TERM") != "dumb"
         if self.live and sys.platform == "win32":
@@ -15512,11 +15489,12 @@ class Terminal:
         self.say(question, 0)
         while self.lines.unfinished_tasks and waits():
             self.clock.sleep(ANSWER_EVERY_S)
-        while not self._typed.empty():
-            self._typed.get()
-        while self._typed.empty() and not self._nobody and waits():
+        self._typed.clear()
+        while not self._typed and waits():
             self.clock.sleep(ANSWER_EVERY_S)
-        return "" if self._typed.empty() else self._typed.get().strip()
+            if self._reader.ident and not self._reader.is_alive():
+                break  # nobody types any more
+        return self._typed.popleft().strip() if self._typed else ""
 
     def take(self, item: Item) -> None:
         """What the run publishes: a turn leaves its row, the live line shows what goes on."""
@@ -15531,11 +15509,6 @@ class Terminal:
 
     def _columns(self) -> int:
         return row_width() if self._for_eyes else PIPE_COLUMNS
-
-    def _read(self) -> None:
-        for line in sys.stdin:
-            self._typed.put(line)
-        self._nobody = True
 
     def _print(self) -> None:
         pause_s = LIVE_EVERY_S if self.live else None
@@ -15608,7 +15581,7 @@ def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | N
     numbered = {str(number): info for number, info in enumerate(able, 1)}
     rows = [f"{number:>3}  {server_words(info.name)}" for number, info in numbered.items()]
     question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(rows)}:"])
-    word = terminal.ask(question)
+    word = "?"
     while word and word not in numbered:
         word = terminal.ask(question)
     return numbered.get(word)
@@ -15713,8 +15686,7 @@ def keep_page(panel: Panel, terminal: Terminal) -> None:
 STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
 
 
-@contextmanager
-def stop_on_signals(stop: Stop) -> Iterator[None]:
+def stop_on_signals(stop: Stop) -> None:
     """Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way."""
 
     def handler(number: int, _frame: object) -> None:
@@ -15725,18 +15697,15 @@ def stop_on_signals(stop: Stop) -> Iterator[None]:
         else:
             stop.set("Ctrl+C")
 
-    with ExitStack() as undo:
-        for number in signal.Signals:
-            if number.name in STOP_SIGNALS:
-                undo.callback(signal.signal, number, signal.signal(number, handler))
-        yield
+    for number in signal.Signals:
+        if number.name in STOP_SIGNALS:
+            signal.signal(number, handler)
 
 
 ####################################################################################################
-# Help - the page of --help, which is what the options are, and the tables beside it
+# Options - what can be said on the command line, and the settings that come of it
 ####################################################################################################
 
-HELP_WIDTH = 100
 # Each line that begins with an option makes it: what stands behind its names is what it takes, in
 # brackets what may be left out, and with ... what may be given again.
 HELP = f"""usage: python agent.py [options] [TASK]
@@ -15782,64 +15751,6 @@ at once. Exit codes: 0 completed, 1 not completed, 2 wrong usage, 3 no server or
 stopped."""
 
 
-def in_width(text: str, first: int) -> str:
-    return textwrap.fill(
-        text,
-        HELP_WIDTH,
-        initial_indent=" " * first,
-        subsequent_indent=" " * 6,
-        break_on_hyphens=False,
-    )
-
-
-def described_table() -> Iterator[str]:
-    """Each deviation of a profile from its description: what it is, both values, and why."""
-    yield (
-        "With --described a profile is the system of its description; what stays as ours even so is"
-        f"\nmarked {KEPT.strip()} What no row names is as described without the switch, too."
-    )
-    for row in DESCRIBED:
-        settings = PROFILES[row.profiles.split()[0]].settings
-        ours = row.ours or _shown({**vars(Config()), **settings}[row.what])
-        yield f"{row.what} ({row.profiles.replace(' ', ', ')})"
-        yield in_width(f"described: {row.described}; ours: {ours}", 4)
-        yield in_width(row.why, 4)
-
-
-def settings_table(word: str) -> Iterator[str]:
-    """Two lines for each setting, or only those that have a `word` in name or meaning."""
-    found = False
-    for name, setting in SETTINGS.items():
-        if word.lower() not in f"{name} {setting.text}".lower():
-            continue
-        found = True
-        yield in_width(f"{name} = {_shown(setting.default)}", 0)
-        notes = [setting.text, f"takes {setting}"]
-        others = []
-        for profile in PROFILES.values():
-            if name in profile.settings:
-                others.append(f"{profile.name} {_shown(profile.settings[name])}")
-        if others:
-            notes.append(f"in profile {', '.join(others)}")
-        if setting.env:
-            notes.append(f"environment {setting.env}")
-        yield in_width("; ".join(notes), 6)
-    if not found:
-        hint = nearest(word, SETTINGS, "--settings alone")
-        raise ConfigError(f"No setting has {word[:60]!r} in its name or meaning; {hint}.")
-
-
-def _shown(value: object) -> str:
-    """A value as --set takes it; an empty text is told as such."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) or "(empty)"
-
-
-####################################################################################################
-# Options - what can be said on the command line, and the settings that come of it
-####################################################################################################
-
 OPTIONS = re.findall(r"^  ((?:-\w )?--[\w-]{1,40}) ?(\S.{0,60}?)?  +\S", HELP, re.MULTILINE)
 # How argparse takes an option, by what stands behind it.
 OPERANDS: dict[str, JsonDict] = {
@@ -15868,10 +15779,11 @@ class CommandParser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         said = message.removeprefix("argument ")[:300]
-        used = "--help shows how options are used"
-        for name, operands in OPTIONS:
-            if said.startswith(f"{name}: expected"):
-                used = f"use it as in {name} {operands.removesuffix('...')}"
+        name = said.partition(":")[0]
+        operands = dict(OPTIONS).get(name)
+        used = (
+            f"use it as in {name} {operands}" if operands else "--help shows how options are used"
+        )
         raise ConfigError(f"{said}; {used}.")
 
 
@@ -15898,13 +15810,12 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
     word = "help" if task in ("/?", "?") else str(task).strip().lower()
     if f"--{word}" in names:
         raise ConfigError(f"{task!r} is no task; did you mean --{word}?")
-    if task is not None and not task.strip():
-        raise ConfigError(f"The task is empty; say what to do, as in {TASK_EXAMPLE}.")
     if options.profile and options.profile not in PROFILES:
         raise ConfigError(
             f"There is no profile {options.profile[:60]!r}; there are {', '.join(PROFILES)}."
         )
-    refuse_idle_words(options)
+    if options.help is None:
+        refuse_idle_words(options)
     return options
 
 
@@ -15914,8 +15825,7 @@ def refuse_idle_words(options: Namespace) -> None:
     for name, value in vars(options).items():
         if value not in (None, False, []):
             given[name] = "a task" if name == "task" else f"--{name.replace('_', '-')}"
-        may_be_alone = name in ("help", "settings", "resume")
-        if value in ("", [""]) and not may_be_alone:  # as an unset variable has it
+        if value in ("", [""]) and name not in ("settings", "resume"):  # as of an unset variable
             raise ConfigError(f"{given[name]} is given an empty text; say which, or leave it out.")
     for line in ONE_OF.splitlines():
         said = [given[name] for name in line.split() if name in given]
@@ -15975,11 +15885,11 @@ def refuse_idle_run(options: Namespace, config: Config) -> None:
             "With --confirm always each act needs a yes, and nobody can be asked here (a pipe,"
             " no console): run it in a console, or with --confirm risky or never, or --dry-run."
         )
-    if options.demo and not config.vision:
-        raise ConfigError("The demo's model goes by the pixels it sees; leave out --no-vision.")
-    if options.demo and config.executor_grammar not in ("", TOOLS_GRAMMAR, "qwen3-vl"):
+    spoken = config.executor_grammar in ("", TOOLS_GRAMMAR, "qwen3-vl")
+    if options.demo and not (config.vision and spoken):
         raise ConfigError(
-            f"The demo's model does not speak {config.executor_grammar[:40]}; leave out --grammar."
+            "The demo's model goes by the pixels it sees, and speaks tools or qwen3-vl;"
+            " leave out --no-vision and --grammar."
         )
     blocked_chords(config)  # raises ConfigError for keys that there are not
 
@@ -16007,6 +15917,64 @@ def pick_scenario(options: Namespace) -> None:
 ####################################################################################################
 # Look back - the options that only tell something
 ####################################################################################################
+
+HELP_WIDTH = 100
+
+
+def in_width(text: str, first: int) -> str:
+    return textwrap.fill(
+        text,
+        HELP_WIDTH,
+        initial_indent=" " * first,
+        subsequent_indent=" " * 6,
+        break_on_hyphens=False,
+    )
+
+
+def described_table() -> Iterator[str]:
+    """Each deviation of a profile from its description: what it is, both values, and why."""
+    yield (
+        "With --described a profile is the system of its description; what stays as ours even so is"
+        f"\nmarked {KEPT.strip()} What no row names is as described without the switch, too."
+    )
+    for row in DESCRIBED:
+        settings = PROFILES[row.profiles.split()[0]].settings
+        ours = row.ours or _shown({**vars(Config()), **settings}[row.what])
+        yield f"{row.what} ({row.profiles.replace(' ', ', ')})"
+        yield in_width(f"described: {row.described}; ours: {ours}", 4)
+        yield in_width(row.why, 4)
+
+
+def settings_table(word: str) -> Iterator[str]:
+    """Two lines for each setting, or only those that have a `word` in name or meaning."""
+    found = [
+        setting
+        for setting in SETTINGS.values()
+        if word.lower() in f"{setting.name} {setting.text}".lower()
+    ]
+    if not found:
+        hint = nearest(word, SETTINGS, "--settings alone")
+        raise ConfigError(f"No setting has {word[:60]!r} in its name or meaning; {hint}.")
+    for name, default, text, _, env in found:
+        yield in_width(f"{name} = {_shown(default)}", 0)
+        notes = [text, f"takes {SETTINGS[name]}"]
+        others = [
+            f"{profile.name} {_shown(profile.settings[name])}"
+            for profile in PROFILES.values()
+            if name in profile.settings
+        ]
+        if others:
+            notes.append(f"in profile {', '.join(others)}")
+        if env:
+            notes.append(f"environment {env}")
+        yield in_width("; ".join(notes), 6)
+
+
+def _shown(value: object) -> str:
+    """A value as --set takes it; an empty text is told as such."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) or "(empty)"
 
 
 def look_back(options: Namespace) -> Iterator[str]:
@@ -16453,8 +16421,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop = Stop()
     try:
         options = read_options(argv)
-        with stop_on_signals(stop):
-            return start(options, stop)
+        stop_on_signals(stop)
+        return start(options, stop)
     except (AgentError, KeyboardInterrupt) as error:
         why = f"agent.py: {printable(str(error)) or 'stopped.'}"
         if sys.stderr and sys.stderr.isatty():  # in rows that end between words

@@ -252,7 +252,7 @@ class File(unittest.TestCase):
             with self.assertRaises(agent.ConfigError) as caught:
                 read({}, "--config", str(path))
             self.assertRegex(
-                str(caught.exception), r" is not there, or no file of at most 1 MB; [^\n]*\.$"
+                str(caught.exception), r" \(no file of at most 1 MB is there\); [^\n]*\.$"
             )
             self.assertTrue(str(caught.exception).startswith(str(path)))
 

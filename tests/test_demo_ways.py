@@ -35,7 +35,7 @@ class TheDemo(CommandLineCase):
     def test_a_grammar_that_its_model_does_not_speak_is_refused(self) -> None:
         code, _, err = self.main("--demo", "--profile", "native", "--grammar", "ui-tars-1.5")
         self.assertEqual((code, err.count("\n")), (2, 1), err)
-        self.assertIn("does not speak ui-tars-1.5; leave out --grammar.", err)
+        self.assertIn("speaks tools or qwen3-vl; leave out --no-vision and --grammar.", err)
 
     def test_ends_a_dry_run_by_itself_once_nothing_more_can_be_seen(self) -> None:
         for profile in agent.PROFILES:

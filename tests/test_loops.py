@@ -276,7 +276,7 @@ class Ending(EngineCase):
         reviews = [n for n, role in enumerate(trial.roles) if role == "planner"]
         recovery = next(n for n, r in enumerate(trial.records("intent")) if r["tool"] == "recover")
         self.assertLess(told[0], reviews[1])
-        self.assertGreaterEqual(recovery, trial.config.stall_recover)
+        self.assertGreaterEqual(recovery, trial.config.stall_after(3))
         self.assertIn(("key", "escape", True), trial.inputs)
         self.assertIn("screen did not change", user_text(trial.requests[-1]))
 

@@ -192,7 +192,9 @@ class WrongUse(CommandLineCase):
 
     def test_a_missing_or_broken_configuration_file_is_named(self) -> None:
         path = self.folder / "settings.json"
-        self.assertIn("is not there", self.one_line("--demo", "--config", str(path)))
+        self.assertIn(
+            "no file of at most 1 MB is there", self.one_line("--demo", "--config", str(path))
+        )
         for content, wanted in (
             ("{", "cannot be read as JSON"),
             ("[1]", "one JSON object"),

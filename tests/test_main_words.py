@@ -39,6 +39,8 @@ class TwoThingsToDo(CommandLineCase):
             self.assertIn("do not go together; leave out one of them.", err)
 
     def test_what_is_told_may_stand_together(self) -> None:
+        for words in (["--help"], ["--help", "described"]):
+            self.assertEqual(self.main("-q", "-v", *words)[0], 0)
         self.assertEqual(self.main("note", "--settings", "max")[0], 0)
 
 

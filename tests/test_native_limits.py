@@ -96,7 +96,7 @@ class RecoveryKeys(NativeCase):
             "The program pressed Escape and opened the Start menu; look again." in words_of(request)
             for request in self.asked(trial)
         ]
-        recovery = trial.config.stall_recover  # turns without progress until then
+        recovery = trial.config.stall_after(3)  # turns without progress until then
         self.assertEqual(told.index(True), recovery)
         self.assertEqual(told.count(True), 1)
 
