@@ -32,8 +32,7 @@ ROOMS
     Arguments - each kind that a call can have: what a model is told, how it is read, what it wants
     Tools - what a model can call, declared once; vocabularies only rename
     Facts - what is known of an act and of the windows it reaches, in words that can be compared
-    Risk words - the labels, programs and titles by which risks are told; data
-    Risks - what a person has to allow first: a table over the facts
+    Risks - what a person has to allow first: words, and tables over the facts
     Names - programs, windows and controls by what a model calls them
     Bounds - what input must never reach or press
     Hands - what mouse and keyboard can do, event by event; only the actuator uses them
@@ -55,9 +54,8 @@ ROOMS
     Calibration - how a model's places lie beside the grid, and what undoes that
     Eyes - looking at the screen: frames to act on, rest, what changed, places of secrets
     Control check - what an act is aimed at before it, and what Windows tells of it afterwards
-    Files - those that a task names, as they were when the run began and are now
     Turn engine - look, ask, perform, settle, record - once
-    Proof - whether the task is done: its checks, what is known for certain, and a fresh look
+    Proof - whether the task is done: its checks, its files, what is certain, and a fresh look
     Turns - what every loop does with a turn: its end, its record, and a lack of progress
     Native turn - one turn of a model that is asked in its own grammar
     Two-agent loop - a planner that does not see the screen, an executor that does
@@ -4660,7 +4658,7 @@ class Attempt:
 
 
 ####################################################################################################
-# Risk words - the labels, programs and titles by which risks are told; data
+# Risks - what a person has to allow first: words, and tables over the facts
 ####################################################################################################
 
 # What a label commands. A phrase counts anywhere, a single word first or last (English commands
@@ -4841,11 +4839,6 @@ PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo
 DIALOGS #32770|operationstatuswindow|nuidialog|taskdialog
 RUNNABLE .*\.(exe|msi|msp|msix|appx|bat|cmd|com|pif|ps1|vbs|vbe|js|jse|jar|pyw?|wsf|wsh|scr|hta
     |lnk|url|reg|inf|cpl|msc|chm)\b.*
-DOCUMENTS (?!<RUNNABLE>)"?[a-z]:\\[\w\\ .()-]*
-HARMLESS ((c:[\\]windows|%windir%|%systemroot%)\\(system32\\)?)?
-    (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control|settings
-    |charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword|word
-    |excel|powerpnt|powerpoint)(\.exe)?( <DOCUMENTS>)?
 SEARCHING .*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch
     |busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle
     |\b[a-z]{1,3}\d+$)
@@ -4857,9 +4850,6 @@ ROWS list|list item|tree|tree item|table|table row|data item|cell
 CLICKING <A_CLICK>|mouse_(down|up)
 PRESSING <CLICKING>|enter|space|(alt\+)?\w
 MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
-shell (|(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat|ipconfig|help|date|exit|get-\w+
-    |git (status|log|diff|show)|pip list|\w+ (--version|-v))( [^|&;<>`$()%]*)?)
-address (?!<RUNNABLE>)([a-z]:|\\\\|%\w+%|~|shell:|this pc|dieser pc)[^|&;<>]*|
 """)
 
 # What shows something and does nothing else when it is clicked; what takes text, what answers.
@@ -4872,28 +4862,20 @@ OPENERS = ENTERING.union(("double_click", "triple_click"))
 FORM_PARTS = frozenset(("tab", "radio button", "slider", "spinner", "list", "tree", "table"))
 ANSWERS_MOST = 7
 
-
-####################################################################################################
-# Risks - what a person has to allow first: a table over the facts
-####################################################################################################
-
 Facts = Mapping[str, str]
-Rule = Mapping[str, re.Pattern[str]]
+Rule = tuple[str, Mapping[str, re.Pattern[str]]]
 
 
-def rules_of(table: str) -> dict[str, list[Rule]]:
-    """The rules of each name; for one each of its patterns has to fit its whole fact."""
-    rules: dict[str, list[Rule]] = {}
-    for name, *parts in table_rows(table):
-        rule = {}
-        for part in parts:
-            fact, _, pattern = part.partition("=")
-            rule[fact] = re.compile(with_patterns(pattern, PATTERNS), re.DOTALL)
-        rules.setdefault(name, []).append(rule)
+def rules_of(table: str) -> list[Rule]:
+    """The rules of a table, each with its name: each of its patterns has to fit its whole fact."""
+    rules: list[Rule] = []
+    for name, *parts in table_rows(with_patterns(table, PATTERNS)):
+        pairs = [part.split("=", 1) for part in parts]
+        rules.append((name, {fact: re.compile(like, re.DOTALL) for fact, like in pairs}))
     return rules
 
 
-# Where what is typed gets run. What only shows something in one of them has its name in PATTERNS.
+# Where what is typed gets run.
 RUNNERS = rules_of(r"""
 shell | program=<TERMINALS>
 shell | control=terminal.*
@@ -4902,6 +4884,18 @@ start | program=<START>
 start | program=<EXPLORER>| | opened=win|win\+[sq]|ctrl\+escape
 address | program=<EXPLORER>
      | opened=alt\+d|ctrl\+l|f4|f6|<A_CLICK>\(.*(ad+ress|direccion|aдpec|地址).*
+""")
+# What may be run without asking: what shows something, and programs that nothing is done with.
+SHOWING_ONLY = rules_of(r"""
+program | command=(?i)((c:[\\]windows|%windir%|%systemroot%)\\(system32\\)?)?
+    (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control|settings
+    |charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword|word
+    |excel|powerpnt|powerpoint)(\.exe)?( (?!<RUNNABLE>)"?[a-z]:\\[\w\\ .()-]*)?
+shell | runner=shell | command=(?i)(|(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat
+    |ipconfig|help|date|exit|get-\w+|git (status|log|diff|show)|pip list|\w+ (--version|-v))
+    ( [^|&;<>`$()%]*)?)
+address | runner=address | command=(?i)(?!<RUNNABLE>)
+    ([a-z]:|\\\\|%\w+%|~|shell:|this pc|dieser pc)[^|&;<>]*|
 """)
 # What enters the line that stands there; but for Enter that is a click, or a blank on a button.
 ENTERED = rules_of(r"""
@@ -4952,13 +4946,13 @@ run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 """)
 
 
-def hold(rules: Iterable[Rule], facts: Facts) -> bool:
-    """Whether of one of the rules each pattern fits its fact."""
-    for rule in rules:
-        fits = [pattern.fullmatch(facts[fact]) for fact, pattern in rule.items()]
-        if all(fits):
-            return True
-    return False
+def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
+    """The names of the rules of which each pattern fits its fact."""
+    return [
+        name
+        for name, rule in rules
+        if all(like.fullmatch(facts[fact]) for fact, like in rule.items())
+    ]
 
 
 @cache
@@ -5077,14 +5071,13 @@ def facts_of(attempt: Attempt) -> Facts:
     label = facts["label"].rpartition("\n")[2]
     left = label and is_left(attempt, window, label)
     facts["dialog"] = "left" if left else kind_of_dialog(attempt, window, facts)
-    for runner, rules in RUNNERS.items():
-        if hold(rules, facts):
-            facts["runner"] = runner
-    harmless = f"{PATTERNS['HARMLESS']}|{PATTERNS.get(facts['runner'], '')}"
+    for runner in rules_met(RUNNERS, facts):
+        facts["runner"] = runner
     risky = []
     for line in lines_run(attempt, typed, facts):
         command = line.strip('"')
-        if not re.fullmatch(harmless, command, re.I) and not is_in_task(command, attempt.task):
+        shows = rules_met(SHOWING_ONLY, {**facts, "command": command})
+        if not shows and not is_in_task(command, attempt.task):
             risky.append(line)
     facts["runs"] = "\n".join(risky)
     return facts
@@ -5098,7 +5091,7 @@ def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
         return program.files or (program.name,)
     if facts["runner"] and facts["text"]:
         return map(str.strip, typed.with_text(facts["text"]).split("\n")[:-1])
-    if facts["runner"] and hold(ENTERED["enter"], facts):
+    if facts["runner"] and rules_met(ENTERED, facts):
         return [typed.line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
     return ()
 
@@ -5122,7 +5115,7 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     facts = facts_of(attempt)
     if facts["enters"] or facts["runs"]:
         attempt.enters = facts["runs"] or facts["line"].strip(UNKNOWN)
-    risks = [risk for risk, rules in RISKS.items() if hold(rules, facts)]
+    risks = rules_met(RISKS, facts)
     risks += said_by(facts["label"], COMMANDS)
     risks += [word for word in split_list(config.risky_words) if fold(word) in facts["label"]]
     if not risks and config.confirm == "always":
@@ -5921,12 +5914,6 @@ class Actuator(Hands):
 # ask Windows, refuse it. Their order stands in GATES.
 
 
-def gate_single_step(actuator: Actuator, attempt: Attempt) -> None:
-    """Each step has to pass the gates by itself."""
-    if len(steps_of(attempt.act)) > 1:
-        raise ToolError("This takes several steps, which must come one by one.")
-
-
 TEXT_CHARS_MOST = 10_000  # more than a reply holds: a model that goes round in circles writes it
 
 
@@ -6144,7 +6131,6 @@ GATES_OF_THE_LOOK: tuple[Gate, ...] = (
 )
 # The wait for the next minute and for the person come before what looks at the frame.
 GATES: tuple[Gate, ...] = (
-    gate_single_step,
     gate_text_length,
     gate_blocked_chords,
     gate_acts_per_minute,
@@ -8645,12 +8631,6 @@ UNDECIDED = "the fresh look did not decide it"
 ANSWER_EACH_CHECK = "Answer each check in one line of its own: its number, YES or NO, the reason."
 
 
-def not_confirmed_text(rulings: Iterable[Ruling]) -> str:
-    """What a completion lacks, after a fresh look."""
-    missing = [f"{ruling.check} ({ruling.why})" for ruling in rulings if not ruling.holds]
-    return NOT_YET + cut("; ".join(missing), 400)
-
-
 TOOLS_IN_TEXT = """
 
 Your tools, a JSON object each:
@@ -8715,32 +8695,6 @@ def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -
         if line not in lines:
             lines.append(line)
     return "\n".join(lines)
-
-
-def other_control_text(place: Coordinate, hit: Control, meant: Control, at: Coordinate) -> str:
-    """Told instead of a click where another control is than the one that was named."""
-    wanted = repr(plain_line(meant.name, 60)) if meant.name else f"The {meant.role} field"
-    return (
-        f"At [{place.x}, {place.y}] is {plain_line(hit.name, 60)!r}."
-        f" {wanted} is at [{at.x}, {at.y}]. Nothing was done."
-    )
-
-
-def hit_text(control: Control, said: str) -> str:
-    """What was clicked, by its true name, and by the model's where that is another one."""
-    if not said or names_agree(said, control.name):
-        return quoted_control(control)
-    return f"{quoted_control(control)}, not {plain_line(said, 60)!r}"
-
-
-CHECKED = {True: "it is checked now", False: "it is not checked now"}
-NO_FIELD = "the keyboard was on {}, which takes no text"
-NO_FOCUS = "no control had the keyboard, so nothing may have been typed"
-
-
-def holds_text(value: str, right: bool) -> str:
-    held = f"the field now holds {quoted_name(value, 80)}" if value else "the field is empty now"
-    return held if right else f"{held}, which lacks what was typed"
 
 
 NO_CLAIM = "none; the run is about to end, so judge by the screenshot alone"
@@ -10473,7 +10427,11 @@ class ControlCheck:
         source = self.desktop.control_source
         return next(iter(source.ask(where)), None)
 
-    def listed(self, look: Look, most: Sides = ON_GRID) -> str:
+    def listed(
+        self,
+        look: Look,
+        most: Sides = ON_GRID,
+    ) -> str:
         """The controls in front as lines for a model; "" if unwanted."""
         if self.config.vision and self.config.controls != "list":
             return ""
@@ -10516,14 +10474,14 @@ class ControlCheck:
         if len(meant) != 1 or key == self._told:
             return ""
         self._told = key
+        place = places[0]
         only = meant[0]
-        objection = other_control_text(
-            places[0],
-            hit,
-            only,
-            to_grid(middle_of(only.rect), look.frame.area),
+        at = to_grid(middle_of(only.rect), look.frame.area)
+        wanted = repr(plain_line(only.name, 60)) if only.name else f"The {only.role} field"
+        return self.hide(
+            f"At [{place.x}, {place.y}] is {plain_line(hit.name, 60)!r}."
+            f" {wanted} is at [{at.x}, {at.y}]. Nothing was done."
         )
-        return self.hide(objection)
 
     def _meant(
         self,
@@ -10567,7 +10525,10 @@ class ControlCheck:
         # A click on a window may well be one on what it alone knows to be there.
         named = [control for control in clicked if control.name and control.role not in HOLDERS]
         if named:
-            hit = hit_text(named[0], label_of(step) if self.by_name else "")
+            said = label_of(step)
+            hit = quoted_control(named[0])
+            if self.by_name and not names_agree(said, named[0].name):
+                hit += f", not {plain_line(said, 60)!r}"
             result = f"{result.partition(':')[0]} {hit}"
             told.append(hit)
         read = ""
@@ -10576,7 +10537,7 @@ class ControlCheck:
         elif clicked and clicked[0].checked is not None:
             now = self.one(middle_of(clicked[0].rect))
             if now and now.checked is not None and now.role == clicked[0].role:
-                read = CHECKED[now.checked]
+                read = "it is checked now" if now.checked else "it is not checked now"
         if read:
             result += f"; {read}"
             told.append(read)
@@ -10609,18 +10570,25 @@ class ControlCheck:
         """What the field holds, after this was typed."""
         typed_at = self.one(None)
         if typed_at is None:
-            return NO_FOCUS if self._knows_focus else ""
+            if self._knows_focus:
+                return "no control had the keyboard, so nothing may have been typed"
+            return ""
         self._knows_focus = True
         if self._has_secret(typed_at, text) or typed_at.password or text.endswith("\n"):
             return ""
         value = typed_at.value
         if value is None:
-            textless = NO_FIELD.format(quoted_control(typed_at))
-            return textless if typed_at.role in TEXTLESS else ""
+            if typed_at.role in TEXTLESS:
+                return f"the keyboard was on {quoted_control(typed_at)}, which takes no text"
+            return ""
         # What is cut may hold it all the same, and fields change blanks and line ends.
         held = "".join(value.split())
         right = len(value) >= TEXT_MOST - 1 or "".join(text.split()) in held
-        return holds_text(self.hide(value), right)
+        shown = self.hide(value)
+        read = (
+            f"the field now holds {quoted_name(shown, 80)}" if shown else "the field is empty now"
+        )
+        return read if right else f"{read}, which lacks what was typed"
 
 
 def _is_name_of(said: str, name: str) -> bool:
@@ -10643,179 +10611,12 @@ CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 
 
 ####################################################################################################
-# Files - those that a task names, as they were when the run began and are now
-####################################################################################################
-
-FILE_CHARS = 200  # of the beginning of a text file that are told
-FILE_BYTES = 10_000_000  # of a file that are read, and copied before the first act
-FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
-NO_FILE = "does not exist"
-
-# Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root;
-# in quotes they may hold blanks. No network shares: to ask for one may send the user's name there.
-_ROOT = r"|/(?=\w)" if os.name == "posix" else ""
-_PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
-_QUOTED_PATH = re.compile(rf"[\"'“”„«]({_PLACE}[^\"'“”«»\n]{{1,250}})")
-# Where one without quotes goes on behind a blank, what was found is not all of it.
-_BARE_PATH = re.compile(
-    rf"(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{1,250}})(?![^\n:%\\]*\\)"
-)
-_SUFFIX = re.compile(r"\w\.(?=\w*[A-Za-z])\w{1,5}$")
-# What a path begins with, its variables filled in, that leads to no other machine: Windows gives
-# the person's name and a proof of the password to whatever machine is asked.
-_HERE = re.compile(r"[A-Za-z]:[\\/]" if os.name == "nt" else r"(?![\\/]{2})")
-_QUOTED_TEXT = re.compile(r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]")
-# What no text file holds as it is read: RTF, which has signs of its own for ü, and code pages.
-_NO_TEXT = re.compile(r"\A\{\\rtf|[\0\ufffd]")
-
-
-class FileFact(NamedTuple):
-    """What is known of a file that the task names."""
-
-    path: str  # as the task writes it
-    state: str = "cannot be looked at"  # or NO_FILE, or how large and old it is
-    changed_at: float = 0.0  # of a regular file, in seconds since 1970
-    data: bytes | None = None  # all of it, where it can be read and is no longer than FILE_BYTES
-
-    @property
-    def text(self) -> str | None:
-        if self.data is None:
-            return None
-        form = "utf-16" if self.data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        text = self.data.decode(form, "replace")
-        return None if _NO_TEXT.search(text) else text
-
-    def told(self, hide: Callable[[str], str]) -> str:
-        """A sentence for the verifier."""
-        text = self.text
-        if text is None:
-            return f"{self.path} {self.state}."
-        # More of it than is told, or a secret could be cut.
-        beginning = hide(text[: 4 * FILE_CHARS])[:FILE_CHARS]
-        shown = json.dumps(printable(beginning), ensure_ascii=False)
-        verb = "holds" if len(text) < FILE_CHARS else "begins"
-        return f"{self.path} {self.state}; it {verb} {shown}."
-
-
-def look_at_file(path: str) -> FileFact:
-    """What is known of a file; only a regular one is opened."""
-    place = Path(os.path.expandvars(path))
-    fact = FileFact(path)
-    try:
-        if _HERE.match(str(place)):
-            known = place.stat()
-            age_s = max(0.0, time.time() - known.st_mtime)
-            regular = stat.S_ISREG(known.st_mode)
-            size = known.st_size * regular
-            fact = FileFact(
-                path,
-                f"exists: {size} bytes, last changed {age_s:.0f} s ago",
-                known.st_mtime * regular,
-            )
-            if regular and size <= FILE_BYTES:
-                fact = fact._replace(data=place.read_bytes())
-    except FileNotFoundError:
-        fact = FileFact(path, NO_FILE)
-    except (OSError, ValueError):  # no path, or another program has it open
-        pass
-    return fact
-
-
-def file_facts(task: str) -> dict[str, FileFact]:
-    """What is known of the files that the task names, by their paths, within FILE_PATIENCE_S.
-
-    A path without quotes has to end as a file does, or the task has to end with it.
-    """
-    task = task[:FACT_CHARACTERS]
-    paths = _QUOTED_PATH.findall(task)
-    for match in _BARE_PATH.finditer(task):
-        path = match[1].rstrip(".:!?)]}")
-        if _SUFFIX.search(path) or not task[match.end() :].strip():
-            paths.append(path)
-    different = [*dict.fromkeys(paths)]
-    facts = {path: FileFact(path) for path in different[:CHECKS_MOST]}
-    for known in taken_within(FILE_PATIENCE_S, map(look_at_file, list(facts))):
-        facts[known.path] = known
-    return facts
-
-
-def keep_files(facts: Iterable[FileFact], logger: ExecutionLogger) -> list[str]:
-    """Copies files into the run's folder, none with a secret; the copies' names."""
-    kept: list[str] = []
-    left = FILE_BYTES
-    for fact in facts:
-        data = fact.data or b""
-        text = data.decode("latin-1")
-        if not data or len(data) > left:
-            continue
-        if logger.hide(text) == text:
-            left -= len(data)
-            name = f"kept_{len(kept) + 1}_{Path(fact.path).name[-80:]}"
-            with suppress(OSError):
-                write_run_file(logger.folder, name, data)
-                kept.append(name)
-    return kept
-
-
-def rulings_by_files(
-    verdict: Iterable[Ruling],
-    before: Mapping[str, FileFact],
-    now: Mapping[str, FileFact],
-) -> list[Ruling]:
-    """The verdict, with a NO where a file certainly is not what a check says.
-
-    Certain is what was not so when the run began and is not so now: that a file is gone, or a text
-    taken out of it, may be what the task wanted.
-    """
-    rulings = list(verdict)
-    for path, old in before.items():
-        for number, ruling in enumerate(rulings):
-            why = _contradiction(ruling.check, old, now[path])
-            if why:
-                rulings[number] = ruling._replace(holds=False, why=why)
-        if old.state == now[path].state == NO_FILE:
-            absent = Ruling(
-                f"{path} exists",
-                holds=False,
-                why="it does not exist",
-            )
-            rulings.append(absent)
-    return rulings
-
-
-def _contradiction(
-    check: str,
-    before: FileFact,
-    now: FileFact,
-) -> str:
-    """Why a check that quotes a text does not hold; empty if it may."""
-    quoted = _QUOTED_TEXT.findall(check) if _names(check, now.path) else []
-    texts = [text for text in quoted if not _names(text, now.path)]  # others are such as a title
-    if texts and now.text is None:
-        unchanged = now.changed_at > 0 and before[2:] == now[2:]
-        return "the file is as it was when the run began" if unchanged else ""
-    for text in texts:
-        if not any(_plain(text) in _plain(fact.text or "") for fact in (before, now)):
-            return f"the file does not hold {text!r}"
-    return ""
-
-
-def _plain(text: str) -> str:
-    """A text as it is compared, without case, line ends and a last stop."""
-    return " ".join(text.lower().split()).rstrip(".")
-
-
-def _names(text: str, path: str) -> bool:
-    """Whether a text names a file, alone or with the end of its path."""
-    parts = re.split(r"\\\\|/", re.escape(path))  # which doubles each backslash
-    named = reduce(r"(?:{}[\\/])?{}".format, parts)
-    return bool(re.search(rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)", text, re.IGNORECASE))
-
-
-####################################################################################################
 # Turn engine - look, ask, perform, settle, record - once
 ####################################################################################################
 
+# What is known of a file: how large and old it is or why nobody knows, and all that it holds, where
+# it can be read.
+FileFact = tuple[str, bytes | None]
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
 
@@ -11050,13 +10851,135 @@ class Engine:
 
 
 ####################################################################################################
-# Proof - whether the task is done: its checks, what is known for certain, and a fresh look
+# Proof - whether the task is done: its checks, its files, what is certain, and a fresh look
 ####################################################################################################
 
 CLIPBOARD_PATIENCE_S = 0.5  # the program that promised its text may never answer
+FILE_PATIENCE_S = 1.0  # a drive of the network may never answer
+FILE_BYTES = 10_000_000  # of a larger file nothing is read
+FILE_CHARS = 200  # of the beginning of a text file that are told
+NO_FILE = "does not exist"
+UNSEEN: FileFact = ("cannot be looked at", None)
+
+# Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root. No
+# network shares: to ask for one may send the user's name there. In quotes they may hold blanks;
+# without, they end as files do or with the task, and where one goes on behind a blank, what was
+# found is not all of it.
+_ROOT = r"|/(?=\w)" if os.name == "posix" else ""
+_PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
+_BEHIND = r"(?=[.:!?)\]}]*(?:[\s\"'“”„«»<>|*?,;]|\Z))"
+_PATH = re.compile(
+    rf"[\"'“”„«]({_PLACE}[^\"'“”«»\n]{{1,250}})"
+    rf"|(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{0,250}}?"
+    rf"(?:\w\.(?=\w*[A-Za-z])\w{{1,5}}{_BEHIND}|[^\s\"'“”„«»<>|*?,;](?=[.:!?)\]}}]*\s*\Z)))"
+    r"(?![^\n:%\\]*\\)"
+)
+# What a path begins with, its variables filled in, that leads to no other machine: Windows gives
+# the person's name and a proof of the password to whatever machine is asked.
+_HERE = re.compile(r"[A-Za-z]:[\\/]" if os.name == "nt" else r"(?![\\/]{2})")
+_QUOTED_TEXT = re.compile(r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]")
+# What no text file holds as it is read: RTF, which has signs of its own for ü, and code pages.
+_NO_TEXT = re.compile(r"\A\{\\rtf|[\0\ufffd]")
 
 
-def known_facts(engine: Engine, files: Mapping[str, FileFact]) -> list[str]:
+def look_at_file(path: str) -> FileFact:
+    """What is known of a file; only a regular one is opened."""
+    place = Path(os.path.expandvars(path))
+    state, data = UNSEEN
+    try:
+        if _HERE.match(str(place)):
+            known = place.stat()
+            age_s = max(0.0, time.time() - known.st_mtime)
+            state = f"exists: {known.st_size} bytes, last changed {age_s:.0f} s ago"
+            if place.is_file() and known.st_size <= FILE_BYTES:
+                data = place.read_bytes()
+    except FileNotFoundError:
+        state = NO_FILE
+    except (OSError, ValueError):  # no path, or another program has it open
+        pass
+    return state, data
+
+
+def file_facts(task: str) -> dict[str, FileFact]:
+    """What is known of the files that the task names, by their paths, within FILE_PATIENCE_S."""
+    found = _PATH.findall(task[:FACT_CHARACTERS])
+    paths = list(dict.fromkeys(map("".join, found)))
+    paths = paths[:CHECKS_MOST]
+    facts: dict[str, FileFact] = dict.fromkeys(paths, UNSEEN)
+    looks = ((path, look_at_file(path)) for path in paths)
+    facts.update(taken_within(FILE_PATIENCE_S, looks))
+    return facts
+
+
+def keep_files(
+    files: Mapping[str, FileFact],
+    logger: ExecutionLogger,
+) -> list[str]:
+    """Copies files into the run's folder, none with a secret; the copies' names."""
+    kept: list[str] = []
+    for path, (_, data) in files.items():
+        text = data.decode("latin-1") if data else ""
+        if data and logger.hide(text) == text:
+            name = f"kept_{len(kept) + 1}_{Path(path).name[-80:]}"
+            with suppress(OSError):
+                write_run_file(logger.folder, name, data)
+                kept.append(name)
+    return kept
+
+
+def text_in(data: bytes | None) -> str | None:
+    """The text of a file, if it is known for certain."""
+    if data is None:
+        return None
+    form = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = data.decode(form, "replace")
+    return None if _NO_TEXT.search(text) else text
+
+
+def refuted(
+    checks: Iterable[str],
+    before: Mapping[str, FileFact],
+    now: Mapping[str, FileFact],
+) -> Iterator[Ruling]:
+    """What files certainly are not: neither when the run began, nor now.
+
+    That a file is gone, or a text taken out of it, may be what the task wanted.
+    """
+    for path, (old_state, old) in before.items():
+        state, data = now[path]
+        if old_state == state == NO_FILE:
+            yield Ruling(f"{path} exists", False, "it does not exist")
+        text = text_in(data)
+        texts = _plain(f"{text_in(old)} {text}")
+        for check in checks:
+            if not _names(check, path):
+                continue
+            # Others that it quotes are such as a title.
+            said = [quoted for quoted in _QUOTED_TEXT.findall(check) if not _names(quoted, path)]
+            absent = [quoted for quoted in said if _plain(quoted) not in texts]
+            if absent and text is not None:
+                yield Ruling(check, False, f"the file does not hold {absent[0]!r}")
+            elif said and text is None and data and data == old:
+                yield Ruling(check, False, "the file is as it was when the run began")
+
+
+def _plain(text: str) -> str:
+    """A text as it is compared, without case, line ends and a last stop."""
+    return " ".join(text.lower().split()).rstrip(".")
+
+
+def _names(text: str, path: str) -> bool:
+    """Whether a text names a file, alone or with the end of its path."""
+    parts = re.split(r"\\\\|/", re.escape(path))  # which doubles each backslash
+    named = reduce(r"(?:{}[\\/])?{}".format, parts)
+    return bool(re.search(rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)", text, re.IGNORECASE))
+
+
+def known_facts(
+    engine: Engine,
+    files: Mapping[str, FileFact],
+    look: Look,
+) -> list[str]:
     """What is certain, a line each, for the verifier."""
     desktop = engine.eyes.desktop
     hide = engine.logger.hide
@@ -11069,7 +10992,17 @@ def known_facts(engine: Engine, files: Mapping[str, FileFact]) -> list[str]:
         for length in taken_within(CLIPBOARD_PATIENCE_S, asked):
             if length is not None:  # how much, never which
                 facts.append(f"Characters of text on the clipboard: {length}.")
-    facts += [file.told(hide) for file in files.values()]
+    for path, (state, data) in files.items():
+        text = text_in(data)
+        holds = ""
+        if text is not None:
+            # More of it than is told, or a secret could be cut.
+            beginning = hide(text[: 4 * FILE_CHARS])[:FILE_CHARS]
+            verb = "holds" if len(text) < FILE_CHARS else "begins"
+            holds = f"; it {verb} {json.dumps(printable(beginning), ensure_ascii=False)}"
+        facts.append(f"{path} {state}{holds}.")
+    if not engine.config.vision:
+        facts.append(engine.controls.listed(look))
     return [hide(fact) for fact in facts]
 
 
@@ -11092,8 +11025,8 @@ def ask_for_checks(engine: Engine, state: AgentState) -> None:
     state.done_when = state.done_when or [cut(state.task, 300)]
 
 
-def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling] | None:
-    """What was said to each check; None unless each was answered, and none in two ways."""
+def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling]:
+    """What was said to each check; nothing unless each was answered, and none in two ways."""
     if len(checks) == 1 and not _RULED.match(said):
         said = f"1 {said}"  # a single one needs no number
     answers = _RULED.findall(said)
@@ -11101,41 +11034,38 @@ def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling] | None:
     for number, check in enumerate(checks, 1):
         found = {word.lower(): why for at, word, why in answers if int(at) == number}
         if len(found) != 1:
-            return None
+            return []
         [(word, why)] = found.items()
         rulings.append(Ruling(check, word == "yes", cut(why, 200)))
     return rulings
 
 
-def judge(engine: Engine, state: AgentState, evidence: str, name: str = "check") -> list[Ruling]:
+def judge(
+    engine: Engine,
+    state: AgentState,
+    evidence: str,
+    name: str = "check",
+) -> Sequence[Ruling]:
     """Whether each check holds, by a fresh look and by facts, which stand above every word.
+
+    Nothing where nobody is to be asked; of a dry run a look would show that nothing was done.
 
     A verdict that ends the run is believed when two questions agree; where they do not, both are
     asked once more, about another look.
     """
+    verdict: Sequence[Ruling] = ()
+    if engine.config.dry_run or not engine.config.verify_completion:
+        return verdict
     ask_for_checks(engine, state)
-    verdict: list[Ruling] = []
     for again in range(2):
         engine.eyes.forget()
         look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}{again or ''}")
-        refused = state.not_yet + again
-        verdict = ask_about(
-            engine,
-            state,
-            look,
-            evidence,
-            question_again(IS_IT_DONE, refused),
-        )
-        if not engine.config.second_opinion or not all_hold(verdict):
+        ask = partial(ask_about, engine, state, look, state.not_yet + again)
+        verdict = ask(IS_IT_DONE, evidence)
+        if what_lacks(verdict) or not engine.config.second_opinion:
             break
-        verdict = ask_about(
-            engine,
-            state,
-            look,
-            "",
-            question_again(WHAT_IS_MISSING, refused),
-        )
-        if all_hold(verdict):
+        verdict = ask(WHAT_IS_MISSING)
+        if not what_lacks(verdict):
             break
     engine.logger.record(
         VerificationRecord(
@@ -11146,34 +11076,33 @@ def judge(engine: Engine, state: AgentState, evidence: str, name: str = "check")
     return verdict
 
 
-def all_hold(verdict: Iterable[Ruling]) -> bool:
-    return all(ruling.holds for ruling in verdict)
+def what_lacks(verdict: Iterable[Ruling]) -> str:
+    """What a completion lacks; empty if each check holds."""
+    return "; ".join(f"{ruling.check} ({ruling.why})" for ruling in verdict if not ruling.holds)
 
 
 def ask_about(
     engine: Engine,
     state: AgentState,
     look: Look,
-    evidence: str,
+    refused: int,
     question: str,
+    evidence: str = "",
 ) -> list[Ruling]:
-    """What the verifier says of each check, as far as no fact contradicts it.
+    """What the verifier says of each check, after so many refusals, unless a fact contradicts it.
 
     An answer that decides nothing is asked for again, and then a NO.
     """
     files = file_facts(state.task)
-    facts = known_facts(engine, files)
-    if not engine.config.vision:
-        facts.append(engine.controls.listed(look))
     text = fill_form(
         VERIFIER_FORM,
         "\n\n",
         task=state.task,
         # On one line, or it could write FACTS of its own.
-        claim=cut(evidence[:FACT_CHARACTERS], FACT_CHARACTERS),
-        facts="\n".join(facts),
+        claim=cut(evidence, FACT_CHARACTERS),
+        facts="\n".join(known_facts(engine, files, look)),
         checks=numbered_lines(state.done_when),
-        question=question,
+        question=question_again(question, refused),
     )
     messages = [Message("user", text, look.base64)]
     why = UNDECIDED
@@ -11185,7 +11114,9 @@ def ask_about(
         said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
         rulings = read_rulings(said, state.done_when)
         if rulings:
-            return rulings_by_files(rulings, engine.files, files)
+            rulings += refuted(state.done_when, engine.files, files)
+            last = {ruling.check: ruling for ruling in rulings}
+            return [*last.values()]
         if said:
             why = cut(f"{UNDECIDED}: {said}", 200)
         own_words = cut(said, 300) or NO_CALL
@@ -11193,8 +11124,14 @@ def ask_about(
     return [Ruling(check, False, why) for check in state.done_when]
 
 
+EVIDENCE_LEAST = 100  # characters, as described
+
+
 def check_completion(
-    engine: Engine, state: AgentState, evidence: str, counts: bool = True
+    engine: Engine,
+    state: AgentState,
+    evidence: str,
+    counts: bool = True,
 ) -> tuple[Outcome | None, str]:
     """The outcome and the result of a completion report.
 
@@ -11204,45 +11141,46 @@ def check_completion(
     """
     config = engine.config
     length = len(evidence.strip())
-    # As described; in a conversation it is the last words.
-    least = 1 if engine.profile.loop in ("chat", "story") else 100
-    if length < least and not engine.grammar:  # which has no word for evidence
-        return None, SHORT_EVIDENCE.format(length, least)
-    if config.dry_run:  # a look would show that nothing was done
+    # A conversation has only its last words, and a grammar no word for evidence.
+    has_words = engine.profile.loop not in ("chat", "story") and not engine.grammar
+    if has_words and length < EVIDENCE_LEAST:
+        return None, SHORT_EVIDENCE.format(length, EVIDENCE_LEAST)
+    if config.dry_run:
         evidence = f"Dry run, nothing was done: {evidence}"
-    verdict: Sequence[Ruling] = ()
-    if config.verify_completion and not config.dry_run:
-        verdict = judge(engine, state, evidence)
-    if all_hold(verdict):
+    verdict = judge(engine, state, evidence)
+    missing = what_lacks(verdict)
+    if not missing:
         return Outcome("completed", cut(evidence, 300), verdict), MISSION_COMPLETE
     state.needs_review = True
     if counts and not (engine.grammar and "planner" in engine.profile.roles):
         state.not_yet += 1
-    result = not_confirmed_text(verdict)
+    result = NOT_YET + cut(missing, 400)
     if state.not_yet < config.not_proven_most:
         return None, result
     times = "once" if state.not_yet == 1 else f"{state.not_yet} times"
     return Outcome("not_proven", f"Claimed to be done {times}, but {result}", verdict), result
 
 
-def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
+def last_look(
+    engine: Engine,
+    state: AgentState,
+    outcome: Outcome,
+) -> Outcome:
     """The outcome of a run that gave up, after a fresh look at the task.
 
     Its last turns may have been repeats after the task was done, and refusals may have been wrong.
     """
-    config = engine.config
     given_up = outcome.kind in ("stuck", "max_steps", "not_proven")
-    may_ask = config.last_look and config.verify_completion and not config.dry_run
-    if not given_up or not may_ask or not state.touched:
+    if not given_up or not engine.config.last_look or not state.touched:
         return outcome
     try:
         verdict = judge(engine, state, NO_CLAIM, "end")
     except (ModelError, Win32Error) as error:  # the run has its end without them
         engine.say(f"warning: {error}")
         return outcome
-    if all_hold(verdict):
-        return Outcome("completed", verdict[0].why or verdict[0].check, verdict)
-    return outcome._replace(checks=verdict)
+    if what_lacks(verdict) or not verdict:
+        return outcome._replace(checks=verdict)
+    return Outcome("completed", verdict[0].why or verdict[0].check, verdict)
 
 
 ####################################################################################################
@@ -12706,7 +12644,7 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
     kept: list[str] = []
     if not state.turn:
         engine.files = file_facts(state.task)
-        kept = keep_files(engine.files.values(), engine.logger)
+        kept = keep_files(engine.files, engine.logger)
     try:
         outcome = LOOPS[engine.profile.loop](engine, state)
         outcome = last_look(engine, state, outcome)

@@ -483,11 +483,6 @@ class SeveralSteps(EngineCase):
         deed = self.perform("press_key", key="a", then=["win+l"])
         self.assertEqual((deed.refused, self.desktop.done()), ("blocked_key", ["a"]))
 
-    def test_the_actuator_itself_takes_one_step_at_a_time(self) -> None:
-        made = Stage()
-        performed = made.attempt("type_text", text="a", submit=True)
-        self.assertEqual((performed.refused, performed.begun), ("invalid_args", False))
-
     def test_a_dry_run_names_every_step_and_does_none(self) -> None:
         deed = self.perform("type_text", text="a", submit=True, settings={"dry_run": True})
         self.assertTrue(deed.dry)

@@ -151,10 +151,10 @@ class Facts(Judged):
         self.assertIn("the run's folder has kept_1_note.txt.", outcome.text)
         self.assertEqual((self.made.folder / "kept_1_note.txt").read_text("utf-8"), "hello")
 
-    @mock.patch.object(agent, "FILE_BYTES", 9)
-    def test_files_are_kept_up_to_one_limit_and_one_that_is_named_twice_counts_once(self) -> None:
+    @mock.patch.object(agent, "FILE_BYTES", 5)
+    def test_large_files_are_not_kept_and_one_that_is_named_twice_counts_once(self) -> None:
         paths = [self.folder / name for name in ("a.txt", "b.txt", "c.txt")]
-        for path, words in zip(paths, ("hello", "world", "you"), strict=True):
+        for path, words in zip(paths, ("hello", "worlds", "you"), strict=True):
             path.write_text(words, encoding="utf-8")
         named = f"{paths[0]}, {paths[0]}, {paths[0]}, {paths[1]}, {paths[2]}"
         self.judged(f"Look at {named}.", "a.txt is there.")

@@ -78,7 +78,9 @@ def uses(path: Path) -> list[Use]:
             found.setdefault(use[:3], use)
     used = {use.pattern for use in found.values()}
     for name, value in vars(module).items():  # those in tables are searched with, but for rules
-        method = "fullmatch" if name in ("RISKS", "RUNNERS", "ENTERED") else "search"
+        method = (
+            "fullmatch" if name in ("RISKS", "RUNNERS", "ENTERED", "SHOWING_ONLY") else "search"
+        )
         for pattern in compiled_in(value):
             if pattern.pattern not in used:
                 use = Use(pattern.pattern, pattern.flags & ~re.UNICODE, method, 0)
@@ -99,7 +101,7 @@ def calls(tree: ast.Module) -> Iterator[tuple[ast.AST | None, ast.Call]]:
 # Patterns that are built while the program runs, and why none of them can be slow.
 PLAIN = {
     "'|'.join(map(self._pattern, longest_first))": "one of the secrets, each of them escaped",
-    "with_patterns(pattern, PATTERNS)": "compiled at the top, so found there",
+    "like": "of the tables of rules, compiled at the top, so found there",
     r"'(\\w+) (\\w+)'": "the file's own table is searched",
     r"'(\\S+)=(\\S+)'": "the file's own table is searched",
 }
