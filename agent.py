@@ -19,10 +19,8 @@ ROOMS
     Values - grid and pixels, frames and windows
     Seams - stopping, secrets and time, and texts as they may be shown
     Desktop - what the program needs of screen, mouse and keyboard, and of controls and programs
-    Events - what happened, as values: a call, an act, a look, a deed
-    Records - the lines of turns.jsonl, and what those who watch a live run get
-    Pictures - the PNG format, written and read with zlib alone
-    Marks - what is drawn into a picture: text, and what was done and looked at
+    Records - a call, an act, a look and a deed as values, and the lines of turns.jsonl
+    Pictures - the PNG format with zlib alone, and what is drawn: text, what was done and looked at
     Win32 table - structures, constants, and every function with its types and its check
     Sources - who knows controls: UI Automation through COM, and Windows of its windows
     Shell - what programs Windows can start, and a window brought to the front
@@ -585,7 +583,7 @@ class Rect(NamedTuple):
 
     def __str__(self) -> str:
         """As the setting `area` takes it."""
-        return f"{self.left},{self.top},{self.width},{self.height}"
+        return ",".join(map(str, self))
 
     def contains(self, point: Point) -> bool:
         return self.left <= point.x < self.right and self.top <= point.y < self.bottom
@@ -617,29 +615,27 @@ class Rect(NamedTuple):
         return Rect.between(left, top, right, bottom).moved(target.left, target.top)
 
     def union(self, other: Rect) -> Rect:
-        return Rect.between(
-            min(self.left, other.left),
-            min(self.top, other.top),
-            max(self.right, other.right),
-            max(self.bottom, other.bottom),
-        )
+        return self._edges(other, min, max)
 
     def intersection(self, other: Rect) -> Rect:
         """The common part; its width or height is 0 where there is none."""
-        left = max(self.left, other.left)
-        top = max(self.top, other.top)
-        right = max(left, min(self.right, other.right))
-        bottom = max(top, min(self.bottom, other.bottom))
-        return Rect.between(left, top, right, bottom)
+        return self._edges(other, max, min)
 
-    @classmethod
-    def around(cls, one: Point, two: Point) -> Rect:
-        first = cls(*one, 1, 1)
-        return first.union(cls(*two, 1, 1))
+    def _edges(
+        self,
+        other: Rect,
+        first: Callable[[int, int], int],
+        last: Callable[[int, int], int],
+    ) -> Rect:
+        left = first(self.left, other.left)
+        top = first(self.top, other.top)
+        right = last(self.right, other.right)
+        bottom = last(self.bottom, other.bottom)
+        return Rect(left, top, max(0, right - left), max(0, bottom - top))
 
     def overlaps(self, other: Rect) -> bool:
-        common = self.intersection(other)
-        return common.width > 0 and common.height > 0
+        _, _, width, height = self.intersection(other)
+        return width > 0 and height > 0
 
 
 def _grid_to_pixel(place: int, first: int, size: int) -> int:
@@ -664,37 +660,20 @@ def to_grid(point: Point, area: Rect) -> Coordinate:
     return Coordinate(round(x), round(y))
 
 
-class Mark(NamedTuple):
-    """What is marked: an act, or a box that the model looked at, and its places on the grid.
-
-    A drag and a box have two places, keys and text none, every other act one.
-    """
-
-    name: str
-    places: tuple[Coordinate, ...]
+# What is marked in a picture, as the journal and the page have it: an act with its name, or a box
+# that the model looked at; a drag and a box have x1, y1, x2 and y2, most acts x1 and y1.
+Mark = Mapping[str, object]
 
 
-class TurnMarks(NamedTuple):
-    """What is marked in one picture; `trail` has the acts of earlier turns, latest turn first."""
-
-    acts: Sequence[Mark] = ()
-    boxes: Sequence[Mark] = ()
-    trail: Sequence[Sequence[Mark]] = ()
-
-
-def read_mark(value: Mapping[str, object]) -> Mark:
-    """A mark as the journal and the page have it: {"name": "drag", "x1": ..., "y2": ...}.
-
-    A box has no name. Raises ToolError for a place outside the grid.
-    """
-    name = str(value.get("name", "box"))
+def mark_places(mark: Mark) -> list[Coordinate]:
+    """Raises ToolError for a place outside the grid."""
     places = []
-    for number in "12" if name in ("drag", "box") else "1":
-        x = value.get("x" + number)
-        y = value.get("y" + number)
+    for number in "12" if mark.get("name", "drag") == "drag" else "1":
+        x = mark.get("x" + number)
+        y = mark.get("y" + number)
         if isinstance(x, int) and isinstance(y, int):
             places.append(Coordinate(x, y))
-    return Mark(name, tuple(places))
+    return places
 
 
 class Size(NamedTuple):
@@ -1210,12 +1189,13 @@ class Desktop(Protocol):
 
 
 ####################################################################################################
-# Events - what happened, as values: a call, an act, a look, a deed
+# Records - a call, an act, a look and a deed as values, and the lines of turns.jsonl
 ####################################################################################################
 
 Region = tuple[int, int, int, int]  # left, top, right, bottom on the grid
-PLANNING = "PLANNING"  # the two modes of a run with a planner
-EXECUTION = "EXECUTION"
+Mode = Literal["PLANNING", "EXECUTION"]  # of a run with a planner
+PLANNING: Mode = "PLANNING"
+EXECUTION: Mode = "EXECUTION"
 
 
 def on_grid(box: Rect, area: Rect) -> Region:
@@ -1322,11 +1302,6 @@ class Deed:
         return self.dry or (self.begun and not self.refused)
 
 
-####################################################################################################
-# Records - the lines of turns.jsonl, and what those who watch a live run get
-####################################################################################################
-
-
 class Item:
     """What those who watch a live run get."""
 
@@ -1334,7 +1309,7 @@ class Item:
 RECORDS: dict[str, type[Record]] = {}  # by their kinds
 
 
-@dataclass(frozen=True)
+@dataclass
 class Record(Item):
     """A line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970).
 
@@ -1346,13 +1321,14 @@ class Record(Item):
     turn: int = 0
     time: float = field(default=0.0, kw_only=True)
 
-    def __init_subclass__(cls, kind: str) -> None:
-        cls.kind = kind
-        cls.hints = get_type_hints(cls)
-        RECORDS[kind] = cls
+    def __init_subclass__(cls, kind: str = "") -> None:
+        if kind:
+            cls.kind = kind
+            cls.hints = get_type_hints(cls)
+            RECORDS[kind] = cls
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunRecord(Record, kind="run"):
     version: str = ""
     profile: str = ""
@@ -1361,17 +1337,17 @@ class RunRecord(Record, kind="run"):
     config: JsonDict = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ResumeRecord(RunRecord, kind="resume"):
     """A run that was broken off goes on."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class HintRecord(Record, kind="hint"):
     text: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class LookRecord(Record, kind="look"):
     """Times in seconds, `window` (left, top, width, height) in the screenshot's pixels.
 
@@ -1388,7 +1364,7 @@ class LookRecord(Record, kind="look"):
     part: Region = (0, 0, 0, 0)
 
 
-@dataclass(frozen=True)
+@dataclass
 class RequestRecord(Record, kind="request"):
     """`sent` names all parts of a request, `parts` holds those that are new.
 
@@ -1401,7 +1377,7 @@ class RequestRecord(Record, kind="request"):
     parts: JsonDict = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReplyRecord(Record, kind="reply"):
     """`tokens` has prompt, completion and cached, each None if it was not said.
 
@@ -1418,27 +1394,24 @@ class ReplyRecord(Record, kind="reply"):
     tries: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass
 class FailureRecord(Record, kind="model_failed"):
     error: str = ""
     text: str = ""
 
 
-@dataclass(frozen=True)
-class NoCallRecord(Record, kind="no_call"):
+@dataclass
+class NoCallRecord(FailureRecord, kind="no_call"):
     """A reply held no call that could be performed."""
 
-    error: str = ""
-    text: str = ""
 
-
-@dataclass(frozen=True)
+@dataclass
 class IntentRecord(Record, kind="intent"):
     tool: str = ""  # canonical
     args: JsonDict = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ResultRecord(Record, kind="result"):
     """What came of the intent before it."""
 
@@ -1457,7 +1430,7 @@ class ResultRecord(Record, kind="result"):
     filled: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class ActionRecord(Record, kind="action"):
     """One turn of the acting role as memory keeps it; `tool` is the name that the model knows."""
 
@@ -1473,7 +1446,7 @@ class ActionRecord(Record, kind="action"):
     known: str = ""  # what Windows told of the controls
 
 
-@dataclass(frozen=True)
+@dataclass
 class PlanRecord(Record, kind="plan"):
     """The planner's turn is over; `done` says what it did."""
 
@@ -1483,7 +1456,7 @@ class PlanRecord(Record, kind="plan"):
     done_when: Sequence[str] = ()  # the checks of the whole task
 
 
-@dataclass(frozen=True)
+@dataclass
 class MemorySnapshot(Record, kind="archive"):
     """What remains of the actions of the archived `turns`."""
 
@@ -1493,7 +1466,7 @@ class MemorySnapshot(Record, kind="archive"):
     turns: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class VerificationRecord(Record, kind="verification"):
     """What a fresh look and the facts said of a claimed completion."""
 
@@ -1501,7 +1474,7 @@ class VerificationRecord(Record, kind="verification"):
     checks: Sequence[JsonDict] = ()  # each a Ruling
 
 
-@dataclass(frozen=True)
+@dataclass
 class StageRecord(Record, kind="stage"):
     """The two pictures of a story's turn: `raw` as captured, then `annotated` with its marks."""
 
@@ -1514,25 +1487,25 @@ class StageRecord(Record, kind="stage"):
     annotated_png: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class StateRecord(Record, kind="state"):
-    """Where the run stood when its turn ended; the fields are those of AgentState."""
+    """Where the run stood when its turn ended."""
 
-    mode: Literal["PLANNING", "EXECUTION"] = "PLANNING"
+    mode: Mode = PLANNING
     plan: str = ""
     execution_instructions: str = ""
     needs_review: bool = False
-    since_review: int = 0
-    planner_streak: int = 0
-    stalled: int = 0
-    acted: bool = False
-    touched: int = 0
-    trail: Sequence[list[JsonDict]] = ()
-    done_when: Sequence[str] = ()
-    not_yet: int = 0
+    since_review: int = 0  # executor turns since the planner last spoke
+    planner_streak: int = 0  # requests to the planner in a row
+    stalled: int = 0  # executor turns in a row without progress
+    acted: bool = False  # whether anything was done on the desktop since the last progress
+    touched: int = 0  # acts that touched the desktop
+    trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
+    done_when: list[str] = field(default_factory=list)  # what proves the task done
+    not_yet: int = 0  # completions that a fresh look refused since an act led to something new
 
 
-@dataclass(frozen=True)
+@dataclass
 class SecretRecord(Record, kind="secret"):
     """Where a secret was typed; the last record of a `place` counts.
 
@@ -1546,14 +1519,14 @@ class SecretRecord(Record, kind="secret"):
     box: Region = (0, 0, 0, 0)
 
 
-@dataclass(frozen=True)
+@dataclass
 class AnswerRecord(Record, kind="answer"):
     """The person was asked for a yes, and has answered or not."""
 
     seconds: float = 0.0  # that this took
 
 
-@dataclass(frozen=True)
+@dataclass
 class EndRecord(Record, kind="end"):
     outcome: str = ""
     text: str = ""
@@ -1564,8 +1537,11 @@ class EndRecord(Record, kind="end"):
 
 def to_json(record: Record) -> JsonDict:
     """A record as its line: kind, time, turn, then its own fields; what is None is left out."""
-    known = {name: value for name, value in vars(record).items() if value is not None}
-    return {"kind": record.kind, "time": record.time, **known}
+    entry = {"kind": record.kind, "time": record.time}
+    for name, value in vars(record).items():
+        if name in record.hints and value is not None:
+            entry[name] = value
+    return entry
 
 
 def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
@@ -1593,14 +1569,14 @@ def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
 # -- what only those who watch a live run get, beside every record
 
 
-@dataclass(frozen=True)
+@dataclass
 class Phase(Item):
     """What goes on now, such as "looking"."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class TurnLine(Item):
     """What a turn leaves on the terminal."""
 
@@ -1612,21 +1588,21 @@ class TurnLine(Item):
     tokens: int  # since the line before
 
 
-@dataclass(frozen=True)
+@dataclass
 class Question(Item):
     """What waits for the person's yes at the terminal; empty once it is answered."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Spoken(Item):
     """A reply as the model of a story gave it, or as it was handed in."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Shown(Item):
     """A new picture; of a story with the actions before it, and where its model looked."""
 
@@ -1637,7 +1613,7 @@ class Shown(Item):
     observation: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Settled(Item):
     """The screen at rest after an act, before anybody looks at it in order to act again."""
 
@@ -1645,47 +1621,37 @@ class Settled(Item):
 
 
 ####################################################################################################
-# Pictures - the PNG format, written and read with zlib alone
+# Pictures - the PNG format with zlib alone, and what is drawn: text, what was done and looked at
 ####################################################################################################
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-# The one kind that is written and read here: 8 bits a channel, red, green and blue, no interlace.
-PNG_KIND = bytes([8, 2, 0, 0, 0])
+PNG_STREAM = slice(41, -16)  # where the one zlib stream of such a picture stands
 PNG_LEVEL = 3  # zlib's; 6 takes twice as long for a few per cent
 PIXELS_MOST = 8192 * 4608  # more than any screen has
 
 
-def png_pack(tag: bytes, data: bytes) -> bytes:
-    """One PNG chunk: length, tag, data, CRC-32 of tag and data."""
-    length = len(data)
-    named = tag + data
-    checksum = zlib.crc32(named)
-    return b"".join(
-        [
-            struct.pack(">I", length),
-            named,
-            struct.pack(">I", checksum),
-        ]
-    )
+def _png_around(stream: bytes, width: int, height: int) -> bytes:
+    """The one kind of PNG here: 8 bits of red, green and blue, no interlace, one zlib stream."""
+    png = PNG_SIGNATURE
+    header = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
+    for tag, data in ((b"IHDR", header), (b"IDAT", stream), (b"IEND", b"")):
+        named = tag + data
+        png += struct.pack(">I", len(data))
+        png += named
+        png += struct.pack(">I", zlib.crc32(named))
+    return png
 
 
 def rgb_to_png(rgb: bytes | bytearray, width: int, height: int) -> bytes:
-    """A PNG of width*height*3 bytes, top row first: no filter, one zlib stream."""
+    """A PNG of width*height*3 bytes, top row first."""
     stride = width * 3
-    # Slices of a view spare a copy of every row.
-    view = memoryview(rgb)
-    rows = [view[at : at + stride] for at in range(0, len(rgb), stride)]
-    plain = b"\0" + b"\0".join(rows)  # in front of each row its filter, which is none
-    packed = zlib.compress(plain, PNG_LEVEL)
-    header = struct.pack(">2I", width, height)
-    return b"".join(
-        [
-            PNG_SIGNATURE,
-            png_pack(b"IHDR", header + PNG_KIND),
-            png_pack(b"IDAT", packed),
-            png_pack(b"IEND", b""),
-        ]
-    )
+    rows: list[bytes | bytearray] = []
+    for at in range(0, len(rgb), stride):
+        row = rgb[at : at + stride]
+        rows += [b"\0", row]  # in front of each row its filter, which is none
+    plain = b"".join(rows)
+    stream = zlib.compress(plain, PNG_LEVEL)
+    return _png_around(stream, width, height)
 
 
 def bgrx_to_rgb(pixels: bytes) -> bytearray:
@@ -1697,48 +1663,22 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
     return rgb
 
 
-class PngPiece(NamedTuple):
-    """The bytes of a PNG, for the journal, with their base64, for the request."""
-
-    png: bytes
-    base64: bytes
-
-
 @lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
-def encode_png(pixels: bytes, width: int, height: int) -> PngPiece:
-    """A whole PNG of width*height BGRX pixels, top row first."""
+def encode_png(pixels: bytes, width: int, height: int) -> bytes:
+    """A PNG of width*height BGRX pixels, top row first."""
     rgb = bgrx_to_rgb(pixels)
-    png = rgb_to_png(rgb, width, height)
-    return PngPiece(png, base64.b64encode(png))
-
-
-def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The chunks (tag, data) of a PNG up to IEND, each CRC checked; raises AgentError."""
-    at = len(PNG_SIGNATURE)
-    has_signature = png.startswith(PNG_SIGNATURE)
-    tag = b""
-    while tag != b"IEND":
-        first = at + 8
-        # Behind the end of the file this reads a length that no data has.
-        head = png[at:first].ljust(8, b"\xff")
-        length, tag = struct.unpack(">I4s", head)
-        last = first + length
-        end = last + 4
-        data = png[first:last]
-        if not has_signature or len(data) != length or png[at:end] != png_pack(tag, data):
-            raise AgentError(f"This is no PNG, or it is damaged or cut off at byte {at}.")
-        at = end
-        yield tag, data
+    return rgb_to_png(rgb, width, height)
 
 
 def png_size(png: bytes) -> tuple[int, int]:
-    """Width and height of a PNG that can be read and is whole; else raises AgentError."""
-    (tag, header), *_ = _png_chunks(png)
-    sides = header[:8].ljust(8, b"\0")
+    """Width and height of a picture that is whole; raises AgentError for one of another kind."""
+    sides = png[16:24].ljust(8, b"\0")
     width, height = struct.unpack(">2I", sides)
-    fits = 0 < width * height <= PIXELS_MOST
-    if tag != b"IHDR" or header[8:] != PNG_KIND or not fits:
-        raise AgentError("Only 8-bit RGB PNGs without interlace, to 8192x4608 pixels, can be read.")
+    whole = _png_around(png[PNG_STREAM], width, height)
+    if png != whole or not 0 < width * height <= PIXELS_MOST:
+        raise AgentError(
+            "This is no whole PNG of 8-bit RGB without interlace, to 8192x4608 pixels."
+        )
     return width, height
 
 
@@ -1748,24 +1688,19 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
     Any other one raises AgentError, and so does damage anywhere.
     """
     width, height = png_size(png)
-    chunks = _png_chunks(png)
-    packed = b"".join([data for tag, data in chunks if tag == b"IDAT"])
     step = 1 + width * 3
     size = step * height
     unpacker = zlib.decompressobj()
-    rows = b""
+    rows = bytearray()
     with suppress(zlib.error):
         # No more than the header promises, so that a small file cannot fill the memory.
-        rows = unpacker.decompress(packed, size + 1)
+        rows += unpacker.decompress(png[PNG_STREAM], size + 1)
     if len(rows) != size or not unpacker.eof:
         raise AgentError(f"The PNG is damaged: its pixels do not fill {width}x{height} exactly.")
     if any(rows[::step]):
         raise AgentError("The PNG has filtered rows, which this program does not write.")
-    plain: list[bytes] = []
-    for at in range(0, size, step):
-        end = at + step
-        plain.append(rows[at + 1 : end])
-    return b"".join(plain), width, height
+    del rows[::step]
+    return bytes(rows), width, height
 
 
 def scale_bgrx(
@@ -1775,10 +1710,7 @@ def scale_bgrx(
     width: int,
     height: int,
 ) -> bytes:
-    """`part` of a picture of `stride` pixels a row, at width*height, nearest neighbour.
-
-    Both pictures are BGRX, top row first. `part` is in pixels and must lie inside the picture.
-    """
+    """`part` of a BGRX picture of `stride` pixels a row, at width*height, nearest neighbour."""
     rows: list[bytes] = []
     for y in range(height):
         source_y = part.top + y * part.height // height
@@ -1786,25 +1718,16 @@ def scale_bgrx(
         end = first + part.width
         row = pixels[first * 4 : end * 4]
         rows.append(row)
-    # As integers, four bytes each, pixels can be copied with a stride.
+    # As integers, four bytes each, pixels can be copied with a stride: a column in one go.
     source = array("I", b"".join(rows))
     blank = bytes(width * height * 4)
     scaled = array("I", blank)
-    # The columns that are taken repeat along a row, from 1920 to 1280 two of every three: each of
-    # a period is copied in one go for the whole picture, not pixel by pixel.
-    periods = math.gcd(part.width, width)
-    source_period = part.width // periods
-    period = width // periods
-    for x in range(period):
+    for x in range(width):
         source_x = x * part.width // width
-        columns = source[source_x::source_period]
-        scaled[x::period] = columns
+        column = source[source_x :: part.width]
+        scaled[x::width] = column
     return scaled.tobytes()
 
-
-####################################################################################################
-# Marks - what is drawn into a picture: text, and what was done and looked at
-####################################################################################################
 
 # A 5x7 font with two rows for descenders, from blank to ~, and last a box for what it lacks. Each
 # character is nine digits to base 32, one a row, whose bits are its pixels; a line holds ten.
@@ -1827,15 +1750,22 @@ FONT_BOX = 95
 @cache
 def _glyph(char: str) -> tuple[int, list[Rect]]:
     """A character in the font's own pixels: its width with the gap behind it, and its strokes."""
-    code = ord(char) - 32 if " " <= char <= "~" else FONT_BOX
-    digits = FONT[code * FONT_ROWS : (code + 1) * FONT_ROWS]
+    code = ord(char) - 32
+    if not 0 <= code < FONT_BOX:
+        code = FONT_BOX
+    begin = code * FONT_ROWS
+    digits = FONT[begin : begin + FONT_ROWS]
     strokes: list[Rect] = []
     for y, digit in enumerate(digits):
         # The leftmost column is the highest of five bits; neighbours are one stroke.
-        for run in re.finditer("1+", f"{int(digit, 32):05b}"):
-            strokes.append(Rect.between(run.start(), y, run.end(), y + 1))
+        columns = f"{int(digit, 32):05b}"
+        for run in re.finditer("1+", columns):
+            left, right = run.span()
+            stroke = Rect.between(left, y, right, y + 1)
+            strokes.append(stroke)
     # A blank is as wide as three columns.
-    return max((stroke.right for stroke in strokes), default=3) + 1, strokes
+    width = max((stroke.right for stroke in strokes), default=3)
+    return width + 1, strokes
 
 
 @lru_cache(maxsize=1024)
@@ -1901,7 +1831,8 @@ class Canvas:
             columns, strokes = _glyph(char)
             for stroke in strokes:
                 enlarged = Rect(*(scale * value for value in stroke))
-                self.fill(enlarged.moved(x, y), colour)
+                placed = enlarged.moved(x, y)
+                self.fill(placed, colour)
             x += columns * scale
         return x
 
@@ -1942,39 +1873,40 @@ def _draw_glow(
             reach = round(at * radius)
             disc = square_around(centre, reach)
             colour = _colour(channels)
-            canvas.fill(disc, colour, reach, alpha * fade, below)
+            opacity = alpha * fade
+            canvas.fill(disc, colour, reach, opacity, below)
 
 
 def _draw_heat(
     canvas: Canvas,
     act: Mark,
     age: int,
+    radius: float,
     config: Config,
 ) -> None:
     """A spot at each place of an act, fainter and smaller with every turn of its `age`."""
     shrink = config.marks_trail_shrink**age
-    radius = _heat_radius(canvas, config) * shrink
     fade = 1 - age / config.marks_trail_turns
-    for place, other in zip(act.places, reversed(act.places), strict=True):
+    places = mark_places(act)
+    for place, other in zip(places, reversed(places), strict=True):
         # Both ends of a drag come nearer to their middle.
         share = (1 - shrink) / 2
-        nearer = Coordinate(
-            round(place.x + (other.x - place.x) * share),
-            round(place.y + (other.y - place.y) * share),
-        )
+        x = place.x + (other.x - place.x) * share
+        y = place.y + (other.y - place.y) * share
+        nearer = Coordinate(round(x), round(y))
         centre = to_point(nearer, canvas.area)
         below = bytes(canvas.pixels)
-        _draw_glow(canvas, below, centre, max(4, radius), config.marks_heat_stops, fade)
-
-
-def _heat_radius(canvas: Canvas, config: Config) -> float:
-    return max(canvas.width, canvas.height) * config.marks_radius_scale
+        reach = max(4, radius * shrink)
+        _draw_glow(canvas, below, centre, reach, config.marks_heat_stops, fade)
 
 
 def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
     """What the model looked at: a border, and inside it a round fill that reaches the corners."""
-    corners = [to_point(place, canvas.area) for place in box.places]
-    rect = Rect.around(*corners)
+    corners = []
+    for place in mark_places(box):
+        corner = to_point(place, canvas.area)
+        corners.append(Rect(*corner, 1, 1))
+    rect = reduce(Rect.union, corners)
     thick = config.marks_border_width
     *border, alpha = _numbers(config.marks_border)
     radius = math.hypot(rect.width, rect.height) / 2 + 2
@@ -2021,35 +1953,37 @@ def _draw_label(
 
 
 def annotate(
-    pixels: bytes,
-    width: int,
-    height: int,
-    turn: TurnMarks,
+    frame: Frame,
+    turns: Sequence[Sequence[Mark]],
+    boxes: Iterable[Mark],
     config: Config,
-) -> bytearray:
-    """A copy of width*height BGRX pixels, top row first, with the marks of a turn.
+) -> bytes:
+    """A frame's pixels with marks of the acts of its turn and of those before, latest turn first.
 
     Boxes lie below heat, older heat below newer, and on top the number of each act of this turn
     with its places on the grid, as "1 (20,30)" and "1 to (40,50)".
     """
-    canvas = Canvas(width, height, pixels)
+    canvas = Canvas(frame.width, frame.height, frame.pixels)
+    radius = max(frame.width, frame.height) * config.marks_radius_scale
     if config.marks_boxes:
-        for box in turn.boxes:
+        for box in boxes:
             _draw_box(canvas, box, config)
     if config.marks_heat:
-        turns = [turn.acts, *turn.trail][: config.marks_trail_turns]
-        for age in reversed(range(len(turns))):
-            for act in reversed(turns[age]):
-                _draw_heat(canvas, act, age, config)
-    gap = round(_heat_radius(canvas, config) * 0.75)
+        trail = turns[: config.marks_trail_turns]
+        ages = [*enumerate(trail)]
+        for age, acts in reversed(ages):
+            for act in reversed(acts):
+                _draw_heat(canvas, act, age, radius, config)
+    gap = round(radius * 0.75)
     taken: list[Rect] = []
-    for number, act in enumerate(turn.acts, 1):
+    for number, act in enumerate(turns[0], 1):
         words = str(number)
-        for place in act.places:
+        for place in mark_places(act):
+            text = f"{words} ({place.x},{place.y})"
             point = to_point(place, canvas.area)
-            _draw_label(canvas, f"{words} ({place.x},{place.y})", point, gap, taken)
+            _draw_label(canvas, text, point, gap, taken)
             words = f"{number} to"
-    return canvas.pixels
+    return bytes(canvas.pixels)
 
 
 ####################################################################################################
@@ -8229,31 +8163,13 @@ def clean_checks(lines: Iterable[str]) -> list[str]:
     return checks[:CHECKS_MOST]
 
 
-@dataclass
-class AgentState:
+@dataclass(kw_only=True)
+class AgentState(StateRecord):
     """Where a run stands; by its counters every turn makes progress or ends the run."""
 
     task: str
     memory: AgentMemory
-    turn: int = 0
-    mode: str = PLANNING
-    plan: str = ""
-    execution_instructions: str = ""
-    needs_review: bool = False
-    since_review: int = 0  # executor turns since the planner last spoke
-    planner_streak: int = 0  # requests to the planner in a row
-    stalled: int = 0  # executor turns in a row without progress
-    acted: bool = False  # whether anything was done on the desktop since the last progress
-    touched: int = 0  # acts that touched the desktop
-    done_when: list[str] = field(default_factory=list)  # what proves the task done
-    not_yet: int = 0  # completions that a fresh look refused since an act led to something new
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
-    trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
-
-    def record(self) -> StateRecord:
-        """What a resumed run needs, its memory aside."""
-        kept = StateRecord.__dataclass_fields__
-        return StateRecord(**{name: value for name, value in vars(self).items() if name in kept})
 
     def take(self, record: Record) -> None:
         """Brings memory and state to where this record was written."""
@@ -8263,9 +8179,7 @@ class AgentState:
         elif isinstance(record, MemorySnapshot):
             self.memory.apply_compression(record)
         elif isinstance(record, StateRecord):
-            for name, value in vars(record).items():
-                if name in vars(self):
-                    setattr(self, name, value)
+            vars(self).update(vars(record))
             self.done_when = clean_checks(self.done_when)
         self.turn = turn
 
@@ -10194,9 +10108,9 @@ class Eyes:
         self.forget()
         frame = self._with_secrets_greyed(self.capture(closer))
         looked = self.clock.now()
-        picture = encode_png(frame.pixels, frame.width, frame.height)
-        self.logger.publish(Shown(picture.png, turn))
-        path = self.logger.save_screenshot(name or f"turn_{turn:04d}", picture.png)
+        png = encode_png(frame.pixels, frame.width, frame.height)
+        self.logger.publish(Shown(png, turn))
+        path = self.logger.save_screenshot(name or f"turn_{turn:04d}", png)
         self.logger.record(
             LookRecord(
                 turn=turn,
@@ -10210,8 +10124,8 @@ class Eyes:
                 part=frame.area if frame.whole else NOWHERE,
             )
         )
-        sent = picture.base64 if self.config.vision else b""
-        return Look(frame, picture.png, sent, path)
+        sent = base64.b64encode(png) if self.config.vision else b""
+        return Look(frame, png, sent, path)
 
     def forget(self) -> None:
         self._closer = None
@@ -11213,7 +11127,7 @@ def run_turns(
         outcome = take_turn()
         if outcome:
             return outcome
-        logger.record(state.record())
+        logger.record(state)
         engine.clock.sleep(engine.config.turn_delay)
     return Outcome("max_steps", f"Not completed within {count_of(most, 'turn')}.")
 
@@ -11773,7 +11687,7 @@ def reply_as_it_was(reply: Reply) -> str:
 def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
     if not state.turn:  # what the screen was before, for people: no act relies on it
         frame = engine.eyes.capture()
-        png = encode_png(frame.pixels, frame.width, frame.height).png
+        png = encode_png(frame.pixels, frame.width, frame.height)
         engine.logger.publish(Shown(png, 0))
         engine.logger.save_screenshot("turn_0000", png)
     native = begin_native(engine)
@@ -12606,12 +12520,8 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
         engine.say("The panel sent no picture in time, so the program drew the marks.")
     if not drawn:
         frame = look.frame
-        acts, placed, *trail = [
-            [read_mark(mark) for mark in marks] for marks in (done, boxes, *state.trail)
-        ]
-        marks = TurnMarks(acts, placed, trail)
-        pixels = annotate(frame.pixels, frame.width, frame.height, marks, engine.config)
-        drawn = encode_png(bytes(pixels), frame.width, frame.height).png
+        pixels = annotate(frame, [done, *state.trail], boxes, engine.config)
+        drawn = encode_png(pixels, frame.width, frame.height)
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
     logger.record(StageRecord(stage="annotated", annotated_png=path))
     return base64.b64encode(drawn)
@@ -14315,7 +14225,7 @@ class Panel(Inbox):
         """The latest picture as a PNG; what nobody asks for costs a run nothing."""
         screen = self._screen
         if isinstance(screen, Frame):
-            return encode_png(screen.pixels, screen.width, screen.height).png
+            return encode_png(screen.pixels, screen.width, screen.height)
         return screen
 
     def _control(self, words: JsonDict) -> None:
@@ -14734,8 +14644,8 @@ def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
     for colour, place in squares.items():
         centre = to_point(place, canvas.area)
         canvas.fill(square_around(centre, reach), MARK_COLOURS[colour])
-    pixels = bytes(canvas.pixels)
-    return encode_png(pixels, *size).base64
+    png = encode_png(bytes(canvas.pixels), *size)
+    return base64.b64encode(png)
 
 
 ####################################################################################################
@@ -16168,7 +16078,7 @@ def run_task(
         tend_files(engine, recording, undo)
     elif panel:
         undo.callback(keep_page, panel, terminal)
-    state = AgentState(task, AgentMemory(config.memory_compression_threshold))
+    state = AgentState(task=task, memory=AgentMemory(config.memory_compression_threshold))
     terminal.watch = lambda: f"turn {state.turn} of {most_turns(engine)}, {voice.tokens} tokens"
     begin_records(engine, state, told, resumed=old is not None)
     return finish(engine, state, terminal, book, recording, panel if options.demo else None)

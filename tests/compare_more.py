@@ -15,7 +15,7 @@ from typing import Any
 import agent
 from tests import compare_side as side
 from tests.fakes import FakeWin32, VirtualClock
-from tests.seams import marks_of
+from tests.seams import marked_pixels
 
 Random = random.Random
 ACTS = ("click", "double_click", "move", "scroll", "key", "drag", "drag")
@@ -42,8 +42,8 @@ def seam_pictures(cases: int) -> Iterator[side.Case]:
         turns += [[{"name": "click", **numbers(rng)}] for _ in range(rng.randint(0, 2))]
         boxes = [numbers(rng) for _ in range(rng.randint(0, 3))]
         config = agent.load_config({"case": {"marks_radius_scale": rng.choice((0.05, 0.11))}})
-        marked = agent.annotate(plain, width, height, marks_of(turns[0], boxes, turns[1:]), config)
-        again = agent.png_to_rgb(agent.encode_png(bytes(marked), width, height).png)
+        marked = marked_pixels((plain, width, height), turns, boxes, config)
+        again = agent.png_to_rgb(agent.encode_png(marked, width, height))
         yield f"{number}", [digest(marked), digest(repr(again).encode())]
 
 

@@ -429,7 +429,7 @@ class EngineCase(unittest.TestCase):
             self.lines.append,
         )
         memory = agent.AgentMemory(config.memory_compression_threshold)
-        return Trial(engine, agent.AgentState("Press the button", memory))
+        return Trial(engine, agent.AgentState(task="Press the button", memory=memory))
 
     def engine(
         self, decide: Callable[[dict[str, Any]], Message], *args: Any, **settings: Any
@@ -447,4 +447,4 @@ class EngineCase(unittest.TestCase):
 
     def records(self, engine: Any, kind: str) -> list[dict[str, Any]]:
         """The lines of one kind in the run's turns.jsonl."""
-        return Trial(engine, agent.AgentState("", agent.AgentMemory())).records(kind)
+        return Trial(engine, agent.AgentState(task="", memory=agent.AgentMemory())).records(kind)

@@ -131,13 +131,14 @@ def check_of_model(config: agent.Config, profile: str, server: Any) -> dict[str,
     }
 
 
-def marks_of(
-    actions: Sequence[Any], boxes: Sequence[Any] = (), trail: Sequence[Any] = ()
-) -> tuple[Any, ...]:
-    """The marks of a story's turn, as they are drawn."""
-    read = agent.read_mark
-    turns = [[*map(read, turn)] for turn in trail]
-    return agent.TurnMarks([*map(read, actions)], [*map(read, boxes)], turns)
+def marked_pixels(
+    picture: tuple[bytes, int, int], turns: Sequence[Any], boxes: Sequence[Any], config: Any
+) -> bytes:
+    """A picture (BGRX, width, height) with the marks of a story's turns, latest first, and boxes."""
+    pixels, width, height = picture
+    area = agent.Rect(0, 0, width, height)
+    frame = agent.Frame(1, width, height, pixels, pixels, area, area, 0.0)
+    return agent.annotate(frame, turns, boxes, config)
 
 
 def rgb_of(pixels: bytes) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 import agent
-from tests.seams import marks_of
+from tests.seams import marked_pixels
 
 WIDE, HIGH = 400, 300
 GREY = bytes([128, 128, 128, 0]) * (WIDE * HIGH)
@@ -24,9 +24,9 @@ def marked(
     boxes: Sequence[Mapping[str, Any]] = (),
     trail: Any = (),
     **settings: Any,
-) -> bytearray:
-    turn = marks_of(actions, boxes, trail)
-    return agent.annotate(GREY, WIDE, HIGH, turn, agent.load_config({"test": settings}))
+) -> bytes:
+    config = agent.load_config({"test": settings})
+    return marked_pixels((GREY, WIDE, HIGH), [actions, *trail], boxes, config)
 
 
 def pixel(pixels: bytes, x: int, y: int) -> tuple[int, int, int]:
@@ -132,8 +132,8 @@ class Trail(unittest.TestCase):
             [act("click", 500, 500)],
             [[act("click", 505, 500)], [act("drag", 300, 300, 700, 700)]],
         )
-        older = agent.annotate(GREY, WIDE, HIGH, marks_of([], [], trail), agent.Config())
-        both = agent.annotate(bytes(older), WIDE, HIGH, marks_of(now), agent.Config())
+        older = marked(trail=trail)
+        both = marked_pixels((older, WIDE, HIGH), [now], [], agent.Config())
         self.assertEqual(marked(now, trail=trail), both)
 
     def test_one_turn_means_no_trail(self) -> None:
@@ -223,8 +223,8 @@ class Whole(unittest.TestCase):
     def test_the_given_pixels_stay_as_they_are_and_marks_are_the_same_every_time(self) -> None:
         before = bytes(random.Random(5).randbytes(len(GREY)))
         turn = [act("click", 100, 200), act("drag", 20, 900, 990, 10)]
-        given = marks_of(turn, [Boxes.BOX], [turn])
-        copies = [agent.annotate(before, WIDE, HIGH, given, agent.Config()) for _ in range(2)]
+        given = [turn, turn], [Boxes.BOX], agent.Config()
+        copies = [marked_pixels((before, WIDE, HIGH), *given) for _ in range(2)]
         self.assertEqual(copies[0], copies[1])
         self.assertNotEqual(copies[0], before)
 

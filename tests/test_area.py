@@ -207,7 +207,7 @@ class WhatIsKept(EngineCase):
 
     def test_an_image_costs_what_its_own_size_says(self) -> None:
         pixels = bytes(64 * 96 * 4)
-        image = agent.encode_png(pixels, 64, 96).base64
+        image = base64.b64encode(agent.encode_png(pixels, 64, 96))
         self.assertEqual(agent.Message("user", "", image).image_tokens, 6)
         self.assertEqual(agent.Message("user", "").image_tokens, 0)
         self.assertEqual(base64.b64decode(image)[16:24], struct.pack(">2I", 64, 96))

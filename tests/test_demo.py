@@ -75,7 +75,7 @@ def picture(desktop: DemoDesktop) -> bytes:
 
 def screenshot(desktop: DemoDesktop, area=None, width=640, height=360) -> dict:
     frame = desktop.capture(area or desktop.screen(), width, height)
-    png = agent.encode_png(frame.pixels, width, height).png
+    png = agent.encode_png(frame.pixels, width, height)
     url = "data:image/png;base64," + base64.b64encode(png).decode()
     return {"type": "image_url", "image_url": {"url": url}}
 
@@ -280,7 +280,7 @@ class Pictures(unittest.TestCase):
         for state in states:
             desktop.state = state
             frame = desktop.capture(desktop.screen(), 768, 432)
-            sights = agent.demo_sights(agent.encode_png(frame.pixels, 768, 432).png)
+            sights = agent.demo_sights(agent.encode_png(frame.pixels, 768, 432))
             for name, place in state.places().items():
                 if name in DEMO_SIGNS:
                     point = agent.to_point(sights[name], desktop.screen())

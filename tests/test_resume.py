@@ -29,6 +29,7 @@ def facts(state: agent.AgentState) -> dict[str, Any]:
     kept = {
         **vars(state),
         "memory": None,
+        "time": 0.0,
         "history": [replace(record, time=0.0) for record in memory.active_history],
         "snapshots": [replace(snapshot, time=0.0) for snapshot in memory.all_snapshots],
     }

@@ -18,11 +18,11 @@ class Resumed(EngineCase):
         return trial, trial.state
 
     def test_each_field_of_the_state_is_kept_or_known_not_to_be(self) -> None:
-        kept = {spec.name for spec in fields(agent.StateRecord)} - {"turn", "time"}
+        kept = {spec.name for spec in fields(agent.StateRecord)}
         own = {spec.name for spec in fields(agent.AgentState)}
-        # Task and turn stand in other records, the memory's actions in theirs; a wait that was
+        # The task stands in another record, the memory's actions in theirs; a wait that was
         # interrupted begins anew, since nobody waited meanwhile.
-        self.assertEqual(own - kept, {"task", "memory", "turn", "waiting_since"})
+        self.assertEqual(own - kept, {"task", "memory", "waiting_since"})
 
     def test_the_recovery_keys_keep_their_distance(self) -> None:
         def decide(request: dict[str, Any]) -> Any:

@@ -154,7 +154,7 @@ def forged_state_is_believed(root: Path) -> bool:
         "time": 2,
     }
     record, _ = agent.from_json(entry)
-    state = agent.AgentState("Press", agent.AgentMemory(12))
+    state = agent.AgentState(task="Press", memory=agent.AgentMemory(12))
     state.take(record)
     return state.task != "Press" or state.mode == "EVIL" or state.trail == [7]
 

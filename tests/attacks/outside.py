@@ -294,7 +294,7 @@ def numbers_of_a_journal(_root: Path) -> bool:
             "time": 2,
         }
         record, _ = agent.from_json(json.loads(json.dumps(entry)))
-        state = agent.AgentState("Press", agent.AgentMemory(12))
+        state = agent.AgentState(task="Press", memory=agent.AgentMemory(12))
         state.take(record)
         if type(state.not_yet) is not int or type(state.stalled) is not int:
             return True

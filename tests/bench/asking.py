@@ -231,7 +231,9 @@ class Bench:
         with closing(agent.ExecutionLogger(config)) as logger:
             engine = self.engine(config, profile, desktop, asked, logger)
             logger.listen(notice)
-            state = agent.AgentState(task, agent.AgentMemory(config.memory_compression_threshold))
+            state = agent.AgentState(
+                task=task, memory=agent.AgentMemory(config.memory_compression_threshold)
+            )
             try:
                 outcome = agent.run_agent(engine, state)
             except agent.ModelError as error:

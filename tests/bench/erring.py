@@ -413,7 +413,9 @@ def run(
         engine = make_engine(
             config, known, desktop, actuator, model, logger, clock, info, lambda line: None
         )
-        state = agent.AgentState(task, agent.AgentMemory(config.memory_compression_threshold))
+        state = agent.AgentState(
+            task=task, memory=agent.AgentMemory(config.memory_compression_threshold)
+        )
         try:
             outcome = agent.run_agent(engine, state)
         except agent.AgentError as error:
