@@ -23,7 +23,7 @@ ROOMS
     Pictures - the PNG format with zlib alone, and what is drawn: text, what was done and looked at
     Win32 table - structures, constants, and every function with its types and its check
     Sources - who knows controls: UI Automation through COM, and Windows of its windows
-    Shell - what programs Windows can start, and a window brought to the front
+    Shell - what programs Windows can start
     Windows desktop - Windows' answer to what the program needs, and the console that it runs in
     Controls - the sources asked in turn, by a process of their own that may hang or die
     Keys - the names of keys, the chords of them, and the text that a keyboard can type
@@ -1997,12 +1997,10 @@ WinFunction = Callable[..., Any]
 
 # Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where the tests bind this
 # same table. Handles are as wide as a pointer; one as a plain int would lose its upper half.
-BOOL = ctypes.c_int32
 LONG = ctypes.c_int32
 DWORD = ctypes.c_uint32
 WPARAM = ctypes.c_size_t
 LPARAM = ctypes.c_ssize_t
-HANDLE = ctypes.c_void_p
 # Of what a function reads or fills in; callers hand over `byref(it)` or a buffer.
 LPVOID = ctypes.c_void_p
 
@@ -2195,14 +2193,12 @@ def declared(table: str) -> dict[str, Row]:
     """
     rows = {}
     dll = ""
-    for line in table.strip().splitlines():
-        row = re.fullmatch(r"  (\w+) (\w+)\((.*)\)(?: \| ([^:]+).*)?", line)
-        if row is None:
-            dll = line
-            continue
-        result, name, arguments, check = row.groups()
-        kinds = [C_TYPES[kind] for kind in re.findall(r"\w+", arguments)]
-        rows[name] = Row(dll, C_TYPES[result], kinds, check or "nonzero")
+    form = r"(?m)^(\w+)$|^  (\w+) (\w+)\((.*)\)(?: \| ([^:\n]+))?"
+    for heading, result, name, arguments, check in re.findall(form, table):
+        dll = heading or dll
+        if name:
+            kinds = [C_TYPES[kind] for kind in re.findall(r"\w+", arguments)]
+            rows[name] = Row(dll, C_TYPES[result], kinds, check or "nonzero")
     return rows
 
 
@@ -2232,7 +2228,6 @@ user32
   DWORD GetWindowThreadProcessId(HWND, LPDWORD)
   BOOL EnumWindows(WNDENUMPROC, LPARAM)
   BOOL IsWindowVisible(HWND) | any: 0: hidden
-  INT GetWindowTextLengthW(HWND) | any: 0: an empty title
   BOOL IsIconic(HWND) | any: 0: not minimised
   BOOL IsHungAppWindow(HWND) | any: 0: it answers
   BOOL ShowWindowAsync(HWND, INT) | any: 0: it was hidden
@@ -2356,6 +2351,8 @@ def load_win32(rows: Mapping[str, Row] = WIN32) -> Win32:
 def filled_in(kind: CType, function: WinFunction, *arguments: object) -> Any:
     """What a function fills in, whose address is its last argument."""
     place = kind()
+    if hasattr(place, "cbSize"):
+        place.cbSize = sizeof(place)
     function(*arguments, byref(place))
     return place
 
@@ -2670,9 +2667,7 @@ def window_place(api: Win32, handle: int) -> Rect:
 
 def focus_window(api: Win32) -> int:
     """The window, or control, that has the keyboard; 0 if there is none."""
-    info = GUITHREADINFO(sizeof(GUITHREADINFO))
-    api.GetGUIThreadInfo(0, byref(info))
-    return int(info.hwndFocus or 0)
+    return int(filled_in(GUITHREADINFO, api.GetGUIThreadInfo, 0).hwndFocus or 0)
 
 
 def top_windows(api: Win32) -> list[int]:
@@ -2683,7 +2678,7 @@ def top_windows(api: Win32) -> list[int]:
         return 1  # go on
 
     # It must live as long as Windows may call it.
-    routine = ctypes.CFUNCTYPE(BOOL, HANDLE, LPARAM)(take)
+    routine = ctypes.CFUNCTYPE(LONG, LPVOID, LPARAM)(take)
     api.EnumWindows(ctypes.cast(routine, LPVOID), 0)
     return found
 
@@ -2792,10 +2787,10 @@ class WindowElement(NamedTuple):
 
 
 ####################################################################################################
-# Shell - what programs Windows can start, and a window brought to the front
+# Shell - what programs Windows can start
 ####################################################################################################
 
-# A shortcut is some kilobytes; what is larger is not read.
+# A shortcut is some kilobytes; what comes behind so many is not looked at.
 SHORTCUT_BYTES = 100_000
 START_MENU = "Microsoft/Windows/Start Menu/Programs"
 SCAN_DEADLINE_S = 5.0  # for Start menu, packages and PATH together
@@ -2805,9 +2800,6 @@ _PROGRAM_FILE = re.compile(
     r"|msi|msc|cpl|chm|reg|pyw?)\b",
     re.IGNORECASE,
 )
-
-# Window classes of the shell itself, which are visible and titled, and no window to anybody.
-SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
 
 
 def programs_in(folder: Path, pattern: str) -> Iterator[Program]:
@@ -2826,8 +2818,7 @@ def files_in_shortcut(path: Path) -> tuple[str, ...]:
     A shortcut (MS-SHLLINK) holds texts in the ANSI code page and in UTF-16, at any offset.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(SHORTCUT_BYTES)
+        data = path.read_bytes()[:SHORTCUT_BYTES]
     except OSError:
         return ()
     # In UTF-16 from an even place on, and from an odd one.
@@ -2909,102 +2900,23 @@ def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
     return taken_within(SCAN_DEADLINE_S, found)
 
 
-def titled_windows(api: Win32) -> list[int]:
-    """The top-level windows that are visible, titled, and not cloaked, as on other desktops."""
-    found = []
-    for handle in top_windows(api):
-        if not api.IsWindowVisible(handle) or not api.GetWindowTextLengthW(handle):
-            continue
-        cloaked = DWORD()
-        with suppress(Win32Error):
-            place = byref(cloaked)
-            api.DwmGetWindowAttribute(handle, DWMWA_CLOAKED, place, sizeof(cloaked))
-        if not cloaked.value:
-            found.append(handle)
-    return found
-
-
-def clipboard_text_length(api: Win32) -> int | None:
-    """UTF-16 units of the clipboard's text, which is not read; None if it cannot be asked.
-
-    A program may render its text only now, so one that hangs is not asked.
-    """
-    if not api.IsClipboardFormatAvailable(CF_UNICODETEXT):
-        return 0
-    owner = api.GetClipboardOwner()
-    if owner and api.IsHungAppWindow(owner):
-        return None
-    with suppress(Win32Error), ExitStack() as undo:
-        api.OpenClipboard(None)
-        undo.callback(api.CloseClipboard)
-        memory = api.GetClipboardData(CF_UNICODETEXT)
-        text = api.GlobalLock(memory)
-        undo.callback(api.GlobalUnlock, memory)
-        return int(api.lstrlenW(text))
-    return None
-
-
-def ask_for_keyboard(api: Win32, handle: int) -> None:
-    """Asks Windows to bring a window to the front; whether it did is to be seen afterwards.
-
-    Windows lets only the program in front give the keyboard away. A thread that is attached to
-    that program's input counts as part of it. Neither may hang: the program in front, which is
-    attached to, nor the window, which has to answer before BringWindowToTop returns.
-    """
-    if api.IsIconic(handle):
-        api.ShowWindowAsync(handle, SW_RESTORE)
-    api.SetForegroundWindow(handle)
-    front = api.GetForegroundWindow()
-    if front in (handle, None) or any(map(api.IsHungAppWindow, (front, handle))):
-        return
-    ours = api.GetCurrentThreadId()
-    theirs = api.GetWindowThreadProcessId(front, None)
-    if not api.AttachThreadInput(ours, theirs, True):
-        return
-    try:
-        api.SetForegroundWindow(handle)
-        api.BringWindowToTop(handle)
-    finally:
-        api.AttachThreadInput(ours, theirs, False)
-
-
 ####################################################################################################
 # Windows desktop - Windows' answer to what the program needs, and the console that it runs in
 ####################################################################################################
 
 
-def _console(api: Win32, which: int) -> tuple[int, int]:
-    """A console and its mode; raises Win32Error if there is none."""
-    handle = api.GetStdHandle(which)
-    return handle, filled_in(DWORD, api.GetConsoleMode, handle).value
+def console_mode(api: Win32, which: int, undo: ExitStack, on: int = 0, off: int = 0) -> bool:
+    """Switches a console's flags until `undo` closes; whether there is a console that has them.
 
-
-def escape_sequences(api: Win32, undo: ExitStack) -> bool:
-    """Switches the console's escape sequences on until `undo` closes; whether it has them."""
-    with suppress(Win32Error):  # there may be none, or one older than Windows 10
-        console, mode = _console(api, STD_OUTPUT_HANDLE)
-        api.SetConsoleMode(console, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING)
-        undo.callback(api.SetConsoleMode, console, mode)
-        return True
-    return False
-
-
-def no_selections(api: Win32, undo: ExitStack) -> None:
-    """Until `undo` closes the mouse selects nothing in the console.
-
-    While something is selected all that prints waits, and Ctrl+C copies instead of stopping.
+    NUL is none, though it also says that it is a terminal.
     """
-    with suppress(Win32Error):
-        console, mode = _console(api, STD_INPUT_HANDLE)
-        before = mode | ENABLE_EXTENDED_FLAGS  # without it the other flag says nothing
-        api.SetConsoleMode(console, before & ~ENABLE_QUICK_EDIT_MODE)
-        undo.callback(api.SetConsoleMode, console, before)
-
-
-def reads_a_console(api: Win32) -> bool:
-    """Whether standard input is a console; NUL also says that it is a terminal."""
-    with suppress(Win32Error):
-        return bool(_console(api, STD_INPUT_HANDLE))
+    with suppress(Win32Error):  # there may be none, or one older than Windows 10
+        console = api.GetStdHandle(which)
+        mode = filled_in(DWORD, api.GetConsoleMode, console).value
+        api.SetConsoleMode(console, (mode | on) & ~off)
+        # Without that flag those of an input say nothing.
+        undo.callback(api.SetConsoleMode, console, mode | on & ENABLE_EXTENDED_FLAGS)
+        return True
     return False
 
 
@@ -3027,6 +2939,8 @@ START_PROGRAM_S = 5.0
 # The class of a frame that Windows puts around an app of its Store, and of the app's window in it.
 FRAME_CLASS = "ApplicationFrameWindow"
 APP_CLASS = "Windows.UI.Core.CoreWindow"
+# Window classes of the shell itself, which are visible and titled, and no window to anybody.
+SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
 
 
 def init_dpi(api: Win32) -> None:
@@ -3051,7 +2965,7 @@ def process_owner(api: Win32, process_id: int) -> tuple[str, int]:
             process = api.OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, False, process_id)
             undo.callback(api.CloseHandle, process)
             api.QueryFullProcessImageNameW(process, 0, path, byref(DWORD(PATH_CHARACTERS)))
-            token = filled_in(HANDLE, api.OpenProcessToken, process, TOKEN_QUERY)
+            token = filled_in(LPVOID, api.OpenProcessToken, process, TOKEN_QUERY)
             undo.callback(api.CloseHandle, token.value)
             # It begins with the address of the SID.
             label = (LPVOID * LABEL_POINTERS)()
@@ -3152,8 +3066,7 @@ class WindowsDesktop:
     def _draw_cursor(self, picture_dc: int, area: Rect, width: int, height: int) -> None:
         """Draws the mouse pointer, if one is shown, with its hotspot at the scaled place."""
         api = self.api
-        info = CURSORINFO(sizeof(CURSORINFO))
-        api.GetCursorInfo(byref(info))
+        info = filled_in(CURSORINFO, api.GetCursorInfo)
         if not info.flags & CURSOR_SHOWING or not info.hCursor:
             return
         try:
@@ -3162,6 +3075,7 @@ class WindowsDesktop:
             return  # its program ended or changed it in this very moment
         for copy in filter(None, (icon.hbmMask, icon.hbmColor)):
             api.DeleteObject(copy)
+
         left = info.ptScreenPos.x - icon.xHotspot - area.left
         top = info.ptScreenPos.y - icon.yHotspot - area.top
         across = api.GetSystemMetrics(SM_CXCURSOR)
@@ -3196,10 +3110,21 @@ class WindowsDesktop:
         return self.window(self.api.GetAncestor(handle, GA_ROOT))
 
     def windows(self) -> list[Window]:
+        found = []
+        for handle in filter(self.api.IsWindowVisible, top_windows(self.api)):
+            window = None if self._is_cloaked(handle) else self.window(handle)
+            if window and window.title and window.class_name not in SHELL_CLASSES:
+                found.append(window)
         front = self.api.GetForegroundWindow()
-        handles = sorted(titled_windows(self.api), key=lambda handle: handle != front)
-        windows = [self.window(handle) for handle in handles]
-        return [window for window in windows if window and window.class_name not in SHELL_CLASSES]
+        return sorted(found, key=lambda window: window.handle != front)
+
+    def _is_cloaked(self, handle: int) -> bool:
+        """Whether a window is not shown, though it is visible, as one on another desktop."""
+        cloaked = DWORD()
+        with suppress(Win32Error):
+            place = byref(cloaked)
+            self.api.DwmGetWindowAttribute(handle, DWMWA_CLOAKED, place, sizeof(cloaked))
+        return bool(cloaked.value)
 
     def programs(self) -> list[Program]:
         return known_programs(self.api, os.environ)
@@ -3262,11 +3187,27 @@ class WindowsDesktop:
         self._own_windows = {console, shown}
 
     def clipboard_length(self) -> int | None:
-        return clipboard_text_length(self.api)
+        """As the protocol says; the text is not read.
+
+        A program may render it only now, so one that hangs is not asked.
+        """
+        api = self.api
+        if not api.IsClipboardFormatAvailable(CF_UNICODETEXT):
+            return 0
+        owner = api.GetClipboardOwner()
+        if owner and api.IsHungAppWindow(owner):
+            return None
+        with suppress(Win32Error), ExitStack() as undo:
+            api.OpenClipboard(None)
+            undo.callback(api.CloseClipboard)
+            memory = api.GetClipboardData(CF_UNICODETEXT)
+            text = api.GlobalLock(memory)
+            undo.callback(api.GlobalUnlock, memory)
+            return int(api.lstrlenW(text))
+        return None
 
     def idle_s(self) -> float:
-        info = LASTINPUTINFO(sizeof(LASTINPUTINFO))
-        self.api.GetLastInputInfo(byref(info))
+        info = filled_in(LASTINPUTINFO, self.api.GetLastInputInfo)
         # Both times wrap after 49 days; as a signed 32-bit number their difference is right.
         idle_ms = LONG(self.api.GetTickCount() - info.dwTime).value
         return max(0, idle_ms) / 1000
@@ -3338,7 +3279,28 @@ class WindowsDesktop:
         taken_within(START_PROGRAM_S, started_by_the_shell())
 
     def bring_to_front(self, window: Window) -> None:
-        ask_for_keyboard(self.api, window.handle)
+        """Windows lets only the program in front give the keyboard away.
+
+        A thread that is attached to that program's input counts as part of it. Neither may hang:
+        the program in front, nor the window, which has to answer before BringWindowToTop returns.
+        """
+        api = self.api
+        handle = window.handle
+        if api.IsIconic(handle):
+            api.ShowWindowAsync(handle, SW_RESTORE)
+        api.SetForegroundWindow(handle)
+        front = api.GetForegroundWindow()
+        if front in (handle, None) or any(map(api.IsHungAppWindow, (front, handle))):
+            return
+        ours = api.GetCurrentThreadId()
+        theirs = api.GetWindowThreadProcessId(front, None)
+        if not api.AttachThreadInput(ours, theirs, True):
+            return
+        try:
+            api.SetForegroundWindow(handle)
+            api.BringWindowToTop(handle)
+        finally:
+            api.AttachThreadInput(ours, theirs, False)
 
     def _key_event(self, name: str, down: bool) -> INPUT:
         code = VK_MAP[name]
@@ -5165,10 +5127,11 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     named: dict[str, Program] = {}
     for program in programs:
         named.setdefault(fold(program.name), program)
-    begins = []
-    for known, program in named.items():
-        if name and known.startswith(name) and not program.path.endswith(".exe"):
-            begins.append(program)
+    begins = [
+        program
+        for known, program in named.items()
+        if name and known.startswith(name) and not program.path.endswith(".exe")
+    ]
     sharing = Counter(program.files for program in named.values())
     for program in [*named.values()]:  # such as chrome, whose shortcut is called Google Chrome
         if len(program.files) == 1 == sharing[program.files]:  # else it would be a guess
@@ -5245,7 +5208,8 @@ def await_window(program: Program, before: Window | None, desktop: Desktop, cloc
     front: Window | None = None
     since = clock.now()  # the present one came there
     end = since + OPEN_S
-    while clock.now() < end:
+    told = f", but after {OPEN_S:g} s no window of it is in front"
+    while told and clock.now() < end:
         clock.sleep(FRONT_POLL_S)
         seen = desktop.foreground()
         if not same_window(seen, front):
@@ -5258,9 +5222,8 @@ def await_window(program: Program, before: Window | None, desktop: Desktop, cloc
         if same_window(front, before):
             needed_s = OLD_S if own else math.inf
         if clock.now() - since >= needed_s:
-            return f"; in front: {quoted_name(front.title, 80)}"
-    title = quoted_name(front.title, 80) if front else "none"
-    return f", but after {OPEN_S:g} s no window of it is in front; in front: {title}"
+            told = ""
+    return f"{told}; in front: {quoted_name(front.title, 80) if front else 'none'}"
 
 
 def _folded_words(text: str) -> frozenset[str]:
@@ -5343,14 +5306,11 @@ def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
 
 def _is_word(word: str, other: str) -> bool:
     """Whether both are one word, aside from its ending; unspaced scripts have it in the middle."""
-    if word == other:
-        return True
-    if _UNSPACED.search(word) and word in other:
+    if word == other or (_UNSPACED.search(word) and word in other):
         return True
     short, long = sorted((word, other), key=len)
-    if len(short) < STEM_LEAST or len(long) - len(short) > ENDING_MOST:
-        return False
-    return long.startswith(short)
+    ending = len(long) - len(short)
+    return len(short) >= STEM_LEAST and ending <= ENDING_MOST and long.startswith(short)
 
 
 def quoted_control(control: Control) -> str:
@@ -15293,7 +15253,8 @@ class Terminal:
         self._for_eyes = bool(sys.stdout and sys.stdout.isatty())
         self.live = self._for_eyes and os.environ.get("TERM") != "dumb"
         if self.live and sys.platform == "win32":
-            self.live = escape_sequences(load_win32(), undo)
+            sequences = ENABLE_VIRTUAL_TERMINAL_PROCESSING
+            self.live = console_mode(load_win32(), STD_OUTPUT_HANDLE, undo, sequences)
         self.colour = self.live and not os.environ.get("NO_COLOR")
         printer = threading.Thread(target=self._print, daemon=True)
         printer.start()
@@ -15390,7 +15351,8 @@ def _person_is_there() -> bool:
     """Whether somebody can type an answer; a program without a console has no stdin."""
     if not sys.stdin or not sys.stdin.isatty():
         return False
-    return sys.platform != "win32" or reads_a_console(load_win32())
+    with ExitStack() as undo:
+        return sys.platform != "win32" or console_mode(load_win32(), STD_INPUT_HANDLE, undo)
 
 
 TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
@@ -16112,7 +16074,9 @@ def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitS
         raise ConfigError(
             "Another agent.py works on this desktop; wait until it is done, or stop it."
         )
-    no_selections(desktop.api, undo)
+    # While something is selected all that prints waits, and Ctrl+C copies instead of stopping.
+    flags = ENABLE_EXTENDED_FLAGS, ENABLE_QUICK_EDIT_MODE
+    console_mode(desktop.api, STD_INPUT_HANDLE, undo, *flags)
     undo.enter_context(close_button(desktop.api, stop))
     if config.controls != "off" and isinstance(desktop.control_source, ControlsWorker):
         # Started here, so that the first query need not wait for it.

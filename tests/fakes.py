@@ -43,7 +43,7 @@ COURTESY = frozenset(
 NEVER_FAIL = frozenset(
     "GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW WindowFromPoint GetAncestor GetConsoleWindow"
     " MonitorFromPoint FindWindowExW"
-    " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible GetWindowTextLengthW IsIconic IsHungAppWindow"
+    " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible IsIconic IsHungAppWindow"
     " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
     " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize CoTaskMemFree".split()
 )
@@ -859,10 +859,6 @@ class FakeWin32:
     def _IsWindowVisible(self, handle: int) -> int:
         shown = self._shown(handle)
         return int(bool(shown and shown.visible))
-
-    def _GetWindowTextLengthW(self, handle: int) -> int:
-        shown = self._shown(handle)
-        return len(shown.title) if shown else 0
 
     def _DwmGetWindowAttribute(self, handle: int, what: int, into: int, size: int) -> int:
         shown = self._shown(handle)

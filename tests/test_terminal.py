@@ -231,12 +231,17 @@ class NobodyReads(unittest.TestCase):
         self.assertRegex(said, rb"\ncompleted: .*\n.*\n6 turns, .*report\.html\n\Z")
 
 
+def switched(world: FakeWin32, undo: contextlib.ExitStack) -> bool:
+    """Whether the console has escape sequences, which are 4 of its flags, and now on."""
+    return agent.console_mode(world.api, agent.STD_OUTPUT_HANDLE, undo, 4)
+
+
 class Console(unittest.TestCase):
     def test_escape_sequences_are_switched_on_and_the_old_mode_comes_back(self) -> None:
         world = FakeWin32()
         world.console_mode = 3
         with self.assertRaises(ZeroDivisionError), contextlib.ExitStack() as undo:
-            self.assertTrue(agent.escape_sequences(world.api, undo))
+            self.assertTrue(switched(world, undo))
             self.assertEqual(world.console_mode, 7)
             raise ZeroDivisionError
         self.assertEqual(world.console_mode, 3)
@@ -246,7 +251,7 @@ class Console(unittest.TestCase):
             world = FakeWin32()
             world.console_mode, world.old_console = mode, old
             with contextlib.ExitStack() as undo:
-                self.assertFalse(agent.escape_sequences(world.api, undo))
+                self.assertFalse(switched(world, undo))
             self.assertEqual(world.console_mode, mode)
 
 
@@ -260,7 +265,7 @@ class Selections(unittest.TestCase):
             world = FakeWin32()
             world.input_mode = before
             with self.assertRaises(ZeroDivisionError), contextlib.ExitStack() as undo:
-                agent.no_selections(world.api, undo)
+                agent.console_mode(world.api, agent.STD_INPUT_HANDLE, undo, 0x80, 0x40)
                 self.assertEqual(world.input_mode, during)
                 raise ZeroDivisionError
             self.assertEqual(world.input_mode, after)
@@ -268,7 +273,7 @@ class Selections(unittest.TestCase):
     def test_without_a_console_nothing_is_changed(self) -> None:
         world = FakeWin32()
         with contextlib.ExitStack() as undo:
-            agent.no_selections(world.api, undo)
+            agent.console_mode(world.api, agent.STD_INPUT_HANDLE, undo, 0x80, 0x40)
         self.assertIsNone(world.input_mode)
 
 

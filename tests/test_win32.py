@@ -49,7 +49,6 @@ WIDE_ARGUMENTS = {
     "FindWindowExW": [0, 1, 2, 3],
     "EnumWindows": [0, 1],
     "IsWindowVisible": [0],
-    "GetWindowTextLengthW": [0],
     "DwmGetWindowAttribute": [0, 2],
     "IsIconic": [0],
     "IsHungAppWindow": [0],
