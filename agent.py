@@ -1029,7 +1029,7 @@ def taken_within(seconds: float, items: Iterator[Taken]) -> list[Taken]:
 
 @dataclass(frozen=True)
 class Control:
-    """A button, a field, a row of a list: one thing on the screen that Windows has a name for."""
+    """A button, a field, a row of a list: a thing on the screen that Windows knows."""
 
     # As its program names it to people who do not see the screen, without the mnemonic's &.
     name: str
@@ -1041,11 +1041,11 @@ class Control:
     value: str | None = None
     enabled: bool = True
     focused: bool = False
-    # Whether what is typed there is hidden from people who look on; its value is never read.
+    # Whether it hides what is typed there; its value is never read.
     password: bool = False
     # Of a checkbox, radio button or switch; None for all else, and for one that is neither.
     checked: bool | None = None
-    # The handle of the window that it is or that holds it, and that window's process; 0 if unknown.
+    # Of the top-level window that it is or that holds it: handle and process; 0 if unknown.
     window: int = 0
     process: int = 0
     # The file name of the process's program, such as "notepad.exe"; "" if unknown.
@@ -1069,7 +1069,7 @@ HOLDERS = frozenset(
 
 
 def true_names(controls: Iterable[Control]) -> list[str]:
-    """The names of controls that tell what a click on them does."""
+    """Those that tell what a click does."""
     return [control.name for control in controls if control.name and control.role not in HOLDERS]
 
 
@@ -1078,21 +1078,18 @@ Where = Point | Window | None
 
 
 class ControlSource(Protocol):
-    """Who can tell what controls the screen has.
-
-    It neither raises for what other programs do or leave undone, nor waits beyond its deadline.
-    """
+    """Never raises for what other programs do or leave undone, nor waits beyond its deadline."""
 
     def ask(self, where: Where) -> Sequence[Control]:
-        """The innermost one at a pixel, and of a window all that can be seen, topmost first.
+        """The innermost one at a pixel; of a window all that can be seen, topmost first.
 
-        None: nothing is known, or not in time.
+        None where nothing is known in time.
         """
 
 
 @dataclass(frozen=True)
 class KnownControls:
-    """A ControlSource that knows these controls, topmost first; with none it knows nothing."""
+    """A ControlSource that knows these controls, topmost first."""
 
     known: Sequence[Control] = ()
 
@@ -1114,33 +1111,29 @@ class Program(NamedTuple):
 
 
 class Desktop(Protocol):
-    """A screen, a mouse and a keyboard, the programs there, and who knows of the controls.
+    """Places and sizes are in pixels of the virtual screen; what Windows refuses is a Win32Error.
 
-    Only the actuator may call the seven input methods, which come last. Places and sizes are in
-    pixels of the virtual screen. Each method raises Win32Error when Windows refuses.
+    Only the actuator may call the seven input methods, which come last.
     """
 
     @property
-    def control_source(self) -> ControlSource:
-        """Whom to ask for controls."""
+    def control_source(self) -> ControlSource: ...
 
     def screen(self) -> Rect:
         """The whole virtual screen: all monitors."""
 
-    def primary(self) -> Rect:
-        """The primary monitor."""
+    def primary(self) -> Rect: ...
 
     def on_monitor(self, point: Point) -> bool:
-        """Whether a monitor shows that pixel; between monitors of other sizes there are gaps."""
+        """Whether a monitor shows that pixel; between them there may be gaps."""
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         """The area scaled to width x height, without and with the mouse pointer."""
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        """The area scaled quickly and roughly, as BGRX; only for comparing with another glance."""
+        """The area scaled roughly, as BGRX; only for comparing with another glance."""
 
-    def cursor(self) -> Point:
-        """Where the mouse is."""
+    def cursor(self) -> Point: ...
 
     def foreground(self) -> Window | None:
         """The window that has the keyboard, if any; Win32Error while the desktop is locked."""
@@ -1154,8 +1147,7 @@ class Desktop(Protocol):
     def windows(self) -> list[Window]:
         """The visible top-level windows that have a title, the one in front first."""
 
-    def programs(self) -> list[Program]:
-        """Everything that can be started by a name."""
+    def programs(self) -> list[Program]: ...
 
     def clipboard_length(self) -> int | None:
         """UTF-16 units of the clipboard's text, 0 if it holds none; None if nobody can tell."""
@@ -1163,8 +1155,7 @@ class Desktop(Protocol):
     def idle_s(self) -> float:
         """Seconds since anybody last used mouse or keyboard, the program included."""
 
-    def double_click_ms(self) -> int:
-        """The longest time between two clicks that make a double click."""
+    def double_click_ms(self) -> int: ...
 
     def move(self, point: Point) -> None:
         """Puts the mouse on exactly that pixel."""
@@ -1990,8 +1981,7 @@ def annotate(
 # Win32 table - structures, constants, and every function with its types and its check
 ####################################################################################################
 
-# The one place where types are open: ctypes has no name for "any type of mine", and a function
-# takes and answers what its row says.
+# ctypes has no name for "any type of mine", and a function takes and answers what its row says.
 CType = type[Any]
 WinFunction = Callable[..., Any]
 
@@ -2021,7 +2011,7 @@ C_TYPES = {name: kind for kind, names in _TYPE_NAMES.items() for name in names.s
 
 
 def structure(declaration: str) -> type[ctypes.Structure]:
-    """A structure from its name and its members, as Microsoft's headers have them."""
+    """As Microsoft's headers have it."""
     name, members = declaration.split(": ")
     typed = [(called, C_TYPES[kind]) for kind, called in re.findall(r"(\w+) (\w+)", members)]
     C_TYPES[name] = type(name, (ctypes.Structure,), {"_fields_": typed})
@@ -2146,7 +2136,6 @@ _KEY_ROWS = {
 }
 
 
-# Each key's name and its virtual-key code.
 VK_MAP = {
     name: code
     for first, names in _KEY_ROWS.items()
@@ -2165,10 +2154,7 @@ EXTENDED_KEYS = frozenset(
 
 
 class Row(NamedTuple):
-    """One function of Windows: its DLL, its types, and what tells success from failure.
-
-    Of a method its interface instead, and its place in the table of functions.
-    """
+    """A function of Windows; of a method `dll` is its interface and `check` its place there."""
 
     dll: str
     result: CType
@@ -2187,10 +2173,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def declared(table: str) -> dict[str, Row]:
-    """The rows of a table: DLLs, and under each its functions as C declares them, with a check.
-
-    Without one 0 and null are failures.
-    """
+    """The functions of a table, as C declares them; without a check 0 is a failure."""
     rows = {}
     dll = ""
     form = r"(?m)^(\w+)$|^  (\w+) (\w+)\((.*)\)(?: \| ([^:\n]+))?"
@@ -2294,9 +2277,8 @@ def com_error(function: str, answer: int) -> Win32Error:
 class Win32:
     """The table bound to functions: `api.GetDC(None)` calls one.
 
-    It raises Win32Error when the function's check fails or this Windows has no such function.
-    `resolve` gives the function for a DLL, a name, a result type and argument types; `last_error`
-    is GetLastError; `rows` are the functions that it knows.
+    It raises Win32Error when a check fails or this Windows has no such function. `resolve` takes
+    DLL, name, result type and argument types; `last_error` is GetLastError.
     """
 
     _resolve: Callable[[str, str, CType, list[CType]], WinFunction]
@@ -2304,7 +2286,7 @@ class Win32:
     _rows: Mapping[str, Row] = field(default_factory=lambda: WIN32)
 
     def __getattr__(self, name: str) -> WinFunction:
-        """Binds a function at its first use; a name without a row is a bug: AttributeError."""
+        """Binds a function at its first use."""
         row = self._rows.get(name)
         if row is None:
             raise AttributeError(f"WIN32 has no row for {name!r}; add one to the table.")
@@ -2328,13 +2310,12 @@ class Win32:
                 code,
             )
 
-        # From now on Python finds the function itself and does not come here for this name.
         setattr(self, name, checked)
         return checked
 
 
 def load_win32(rows: Mapping[str, Row] = WIN32) -> Win32:
-    """The table bound to this machine's DLLs; anywhere but on Windows raises Win32Error."""
+    """Anywhere but on Windows raises Win32Error."""
     if sys.platform != "win32":
         raise Win32Error(
             "There is no Windows desktop here; run it on Windows 10/11, or try:"
@@ -2358,7 +2339,6 @@ def filled_in(kind: CType, function: WinFunction, *arguments: object) -> Any:
 
 
 def filled_text(most: int, function: WinFunction, *arguments: object) -> str:
-    """A text that a function fills in, as far as `most` characters hold it."""
     buffer = ctypes.create_unicode_buffer(most)
     function(*arguments, buffer, most)
     return buffer.value
@@ -2385,9 +2365,8 @@ CLSID_CUIAutomation = "ff48dba4-60ef-4201-aa87-54103eef594e"
 IID_IUIAutomation = "30cbe57d-d9d0-452a-ab13-7ac5ac4825ee"
 IID_IShellItem = "43826d1e-e718-42ee-bc55-a1e261c37bfe"
 # Methods of interfaces, each with its arguments behind the object itself and its place in the table
-# of functions. The first three of every interface are QueryInterface, AddRef and Release; the
-# numbers count from there in the order of UIAutomationClient.h, which was compared in two public
-# headers and with generated wrappers.
+# of functions, counted from QueryInterface, AddRef and Release on in the order of the headers,
+# which was compared in two public ones and with generated wrappers.
 COM = declared("""
 IUnknown
   HRESULT Release() | 2
@@ -2439,7 +2418,6 @@ user32
 
 
 def guid(text: str) -> bytes:
-    """The 16 bytes of an identifier as COM has them in memory."""
     import uuid  # here: only the process that asks for controls needs it
 
     return uuid.UUID(text).bytes_le
@@ -2447,10 +2425,7 @@ def guid(text: str) -> bytes:
 
 @dataclass(eq=False)
 class ComObject:
-    """An object, which is given back with the last reference to it.
-
-    Each method raises Win32Error with the HRESULT when the object's one fails.
-    """
+    """Given back with the last reference to it; each method raises Win32Error with the HRESULT."""
 
     api: Win32
     # None where there is no object: many methods answer success and none.
@@ -2488,8 +2463,7 @@ _UIA_TYPES = (
     " split button, window, pane, header, header item, table, title bar, separator, zoom, app bar"
 )
 _UIA_ROLES: Mapping[object, str] = dict(enumerate(_UIA_TYPES.split(", "), 50000))
-# All that is wanted of an element, by the identifiers of UIAutomationClient.h; one request answers
-# them all.
+# All that is wanted of an element, in one request, by the identifiers of UIAutomationClient.h.
 _UIA_PROPERTIES = {
     "rectangle": 30001,
     "control type": 30003,
@@ -2508,7 +2482,7 @@ ON_OFF: Mapping[object, bool] = {0: False, 1: True}
 
 @dataclass
 class UIAutomation:
-    """The first source of controls: what programs tell UI Automation."""
+    """The first source; it also answers for programs that speak Active Accessibility only."""
 
     api: Win32
 
@@ -2541,7 +2515,7 @@ class UIAutomation:
 
 
 class AutomationElement(NamedTuple):
-    """What a program tells of a control; no program is asked again for what came with it."""
+    """Its properties came with it: no program is asked again for them."""
 
     source: UIAutomation
     element: ComObject
@@ -2655,7 +2629,7 @@ _BUTTON_ROLES = (
 
 
 def window_process(api: Win32, handle: int) -> int:
-    """The number of a window's process; 0 if it is gone."""
+    """0 if the window is gone."""
     with suppress(Win32Error):
         return int(filled_in(DWORD, api.GetWindowThreadProcessId, handle).value)
     return 0
@@ -2666,7 +2640,7 @@ def window_place(api: Win32, handle: int) -> Rect:
 
 
 def focus_window(api: Win32) -> int:
-    """The window, or control, that has the keyboard; 0 if there is none."""
+    """The window, mostly a control, that has the keyboard; 0 if there is none."""
     return int(filled_in(GUITHREADINFO, api.GetGUIThreadInfo, 0).hwndFocus or 0)
 
 
@@ -2695,10 +2669,9 @@ def popups_of(api: Win32, handle: int) -> list[int]:
 
 @dataclass
 class WindowHandles:
-    """The second source of controls: child windows with their classes and texts."""
+    """The second source: child windows with their classes and texts."""
 
     api: Win32
-    # Whether messages are answered; else each one would take its time.
     listens: bool = True
 
     def at(self, window: int, point: Point | None) -> WindowElement:
@@ -2778,11 +2751,10 @@ class WindowElement(NamedTuple):
         return "pane"
 
     def _text(self) -> str | None:
-        """What a window shows as its text; None if it does not answer."""
         buffer = ctypes.create_unicode_buffer(TEXT_MOST)
         if self.source.message(self.handle, WM_GETTEXT, TEXT_MOST, buffer) is not None:
             return buffer.value
-        # Of another process's window that tells what it is called, without asking the window.
+        # Which does not ask the window, if it is another process's.
         return filled_text(TEXT_MOST, self.api.GetWindowTextW, self.handle) or None
 
 
@@ -2794,7 +2766,6 @@ class WindowElement(NamedTuple):
 SHORTCUT_BYTES = 100_000
 START_MENU = "Microsoft/Windows/Start Menu/Programs"
 SCAN_DEADLINE_S = 5.0  # for Start menu, packages and PATH together
-# What a shortcut names, in either of its encodings.
 _PROGRAM_FILE = re.compile(
     r"[^\\/:*?\"<>|\x00-\x1f]{1,80}?\.(?:exe|bat|cmd|ps1|vbs|vbe|js|jse|jar|wsf|wsh|hta|scr|pif"
     r"|msi|msc|cpl|chm|reg|pyw?)\b",
@@ -2803,7 +2774,6 @@ _PROGRAM_FILE = re.compile(
 
 
 def programs_in(folder: Path, pattern: str) -> Iterator[Program]:
-    """The programs and shortcuts of that pattern in a folder; none if it is not there."""
     with suppress(OSError):  # a folder of the network that is away
         for path in sorted(folder.glob(pattern)):
             files: tuple[str, ...] = (path.name.lower(),)
@@ -2815,13 +2785,12 @@ def programs_in(folder: Path, pattern: str) -> Iterator[Program]:
 def files_in_shortcut(path: Path) -> tuple[str, ...]:
     """The programs that a shortcut names anywhere, its arguments included, in lower case.
 
-    A shortcut (MS-SHLLINK) holds texts in the ANSI code page and in UTF-16, at any offset.
+    It (MS-SHLLINK) holds texts in the ANSI code page and in UTF-16, at any offset.
     """
     try:
         data = path.read_bytes()[:SHORTCUT_BYTES]
     except OSError:
         return ()
-    # In UTF-16 from an even place on, and from an odd one.
     texts = [data.decode("latin-1")]
     texts += [data[first:].decode("utf-16-le", "replace") for first in (0, 1)]
     names = _PROGRAM_FILE.findall("\n".join(texts))
@@ -2837,7 +2806,7 @@ APPS_FOLDER = "shell:AppsFolder"
 
 
 def packaged_apps(api: Win32) -> Iterator[Program]:
-    """The apps that come in packages, such as Settings and Photos, which have no shortcut."""
+    """Apps such as Settings and Photos, which have no shortcut."""
     # What is found must be given back before COM is: with the end of the one below.
     with suppress(Win32Error), com_apartment(api), suppress(Win32Error):
         yield from _listed_apps(api)
@@ -2862,7 +2831,6 @@ def _listed_apps(api: Win32) -> Iterator[Program]:
 
 
 def _display_name(item: ComObject, form: int) -> str:
-    """One of a shell item's names, whose memory is given back."""
     found = filled_in(LPVOID, item.call, "GetDisplayName", form)
     try:
         return ctypes.wstring_at(found.value or 0)
@@ -2872,10 +2840,7 @@ def _display_name(item: ComObject, form: int) -> str:
 
 @contextmanager
 def com_apartment(api: Win32) -> Iterator[None]:
-    """COM for this thread, in the kind that extensions of the shell may need.
-
-    (Microsoft's page on ShellExecuteEx.)
-    """
+    """COM for this thread, as extensions of the shell may need it (Microsoft on ShellExecuteEx)."""
     api.CoInitializeEx(None, COINIT_APARTMENTTHREADED | COINIT_DISABLE_OLE1DDE)
     try:
         yield
@@ -2884,10 +2849,7 @@ def com_apartment(api: Win32) -> Iterator[None]:
 
 
 def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
-    """Everything that can be started by a name, what is asked first at the beginning.
-
-    A folder of the network may be slow: what is not found within SCAN_DEADLINE_S is left out.
-    """
+    """What goes first has its name; what is not found within SCAN_DEADLINE_S is left out."""
     menus = [environment.get(name, "") for name in ("APPDATA", "PROGRAMDATA")]
     folders = environment.get("PATH", "").split(os.pathsep)
     # One that is not absolute depends on where this program was started.
@@ -2924,7 +2886,7 @@ def console_mode(api: Win32, which: int, undo: ExitStack, on: int = 0, off: int 
 # of 200 clicks went astray.
 MOVE_HOLD_S = 0.012
 MOVE_TRIES = 20
-# Tried three times, since a key that stays down is worse than any error.
+# A key that stays down is worse than any error.
 RELEASE_TRIES = 3
 TITLE_CHARACTERS = 512
 PATH_CHARACTERS = 1024
@@ -2944,19 +2906,18 @@ SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
 
 
 def init_dpi(api: Win32) -> None:
-    """Makes pixels mean pixels on scaled monitors; where that is so already, Windows refuses."""
+    """Makes pixels mean pixels on scaled monitors."""
     try:
         api.SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2)
     except Win32Error:
-        with suppress(Win32Error):
+        with suppress(Win32Error):  # it is so already
             api.SetProcessDPIAware()
 
 
 def process_owner(api: Win32, process_id: int) -> tuple[str, int]:
-    """A process's file name ("" if unknown) and integrity level.
+    """A process's file name ("" if unknown) and integrity level, 0 if it is gone.
 
-    0x2000 is the level of an ordinary program, 0x3000 an administrator's. One that Windows does
-    not let us ask has more rights than we; 0 is one that is gone.
+    0x2000 is the level of an ordinary program, 0x3000 an administrator's.
     """
     path = ctypes.create_unicode_buffer(PATH_CHARACTERS)
     rights = 0
@@ -2983,7 +2944,6 @@ def process_owner(api: Win32, process_id: int) -> tuple[str, int]:
 class WindowsDesktop:
     api: Win32
     clock: Clock
-    # Whom to ask for controls; without anybody nothing is known of them.
     control_source: ControlSource = field(default_factory=KnownControls)
     _captures: int = 0
     # Whether the buttons were swapped when one was pressed last.
@@ -3029,7 +2989,7 @@ class WindowsDesktop:
     def _copies(
         self, area: Rect, width: int, height: int, quick: bool = False
     ) -> tuple[bytes, bytes]:
-        """The screen's `area` scaled, as BGRX from the top: without and with the mouse pointer.
+        """The area scaled, as BGRX from the top: without and with the mouse pointer.
 
         A quick one leaves lines out instead of averaging them, and has no pointer.
         """
@@ -3064,7 +3024,6 @@ class WindowsDesktop:
             return clean, pixels_now()
 
     def _draw_cursor(self, picture_dc: int, area: Rect, width: int, height: int) -> None:
-        """Draws the mouse pointer, if one is shown, with its hotspot at the scaled place."""
         api = self.api
         info = filled_in(CURSORINFO, api.GetCursorInfo)
         if not info.flags & CURSOR_SHOWING or not info.hCursor:
@@ -3130,10 +3089,6 @@ class WindowsDesktop:
         return known_programs(self.api, os.environ)
 
     def window(self, handle: int | None) -> Window | None:
-        """What is to be known about a window; None if there is none, or none any more.
-
-        Of a dialog also the window to which it belongs.
-        """
         if not handle:
             return None
         try:
@@ -3158,25 +3113,22 @@ class WindowsDesktop:
         )
 
     def _program_in_frame(self, frame: int) -> str:
-        """The file name of the app in a frame; empty if there is none, or it is not told.
-
-        All frames are of one program of Windows, by which no app is known.
-        """
+        """The app in a frame, "" if it is not told; all frames are of one program of Windows."""
         app = self.api.FindWindowExW(frame, None, APP_CLASS, None)
         program, _ = process_owner(self.api, window_process(self.api, app)) if app else ("", 0)
         return program
 
     @cached_property
     def _own_rights(self) -> int:
-        """The program's own integrity level; medium where Windows is silent."""
+        """Medium where Windows is silent."""
         _, rights = process_owner(self.api, os.getpid())
         return max(SECURITY_MANDATORY_MEDIUM_RID, rights)
 
     def own_console(self, in_front: bool) -> None:
         """Remembers the program's console, which no act may touch.
 
-        In Windows Terminal the console itself is an invisible window, owned by the visible one. Of
-        another terminal nothing tells but that the task was typed `in_front`.
+        In Windows Terminal that is an invisible window, owned by the visible one. Of another
+        terminal nothing tells but that the task was typed `in_front`.
         """
         console = self.api.GetConsoleWindow()
         if not console:
@@ -3187,10 +3139,7 @@ class WindowsDesktop:
         self._own_windows = {console, shown}
 
     def clipboard_length(self) -> int | None:
-        """As the protocol says; the text is not read.
-
-        A program may render it only now, so one that hangs is not asked.
-        """
+        """A program may render its text only now, so one that hangs is not asked."""
         api = self.api
         if not api.IsClipboardFormatAvailable(CF_UNICODETEXT):
             return 0
@@ -3266,10 +3215,9 @@ class WindowsDesktop:
         self._send(events)
 
     def start_program(self, program: Program) -> None:
-        """Starts its file or shortcut through the shell's own function, which takes no command.
+        """While Windows asks for an administrator's rights, the shell's function does not return.
 
-        While Windows asks the person something, as for an administrator's rights, that function
-        does not return: it is left behind, and what is in front tells what goes on.
+        It is left behind then, and what is in front tells what goes on.
         """
 
         def started_by_the_shell() -> Iterator[int]:
@@ -3352,7 +3300,7 @@ class Known(NamedTuple):
     problems: Sequence[str] = ()
 
     def __str__(self) -> str:
-        """How many they are, and the first three of them by name and role; no values."""
+        """How many they are, and the first three of them; no values."""
         names = [f"'{cut(control.name, 20)}' {control.role}" for control in self.controls[:3]]
         return f"{len(self.controls)} controls ({', '.join(names)})" if names else "nothing"
 
@@ -3436,14 +3384,14 @@ def _listed(root: Element, shown: Rect, end: float) -> Iterator[Control]:
 
 
 def _is_telling(control: Control) -> bool:
-    """Whether more is known than that it is there: what a person could call it by, or its kind."""
+    """Whether more is known than that it is there."""
     if control.role == "edit" or control.checked is not None:
         return True
     return control.role != "pane" and bool(control.name or control.value or control.focused)
 
 
 def serve_controls(pipe: Connection) -> None:
-    """The life of the process: a query in, what is known out, until its parent is gone."""
+    """The life of the process: a query in, what is known out."""
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     # The console is its parent's.
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
@@ -3471,10 +3419,7 @@ def _leave_with_parent() -> None:
 
 
 class ControlsWorker:
-    """A ControlSource that asks a process of its own, which is started by the first query.
-
-    It answers within the deadline, whatever that process does.
-    """
+    """A ControlSource that asks a process of its own, which is started by the first query."""
 
     def __init__(self, api: Win32) -> None:
         self.api = api
@@ -3530,7 +3475,7 @@ class ControlsWorker:
             return Known()
 
     def _free_worker(self, seconds: float) -> Connection | None:
-        """The pipe of a worker that waits for a query, if one does in that time."""
+        """The pipe of a worker that waits for a query."""
         if self._worker is None:
             self._start()
         if self._worker is None:
@@ -3543,7 +3488,7 @@ class ControlsWorker:
         return None
 
     def _answer(self, pipe: Connection, seconds: float) -> Known | None:
-        """What it owes, if that comes in time; raises EOFError or OSError if it has ended."""
+        """What it owes; raises EOFError or OSError if it has ended."""
         if not pipe.poll(seconds):
             return None
         known: Known = pipe.recv()
@@ -3580,7 +3525,7 @@ class ControlsWorker:
         self._worker = None
 
     def _replace(self, why: str) -> None:
-        """Ends the worker and starts the next one; `why` is the problem if it was the last."""
+        """`why` is the problem if it was the last."""
         self._end()
         self._costs[self._window] += 1
         if self._costs.total() >= WORKERS_MOST:
@@ -5109,7 +5054,6 @@ PROGRAM_NAMES = {
 }
 
 
-# The file's name for each of these names, folded.
 FILE_NAMES = {
     fold(name.replace("-", " ")): file
     for file, names in PROGRAM_NAMES.items()
@@ -5120,8 +5064,7 @@ FILE_NAMES = {
 def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     """The program of that name or of that file, or the only one in the menu whose name begins so.
 
-    Raises ToolError with the names that are most like it. Nothing else of `wanted` counts: a path
-    or an argument is no program's name.
+    Raises ToolError with the names that are most like it. A path or an argument is no name.
     """
     name = fold(wanted).removesuffix(".exe")
     named: dict[str, Program] = {}
@@ -5149,7 +5092,6 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
 
 
 def quoted_name(title: str, most: int) -> str:
-    """A window's title in quotes on one line, whatever its program wrote."""
     return json.dumps(plain_line(title, most), ensure_ascii=False)
 
 
@@ -5164,10 +5106,9 @@ def windows_text(windows: Sequence[Window]) -> str:
 
 
 def find_window(wanted: str, windows: Sequence[Window]) -> Window:
-    """The window of that title, or the only one whose title holds it.
+    """The window of that title, or the only one whose title holds it; else a ToolError.
 
-    Raises ToolError with the windows that there are. Of several with the very same title the first
-    one is taken, which was in front last.
+    Of several with the very same title it is the first one, which was in front last.
     """
     title = fold(wanted)
     found = [window for window in windows if title and title in fold(window.title)]
@@ -5183,7 +5124,6 @@ def find_window(wanted: str, windows: Sequence[Window]) -> Window:
 
 
 def comes_to_front(window: Window, desktop: Desktop, clock: Clock) -> bool:
-    """Whether a window gets the keyboard within the time that it has for that."""
     end = clock.now() + FRONT_S
     while not same_window(desktop.foreground(), window):
         if clock.now() >= end:
@@ -5201,9 +5141,9 @@ FRONT_POLL_S = 0.1
 
 
 def await_window(program: Program, before: Window | None, desktop: Desktop, clock: Clock) -> str:
-    """What is in front once the window of a program is that was just started, for the model.
+    """What is in front once a started program shows its window, or its time is over; for the model.
 
-    Or once its time is over; `before` was in front before it was started.
+    `before` was in front before.
     """
     front: Window | None = None
     since = clock.now()  # the present one came there
@@ -5279,7 +5219,7 @@ def name_words(name: str) -> tuple[str, ...]:
 
 
 def says_only_field(said: str) -> bool:
-    """Whether a name says that it takes text and not which of its kind it is, as "text area"."""
+    """Whether a name says that it takes text and no more, as "text area"."""
     words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
     return not (name_words(said) or _FIELD_WORDS.isdisjoint(words))
 
@@ -5305,7 +5245,7 @@ def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _is_word(word: str, other: str) -> bool:
-    """Whether both are one word, aside from its ending; unspaced scripts have it in the middle."""
+    """Whether both are one word, aside from its ending."""
     if word == other or (_UNSPACED.search(word) and word in other):
         return True
     short, long = sorted((word, other), key=len)
@@ -5314,7 +5254,6 @@ def _is_word(word: str, other: str) -> bool:
 
 
 def quoted_control(control: Control) -> str:
-    """A control in a sentence: its name on one line, cut and in quotes, and its role."""
     return f"{plain_line(control.name, 60)!r} ({control.role})"
 
 
@@ -6109,7 +6048,7 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
         return True
 
     # It must live as long as Windows may call it.
-    routine = ctypes.CFUNCTYPE(BOOL, DWORD)(closed)
+    routine = ctypes.CFUNCTYPE(LONG, DWORD)(closed)
     address = ctypes.cast(routine, LPVOID)
     # A program without a console has none to close.
     with suppress(Win32Error):
