@@ -37,7 +37,6 @@ ROOMS
     Actuator - the one place through which input leaves, with every gate before it
     Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
     Server answers - what a model server says: tokens, models, and its faults told apart
-    Model choice - which of a server's models carries out the task
     Model - the HTTP client: one request at a time, patient where that is safe, stoppable
     Replies - what a reply says, what it only thought, and the calls in it
     Grammar texts - what the models of each grammar are told, and what their words mean
@@ -160,7 +159,7 @@ from typing import (
     get_origin,
     get_type_hints,
 )
-from urllib.request import HTTPHandler, Request
+from urllib.request import Request
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -6101,6 +6100,10 @@ class Usage(NamedTuple):
     completion_tokens: int | None = None  # all that the model wrote, its thoughts included
     cached_tokens: int | None = None  # the part of the prompt that needed no computing
 
+    @property
+    def total(self) -> int:
+        return sum(filter(None, self[:2]))
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -6208,8 +6211,7 @@ server  HTTP (40[89]|429|50[0234])$
 error  HTTP 2..$
 rejected  HTTP ...$
 """
-_SAID_ROWS = [row.split(None, 1) for row in _SAID.strip().splitlines()]
-_KINDS_SAID = [(kind, re.compile(words, re.IGNORECASE)) for kind, words in _SAID_ROWS]
+_KINDS_SAID = [row.split(None, 1) for row in _SAID.strip().splitlines()]
 
 
 def _finite(text: str) -> int | float | None:
@@ -6257,26 +6259,6 @@ def _count(value: object, *paths: str) -> int | None:
     return None
 
 
-def _usage(value: object) -> Usage:
-    return Usage(
-        _count(value, "usage.prompt_tokens"),
-        _count(value, "usage.completion_tokens"),
-        # The second is of llama.cpp, in builds that say no more.
-        _count(value, "usage.prompt_tokens_details.cached_tokens", "timings.cache_n"),
-    )
-
-
-def _is_hidden_overflow(reply: Reply, context_length: int | None) -> bool:
-    """Whether an empty reply means that the prompt left no room (lmstudio-bug-tracker #2339)."""
-    parts = ("content", "tool_calls", "function_call", "reasoning_content")
-    if any(map(reply.message.get, parts)):
-        return False
-    if reply.finish_reason == "length" and reply.usage.completion_tokens == 0:
-        return True
-    used = sum(filter(None, reply.usage[:2]))
-    return 0 < (context_length or 0) <= used
-
-
 def _error_text(value: object) -> str:
     wrong = value
     if isinstance(value, dict):
@@ -6284,13 +6266,6 @@ def _error_text(value: object) -> str:
         if not wrong and "choices" not in value:  # vLLM and FastAPI write at the top
             wrong = value.get("message") or value.get("detail")
     return str(_at(wrong, "message") or wrong or "")
-
-
-def _kind_of_error(status: int, said: str) -> str:
-    """The kind of fault that an error's text shows, else its HTTP status."""
-    # No text from outside is searched whole.
-    searched = f"{said[:SAID_CHARS_MOST]} HTTP {status}"
-    return next(kind for kind, words in _KINDS_SAID if words.search(searched))
 
 
 def _meant_name(name: str) -> str:
@@ -6385,10 +6360,6 @@ def reply_warnings(
     return warnings
 
 
-####################################################################################################
-# Model choice - which of a server's models carries out the task
-####################################################################################################
-
 # Families that find things in screenshots and call tools, the preferred one first: parts of a name
 # without its dots and dashes. Within a family the larger model is wrong less often. Qwen3.5 and 3.6
 # think before each act unless a server was told otherwise, so that those which do not come first.
@@ -6420,7 +6391,7 @@ def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
     for info in listed:
         if wanted in (info.name, info.stored):
             return info
-        if letters in (_meant_name(info.stored), _meant_name(info.stored.partition("@")[0])):
+        if f"{_meant_name(info.stored)}@".startswith(f"{letters}@"):
             meant.append(info)
     return meant[0] if meant else None
 
@@ -6443,13 +6414,12 @@ def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
     return first
 
 
-def _shown_names(listed: list[ModelInfo]) -> list[str]:
-    return [server_words(info.name) for info in listed[:NAMES_MOST]]
-
-
-def _names_to_type(able: list[ModelInfo]) -> str:
-    names = [f'"{name}"' if " " in name else name for name in _shown_names(able)]
-    return ", ".join(f"--model {name}" for name in names)
+def _names_to_type(listed: list[ModelInfo]) -> str:
+    names = []
+    for info in listed[:NAMES_MOST]:
+        name = server_words(info.name)
+        names.append(f'--model "{name}"' if " " in name else f"--model {name}")
+    return ", ".join(names)
 
 
 ####################################################################################################
@@ -6498,9 +6468,8 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
 
 def _fetch(request: Request, answer: Future[_HttpAnswer], sockets: list[socket.socket]) -> None:
     """The worker's part of an exchange: connects, sends, and puts answer or error into `answer`."""
+    connect = HTTPSConnection if request.type == "https" else HTTPConnection
     try:
-        secure = request.type == "https"
-        connect = HTTPSConnection if secure else HTTPConnection
         with closing(connect(request.host, timeout=request.timeout)) as connection:
             connection.connect()
             # First the socket is shown, so that giving up can end it, and then comes the question
@@ -6508,14 +6477,18 @@ def _fetch(request: Request, answer: Future[_HttpAnswer], sockets: list[socket.s
             sockets.append(connection.sock)
             if not answer.set_running_or_notify_cancel():
                 return
-            # This handler alone is urllib without proxies, redirects, logins and HTTPErrors.
-            handler = HTTPHandler()
-            with handler.do_open(lambda *_, **__: connection, request) as response:
-                answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
+            # No proxies, redirects and logins.
+            connection.request(
+                request.get_method(),
+                request.selector,
+                request.data,
+                request.headers,
+            )
+            response = connection.getresponse()
+            answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
     except Exception as error:
-        reason = getattr(error, "reason", None)  # the error that urllib wraps
         if not answer.cancelled():
-            answer.set_exception(reason if isinstance(reason, OSError) else error)
+            answer.set_exception(error)
 
 
 @dataclass
@@ -6559,23 +6532,30 @@ class ModelServer:
         reason = choice.get("finish_reason")
         if len(json.dumps(message)) > REPLY_CHARS_MOST:
             reason = "length"
-            message = {"role": "assistant"}
-            for name in ("content", "reasoning_content", "reasoning"):
-                text = message_text(choice["message"].get(name))
-                message[name] = text[:REPLY_CHARS_MOST]
-        model = str(value.get("model") or "")
-        reply = Reply(
+            names = ("content", "reasoning_content", "reasoning")
+            texts = {name: message_text(message.get(name))[:REPLY_CHARS_MOST] for name in names}
+            message = {"role": "assistant", **texts}
+        usage = Usage(
+            _count(value, "usage.prompt_tokens"),
+            _count(value, "usage.completion_tokens"),
+            # The second is of llama.cpp, in builds that say no more.
+            _count(value, "usage.prompt_tokens_details.cached_tokens", "timings.cache_n"),
+        )
+        parts = ("content", "tool_calls", "function_call", "reasoning_content")
+        if not any(map(message.get, parts)):
+            # An empty reply may mean that the prompt left no room (lmstudio-bug-tracker #2339).
+            most = self.info.context_length if self.info else None
+            full = most and usage.total >= most
+            if full or (reason == "length" and usage.completion_tokens == 0):
+                raise self._fault("context", "an empty reply")
+        return Reply(
             message,
             reason if isinstance(reason, str) else None,
-            _usage(value),
-            model[:SAID_CHARS_MOST],
+            usage,
+            str(value.get("model") or "")[:SAID_CHARS_MOST],
             seconds,
             tries,
         )
-        context_length = self.info.context_length if self.info else None
-        if _is_hidden_overflow(reply, context_length):
-            raise self._fault("context", "an empty reply")
-        return reply
 
     def _ask(self, url: str, body: bytes | None = None) -> tuple[JsonDict, float, int]:
         """Posts `body` to a page, or gets it, and does so again where that is safe.
@@ -6617,7 +6597,7 @@ class ModelServer:
         if body is None:
             timeout_s = min(LIST_TIMEOUT_S, timeout_s)
         deadline = time.monotonic() + timeout_s
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "Connection": "close"}
         if self.api_key:  # it goes into a header and nowhere else
             headers["Authorization"] = f"Bearer {self.api_key}"
         request = Request(url, body, headers)
@@ -6626,14 +6606,16 @@ class ModelServer:
         sockets: list[socket.socket] = []
         # In a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C.
         threading.Thread(
-            target=_fetch, args=(request, answer, sockets), name="model exchange", daemon=True
+            target=_fetch,
+            args=(request, answer, sockets),
+            name="model exchange",
+            daemon=True,
         ).start()
         try:
-            while not answer.done():
+            while not wait([answer], 0.05).done:
+                self.stop.check()
                 if time.monotonic() >= deadline:
                     raise TimeoutError
-                wait([answer], 0.05)
-                self.stop.check()
             return answer.result()
         except TimeoutError:
             raise self._fault("timeout", f"{timeout_s:g}") from None
@@ -6664,7 +6646,11 @@ class ModelServer:
                 raise self._fault("not_json", str(error)) from None
         said = _error_text(value)
         if said or not is_success:
-            kind = _kind_of_error(response.status, said)
+            # No text from outside is searched whole.
+            searched = f"{said[:SAID_CHARS_MOST]} HTTP {response.status}"
+            kind = next(
+                kind for kind, words in _KINDS_SAID if re.search(words, searched, re.IGNORECASE)
+            )
             status = "" if is_success else f"status {response.status}: "
             fault = self._fault(kind, status + said)
             if kind != UNREAD_CALL:
@@ -6697,16 +6683,23 @@ class ModelServer:
         if not config.vision:  # then any model will do
             listed = [replace(info, vision=None) for info in listed]
         able = [info for info in listed if info.vision is not False]  # not every server tells
+        choices = f"choose one: {_names_to_type(able or listed)}"
         named = _named(listed, wanted)
-        may_be_another = wanted in ("", self.profile_model)
-        if listed and not named and not may_be_another:
-            names = _names_to_type(able or listed)
-            raise self._error(f"has no model {wanted}; choose one: {names}")
-        chosen = named or own_choice(able) or self._choice_of_person(able, listed)
-        if chosen.vision is False:
-            raise self._fault("no_vision", f"{chosen.name} reads text only")
-        notes = []
+        if listed and not named and wanted not in ("", self.profile_model):
+            raise self._error(f"has no model {wanted}; {choices}")
+        if not (named or able):
+            shown = [server_words(info.name) for info in listed[:NAMES_MOST]]
+            names = ", ".join(shown) or "none"
+            kind = "no_vision" if listed else "no_model"
+            lacks = f"has no vision model (text only: {names}); {DOWNLOAD_WORDS}"
+            raise self._error(lacks, kind)
+        chosen = named or own_choice(able) or self.choose(able[:NAMES_MOST])
+        if chosen is None:
+            raise self._error(f"has {len(able)} models and none of a known family; {choices}")
         name = server_words(chosen.name)
+        if chosen.vision is False:
+            raise self._fault("no_vision", f"{name} reads text only")
+        notes = []
         if wanted and not named:
             notes.append(f"The profile's model {wanted} is not there; using {name}.")
         elif not wanted and len(able) > 1:
@@ -6718,44 +6711,27 @@ class ModelServer:
         told: object = None
         if chosen.llama_cpp:
             with suppress(ModelError):
-                told = self._ask(f"{self._root}/props")[0]
+                told, *_ = self._ask(f"{self._root}/props")
         # A template without a place for tools drops them silently: the model answers in words.
         tools = _at(told, "chat_template_caps.supports_tools")
         if tools is False and config.calls == "auto":
             notes.append("The model's chat template leaves out tools, so they stand in the text.")
         build = server_words(str(_at(told, "build_info") or ""))
-        note = " ".join(notes)
-        self.info = replace(chosen, note=note, tools=tools, build=build)
+        self.info = replace(chosen, note=" ".join(notes), tools=tools, build=build)
         return self.info
-
-    def _choice_of_person(self, able: list[ModelInfo], listed: list[ModelInfo]) -> ModelInfo:
-        """Raises ModelError with what to type or to download."""
-        if not able:
-            names = ", ".join(_shown_names(listed)) or "none"
-            kind = "no_vision" if listed else "no_model"
-            lacks = f"has no vision model (text only: {names}); {DOWNLOAD_WORDS}"
-            raise self._error(lacks, kind)
-        picked = self.choose(able[:NAMES_MOST])
-        if picked is None:
-            names = _names_to_type(able)
-            unknown = f"has {len(able)} models and none of a known family"
-            raise self._error(f"{unknown}; choose one: {names}")
-        return picked
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own lists tell more."""
         for page in ("/api/v1/models", "/api/v0/models"):
             try:
-                value, *_ = self._ask(self._root + page)
-                listed = _models(value)
+                listed = _models(self._ask(self._root + page)[0])
                 if listed:
                     return listed
             except ModelError as error:
                 # Another kind of server has no such page, and says so in its own way.
                 if error.kind not in "not_found error rejected not_json no_model server".split():
                     raise
-        value, *_ = self._ask(f"{self._base}/models")
-        return _models(value)
+        return _models(self._ask(f"{self._base}/models")[0])
 
 
 ####################################################################################################
@@ -9465,8 +9441,7 @@ def reply_lines(message: JsonDict) -> list[str]:
         ("lost", str(message.get(UNREAD_CALL, ""))),
     ]
     for call in json_list(message.get("tool_calls")):
-        function = json_object(json_object(call).get("function"))
-        parts.append(("calls", f"{function.get('name')} {function.get('arguments')}"))
+        parts.append(("calls", f"{_at(call, 'function.name')} {_at(call, 'function.arguments')}"))
     return [f"{kind}: {text}" for kind, text in parts if text]
 
 
@@ -9649,6 +9624,11 @@ class Voice:
             self.say(f"warning: {why}; from now on the tools stand in the text.")
         self._left_list = True
 
+    def say_once(self, kind: str, text: str) -> None:
+        if kind not in self._told:
+            self._told.add(kind)
+            self.say(text)
+
     def _bear(self, error: ModelError, shrinks: bool) -> None:
         """Raises a failure that will not pass, and any after too many in a row."""
         self._failures += 1
@@ -9676,12 +9656,10 @@ class Voice:
         title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
         self.logger.exchange(title, [*reply_lines(reply.message), *warnings.values()])
         for kind, warning in warnings.items():
-            if kind not in self._told:
-                self.say(f"warning: {warning}")
-        self._told.update(warnings)
+            self.say_once(kind, f"warning: {warning}")
         thought = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
         prompt, completion, cached = reply.usage
-        self.tokens += (prompt or 0) + (completion or 0)
+        self.tokens += reply.usage.total
         self.logger.record(
             ReplyRecord(
                 call=self.requests,
@@ -11275,10 +11253,8 @@ def is_full(engine: Engine, reply: Reply | ModelError, more: float) -> bool:
     """
     if isinstance(reply, ModelError):
         return reply.kind == "context"
-    usage = reply.usage
-    used = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
     most = engine.voice.model.context_length or sys.maxsize
-    return used + more > most
+    return reply.usage.total + more > most
 
 
 RECOVER = "recover"
@@ -11353,22 +11329,20 @@ def resume(engine: Engine, state: AgentState) -> None:
 
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
     """The grammar that the role that acts speaks, None for tools; raises ConfigError."""
-    name = config.executor_grammar
+    name = config.executor_grammar or TOOLS_GRAMMAR
     has_turns = profile.loop in ("native", "two_agent")
-    if not config.vision and not (has_turns and name in ("", TOOLS_GRAMMAR)):
+    if not config.vision and not (has_turns and name == TOOLS_GRAMMAR):
         raise ConfigError(
             "Without pictures a model knows the list of controls only, which the profiles planner,"
             " commander and native have with tools; leave --no-vision or the grammar away."
         )
-    if config.vision and profile.loop == "native":
-        name = name or trained_in(model)
-    if name in ("", TOOLS_GRAMMAR):
-        return None
-    if name not in GRAMMARS:
+    if name not in (TOOLS_GRAMMAR, *GRAMMARS):
         raise ConfigError(f"There is no grammar {name[:40]!r}; there are {', '.join(GRAMMARS)}.")
-    if not has_turns:
+    if not (has_turns or name == TOOLS_GRAMMAR):
         raise ConfigError(f"Profile {profile.name} takes no grammar; native or planner does.")
-    return GRAMMARS[name]
+    if config.vision and profile.loop == "native":
+        name = config.executor_grammar or trained_in(model)
+    return GRAMMARS.get(name)
 
 
 def grammar_name(grammar: Grammar | None) -> str:
@@ -11415,7 +11389,6 @@ class Native:
     manner: Manner
     shown: deque[NativeTurn]  # before the present turn, as many as keep their picture
     told_from: int = 0  # the first turn of which a line is told
-    told_of_another: bool = False  # that replies come in another grammar
 
 
 def begin_native(engine: Engine) -> Native | None:
@@ -11529,11 +11502,9 @@ def ask_native(
 
     def read(reply: Reply, _: bool) -> GrammarCall:
         call, is_its_form = read_any(reply.message, reply.finish_reason, picture, grammar.name)
-        if not (is_its_form or native.told_of_another):
-            native.told_of_another = True
-            engine.say(
-                f"note: the model answers in another grammar than {grammar.name}; see --grammar."
-            )
+        if not is_its_form:
+            another = f"another grammar than {grammar.name}"
+            engine.voice.say_once(another, f"note: the model answers in {another}; see --grammar.")
         return call
 
     for shrinks in (True, False):
