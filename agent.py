@@ -6083,10 +6083,10 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
 # Server answers - what a model server says: tokens, models, and its faults told apart
 ####################################################################################################
 
-# An object of JSON from outside: whatever is taken from it has to be looked at first.
+# JSON from outside: whatever is taken from it has to be looked at first.
 JsonObject = Mapping[str, object]
 
-CONTEXT_LEAST = 6000  # tokens: one executor turn is about 3,900, its reply up to 1,400 (DESIGN.md)
+CONTEXT_LEAST = 6000  # tokens: a turn takes about 3,900, its reply up to 1,400
 SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
 TOKENS_MOST = 10**9  # more is no count of tokens, and sums of it overflow
 REPLY_CHARS_MOST = 64 << 10  # that are read: more than the longest thoughts of a small model
@@ -6094,7 +6094,7 @@ NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (Recur
 
 
 class Usage(NamedTuple):
-    """What one exchange cost, in tokens as the server counted them; None where it does not say."""
+    """Tokens as the server counted them; None where it does not say."""
 
     prompt_tokens: int | None = None  # the whole request: instructions, tools, texts and image
     completion_tokens: int | None = None  # all that the model wrote, its thoughts included
@@ -6107,9 +6107,7 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model said, as the server sent it, and what it cost."""
-
-    message: JsonDict  # unread
+    message: JsonDict  # as the server sent it
     finish_reason: str | None  # "stop", "tool_calls", "length"
     usage: Usage
     model: str
@@ -6145,8 +6143,8 @@ class Fault(NamedTuple):
     sentence: str
 
 
-# Of each kind of failure of a server how often asking again may help, within
-# Config.request_retries, and what it did, {} being its own words, with what to do about it.
+# Of each kind of fault how often asking again may help, within request_retries, and what the server
+# did, {} being its own words, with what to do about it.
 _FAULTS = """
 context | 0 | got more than its model's context holds ({}); load the model with 8192 tokens or
      more
@@ -6176,7 +6174,7 @@ server | 10 | is busy, failed or lost its model ({}); look at its log,
 """
 FAULTS = {kind: Fault(int(tries), sentence) for kind, tries, sentence in table_rows(_FAULTS)}
 
-# In a message, what the server said of a call that it could not read and did not pass on.
+# The part of a message that tells of a call which the server could not read.
 UNREAD_CALL = "unread_call"
 
 # What stays as it is, however often and with whatever picture a run asks.
@@ -6184,10 +6182,8 @@ PERMANENT_FAULTS = ("context", "no_vision", "no_tools")
 
 # What servers say, with the status behind it, as patterns; the first match wins. The words are from
 # the bug trackers and the code of LM Studio, llama.cpp, Ollama and vLLM. A redirect is one whatever
-# its page says. Then come calls that a server could not read, since the model's own words stand in
-# it. Asked the same, the model may do the same for ever: llama.cpp#20761, ollama#13710, and #17647,
-# where only the words of Go's JSON are left. An unknown error under a status of its own is about
-# this request, which stays.
+# its page says. Calls that a server could not read come early, since the model's own words stand in
+# them: llama.cpp#20761, ollama#13710, and #17647, where only the words of Go's JSON are left.
 _SAID = r"""
 not_found  HTTP 3..$
 unread_call  failed to parse input at pos
@@ -6215,7 +6211,6 @@ _KINDS_SAID = [row.split(None, 1) for row in _SAID.strip().splitlines()]
 
 
 def _finite(text: str) -> int | float | None:
-    """A number of JSON from outside, or None for one that is not finite."""
     # Thousands of digits are infinite as a float, before int() is slow with them or refuses them.
     value = float(text)
     if not math.isfinite(value):
@@ -6224,13 +6219,12 @@ def _finite(text: str) -> int | float | None:
 
 
 def _depth(value: object) -> int:
-    """Raises RecursionError."""
     parts = value.values() if isinstance(value, dict) else json_list(value)
     return 1 + max(map(_depth, parts), default=0)
 
 
 def strict_json(body: bytes) -> object:
-    """The value of a text in UTF-8; ValueError also for one that is nested deeply."""
+    """The value of a text in UTF-8, in which no number is infinite; raises ValueError."""
     text = body.decode("utf-8-sig")
     try:
         value: object = json.loads(
@@ -6244,14 +6238,14 @@ def strict_json(body: bytes) -> object:
 
 
 def _at(value: object, path: str) -> Any:
-    """What stands in JSON at a path such as "usage.prompt_tokens", or None."""
+    """What stands at a path such as "usage.prompt_tokens", or None."""
     for name in path.split("."):
         value = json_object(value).get(name)
     return value
 
 
 def _count(value: object, *paths: str) -> int | None:
-    """The first number of tokens that stands at one of these paths, or None."""
+    """The first number of tokens at one of these paths, or None."""
     for path in paths:
         found = _at(value, path)
         if type(found) is int and 0 <= found <= TOKENS_MOST:
@@ -6271,7 +6265,7 @@ def _error_text(value: object) -> str:
 def _meant_name(name: str) -> str:
     """What two names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b.
 
-    Left out are the folders, the number of a further instance and what separates the parts.
+    That is without folders, the number of a further instance and what separates the parts.
     """
     last_part = re.split(r"[\\/]", name.lower())[-1]
     letters = re.sub(r":[0-9]+$|[^a-z0-9@]", "", last_part)
@@ -6291,12 +6285,7 @@ def _models(value: object) -> list[ModelInfo]:
 
 
 def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
-    """The model of an entry of a list, once for each time that LM Studio has loaded it.
-
-    `efforts`: LM Studio lists a model's switch of thinking and takes "none" for off (openclaw
-    #92002). Ollama takes that for any model, and anything else only for those that think, as they
-    do anyway (its #14820).
-    """
+    """The model of an entry of a list, once for each time that LM Studio has loaded it."""
     places = ("type", "capabilities", "architecture.input_modalities")
     senses = json.dumps([_at(entry, place) for place in places])
     # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
@@ -6305,6 +6294,8 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
         vision = True
     elif re.search('"(vision": false|llm"|completion"|text")', senses):
         vision = False
+    # LM Studio lists a model's switch of thinking and takes "none" for off (openclaw #92002).
+    # Ollama takes that for any model, and anything else only for those that think anyway (its #14820).
     owner = entry.get("owned_by")
     family = entry.get("arch") or entry.get("architecture")
     efforts = {"off": "none"} if owner == "library" else {}
@@ -6332,9 +6323,9 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
 def reply_warnings(
     reply: Reply, info: ModelInfo, image_tokens: int, text_chars: int
 ) -> dict[str, str]:
-    """What a person should know about a model's reply: a sentence of each kind.
+    """What a person should know about a reply: sentences by their kinds.
 
-    `image_tokens` is what the screenshots must cost at least, `text_chars` the length of all else.
+    `image_tokens` is what the screenshots cost at least, `text_chars` the length of all else.
     """
     warnings: dict[str, str] = {}
     if reply.model and _meant_name(info.name) != _meant_name(reply.model):
@@ -6362,18 +6353,16 @@ def reply_warnings(
 
 # Families that find things in screenshots and call tools, the preferred one first: parts of a name
 # without its dots and dashes. Within a family the larger model is wrong less often. Qwen3.5 and 3.6
-# think before each act unless a server was told otherwise, so that those which do not come first.
-# No others that LM Studio has are known for both: Gemma 3 was not trained to call tools, and of
-# Gemma 4 and Ministral 3 it is not documented where on a grid they find a control. Qwen3.8, which
-# no short name tells from Qwen3 with 8B, is too large to be meant.
+# think before each act unless told otherwise. Gemma 3 was not trained to call tools, and of Gemma 4
+# and Ministral 3 it is not documented where on a grid they find a control. Qwen3.8, which no short
+# name tells from Qwen3 with 8B, is too large to be meant.
 FAMILIES = """
 qwen3vl8b qwen3vl4b qwen3vl2b qwen3vl
 qwen359b qwen354b qwen352b qwen35 qwen36
 guiowl uitars holo1
 qwen25vl glm46v qwen2vl
 """.split()
-# What to type where there is no model: the 4-bit files with the part that sees, in sizes as the
-# model libraries of LM Studio and Ollama state them.
+# The 4-bit files with the part that sees, in sizes as LM Studio and Ollama state them.
 DOWNLOAD_WORDS = (
     "download one with `lms get qwen/qwen3-vl-4b` (3.3 GB; with 6 GB of graphics memory or less"
     " `lms get qwen/qwen3-vl-2b`, 1.9 GB; with 12 GB or more `lms get qwen/qwen3-vl-8b`, 6.2 GB)"
@@ -6384,7 +6373,7 @@ NAMES_MOST = 8  # of models that a message or a question lists
 def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
     """The model that bears a name exactly, else the first whose stored name means it.
 
-    Behind an @ stands the quantization, of which any is meant unless one is named.
+    Without an @ any quantization is meant.
     """
     letters = _meant_name(wanted)
     meant = []
@@ -6406,7 +6395,7 @@ def _place_of_family(info: ModelInfo) -> float:
 
 
 def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
-    """The one loaded model, else the one of the preferred family; None if there is neither."""
+    """The one loaded model, else the one of the preferred family, if there is either."""
     meant = [info for info in able if info.loaded] or able
     first = min(meant, key=_place_of_family, default=None)
     if first and len(meant) > 1 and _place_of_family(first) == math.inf:
@@ -6426,7 +6415,7 @@ def _names_to_type(listed: list[ModelInfo]) -> str:
 # Model - the HTTP client: one request at a time, patient where that is safe, stoppable
 ####################################################################################################
 
-ANSWER_BYTES_MOST = 2 << 20  # a reply is a few kB; small objects take 35 times their text
+ANSWER_BYTES_MOST = 2 << 20  # that are read: a reply is a few kB; small objects take 35 times that
 LIST_TIMEOUT_S = 15.0  # a list of models takes no computing, unlike a reply
 RETRY_AFTER_MOST_S = 60.0  # a server may ask for more patience, but a person would not have it
 
@@ -6467,13 +6456,13 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
 
 
 def _fetch(request: Request, answer: Future[_HttpAnswer], sockets: list[socket.socket]) -> None:
-    """The worker's part of an exchange: connects, sends, and puts answer or error into `answer`."""
+    """The worker's part of an exchange, which ends in a result or an error of `answer`."""
     connect = HTTPSConnection if request.type == "https" else HTTPConnection
     try:
         with closing(connect(request.host, timeout=request.timeout)) as connection:
             connection.connect()
-            # First the socket is shown, so that giving up can end it, and then comes the question
-            # whether somebody gave up meanwhile: in this order a request is never sent afterwards.
+            # Only then comes the question whether somebody gave up meanwhile: in this order a
+            # request is never sent afterwards.
             sockets.append(connection.sock)
             if not answer.set_running_or_notify_cancel():
                 return
@@ -6485,7 +6474,7 @@ def _fetch(request: Request, answer: Future[_HttpAnswer], sockets: list[socket.s
                 request.headers,
             )
             response = connection.getresponse()
-            answer.set_result((response, response.read(ANSWER_BYTES_MOST + 1)))
+            answer.set_result((response, response.read(ANSWER_BYTES_MOST)))
     except Exception as error:
         if not answer.cancelled():
             answer.set_exception(error)
@@ -6493,10 +6482,7 @@ def _fetch(request: Request, answer: Future[_HttpAnswer], sockets: list[socket.s
 
 @dataclass
 class ModelServer:
-    """The client of one model server: strict, patient where that is safe, stoppable at any time.
-
-    Raises ConfigError for an endpoint or a key that cannot be used.
-    """
+    """The client of one model server; raises ConfigError for an unusable endpoint or key."""
 
     config: Config
     clock: Clock
@@ -6521,10 +6507,9 @@ class ModelServer:
             )
 
     def complete(self, body: bytes) -> Reply:
-        """Posts a chat completion request, whose JSON is `body`; raises ModelError and Stopped.
+        """The reply to a request for a chat completion; raises ModelError and Stopped.
 
-        Asking again is safe, since nothing on the desktop changes by it. A call that the server
-        could not read is a reply without one, so that the model hears of it.
+        A call that the server could not read is a reply without one, so that the model hears of it.
         """
         value, seconds, tries = self._ask(self.url.geturl(), body)
         choice = value["choices"][0]
@@ -6558,9 +6543,9 @@ class ModelServer:
         )
 
     def _ask(self, url: str, body: bytes | None = None) -> tuple[JsonDict, float, int]:
-        """Posts `body` to a page, or gets it, and does so again where that is safe.
+        """The JSON of a page, to which `body` is posted, the last exchange's seconds and the tries.
 
-        Returns the JSON, the seconds of the last exchange, and how many exchanges it took.
+        Asking again is safe, since nothing on the desktop changes by it.
         """
         # A server that starts refuses for a while, and then loads: that patience is another one.
         failed = Counter[bool]()
@@ -6592,7 +6577,7 @@ class ModelServer:
                 self.clock.sleep(wait_s)
 
     def _exchange(self, url: str, body: bytes | None) -> _HttpAnswer:
-        """One exchange over the network; whatever goes wrong there is raised as ModelError."""
+        """One exchange over the network; raises ModelError."""
         timeout_s = self.config.lmstudio_timeout
         if body is None:
             timeout_s = min(LIST_TIMEOUT_S, timeout_s)
@@ -6625,16 +6610,14 @@ class ModelServer:
             said = getattr(error, "strerror", None) or str(error)
             raise self._fault(kind, said) from None
         finally:
-            # The end of its socket ends the worker, whatever it waits for, and tells the server
-            # that it may stop computing. A worker that is not connected yet sends nothing.
+            # This ends the worker, whatever it waits for, and tells the server that it may stop
+            # computing. A worker that is not connected yet sends nothing.
             answer.cancel()
             with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
     def _value(self, response: HTTPResponse, data: bytes, wants_message: bool) -> JsonDict:
-        """The JSON object of an answer, with a message where one is wanted; raises ModelError."""
-        if len(data) > ANSWER_BYTES_MOST:
-            raise self._fault("not_json", f"{ANSWER_BYTES_MOST >> 20} MB")
+        """The JSON of an answer, with a message where one is wanted; raises ModelError."""
         if response.length:  # so much of it is missing
             raise self._fault("incomplete")
         is_success = 200 <= response.status < 300
@@ -6663,7 +6646,7 @@ class ModelServer:
         return json_object(value)
 
     def _fault(self, kind: str, said: str = "") -> ModelError:
-        """A fault as an error; a server that repeats the key does not get it into a message."""
+        # A server that repeats the key does not get it into a message.
         if self.api_key:
             said = said.replace(self.api_key, "***")
         words = server_words(self.hide(said))
@@ -6673,10 +6656,7 @@ class ModelServer:
         return ModelError(f"The server at {self.where} {what}.", kind)
 
     def discover(self) -> ModelInfo:
-        """The model to use, with a note on its choice; raises ModelError.
-
-        It is the configured one, else the one that the program chooses, else the person.
-        """
+        """The configured model, else the program's choice, else the person's; raises ModelError."""
         config = self.config
         wanted = config.lmstudio_model
         listed = self._listed()
@@ -6721,7 +6701,7 @@ class ModelServer:
         return self.info
 
     def _listed(self) -> list[ModelInfo]:
-        """The models of the first list that names any; LM Studio's own lists tell more."""
+        """The models of the first list that names any; LM Studio's own tell most."""
         for page in ("/api/v1/models", "/api/v0/models"):
             try:
                 listed = _models(self._ask(self._root + page)[0])
@@ -9377,7 +9357,7 @@ SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the tex
 
 @dataclass
 class Message:
-    """One message: a text, or an image between what stands before it and the text."""
+    """A text, or an image between what stands before it and the text."""
 
     role: str
     text: str
@@ -9388,7 +9368,6 @@ class Message:
 
     @property
     def image_tokens(self) -> int:
-        """A token for each square of 32x32 pixels."""
         if not self.image:
             return 0
         # Before width and height stand a PNG's signature and the start of its first chunk.
@@ -9413,7 +9392,7 @@ class Message:
         return {"role": self.role, "content": [part for part in parts if part.get("text") != ""]}
 
     def in_words(self) -> Message:
-        """For a model that knows its tools from the text alone."""
+        """For a model that knows its tools from the text."""
         words = [self.text] if self.text else []
         for call in self.more.get("tool_calls", []):
             function = call["function"]
@@ -9434,7 +9413,6 @@ def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> by
 
 
 def reply_lines(message: JsonDict) -> list[str]:
-    """A reply in words for the log."""
     parts = [
         ("thinks", thoughts(message)),
         ("says", strip_think(message_text(message.get("content")))),
@@ -9463,7 +9441,7 @@ class Inbox:
 
 
 def model_settings(config: Config, model: ModelInfo) -> JsonDict:
-    """What every request begins with: the model's name, and the switch of its thinking.
+    """The model's name, and the switch of its thinking.
 
     LM Studio and Ollama hand nothing on to the chat template (lmstudio-bug-tracker #1573) and have
     a switch of their own; elsewhere a template passes over what it does not know.
@@ -9511,7 +9489,6 @@ class Voice:
 
     @property
     def calls_in_text(self) -> bool:
-        """Whether tools and calls stand in the text."""
         if self.config.calls != "auto":
             return self.config.calls == "text"
         return self.model.tools is False or self._left_list
@@ -9526,9 +9503,10 @@ class Voice:
         shrinks: bool = False,
         manner: Manner | None = None,
     ) -> Reply | ModelError:
-        """One request: the role's prompt, then `messages`, which the next time may be shorter.
+        """The reply to `messages` behind the role's prompt, or the error of a failed exchange.
 
-        A failed exchange is returned; several in a row are raised, and what will not pass at once.
+        Several in a row are raised, and one that will not pass, which depends on whether the next
+        request `shrinks`.
         """
         acting = role == self.profile.roles["executor"]
         manner = manner or self.manner(role)
@@ -9596,7 +9574,7 @@ class Voice:
     def _tell_request(
         self, role: Role, settings: JsonDict, messages: Sequence[Message], size: int
     ) -> None:
-        """The request into log and journal; what stands there already is only named."""
+        """Into log and journal, in which a part is written once."""
         self.requests += 1
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
         told += [(message.to_json(), str(message)) for message in messages]
@@ -9619,7 +9597,7 @@ class Voice:
         )
 
     def _leave_list(self, why: str) -> None:
-        """From now on the tools stand in the text, unless a setting decides that."""
+        """The tools stand in the text from now on, unless a setting decides that."""
         if not self._left_list and self.config.calls == "auto":
             self.say(f"warning: {why}; from now on the tools stand in the text.")
         self._left_list = True
@@ -9649,7 +9627,6 @@ class Voice:
         size: int,
         waited_s: float,
     ) -> None:
-        """The reply into log and journal, and warnings to the person."""
         size -= sum(len(message.image) for message in sent)
         image_tokens = sum(message.image_tokens for message in sent)
         warnings = reply_warnings(reply, self.model, image_tokens, size)
@@ -9679,10 +9656,10 @@ class Voice:
         )
 
     def placed(self, context: str, question: str, image: bytes) -> Message:
-        """A request's first message, so placed that a server can reuse most of the one before.
+        """A request's first message, of which a server can reuse most of the one before.
 
-        A new picture stands behind the context. While it stays the same, to the byte, what stands
-        before it does, too, and what the context grew by stands behind it.
+        While the picture stays the same, to the byte, so does what stands before it, and what the
+        context grew by stands behind it.
         """
         if not image:
             return Message("user", f"{context}\n\n{question}")
@@ -9707,10 +9684,10 @@ class Voice:
         advice: Callable[[ToolError], str],
         shrinks: bool,
     ) -> tuple[Taken | None, Reply | ModelError]:
-        """What `read` takes from a reply, with so many corrections, and the last reply.
+        """What `read` takes from a reply, and the last reply.
 
-        What `read` raises is told the model in the words of `advice`; it hears whether a correction
-        is left. `shrinks` says that the next request can be shorter than this one.
+        What it raises the model is told in the words of `advice`, so many times; `read` hears
+        whether one is left.
         """
         for left in range(corrections, -1, -1):
             reply = self.ask(role, messages, shrinks, manner)
@@ -11328,7 +11305,7 @@ def resume(engine: Engine, state: AgentState) -> None:
 
 
 def chosen_grammar(config: Config, profile: Profile, model: ModelInfo) -> Grammar | None:
-    """The grammar that the role that acts speaks, None for tools; raises ConfigError."""
+    """The grammar of the role that acts, None for tools; raises ConfigError."""
     name = config.executor_grammar or TOOLS_GRAMMAR
     has_turns = profile.loop in ("native", "two_agent")
     if not config.vision and not (has_turns and name == TOOLS_GRAMMAR):
@@ -11350,7 +11327,7 @@ def grammar_name(grammar: Grammar | None) -> str:
 
 
 def at_size_of(desktop: Desktop, config: Config, grammar: Grammar | None = None) -> Config:
-    """The config with the size of this desktop's pictures, one that the processor leaves alone."""
+    """The config with the size of this desktop's pictures, one that no processor changes."""
     size = frame_size(resolve_area(config.area, desktop), config)
     if grammar:
         size = grammar.picture.seen_size(size)
@@ -11358,7 +11335,6 @@ def at_size_of(desktop: Desktop, config: Config, grammar: Grammar | None = None)
 
 
 def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
-    """How a model is asked in its grammar, with its sampling where no setting says otherwise."""
     settings = dict(grammar.sampling)
     for name, setting in SAMPLING_SETTINGS.items():
         value = getattr(config, setting)
@@ -11375,10 +11351,10 @@ SAMPLING_SETTINGS = {
 
 
 class NativeTurn(NamedTuple):
-    """A turn whose picture is still shown: that picture, and the reply as it was."""
+    """A turn whose picture is still shown."""
 
     image: bytes
-    reply: str
+    reply: str  # as it was
     number: int
 
 
@@ -11392,7 +11368,7 @@ class Native:
 
 
 def begin_native(engine: Engine) -> Native | None:
-    """None without a grammar, which from now on decides on the size of pictures."""
+    """None without a grammar, which decides on the size of pictures."""
     grammar = engine.grammar
     if grammar is None:
         return None
@@ -11417,7 +11393,6 @@ STEP_CHARS = 160
 
 
 def native_step(record: ActionRecord) -> str:
-    """A turn in one line, as the grammars tell earlier steps."""
     said = record.response_text or f"{record.tool} {record.args}"
     line = cut(" ".join(said.split()), STEP_CHARS)
     effect = unseen_effect(record)
@@ -11436,8 +11411,8 @@ def native_messages(
 ) -> list[Message]:
     """The turns whose pictures are shown, the first with the task and the steps before it.
 
-    The last has notes on what no picture tells. Earlier replies are shown as they were, so that
-    without them a refused one would be repeated for ever.
+    The last has notes on what no picture tells; without them a reply that was refused, and is shown
+    as it was, would be repeated for ever.
     """
     config = engine.config
     grammar = native.grammar
@@ -11467,14 +11442,13 @@ def native_messages(
 
 
 def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
-    """A turn's text and picture, in one message or in two, as the grammar has it."""
     if words and grammar.text_apart:
         return [Message("user", words), Message("user", "", image)]
     return [Message("user", "", image, before=words)]
 
 
 def native_act(call: GrammarCall) -> Act:
-    """The act that a call comes to; the words of one that has none are the reply's sentence."""
+    """The act that a call comes to; without words of its own it has the reply's sentence."""
     if call.name in HANDS:
         made = native_call(call)
         return CANONICAL.parse(replace(made, thought=cut(call.thought, THOUGHT_CHARS)))
@@ -11495,7 +11469,7 @@ def native_act(call: GrammarCall) -> Act:
 def ask_native(
     engine: Engine, state: AgentState, native: Native, task: str, look: Look
 ) -> tuple[Act | None, str]:
-    """The act of a reply; where the context is too small, it is asked for once more with less."""
+    """A reply's act and sentence; where the context is too small, it is asked again with less."""
     grammar = native.grammar
     picture = native.picture
     more = native.manner.settings["max_tokens"] + grammar.picture.tokens(picture)
@@ -11532,7 +11506,7 @@ def ask_native(
 
 
 def forget_half(native: Native, state: AgentState) -> None:
-    """Where a context is full: no pictures but the present one, and half as many lines of steps."""
+    """Leaves no picture but the present one, and half as many lines of steps."""
     native.shown.clear()
     history = state.memory.active_history
     told = [record.turn for record in history if record.turn >= native.told_from]
@@ -11541,7 +11515,7 @@ def forget_half(native: Native, state: AgentState) -> None:
 
 
 def reply_as_it_was(reply: Reply) -> str:
-    """A reply that was read, as the model gets it again: without its thoughts, with its call."""
+    """A reply as the model gets it again: without its thoughts, with its call."""
     said = [strip_think(reply.text)]
     for call in harmless_calls({**reply.message, "content": ""}, reply.finish_reason)[:1]:
         arguments = json.dumps(call.arguments, ensure_ascii=False)
