@@ -119,7 +119,6 @@ from argparse import ArgumentParser, Namespace
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
 from ctypes import byref, sizeof
 from dataclasses import (
@@ -998,10 +997,12 @@ def printable(text: str) -> str:
 Taken = TypeVar("Taken")
 
 
-def taken_within(seconds: float, items: Iterator[Taken]) -> list[Taken]:
+def taken_within(
+    seconds: float, items: Iterator[Taken], check: Callable[[], None] = lambda: None
+) -> list[Taken]:
     """What an iterator gives in so many seconds, in its order; it may hang for ever.
 
-    Raises what the iterator raises before it gave anything.
+    Raises what the iterator raises before it gave anything, and meanwhile what `check` raises.
     """
     taken: list[Taken] = []
     failed: list[Exception] = []
@@ -1015,7 +1016,10 @@ def taken_within(seconds: float, items: Iterator[Taken]) -> list[Taken]:
 
     taker = threading.Thread(target=take, daemon=True)
     taker.start()
-    taker.join(seconds)
+    deadline = time.monotonic() + seconds
+    while taker.is_alive() and time.monotonic() < deadline:
+        taker.join(0.05)
+        check()
     if failed and not taken:
         raise failed[0]
     return list(taken)
@@ -6286,8 +6290,7 @@ def _models(value: object) -> list[ModelInfo]:
 
 def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
     """The model of an entry of a list, once for each time that LM Studio has loaded it."""
-    places = ("type", "capabilities", "architecture.input_modalities")
-    senses = json.dumps([_at(entry, place) for place in places])
+    senses = json.dumps(entry)
     # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
     vision: bool | None = None
     if re.search('"(vision": true|vlm"|multimodal"|image")', senses):
@@ -6295,7 +6298,7 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
     elif re.search('"(vision": false|llm"|completion"|text")', senses):
         vision = False
     # LM Studio lists a model's switch of thinking and takes "none" for off (openclaw #92002).
-    # Ollama takes that for any model, and anything else only for those that think anyway (its #14820).
+    # Ollama takes that for any model, anything else only for those that think anyway (its #14820).
     owner = entry.get("owned_by")
     family = entry.get("arch") or entry.get("architecture")
     efforts = {"off": "none"} if owner == "library" else {}
@@ -6455,31 +6458,6 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
     return url._replace(netloc=host, path=path, fragment="")
 
 
-def _fetch(request: Request, answer: Future[_HttpAnswer], sockets: list[socket.socket]) -> None:
-    """The worker's part of an exchange, which ends in a result or an error of `answer`."""
-    connect = HTTPSConnection if request.type == "https" else HTTPConnection
-    try:
-        with closing(connect(request.host, timeout=request.timeout)) as connection:
-            connection.connect()
-            # Only then comes the question whether somebody gave up meanwhile: in this order a
-            # request is never sent afterwards.
-            sockets.append(connection.sock)
-            if not answer.set_running_or_notify_cancel():
-                return
-            # No proxies, redirects and logins.
-            connection.request(
-                request.get_method(),
-                request.selector,
-                request.data,
-                request.headers,
-            )
-            response = connection.getresponse()
-            answer.set_result((response, response.read(ANSWER_BYTES_MOST)))
-    except Exception as error:
-        if not answer.cancelled():
-            answer.set_exception(error)
-
-
 @dataclass
 class ModelServer:
     """The client of one model server; raises ConfigError for an unusable endpoint or key."""
@@ -6581,27 +6559,30 @@ class ModelServer:
         timeout_s = self.config.lmstudio_timeout
         if body is None:
             timeout_s = min(LIST_TIMEOUT_S, timeout_s)
-        deadline = time.monotonic() + timeout_s
         headers = {"Content-Type": "application/json", "Connection": "close"}
         if self.api_key:  # it goes into a header and nowhere else
             headers["Authorization"] = f"Bearer {self.api_key}"
-        request = Request(url, body, headers)
-        request.timeout = timeout_s
-        answer = Future[_HttpAnswer]()
+        request = Request(url, body)
+        connect = HTTPSConnection if request.type == "https" else HTTPConnection
         sockets: list[socket.socket] = []
-        # In a thread of its own, since a blocked recv on Windows does not wake up for Ctrl+C.
-        threading.Thread(
-            target=_fetch,
-            args=(request, answer, sockets),
-            name="model exchange",
-            daemon=True,
-        ).start()
+        given_up = threading.Event()
+
+        def answers() -> Iterator[_HttpAnswer]:
+            with closing(connect(request.host, timeout=timeout_s)) as connection:
+                connection.connect()
+                sockets.append(connection.sock)
+                # Asked only now, so that whoever gives up ends the socket, or no request is sent.
+                if not given_up.is_set():
+                    method = request.get_method()
+                    connection.request(method, request.selector, body, headers)
+                    response = connection.getresponse()
+                    yield response, response.read(ANSWER_BYTES_MOST)
+
         try:
-            while not wait([answer], 0.05).done:
-                self.stop.check()
-                if time.monotonic() >= deadline:
-                    raise TimeoutError
-            return answer.result()
+            # In a thread, since a blocked recv on Windows does not wake up for Ctrl+C.
+            for answer in taken_within(timeout_s, answers(), self.stop.check):
+                return answer
+            raise TimeoutError
         except TimeoutError:
             raise self._fault("timeout", f"{timeout_s:g}") from None
         # ValueError is what http.client makes of a negative chunk size.
@@ -6610,9 +6591,9 @@ class ModelServer:
             said = getattr(error, "strerror", None) or str(error)
             raise self._fault(kind, said) from None
         finally:
-            # This ends the worker, whatever it waits for, and tells the server that it may stop
-            # computing. A worker that is not connected yet sends nothing.
-            answer.cancel()
+            # This ends the thread, whatever it waits for, and tells the server that it may stop
+            # computing.
+            given_up.set()
             with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
 

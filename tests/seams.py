@@ -46,7 +46,7 @@ def clock_of_main(make: Callable[[agent.Stop], Any] = VirtualClock) -> Any:
 def little_patience(seconds: float = 0.05) -> Any:
     """How long the program waits for what may hang for ever: a drive, a shell, another program's text."""
     within = agent.taken_within
-    return mock.patch.object(agent, "taken_within", lambda _, items: within(seconds, items))
+    return mock.patch.object(agent, "taken_within", lambda _, *items: within(seconds, *items))
 
 
 def windows_of_main(world: Any) -> Any:
