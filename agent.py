@@ -6495,9 +6495,11 @@ class ModelServer:
         reason = choice.get("finish_reason")
         if len(json.dumps(message)) > REPLY_CHARS_MOST:
             reason = "length"
-            names = ("content", "reasoning_content", "reasoning")
-            texts = {name: message_text(message.get(name))[:REPLY_CHARS_MOST] for name in names}
-            message = {"role": "assistant", **texts}
+            whole = message
+            message = {"role": "assistant"}
+            for name in ("content", "reasoning_content", "reasoning"):
+                text = message_text(whole.get(name))
+                message[name] = text[:REPLY_CHARS_MOST]
         usage = Usage(
             _count(value, "usage.prompt_tokens"),
             _count(value, "usage.completion_tokens"),
@@ -6573,8 +6575,12 @@ class ModelServer:
                 sockets.append(connection.sock)
                 # Asked only now, so that whoever gives up ends the socket, or no request is sent.
                 if not given_up.is_set():
-                    method = request.get_method()
-                    connection.request(method, request.selector, body, headers)
+                    connection.request(
+                        request.get_method(),
+                        request.selector,
+                        body,
+                        headers,
+                    )
                     response = connection.getresponse()
                     yield response, response.read(ANSWER_BYTES_MOST)
 
@@ -6678,21 +6684,28 @@ class ModelServer:
         if tools is False and config.calls == "auto":
             notes.append("The model's chat template leaves out tools, so they stand in the text.")
         build = server_words(str(_at(told, "build_info") or ""))
-        self.info = replace(chosen, note=" ".join(notes), tools=tools, build=build)
+        self.info = replace(
+            chosen,
+            note=" ".join(notes),
+            tools=tools,
+            build=build,
+        )
         return self.info
 
     def _listed(self) -> list[ModelInfo]:
         """The models of the first list that names any; LM Studio's own tell most."""
         for page in ("/api/v1/models", "/api/v0/models"):
             try:
-                listed = _models(self._ask(self._root + page)[0])
+                value, *_ = self._ask(self._root + page)
+                listed = _models(value)
                 if listed:
                     return listed
             except ModelError as error:
                 # Another kind of server has no such page, and says so in its own way.
                 if error.kind not in "not_found error rejected not_json no_model server".split():
                     raise
-        return _models(self._ask(f"{self._base}/models")[0])
+        value, *_ = self._ask(f"{self._base}/models")
+        return _models(value)
 
 
 ####################################################################################################
@@ -11419,7 +11432,8 @@ def native_messages(
         stalled=state.stalled if state.stalled >= config.stall_after(1) else 0,
         listed=listed and LISTED.format(listed),
     )
-    return messages + shown_to(grammar, f"{words}\n\n{notes}".strip(), look.base64)
+    words = f"{words}\n\n{notes}".strip()
+    return messages + shown_to(grammar, words, look.base64)
 
 
 def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
@@ -11430,9 +11444,10 @@ def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
 
 def native_act(call: GrammarCall) -> Act:
     """The act that a call comes to; without words of its own it has the reply's sentence."""
+    thought = cut(call.thought, THOUGHT_CHARS)
     if call.name in HANDS:
         made = native_call(call)
-        return CANONICAL.parse(replace(made, thought=cut(call.thought, THOUGHT_CHARS)))
+        return CANONICAL.parse(replace(made, thought=thought))
     name = call.name
     unsaid = "the task is done" if name in ("finished", "answer") else "it does not say why"
     text = str(call.arguments.get("text") or call.said or unsaid)
@@ -11444,7 +11459,7 @@ def native_act(call: GrammarCall) -> Act:
     elif name == "finished":
         name = "report_complete"
         args = DoneArgs(text)
-    return Act(name, args, ToolCall(name, {}, thought=cut(call.thought, THOUGHT_CHARS)))
+    return Act(name, args, ToolCall(name, {}, thought=thought))
 
 
 def ask_native(
@@ -11453,7 +11468,8 @@ def ask_native(
     """A reply's act and sentence; where the context is too small, it is asked again with less."""
     grammar = native.grammar
     picture = native.picture
-    more = native.manner.settings["max_tokens"] + grammar.picture.tokens(picture)
+    more = native.manner.settings["max_tokens"]
+    more += grammar.picture.tokens(picture)
 
     def read(reply: Reply, _: bool) -> GrammarCall:
         call, is_its_form = read_any(reply.message, reply.finish_reason, picture, grammar.name)
