@@ -4343,12 +4343,9 @@ _LOOK_ALIKES = str.maketrans(
 _LEFT_OUT = frozenset("Cf Mn Me Cc".split())
 
 
-@lru_cache(maxsize=1024)  # the same titles and labels come again and again
+@lru_cache(maxsize=1024)
 def fold(text: str) -> str:
-    """The beginning of a text as rules compare it: lower case, no accents, on one line.
-
-    Rules go through it like what they are held against, so that a Russian word still fits itself.
-    """
+    """The beginning of a text as rules compare it: lower case, no accents, on one line."""
     plain = unicodedata.normalize("NFKD", text[:FACT_CHARACTERS]).casefold()
     seen = [char for char in plain if char.isspace() or unicodedata.category(char) not in _LEFT_OUT]
     alike = "".join(seen).translate(_LOOK_ALIKES)
@@ -4357,21 +4354,20 @@ def fold(text: str) -> str:
 
 
 def fold_label(label: str) -> str:
-    """A label in words: DeleteButton, delete_button and D&elete button are the same."""
+    """DeleteButton, delete_button and D&elete button are the same."""
     spaced = re.sub("_|(?<=[a-z])(?=[A-Z])", " ", label[:FACT_CHARACTERS])
     return fold(re.sub("[&~]", "", spaced))
 
 
 def quoted_title(window: Window | None) -> str:
-    """In quotes, on one line and cut, since the window's program wrote it."""
     if window is None:
         return "none"
     title = plain_line(window.title, 60)
     return repr(title)
 
 
-# The key of each code; where a code has several, the first of them.
-KEY_NAMES = {code: name for name, code in reversed(VK_MAP.items())}
+# The key of each code, first those that are held; where a code has several, the first of them.
+KEY_NAMES = {VK_MAP[name]: name for name in ("ctrl", "alt", "shift", "win", *reversed(VK_MAP))}
 
 
 ENTERING = frozenset("enter ctrl+enter ctrl+shift+enter".split())
@@ -4388,18 +4384,14 @@ def label_of(act: Act) -> str:
 
 def keys_of(act: Act) -> str:
     """The chord that the act presses, however it is spelled: `ctrl+shift+delete`."""
-    names: set[str] = set()
+    codes: set[int] = set()
     for chord in values_of(act.args, Chord):
-        codes = chord_codes(parse_chord(chord))
-        names.update(KEY_NAMES[code] for code in codes)
-    held = [name for name in ("ctrl", "alt", "shift", "win") if name in names]
-    others = sorted(names.difference(held))
-    return "+".join([*held, *others])
+        codes |= chord_codes(parse_chord(chord))
+    return "+".join(name for code, name in KEY_NAMES.items() if code in codes)
 
 
 def text_of(act: Act) -> str:
-    texts = values_of(act.args, Text)
-    return "\n".join(texts)
+    return "\n".join(values_of(act.args, Text))
 
 
 UNKNOWN = "?"  # begins a line of which nobody knows how it begins
@@ -4417,13 +4409,12 @@ MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_he
 class Typed:
     """What was done in a window last: the line typed there, and what opened what it stands in."""
 
-    place: str = ""  # the window
+    place: str = ""
     line: str = UNKNOWN  # since the last Enter
     opened: str = ""  # the last act but for typing, such as win+r or right_click(report.txt)
-    last: str = ""  # the last act
+    last: str = ""
 
     def of(self, window: Window) -> Typed:
-        """This, if it is of that window; Start becomes its search when something is typed."""
         starts = re.fullmatch(START, window.program.lower())
         place = "start" if starts else str(window.handle)
         if self.place == place:
@@ -4460,7 +4451,12 @@ class Typed:
         opened = last
         if text or last == "emptied" or keys in (STILL | MOVING | ERASING):
             opened = before.opened
-        return Typed(before.place, line, opened, last)
+        return Typed(
+            before.place,
+            line,
+            opened,
+            last,
+        )
 
 
 @dataclass
@@ -4469,19 +4465,19 @@ class Attempt:
 
     act: Act
     frame: Frame  # the look on which the model decided
-    front: Window | None = None  # which has the keyboard now
+    front: Window | None = None
     reached: Sequence[Window] = ()  # which get its input
-    typed: Typed = Typed()  # what was done last, and in which window
+    typed: Typed = Typed()
     task: str = ""
-    places: Sequence[Point] = ()  # the pixels that it is done to, in their order
+    places: Sequence[Point] = ()
     mouse: Point | None = None  # where it is done if that is where the mouse is
-    program: Program | None = None  # which it starts
-    window: Window | None = None  # which it brings to the front
-    controls: Sequence[Control] = ()  # what is known of those at its places
+    program: Program | None = None
+    window: Window | None = None
+    controls: Sequence[Control] = ()
     focused: Control | None = None  # that gets what it types, if that is known
     inside: Sequence[Control] = ()  # what a dialog holds, if that is known
     enters: str = ""  # the line that stands there, or what it has Windows run
-    risks: Sequence[str] = ()  # about which the person is to be asked
+    risks: Sequence[str] = ()
 
     @property
     def types(self) -> bool:
@@ -4491,7 +4487,6 @@ class Attempt:
 
     @property
     def by_keyboard(self) -> bool:
-        """Whether a window gets keys by the act: those that it types, or holds for the mouse."""
         return self.types or bool(values_of(self.act.args, Modifiers))
 
     @property
@@ -4662,7 +4657,6 @@ def patterns_of(table: str) -> dict[str, str]:
     return patterns
 
 
-# Programs by their file names, titles and classes of windows, labels, and keys.
 PATTERNS = patterns_of(r"""
 EXPLORER explorer\.exe
 BROWSERS (chrome|msedge|firefox|opera|brave|vivaldi)\.exe
@@ -4700,7 +4694,7 @@ MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
 SHOWING = frozenset(("edit", "combo box", "tab", "list item", "tree item", "table row", "cell"))
 FIELDS = frozenset(("edit", "document", "combo box"))
 ANSWERING = ("button", "split button")
-# What presses, and what opens even what else only shows something.
+# What opens even what else only shows something.
 OPENERS = ENTERING.union(("double_click", "triple_click"))
 # With one of these a dialog is a form, which asks nothing.
 FORM_PARTS = frozenset(("tab", "radio button", "slider", "spinner", "list", "tree", "table"))
@@ -4711,7 +4705,7 @@ Rule = tuple[str, Mapping[str, re.Pattern[str]]]
 
 
 def rules_of(table: str) -> list[Rule]:
-    """The rules of a table, each with its name: each of its patterns has to fit its whole fact."""
+    """The rules of a table by their names; each pattern has to fit its whole fact."""
     rules: list[Rule] = []
     for name, *parts in table_rows(with_patterns(table, PATTERNS)):
         pairs = [part.split("=", 1) for part in parts]
@@ -4791,7 +4785,6 @@ run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 
 
 def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
-    """The names of the rules of which each pattern fits its fact."""
     return [
         name
         for name, rule in rules
@@ -4808,7 +4801,7 @@ def says(clause: str, phrase: str) -> bool:
     """Whether a clause says this: several words anywhere, one first or last, one with = alone."""
     if phrase[0] == "=":
         return clause == phrase[1:]
-    if phrase >= "\u3000":  # written without blanks between words
+    if phrase >= "\u3000":  # no blanks between words
         return phrase in clause
     if " " in phrase:
         return f" {phrase} " in f" {clause} "
@@ -4833,16 +4826,12 @@ def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
 
 
 def mentions(text: str, table: str) -> bool:
-    """Whether a text has a phrase of such a table in it, wherever."""
     words = " ".join(re.findall(r"[\w']+", fold(text)))
     return any(f" {phrase} " in f" {words} " for phrase in phrases_of(table))
 
 
 def label_pressed(attempt: Attempt, does: str) -> str:
-    """What the act presses, as the model calls it and on the last line as Windows does.
-
-    By its role Windows decides whether there is anything to press.
-    """
+    """What the act presses, as the model calls it and on the last line as Windows does."""
     opens = does in OPENERS
     shows = any(control.role in SHOWING for control in attempt.known)
     if does in MOVES or (shows and not opens):
@@ -4856,7 +4845,7 @@ def label_pressed(attempt: Attempt, does: str) -> str:
 
 
 def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
-    """`asks` for a message box, with answers and nothing to fill in; `line` for one to fill in."""
+    """`asks` for a message box: answers, and nothing to fill in; `line` for one to fill in."""
     by_class = re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name))
     if not by_class and not window.owner:
         return ""
@@ -4953,7 +4942,7 @@ def is_in_task(said: str, task: str) -> bool:
 
 
 def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
-    """The names of the risks that the person has not allowed in advance, all of them or none."""
+    """The risks that the person has not allowed in advance, all of them or none."""
     if config.confirm == "never":
         return []
     facts = facts_of(attempt)
@@ -4975,7 +4964,7 @@ RISKS_MEAN = {
     "overwrite": "overwrite (saves what was emptied)",
     "menu": "menu (picks what nobody saw)",
 }
-TEXT_SHOWN = 1000  # characters that a person can be asked to read; a longer text is refused
+TEXT_SHOWN = 1000  # characters that a person can be asked to read
 
 
 def question_about(attempt: Attempt) -> str:
@@ -5008,7 +4997,6 @@ def question_about(attempt: Attempt) -> str:
 
 
 def matches_any(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a name is one of these, in which * is anything."""
     return any(fnmatchcase(fold(name), fold(pattern)) for pattern in patterns)
 
 
@@ -5017,7 +5005,6 @@ def is_named(window: Window, patterns: Sequence[str]) -> bool:
 
 
 def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
-    """Whether the person has allowed each risk in advance, by `run` or by `send in *Bob*`."""
     allowed = []
     for entry in split_list(config.allow_risky):
         name, _, place = entry.partition(" in ")
@@ -5090,7 +5077,8 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     listed = ", ".join(dict.fromkeys(plain_line(program.name, 40) for program in candidates))
     advice = f"it may be one of: {listed}" if listed else "look in the Start menu"
     raise ToolError(
-        f"No single program is called {plain_line(wanted, 60)!r}; {advice}.", "no_program"
+        f"No single program is called {plain_line(wanted, 60)!r}; {advice}.",
+        "no_program",
     )
 
 
@@ -5268,7 +5256,6 @@ PANEL_TITLE = "agent.py panel"  # of the panel's page, and so of the browser's w
 
 
 def is_own(window: Window) -> bool:
-    """Whether it shows what this program says: its console, or the panel's page."""
     return window.own or window.title.startswith(PANEL_TITLE)
 
 
@@ -5295,55 +5282,50 @@ def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     return blocked
 
 
-def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> None:
-    """Raises ToolError if these keys together hold a blocked chord."""
+def refuse_chord(
+    keys: Sequence[str],
+    blocked: Mapping[frozenset[int], str],
+) -> None:
     codes = chord_codes(keys)
     for blocked_codes, chord in blocked.items():
         if blocked_codes <= codes:
             raise ToolError(
-                f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key"
+                f"{'+'.join(keys)} may not be pressed: {chord} is blocked.",
+                "blocked_key",
             )
 
 
 def refuse_window(window: Window, config: Config) -> None:
-    """Raises ToolError if input must not reach it."""
     blocked = split_list(config.blocked_windows)
     allowed = split_list(config.allowed_windows) or ["*"]
     windows = [each for each in (window, window.owner) if each]
-    reasons = {
-        "runs as administrator, so that Windows keeps input from it": window.elevated,
-        "is the agent's own; click the taskbar or another window first, or open a program": is_own(
-            window
-        ),
-        "is blocked": any(is_named(each, blocked) for each in windows),
-        "is not among the allowed ones": not any(is_named(each, allowed) for each in windows),
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            about = f"{quoted_title(window)} ({plain_line(window.program, 30)})"
-            raise ToolError(f"The window {about} {reason}.", "forbidden_window")
-
-
-def refuse_control(control: Control, config: Config) -> None:
-    """Raises ToolError if the process of a control is blocked, whatever window shows it."""
-    if matches_any(control.program, split_list(config.blocked_windows)):
-        raise ToolError(
-            f"{quoted_control(control)} is of {plain_line(control.program, 30)}, which is blocked.",
-            "forbidden_window",
-        )
+    reason = ""
+    if window.elevated:
+        reason = "runs as administrator, so that Windows keeps input from it"
+    elif is_own(window):
+        reason = "is the agent's own; click the taskbar or another window first, or open a program"
+    elif any(is_named(each, blocked) for each in windows):
+        reason = "is blocked"
+    elif not any(is_named(each, allowed) for each in windows):
+        reason = "is not among the allowed ones"
+    if reason:
+        about = f"{quoted_title(window)} ({plain_line(window.program, 30)})"
+        raise ToolError(f"The window {about} {reason}.", "forbidden_window")
 
 
 def refuse_gap(place: Point, desktop: Desktop) -> None:
-    """Raises ToolError for a place that no monitor shows: Windows would put the mouse elsewhere."""
+    """Windows would put the mouse elsewhere."""
     if not desktop.on_monitor(place):
-        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
+        raise ToolError(
+            "That place of the working area is not on any monitor.",
+            "invalid_box",
+        )
 
 
 NEAR_PIXELS = 4  # defaults of SM_CXDRAG and SM_CXDOUBLECLK
 
 
 def near(one: Point, other: Point) -> bool:
-    """Whether Windows takes both for one place, of a press and a release or of two presses."""
     return max(abs(one.x - other.x), abs(one.y - other.y)) <= NEAR_PIXELS
 
 
@@ -5355,10 +5337,10 @@ HELD_TRIES = 3
 NOTED_ACTS_MOST = 3  # further acts for which it counts that a model holds a key or a button
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 
-Switch = Callable[..., None]  # presses or releases what has this name: a key or a button
+Switch = Callable[..., None]  # presses or releases a key or a button
 
 
-@dataclass(repr=False)  # it holds secrets
+@dataclass(repr=False)
 class Hands:
     """Mouse and keyboard, with the checks that hold in the middle of an act, too.
 
@@ -5381,13 +5363,13 @@ class Hands:
     keys: Sequence[str] = ()  # noted as held
     path: Sequence[Point] = ()  # noted since a button is held
     typed: Typed = Typed()
-    used_frame: int = 0  # the number of the last frame that was acted on
+    used_frame: int = 0  # the last that was acted on
     allowed: tuple[object, ...] = ()  # what the last yes is for, until it is done ...
     allowed_until: float = 0.0  # ... and how long
-    _noted_for: int = 0  # further acts
+    _noted_for: int = 0
     _sent: int = 0  # input events of the present act
-    _let_go_at: float = -1e9  # when something went up last
-    _pressed_last: Point | None = None  # where a button was pressed last
+    _let_go_at: float = -1e9
+    _pressed_last: Point | None = None
     _place: Point | None = None  # where the mouse must be in the middle of an act
 
     def __post_init__(self) -> None:
@@ -5399,15 +5381,14 @@ class Hands:
         self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
 
     def release(self) -> None:
-        """Forgets what is noted and lets go of everything; raises Win32Error if something stays."""
+        """Raises Win32Error if something stays down."""
         self.keys = ()
         self.path = ()
         self.let_up()
 
     def let_up(self) -> None:
-        """Lets go of what is down, last first; raises Win32Error if something stays down."""
+        """Last first; raises Win32Error if something stays down."""
         for _ in range(HELD_TRIES):
-            # All of it is tried, whatever goes wrong with one of them.
             with suppress(Win32Error), ExitStack() as undo:
                 for switch, name in self._held:
                     undo.callback(self._up, switch, name)
@@ -5455,7 +5436,8 @@ class Hands:
     def drag(self, args: DragArgs) -> None:
         if near(*self.attempt.places):
             raise ToolError(
-                "start and end of the drag are too close together for a drag.", "invalid_box"
+                "start and end of the drag are too close together for a drag.",
+                "invalid_box",
             )
         self.click(args)
 
@@ -5495,12 +5477,10 @@ class Hands:
         gone = parse_chord(args.key)
         self.keys = [key for key in self.keys if key not in gone]
 
-    def scroll(self, args: Args, way: int = 0, horizontal: bool = False) -> None:
+    def scroll(self, args: Args, way: int = -1, horizontal: bool = False) -> None:
         """Turns the wheel as far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
         ticks = getattr(args, "ticks", way * self.config.scroll_ticks)
-        notch = 120  # WHEEL_DELTA
-        if ticks < 0:
-            notch = -notch
+        notch = -120 if ticks < 0 else 120  # WHEEL_DELTA
         if not self.attempt.mouse:
             self._move(self.attempt.places[0])
         for chord in values_of(args, Modifiers):
@@ -5521,7 +5501,8 @@ class Hands:
             window = self.desktop.foreground()
             if not same_window(window, self.attempt.front):
                 raise ToolError(
-                    "Another window took the keyboard in the middle of the text.", "stale_frame"
+                    "Another window took the keyboard in the middle of the text.",
+                    "stale_frame",
                 )
             self._ready(window)
             self.desktop.text(filled[at : at + size])
@@ -5532,7 +5513,6 @@ class Hands:
         self.let_up()
 
     def _hold(self, chord: str) -> None:
-        """Presses keys; `let_up` lets go of them."""
         for key in parse_chord(chord):
             down = [name for switch, name in self._held if switch == self.desktop.key]
             down.append(key)
@@ -5548,13 +5528,12 @@ class Hands:
         return await_window(program, before, self.desktop, self.clock)
 
     def bring_back(self, window: Window | None) -> None:
-        """Gives the keyboard back to the window that had it before the person was asked."""
+        """Gives the keyboard back after the person was asked."""
         if window and not same_window(self.desktop.foreground(), window):
             self.desktop.bring_to_front(window)
             comes_to_front(window, self.desktop, self.clock)
 
     def focus_window(self, _: FocusArgs) -> str:
-        """Brings the window to the front that the gates know; raises ToolError if it stays back."""
         window = self.attempt.window
         assert window  # as gate_names sees to
         self._ready(window)
@@ -5581,7 +5560,6 @@ class Hands:
         self._place = self.desktop.cursor()
 
     def _down(self, switch: Switch, name: str, window: Window | None) -> None:
-        """Presses a key or a button, of which that window gets to know."""
         self._ready(window)
         # Noted before it is sent: a press that Windows refuses may have been inserted.
         self._held.append((switch, name))
@@ -5593,7 +5571,7 @@ class Hands:
         self._held.remove((switch, name))
 
     def _ready(self, window: Window | None) -> None:
-        """Before each event: no stop, the mouse where the act left it, its window not forbidden."""
+        """Before each event."""
         self.stop.check()
         if self._place and not near(self._place, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
@@ -5622,10 +5600,10 @@ HANDS: dict[str, Callable[..., str | None]] = {
     "drag": Hands.drag,
     "type_text": Hands.type_text,
     "press_key": lambda hands, args: hands.press(args.key),
-    "scroll_down": partial(Hands.scroll, way=-1),
+    "scroll_down": Hands.scroll,
     "scroll_up": partial(Hands.scroll, way=1),
-    "scroll_at": partial(Hands.scroll, way=-1),
-    "scroll_here": partial(Hands.scroll, way=-1),
+    "scroll_at": Hands.scroll,
+    "scroll_here": Hands.scroll,
     "scroll": Hands.scroll,
     "hscroll": partial(Hands.scroll, horizontal=True),
     "move": Hands.move,
@@ -5649,8 +5627,6 @@ IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 
 
 class Actuator(Hands):
-    """The hands, which nothing moves but an act behind all GATES."""
-
     def perform(self, act: Act, frame: Frame) -> Deed:
         """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
 
@@ -5720,10 +5696,7 @@ class Actuator(Hands):
             self.last_own = self.clock.now()
 
     def rest(self) -> bool:
-        """Waits as long as the run is paused, and says once why; whether it was.
-
-        Raises Stopped after a stop, and after the last minute that the run may take.
-        """
+        """Waits as long as the run is paused, and says once why; whether it was. Raises Stopped."""
         minutes = self.config.minutes_most
         lasted_s = self.clock.now() - self.began
         if 0 < minutes * 60 < lasted_s:
@@ -5746,23 +5719,21 @@ class Actuator(Hands):
         return True
 
 
-# -- gates: each looks at an attempt before anything is sent. ToolError, and Win32Error of what they
-# ask Windows, refuse it. Their order stands in GATES.
+# -- gates: ToolError, and Win32Error of what they ask Windows, refuse an attempt.
 
 
 TEXT_CHARS_MOST = 10_000  # more than a reply holds: a model that goes round in circles writes it
 
 
-def gate_text_length(actuator: Actuator, attempt: Attempt) -> None:
-    for text in values_of(attempt.act.args, Text):
+def gate_arguments(actuator: Actuator, attempt: Attempt) -> None:
+    """No endless text, and no blocked chord."""
+    args = attempt.act.args
+    for text in values_of(args, Text):
         if len(text) > TEXT_CHARS_MOST:
             raise ToolError(
-                f"The text has over {TEXT_CHARS_MOST} characters; type less.", "too_long"
+                f"The text has over {TEXT_CHARS_MOST} characters; type less.",
+                "too_long",
             )
-
-
-def gate_blocked_chords(actuator: Actuator, attempt: Attempt) -> None:
-    args = attempt.act.args
     for chord in (*values_of(args, Chord), *values_of(args, Modifiers)):
         refuse_chord(parse_chord(chord), actuator.blocked)
 
@@ -5780,7 +5751,6 @@ def gate_person(actuator: Actuator, attempt: Attempt) -> None:
         idle_s = actuator.desktop.idle_s()
         used_at = actuator.clock.now() - idle_s
         since_the_look = idle_s < quiet_s or attempt.frame.taken_at < used_at
-        # The last input may be the program's own.
         if since_the_look and used_at - SLACK_S > actuator.last_own:
             actuator.stop.paused = actuator.stop.paused or IN_USE
     if actuator.rest():
@@ -5788,7 +5758,6 @@ def gate_person(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_names(actuator: Actuator, attempt: Attempt) -> None:
-    """A program that the act names is one that Windows lists, and a window is an open one."""
     for name in values_of(attempt.act.args, ProgramName):
         attempt.program = find_program(name, actuator.desktop.programs())
     for title in values_of(attempt.act.args, WindowTitle):
@@ -5832,7 +5801,8 @@ def gate_places(actuator: Actuator, attempt: Attempt) -> None:
     for point in path:
         if not attempt.frame.area.contains(point):
             raise ToolError(
-                "The mouse is outside the working area; move it inside first.", "invalid_box"
+                "The mouse is outside the working area; move it inside first.",
+                "invalid_box",
             )
         refuse_gap(point, actuator.desktop)
     attempt.places = path
@@ -5884,23 +5854,27 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
-    """What Windows knows of the controls that get the input; none of a blocked program's."""
     if actuator.config.controls == "off":
         return
     source = actuator.desktop.control_source
     attempt.controls = [*chain.from_iterable(map(source.ask, attempt.places))]
     if attempt.types:
         attempt.focused = next(iter(source.ask(None)), None)
+    blocked = split_list(actuator.config.blocked_windows)
     for control in (*attempt.controls, attempt.focused):
-        if control:
-            refuse_control(control, actuator.config)
+        if control and matches_any(control.program, blocked):
+            program = plain_line(control.program, 30)
+            raise ToolError(
+                f"{quoted_control(control)} is of {program}, which is blocked.",
+                "forbidden_window",
+            )
     for window in attempt.reached:
         if window.owner or re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name)):
             attempt.inside = source.ask(window)
 
 
 def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
-    """A password field takes secrets by their names only, unless the person allows `password`."""
+    """It takes secrets by their names only, unless the person allows `password`."""
     field_there = attempt.focused
     if not field_there or not field_there.password:
         return
@@ -5928,7 +5902,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     """A risky act waits for the person's yes, which is good for a minute and for this act there.
 
     Nothing is sent meanwhile, so that no act can answer the question. After it another window may
-    be in front; if so, the yes counts for the same act, windows and controls on a new look.
+    be in front; then the yes counts for the same act, windows and controls on a new look.
     """
     config = actuator.config
     attempt.risks = risks_to_confirm(attempt, config)
@@ -5967,8 +5941,7 @@ GATES_OF_THE_LOOK: tuple[Gate, ...] = (
 )
 # The wait for the next minute and for the person come before what looks at the frame.
 GATES: tuple[Gate, ...] = (
-    gate_text_length,
-    gate_blocked_chords,
+    gate_arguments,
     gate_acts_per_minute,
     gate_person,
     gate_names,
@@ -5991,7 +5964,7 @@ CTRL_BREAK_EVENT = 1
 
 
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
-    """The watcher's thread. It polls, since GetMessage would block."""
+    """It polls, since GetMessage would block."""
     stop = actuator.stop
     config = actuator.config
     message = MSG()
@@ -6043,7 +6016,7 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
     left = threading.Event()
 
     def closed(event: int) -> bool:
-        """Windows calls it in a thread of its own and ends the program when it returns true."""
+        """In a thread of its own; the program ends when it returns true."""
         if event <= CTRL_BREAK_EVENT:
             return False
         stop.set("the console was closed")
@@ -10157,10 +10130,11 @@ class Eyes:
 # Control check - what an act is aimed at before it, and what Windows tells of it afterwards
 ####################################################################################################
 
-# Acts whose result names what they hit.
+# Their result names what they hit.
 HITS = frozenset("click double_click triple_click right_click middle_click click_here".split())
-# What text can be typed into.
 TEXT_ROLES = frozenset(("edit", "document"))
+# What only tells of something.
+CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 # What can have the keyboard and takes no text.
 TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu item".split(", "))
 
@@ -10172,7 +10146,7 @@ class ControlCheck:
     config: Config
     desktop: Desktop
     hide: Callable[[str], str]  # replaces secrets
-    fill: Callable[[str], str]  # ... and puts them in
+    fill: Callable[[str], str]
     by_name: bool = True  # whether acts say what they mean; the models' own grammars do not
     # What was told last, and what was there: the same again is what it wants.
     _told: tuple[str, Rect] | None = None
@@ -10185,7 +10159,7 @@ class ControlCheck:
         return self.config.controls != "off"
 
     def one(self, where: Point | None) -> Control | None:
-        """The control at a pixel, or that with the keyboard, if it is known."""
+        """At a pixel, or with the keyboard."""
         source = self.desktop.control_source
         return next(iter(source.ask(where)), None)
 
@@ -10194,7 +10168,6 @@ class ControlCheck:
         look: Look,
         most: Sides = ON_GRID,
     ) -> str:
-        """The controls in front as lines for a model; "" if unwanted."""
         if self.config.vision and self.config.controls != "list":
             return ""
         listed = controls_text(
@@ -10206,7 +10179,6 @@ class ControlCheck:
         return listed if self.config.vision else f"{NO_PICTURE}\n{listed}"
 
     def known(self, look: Look) -> Sequence[Control]:
-        """The controls of the window in front, topmost first."""
         if not self.on or look.window is None:
             return []
         source = self.desktop.control_source
@@ -10219,25 +10191,23 @@ class ControlCheck:
         """
         said = label_of(act)
         places = values_of(act.args, Coordinate)
-        names_one = says_only_field(said) or name_words(said)
-        if not (self.on and self.by_name and places and names_one):
+        if not (self.on and self.by_name and places):
             return ""
-        point = to_point(places[0], look.frame.area)
+        place = places[0]
+        point = to_point(place, look.frame.area)
         hit = self.one(point)
-        if hit is None:
-            return ""
-        meant = self._meant(
+        only = hit and self._meant(
             said,
             point,
             hit,
             look,
         )
+        if not hit or not only:
+            return ""
         key = (fold_label(said), hit.rect)
-        if len(meant) != 1 or key == self._told:
+        if key == self._told:
             return ""
         self._told = key
-        place = places[0]
-        only = meant[0]
         at = to_grid(middle_of(only.rect), look.frame.area)
         wanted = repr(plain_line(only.name, 60)) if only.name else f"The {only.role} field"
         return self.hide(
@@ -10251,34 +10221,35 @@ class ControlCheck:
         point: Point,
         hit: Control,
         look: Look,
-    ) -> list[Control]:
-        """The controls that may be meant; none if one of them is at the point anyway."""
+    ) -> Control | None:
+        """The only other control that may be meant; none if one of them is at the point anyway."""
         wants_a_field = says_only_field(said)
         # It may be meant by its name, by having none, or by what it holds.
         fits = names_agree(said, hit.name) or _is_name_of(said, cut(hit.value or "", 100))
         if wants_a_field:
             fits = hit.role not in TEXTLESS
         if fits:
-            return []
-        visible = []
+            return None
+        meant = []
         for control in self.known(look):
-            if look.frame.area.contains(middle_of(control.rect)):
-                visible.append(control)
-        if wants_a_field:
-            return [control for control in visible if control.role in TEXT_ROLES]
-        agreeing = [control for control in visible if _is_name_of(said, control.name)]
-        for control in agreeing:
-            if control.rect.contains(point) and control.role not in HOLDERS:
-                return []
-        meant = _likeliest(said, agreeing)
-        if len(meant) == 1:
-            seen = self.one(middle_of(meant[0].rect))
-            if seen is None or not _is_name_of(said, seen.name):
-                return []  # something lies above it
-        return meant
+            named = _is_name_of(said, control.name)
+            if wants_a_field:
+                named = control.role in TEXT_ROLES
+            if named and look.frame.area.contains(middle_of(control.rect)):
+                meant.append(control)
+        if not wants_a_field:
+            if any(one.rect.contains(point) and one.role not in HOLDERS for one in meant):
+                return None
+            exact = [one for one in meant if names_equal(said, one.name)] or meant
+            meant = [one for one in exact if one.role not in CAPTIONS] or exact
+        if len(meant) != 1:
+            return None
+        only = meant[0]
+        seen = self.one(middle_of(only.rect))
+        hidden = not (seen and _is_name_of(said, seen.name))  # something lies above it
+        return None if hidden and not wants_a_field else only
 
     def told_of(self, deed: Deed) -> Deed:
-        """A step that was done, with what Windows tells of it."""
         self._told = None
         step = deed.act
         result = deed.result
@@ -10310,7 +10281,6 @@ class ControlCheck:
         )
 
     def facts(self) -> list[str]:
-        """What is known of the control with the keyboard, for the verifier."""
         typed_at = self.one(None)
         if typed_at is None or typed_at.password:
             return []
@@ -10329,7 +10299,6 @@ class ControlCheck:
         return name in self._secret_fields
 
     def _typed(self, text: str) -> str:
-        """What the field holds, after this was typed."""
         typed_at = self.one(None)
         if typed_at is None:
             if self._knows_focus:
@@ -10355,21 +10324,6 @@ class ControlCheck:
 
 def _is_name_of(said: str, name: str) -> bool:
     return bool(name_words(name)) and names_agree(said, name)
-
-
-def _likeliest(said: str, agreeing: Sequence[Control]) -> list[Control]:
-    """Those with exactly that name, if there are any; no captions, and nothing twice."""
-    found = [control for control in agreeing if names_equal(said, control.name)] or agreeing
-    telling = [control for control in found if control.role not in CAPTIONS] or found
-    kept: list[Control] = []
-    for control in telling:
-        middle = middle_of(control.rect)
-        if not any(other.rect.contains(middle) for other in kept):
-            kept.append(control)
-    return kept
-
-
-CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 
 
 ####################################################################################################
@@ -10633,8 +10587,8 @@ _BEHIND = r"(?=[.:!?)\]}]*(?:[\s\"'“”„«»<>|*?,;]|\Z))"
 _PATH = re.compile(
     rf"[\"'“”„«]({_PLACE}[^\"'“”«»\n]{{1,250}})"
     rf"|(?<![\w/\\.:\"'“”„«])({_PLACE}[^\s\"'“”„«»<>|*?,;]{{0,250}}?"
-    rf"(?:\w\.(?=\w*[A-Za-z])\w{{1,5}}{_BEHIND}|[^\s\"'“”„«»<>|*?,;](?=[.:!?)\]}}]*\s*\Z)))"
-    r"(?![^\n:%\\]*\\)"
+    rf"(?:\w\.(?=\w*[A-Za-z])\w{{1,5}}{_BEHIND}|[^\s\"'“”„«»<>|*?,;](?=[.:!?)\]}}]*\s*\Z))"
+    r"(?![^\n:%\\]*\\))"
 )
 # What a path begins with, its variables filled in, that leads to no other machine: Windows gives
 # the person's name and a proof of the password to whatever machine is asked.
@@ -10645,7 +10599,7 @@ _NO_TEXT = re.compile(r"\A\{\\rtf|[\0\ufffd]")
 
 
 def look_at_file(path: str) -> FileFact:
-    """What is known of a file; only a regular one is opened."""
+    """Only a regular file is opened."""
     place = Path(os.path.expandvars(path))
     state, data = UNSEEN
     try:
@@ -10726,7 +10680,6 @@ def refuted(
 
 
 def _plain(text: str) -> str:
-    """A text as it is compared, without case, line ends and a last stop."""
     return " ".join(text.lower().split()).rstrip(".")
 
 
@@ -10742,7 +10695,6 @@ def known_facts(
     files: Mapping[str, FileFact],
     look: Look,
 ) -> list[str]:
-    """What is certain, a line each, for the verifier."""
     desktop = engine.eyes.desktop
     hide = engine.logger.hide
     facts = [f"The window in front is {title_text(desktop.foreground())}."]
@@ -10839,7 +10791,6 @@ def judge(
 
 
 def what_lacks(verdict: Iterable[Ruling]) -> str:
-    """What a completion lacks; empty if each check holds."""
     return "; ".join(f"{ruling.check} ({ruling.why})" for ruling in verdict if not ruling.holds)
 
 

@@ -246,6 +246,8 @@ class Facts(Judged):
         there = [r"C:\My files\a b.txt does not exist.", r"D:\x.txt does not exist."]
         self.assertEqual(self.told(task), there)
         self.assertEqual(self.told("Write hello"), [])
+        task = 'Copy "C:/x y.txt" into the folder \\\\srv\\share'
+        self.assertEqual(self.told(task), ["C:/x y.txt does not exist."])
 
     def test_of_a_path_with_blanks_and_without_quotes_nothing_is_known(self) -> None:
         for path in (
