@@ -14451,8 +14451,6 @@ DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)  # all that the task needs
 # may be the bytes of another one rotated.
 DEMO_SIGNS = {
     "Notes icon": 0xF5B83D,
-    "Notes in the menu": 0xF0A92B,
-    "Start button": 0x1F6FEB,
     "text area": 0xFCFDFE,
     "caret": 0x4C8DF6,
     "text": 0x1B2430,
@@ -14465,55 +14463,46 @@ DEMO_COLOURS = {  # those besides tell the model nothing
     "light": 0xF8FAFC,
     "pane": 0xEEF2F7,
     "line": 0xD3DBE6,
+    "blue": 0x1F6FEB,
     "grey": 0x5B6675,
     "brown": 0x8A5A00,
 }
-DEMO_NOTES = 2  # the handle of the program's window; 1 is the menu's, 3 the desktop's
+# The handles of the program's window and of the desktop's.
+DEMO_NOTES = 2
+DEMO_GROUND = 3
 # What can be clicked, topmost first: place | box | window | its role and name for Windows.
 DEMO_PLACES = """
-    Notes in the menu | 28 576 268 58   | 1 | menu item | Notes
-    menu              | 12 560 300 90   | 1 | menu      | Start
-    Save button       | 902 532 108 40  | 2 | button    | Save
-    text area         | 350 152 660 364 | 2 | edit      | Text area
-    window            | 330 96 700 496  | 2 | window    | {title}
-    Start button      | 10 677 38 38    | 3 | button    | Start
-    Notes icon        | 28 28 92 104    | 3 | list item | Notes
-    desktop           | 0 0 1280 720    | 3 | list      | Desktop"""
+    Save button  | 902 532 108 40  | 2 | button    | Save
+    text area    | 350 152 660 364 | 2 | edit      | Text area
+    window       | 330 96 700 496  | 2 | window    | {title}
+    Start button | 10 677 38 38    | 3 | button    | Start
+    Notes icon   | 28 28 92 104    | 3 | list item | Notes
+    desktop      | 0 0 1280 720    | 3 | list      | Desktop"""
 # What is drawn, in this order: when | box and roundness, or where a text begins | colour | text.
 DEMO_PICTURE = """
-    always | 0 672 1280 48 0   | pane              |
-    always | 1136 688          | grey              | demo desktop
-    always | 18 685 23 23 6    | Start button      |
-    always | 52 40 44 50 7     | Notes icon        |
-    always | 61 54 26 4 0      | brown             |
-    always | 61 63 26 4 0      | brown             |
-    always | 61 72 17 4 0      | brown             |
-    always | 47 102            | light             | Notes
-    opened | 330 96 700 496 10 | pane              |
-    opened | 350 110           | grey              | {title}
-    opened | 350 152 660 364 6 | line              |
-    focus  | 350 152 660 364 6 | caret             |
-    opened | 352 154 656 360 5 | text area         |
-    clean  | 350 545 14 14 7   | saved mark        |
-    opened | 374 545           | grey              | {status}
-    opened | 902 532 108 40 8  | Save button       |
-    opened | 934 545           | light             | Save
-    menu   | 12 560 300 90 10  | pane              |
-    menu   | 44 580 44 50 7    | Notes in the menu |
-    menu   | 53 594 26 4 0     | brown             |
-    menu   | 53 603 26 4 0     | brown             |
-    menu   | 53 612 17 4 0     | brown             |
-    menu   | 108 597           | grey              | Notes"""
-# What becomes of an act: a click on a place, or a key with its modifiers.
+    always | 0 672 1280 48 0   | pane        |
+    always | 1136 688          | grey        | demo desktop
+    always | 18 685 23 23 6    | blue        |
+    always | 52 40 44 50 7     | Notes icon  |
+    always | 61 54 26 4 0      | brown       |
+    always | 61 63 26 4 0      | brown       |
+    always | 61 72 17 4 0      | brown       |
+    always | 47 102            | light       | Notes
+    opened | 330 96 700 496 10 | pane        |
+    opened | 350 110           | grey        | {title}
+    opened | 350 152 660 364 6 | line        |
+    focus  | 350 152 660 364 6 | caret       |
+    opened | 352 154 656 360 5 | text area   |
+    clean  | 350 545 14 14 7   | saved mark  |
+    opened | 374 545           | grey        | {status}
+    opened | 902 532 108 40 8  | Save button |
+    opened | 934 545           | light       | Save"""
+# What becomes of a click on a place; of one on the Save button, that the text is saved.
 DEMO_CHANGES: Mapping[str, JsonDict] = {
-    "escape": {"menu": False},
-    "Notes icon twice": {"opened": True, "menu": False},
-    "Notes in the menu": {"opened": True, "menu": False},
+    "Notes icon": {"opened": True, "focus": False},
     "text area": {"focus": True},
     "desktop": {"focus": False},
-    "Notes icon": {"focus": False},
 }
-DEMO_WRITES = {"space": " ", "enter": "\n", "tab": "    ", "backspace": "\b"}
 
 
 @dataclass(frozen=True)
@@ -14521,7 +14510,6 @@ class DemoState:
     """All that the demo desktop knows; its picture and its controls follow from this alone."""
 
     opened: bool = False
-    menu: bool = False
     focus: bool = False
     text: str = ""
     saved_text: str | None = None
@@ -14547,32 +14535,21 @@ class DemoState:
 
     def places(self) -> dict[str, Control]:
         """What can be clicked now, topmost first."""
-        shown = {"1": self.menu, "2": self.opened, "3": True}
-        places: dict[str, Control] = {}
+        places = {}
         for place, box, window, role, name in self.rows(DEMO_PLACES):
             rect = Rect(*map(int, box.split()))
             control = Control(name, role, rect, window=int(window), program="demo")
             if role == "edit":
-                focused = self.focus and not self.menu
-                control = replace(control, value=self.text, focused=focused)
-            if shown[window]:
+                control = replace(control, value=self.text, focused=self.focus)
+            if self.opened or control.window != DEMO_NOTES:
                 places[place] = control
         return places
 
-    def after(self, act: str) -> DemoState:
-        """The state after a click on a place, or a key with its modifiers; most do nothing."""
-        if act in ("Start button", "win", "ctrl+escape"):
-            return replace(self, menu=not self.menu)
-        if act in ("Save button", "ctrl+s") and self.opened:
+    def after(self, place: str) -> DemoState:
+        """The state after a click there."""
+        if place == "Save button":
             return replace(self, saved_text=self.text)
-        return replace(self, **DEMO_CHANGES.get(act, {}))
-
-    def typed(self, text: str) -> DemoState:
-        """The state after characters at the caret, or a backspace; both need the focus."""
-        if not self.opened or not self.focus or self.menu:
-            return self
-        written = self.text[:-1] if text == "\b" else self.text + text
-        return replace(self, text=written)
+        return replace(self, **DEMO_CHANGES.get(place, {}))
 
 
 @lru_cache(maxsize=8)  # 30 MB at most; to draw one takes some 11 ms
@@ -14580,10 +14557,7 @@ def demo_picture(state: DemoState) -> bytes:
     """As BGRX, without the pointer."""
     canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height)
     for y in range(canvas.height):  # a sky at dusk
-        red = 28 + y // 8
-        green = 44 + y // 6
-        blue = 110 + y // 7
-        sky = red << 16 | green << 8 | blue
+        sky = 0x1C2C6E + (y // 8 << 16) + (y // 6 << 8) + y // 7
         canvas.fill(Rect(0, y, canvas.width, 1), sky)
     shown = {"always": True, "clean": state.clean, **vars(state)}
     for when, box, colour, text in state.rows(DEMO_PICTURE):
@@ -14595,10 +14569,8 @@ def demo_picture(state: DemoState) -> bytes:
         else:
             width, height, radius = size
             canvas.fill(Rect(left, top, width, height), DEMO_COLOURS[colour], radius)
-    lines: list[str] = []
     # A long text shows its end alone, so that drawing it takes no longer than any other.
-    for line in state.text[-2000:].split("\n"):
-        lines += re.findall(".{1,51}", line) or [""]
+    lines = re.sub("(.{51})(?=.)", r"\1\n", state.text[-2000:]).split("\n")
     y = 168
     for line in lines[-13:]:
         end = canvas.text(366, y, line, DEMO_SIGNS["text"])
@@ -14623,15 +14595,13 @@ def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
 
 
 class DemoDesktop:
-    """An icon, a Start menu, and one program to write notes."""
+    """An icon, and the program to write notes that a click on it opens."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.state = DemoState()
-        self.held = set[str]()  # the keys that are down
         self._cursor = Point(640, 620)
         self._pressed = ""  # the place on which the left button went down
-        self._clicked = ("", -math.inf)  # the last place that was clicked, and when
         self._captures = 0
 
     @property
@@ -14660,24 +14630,23 @@ class DemoDesktop:
         return self._cursor
 
     def foreground(self) -> Window | None:
-        return self._windows()[0]
+        return self.window(DEMO_NOTES) or self.window(DEMO_GROUND)
 
     def window_at(self, point: Point) -> Window | None:
-        return next((seen for seen in self._windows() if seen.rect.contains(point)), None)
+        under = self.control_source.control_at(point)
+        return self.window(under.window) if under else None
 
     def window(self, handle: int) -> Window | None:
-        return next((seen for seen in self._windows() if seen.handle == handle), None)
+        """A window's own control is the last one of it."""
+        seen = None
+        for control in self.state.places().values():
+            if control.window == handle:
+                seen = Window(handle, control.name, "demo", control.rect)
+        return seen
 
     def windows(self) -> list[Window]:
-        return [window for window in self._windows() if window.handle == DEMO_NOTES]
-
-    def _windows(self) -> list[Window]:
-        """Topmost first; the desktop itself is the last one."""
-        return [
-            Window(control.window, control.name, "demo", control.rect)
-            for control in self.control_source.known
-            if control.role in ("menu", "window", "list")
-        ]
+        notes = self.window(DEMO_NOTES)
+        return [notes] if notes else []
 
     def programs(self) -> list[Program]:
         return [Program("Notes", "notes.demo")]
@@ -14714,41 +14683,20 @@ class DemoDesktop:
         if name == "left" and down:
             self._pressed = target
         elif name == "left" and target == self._pressed:
-            self._click(target)
-
-    def _click(self, target: str) -> None:
-        """A click on a place; one beside the Start menu closes it, too."""
-        now = self.clock.now()
-        last, then = self._clicked
-        self._clicked = (target, now)
-        if target not in ("Start button", "menu"):
-            self.state = self.state.after("escape")
-        soon = (now - then) * 1000 <= self.double_click_ms()
-        if target == last and target.endswith(" icon") and soon:
-            target = f"{target} twice"
-        self.state = self.state.after(target)
+            self.state = self.state.after(target)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
         """There is nothing to scroll."""
 
     def key(self, name: str, down: bool) -> None:
-        """A key acts when it goes down, with what else is held; it writes without."""
-        self.held.discard(name)
-        if not down:
-            return
-        others = sorted(self.held - {"shift"})
-        chord = "+".join([*others, name])
-        written = DEMO_WRITES.get(chord, chord if len(chord) == 1 else "")
-        if "shift" in self.held:
-            written = written.upper()
-        self.held.add(name)
-        self.state = self.state.after(chord).typed(written)
+        """Nothing comes of a key."""
 
     def text(self, text: str) -> None:
-        self.state = self.state.typed(text)
+        if self.state.focus:
+            self.state = replace(self.state, text=self.state.text + text)
 
     def start_program(self, program: Program) -> None:
-        self.state = self.state.after("Notes icon twice")
+        self.state = self.state.after("Notes icon")
 
     def bring_to_front(self, window: Window) -> None:
         """It has one window, which is in front."""
@@ -14785,10 +14733,9 @@ stays as it is, so that none of the later steps comes into view | dry run
 | caret, text
         ^type | The caret stands in the empty text area | text area | text
         ^move_mouse|^click|^left_click | The text stands in Notes and is not saved | Save button
-        ^move_mouse|^click|^left_click | The Start menu is open and lists Notes | Notes in the menu
         ^double_click | The desktop shows the Notes icon and no window | Notes icon
-        ^move_mouse|^click|^left_click | The desktop shows the Start button and no window \
-| Start button"""
+        ^move_mouse|^click|^left_click | The desktop shows the Notes icon and no window \
+| Notes icon"""
     )
 )
 DEMO_EVIDENCE = (

@@ -108,7 +108,7 @@ OWN = (
     ("chat-steps", "Chat loop", "a conversation ends after so many acts", "perform_step", "state.touched >= config.max_steps", "state.touched > config.max_steps"),
     ("story-boxes", "Story loop", "so many boxes are drawn only", "place_boxes", "len(chapter.boxes) < most", "len(chapter.boxes) < 9 * most"),
     ("panel-host", "Panel", "a name of somebody else's that leads here is refused", "PanelRequest.do_GET", '!= [panel.host]', 'is None'),
-    ("demo-double-click", "Demo desktop", "two clicks that are far apart are no double click", "DemoDesktop._click", "<= self.double_click_ms()", "<= 9 * self.double_click_ms()"),
+    ("demo-button", "Demo desktop", "a button that went down elsewhere clicks nothing", "DemoDesktop.button", "target == self._pressed", "target"),
     ("demo-saved", "Demo desktop", "a note that was changed after saving is not saved", "DemoState.clean", "self.saved_text == self.text", "self.saved_text is not None"),
     ("demo-pointer", "Demo model", "where a click takes no place, the mouse is moved there first", "_demo_step", "<= 8", "<= 800"),
 )  # fmt: skip

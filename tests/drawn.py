@@ -29,6 +29,7 @@ SIGNS = {
     "call mark": 0x2DA852,
 }
 SCREEN = Rect(0, 0, 1280, 720)
+WRITES = {"space": " ", "enter": "\n", "tab": "    "}
 LIGHT, PANE, LINE, INK, GREY = 0xF8FAFC, 0xEEF2F7, 0xD3DBE6, 0x1B2430, 0x5B6675
 
 
@@ -88,10 +89,10 @@ class DrawnState(DemoState):
 
     def after(self, act: str) -> DrawnState:
         name, _, how = act.partition(" ")
-        if name in ("Settings", "Contacts") and how in ("icon twice", "pin"):
-            return replace(self, program=name, menu=False, focus=False, settings_kept=False)
-        if act in ("Notes icon twice", "Notes in the menu"):
-            return replace(self, opened=True, menu=False, program="")
+        if name in ("Settings", "Contacts") and how in ("icon", "pin"):
+            return replace(self, program=name, focus=False, settings_kept=False)
+        if act == "Notes icon":
+            return replace(self, opened=True, focus=False, program="")
         if act == "check box":
             return replace(self, ticked=not self.ticked)
         if act == "OK button":
@@ -216,11 +217,12 @@ def draw_call(canvas: Canvas, state: DrawnState) -> None:
 
 
 class DrawnDesktop(DemoDesktop):
-    """The demo's desktop in any such state."""
+    """The demo's desktop in any such state, with a keyboard that writes and saves."""
 
     def __init__(self, clock: agent.Clock, state: DemoState) -> None:
         super().__init__(clock)
         self.state = state
+        self.held = set[str]()  # the keys that are down
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
         if not isinstance(self.state, DrawnState):
@@ -229,20 +231,41 @@ class DrawnDesktop(DemoDesktop):
         drawn_on(canvas, self.state)
         return agent.scale_bgrx(bytes(canvas.pixels), 1280, area, width, height)
 
+    def foreground(self) -> agent.Window | None:
+        return self.window(HANDLE) or super().foreground()
+
     def windows(self) -> list[agent.Window]:
-        return [window for window in self._windows() if window.title not in ("Start", "Desktop")]
+        program = self.window(HANDLE)
+        return [program, *super().windows()] if program else super().windows()
 
     def programs(self) -> list[agent.Program]:
         more = ("Settings", "Contacts") if isinstance(self.state, DrawnState) else ()
         return [*super().programs(), *(agent.Program(name, f"{name}.demo") for name in more)]
 
     def start_program(self, program: agent.Program) -> None:
-        self.state = self.state.after(f"{program.name} icon twice")
+        self.state = self.state.after(f"{program.name} icon")
 
     def bring_to_front(self, window: agent.Window) -> None:
         super().bring_to_front(window)
         if isinstance(self.state, DrawnState) and window.handle != HANDLE:
             self.state = replace(self.state, program="")
+
+    def key(self, name: str, down: bool) -> None:
+        """A key acts when it goes down, with what else is held; it writes without."""
+        self.held.discard(name)
+        if not down:
+            return
+        chord = "+".join([*sorted(self.held - {"shift"}), name])
+        written = WRITES.get(chord, chord if len(chord) == 1 else "")
+        if "shift" in self.held:
+            written = written.upper()
+        self.held.add(name)
+        if chord == "ctrl+s" and self.state.opened:
+            self.state = self.state.after("Save button")
+        elif chord == "backspace" and self.state.focus:
+            self.state = replace(self.state, text=self.state.text[:-1])
+        else:
+            self.text(written)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
         super().wheel(units, horizontal)

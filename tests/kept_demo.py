@@ -37,6 +37,7 @@ class KeptDesktop(agent.DemoDesktop):
     def __init__(self, clock: agent.Clock) -> None:
         super().__init__(clock)
         self.effects = Counter[str]()
+        self.held = set[str]()  # the keys that are down
         if os.path.exists(self.path):
             with open(self.path, encoding="utf-8") as file:
                 kept = json.load(file)
@@ -78,7 +79,9 @@ class KeptDesktop(agent.DemoDesktop):
 
     def key(self, name: str, down: bool) -> None:
         before = self.state
-        super().key(name, down)
+        self.held.discard(name)
+        if down:
+            self.held.add(name)
         self._keep(before)
 
     def text(self, text: str) -> None:

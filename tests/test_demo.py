@@ -4,6 +4,7 @@ import base64
 import json
 import unittest
 import urllib.request
+from dataclasses import replace
 
 import agent
 from agent import DEMO_SIGNS, DemoDesktop, DemoState, Point, Rect
@@ -45,12 +46,11 @@ def middle(desktop: DemoDesktop, name: str) -> Point:
     return agent.to_point(agent.Coordinate(500, 500), desktop.state.places()[name].rect)
 
 
-def click(desktop: DemoDesktop, name: str, times: int = 1, apart: float = 0.1) -> None:
+def click(desktop: DemoDesktop, name: str, times: int = 1) -> None:
     desktop.move(middle(desktop, name))
     for _ in range(times):
         desktop.button("left", True)
         desktop.button("left", False)
-        desktop.clock.sleep(apart)
 
 
 def notes_open(focus: bool = True) -> DemoDesktop:
@@ -59,14 +59,6 @@ def notes_open(focus: bool = True) -> DemoDesktop:
     if focus:
         click(desktop, "text area")
     return desktop
-
-
-def press(desktop: DemoDesktop, chord: str) -> None:
-    keys = chord.split("+")
-    for key in keys:
-        desktop.key(key, True)
-    for key in reversed(keys):
-        desktop.key(key, False)
 
 
 def picture(desktop: DemoDesktop) -> bytes:
@@ -98,59 +90,23 @@ def user(text: str, image: dict | None = None) -> dict:
 
 
 class Controls(unittest.TestCase):
-    def test_the_start_button_opens_and_closes_the_menu(self):
-        desktop = make_desktop()
-        click(desktop, "Start button")
-        self.assertTrue(desktop.state.menu)
-        click(desktop, "Start button")
-        self.assertFalse(desktop.state.menu)
-
-    def test_escape_a_click_elsewhere_and_the_windows_key_close_the_menu(self):
-        for act in (
-            lambda d: press(d, "escape"),
-            lambda d: click(d, "desktop"),
-            lambda d: press(d, "win"),
-        ):
+    def test_a_click_or_two_open_notes(self):
+        for times in (1, 2):
             desktop = make_desktop()
-            press(desktop, "ctrl+escape")
-            self.assertTrue(desktop.state.menu)
-            act(desktop)
-            self.assertFalse(desktop.state.menu)
-
-    def test_a_click_on_the_menus_ground_leaves_it_open(self):
-        desktop = make_desktop()
-        click(desktop, "Start button")
-        menu = desktop.state.places()["menu"].rect
-        desktop.move(Point(menu.left + 5, menu.top + 5))
-        desktop.button("left", True)
-        desktop.button("left", False)
-        self.assertTrue(desktop.state.menu)
-
-    def test_the_menu_opens_notes(self):
-        desktop = make_desktop()
-        click(desktop, "Start button")
-        click(desktop, "Notes in the menu")
-        self.assertEqual((desktop.state.opened, desktop.state.menu), (True, False))
-
-    def test_a_double_click_opens_notes_and_a_slow_one_does_not(self):
-        desktop = make_desktop()
-        click(desktop, "Notes icon", 2, apart=0.51)
-        self.assertFalse(desktop.state.opened)
-        desktop.clock.sleep(1)
-        click(desktop, "Notes icon", 2, apart=0.5)
-        self.assertTrue(desktop.state.opened)
+            click(desktop, "Notes icon", times)
+            self.assertTrue(desktop.state.opened)
 
     def test_a_button_released_elsewhere_and_other_buttons_do_nothing(self):
         desktop = make_desktop()
-        desktop.move(middle(desktop, "Start button"))
-        start = desktop.cursor()
-        for pressed, released in ((start, Point(600, 300)), (Point(600, 300), start)):
+        desktop.move(middle(desktop, "Notes icon"))
+        icon = desktop.cursor()
+        for pressed, released in ((icon, Point(600, 300)), (Point(600, 300), icon)):
             desktop.move(pressed)
             desktop.button("left", True)
             desktop.move(released)
             desktop.button("left", False)
         for name in ("right", "middle"):
-            desktop.move(middle(desktop, "Start button"))
+            desktop.move(middle(desktop, "Notes icon"))
             desktop.button(name, True)
             desktop.button(name, False)
         self.assertEqual(desktop.state, DemoState())
@@ -158,59 +114,27 @@ class Controls(unittest.TestCase):
     def test_text_needs_the_focus(self):
         desktop = notes_open(focus=False)
         desktop.text("lost")
-        press(desktop, "x")
         self.assertEqual(desktop.state.text, "")
         click(desktop, "text area")
         desktop.text("kept")
         self.assertEqual(desktop.state.text, "kept")
 
-    def test_keys_write_and_erase(self):
+    def test_saving_sets_title_status_and_saved_text(self):
         desktop = notes_open()
-        for chord in (
-            "shift+h",
-            "i",
-            "space",
-            "1",
-            "enter",
-            "x",
-            "backspace",
-            "backspace",
-            "backspace",
-            "ctrl+x",
-        ):
-            press(desktop, chord)
-        self.assertEqual(desktop.state.text, "Hi ")
-
-    def test_saving_by_button_and_by_key_sets_title_status_and_saved_text(self):
-        for save in (lambda d: click(d, "Save button"), lambda d: press(d, "ctrl+s")):
-            desktop = notes_open()
-            self.assertEqual(desktop.foreground().title, "Untitled - Notes")
-            desktop.text("abc")
-            self.assertEqual(desktop.foreground().title, "Untitled * - Notes")
-            before = picture(desktop)
-            save(desktop)
-            self.assertEqual(
-                (desktop.state.saved_text, desktop.foreground().title), ("abc", "Saved - Notes")
-            )
-            self.assertNotEqual(picture(desktop), before)
-            desktop.text("d")
-            self.assertEqual(
-                (desktop.state.saved_text, desktop.foreground().title),
-                ("abc", "Untitled * - Notes"),
-            )
-
-    def test_keys_that_are_held_are_known_and_the_mouse_is_none_of_them(self):
-        desktop = notes_open()
-        desktop.button("left", True)
-        desktop.key("ctrl", True)
-        self.assertEqual(desktop.held, {"ctrl"})
-        desktop.wheel(-120)
-        desktop.key("a", True)
-        self.assertEqual((desktop.held, desktop.state.text), ({"ctrl", "a"}, ""))
-        for key in ("a", "ctrl"):
-            desktop.key(key, False)
-        desktop.key("a", True)
-        self.assertEqual((desktop.held, desktop.state.text), ({"a"}, "a"))
+        self.assertEqual(desktop.foreground().title, "Untitled - Notes")
+        desktop.text("abc")
+        self.assertEqual(desktop.foreground().title, "Untitled * - Notes")
+        before = picture(desktop)
+        click(desktop, "Save button")
+        self.assertEqual(
+            (desktop.state.saved_text, desktop.foreground().title), ("abc", "Saved - Notes")
+        )
+        self.assertNotEqual(picture(desktop), before)
+        desktop.text("d")
+        self.assertEqual(
+            (desktop.state.saved_text, desktop.foreground().title),
+            ("abc", "Untitled * - Notes"),
+        )
 
 
 class Pictures(unittest.TestCase):
@@ -269,13 +193,11 @@ class Pictures(unittest.TestCase):
         self.assertFalse(rotated & colours)
         desktop = make_desktop()
         states = [
-            desktop.state.after("Start button"),
+            desktop.state,
             desktop.state.after("Notes icon"),
-            notes_open().state,
-        ]
-        states += [
-            states[2].typed("Hi"),
-            states[2].typed("Hi").after("Save button").after("Start button"),
+            DemoState(opened=True, focus=True),
+            DemoState(opened=True, focus=True, text="Hi"),
+            DemoState(opened=True, focus=True, text="Hi", saved_text="Hi"),
         ]
         for state in states:
             desktop.state = state
@@ -286,7 +208,6 @@ class Pictures(unittest.TestCase):
                     point = agent.to_point(sights[name], desktop.screen())
                     self.assertTrue(place.rect.contains(point), (name, point))
             self.assertEqual("Save button" in sights, state.opened)
-            self.assertEqual("Notes in the menu" in sights, state.menu)
             self.assertEqual("caret" in sights, state.focus)
             self.assertEqual("text" in sights, bool(state.text))
             self.assertEqual("saved mark" in sights, state.clean)
@@ -312,14 +233,14 @@ class Model(unittest.TestCase):
     def test_each_state_has_its_next_step(self):
         opened = DemoState(opened=True)
         focused = DemoState(opened=True, focus=True)
+        written = replace(focused, text=NOTE)
         for state, tool, target in (
             (DemoState(), "double_click_screen_element", "Notes icon"),
-            (DemoState(menu=True), "click_screen_element", "Notes in the menu"),
             (opened, "click_screen_element", "text area"),
             (focused, "type_text_input", ""),
-            (focused.typed(NOTE), "click_screen_element", "Save button"),
+            (written, "click_screen_element", "Save button"),
             (opened.after("Save button"), "report_mission_complete", ""),
-            (focused.typed(NOTE).after("ctrl+s").typed("!"), "click_screen_element", "Save button"),
+            (replace(written, saved_text="older"), "click_screen_element", "Save button"),
         ):
             desktop = make_desktop()
             desktop.state = state
@@ -360,7 +281,7 @@ class Model(unittest.TestCase):
         desktop = notes_open()
         desktop.text(NOTE)
         self.assertRegex(self.reply(question, desktop, {})["content"], "^NO: ")
-        press(desktop, "ctrl+s")
+        click(desktop, "Save button")
         self.assertRegex(self.reply(question, desktop, {})["content"], "^YES: ")
 
     def test_where_nothing_is_known_it_says_so(self):
@@ -374,7 +295,6 @@ class Model(unittest.TestCase):
         bare = [{"type": "function", "function": {"name": "focus_window"}}]
         request = {"messages": [user("Go.", screenshot(desktop))], "tools": bare}
         self.assertNotIn("tool_calls", agent.demo_reply(request))
-        press(desktop, "win")
         request["messages"] = [user("Go.", screenshot(desktop))]
         bare.append({"type": "function", "function": {"name": "click_what_is_new"}})
         (call,) = agent.demo_reply(request)["tool_calls"]

@@ -10,12 +10,11 @@ from tests.drawn import CONTACTS, DrawnDesktop, DrawnState
 from tests.fakes import VirtualClock
 
 
-def click(desktop: DrawnDesktop, name: str, times: int = 1) -> None:
+def click(desktop: DrawnDesktop, name: str) -> None:
     rect = desktop.state.places()[name].rect
     desktop.move(Point(rect.left + rect.width // 2, rect.top + rect.height // 2))
-    for _ in range(times):
-        desktop.button("left", True)
-        desktop.button("left", False)
+    for down in (True, False):
+        desktop.button("left", down)
     desktop.clock.sleep(1)
 
 
@@ -28,17 +27,29 @@ class Programs(unittest.TestCase):
         front = desktop.foreground()
         return front.title if front else ""
 
-    def test_two_clicks_on_the_icon_or_one_on_the_taskbar_open_a_program(self) -> None:
+    def test_a_click_on_the_icon_or_on_the_taskbar_opens_a_program(self) -> None:
         for name in ("Settings", "Contacts"):
-            desktop = begun("settings")
-            click(desktop, f"{name} icon")
-            self.assertEqual(self.front(desktop), "Desktop")
-            click(desktop, f"{name} icon", 2)
-            self.assertEqual(self.front(desktop), name)
-            desktop = begun("settings")
-            click(desktop, f"{name} pin")
-            self.assertEqual(self.front(desktop), name)
-            self.assertEqual([window.title for window in desktop.windows()], [name])
+            for place in ("icon", "pin"):
+                desktop = begun("settings")
+                self.assertEqual(self.front(desktop), "Desktop")
+                click(desktop, f"{name} {place}")
+                self.assertEqual(self.front(desktop), name)
+                self.assertEqual([window.title for window in desktop.windows()], [name])
+
+    def test_keys_write_erase_and_save(self) -> None:
+        desktop = begun("note")
+        for place in ("Notes icon", "text area"):
+            click(desktop, place)
+        for chord in "shift+h i space 1 enter x backspace backspace backspace ctrl+x".split():
+            for name in chord.split("+"):
+                desktop.key(name, True)
+            for name in chord.split("+"):
+                desktop.key(name, False)
+        self.assertEqual(desktop.state.text, "Hi ")
+        for down in (True, False):
+            desktop.key("ctrl", down)
+            desktop.key("s", True)
+            self.assertEqual(desktop.state.clean, down)
 
     def test_the_note_is_alone_on_its_desktop(self) -> None:
         self.assertNotIn("Settings pin", begun("note").state.places())

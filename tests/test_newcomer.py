@@ -35,7 +35,7 @@ class UseOfTheDemo(CommandLineCase):
 
     def test_the_area_of_the_task_holds_all_places_of_the_drawn_desktop(self) -> None:
         least = agent.Rect(10, 28, 1020, 687)  # as a refusal above says
-        for name, place in agent.DemoState(opened=True, menu=True).places().items():
+        for name, place in agent.DemoState(opened=True).places().items():
             if name != "desktop":
                 self.assertEqual(place.rect.intersection(least), place.rect, name)
 

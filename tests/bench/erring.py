@@ -160,11 +160,11 @@ class FileDesktop(DrawnDesktop):
     def button(self, name: str, down: bool) -> None:
         before = self.state
         super().button(name, down)
+        if name == "left" and not down:
+            places = before.places().items()
+            under = next(known for known, at in places if at.rect.contains(self.cursor()))
+            self.selected = under == "text area"
         self._keep(before)
-
-    def _click(self, target: str) -> None:
-        self.selected = target == "text area"
-        super()._click(target)
 
     def key(self, name: str, down: bool) -> None:
         before = self.state
@@ -293,7 +293,7 @@ class ErringModel:
             row._replace(why=f"{row.why}, {sure}") if row.tool == DONE else row for row in steps
         ]
         state, wanted = self.desktop.state, self.goal.note
-        if wanted and state.text and state.text != wanted and not state.menu:
+        if wanted and state.text and state.text != wanted:
             mend = step(CLICK, "The text is another one", "text area")
             if self.desktop.selected:
                 mend = step(TYPE, "The wrong text is selected", "text area")
