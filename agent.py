@@ -14102,8 +14102,8 @@ def check_system() -> Finding:
     system = sys.platform
     if sys.platform == "win32":
         # Not platform.platform(), which may wait for WMI.
-        windows = sys.getwindowsversion()
-        system = f"win32 {windows.major}.{windows.minor}.{windows.build}"
+        version = ".".join(map(str, sys.getwindowsversion()[:3]))
+        system = f"win32 {version}"
     python = sys.version.split()[0]
     return Finding("system", True, f"{system}, Python {python}, 64 bit")
 
@@ -14114,7 +14114,7 @@ def check_desktop(
     clock: Clock,
     waiting: Say,
 ) -> Iterator[Finding]:
-    """Screen, capture and front window; raises AgentError at what makes the rest pointless."""
+    """Raises AgentError at what makes the rest pointless."""
     screen = desktop.screen()
     area = resolve_area(config.area, desktop)
     began = clock.now()
@@ -14130,21 +14130,12 @@ def check_desktop(
     if window.elevated:
         text += " runs as administrator: input will not reach it"
     yield Finding("window", not window.elevated, text)
-    waiting("the controls of that window")
-    yield from check_controls(desktop, frame.window)
-
-
-def check_controls(desktop: Desktop, window: Window | None) -> Iterator[Finding]:
-    """What is known of the controls in the front window; without any a run goes on as well."""
-    if window is None:
-        return
     source = desktop.control_source
-    if isinstance(source, ControlsWorker):
+    if isinstance(source, ControlsWorker) and frame.window:
+        waiting("the controls of that window")
         with closing(source):
             text, knows = source.report(window)
         yield Finding("controls", True, text, note=not knows)
-        return
-    yield Finding("controls", True, str(Known(source.ask(window))))
 
 
 class Asked(NamedTuple):
@@ -14171,10 +14162,10 @@ class Asked(NamedTuple):
         return f"{self.info.name} at {self.server.where}, {pictures}, {grammar}"
 
     @property
-    def file_name(self) -> str:
-        about = self.about.encode()
-        digest = hashlib.sha256(about).hexdigest()
-        return f"calibration_{digest[:16]}.json"
+    def kept_at(self) -> Path:
+        """Where a measurement of it is kept."""
+        digest = hashlib.sha256(self.about.encode()).hexdigest()
+        return Path(self.config.dump_dir, f"calibration_{digest[:16]}.json")
 
     def ask(self, task: str, picture: bytes, tools: Sequence[Schema] = ()) -> Reply:
         """What it replies to a task; in a grammar of its own that is asked as a run asks it."""
@@ -14183,15 +14174,13 @@ class Asked(NamedTuple):
         if self.grammar:
             manner = native_manner(self.grammar, self.config, self.size)
             settings = dict(manner.settings)
-            tools = ()
             words = self.grammar.first_text(task, [])
             messages = shown_to(self.grammar, words, picture)
             if manner.system:
                 messages.insert(0, Message("system", manner.system))
-        if tools:
+        elif tools:
             settings |= {"tools": tools, "tool_choice": "auto"}
-        settings |= model_settings(self.config, self.info)
-        body = request_body(settings, messages)
+        body = request_body(settings | model_settings(self.config, self.info), messages)
         return self.server.complete(body)
 
     def call_in(self, reply: Reply, words: Vocabulary = CANONICAL) -> ToolCall | GrammarCall:
@@ -14205,12 +14194,9 @@ def check_model(
     config: Config,
     profile: Profile,
     server: ModelServer,
-    waiting: Say = lambda text: None,
+    waiting: Say,
 ) -> Iterator[Finding]:
-    """Server, model, context, how well it points, and whether it calls.
-
-    A failure says what to do about it, and is the last finding if the server gave it.
-    """
+    """A failure says what to do about it, and is the last finding if the server gave it."""
     most = f"at most {config.lmstudio_timeout:g} s"
     try:
         waiting(f"the list of models at {server.where}")
@@ -14236,21 +14222,21 @@ def check_model(
         yield Finding("server", False, str(error))
 
 
+SIGHT = {
+    True: "sees pictures",
+    False: "sees no pictures; load a vision model such as qwen3-vl-4b",
+    None: "may see pictures, the server does not tell",
+}
+
+
 def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
     """Whether the model can see, how much it can keep in mind, and in which words it is asked."""
-    sight_words = {
-        True: "sees pictures",
-        False: "sees no pictures; load a vision model such as qwen3-vl-4b",
-        None: "may see pictures, the server does not tell",
-    }
-    text = f"{info.name}, {sight_words[info.vision]}"
+    text = f"{info.name}, {SIGHT[info.vision]}"
     if info.note:
         text += f"; {info.note}"
     yield Finding("model", info.vision is not False, text)
     length = info.context_length
-    text = "the server does not tell how many tokens"
-    if length is not None:
-        text = f"{length} tokens"
+    text = "the server does not tell how many tokens" if length is None else f"{length} tokens"
     enough = length is None or length >= CONTEXT_LEAST
     if not enough:
         text += "; load it with 8192 or more"
@@ -14275,18 +14261,15 @@ def _check_call(asked: Asked, profile: Profile) -> Finding:
         tool = "type_text"
         order = "Type the text escape."
     words = replace(words, tools={tool: words.tools[tool]})
-    picture = b""
-    if asked.grammar:
-        picture = _squares(asked.size, {})
+    picture = _squares(asked.size, {}) if asked.grammar else b""
     reply = asked.ask(order, picture, words.schemas([tool]))
     call = asked.call_in(reply, words)
-    given = json.dumps(call.arguments)
-    text = f"{call.name} {given}, not carried out"
+    text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
     return Finding("tool calls", True, text)
 
 
-def keep_calibration(asked: Asked, measured: Correction, notice: Say) -> None:
-    """Writes it in the place of an older one; what is left of a torn write is not read."""
+def keep_calibration(asked: Asked, measured: Correction) -> str:
+    """Writes it in the place of an older one; returns why not. A torn file is not read."""
     kept = {
         "of": asked.about,
         "build": asked.info.build,
@@ -14294,38 +14277,33 @@ def keep_calibration(asked: Asked, measured: Correction, notice: Say) -> None:
         "x": measured.x._asdict(),
         "y": measured.y._asdict(),
     }
-    root = Path(asked.config.dump_dir)
-    data = json.dumps(kept, indent=1).encode()
+    path = asked.kept_at
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        write_run_file(root, asked.file_name, data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_run_file(path.parent, path.name, json.dumps(kept, indent=1).encode())
     except OSError as error:
-        path = root / asked.file_name
-        notice(f"{path} cannot be written ({error.strerror}); the measurement is not kept")
+        return f"; {path} cannot be written ({error.strerror}); the measurement is not kept"
+    return ""
 
 
 def correction_for(asked: Asked, notice: Say) -> Correction:
     """What undoes the faults of the model that a run asks; `notice` is told what is corrected.
 
-    None is needed: a file that cannot be used is ignored, and told. Raises ConfigError if the
-    model's places are too far from what it means to be corrected.
+    A file that cannot be used is ignored, and told. Raises ConfigError if the model's places are
+    too far from what it means to be corrected.
     """
     if not asked.config.calibration:
         return NO_CORRECTION
-    root = Path(asked.config.dump_dir)
+    path = asked.kept_at
     try:
-        kept = json_object(strict_json(read_run_file(root, asked.file_name)))
-        lines = []
-        for axis in ("x", "y"):
-            line = read_as(kept[axis], dict[str, float])
-            lines.append(AxisFit(**line))
+        kept = json_object(strict_json(read_run_file(path.parent, path.name)))
+        lines = [AxisFit(**read_as(kept[axis], dict[str, float])) for axis in ("x", "y")]
         if kept["build"] != asked.info.build:
             raise ValueError
     except FileNotFoundError:
         return NO_CORRECTION
     except (OSError, ValueError, TypeError, LookupError) as error:
         reason = getattr(error, "strerror", None) or "damaged, or of another version of the server"
-        path = root / asked.file_name
         notice(f"{path} is ignored ({reason}); --check measures anew")
         return NO_CORRECTION
     measured = Correction(*lines)
@@ -14354,7 +14332,8 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
 
     That is also what a screenshot costs, whether it was shrunk, and how many answers hit.
     """
-    answers: list[tuple[Coordinate, list[float]]] = []  # what was asked for, and the place said
+    along_x: list[tuple[float, float]] = []  # what was asked for, and what was said
+    along_y: list[tuple[float, float]] = []
     for first in range(3):
         places = dict(zip(MARK_COLOURS, MARKS[first::3], strict=True))
         picture = _squares(asked.size, places)
@@ -14368,21 +14347,15 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
                 yield _check_cost(reply, asked, task)
             said = _place_in(asked, reply)
             if len(said) == 2:
-                answers.append((truth, said))
-        if not answers:
+                along_x.append((truth.x, said[0]))
+                along_y.append((truth.y, said[1]))
+        if not along_x:
             break  # who finds none in one picture finds none in the next
-    if len(answers) < FIT_LEAST:
+    if len(along_x) < FIT_LEAST:
         text = "it did not say where the squares are; choose a model trained for that"
         yield Finding("calibration", False, text)
         return
-    along_x = [(truth.x, said[0]) for truth, said in answers]
-    along_y = [(truth.y, said[1]) for truth, said in answers]
-    measured = Correction(
-        fit_axis(along_x),
-        fit_axis(along_y),
-    )
-    notices: list[str] = []
-    keep_calibration(asked, measured, notices.append)
+    measured = Correction(fit_axis(along_x), fit_axis(along_y))
     used = measured
     text = "0-1000 grid"
     if measured != NO_CORRECTION:
@@ -14391,16 +14364,14 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
             used = NO_CORRECTION
             text = "off the 0-1000 grid, not corrected"
     hits = 0
-    for truth, (x, y) in answers:
-        off_x = used.x.undo(x) - truth.x
-        off_y = used.y.undo(y) - truth.y
-        off = max(abs(off_x), abs(off_y))
+    for (true_x, x), (true_y, y) in zip(along_x, along_y, strict=True):
+        off = max(abs(used.x.undo(x) - true_x), abs(used.y.undo(y) - true_y))
         hits += off <= HIT_MOST
     text += f": {measured}; {hits} of {len(MARKS)} places within {HIT_MOST}"
     fine = hits >= HITS_LEAST
     if not fine:
         text += "; use a larger or less quantised model, or Qwen3-VL"
-    yield Finding("calibration", fine, "; ".join([text, *notices]))
+    yield Finding("calibration", fine, text + keep_calibration(asked, measured))
 
 
 def _place_in(asked: Asked, reply: Reply) -> list[Any]:
@@ -14410,10 +14381,9 @@ def _place_in(asked: Asked, reply: Reply) -> list[Any]:
             return json_list(asked.call_in(reply).arguments.get("position"))
         return []
     number = r"-?\d{1,6}(?:\.\d{1,6})?"
-    numbers = rf"{number}(?:\s?,\s?{number})+"
-    said = re.findall(numbers, reply.text[:FACT_CHARACTERS])
+    said = re.findall(rf"{number}(?:\s?,\s?{number})+", reply.text[:FACT_CHARACTERS])
     # The last word counts.
-    return [float(figure) for words in said[-1:] for figure in words.split(",")]
+    return [float(figure) for figure in said[-1].split(",")] if said else []
 
 
 def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:

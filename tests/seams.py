@@ -127,7 +127,7 @@ def check_of_model(config: agent.Config, profile: str, server: Any) -> dict[str,
     """What --check finds of a server's model, each by its name."""
     return {
         found.what: found.text
-        for found in agent.check_model(config, agent.PROFILES[profile], server)
+        for found in agent.check_model(config, agent.PROFILES[profile], server, str)
     }
 
 
