@@ -13406,11 +13406,10 @@ async function follow() {
   byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
   byId("latest").onclick = () => go(turns.length - 1);
   setInterval(showStatus, 1000);
-  state = { phase: "connecting", since: Date.now() / 1000, version: -1 };
+  state = { phase: "connecting", since: Date.now() / 1000 };
   // It asks on after the end: a demo leaves its page until nobody asks any more.
   while (!state.over) {
-    const known = { since: state.version, seen: run.number };
-    const answer = await ask("/news", known).catch(() => null);
+    const answer = await ask("/news", { seen: run.number }).catch(() => null);
     if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
     if (answer?.ok) showNews(await answer.json());
     else if (run.outcome) return;
@@ -13732,7 +13731,7 @@ def report_text(folder: Path, pictures: bool = False) -> str:
 ####################################################################################################
 
 PANEL_SECONDS = 10.0  # for each part of a request that is waited for
-PANEL_NEWS_S = 0.5  # after which a page hears that there is nothing new
+PANEL_NEWS_S = 0.2  # after which a page that asks is answered, and asks again
 PANEL_GONE = 2.0  # seconds without a question, after which a page is closed
 PANEL_END_S = 1.0  # in which open pages may hear that it is over
 PANEL_HINT_MOST = 2000  # characters
@@ -13775,7 +13774,7 @@ class PanelRequest(BaseHTTPRequestHandler):
         """A request of either method; its body is not read before all the rest is as it should."""
         panel = self.server.panel
         route = f"{self.command} {self.path}"
-        key = self.headers.get("Authorization", "")
+        key = self.headers.get("Authorization", "").encode()
         length = self.headers.get("Content-Length", "0")
         # A name that someone's DNS points here is not ours.
         if self.headers.get_all("Host") != [panel.host]:
@@ -13783,7 +13782,7 @@ class PanelRequest(BaseHTTPRequestHandler):
         elif route == "GET /":
             page = PAGE.replace("TITLE", PANEL_TITLE, 1).replace('content="CSP"', "", 1)
             self._send(200, page.encode(), "text/html; charset=utf-8")
-        elif not compare_digest(key.encode(), panel.key):
+        elif not compare_digest(key, panel.key):
             self.send_error(401, "Open the address the program printed.")
         elif not re.fullmatch("[0-9]{1,8}", length):
             self.send_error(411, "A plain Content-Length below 100000000 is needed.")
@@ -13825,16 +13824,6 @@ class PanelServer(ThreadingTCPServer):
         super().server_bind()
 
 
-# What words that are not as they have to be raise while they are used.
-PANEL_FAULTS = (
-    AgentError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 WAITS_FOR_MARKS = "waiting_annotated"
 
 
@@ -13855,16 +13844,14 @@ class Panel(Inbox):
         self.stop = stop
         self.book = book  # must hear of each record before the panel does
         self.folder = folder  # of the run, with its screenshots and its report
-        self._changed = threading.Condition()  # guards what follows, and tells of each change
-        self._version = 0
-        self._told = 0  # the version that a page has heard of
+        self._end_is_told = False
         self._asked: dict[str, float] = {}  # when a page asked last, by what it asked for
         self._screen: bytes | Frame = b""  # the latest picture: a PNG, or what becomes one if asked
         self._state: JsonDict = {
             "phase": "starting",
             "since": time.time(),  # when the phase began
             "error": "",
-            "picture": 0,  # the version with which the latest one came
+            "picture": 0,  # number of the latest one
             "settled": False,  # whether that is of the screen at rest after the latest act
             "turn": 0,
             "actions": [],  # of a story, done before that picture
@@ -13914,7 +13901,7 @@ class Panel(Inbox):
         """Gives open pages a moment to hear how it ended, then ends the server."""
         self.update(over=True)
         end = time.monotonic() + PANEL_END_S
-        while self.watched() and self._told < self._version and time.monotonic() < end:
+        while self.watched() and not self._end_is_told and time.monotonic() < end:
             time.sleep(0.01)
         self.server.shutdown()
         self.server.server_close()
@@ -13922,7 +13909,7 @@ class Panel(Inbox):
     # -- from the run
 
     def take(self, item: Item) -> None:
-        self.update()
+        picture = self._state["picture"] + 1
         if isinstance(item, Phase):
             self.update(phase=item.text, since=time.time())
         elif isinstance(item, EndRecord):
@@ -13937,23 +13924,14 @@ class Panel(Inbox):
             self.update(vlm_json=item.text)
         elif isinstance(item, Settled):
             self._screen = item.frame
-            self.update(picture=self._version + 1, settled=True, boxes=[])
+            self.update(picture=picture, settled=True, boxes=[])
         elif isinstance(item, Shown):
-            self._screen = item.png
-            self.update(
-                picture=self._version + 1,
-                settled=False,
-                turn=item.turn,
-                actions=item.actions,
-                boxes=item.boxes,
-                observation=item.observation,
-            )
+            told = dict(vars(item))
+            self._screen = told.pop("png")
+            self.update(picture=picture, settled=False, **told)
 
     def update(self, **values: object) -> None:
-        with self._changed:
-            self._state |= values
-            self._version += 1
-            self._changed.notify_all()
+        self._state |= values
 
     def take_hints(self) -> list[str]:
         return [self._hints.get() for _ in range(self._hints.qsize())]
@@ -13981,29 +13959,28 @@ class Panel(Inbox):
         """(HTTP status, a PNG or what is sent as JSON) for a request with the key."""
         try:
             answer = self.routes[route](json.loads(body or b"{}"))
-        except PANEL_FAULTS:  # whose texts would name files
-            problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
-            return 404, {"error": problem}
         except Unawaited as error:
             return 409, {"error": str(error)}
+        except Exception:  # for words that are not as they have to be; its text would name files
+            problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
+            return 404, {"error": problem}
         self._asked[route] = time.monotonic()
         return 200, answer or {}
 
     def _news(self, words: JsonDict) -> JsonDict:
-        """The state, and what is new in the book since a number; waited for PANEL_NEWS_S."""
-        since = words["since"]
-        seen = words["seen"]
-        with self._changed:
-            self._changed.wait_for(lambda: self._version > since, PANEL_NEWS_S)
-            self._told = self._version
-            run = self.book.run_item()
-            known = [run, *self.book.items]
-            return self._state | {
-                "version": self._version,
-                "paused": self.stop.paused,
-                # What is entered meanwhile is told the next time.
-                "items": [item for item in known if seen < item["number"] <= run["number"]],
-            }
+        """The state, and what of the book has a higher number than the last that was seen.
+
+        The wait is here, as browsers hold up the timers of a page that is not in front.
+        """
+        time.sleep(PANEL_NEWS_S)
+        run = self.book.run_item()
+        known = [run, *self.book.items]
+        self._end_is_told = self._state["over"]
+        return self._state | {
+            "paused": self.stop.paused,
+            # What is entered meanwhile is told the next time.
+            "items": [item for item in known if words["seen"] < item["number"] <= run["number"]],
+        }
 
     def _picture(self, words: JsonDict) -> bytes:
         """A saved screenshot by its name, or without one the screen as it is now."""
@@ -14021,7 +13998,7 @@ class Panel(Inbox):
         return screen
 
     def _control(self, words: JsonDict) -> None:
-        """A button, or a hint; raises one of PANEL_FAULTS for what is neither."""
+        """A button, or a hint; raises whatever for what is neither."""
         action = words["action"]
         if action == "hint":
             text = words["text"].strip()
@@ -14032,7 +14009,6 @@ class Panel(Inbox):
             self.stop.set("Stop in the panel")
         else:
             self.stop.paused = {"pause": "in the panel", "resume": ""}[action]
-        self.update()
 
     # -- as described
 

@@ -118,7 +118,7 @@ def lines_of(item: Json) -> list[Json]:
     return lines
 
 
-NOTHING = {"since": -1, "seen": 0}  # what a page knows that was just opened
+NOTHING = {"seen": 0}  # what a page knows that was just opened
 
 
 class PanelTest(unittest.TestCase):
@@ -130,6 +130,9 @@ class PanelTest(unittest.TestCase):
         self.folder = Path(scratch.name).resolve() / "run_0001"
         (self.folder / "screenshots").mkdir(parents=True)
         self.stop = agent.Stop()
+        at_once = mock.patch.object(agent, "PANEL_NEWS_S", 0)
+        at_once.start()
+        self.addCleanup(at_once.stop)
         self.panel = a_panel(agent.Config(described=self.described), self.stop, self.folder)
         self.addCleanup(self.panel.server.server_close)
         self.addCleanup(self.panel.server.shutdown)
@@ -177,7 +180,7 @@ class PanelTest(unittest.TestCase):
         known = before["known"] if before else NOTHING
         status, told = self.ask("POST /news", known)
         self.assertEqual(status, 200)
-        told["known"] = {"since": told["version"], "seen": known["seen"]}
+        told["known"] = dict(known)
         for item in told["items"][:1]:
             told["known"]["seen"] = item["number"]
         return told
@@ -190,7 +193,7 @@ class PanelTest(unittest.TestCase):
 
 
 STOPS: Json = {  # what each address would take and do
-    "/news": {"since": -1, "seen": 0},
+    "/news": NOTHING,
     "/picture": {"name": ""},
     "/control": {"action": "stop"},
     "/inject": {"vlm_text": "{}"},
@@ -443,7 +446,7 @@ class News(PanelTest):
         second = self.news(second)
         self.assertEqual([item.get("kind") for item in second["items"]], [None, "intent"])
         third = self.news(second)
-        self.assertEqual((self.turns(third), third["version"]), ([], second["version"]))
+        self.assertEqual(self.turns(third), [])
         self.assertEqual(self.turns(self.news()), [-1, 1, 2, 3, 3])
 
     def test_what_is_entered_while_a_page_asks_is_told_once_and_the_next_time(self) -> None:
@@ -461,15 +464,6 @@ class News(PanelTest):
         self.assertEqual([item.get("kind") for item in first["items"]], [None, "reply"])
         second = self.news(first)
         self.assertEqual([item.get("kind") for item in second["items"]], [None, "hint"])
-
-    def test_a_page_that_waits_hears_of_a_change(self) -> None:
-        before = self.news()
-        answers = queue.Queue[Json]()
-        page = threading.Thread(target=lambda: answers.put(self.news(before)))
-        page.start()
-        self.panel.take(agent.Phase("acting"))
-        self.assertEqual(answers.get(timeout=60)["phase"], "acting")
-        page.join()
 
     def test_a_pause_that_nobody_told_the_panel_of_is_told_all_the_same(self) -> None:
         before = self.news()
@@ -528,8 +522,7 @@ class News(PanelTest):
 
         def read() -> None:
             while not heard[-1]["over"]:
-                known = {"since": heard[-1]["version"], "seen": 0}
-                heard.append(self.ask("POST /news", known)[1])
+                heard.append(self.ask("POST /news", NOTHING)[1])
 
         now = time.monotonic()
         with mock.patch.object(time, "monotonic", lambda: now):  # its time does not run out
@@ -605,12 +598,6 @@ class Pictures(PanelTest):
         box = {"x1": 1, "y1": 1, "x2": 2, "y2": 2}
         show(self.panel, PICTURE, 4, [], [box], "seen")
         self.assertEqual((self.news()["boxes"], self.news()["observation"]), ([box], "seen"))
-
-    def test_asking_changes_nothing_that_others_are_told(self) -> None:
-        self.put("turn_0001.png")
-        before = self.news()["version"]
-        self.picture("turn_0001.png")
-        self.assertEqual(self.news()["version"], before)
 
     def test_it_is_told_where_the_report_is(self) -> None:
         self.assertEqual(self.news()["report"], str(self.folder / "report.html"))
@@ -758,8 +745,7 @@ class Person(threading.Thread):
         self.url = found[1]  # type: ignore[index]
         with contextlib.suppress(OSError):  # the program has ended
             while not self.told or not self.told[-1]["over"]:
-                since = self.told[-1]["version"] if self.told else -1
-                self.told.append(self.ask("/news", {"since": since, "seen": 0}))
+                self.told.append(self.ask("/news", NOTHING))
                 self.react(self, self.told[-1])
 
     def ask(self, path: str, words: Json) -> Any:
@@ -784,6 +770,7 @@ class Console(io.StringIO):
         return self.typed.get()
 
 
+@mock.patch.object(agent, "PANEL_NEWS_S", 0)
 class Wired(CommandLineCase):
     def run_with(
         self, react: Callable[[Person, Json], Any], *arguments: str
