@@ -14579,8 +14579,8 @@ class DemoDesktop:
         return self.window(DEMO_NOTES) or self.window(DEMO_GROUND)
 
     def window_at(self, point: Point) -> Window | None:
-        under = self.control_source.control_at(point)
-        return self.window(under.window) if under else None
+        under = self.control_source.ask(point)
+        return self.window(under[0].window) if under else None
 
     def window(self, handle: int) -> Window | None:
         """A window's own control is the last one of it."""
