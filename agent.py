@@ -14256,7 +14256,8 @@ def keep_calibration(asked: Asked, measured: Correction) -> str:
     path = asked.kept_at
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_run_file(path.parent, path.name, json.dumps(kept, indent=1).encode())
+        data = json.dumps(kept, indent=1).encode()
+        write_run_file(path.parent, path.name, data)
     except OSError as error:
         return f"; {path} cannot be written ({error.strerror}); the measurement is not kept"
     return ""
@@ -14273,7 +14274,10 @@ def correction_for(asked: Asked, notice: Say) -> Correction:
     path = asked.kept_at
     try:
         kept = json_object(strict_json(read_run_file(path.parent, path.name)))
-        lines = [AxisFit(**read_as(kept[axis], dict[str, float])) for axis in ("x", "y")]
+        lines = []
+        for axis in ("x", "y"):
+            line = read_as(kept[axis], dict[str, float])
+            lines.append(AxisFit(**line))
         if kept["build"] != asked.info.build:
             raise ValueError
     except FileNotFoundError:
@@ -14341,7 +14345,9 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
             text = "off the 0-1000 grid, not corrected"
     hits = 0
     for (true_x, x), (true_y, y) in zip(along_x, along_y, strict=True):
-        off = max(abs(used.x.undo(x) - true_x), abs(used.y.undo(y) - true_y))
+        off_x = used.x.undo(x) - true_x
+        off_y = used.y.undo(y) - true_y
+        off = max(abs(off_x), abs(off_y))
         hits += off <= HIT_MOST
     text += f": {measured}; {hits} of {len(MARKS)} places within {HIT_MOST}"
     fine = hits >= HITS_LEAST
