@@ -14078,8 +14078,9 @@ def check_system() -> Finding:
     system = sys.platform
     if sys.platform == "win32":
         # Not platform.platform(), which may wait for WMI.
-        version = ".".join(map(str, sys.getwindowsversion()[:3]))
-        system = f"win32 {version}"
+        version = sys.getwindowsversion()[:3]
+        numbers = ".".join(map(str, version))
+        system = f"win32 {numbers}"
     python = sys.version.split()[0]
     return Finding("system", True, f"{system}, Python {python}, 64 bit")
 
@@ -14140,7 +14141,8 @@ class Asked(NamedTuple):
     @property
     def kept_at(self) -> Path:
         """Where a measurement of it is kept."""
-        digest = hashlib.sha256(self.about.encode()).hexdigest()
+        about = self.about.encode()
+        digest = hashlib.sha256(about).hexdigest()
         return Path(self.config.dump_dir, f"calibration_{digest[:16]}.json")
 
     def ask(self, task: str, picture: bytes, tools: Sequence[Schema] = ()) -> Reply:
@@ -14240,7 +14242,8 @@ def _check_call(asked: Asked, profile: Profile) -> Finding:
     picture = _squares(asked.size, {}) if asked.grammar else b""
     reply = asked.ask(order, picture, words.schemas([tool]))
     call = asked.call_in(reply, words)
-    text = f"{call.name} {json.dumps(call.arguments)}, not carried out"
+    given = json.dumps(call.arguments)
+    text = f"{call.name} {given}, not carried out"
     return Finding("tool calls", True, text)
 
 
@@ -14335,7 +14338,9 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
         text = "it did not say where the squares are; choose a model trained for that"
         yield Finding("calibration", False, text)
         return
-    measured = Correction(fit_axis(along_x), fit_axis(along_y))
+    fit_x = fit_axis(along_x)
+    fit_y = fit_axis(along_y)
+    measured = Correction(fit_x, fit_y)
     used = measured
     text = "0-1000 grid"
     if measured != NO_CORRECTION:
@@ -14388,7 +14393,8 @@ def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
     for colour, place in squares.items():
         centre = to_point(place, canvas.area)
         canvas.fill(square_around(centre, reach), MARK_COLOURS[colour])
-    png = encode_png(bytes(canvas.pixels), *size)
+    pixels = bytes(canvas.pixels)
+    png = encode_png(pixels, *size)
     return base64.b64encode(png)
 
 
