@@ -42,10 +42,8 @@ ROOMS
     Grammar texts - what the models of each grammar are told, and what their words mean
     Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
     Memory and state - what was done, what was archived, where the run stands
-    Prompts - what each role is told all the time
-    Turn texts - what a role is told beside its prompt, in turns, conversations and stories
-    Profiles - the five systems as data, and prepared tasks
-    Described - where the profiles differ from their descriptions, and how they are as described
+    Texts - what each role is told, all the time and beside that in turns, conversations and stories
+    Profiles - the five systems as data, and where they differ from their descriptions
     Journal - the run's folder, log, records and screenshots
     Exchange - one request to a role and its reply, counted and logged
     Calibration - how a model's places lie beside the grid, and what undoes that
@@ -55,10 +53,9 @@ ROOMS
     Proof - whether the task is done: its checks, its files, what is certain, and a fresh look
     Turns - what every loop does with a turn: its end, its record, and a lack of progress
     Native turn - one turn of a model that is asked in its own grammar
-    Two-agent loop - a planner that does not see the screen, an executor that does
+    Two-agent loop - a planner that does not see the screen, an executor that does, or one alone
     Chat loop - one conversation, one call a step, screenshots on demand
-    Story loop - the model's own story and the marks of what it did are its memory
-    Loops - the loop of each profile, and the end of a run
+    Story loop - the model's own story and its marks are its memory; and the end of each run
     Replay - the acts of a run, again
     Page - the one page that is report and panel
     Report - what a run's records say to whoever looks back
@@ -1312,7 +1309,7 @@ class Record(Item):
 
     kind: ClassVar[str]
     hints: ClassVar[Mapping[str, object]]  # the types of its fields
-    turn: int = 0
+    turn: int = field(default=0, kw_only=True)
     time: float = field(default=0.0, kw_only=True)
 
     def __init_subclass__(cls, kind: str = "") -> None:
@@ -1485,7 +1482,7 @@ class StageRecord(Record, kind="stage"):
 class StateRecord(Record, kind="state"):
     """Where the run stood when its turn ended."""
 
-    mode: Mode = PLANNING
+    mode: Mode = EXECUTION
     plan: str = ""
     execution_instructions: str = ""
     needs_review: bool = False
@@ -1583,16 +1580,10 @@ class TurnLine(Item):
 
 
 @dataclass
-class Question(Item):
-    """What waits for the person's yes at the terminal; empty once it is answered."""
+class Told(Item):
+    """A text for the page, at a place of its state."""
 
-    text: str
-
-
-@dataclass
-class Spoken(Item):
-    """A reply as the model of a story gave it, or as it was handed in."""
-
+    place: str
     text: str
 
 
@@ -8007,7 +7998,7 @@ class AgentState(StateRecord):
 
 
 ####################################################################################################
-# Prompts - what each role is told all the time
+# Texts - what each role is told, all the time and beside that in turns, conversations and stories
 ####################################################################################################
 
 # A prompt is constant for a whole run, for the server's prefix cache; {names} are tools as the
@@ -8130,11 +8121,6 @@ EXAMINER_PROMPT = """You say how one can see that a task on a Windows desktop is
 screenshot or a file can prove, with the task's exact names and texts:
 1. ..."""
 
-
-####################################################################################################
-# Turn texts - what a role is told beside its prompt, in turns, conversations and stories
-####################################################################################################
-
 NO_USABLE_CALL = "No usable tool call in the reply."
 MISSION_COMPLETE = "Mission complete"
 NO_CALL = "I gave no usable tool call."  # stands for a broken reply: servers answer 500 to a broken
@@ -8161,7 +8147,6 @@ class ReportForm(NamedTuple):
     step: str  # the field that says what is done, and why
     chars: int  # most characters of the last report
     plan_chars: int  # most characters of the plan, as the two descriptions have them
-    planning: str = ""  # the planning role's mode, where all is told as it was described
 
 
 PLANNER_REPORT = ReportForm(
@@ -8349,20 +8334,6 @@ def question_again(question: str, refused: int) -> str:
     return f"{looks} said NO, and may have been wrong or too early: judge afresh. {question}"
 
 
-def own_summary(records: Sequence[ActionRecord]) -> ArchiveArgs:
-    """What is certain of actions that the program archives by itself."""
-    times = Counter(record.tool for record in records)
-    done = ", ".join(f"{tool} x{number}" for tool, number in times.items())
-    last = cut(records[-1].result, 60)
-    unchanged = sum(record.changed is False for record in records)
-    turns = [record.turn for record in records]
-    return ArchiveArgs(
-        f"Turns {turns[0]}-{turns[-1]}: {done}; last: {last}",
-        tuple(turns),
-        f"{unchanged} of {len(records)} actions changed nothing",
-    )
-
-
 UNDECIDED = "the fresh look did not decide it"
 ANSWER_EACH_CHECK = "Answer each check in one line of its own: its number, YES or NO, the reason."
 
@@ -8444,8 +8415,12 @@ tool. When the whole task is done, call {report_complete} with the visible proof
 
 
 ####################################################################################################
-# Profiles - the five systems as data, and prepared tasks
+# Profiles - the five systems as data, and where they differ from their descriptions
 ####################################################################################################
+
+
+# Further tools by which one turn does what takes several.
+EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom")
 
 
 class Role(NamedTuple):
@@ -8458,6 +8433,7 @@ class Role(NamedTuple):
     max_tokens: str | int = "executor_max_tokens"
     extra: str = ""  # rules about the extra tools, behind the prompt
     briefing: str = ""  # before the prompt, with {task}, {plan}, {instructions} and settings
+    described: JsonDict = {}  # what of this is otherwise in its description
 
 
 class Profile(NamedTuple):
@@ -8478,6 +8454,8 @@ class Profile(NamedTuple):
     one_call: bool = False  # whether of several calls in a reply none is performed
     # What is said of an end, by its kind, with {turn} and {most}; of others the outcome tells.
     ends: Mapping[str, str] = {}
+    extra: Collection[str] = EXTRA_TOOLS  # those of its tools that its description lacks
+    described: JsonDict = {}  # what else is otherwise there
 
     def system(self, role: Role) -> str:
         """The role's system prompt with the tools' names of this vocabulary."""
@@ -8499,9 +8477,6 @@ _JUDGES = {
     "verifier": Role("verifier", VERIFIER_PROMPT, *_JUDGING),
     "examiner": Role("examiner", EXAMINER_PROMPT, *_JUDGING),
 }
-# Further tools, and further arguments of the others, by which one turn does what takes several.
-EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom")
-STORY_EXTRA_TOOLS = ("type_text", "press_key", "scroll_at", "scroll_up", "report_complete")
 _PLAIN_ARGUMENTS: Mapping[str, Shape] = dict.fromkeys(
     """
     type_text.position type_text.element_name clear submit then seconds done_when modifiers
@@ -8645,6 +8620,16 @@ _CHAT: JsonDict = {
     "turn_delay": 0.4,
     "memory_compression_threshold": 24,
 }
+# As described:
+_SIDES = """{grid} [0, 1000] is bottom left. LEFT: x 0-300, RIGHT: x 700-1000, TOP: y 0-300, \
+BOTTOM: y 700-1000."""
+_TWO_AGENT_ENDS = {
+    "ends": {
+        "completed": "Mission completed in {turn} turns",
+        "max_steps": "Max steps reached ({most})",
+    }
+}
+_CAPTION = {"caption": "captured image data"}
 PROFILES = {
     profile.name: profile
     for profile in (
@@ -8654,12 +8639,28 @@ PROFILES = {
             "two_agent",
             PLANNER_WORDS,
             {
-                "planner": Role("planner", PLANNER_PROMPT, *_PLANNING, PLANNER_EXTRA),
+                "planner": Role(
+                    "planner",
+                    PLANNER_PROMPT,
+                    *_PLANNING,
+                    PLANNER_EXTRA,
+                    described={
+                        "briefing": "TASK: {task}\nReviews come every {review_interval} turns.\n"
+                    },
+                ),
                 **_JUDGES,
                 "executor": Role(
-                    "executor", EXECUTOR_PROMPT, _acting(PLANNER_WORDS), extra=EXECUTOR_EXTRA
+                    "executor",
+                    EXECUTOR_PROMPT,
+                    _acting(PLANNER_WORDS),
+                    extra=EXECUTOR_EXTRA,
+                    described={
+                        "briefing": "TASK: {task}\nINSTRUCTIONS: {instructions}\n",
+                        "prompt": EXECUTOR_PROMPT.replace("{grid}", _SIDES),
+                    },
                 ),
             },
+            described=_TWO_AGENT_ENDS,
         ),
         Profile(
             "commander",
@@ -8667,10 +8668,27 @@ PROFILES = {
             "two_agent",
             COMMANDER_WORDS,
             {
-                "planner": Role("leader", TEAM_LEADER_PROMPT, *_PLANNING, PLANNER_EXTRA),
+                "planner": Role(
+                    "leader",
+                    TEAM_LEADER_PROMPT,
+                    *_PLANNING,
+                    PLANNER_EXTRA,
+                    described={
+                        "briefing": "You lead an SOF desktop automation unit.\n"
+                        "MISSION: {task}\nPLAN: {plan}\n"
+                        "Reviews come every {review_interval} turns.\n"
+                    },
+                ),
                 **_JUDGES,
                 "executor": Role(
-                    "operator", OPERATOR_PROMPT, _acting(COMMANDER_WORDS), extra=EXECUTOR_EXTRA
+                    "operator",
+                    OPERATOR_PROMPT,
+                    _acting(COMMANDER_WORDS),
+                    extra=EXECUTOR_EXTRA,
+                    described={
+                        "briefing": "You are an SOF Operator specialist.\n"
+                        "CURRENT_BRIEF: {instructions}\n"
+                    },
                 ),
             },
             {
@@ -8682,6 +8700,7 @@ PROFILES = {
             },
             report=COMMANDER_REPORT,
             modes={PLANNING: "EVALUATION"},
+            described=_TWO_AGENT_ENDS,
         ),
         Profile(
             "native",
@@ -8701,6 +8720,7 @@ PROFILES = {
             {"executor": Role("chat", CHAT_PROMPT, tuple(CHAT_WORDS.tools)), **_JUDGES},
             {**_CHAT, "lmstudio_model": "qwen3-vl-8b-instruct", "lmstudio_temperature": 0.6},
             "observe",
+            described=_CAPTION,
         ),
         Profile(
             "pointer",
@@ -8717,14 +8737,23 @@ PROFILES = {
                 "image_tokens": 1088,
             },
             errors=dict.fromkeys(INVALID_ARGUMENTS.split(), "invalid_arguments"),
+            described={**_CAPTION, "one_call": True},
         ),
         Profile(
             "story",
             "its own story and the marks of what it did are its memory; until stopped",
             "story",
             STORY_WORDS,
-            {"executor": Role("story", STORY_PROMPT), **_JUDGES},
+            {
+                "executor": Role(
+                    "story",
+                    STORY_PROMPT,
+                    described={"prompt": DESCRIBED_STORY_PROMPT},
+                ),
+                **_JUDGES,
+            },
             {"max_steps": 100000, "stall_stop": 0},
+            extra=("type_text", "press_key", "scroll_at", "scroll_up", "wait", "report_complete"),
         ),
     )
 }
@@ -8754,11 +8783,6 @@ opened.
 pointer | 4 | type | Click into the text field that is on the screen and type: Hello from agent.py
 """
 SCENARIOS = [Scenario(*row) for row in table_rows(_SCENARIOS)]
-
-
-####################################################################################################
-# Described - where the profiles differ from their descriptions, and how they are as described
-####################################################################################################
 
 
 class Deviation(NamedTuple):
@@ -8925,50 +8949,16 @@ def described_settings(profile: str) -> JsonDict:
     }
 
 
-# Of the roles that are described as having more in their prompts, which then change: what stands
-# before the prompt, and what else is said of the grid.
-_BRIEFINGS = {
-    "planner": "TASK: {task}\nReviews come every {review_interval} turns.\n",
-    "executor": "TASK: {task}\nINSTRUCTIONS: {instructions}\n",
-    "leader": "You lead an SOF desktop automation unit.\nMISSION: {task}\nPLAN: {plan}\n"
-    "Reviews come every {review_interval} turns.\n",
-    "operator": "You are an SOF Operator specialist.\nCURRENT_BRIEF: {instructions}\n",
-}
-_SIDES = """{grid} [0, 1000] is bottom left. LEFT: x 0-300, RIGHT: x 700-1000, TOP: y 0-300, \
-BOTTOM: y 700-1000."""
-_TWO_AGENT_ENDS = {
-    "completed": "Mission completed in {turn} turns",
-    "max_steps": "Max steps reached ({most})",
-}
-
-
 def as_described(profile: Profile) -> Profile:
     """The profile with the tools, arguments, prompts and words of the system that it describes."""
     words = profile.vocabulary
-    extra = (*EXTRA_TOOLS, *(STORY_EXTRA_TOOLS if profile.loop == "story" else ()))
-    tools = {name: shown for name, shown in words.tools.items() if name not in extra}
+    tools = {name: shown for name, shown in words.tools.items() if name not in profile.extra}
     plain = replace(words, tools=tools, shapes={**words.shapes, **_PLAIN_ARGUMENTS})
     roles = {}
     for key, role in profile.roles.items():
-        described = tuple(name for name in role.tools if name not in EXTRA_TOOLS)
-        prompt = role.prompt
-        if role.name == "executor":
-            prompt = prompt.replace("{grid}", _SIDES)
-        briefing = _BRIEFINGS.get(role.name, "")
-        roles[key] = role._replace(prompt=prompt, tools=described, extra="", briefing=briefing)
-    profile = profile._replace(vocabulary=plain, roles=roles)
-    if profile.loop == "chat":
-        return profile._replace(caption="captured image data", one_call=profile.name == "pointer")
-    if profile.loop == "story":
-        return _with_prompt(profile, DESCRIBED_STORY_PROMPT)
-    form = profile.report._replace(planning=profile.modes.get(PLANNING, PLANNING))
-    return profile._replace(report=form, ends=_TWO_AGENT_ENDS)
-
-
-def _with_prompt(profile: Profile, prompt: str) -> Profile:
-    """With another prompt of its acting role."""
-    role = profile.roles["executor"]._replace(prompt=prompt, extra="")
-    return profile._replace(roles={**profile.roles, "executor": role})
+        described = tuple(name for name in role.tools if name in tools)
+        roles[key] = role._replace(tools=described, extra="", **role.described)
+    return profile._replace(vocabulary=plain, roles=roles, **profile.described)
 
 
 def chosen_profile(name: str, config: Config) -> Profile:
@@ -8978,7 +8968,8 @@ def chosen_profile(name: str, config: Config) -> Profile:
         profile = as_described(profile)
     if config.system_prompt:
         as_it_is = config.system_prompt.replace("{", "{{").replace("}", "}}")
-        profile = _with_prompt(profile, as_it_is)
+        role = profile.roles["executor"]._replace(prompt=as_it_is, extra="")
+        profile = profile._replace(roles={**profile.roles, "executor": role})
     return profile
 
 
@@ -9227,7 +9218,7 @@ class ExecutionLogger:
         for listener in self._listeners:
             listener(item)
 
-    def record(self, record: Record) -> None:
+    def record(self, record: Record) -> Record:
         """Writes a line of turns.jsonl with time and turn, and publishes it as it was written."""
         now = round(time.time(), 3)
         stamped = replace(record, time=now, turn=record.turn or self.turn)
@@ -9235,6 +9226,7 @@ class ExecutionLogger:
         self._write(self._turns, line + "\n")
         written, _ = from_json(json.loads(line))
         self.publish(written)
+        return stamped
 
     def save_screenshot(self, name: str, png: bytes) -> str:
         """Writes a picture to that path in the run's folder, or by its bare name a screenshot."""
@@ -9478,7 +9470,7 @@ class Voice:
         acting = role == self.profile.roles["executor"]
         manner = manner or self.manner(role)
         for hint in self.inbox.take_hints():
-            self.logger.record(HintRecord(text=hint))
+            self.logger.record(HintRecord(hint))
             self._hints.append(HINT.format(self.logger.hide(hint)))
         if acting and self._hints:  # told until a reply has come
             messages = [*messages, Message("user", "\n".join(self._hints))]
@@ -9583,7 +9575,7 @@ class Voice:
             stays = not self.calls_in_text
         if stays or self._failures > self.config.model_failures:
             raise error
-        self.logger.record(FailureRecord(error=error.kind, text=str(error)))
+        self.logger.record(FailureRecord(error.kind, str(error)))
         self.say(f"warning: {error}")
 
     def _tell_reply(
@@ -9630,7 +9622,7 @@ class Voice:
         """
         if not image:
             return Message("user", f"{context}\n\n{question}")
-        if self.profile.report.planning:  # as described
+        if self.config.described:
             return Message("user", "", image, before=f"{context}\n\n{question}")
         grown = f"{context}\n".startswith(f"{self._context}\n")
         if image != self._image or not grown:
@@ -9663,7 +9655,7 @@ class Voice:
             try:
                 return read(reply, left > 0), reply
             except ToolError as error:
-                lost = NoCallRecord(error=error.kind, text=str(error))
+                lost = NoCallRecord(error.kind, str(error))
                 own_words = error.said or NO_CALL
                 told = advice(error)
             self.logger.record(lost)
@@ -10344,42 +10336,33 @@ class Screens:
     """
 
     # Each without the mouse pointer.
-    _kept: deque[Frame] = field(default_factory=partial(deque, maxlen=SCREENS_KEPT))
+    _kept: deque[tuple[Rect, bytes]] = field(default_factory=partial(deque, maxlen=SCREENS_KEPT))
 
     def keep(self, frame: Frame) -> None:
-        if not self._kept or self._kept[-1].clean != frame.clean:
-            kept = replace(frame, pixels=frame.clean)
-            self._kept.append(kept)
+        screen = (frame.rect, frame.clean)
+        if screen not in self._kept:
+            self._kept.append(screen)
 
     def is_new(self, frame: Frame, box: Rect) -> bool:
         """Adds a screen; whether none before looked there as this one does, a single caret aside.
 
         What changes by itself elsewhere, such as a clock, does not make it new.
         """
-        alike = [seen for seen in self._kept if seen.rect == frame.rect]
+        alike = [clean for rect, clean in self._kept if rect == frame.rect]
         self.keep(frame)
-        return all(
-            difference(
-                seen.clean,
-                frame.clean,
-                frame.width,
-                part=box,
-            )
-            for seen in alike
-        )
+        return all(difference(clean, frame.clean, frame.width, part=box) for clean in alike)
 
 
 def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
     """The deed that those of its steps come to."""
-    known = filter(None, [deed.known for deed in done])
-    return Deed(
-        act,
-        "; ".join(deed.result for deed in done),
-        refused=done[-1].refused,
+    return replace(
+        done[-1],
+        act=act,
+        result="; ".join(deed.result for deed in done),
         begun=any(deed.begun for deed in done),
         acted=any(deed.acted for deed in done),
         controls=[control for deed in done for control in deed.controls],
-        known="; ".join(known),
+        known="; ".join(deed.known for deed in done if deed.known),
     )
 
 
@@ -10428,7 +10411,7 @@ class Engine:
         self._checked = act
         return self.controls.objection(corrected, look)
 
-    def perform(self, act: Act, look: Look, turn: int) -> Deed:
+    def perform(self, act: Act, look: Look) -> Deed:
         """Performs an act on what `look` shows, waits for rest, and records both.
 
         Its places are corrected here, before anything else sees them: what is recorded, judged and
@@ -10442,21 +10425,21 @@ class Engine:
             deed = Deed(act, objection, refused=OTHER_CONTROL if objection else "")
         except ToolError as error:
             deed = Deed(act, str(error), refused="outside")
-        self.logger.record(IntentRecord(turn=turn, tool=act.name, args=act.given))
-        self.logger.publish(Phase(f"doing {act.name}"))
+        logger = self.logger
+        logger.record(IntentRecord(tool=act.name, args=act.given))
+        logger.publish(Phase(f"doing {act.name}"))
         told: JsonDict = {}  # what only the record has
         if not deed.refused:
             deed = self._perform(act, look.frame, told)
         words = ""
         if deed.refused:
-            words = "Not done: "
-            if deed.begun:
-                words = "Failed half-way, so look before doing it again: "
-        deed = replace(deed, result=self.logger.hide(words + deed.result))
+            words = (
+                "Failed half-way, so look before doing it again: " if deed.begun else "Not done: "
+            )
+        deed = replace(deed, result=logger.hide(words + deed.result))
         seconds = round(self.clock.now() - begin, 3)
-        self.logger.record(
+        logger.record(
             ResultRecord(
-                turn=turn,
                 result=deed.result,
                 changed=deed.changed,
                 region=deed.region,
@@ -10466,7 +10449,7 @@ class Engine:
                 **told,
             )
         )
-        self.logger.log(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s")
+        logger.log(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s")
         return deed
 
     def _perform(self, act: Act, frame: Frame, told: JsonDict) -> Deed:
@@ -10483,7 +10466,7 @@ class Engine:
         done: list[Deed] = []
         try:
             for step in steps_of(act):
-                if done and not same_window(after.window, frame.window):
+                if not same_window(after.window, frame.window):
                     rest = (
                         "the rest was not done, since another window came to the front:"
                         f" {title_text(after.window)}"
@@ -10492,12 +10475,11 @@ class Engine:
                     break
                 begin = self.clock.now()
                 before = self.eyes.glance(seen)
-                deed = self.actuator.perform(step, after)
-                done.append(deed)
-                self.changed_last = self.changed_last or deed.begun  # until it is known
-                if deed.refused:
+                done.append(self.actuator.perform(step, after))
+                self.changed_last = self.changed_last or done[-1].begun  # until it is known
+                if done[-1].refused:
                     break
-                if deed.acted:
+                if done[-1].acted:
                     self.logger.publish(Phase("waiting for the screen to rest"))
                     sent = self.clock.now()
                     after = self.eyes.settle(seen, before)
@@ -10505,15 +10487,14 @@ class Engine:
                     act_s += sent - begin
                     settle_s += after.taken_at - sent
                     self.actuator.settled()
-                    done[-1] = self.controls.told_of(deed)
+                    done[-1] = self.controls.told_of(done[-1])
         except Win32Error as error:
             done.append(Deed(act, str(error), refused="windows"))
         deed = whole_deed(act, done)
         if deed.refused and deed.refused != "another_window":
             return deed
         if not deed.acted:
-            dry = self.config.dry_run and act.name in HANDS
-            return Deed(act, deed.result, dry=dry)
+            return replace(deed, dry=self.config.dry_run)
         told["act"] = round(act_s, 3)
         told["settle_ms"] = round(1000 * settle_s)
         if deed.controls:
@@ -10546,24 +10527,16 @@ class Engine:
         self._moved_to |= places
         return new
 
-    def tell_turn(self, turn: int, role: str, done: str, effect: str) -> None:
+    def tell_turn(self, role: str, done: str, effect: str) -> None:
         """The line that a turn leaves, with its seconds and the tokens since the last line."""
+        turn = self.logger.turn
         spent = self.voice.tokens - self._tokens
         self._tokens = self.voice.tokens
         seconds = self.clock.now() - self.began
         # The terminal lays it out for its width, so that the log's entry is not shown there.
         entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s, {spent} tokens)"
         self.logger.log(entry, LOG_ONLY)
-        self.logger.publish(
-            TurnLine(
-                turn,
-                role,
-                done,
-                effect,
-                seconds,
-                spent,
-            )
-        )
+        self.logger.publish(TurnLine(turn, role, done, effect, seconds, spent))
 
 
 ####################################################################################################
@@ -10905,7 +10878,6 @@ def run_turns(
     engine: Engine,
     state: AgentState,
     take_turn: Callable[[], Outcome | None],
-    mode_of_turn: Callable[[], str] = lambda: EXECUTION,
 ) -> Outcome:
     """Turn after turn, until one ends the run or there are no more."""
     logger = engine.logger
@@ -10914,9 +10886,7 @@ def run_turns(
         state.turn += 1
         engine.began = engine.clock.now()
         logger.turn = state.turn
-        mode = mode_of_turn()
-        shown = engine.profile.modes.get(mode, mode)
-        logger.section(f"TURN {state.turn} - {shown}")
+        logger.section(f"TURN {state.turn} - {engine.profile.modes.get(state.mode, state.mode)}")
         active = len(state.memory.active_history)
         archives = len(state.memory.all_snapshots)
         logger.log(
@@ -10942,9 +10912,14 @@ def most_turns(engine: Engine) -> int:
     return config.max_steps
 
 
-def perform_act(engine: Engine, state: AgentState, act: Act, look: Look) -> tuple[Deed, bool]:
+def perform_act(
+    engine: Engine,
+    state: AgentState,
+    act: Act,
+    look: Look,
+) -> tuple[Deed, bool]:
     """A deed, and whether it is progress: it led to a screen not seen of late."""
-    deed = engine.perform(act, look, state.turn)
+    deed = engine.perform(act, look)
     progress = deed.new or deed.dry
     if deed.begun or deed.dry:
         state.touched += 1
@@ -10991,11 +10966,7 @@ STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
 ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
 
 
-class Course(NamedTuple):
-    deed: Deed
-    record: ActionRecord  # of the turn
-    progress: bool
-    outcome: Outcome | None  # if it ends the run
+Course = tuple[Deed, bool, Outcome | None]  # what came of a call: it, progress, the run's end
 
 
 PERSON_HELPED = "The person was asked and has done it."
@@ -11021,7 +10992,10 @@ def ask_person(engine: Engine, wish: str) -> str:
 
 
 def follow_words(
-    engine: Engine, state: AgentState, name: str, text: str
+    engine: Engine,
+    state: AgentState,
+    name: str,
+    text: str,
 ) -> tuple[Outcome | None, str]:
     """The outcome and the result of what only a grammar can say; an answer is checked as a claim.
 
@@ -11049,20 +11023,28 @@ def shown_act(engine: Engine, act: Act) -> str:
     return shown_args(given)
 
 
+def zoom_in(engine: Engine, act: Act, look: Look, place: Coordinate) -> tuple[str, bool]:
+    """Shows the place closely next; what the model is told, and whether it counts as progress."""
+    if engine.eyes.secrets:
+        refused = "since a secret was typed, the screen is shown whole; act on it as it is"
+        return f"Not zoomed: {refused}", False
+    engine.eyes.zoom(to_point(place, look.frame.area))
+    return "Zoomed in for the next action", engine.is_new_place(act)
+
+
 def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str) -> Course:
-    """Does what a call asks for; `said` is what the model said beside it."""
+    """Does what a call asks for and notes it; `said` is what the model said beside it."""
     outcome: Outcome | None = None
-    deed: Deed | None = None
     progress = False
     args = act.args
     frame = look.frame
     whole = frame.whole
+    deed = Deed(act, "")
     if isinstance(args, DoneArgs):
         outcome, result = check_completion(engine, state, args.evidence)
     elif isinstance(args, StatusArgs):
-        status = args.completion_status
-        result = GOAL_STATUS.format(args.goal_identifier, status)
-        if status.upper().startswith(STATUS_FOR_REVIEW):
+        result = GOAL_STATUS.format(args.goal_identifier, args.completion_status)
+        if args.completion_status.upper().startswith(STATUS_FOR_REVIEW):
             state.needs_review = True
         else:
             progress = is_watching(engine, state, look)
@@ -11074,28 +11056,24 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
         progress = is_watching(engine, state, look)
     elif isinstance(args, WaitArgs):
         result, progress = wait_a_while(engine, state, look, args.seconds)
-        deed = Deed(act, result, begun=True)
-    elif isinstance(args, ZoomArgs) and engine.eyes.secrets:
-        result = (
-            "Not zoomed: since a secret was typed, the screen is shown whole; act on it as it is"
-        )
+        deed = replace(deed, begun=True)
     elif isinstance(args, ZoomArgs):
-        engine.eyes.zoom(to_point(args.position, frame.area))
-        progress = engine.is_new_place(act)
-        result = "Zoomed in for the next action"
+        result, progress = zoom_in(engine, act, look, args.position)
     else:
         deed, progress = perform_act(engine, state, act, look)
         result = deed.result
-        missed = act.name in ZOOMED_CLICKS and deed.changed is False
-        wanted = engine.config.auto_zoom and "zoom" in engine.executor.tools and not engine.grammar
-        if missed and wanted and not whole:  # the next picture shows the place closely
+        zooms = engine.config.auto_zoom and "zoom" in engine.executor.tools and not engine.grammar
+        if zooms and not whole and act.name in ZOOMED_CLICKS and deed.changed is False:
+            # The next picture shows the place closely.
             (place,) = values_of(deed.act.args, Coordinate)
             engine.eyes.zoom(to_point(place, frame.area))
-    deed = deed or Deed(act, result)
+    deed = replace(deed, result=result)
     if whole:  # memory keeps places on the grid of the whole area
         act = with_places(act, lambda place: to_grid(to_point(place, frame.area), whole))
+    ignored = act.call.ignored
+    if ignored:
+        result += f" ({ignored} further calls in the reply were not carried out: one call a turn)"
     record = ActionRecord(
-        state.turn,
         act.call.name,
         shown_act(engine, act),
         result,
@@ -11107,65 +11085,72 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
         args.evidence if isinstance(args, StatusArgs) else "",
         deed.known,
     )
-    return Course(deed, record, progress, outcome)
+    note_action(engine, state, record)
+    return deed, progress, outcome
 
 
 def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None:
     """A turn into memory, the journal and onto the terminal."""
-    state.take(record)
-    engine.logger.record(record)
+    state.take(engine.logger.record(record))
     effect = record.result
     if record.changed is not None:
         effect = "changed" if record.changed else "unchanged"
-    engine.tell_turn(state.turn, engine.executor.name, f"{record.tool} {record.args}", effect)
+    engine.tell_turn(engine.executor.name, f"{record.tool} {record.args}", effect)
 
 
 def acting_turn(
-    engine: Engine, state: AgentState, ask: Callable[[Look], tuple[Act | None, str]]
+    engine: Engine,
+    state: AgentState,
+    ask: Callable[[Look], tuple[Act | None, str]],
 ) -> Outcome | None:
     """One look, one call, one act."""
     look = engine.eyes.look(state.turn)
     act, said = ask(look)
     if act is None:
         engine.actuator.release()
-        lost = ActionRecord(state.turn, "no_call", "", NO_USABLE_CALL, look.screenshot, said)
+        lost = ActionRecord(
+            "no_call",
+            "",
+            NO_USABLE_CALL,
+            look.screenshot,
+            said,
+        )
         note_action(engine, state, lost)
         return escalate(engine, state, progress=False)
-    course = carry_out(engine, state, act, look, said)
-    record = course.record
-    ignored = act.call.ignored
-    if ignored:
-        result = (
-            f"{record.result} ({ignored} further calls in the reply were not carried out:"
-            " one call a turn)"
-        )
-        record = replace(record, result=result)
-    note_action(engine, state, record)
-    return course.outcome or escalate(engine, state, course.progress)
+    _, progress, outcome = carry_out(engine, state, act, look, said)
+    return outcome or escalate(engine, state, progress)
 
 
 def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
     """Replaces active actions by a summary; returns how many there were."""
     active = [record.turn for record in state.memory.active_history]
-    chosen = [turn for turn in active if turn in args.archived_turns]
+    chosen = tuple(turn for turn in active if turn in args.archived_turns)
     if chosen:
         snapshot = MemorySnapshot(
-            state.turn,
             args.summary,
             args.patterns_detected,
             len(chosen),
-            tuple(chosen),
+            chosen,
         )
-        state.take(snapshot)
-        engine.logger.record(snapshot)
+        state.take(engine.logger.record(snapshot))
     return len(chosen)
 
 
 def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
-    """Archives all but the last `keep` active actions under a summary of the program's own."""
+    """Archives all but the last `keep` active actions under what is certain of them."""
     active = state.memory.active_history
-    number = max(1, len(active) - keep)
-    return archive(engine, state, own_summary(active[:number]))
+    records = active[: max(1, len(active) - keep)]
+    turns = tuple(record.turn for record in records)
+    times = Counter(record.tool for record in records)
+    done = ", ".join(f"{tool} x{number}" for tool, number in times.items())
+    last = cut(records[-1].result, 60)
+    unchanged = sum(record.changed is False for record in records)
+    summary = ArchiveArgs(
+        f"Turns {turns[0]}-{turns[-1]}: {done}; last: {last}",
+        turns,
+        f"{unchanged} of {len(records)} actions changed nothing",
+    )
+    return archive(engine, state, summary)
 
 
 def is_full(engine: Engine, reply: Reply | ModelError, more: float) -> bool:
@@ -11210,16 +11195,17 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
         engine.eyes.forget()  # the Start button has its place on a whole picture
         look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
         keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
-        deed = engine.perform(keys, look, turn)
-        engine.tell_turn(turn, "program", "recovery keys", deed.result)
+        deed = engine.perform(keys, look)
+        engine.tell_turn("program", "recovery keys", deed.result)
     return None
 
 
 def resume(engine: Engine, state: AgentState) -> None:
     """Brings `state` to where the journal ends; an act with an intent and no end is unknown."""
+    logger = engine.logger
     engine.began = engine.clock.now()
-    journal = read_journal(engine.logger.folder)
-    pending: ActionRecord | None = None
+    journal = read_journal(logger.folder)
+    pending: IntentRecord | None = None
     for record in journal.records:
         state.take(record)
         if isinstance(record, SecretRecord):
@@ -11229,19 +11215,17 @@ def resume(engine: Engine, state: AgentState) -> None:
             if pending and pending.tool == RECOVER:  # which no action of a model follows
                 pending = None
         elif isinstance(record, IntentRecord):
+            pending = record
             if record.tool == RECOVER:
                 state.memory.last_recovery_turn = record.turn
-            args = shown_args(record.args)
-            result = (
-                "Unknown: the program ended in the middle of it, so look before doing it again."
-            )
-            pending = ActionRecord(record.turn, record.tool, args, result)
         elif isinstance(record, ActionRecord):
             pending = None
-    sentence = f"Going on with {engine.logger.folder.name} after turn {state.turn}."
+    logger.turn = state.turn
+    sentence = f"Going on with {logger.folder.name} after turn {state.turn}."
     engine.say(" ".join([sentence, *journal.left_out]))
     if pending:
-        note_action(engine, state, pending)
+        unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
+        note_action(engine, state, ActionRecord(pending.tool, shown_args(pending.args), unknown))
 
 
 ####################################################################################################
@@ -11472,27 +11456,22 @@ def reply_as_it_was(reply: Reply) -> str:
 
 
 ####################################################################################################
-# Two-agent loop - a planner that does not see the screen, an executor that does
+# Two-agent loop - a planner that does not see the screen, an executor that does, or one alone
 ####################################################################################################
 
 
 def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
-    if not state.turn:  # what the screen was before, for people: no act relies on it
+    """A planner and an executor, or one role with the whole task where there is no planner."""
+    plans = "planner" in engine.profile.roles
+    if plans and not state.turn:  # what the screen was before, for people: no act relies on it
         frame = engine.eyes.capture()
         png = encode_png(frame.pixels, frame.width, frame.height)
         engine.logger.publish(Shown(png, 0))
         engine.logger.save_screenshot("turn_0000", png)
-    native = begin_native(engine)
-
-    def choose_mode() -> str:
-        """Whose turn begins; never the planner's twice without an executor's turn between."""
-        # As described the turn itself finds that the planner is wanted.
-        if state.since_review and not engine.config.described and is_review_due(engine, state):
-            state.mode = PLANNING
-        return state.mode
-
-    take_turn = partial(two_agent_turn, engine, state, native)
-    return run_turns(engine, state, take_turn, choose_mode)
+    if plans and not state.execution_instructions:
+        state.mode = PLANNING
+    take_turn = partial(two_agent_turn, engine, state, begin_native(engine))
+    return run_turns(engine, state, take_turn)
 
 
 def is_review_due(engine: Engine, state: AgentState) -> bool:
@@ -11508,11 +11487,13 @@ PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the ex
 
 
 def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> Outcome | None:
-    """The turn of either, as the mode says."""
+    """The turn of either, as the mode says; the planner's never without an executor's between."""
     if state.mode != EXECUTION:
         plan_turn(engine, state)
         return None
-    may_plan = engine.config.described and state.planner_streak < PLANNER_IN_A_ROW
+    plans = "planner" in engine.profile.roles
+    described = engine.config.described
+    may_plan = described and state.planner_streak < PLANNER_IN_A_ROW
     if may_plan and is_review_due(engine, state):
         engine.eyes.look(state.turn)  # as described, a turn that only leaves the next one to it
         state.mode = PLANNING
@@ -11522,13 +11503,20 @@ def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> 
     state.since_review += 1
     ask = partial(ask_executor, engine, state)
     if native:
-        ask = partial(ask_native, engine, state, native, state.execution_instructions)
-    return acting_turn(engine, state, ask)
+        task = state.execution_instructions or state.task
+        ask = partial(ask_native, engine, state, native, task)
+    elif not plans and state.memory.needs_compression:
+        # Nobody is asked to archive, and it would outgrow the context.
+        archive_by_itself(engine, state, engine.config.memory_keep_actions)
+    outcome = acting_turn(engine, state, ask)
+    if plans and not described and is_review_due(engine, state):
+        state.mode = PLANNING
+    return outcome
 
 
-def history_text(record: ActionRecord, form: ReportForm) -> str:
+def history_text(record: ActionRecord, form: ReportForm, described: bool) -> str:
     """One action as the model reads it again: what was sent says as much as its result."""
-    if form.planning:
+    if described:
         return fill_form(
             DESCRIBED_ACTION,
             turn=record.turn,
@@ -11556,6 +11544,7 @@ def history_text(record: ActionRecord, form: ReportForm) -> str:
 
 def context_text(engine: Engine, state: AgentState) -> str:
     form = engine.profile.report
+    described = engine.config.described
     archives = state.memory.all_snapshots
     memory = ["COMPLETED_WORK:"] if archives else []
     for number, snapshot in enumerate(archives, 1):
@@ -11564,13 +11553,13 @@ def context_text(engine: Engine, state: AgentState) -> str:
         memory.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
     active = state.memory.active_history
     count = ""
-    if form.planning:
+    if described:
         count = f" (count={len(active)})"
         active = active[-8:]
     memory.append(f"RECENT_ACTIONS{count}:")
-    memory += [history_text(record, form) for record in active]
+    memory += [history_text(record, form, described) for record in active]
     return fill_form(
-        DESCRIBED_CONTEXT if form.planning else CONTEXT_FORM,
+        DESCRIBED_CONTEXT if described else CONTEXT_FORM,
         "\n\n",
         task=state.task,
         dry_run=DRY_RUN if engine.config.dry_run else "",
@@ -11578,7 +11567,7 @@ def context_text(engine: Engine, state: AgentState) -> str:
         plan=cut(state.plan, form.plan_chars),
         orders=form.orders,
         instructions=state.execution_instructions,
-        mode=form.planning if state.mode == PLANNING else state.mode,
+        mode=engine.profile.modes.get(state.mode, state.mode),
         turn=state.turn,
         memory="\n".join(memory),
     )
@@ -11646,9 +11635,9 @@ def planner_question(engine: Engine, state: AgentState) -> str:
         question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
     elif not state.execution_instructions:
         question = "Analyse the task, make a plan and give the first instruction."
-    form = engine.profile.report
-    if form.planning:
+    if engine.config.described:
         return question
+    form = engine.profile.report
     report = ""
     for record in reversed(state.memory.active_history):
         said = record.response_text or record.reasoning
@@ -11700,19 +11689,13 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         state.needs_review = False
         state.since_review = 0
     engine.logger.record(
-        PlanRecord(
-            state.turn,
-            done,
-            plan=state.plan,
-            instructions=state.execution_instructions,
-            done_when=state.done_when,
-        )
+        PlanRecord(done, state.plan, state.execution_instructions, state.done_when)
     )
-    engine.tell_turn(state.turn, planner.name, done, "")
+    engine.tell_turn(planner.name, done, "")
 
 
-def executor_question(engine: Engine, state: AgentState, look: Look) -> str:
-    """What the executor is asked about its picture."""
+def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | None, str]:
+    """What the executor calls and says to its picture."""
     config = engine.config
     form = engine.profile.report
     windows = () if config.described else engine.eyes.windows()
@@ -11720,11 +11703,11 @@ def executor_question(engine: Engine, state: AgentState, look: Look) -> str:
     last = state.memory.get_last_action_for_validation() or ActionRecord()
     found = report_fields(last.response_text)
     done = cut(last.result, 300)
-    if form.planning:
+    if config.described:
         done = f"{last.tool} {cut(last.args, 100)}" if last.turn else "No previous action"
     behind = [other for other in windows if not same_window(other, look.window)]
-    return fill_form(
-        DESCRIBED_QUESTION if form.planning else EXECUTOR_FORM,
+    question = fill_form(
+        DESCRIBED_QUESTION if config.described else EXECUTOR_FORM,
         window=title_text(look.window),
         closer=CLOSER_PICTURE if look.frame.whole else "",
         listed=listed and LISTED.format(listed),
@@ -11737,16 +11720,13 @@ def executor_question(engine: Engine, state: AgentState, look: Look) -> str:
         turn=state.turn,
         most=config.max_steps,
     )
-
-
-def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | None, str]:
     return ask_role(
         engine,
         state,
         engine.executor,
-        executor_question(engine, state, look),
+        question,
         look.base64,
-        engine.config.reply_corrections,
+        config.reply_corrections,
         partial(engine.objection, look),
     )
 
@@ -11773,7 +11753,6 @@ def refusal(kind: str, text: str) -> JsonDict:
 
 
 class ChatStep(NamedTuple):
-    record: ActionRecord
     answer: JsonDict  # the content of the tool message
     progress: bool = False
     picture: Message | None = None  # the screenshot that was asked for
@@ -11806,16 +11785,12 @@ class Conversation:
         for call in calls:
             self.called += 1
             identity = f"call{self.called:05d}"  # the strictest templates want nine signs
-            shown.append(
-                {
-                    "id": identity,
-                    "type": "function",
-                    "function": {
-                        "name": call.name,
-                        "arguments": json.dumps(call.arguments, ensure_ascii=False),
-                    },
-                }
-            )
+            arguments = json.dumps(call.arguments, ensure_ascii=False)
+            function = {
+                "name": call.name,
+                "arguments": arguments,
+            }
+            shown.append({"id": identity, "type": "function", "function": function})
             named = {"tool_call_id": identity, "name": call.name}
             answers.append(Message("tool", content, more=named))
             ignored = "Only the first call of a reply is carried out."
@@ -11837,15 +11812,12 @@ class Conversation:
 def run_chat(engine: Engine, state: AgentState) -> Outcome:
     """One conversation; a reply without a call is the final answer."""
     folder = engine.logger.folder / "screenshots"  # of the conversation that a resumed run has
-    taken = len(list(folder.glob(f"{engine.config.dump_prefix}*")))
-    chat = Conversation(taken)
+    chat = Conversation(len(list(folder.glob(f"{engine.config.dump_prefix}*"))))
     condense(engine, state, chat, keep=0)
     if engine.profile.opening:  # the program calls a tool, as if the model had done it
         words = engine.profile.vocabulary
         call = ToolCall(words.tools[engine.profile.opening], {})
-        step = perform_step(engine, state, chat, words.parse(call), "")
-        chat.add("", "", [call], step)
-        note_action(engine, state, step.record)
+        chat.add("", "", [call], perform_step(engine, state, chat, words.parse(call), ""))
     return run_turns(engine, state, partial(chat_turn, engine, state, chat))
 
 
@@ -11866,8 +11838,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     if isinstance(reply, ModelError):
         if reply.kind == "context":  # the least of the chat may fit
             condense(engine, state, chat, keep=1)
-        lost = ActionRecord(state.turn, "no_reply", reply.kind, str(reply))
-        note_action(engine, state, lost)
+        note_action(engine, state, ActionRecord("no_reply", reply.kind, str(reply)))
         return escalate(engine, state, progress=False)
     said = cut_repetition(strip_think(reply.text)).replace(NO_CALL, "")
     said = strip_end_tokens(said).strip()
@@ -11878,13 +11849,13 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
                 "A reply takes one call; none of these was carried out.", "too_many_tool_calls"
             )
         act = read_call(reply.message, reply.finish_reason, words)
+        if state.touched >= config.max_steps and act.name in HANDS:
+            acts = count_of(state.touched, "act")
+            return Outcome("max_steps", f"Not completed within {acts} on the desktop.")
         step = perform_step(engine, state, chat, act, said)
         calls = [act.call, *calls[1:]]
         chat.silent = 0
     except ToolError as error:
-        if error.kind == "no_acts_left":
-            acts = count_of(state.touched, "act")
-            return Outcome("max_steps", f"Not completed within {acts} on the desktop.")
         chat.silent += 1
         if error.kind == "no_call":
             is_final = is_answer(said, words, chat.silent > config.reply_corrections)
@@ -11892,15 +11863,15 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
                 is_final = bool(said)
             if is_final:
                 return final_answer(engine, state, chat, reply, said)
-        engine.logger.record(NoCallRecord(error=error.kind, text=str(error)))
-        record = ActionRecord(state.turn, "no_call", error.kind, str(error), response_text=said)
+        engine.logger.record(NoCallRecord(error.kind, str(error)))
+        lost = ActionRecord("no_call", error.kind, str(error), response_text=said)
+        note_action(engine, state, lost)
         kind = profile.errors.get(error.kind, error.kind)
-        step = ChatStep(record, refusal(kind, correction(error, words)))
+        step = ChatStep(refusal(kind, correction(error, words)))
     chat.refused = 0
     if state.stalled >= config.stall_after(1):
         step.answer["note"] = STALLED.format(state.stalled, "steps")
     chat.add(said, thoughts(reply.message), calls, step)
-    note_action(engine, state, step.record)
     return end_step(engine, state, chat, reply, step.progress)
 
 
@@ -11917,7 +11888,7 @@ def final_answer(
     """
     stands_by_it = chat.refused >= WORDS_BEFORE_A_CLAIM
     outcome, result = check_completion(engine, state, said, counts=stands_by_it)
-    record = ActionRecord(state.turn, "final_answer", said, result)
+    record = ActionRecord("final_answer", said, result)
     if outcome and outcome.kind == "completed":
         # The words are how the run ends, and are told there: said twice, they look like two things.
         record = replace(record, args="", response_text=said)
@@ -11938,50 +11909,48 @@ def perform_step(
 ) -> ChatStep:
     """Performs an act on a look of its own, or takes the screenshot that the model asked for.
 
-    Raises ToolError: stale_frame if the screen is another one than in the last screenshot, and
-    no_acts_left after the last act that the run may do.
+    Raises ToolError, stale_frame if the screen is another one than in the last screenshot.
     """
     config = engine.config
     observes = act.name == "observe"
     name = ""
     if observes:
         name = f"{config.dump_prefix}{config.dump_start + chat.screenshots:04d}"
-    elif state.touched >= config.max_steps and act.name in HANDS:
-        raise ToolError("No act is left to this run.", "no_acts_left")
     look = engine.eyes.look(state.turn, name)
-    if observes:
-        chat.screenshots += 1
-        chat.frame = look.frame
-        progress = is_watching(engine, state, look)
-        record = ActionRecord(
-            state.turn,
-            act.call.name,
-            act.shown,
-            f"Screenshot {chat.screenshots}",
-            look.screenshot,
-            said,
-        )
-        frame = look.frame
-        answer = {
-            "ok": True,
-            "screenshot": chat.screenshots,
-            "file": look.screenshot,
-            "size": [frame.width, frame.height],
-            "screen_size": [frame.area.width, frame.area.height],
-            "window": look.window.title if look.window else "",
-        }
-        caption = engine.profile.caption
-        text = "" if caption else f"Screenshot {chat.screenshots}: the screen now."
-        return ChatStep(record, answer, progress, Message("user", text, look.base64, caption))
-    if chat.frame:
-        refuse_unseen(
-            chat.frame,
-            look.frame,
-            "The screen's size changed since the last screenshot; take a new one.",
-            "Another window has come to the front since the last screenshot; take a new one.",
-        )
-    course = carry_out(engine, state, act, look, said)
-    return ChatStep(course.record, deed_answer(course.deed), course.progress)
+    frame = look.frame
+    if not observes:
+        if chat.frame:
+            refuse_unseen(
+                chat.frame,
+                frame,
+                "The screen's size changed since the last screenshot; take a new one.",
+                "Another window has come to the front since the last screenshot; take a new one.",
+            )
+        deed, progress, _ = carry_out(engine, state, act, look, said)
+        return ChatStep(deed_answer(deed), progress)
+    chat.screenshots += 1
+    chat.frame = frame
+    progress = is_watching(engine, state, look)
+    result = f"Screenshot {chat.screenshots}"
+    record = ActionRecord(
+        act.call.name,
+        act.shown,
+        result,
+        look.screenshot,
+        said,
+    )
+    note_action(engine, state, record)
+    answer = {
+        "ok": True,
+        "screenshot": chat.screenshots,
+        "file": look.screenshot,
+        "size": [frame.width, frame.height],
+        "screen_size": [frame.area.width, frame.area.height],
+        "window": look.window.title if look.window else "",
+    }
+    caption = engine.profile.caption
+    text = "" if caption else f"{result}: the screen now."
+    return ChatStep(answer, progress, Message("user", text, look.base64, caption))
 
 
 def refuse_unseen(seen: Frame, now: Frame, resized: str, another: str) -> None:
@@ -12050,18 +12019,18 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
     """Drops all but the last `keep` steps, for which the first message gets a line."""
     if len(state.memory.active_history) > keep:
         archive_by_itself(engine, state, keep)
-    del chat.steps[: max(0, len(chat.steps) - keep)]
+    del chat.steps[: -keep or None]
 
 
 ####################################################################################################
-# Story loop - the model's own story and the marks of what it did are its memory
+# Story loop - the model's own story and its marks are its memory; and the end of each run
 ####################################################################################################
 
 
 @dataclass
 class Story:
     said: str  # the model's last reply
-    look: Look | None = None  # the last one that the model has seen
+    seen: Frame | None = None  # the last one that the model has seen
 
 
 def run_story(engine: Engine, state: AgentState) -> Outcome:
@@ -12086,6 +12055,7 @@ OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times w
 
 @dataclass
 class Chapter:
+    seen: Frame | None  # what the model saw last
     done: list[JsonDict] = field(default_factory=list)  # the actions that were executed
     asked: list[JsonDict] = field(default_factory=list)  # each `action` as written, `became` what
     boxes: list[dict[str, int]] = field(default_factory=list)  # those that are drawn
@@ -12097,15 +12067,15 @@ class Chapter:
 def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
     """What the last reply wanted, a picture of what came of it, and the next reply."""
     config = engine.config
-    said: str = engine.logger.hide(story.said)
-    engine.logger.publish(Spoken(said))
+    said = str(engine.logger.hide(story.said))
+    engine.logger.publish(Told("vlm_json", said))
     observation, actions, written_boxes = read_story({"content": said})
     observation = cut_repetition(observation)
     if not config.described:
         observation = cut(observation, OBSERVATION_CHARS)
     state.plan = observation or state.plan
-    chapter = Chapter()
-    perform_actions(engine, state, story, chapter, actions)
+    chapter = Chapter(story.seen)
+    perform_actions(engine, state, chapter, actions)
     place_boxes(engine, chapter, written_boxes)
     lines = [f"PARSED observation: {state.plan}"]
     for fate in chapter.asked:
@@ -12164,7 +12134,6 @@ def ask_for_story(
 def perform_actions(
     engine: Engine,
     state: AgentState,
-    story: Story,
     chapter: Chapter,
     actions: Sequence[object],
 ) -> None:
@@ -12173,61 +12142,64 @@ def perform_actions(
     if last and last.result.startswith("Unknown"):
         chapter.notes.append(f" {last.result}")
     if not actions:
-        looked = ActionRecord(state.turn, "look", result=cut(state.plan, 100))
-        note_action(engine, state, looked)
+        note_action(engine, state, ActionRecord("look", result=cut(state.plan, 100)))
     most = engine.config.max_actions
-    left_out = ""
-    for number, action in enumerate(actions):
-        if number == most and not left_out:
-            left_out = f"left out: at most {most} a turn"
+    became: list[str] = []
+    left_out = f"left out: at most {most} a turn"
+    for number, action in enumerate(actions[:most], 1):
+        became.append(perform_action(engine, state, chapter, number, action))
+        if len(chapter.done) < number:  # what follows was meant for the screen after it
+            left_out = "left out: the one before it was not done"
+            break
+    else:
+        if len(actions) > most:
             chapter.notes.append(f" Only {most} of {len(actions)} actions were carried out.")
-        became = left_out or perform_action(engine, state, story, chapter, action)
+    for action, fate in zip_longest(actions, became, fillvalue=left_out):
         chapter.asked.append(
             {
                 "action": action,
-                "became": became,
+                "became": fate,
             }
         )
-        if not left_out and len(chapter.done) == number:
-            # What follows was meant for the screen after it.
-            left_out = "left out: the one before it was not done"
 
 
 def perform_action(
     engine: Engine,
     state: AgentState,
-    story: Story,
     chapter: Chapter,
+    number: int,
     action: object,
 ) -> str:
     """What became of an action as the model wrote it."""
-    number = len(chapter.done) + 1
     look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{number}")
-    deed: Deed | None = None
     try:
         if number == 1:
-            seen = story.look or look
             unseen = "Another window or another screen has come up since your picture."
-            refuse_unseen(seen.frame, look.frame, unseen, unseen)
+            refuse_unseen(chapter.seen or look.frame, look.frame, unseen, unseen)
         act = read_action(action, cut(state.plan, 300), engine.profile.vocabulary)
-        course = carry_out(engine, state, act, look, state.plan)
-        deed = course.deed
-        record = course.record
-        chapter.outcome = course.outcome
-        chapter.progress = chapter.progress or course.progress
+        deed, progress, chapter.outcome = carry_out(engine, state, act, look, state.plan)
+        chapter.progress = chapter.progress or progress
+        result = deed.result
+        if deed.performed:
+            chapter.done.append(story_mark(deed.act))
+            if not deed.dry:
+                return "done"
+            # The picture cannot show it, and a story has no other memory.
+            chapter.notes.append(f" {result}.")
+            return result
     except ToolError as error:
-        engine.logger.record(NoCallRecord(error=error.kind, text=str(error)))
-        record = ActionRecord(state.turn, "no_call", "", str(error), look.screenshot, state.plan)
-    note_action(engine, state, record)
-    if deed and deed.performed:
-        chapter.done.append(story_mark(deed.act))
-        if not deed.dry:
-            return "done"
-        # The picture cannot show it, and a story has no other memory.
-        chapter.notes.append(f" {record.result}.")
-        return record.result
-    chapter.notes.append(f" Action {number} was not executed: {record.result}")
-    return "done" if chapter.outcome else f"refused: {record.result}"
+        result = str(error)
+        engine.logger.record(NoCallRecord(error.kind, result))
+        lost = ActionRecord(
+            "no_call",
+            "",
+            result,
+            look.screenshot,
+            state.plan,
+        )
+        note_action(engine, state, lost)
+    chapter.notes.append(f" Action {number} was not executed: {result}")
+    return "done" if chapter.outcome else f"refused: {result}"
 
 
 def story_mark(act: Act) -> JsonDict:
@@ -12288,7 +12260,8 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
         logger.save_screenshot(f"{name}/vlm_output.json", written)
         name += "/screenshot"
     look = engine.eyes.look(state.turn, f"{name}_raw.png")
-    story.look = look
+    frame = look.frame
+    story.seen = frame
     logger.record(
         StageRecord(
             stage="raw",
@@ -12319,27 +12292,6 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
     return base64.b64encode(drawn)
 
 
-####################################################################################################
-# Loops - the loop of each profile, and the end of a run
-####################################################################################################
-
-
-def run_native(engine: Engine, state: AgentState) -> Outcome:
-    """One role with the whole task, in its own grammar, or with tools where that is not known."""
-    native = begin_native(engine)
-
-    def take_turn() -> Outcome | None:
-        if native:
-            ask = partial(ask_native, engine, state, native, state.task)
-            return acting_turn(engine, state, ask)
-        # Nobody is asked to archive, and it would outgrow the context.
-        if state.memory.needs_compression:
-            archive_by_itself(engine, state, engine.config.memory_keep_actions)
-        return acting_turn(engine, state, partial(ask_executor, engine, state))
-
-    return run_turns(engine, state, take_turn)
-
-
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     """Runs the profile's loop to its end; held input is released on every way out."""
     engine.began = engine.clock.now()  # a conversation is opened before its first turn
@@ -12365,7 +12317,7 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
 
 LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
     "two_agent": run_two_agents,
-    "native": run_native,
+    "native": run_two_agents,
     "chat": run_chat,
     "story": run_story,
 }
@@ -12464,7 +12416,6 @@ def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outc
         else:
             clock.sleep(0.25)
     record = ActionRecord(
-        state.turn,
         act.name,
         act.shown,
         deed.result,
@@ -13914,14 +13865,12 @@ class Panel(Inbox):
             self.update(phase=item.text, since=time.time())
         elif isinstance(item, EndRecord):
             self.update(phase=item.outcome)
-        elif isinstance(item, Question):
-            self.update(error=item.text and f"It waits for a yes at the terminal: {item.text}")
         elif isinstance(item, FailureRecord):
             self.update(error=item.text)
         elif isinstance(item, ReplyRecord):  # a failure is shown until a reply comes
             self.update(error="")
-        elif isinstance(item, Spoken):
-            self.update(vlm_json=item.text)
+        elif isinstance(item, Told):
+            self.update(**{item.place: item.text})
         elif isinstance(item, Settled):
             self._screen = item.frame
             self.update(picture=picture, settled=True, boxes=[])
@@ -15194,7 +15143,8 @@ def allowed_by_person(
         advice = "nobody can be asked, so use --confirm never or allow_risky"
         terminal.say(f"not allowed: {question}; {advice}", 0)
         raise ToolError(NOBODY_TO_ASK.format(question), "not_allowed")
-    logger.publish(Question(logger.hide(question)))
+    waits = f"It waits for a yes at the terminal: {logger.hide(question)}"
+    logger.publish(Told("error", waits))
     now = terminal.clock.now
     begin = now()
     try:
@@ -15205,7 +15155,7 @@ def allowed_by_person(
         )
         return answer.lower() in ("y", "yes")
     finally:
-        logger.publish(Question(""))
+        logger.publish(Told("error", ""))
         logger.record(AnswerRecord(seconds=round(now() - begin, 3)))
 
 

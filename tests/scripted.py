@@ -349,7 +349,8 @@ class Trial:
         self.engine.eyes.secrets[1] = place
 
     def perform(self, act: agent.Act, look: agent.Look, turn: int = 1) -> agent.Deed:
-        return self.engine.perform(act, look, turn)
+        self.engine.logger.turn = turn
+        return self.engine.perform(act, look)
 
     def write(self, *records: agent.Record) -> None:
         """Puts lines into the journal."""

@@ -340,7 +340,7 @@ class Clicks(Folder):
             words.tools["click"], element_name="Blue square", position=said, reasoning="x"
         )
         act = agent.read_call(message, "tool_calls", words)
-        deed = engine.perform(act, engine.eyes.look(1), 1)
+        deed = engine.perform(act, engine.eyes.look(1))
         self.assertFalse(deed.refused, deed.result)
         return icon.contains(desktop.cursor())
 

@@ -48,7 +48,7 @@ class ControlCase(EngineCase):
 
         trial = self.trial(decide, **{"max_steps": 1, **settings})
         trial.desktop.control_source = KnownControls([*known, WINDOW])
-        trial.state.mode = "EXECUTION"
+        trial.state.execution_instructions = "Go on"
         trial.state.execution_instructions = "Click Save."
         trial.run()
         return trial, trial.state, requests
@@ -391,7 +391,7 @@ class WhatIsReadBack(ControlCase):
 
         trial = self.trial(decide, allow_risky="secret", max_steps=len(steps))
         trial.hidden = agent.Secrets({"CARD": "4711081512345678"})
-        trial.state.mode = "EXECUTION"
+        trial.state.execution_instructions = "Go on"
         trial.run()
         return trial, user_text(trial.requests[-1])
 

@@ -731,7 +731,7 @@ class WarningTests(EngineCase):
     ) -> str:
         self.model = Info(wanted, context_length=context)
         trial = self.trial(lambda _: PLAN, max_steps=1, screen_capture_w=1536, screen_capture_h=864)
-        trial.state.mode = "EXECUTION"
+        trial.state.execution_instructions = "Go on"
         plain = trial.server.complete
         trial.server.complete = lambda body: replace(
             plain(body), usage=agent.Usage(tokens), model=model

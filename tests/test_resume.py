@@ -177,7 +177,7 @@ class Journals(EngineCase):
             {"kind": "action", "a": 1},
         ]
         state, _, _ = self.resumed(self.folder, [json.dumps(entry) + "\n" for entry in odd])
-        self.assertEqual((state.turn, state.mode), (1, "PLANNING"))
+        self.assertEqual((state.turn, state.mode), (1, "EXECUTION"))
         self.assertEqual([record.tool for record in state.memory.active_history], ["", ""])
 
 
