@@ -1979,13 +1979,12 @@ def annotate(
 CType = type[Any]
 WinFunction = Callable[..., Any]
 
-# Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where the tests bind this
-# same table. Handles are as wide as a pointer; one as a plain int would lose its upper half.
+# Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where tests bind this table.
+# Handles are as wide as a pointer, and so are addresses: callers give `byref(it)` or a buffer.
 LONG = ctypes.c_int32
 DWORD = ctypes.c_uint32
 WPARAM = ctypes.c_size_t
 LPARAM = ctypes.c_ssize_t
-# Of what a function reads or fills in; callers hand over `byref(it)` or a buffer.
 LPVOID = ctypes.c_void_p
 
 
@@ -2103,8 +2102,8 @@ ENABLE_EXTENDED_FLAGS = 0x0080
 WAIT_TIMEOUT = 258
 ERROR_ACCESS_DENIED = 5
 
-# A virtual-key code and its key's name, then the names of the codes that follow it without a gap;
-# a sign is the key that bears it on a US keyboard.
+# A virtual-key code and the names of its key and of those that follow without a gap; a sign is the
+# key that bears it on a US keyboard.
 _KEY_ROWS = {
     0x08: "backspace tab",
     0x0C: "clear enter",
@@ -2136,7 +2135,7 @@ VK_MAP = {
     for code, name in enumerate(names.split(), first)
 }
 CF_UNICODETEXT = 13
-# Keys whose scan code carries the E0 prefix; without it Windows takes them for their numpad twins.
+# Without the E0 prefix of their scan codes Windows takes these for their twins on the numpad.
 EXTENDED_KEYS = frozenset(
     """
     pageup pagedown end home left up right down printscreen insert delete
@@ -2156,7 +2155,7 @@ class Row(NamedTuple):
     check: str
 
 
-# What tells that a function did not fail; of "any" answer the row says why all are fine.
+# What tells that a function did not fail; of "any" the row says why.
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "nonzero": bool,
     "tried twice": bool,  # what gives something back: a leak is worse than a lost error
@@ -2179,7 +2178,6 @@ def declared(table: str) -> dict[str, Row]:
     return rows
 
 
-# To add a call, add its row, with the types in the order in which Microsoft documents them.
 WIN32 = declared("""
 user32
   BOOL SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT)
@@ -2342,8 +2340,7 @@ def filled_text(most: int, function: WinFunction, *arguments: object) -> str:
 # Sources - who knows controls: UI Automation through COM, and Windows of its windows
 ####################################################################################################
 
-# Its value is a number, a truth, or the address of a text or an object; the largest kind has two
-# pointers, so it has 24 bytes in all.
+# Its value is a number, a truth or an address; the largest kind has two pointers, so 24 bytes.
 VARIANT = structure(
     "VARIANT: WORD vt, WORD wReserved1, WORD wReserved2, WORD wReserved3, LPARAM value,"
     " LPVOID second"
@@ -2385,10 +2382,10 @@ IEnumShellItems
   HRESULT Next(DWORD, LPVOID, LPVOID) | 3
 """)
 
-# How a method in a table of functions is called, on Windows and, by the tests, elsewhere.
+# How a method is called, on Windows and, by the tests, elsewhere.
 COM_METHOD: Callable[..., CType] = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
 
-# All that may be called of Windows to ask for controls: nothing that moves or presses anything.
+# All that may be called to ask for controls: nothing that moves or presses anything.
 CONTROL_FUNCTIONS: dict[str, Row] = {
     name: WIN32[name]
     for name in (
@@ -2422,7 +2419,7 @@ class ComObject:
     """Given back with the last reference to it; each method raises Win32Error with the HRESULT."""
 
     api: Win32
-    # None where there is no object: many methods answer success and none.
+    # Many methods answer success and no object.
     address: int | None
 
     def __del__(self) -> None:
@@ -2496,13 +2493,12 @@ class UIAutomation:
     def walker(self) -> ComObject:
         return self.automation.take("get_ControlViewWalker")
 
-    def at(self, _window: int, point: Point | None) -> AutomationElement:
-        if point:
-            return self.element(self.automation, "ElementFromPointBuildCache", POINT(*point))
+    def at(self, handle: int, where: Where) -> AutomationElement:
+        if isinstance(where, Window):
+            return self.element(self.automation, "ElementFromHandleBuildCache", handle)
+        if where:
+            return self.element(self.automation, "ElementFromPointBuildCache", POINT(*where))
         return self.element(self.automation, "GetFocusedElementBuildCache")
-
-    def root(self, handle: int) -> AutomationElement:
-        return self.element(self.automation, "ElementFromHandleBuildCache", handle)
 
     def element(self, giver: ComObject, method: str, *arguments: object) -> AutomationElement:
         return AutomationElement(self, giver.take(method, *arguments, self.request.address))
@@ -2571,8 +2567,8 @@ class AutomationElement(NamedTuple):
 
 
 CHECKABLE = frozenset({"checkbox", "radio button"})
-# Of what lies in one thing so many are looked at: a list of 9,860 rows kept another program busy
-# for half an hour (CursorTouch/Windows-MCP#353).
+# Of what lies in one thing so many are looked at: 9,860 rows kept a program busy for half an hour
+# (CursorTouch/Windows-MCP#353).
 ROWS_MOST = 60
 
 
@@ -2588,7 +2584,7 @@ WM_NULL = 0x0000
 WM_GETTEXT = 0x000D
 BM_GETCHECK = 0x00F0
 SMTO_ABORTIFHUNG = 0x0002
-# A message's time; a window that takes longer does not listen. A busy one takes 1 ms.
+# A busy window takes 1 ms for a message; one that takes longer does not listen.
 MESSAGE_MS = 50
 POPUPS_MOST = 8
 CLASS_CHARACTERS = 257  # a class's name has at most 256
@@ -2668,20 +2664,16 @@ class WindowHandles:
     api: Win32
     listens: bool = True
 
-    def at(self, window: int, point: Point | None) -> WindowElement:
-        """The smallest: a grey button and a plain text let the point through to what is around."""
-        around = self.root(window)
-        if point is None:
-            return around
+    def at(self, handle: int, where: Where) -> WindowElement:
+        """The smallest: a grey button and a plain text let a pixel through to what is around."""
+        around = WindowElement(self, self.api, handle)
         hits = []
-        for child in islice(around.children(), ROWS_MOST):
-            with suppress(Win32Error):  # it may be gone by now
-                if child.is_shown() and child.rect().contains(point):
-                    hits.append(child)
+        if isinstance(where, Point):
+            for child in islice(around.children(), ROWS_MOST):
+                with suppress(Win32Error):  # it may be gone by now
+                    if child.is_shown() and child.rect().contains(where):
+                        hits.append(child)
         return min(hits, key=lambda hit: hit.rect().width * hit.rect().height, default=around)
-
-    def root(self, handle: int) -> WindowElement:
-        return WindowElement(self, self.api, handle)
 
     def message(
         self, handle: int, message: int, size: int = 0, buffer: object = None
@@ -2708,7 +2700,7 @@ class WindowElement(NamedTuple):
     def children(self) -> Iterator[WindowElement]:
         child = self.api.GetWindow(self.handle, GW_CHILD)
         while child:
-            yield self.source.root(child)
+            yield WindowElement(self.source, self.api, child)
             child = self.api.GetWindow(child, GW_HWNDNEXT)
 
     def control(self) -> Control:
@@ -2768,6 +2760,9 @@ _PROGRAM_FILE = re.compile(
 
 
 def programs_in(folder: Path, pattern: str) -> Iterator[Program]:
+    # One that is not absolute depends on where this program was started.
+    if not folder.is_absolute():
+        return
     with suppress(OSError):  # a folder of the network that is away
         for path in sorted(folder.glob(pattern)):
             files: tuple[str, ...] = (path.name.lower(),)
@@ -2791,7 +2786,6 @@ def files_in_shortcut(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip().lower() for name in names))
 
 
-# Of the shell's folder of all apps, how a thing's content is listed, and how a name is asked for.
 IID_IEnumShellItems = "70629033-e363-4a28-a567-0db78006e6d7"
 BHID_EnumItems = "94f60519-2850-4924-aa5a-d15e84868039"
 SIGDN_NORMALDISPLAY = 0
@@ -2844,14 +2838,12 @@ def com_apartment(api: Win32) -> Iterator[None]:
 
 def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
     """What goes first has its name; what is not found within SCAN_DEADLINE_S is left out."""
-    menus = [environment.get(name, "") for name in ("APPDATA", "PROGRAMDATA")]
-    folders = environment.get("PATH", "").split(os.pathsep)
-    # One that is not absolute depends on where this program was started.
-    absolute = filter(Path.is_absolute, map(Path, folders))
+    menus = [Path(environment.get(name, ""), START_MENU) for name in ("APPDATA", "PROGRAMDATA")]
+    folders = map(Path, environment.get("PATH", "").split(os.pathsep))
     found = chain(
-        *(programs_in(Path(menu, START_MENU), "**/*.[lL][nN][kK]") for menu in menus if menu),
+        *(programs_in(menu, "**/*.[lL][nN][kK]") for menu in menus),
         packaged_apps(api),
-        *(programs_in(folder, "*.exe") for folder in absolute),
+        *(programs_in(folder, "*.exe") for folder in folders),
     )
     return taken_within(SCAN_DEADLINE_S, found)
 
@@ -2884,18 +2876,18 @@ MOVE_TRIES = 20
 RELEASE_TRIES = 3
 TITLE_CHARACTERS = 512
 PATH_CHARACTERS = 1024
-# Room for a TOKEN_MANDATORY_LABEL, which has 2, and the SID behind it, which is 12 bytes long.
+# Room for a TOKEN_MANDATORY_LABEL, which has 2, and for the 12 bytes of the SID behind it.
 LABEL_POINTERS = 16
-# Where in a SID S-1-16-LEVEL the level lies: behind revision, count and authority.
+# Where in a SID S-1-16-LEVEL the level lies.
 SID_LEVEL_OFFSET = 8
 # The integrity level of a process that does not let us ask: more than any that does.
 OUT_OF_REACH = 1 << 16
-# A program whose file lies in a sleeping network takes some seconds to be started.
+# A file in a sleeping network takes some seconds to be started.
 START_PROGRAM_S = 5.0
-# The class of a frame that Windows puts around an app of its Store, and of the app's window in it.
+# Of a frame that Windows puts around an app of its Store, and of the app's window in it.
 FRAME_CLASS = "ApplicationFrameWindow"
 APP_CLASS = "Windows.UI.Core.CoreWindow"
-# Window classes of the shell itself, which are visible and titled, and no window to anybody.
+# Windows of the shell itself, which are visible and titled, and no window to anybody.
 SHELL_CLASSES = frozenset(("Progman", "WorkerW", "Shell_TrayWnd"))
 
 
@@ -3002,7 +2994,7 @@ class WindowsDesktop:
             bitmap = api.CreateDIBSection(
                 source, byref(header), DIB_RGB_COLORS, byref(address), None, 0
             )
-            # Made before its DC and so deleted after it: while it is selected there, it cannot be.
+            # Made before its DC, and so deleted after it: not while it is selected there.
             undo.callback(api.DeleteObject, bitmap)
             memory = api.CreateCompatibleDC(source)
             undo.callback(api.DeleteDC, memory)
@@ -3273,10 +3265,9 @@ class WindowsDesktop:
 # Controls - the sources asked in turn, by a process of their own that may hang or die
 ####################################################################################################
 
-# The share of a query's time that the process takes; the rest is for its answer to arrive.
+# Of a query's time; the rest is for the answer to arrive.
 WORKER_SHARE = 0.8
 POINT_DEADLINE_S = 0.15
-# Of a window's controls so many are looked through, and so long they are waited for.
 CONTROLS_MOST = 300
 LIST_DEADLINE_S = 1.0
 # One that has not answered so long after it was asked hangs, and is replaced.
@@ -3339,10 +3330,11 @@ def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Cont
         window = int(api.GetAncestor(handle, GA_ROOT) or 0)
         process = window_process(api, handle)
         known: Iterable[Control]
+        element = source.at(handle, where)
         if isinstance(where, Window):
-            known = _listed(source.root(handle), window_place(api, handle), end)
+            known = _listed(element, window_place(api, handle), end)
         else:
-            known = [source.at(handle, where).control()]
+            known = [element.control()]
         for control in known:
             yield replace(control, window=window, process=process)
 
@@ -3353,10 +3345,7 @@ def _in_time(end: float) -> None:
 
 
 def _listed(root: Element, shown: Rect, end: float) -> Iterator[Control]:
-    """What lies in an element and tells, as far as it is shown, outer ones before inner ones.
-
-    What people press lies further out than the thousandth row.
-    """
+    """What is shown in an element and tells; outer ones first, as what people press lies there."""
     waiting = deque([root])
     while waiting:
         label = ""
@@ -3394,7 +3383,7 @@ def serve_controls(pipe: Connection) -> None:
     api.CoInitializeEx(None, COINIT_MULTITHREADED)
     automation = UIAutomation(api)
     with suppress(Win32Error):
-        automation.root(0)  # there is none, but the first query need not wait for what it takes
+        automation.at(0, Window(0, ""))  # there is none, but what it takes is there then
     known = Known()  # which says that it is ready
     with suppress(EOFError, OSError):
         while True:
@@ -5019,7 +5008,7 @@ def what_a_yes_is_for(attempt: Attempt) -> tuple[object, ...]:
 ####################################################################################################
 
 CANDIDATES_MOST = 8
-# What people call a program of Windows that has another name, or none in the Start menu.
+# What people call programs of Windows that have another name, or none in the Start menu.
 PROGRAM_NAMES = {
     "notepad": "editor bloc-notes notatnik блокнот",
     "calc": "calculator rechner calculatrice calculadora kalkulator калькулятор",
@@ -5115,7 +5104,7 @@ def comes_to_front(window: Window, desktop: Desktop, clock: Clock) -> bool:
 
 
 OPEN_S = 10.0  # a program has so long to show a window
-# A window that is new but not known to be the program's is taken once it has stood so long ...
+# A new window that may not be the program's is taken once it has stood so long ...
 STRANGE_S = 2.0
 # ... and one of the program's that was in front already.
 OLD_S = 3.0
@@ -5184,7 +5173,7 @@ _SHORTCUT = re.compile(
 _MNEMONIC = re.compile(r"\([&_]?\w\)")  # as East Asian menus have it: 保存(S)
 # Letters of scripts that write words without blanks between them.
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
-# Of words that are longer, an ending of so many letters makes no other word: Setting, Settings.
+# Of longer words an ending of so many letters makes no other word: Setting, Settings.
 STEM_LEAST = 4
 ENDING_MOST = 2
 
