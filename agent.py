@@ -4329,8 +4329,7 @@ def fold(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text[:FACT_CHARACTERS]).casefold()
     seen = [char for char in plain if char.isspace() or unicodedata.category(char) not in _LEFT_OUT]
     alike = "".join(seen).translate(_LOOK_ALIKES)
-    words = " ".join(alike.split())
-    return words[:FACT_CHARACTERS]
+    return " ".join(alike.split())[:FACT_CHARACTERS]
 
 
 def fold_label(label: str) -> str:
@@ -4342,8 +4341,7 @@ def fold_label(label: str) -> str:
 def quoted_title(window: Window | None) -> str:
     if window is None:
         return "none"
-    title = plain_line(window.title, 60)
-    return repr(title)
+    return repr(plain_line(window.title, 60))
 
 
 # The key of each code, first those that are held; where a code has several, the first of them.
@@ -4353,7 +4351,10 @@ KEY_NAMES = {VK_MAP[name]: name for name in ("ctrl", "alt", "shift", "win", *rev
 ENTERING = frozenset("enter ctrl+enter ctrl+shift+enter".split())
 
 
-def same_window(one: Window | None, other: Window | None) -> bool:
+def same_window(
+    one: Window | None,
+    other: Window | None,
+) -> bool:
     return (one and one.handle) == (other and other.handle)
 
 
@@ -4412,8 +4413,7 @@ class Typed:
         keys = keys_of(act)
         if act.name in MOVES:
             return before
-        label = fold_label(label_of(act))
-        last = keys or f"{act.name}({label})"
+        last = keys or f"{act.name}({fold_label(label_of(act))})"
         if keys in ERASING and before.last == "ctrl+a":
             last = "emptied"
         letter = keys.removeprefix("shift+").replace("space", " ")
@@ -4461,9 +4461,8 @@ class Attempt:
 
     @property
     def types(self) -> bool:
-        if self.act.name == "recover":
-            return True
-        return bool(values_of(self.act.args, Text) or values_of(self.act.args, Chord))
+        args = self.act.args
+        return bool(values_of(args, Text) or values_of(args, Chord)) or self.act.name == "recover"
 
     @property
     def by_keyboard(self) -> bool:
@@ -4629,7 +4628,6 @@ def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
 
 
 def patterns_of(table: str) -> dict[str, str]:
-    """Patterns by their names; each may have those before it in it."""
     patterns = {"START": START}
     for line in table_lines(table):
         name, pattern = line.split(maxsplit=1)
@@ -4792,7 +4790,6 @@ def says(clause: str, phrase: str) -> bool:
 
 
 def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
-    """What the clauses of a folded label say, by the names of these tables."""
     found = []
     for clause in re.split(CLAUSES_END, label):
         words = [word for word in clause.split() if word not in BUTTON_WORDS]
@@ -4838,8 +4835,8 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
         return ""
     if not roles.isdisjoint(FIELDS):
         return "line"
-    buttons = [control.name.casefold() for control in attempt.inside if control.role in ANSWERING]
-    answers = [name for name in buttons if name not in CLOSING]
+    buttons = [control for control in attempt.inside if control.role in ANSWERING]
+    answers = [button for button in buttons if button.name.casefold() not in CLOSING]
     return "asks" if 1 < len(answers) <= ANSWERS_MOST else ""
 
 
@@ -4902,11 +4899,13 @@ def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
         if is_in_task(program.name, attempt.task):
             return ()
         return program.files or (program.name,)
-    if facts["runner"] and facts["text"]:
+    if not facts["runner"]:
+        return ()
+    if facts["text"]:
         return map(str.strip, typed.with_text(facts["text"]).split("\n")[:-1])
-    if facts["runner"] and rules_met(ENTERED, facts):
-        return [typed.line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
-    return ()
+    if not rules_met(ENTERED, facts):
+        return ()
+    return [typed.line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
 
 
 def is_in_task(said: str, task: str) -> bool:
@@ -4976,22 +4975,22 @@ def question_about(attempt: Attempt) -> str:
     return f"{said}{also} in {cut(' and '.join(windows), 115)}: {cut(told, 90)}"
 
 
-def matches_any(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(fold(name), fold(pattern)) for pattern in patterns)
-
-
-def is_named(window: Window, patterns: Sequence[str]) -> bool:
-    return matches_any(window.title, patterns) or matches_any(window.program, patterns)
+def is_one_of(patterns: Iterable[str], *names: str) -> bool:
+    """Whether one of the names is among these, in which * is anything."""
+    wanted = [fold(pattern) for pattern in patterns]
+    return any(fnmatchcase(fold(name), pattern) for name in names for pattern in wanted)
 
 
 def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
     allowed = []
     for entry in split_list(config.allow_risky):
         name, _, place = entry.partition(" in ")
-        inside = [is_named(window, [place.strip()]) for window in attempt.reached]
+        inside = [
+            is_one_of([place.strip()], window.title, window.program) for window in attempt.reached
+        ]
         if not place or (inside and all(inside)):
             allowed.append(name.strip())
-    return all(matches_any(risk, allowed) for risk in risks)
+    return all(is_one_of(allowed, risk) for risk in risks)
 
 
 YES_S = 60.0  # for so long a yes is good
@@ -5278,15 +5277,17 @@ def refuse_chord(
 def refuse_window(window: Window, config: Config) -> None:
     blocked = split_list(config.blocked_windows)
     allowed = split_list(config.allowed_windows) or ["*"]
-    windows = [each for each in (window, window.owner) if each]
+    names = [window.title, window.program]
+    if window.owner:
+        names += [window.owner.title, window.owner.program]
     reason = ""
     if window.elevated:
         reason = "runs as administrator, so that Windows keeps input from it"
     elif is_own(window):
         reason = "is the agent's own; click the taskbar or another window first, or open a program"
-    elif any(is_named(each, blocked) for each in windows):
+    elif is_one_of(blocked, *names):
         reason = "is blocked"
-    elif not any(is_named(each, allowed) for each in windows):
+    elif not is_one_of(allowed, *names):
         reason = "is not among the allowed ones"
     if reason:
         about = f"{quoted_title(window)} ({plain_line(window.program, 30)})"
@@ -5361,7 +5362,6 @@ class Hands:
         self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
 
     def release(self) -> None:
-        """Raises Win32Error if something stays down."""
         self.keys = ()
         self.path = ()
         self.let_up()
@@ -5380,14 +5380,18 @@ class Hands:
     # -- what an act may do. These raise ToolError and Win32Error.
 
     def move(self, _: Args) -> None:
-        """To a place; where a button is held, that is noted for its way."""
         point = self.attempt.places[0]
         if not self.attempt.mouse:
             self._move(point)
         if self.path:
             self.path = [*self.path, point]
 
-    def click(self, args: Args, button: str = "left", times: int = 1) -> None:
+    def click(
+        self,
+        args: Args,
+        button: str = "left",
+        times: int = 1,
+    ) -> None:
         """Presses it at the first place, moves along the others, and releases it at the last one.
 
         Twice at once is a double click.
@@ -5424,11 +5428,9 @@ class Hands:
     def _drag_on(self, first: Point, last: Point) -> None:
         step_s = self.config.drag_step_ms / 1000
         steps = self.config.drag_steps
-        across = last.x - first.x
-        down = last.y - first.y
         for step in range(1, steps + 1):
-            x = first.x + across * step // steps
-            y = first.y + down * step // steps
+            x = first.x + (last.x - first.x) * step // steps
+            y = first.y + (last.y - first.y) * step // steps
             self._move(Point(x, y))
             self.clock.sleep(step_s)
         self.clock.sleep(step_s)  # targets look at the place only after a short rest
@@ -5439,7 +5441,6 @@ class Hands:
         self._noted_for = NOTED_ACTS_MOST
 
     def let_go_of_button(self, args: HoldButtonArgs) -> None:
-        """Drags along the noted places, or clicks where they are one."""
         if not self.path:
             raise ToolError(f"{args.button} is not held.")
         self.path = ()
@@ -5457,12 +5458,16 @@ class Hands:
         gone = parse_chord(args.key)
         self.keys = [key for key in self.keys if key not in gone]
 
-    def scroll(self, args: Args, way: int = -1, horizontal: bool = False) -> None:
+    def scroll(
+        self,
+        args: Args,
+        way: int = -1,
+        horizontal: bool = False,
+    ) -> None:
         """Turns the wheel as far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
         ticks = getattr(args, "ticks", way * self.config.scroll_ticks)
         notch = -120 if ticks < 0 else 120  # WHEEL_DELTA
-        if not self.attempt.mouse:
-            self._move(self.attempt.places[0])
+        self.move(args)
         for chord in values_of(args, Modifiers):
             self._hold(chord)
         for _ in range(abs(ticks)):
@@ -5508,7 +5513,6 @@ class Hands:
         return await_window(program, before, self.desktop, self.clock)
 
     def bring_back(self, window: Window | None) -> None:
-        """Gives the keyboard back after the person was asked."""
         if window and not same_window(self.desktop.foreground(), window):
             self.desktop.bring_to_front(window)
             comes_to_front(window, self.desktop, self.clock)
@@ -5529,8 +5533,7 @@ class Hands:
     # -- single events, each with the checks that hold in the middle of an act, too
 
     def _under_mouse(self) -> Window | None:
-        here = self.desktop.cursor()
-        return self.desktop.window_at(here)
+        return self.desktop.window_at(self.desktop.cursor())
 
     def _move(self, point: Point) -> None:
         refuse_gap(point, self.desktop)
@@ -5551,7 +5554,6 @@ class Hands:
         self._held.remove((switch, name))
 
     def _ready(self, window: Window | None) -> None:
-        """Before each event."""
         self.stop.check()
         if self._place and not near(self._place, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
@@ -5560,8 +5562,10 @@ class Hands:
         self._sent += 1
 
 
-def loop_recovery_action(hands: Hands, _: NoArgs) -> None:
-    """Out of dialogs and menus."""
+def loop_recovery_action(
+    hands: Hands,
+    _: NoArgs,
+) -> None:
     middle = to_point(CENTRE, hands.attempt.frame.area)
     hands.press("escape")
     hands._move(middle)
@@ -5631,8 +5635,14 @@ class Actuator(Hands):
             refused = error.kind if isinstance(error, ToolError) else "windows"
             with suppress(Win32Error):
                 self.release()
-        known = tuple(attempt.controls)
-        return Deed(act, result, refused=refused, begun=self._sent > 0, acted=acted, controls=known)
+        return Deed(
+            act,
+            result,
+            refused=refused,
+            begun=self._sent > 0,
+            acted=acted,
+            controls=tuple(attempt.controls),
+        )
 
     def _with_keys(self, act: Act) -> Act:
         for name, kind in annotations_of(type(act.args)).items():
@@ -5706,7 +5716,6 @@ TEXT_CHARS_MOST = 10_000  # more than a reply holds: a model that goes round in 
 
 
 def gate_arguments(actuator: Actuator, attempt: Attempt) -> None:
-    """No endless text, and no blocked chord."""
     args = attempt.act.args
     for text in values_of(args, Text):
         if len(text) > TEXT_CHARS_MOST:
@@ -5767,12 +5776,10 @@ PLACES: Mapping[str, Sequence[Coordinate | None]] = {
 def gate_places(actuator: Actuator, attempt: Attempt) -> None:
     """No place outside the working area, nor between or beside the monitors."""
     act = attempt.act
-    places = PLACES.get(act.name)
-    if places is None:
-        kinds = annotations_of(type(act.args)).items()
-        places = [getattr(act.args, name) for name, kind in kinds if kind is Coordinate]
+    kinds = annotations_of(type(act.args)).items()
+    own = [getattr(act.args, name) for name, kind in kinds if kind is Coordinate]
     path = [*actuator.path] if act.name == "mouse_up" else []
-    for place in places:
+    for place in PLACES.get(act.name, own):
         if place:
             path.append(to_point(place, attempt.frame.area))
         elif not path:
@@ -5842,7 +5849,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
         attempt.focused = next(iter(source.ask(None)), None)
     blocked = split_list(actuator.config.blocked_windows)
     for control in (*attempt.controls, attempt.focused):
-        if control and matches_any(control.program, blocked):
+        if control and is_one_of(blocked, control.program):
             program = plain_line(control.program, 30)
             raise ToolError(
                 f"{quoted_control(control)} is of {program}, which is blocked.",
@@ -10140,7 +10147,6 @@ class ControlCheck:
         return self.config.controls != "off"
 
     def one(self, where: Point | None) -> Control | None:
-        """At a pixel, or with the keyboard."""
         source = self.desktop.control_source
         return next(iter(source.ask(where)), None)
 
@@ -10177,16 +10183,16 @@ class ControlCheck:
         place = places[0]
         point = to_point(place, look.frame.area)
         hit = self.one(point)
-        only = hit and self._meant(
+        if hit is None:
+            return ""
+        only = self._meant(
             said,
             point,
             hit,
             look,
         )
-        if not hit or not only:
-            return ""
         key = (fold_label(said), hit.rect)
-        if key == self._told:
+        if only is None or key == self._told:
             return ""
         self._told = key
         at = to_grid(middle_of(only.rect), look.frame.area)
@@ -10271,7 +10277,11 @@ class ControlCheck:
             sentence += f", which holds {quoted_name(self.hide(typed_at.value), 200)}"
         return [f"{sentence}."]
 
-    def _has_secret(self, control: Control, typed: str = "") -> bool:
+    def _has_secret(
+        self,
+        control: Control,
+        typed: str = "",
+    ) -> bool:
         """Whether a secret went into a field, or does by what was typed now."""
         # Neither what it holds nor its place tells a field from others: both change.
         name = f"{control.window} {quoted_control(control)}"
@@ -10606,7 +10616,6 @@ def keep_files(
 
 
 def text_in(data: bytes | None) -> str | None:
-    """The text of a file, if it is known for certain."""
     if data is None:
         return None
     form = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -10661,8 +10670,7 @@ def known_facts(
     hide = engine.logger.hide
     facts = [f"The window in front is {title_text(desktop.foreground())}."]
     if engine.controls.on:
-        opened = windows_text(engine.eyes.windows())
-        facts.append(f"Open windows: {opened}.")
+        facts.append(f"Open windows: {windows_text(engine.eyes.windows())}.")
         facts += engine.controls.facts()
         asked = (desktop.clipboard_length() for _ in range(1))
         for length in taken_within(CLIPBOARD_PATIENCE_S, asked):
@@ -10845,8 +10853,9 @@ def last_look(
 
     Its last turns may have been repeats after the task was done, and refusals may have been wrong.
     """
-    given_up = outcome.kind in ("stuck", "max_steps", "not_proven")
-    if not given_up or not engine.config.last_look or not state.touched:
+    if outcome.kind not in ("stuck", "max_steps", "not_proven"):
+        return outcome
+    if not engine.config.last_look or not state.touched:
         return outcome
     try:
         verdict = judge(engine, state, NO_CLAIM, "end")
