@@ -9908,7 +9908,7 @@ class Eyes:
         """
         self._closer = None if self.secrets else point
 
-    def look(self, turn: int, name: str = "") -> Look:
+    def look(self, name: str = "") -> Look:
         """A look to act on, once no pause holds, saved under a `name`, else that of the turn."""
         self.logger.publish(Phase("looking"))
         begin = self.clock.now()
@@ -9918,11 +9918,11 @@ class Eyes:
         frame = self._with_secrets_greyed(self.capture(closer))
         looked = self.clock.now()
         png = encode_png(frame.pixels, frame.width, frame.height)
+        turn = self.logger.turn
         self.logger.publish(Shown(png, turn))
         path = self.logger.save_screenshot(name or f"turn_{turn:04d}", png)
         self.logger.record(
             LookRecord(
-                turn=turn,
                 screenshot=path,
                 width=frame.width,
                 height=frame.height,
@@ -10743,7 +10743,7 @@ def judge(
     ask_for_checks(engine, state)
     for again in range(2):
         engine.eyes.forget()
-        look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{name}{again or ''}")
+        look = engine.eyes.look(f"turn_{state.turn:04d}_{name}{again or ''}")
         ask = partial(ask_about, engine, state, look, state.not_yet + again)
         verdict = ask(IS_IT_DONE, evidence)
         if what_lacks(verdict) or not engine.config.second_opinion:
@@ -11102,7 +11102,7 @@ def acting_turn(
     ask: Callable[[Look], tuple[Act | None, str]],
 ) -> Outcome | None:
     """One look, one call, one act."""
-    look = engine.eyes.look(state.turn)
+    look = engine.eyes.look()
     act, said = ask(look)
     if act is None:
         engine.actuator.release()
@@ -11191,7 +11191,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     if turn - state.memory.last_recovery_turn > config.loop_recovery_cooldown:
         state.memory.last_recovery_turn = turn
         engine.eyes.forget()  # the Start button has its place on a whole picture
-        look = engine.eyes.look(turn, f"turn_{turn:04d}_recovery")
+        look = engine.eyes.look(f"turn_{turn:04d}_recovery")
         keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
         deed = engine.perform(keys, look)
         engine.tell_turn("program", "recovery keys", deed.result)
@@ -11493,7 +11493,7 @@ def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> 
     described = engine.config.described
     may_plan = described and state.planner_streak < PLANNER_IN_A_ROW
     if may_plan and is_review_due(engine, state):
-        engine.eyes.look(state.turn)  # as described, a turn that only leaves the next one to it
+        engine.eyes.look()  # as described, a turn that only leaves the next one to it
         state.mode = PLANNING
         state.needs_review = False
         return None
@@ -11914,7 +11914,7 @@ def perform_step(
     name = ""
     if observes:
         name = f"{config.dump_prefix}{config.dump_start + chat.screenshots:04d}"
-    look = engine.eyes.look(state.turn, name)
+    look = engine.eyes.look(name)
     frame = look.frame
     if not observes:
         if chat.frame:
@@ -12169,7 +12169,7 @@ def perform_action(
     action: object,
 ) -> str:
     """What became of an action as the model wrote it."""
-    look = engine.eyes.look(state.turn, f"turn_{state.turn:04d}_{number}")
+    look = engine.eyes.look(f"turn_{state.turn:04d}_{number}")
     try:
         if number == 1:
             unseen = "Another window or another screen has come up since your picture."
@@ -12257,7 +12257,7 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
         written = json.dumps(logger.hide(told)).encode()
         logger.save_screenshot(f"{name}/vlm_output.json", written)
         name += "/screenshot"
-    look = engine.eyes.look(state.turn, f"{name}_raw.png")
+    look = engine.eyes.look(f"{name}_raw.png")
     frame = look.frame
     story.seen = frame
     logger.record(
@@ -12399,7 +12399,7 @@ def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outc
     for _ in range(LOOKS_MOST):
         if part.width:  # the act's places are on the grid of that part
             engine.eyes.zoom(middle_of(part))
-        look = engine.eyes.look(state.turn)
+        look = engine.eyes.look()
         share = differing_share(look.frame, recording.folder, step)
         if share <= SHARE_ALIKE:
             deed, _ = perform_act(engine, state, act, look)

@@ -333,7 +333,8 @@ class Trial:
         agent.resume(self.engine, self.state)
 
     def look(self, turn: int = 1, *name: str) -> agent.Look:
-        return self.engine.eyes.look(turn, *name)
+        self.engine.logger.turn = turn
+        return self.engine.eyes.look(*name)
 
     def zoom(self, point: agent.Point) -> None:
         """The next look shows the part around `point`, closer."""

@@ -340,7 +340,7 @@ class Clicks(Folder):
             words.tools["click"], element_name="Blue square", position=said, reasoning="x"
         )
         act = agent.read_call(message, "tool_calls", words)
-        deed = engine.perform(act, engine.eyes.look(1))
+        deed = engine.perform(act, engine.eyes.look())
         self.assertFalse(deed.refused, deed.result)
         return icon.contains(desktop.cursor())
 
@@ -355,7 +355,7 @@ class Clicks(Folder):
         engine, _ = self.engine(None, 1)
         own = {"screen_capture_w": 0, "screen_capture_h": 0}
         engine.eyes.config = replace(engine.eyes.config, **own)
-        look = engine.eyes.look(1)
+        look = engine.eyes.look()
         measured(self.root, Swollen(0.96), screen_capture_w=800, screen_capture_h=450)
         self.assertFalse(corrects(corrected(self.root, **own).correction))
         size = {"screen_capture_w": look.frame.width, "screen_capture_h": look.frame.height}
