@@ -10520,7 +10520,16 @@ class Engine:
         # The terminal lays it out for its width, so that the log's entry is not shown there.
         entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s, {spent} tokens)"
         self.logger.log(entry, LOG_ONLY)
-        self.logger.publish(TurnLine(turn, role, done, effect, seconds, spent))
+        self.logger.publish(
+            TurnLine(
+                turn,
+                role,
+                done,
+                effect,
+                seconds,
+                spent,
+            )
+        )
 
 
 ####################################################################################################
@@ -11752,10 +11761,6 @@ class Conversation:
     refused: int = 0  # of them, words in a row that no fresh look confirmed
     called: int = 0  # calls so far
 
-    @property
-    def pictures(self) -> list[Message]:
-        return [message for message in chain(*self.steps) if message.image]
-
     def add(self, said: str, thought: str, calls: Sequence[ToolCall], step: ChatStep) -> None:
         """A step's first call gets the answer, and a screenshot is shown below it."""
         content = json.dumps(step.answer, ensure_ascii=False)
@@ -11969,20 +11974,19 @@ def end_step(
     config = engine.config
     most = config.keep_last_screenshots or SCREENSHOTS_KEPT
     slack = 0 if config.keep_last_screenshots else SCREENSHOTS_SLACK
-    steps = len(chat.steps)
+    thoughts_most = config.keep_last_thinks
     picture_tokens = screen_size(config).pixels // PATCH**2
     full = is_full(engine, reply, config.executor_max_tokens + picture_tokens)
-    crowded = full and len(chat.pictures) < 2
+    messages = [*chain(*chat.steps)]
+    pictures = [message for message in messages if message.image]
+    thoughtful = [message for message in messages if message.thought not in ("", LEFT_OUT)]
+    steps = len(chat.steps)
+    crowded = full and len(pictures) < 2
     if crowded or steps > config.memory_compression_threshold:
         condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
     if full:
         most = 1
         slack = 0
-    pictures = chat.pictures
-    thoughtful = [
-        message for message in chain(*chat.steps) if message.thought not in ("", LEFT_OUT)
-    ]
-    thoughts_most = config.keep_last_thinks
     if len(pictures) > most + slack or len(thoughtful) > thoughts_most + slack:
         for message in pictures[::-1][most:]:
             message.image = b""
