@@ -1589,20 +1589,16 @@ class Told(Item):
 
 @dataclass
 class Shown(Item):
-    """A new picture; of a story with the actions before it, and where its model looked."""
+    """A new picture; of a story with the actions before it, and where its model looked.
 
-    png: bytes
+    It is a PNG, or the frame at rest after an act, before anybody looks in order to act again.
+    """
+
+    screen: bytes | Frame
     turn: int
     actions: Sequence[JsonDict] = ()
     boxes: Sequence[Mapping[str, int]] = ()
     observation: str = ""
-
-
-@dataclass
-class Settled(Item):
-    """The screen at rest after an act, before anybody looks at it in order to act again."""
-
-    frame: Frame
 
 
 ####################################################################################################
@@ -10097,7 +10093,7 @@ class Eyes:
             last = glance
         settled = self.capture()
         if not self.secrets:  # else whoever watches waits for a look, which greys them
-            self.logger.publish(Settled(settled))
+            self.logger.publish(Shown(settled, self.logger.turn))
         return settled
 
 
@@ -13852,13 +13848,10 @@ class Panel(Inbox):
             self.update(error="")
         elif isinstance(item, Told):
             self.update(**{item.place: item.text})
-        elif isinstance(item, Settled):
-            self._screen = item.frame
-            self.update(picture=picture, settled=True, boxes=[])
         elif isinstance(item, Shown):
             told = dict(vars(item))
-            self._screen = told.pop("png")
-            self.update(picture=picture, settled=False, **told)
+            self._screen = told.pop("screen")
+            self.update(picture=picture, settled=isinstance(self._screen, Frame), **told)
 
     def update(self, **values: object) -> None:
         self._state |= values

@@ -585,13 +585,13 @@ class Pictures(PanelTest):
         first = news["picture"]
         self.assertEqual((first > 0, news["settled"]), (True, False))
         self.assertEqual(self.picture(""), (200, PICTURE))
-        self.panel.take(agent.Settled(FRAME))
+        self.panel.take(agent.Shown(FRAME, 2))
         news = self.news()
         self.assertEqual((news["picture"] > first, news["settled"]), (True, True))
         self.assertEqual(agent.png_to_rgb(self.picture("")[1]), (bytes(32 * 16 * 3), 32, 16))
 
     def test_what_nobody_asks_for_is_never_packed(self) -> None:
-        self.panel.take(agent.Settled(mock.Mock(spec=FRAME, pixels=None)))
+        self.panel.take(agent.Shown(mock.Mock(spec=FRAME, pixels=None), 2))
         self.assertGreater(self.news()["picture"], 0)
 
     def test_where_a_storys_model_looked_is_told(self) -> None:

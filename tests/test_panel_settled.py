@@ -21,6 +21,11 @@ class SaidOnce(CommandLineCase):
             self.assertEqual(action["response_text"], words)
 
 
+def at_rest(items: list[agent.Item]) -> list[agent.Frame]:
+    shown = [item.screen for item in items if isinstance(item, agent.Shown)]
+    return [screen for screen in shown if isinstance(screen, agent.Frame)]
+
+
 class InARun(EngineCase):
     def typed(self, text: str) -> tuple[list[agent.Item], Trial]:
         """What a run publishes of one act."""
@@ -38,13 +43,13 @@ class InARun(EngineCase):
     ) -> None:
         items, trial = self.typed("hello")
         kinds = [type(item).__name__ for item in items if type(item).__name__ != "Phase"]
-        self.assertEqual(kinds[-3:], ["IntentRecord", "Settled", "ResultRecord"])
-        (shown,) = [item for item in items if type(item).__name__ == "Settled"]
-        self.assertEqual((shown.frame.number, trial.desktop.number), (2, 2))
+        self.assertEqual(kinds[-3:], ["IntentRecord", "Shown", "ResultRecord"])
+        (shown,) = at_rest(items)
+        self.assertEqual((shown.number, trial.desktop.number), (2, 2))
 
     def test_where_a_secret_was_typed_only_a_look_shows_the_screen(self) -> None:
         items, _ = self.typed("{{PASSWORD}}")
-        self.assertFalse([item for item in items if type(item).__name__ == "Settled"])
+        self.assertFalse(at_rest(items))
 
 
 if __name__ == "__main__":

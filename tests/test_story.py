@@ -44,9 +44,9 @@ class FakePanel:
     def take(self, item: agent.Item) -> None:
         if hasattr(item, "text"):
             self.spoken = item.text
-        elif hasattr(item, "png"):
+        elif isinstance(item, agent.Shown) and isinstance(item.screen, bytes):
             marks = (item.actions, item.boxes, item.observation)
-            self.shown.append((item.png, item.turn, *marks))
+            self.shown.append((item.screen, item.turn, *marks))
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
         self.waited.append(seq)
