@@ -340,7 +340,7 @@ class Limits(ProgressCase):
 
     def test_acts_done_count_on_in_a_resumed_run(self) -> None:
         trial = self.trial(lambda r: CHAT_CLICK, "chat", max_steps=3)
-        trial.write(agent.StateRecord(4, touched=2))
+        trial.write(agent.StateRecord(turn=4, touched=2))
         trial.resume()
         trial.run()
         self.assertEqual(trial.inputs.count(("button", "left", True)), 1)
