@@ -4309,9 +4309,9 @@ def steps_of(act: Act) -> list[Act]:
 # Facts - what is known of an act and of the windows it reaches, in words that can be compared
 ####################################################################################################
 
-# So much of a text is compared: more than any label, title or command needs.
+# More than any label, title or command needs.
 FACT_CHARACTERS = 2000
-# Letters that look like Latin ones, in lower case, and what they look like.
+# Letters that look like Latin ones.
 _LOOK_ALIKES = str.maketrans(
     "авекмнорстухѕіјһԁӏαεικνορτυχłđøıɑɡ’‘`´", "abekmhopctyxsijhdlaeiknoptyxldoiag''''"
 )
@@ -4360,7 +4360,7 @@ def label_of(act: Act) -> str:
 
 
 def keys_of(act: Act) -> str:
-    """The chord that the act presses, however it is spelled: `ctrl+shift+delete`."""
+    """Its chord, however it is spelled: `ctrl+shift+delete`."""
     codes: set[int] = set()
     for chord in values_of(act.args, Chord):
         codes |= chord_codes(parse_chord(chord))
@@ -4619,7 +4619,7 @@ SAVING = (
 
 
 def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
-    """A pattern with others where it has their names, as in <PROGRAM>."""
+    """With other patterns instead of their names, as in <PROGRAM>."""
     return re.sub("<([A-Z_]+)>", lambda name: patterns[name[1]], text)
 
 
@@ -4804,7 +4804,7 @@ def mentions(text: str, table: str) -> bool:
 
 
 def label_pressed(attempt: Attempt, does: str) -> str:
-    """What the act presses, as the model calls it and on the last line as Windows does."""
+    """As the model calls it, and on the last line as Windows does."""
     opens = does in OPENERS
     shows = any(control.role in SHOWING for control in attempt.known)
     if does in MOVES or (shows and not opens):
@@ -5333,7 +5333,7 @@ class Hands:
     notice: Say = lambda text: None
     confirm: Callable[[str], bool] = lambda question: False
     secrets: Secrets = field(default_factory=Secrets)
-    # Before the first key of one, with the window and the control that the gates know to get it.
+    # Called before the first key of one.
     typing_secret: Callable[..., object] | None = None
     task: str = ""  # a program that it names literally may be started
     aim: Point | None = None  # where the program itself last put the mouse
@@ -5460,7 +5460,7 @@ class Hands:
         way: int = -1,
         horizontal: bool = False,
     ) -> None:
-        """Turns the wheel as far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
+        """As far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
         ticks = getattr(args, "ticks", way * self.config.scroll_ticks)
         notch = -120 if ticks < 0 else 120  # WHEEL_DELTA
         self.move(args)
@@ -5471,7 +5471,7 @@ class Hands:
             self.desktop.wheel(notch, horizontal)
 
     def type_text(self, args: TypeTextArgs) -> None:
-        """Types where the caret is, secrets filled in, as long as one window has the keyboard."""
+        """With secrets filled in, as long as one window has the keyboard."""
         filled = self.secrets.fill(args.text)
         to = self.attempt.focused
         secret = filled != args.text or (to and to.password)
@@ -5526,7 +5526,7 @@ class Hands:
             "not_in_front",
         )
 
-    # -- single events, each with the checks that hold in the middle of an act, too
+    # -- single events
 
     def _under_mouse(self) -> Window | None:
         return self.desktop.window_at(self.desktop.cursor())
@@ -5911,7 +5911,6 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
 
 
 Gate = Callable[[Actuator, Attempt], None]
-# It reaches what the model saw, and nothing that is out of bounds.
 GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_fresh_frame,
     gate_places,
@@ -5941,7 +5940,7 @@ GATES: tuple[Gate, ...] = (
 WATCH_PAUSE_S = 0.03
 # Windows ends the program 5 s after its console was closed.
 CLOSING_S = 4
-STOP_HOTKEY = 0  # the number under which it is registered; the other one is 1
+STOP_HOTKEY = 0  # its number; that of the other one is 1
 # Console events up to this one are Python's signals; those above end the program.
 CTRL_BREAK_EVENT = 1
 
@@ -5992,10 +5991,7 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
 
 @contextmanager
 def close_button(api: Win32, stop: Stop) -> Iterator[None]:
-    """Makes closing the console stop the run, and Windows wait until the `with` block is left.
-
-    So the block holds all that a run writes at its end.
-    """
+    """Closing the console stops the run, and Windows waits for all that it writes at its end."""
     left = threading.Event()
 
     def closed(event: int) -> bool:
@@ -6022,10 +6018,7 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
 
 @contextmanager
 def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
-    """Lets hotkeys and the mouse thrown into the corner stop the run.
-
-    Returns once the hotkeys work; raises Stopped if they cannot be had.
-    """
+    """Returns once the hotkeys work; raises Stopped if they cannot be had."""
     leave = threading.Event()
     ready = threading.Event()
     thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
@@ -10112,7 +10105,7 @@ TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu it
 
 @dataclass
 class ControlCheck:
-    """Holds each click against what Windows knows to be there, and reads back what came of it."""
+    """Holds clicks against what Windows knows to be there, and reads back what came of them."""
 
     config: Config
     desktop: Desktop
@@ -10155,10 +10148,7 @@ class ControlCheck:
         return source.ask(look.window)
 
     def objection(self, act: Act, look: Look) -> str:
-        """Why a click is not what the model means, if there is one control that it may mean.
-
-        Said once: the same again is obeyed.
-        """
+        """Why a click is not what the model means. Said once: the same again is obeyed."""
         said = label_of(act)
         places = values_of(act.args, Coordinate)
         if not (self.on and self.by_name and places):
@@ -10304,8 +10294,7 @@ def _is_name_of(said: str, name: str) -> bool:
 # Turn engine - look, ask, perform, settle, record - once
 ####################################################################################################
 
-# What is known of a file: how large and old it is or why nobody knows, and all that it holds, where
-# it can be read.
+# How large and old a file is, or why nobody knows, and what it holds, if that can be read.
 FileFact = tuple[str, bytes | None]
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
@@ -10593,7 +10582,7 @@ def keep_files(
     files: Mapping[str, FileFact],
     logger: ExecutionLogger,
 ) -> list[str]:
-    """Copies files into the run's folder, none with a secret; the copies' names."""
+    """The names of the copies in the run's folder; none has a secret."""
     kept: list[str] = []
     for path, (_, data) in files.items():
         text = data.decode("latin-1") if data else ""
