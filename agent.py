@@ -10616,7 +10616,7 @@ def refuted(
         if old_state == state == NO_FILE:
             yield Ruling(f"{path} exists", False, "it does not exist")
         text = text_in(data)
-        texts = _plain(f"{text_in(old)} {text}")
+        texts = _plain(f"{text_in(old) or ''} {text}")
         for check in checks:
             if not _names(check, path):
                 continue

@@ -211,6 +211,11 @@ class Facts(Judged):
         path.write_text("hullo\r\n", encoding="utf-16")
         task = f"Save hello as {path}"
         self.assertEqual(self.judged(task, 'note.txt contains "hello"').kind, "not_proven")
+        written = partial(path.write_text, "hello")
+        path.unlink()
+        outcome = self.judged(task, 'note.txt contains "none"', happens=written)
+        self.assertEqual(outcome.kind, "not_proven")
+        path.write_text("hullo\r\n", encoding="utf-16")
         self.assertEqual(self.judged(task, 'note.txt contains "Hullo."').kind, "completed")
 
     def test_what_was_there_when_the_run_began_may_be_wanted_away(self) -> None:
