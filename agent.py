@@ -11,62 +11,14 @@ start LM Studio with a Qwen3-VL model. Then
 It moves the real mouse and keyboard on a small model's word: Ctrl+C stops it at once. What it sees
 and does is written to dumps/run_NNNN/ and nowhere else.
 
-The file is divided into rooms. A room uses only itself and the rooms above it:
+The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
-ROOMS
-    Errors - what can go wrong, told apart by who has to do something about it
-    Config - every number and name that can be changed, and the layers that it comes from
-    Values - grid and pixels, frames and windows
-    Seams - stopping, secrets and time, and texts as they may be shown
-    Desktop - what the program needs of screen, mouse and keyboard, and of controls and programs
-    Records - a call, an act, a look and a deed as values, and the lines of turns.jsonl
-    Pictures - the PNG format with zlib alone, and what is drawn: text, what was done and looked at
-    Win32 table - structures, constants, and every function with its types and its check
-    Sources - who knows controls: UI Automation through COM, and Windows of its windows
-    Shell - what programs Windows can start
-    Windows desktop - Windows' answer to what the program needs, and the console that it runs in
-    Controls - the sources asked in turn, by a process of their own that may hang or die
-    Keys - the names of keys, the chords of them, and the text that a keyboard can type
-    Arguments - each kind that a call can have: what a model is told, how it is read, what it wants
-    Tools - what a model can call, declared once; vocabularies only rename
-    Facts - what is known of an act and of the windows it reaches, in words that can be compared
-    Risks - what a person has to allow first: words, and tables over the facts
-    Names - programs, windows and controls by what a model calls them
-    Bounds - what input must never reach or press
-    Hands - what mouse and keyboard can do, event by event; only the actuator uses them
-    Actuator - the one place through which input leaves, with every gate before it
-    Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
-    Server answers - what a model server says: tokens, models, and its faults told apart
-    Model - the HTTP client: one request at a time, patient where that is safe, stoppable
-    Replies - what a reply says, what it only thought, and the calls in it
-    Grammar texts - what the models of each grammar are told, and what their words mean
-    Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
-    Memory and state - what was done, what was archived, where the run stands
-    Texts - what each role is told, all the time and beside that in turns, conversations and stories
-    Profiles - the five systems as data, and where they differ from their descriptions
-    Journal - the run's folder, log, records and screenshots
-    Exchange - one request to a role and its reply, counted and logged
-    Calibration - how a model's places lie beside the grid, and what undoes that
-    Eyes - looking at the screen: frames to act on, rest, what changed, places of secrets
-    Control check - what an act is aimed at before it, and what Windows tells of it afterwards
-    Turn engine - look, ask, perform, settle, record - once
-    Proof - whether the task is done: its checks, its files, what is certain, and a fresh look
-    Turns - what every loop does with a turn: its end, its record, and a lack of progress
-    Native turn - one turn of a model that is asked in its own grammar
-    Two-agent loop - a planner that does not see the screen, an executor that does, or one alone
-    Chat loop - one conversation, one call a step, screenshots on demand
-    Story loop - the model's own story and its marks are its memory; and the end of each run
-    Replay - the acts of a run, again
-    Page - the one page that is report and panel
-    Report - what a run's records say to whoever looks back
-    Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
-    Check - the doctor: desktop, server and model examined, with what to do about each
-    Demo desktop - a small drawn desktop with real behaviour, on which one note can be written
-    Demo model - the model of the demo, which finds its way by the pixels, and its server
-    Terminal - what a person sees and says while it runs
-    Options - what can be said on the command line, and the settings that come of it
-    Look back - the options that only tell something
-    Command line - the only place where things are constructed and wired
+    Errors, Config, Values, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell,
+    Windows desktop, Controls, Keys, Arguments, Tools, Facts, Risks, Names, Bounds, Hands,
+    Actuator, Watcher, Server answers, Model, Replies, Grammar texts, Grammars, Memory and
+    state, Texts, Profiles, Journal, Exchange, Calibration, Eyes, Control check, Turn engine,
+    Proof, Turns, Native turn, Two-agent loop, Chat loop, Story loop, Replay, Page, Report,
+    Panel, Check, Demo desktop, Demo model, Terminal, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -93,6 +45,7 @@ import base64
 import ctypes
 import difflib
 import errno
+import gc
 import getpass
 import hashlib
 import io
@@ -138,7 +91,6 @@ from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
 from socketserver import ThreadingTCPServer
-from statistics import median
 from types import MappingProxyType, NoneType
 from typing import (
     IO,
@@ -462,11 +414,9 @@ def nearest(word: str, known: Iterable[str], lister: str) -> str:
 
     A part of a name counts like the whole: timeout means lmstudio_timeout.
     """
-    whole_of: dict[str, str] = {}
-    for name in known:
-        for part in re.split("[_-]", name):
-            whole_of.setdefault(part, name)
-    whole_of |= {name.strip("-"): name for name in known}
+    names = [*known]  # of two with the same part the first one counts
+    whole_of = {part: name for name in reversed(names) for part in re.split("[_-]", name)}
+    whole_of |= {name.strip("-"): name for name in names}
     close = difflib.get_close_matches(word.lower().strip(" -"), whole_of, 1, LIKENESS_LEAST)
     hint = "".join(f"the nearest is {whole_of[part]}, and " for part in close)
     return f"{hint}{lister} lists all"
@@ -4675,15 +4625,14 @@ FORM_PARTS = frozenset(("tab", "radio button", "slider", "spinner", "list", "tre
 ANSWERS_MOST = 7
 
 Facts = Mapping[str, str]
-Rule = tuple[str, Mapping[str, re.Pattern[str]]]
+Rule = tuple[str, Mapping[str, str]]
 
 
 def rules_of(table: str) -> list[Rule]:
     """The rules of a table by their names; each pattern has to fit its whole fact."""
     rules: list[Rule] = []
     for name, *parts in table_rows(with_patterns(table, PATTERNS)):
-        pairs = [part.split("=", 1) for part in parts]
-        rules.append((name, {fact: re.compile(like, re.DOTALL) for fact, like in pairs}))
+        rules.append((name, dict(part.split("=", 1) for part in parts)))
     return rules
 
 
@@ -4762,7 +4711,7 @@ def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
     return [
         name
         for name, rule in rules
-        if all(like.fullmatch(facts[fact]) for fact, like in rule.items())
+        if all(re.fullmatch(like, facts[fact], re.DOTALL) for fact, like in rule.items())
     ]
 
 
@@ -5167,7 +5116,7 @@ _SHORTCUT = re.compile(
 )
 _MNEMONIC = re.compile(r"\([&_]?\w\)")  # as East Asian menus have it: 保存(S)
 # Letters of scripts that write words without blanks between them.
-_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+_UNSPACED = r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]"
 # Of longer words an ending of so many letters makes no other word: Setting, Settings.
 STEM_LEAST = 4
 ENDING_MOST = 2
@@ -5212,7 +5161,7 @@ def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
 
 def _is_word(word: str, other: str) -> bool:
     """Whether both are one word, aside from its ending."""
-    if word == other or (_UNSPACED.search(word) and word in other):
+    if word == other or (re.search(_UNSPACED, word) and word in other):
         return True
     short, long = sorted((word, other), key=len)
     ending = len(long) - len(short)
@@ -9703,7 +9652,8 @@ def _certain_median(
     below = max(0, math.floor((len(ordered) - SURE_99 * deviation) / 2))
     if ordered[below] <= faultless <= ordered[~below]:
         return faultless
-    return median(ordered)
+    middle = len(ordered) // 2
+    return (ordered[middle] + ordered[~middle]) / 2
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
@@ -14899,8 +14849,7 @@ class Terminal:
         self._doing = ("", 0.0)  # what goes on, and since when; replaced as a whole by a thread
         self._typed = deque[str]()
         self._reader = threading.Thread(target=lambda: self._typed.extend(sys.stdin), daemon=True)
-        self._for_eyes = bool(sys.stdout and sys.stdout.isatty())
-        self.live = self._for_eyes and os.environ.get("TERM") != "dumb"
+        self.live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
         if self.live and sys.platform == "win32":
             sequences = ENABLE_VIRTUAL_TERMINAL_PROCESSING
             self.live = console_mode(load_win32(), STD_OUTPUT_HANDLE, undo, sequences)
@@ -14917,7 +14866,7 @@ class Terminal:
             # After a question or the run's end nothing goes on.
             self._doing = ("", 0.0)
         text = printable(self.hide(text))  # before it is broken: a secret in two would not be found
-        columns = self._columns() if self._for_eyes else len(text) + len(FURTHER_LINE)
+        columns = self._columns() if self.live else len(text) + len(FURTHER_LINE)
         front = "  " if level > 1 else ""  # of the log, which is full of what the model said
         rows = []
         for line in text.split("\n"):
@@ -14966,7 +14915,7 @@ class Terminal:
             self._doing = (item.text, self.clock.now())
 
     def _columns(self) -> int:
-        return row_width() if self._for_eyes else PIPE_COLUMNS
+        return row_width() if self.live else PIPE_COLUMNS
 
     def _print(self) -> None:
         pause_s = LIVE_EVERY_S if self.live else None
@@ -15021,10 +14970,10 @@ def read_task(options: Namespace, terminal: Terminal) -> str:
     elif not task and _person_is_there():
         task = terminal.ask("Task:")
     elif not task and sys.stdin:
-        # A window such as IDLE's has no buffer and gives text.
-        line = getattr(sys.stdin, "buffer", sys.stdin).readline()
+        if isinstance(sys.stdin, io.TextIOWrapper):  # unlike a window such as IDLE's
+            sys.stdin.reconfigure(encoding="utf-8-sig")
         try:
-            task = line if isinstance(line, str) else line.decode("utf-8-sig")
+            task = sys.stdin.readline()
         except UnicodeDecodeError:
             # The code page of a pipe cannot be known, and a guess would be typed.
             raise ConfigError("The task in the pipe is not in UTF-8; send it in UTF-8.") from None
@@ -15532,7 +15481,7 @@ def write_text(target: Path, text: str, mode: str) -> str:
 
 def doctor(options: Namespace, config: Config, stop: Stop) -> int:
     """Prints the lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
-    all_fine = True
+    code = 0
     with ExitStack() as undo:
         terminal = Terminal(SystemClock(stop), 1, str, undo)
         try:
@@ -15540,12 +15489,11 @@ def doctor(options: Namespace, config: Config, stop: Stop) -> int:
                 verdict = "note" if finding.note else "ok  "
                 if not finding.fine:
                     verdict = "FAIL"
-                    all_fine = False
-                terminal.take(Phase(""))
-                terminal.say(f"{verdict}  {finding.what:<12} {finding.text}")
+                    code = Win32Error.exit_code
+                terminal.say(f"{verdict}  {finding.what:<12} {finding.text}", 0)
         except Stopped as error:
             raise Stopped(f"{str(error)[:-1]}; what is not listed was not examined.") from None
-    return 0 if all_fine else Win32Error.exit_code
+    return code
 
 
 def examine(
@@ -15558,13 +15506,12 @@ def examine(
         if not terminal.live:
             terminal.say(f"...   waiting for {text}")
 
-    clock = terminal.clock
     server = server_of(options, config, stop, terminal)
     yield check_system()
     try:
         waiting("the desktop")
-        desktop = open_desktop(options, clock)
-        yield from check_desktop(config, desktop, clock, waiting)
+        desktop = open_desktop(options, terminal.clock)
+        yield from check_desktop(config, desktop, terminal.clock, waiting)
         config = at_size_of(desktop, config)
     except Stopped:
         raise
@@ -15839,23 +15786,25 @@ def tell_end(
     seconds: float,
 ) -> None:
     logger = engine.logger
+    completed = outcome.kind == "completed"
     with suppress(AgentError):  # the disk may be what ended the run
-        end = EndRecord(
-            outcome=outcome.kind,
-            text=outcome.text,
-            turns=state.turn,
-            seconds=round(seconds, 3),
-            checks=[ruling._asdict() for ruling in outcome.checks],
+        logger.record(
+            EndRecord(
+                outcome=outcome.kind,
+                text=outcome.text,
+                turns=state.turn,
+                seconds=round(seconds, 3),
+                checks=[ruling._asdict() for ruling in outcome.checks],
+            )
         )
-        logger.record(end)
-        if outcome.kind == "completed":
+        if completed:
             logger.section("MISSION COMPLETE")
         logger.section("DEBRIEF")
         logger.log(book.debrief())
     terminal.say(f"{outcome.kind}: {outcome.text}", 0)
     for number, ruling in enumerate(outcome.checks, 1):
         terminal.say(f"  check {number} {ruling}", 0)
-    if outcome.kind != "completed" and terminal.level == 0 and terminal.last_row:
+    if not completed and terminal.level == 0 and terminal.last_row:
         terminal.say(terminal.last_row, 0)  # which tells why
     # All from the records: of a resumed run they hold what earlier processes did, too.
     figures = dict(book.figures())
@@ -15894,4 +15843,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # no look for garbage goes through what is defined, not even the one at the end
     sys.exit(main())

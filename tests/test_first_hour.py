@@ -305,7 +305,8 @@ class Rows(CommandLineCase):
         with (
             contextlib.redirect_stdout(screen),
             terminal_columns(columns),
-            mock.patch.dict(os.environ, {"TERM": "dumb"}),
+            mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1"}),
+            platform("linux"),
             contextlib.ExitStack() as undo,
         ):
             secrets = agent.Secrets({"S": "my secret is"})

@@ -96,16 +96,11 @@ class Rooms(ShapeCase):
         self.holds(shape.map_differs_from_banners)
 
     def test_a_list_that_differs_from_the_banners_is_noticed(self) -> None:
-        for listed in ("", "    One - what it holds\n    Three - what it holds\n"):
-            text = (
-                f'"""A file.\n\n{listed}"""\n' + room("One", "one = 1\n") + room("Two", "two = 2")
-            )
-            self.assertEqual(
-                shape.map_differs_from_banners(text)[1:],
-                ["    One - what it holds", "    Two - what it holds"],
-            )
-        listed = "    One - what it holds\n    Two - what it holds\n"
-        text = f'"""A file.\n\n{listed}"""\n' + room("One", "one = 1\n") + room("Two", "two = 2")
+        rooms = room("One", "one = 1\n") + room("Two", "two = 2")
+        for listed in ("", "    One, Three."):
+            text = f'"""A file.\n\n{listed}\n"""\n' + rooms
+            self.assertEqual(shape.map_differs_from_banners(text)[1:], ["One, Two."])
+        text = '"""A file.\n\n    One,\n    Two.\n"""\n' + rooms
         self.holds(shape.map_differs_from_banners, text)
 
     def test_a_room_uses_only_itself_and_the_rooms_above(self) -> None:
