@@ -122,10 +122,7 @@ __version__ = "0.2.0"
 
 
 class AgentError(Exception):
-    """Something a person can act on: one sentence says what is wrong, where, and what to do.
-
-    The process ends with `exit_code` when nothing catches it.
-    """
+    """One sentence for a person: what is wrong, where, and what to do."""
 
     exit_code = 1
     kind = ""  # of what is told apart further, a word for programs
@@ -180,9 +177,8 @@ class Stopped(AgentError):
 JsonDict = dict[str, Any]
 
 
-# Of each setting its name, its default, whose type is its own, its meaning with its unit, what it
-# takes, and its environment variable. What it takes is a range, words, or one of TEXT_FORMS, and is
-# checked as it stands here.
+# Name, default, whose type is the setting's, meaning with its unit, what it takes (a range, words,
+# or one of TEXT_FORMS), and environment variable.
 ABOUT = """
 # model server
 lmstudio_endpoint | http://127.0.0.1:1234/v1/chat/completions | its URL | | LMSTUDIO_ENDPOINT
@@ -333,7 +329,6 @@ class Setting(NamedTuple):
     env: str = ""
 
     def __str__(self) -> str:
-        """What it takes, in words."""
         kind = KIND_WORDS[type(self.default)]
         return ", ".join(filter(None, (kind, self.takes))) or "text"
 
@@ -353,7 +348,6 @@ def table_rows(table: str) -> list[list[str]]:
 
 
 def _settings() -> Iterator[Setting]:
-    """The rows of ABOUT; what looks like JSON's true, false or a number is one."""
     for name, default, *about in table_rows(ABOUT):
         is_text = not re.fullmatch(r"true|false|[\d.]+", default)
         yield Setting(name, default if is_text else json.loads(default), *about)
@@ -364,9 +358,7 @@ _FIELDS = [(name, type(setting.default), setting.default) for name, setting in S
 
 
 class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[misc]
-    """Everything that can be set, frozen; what each is, means and takes stands in ABOUT."""
-
-    # A type checker does not read the table; of these it has to know the type.
+    # A type checker does not read ABOUT; of these it has to know the type.
     calls: str
     controls: str
     max_steps: int
@@ -380,7 +372,7 @@ class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[
 
     @property
     def memory_keep_actions(self) -> int:
-        """The latest actions kept active when the program archives."""
+        """So many stay active when the program archives."""
         threshold = self.memory_compression_threshold
         return min(max(4, threshold // 3), threshold - 1)
 
@@ -390,7 +382,7 @@ SWITCHES |= {"false": False, "0": False, "no": False, "off": False}
 
 
 def _taken(setting: Setting, value: object) -> Any:
-    """A value of JSON, or its text, in the type of the setting's default; None for a wrong one."""
+    """A value of JSON, or its text, in the setting's type; None for a wrong one."""
     kind = type(setting.default)
     if kind is bool:
         return SWITCHES.get(str(value).strip().lower())
@@ -410,10 +402,7 @@ LIKENESS_LEAST = 0.7  # of difflib's ratio; below it another word helps nobody
 
 
 def nearest(word: str, known: Iterable[str], lister: str) -> str:
-    """Where to look instead of a wrong word: the known one most like it, and what lists all.
-
-    A part of a name counts like the whole: timeout means lmstudio_timeout.
-    """
+    """Where to look instead of a wrong word; a part counts, too: timeout means lmstudio_timeout."""
     names = [*known]  # of two with the same part the first one counts
     whole_of = {part: name for name in reversed(names) for part in re.split("[_-]", name)}
     whole_of |= {name.strip("-"): name for name in names}
@@ -423,7 +412,7 @@ def nearest(word: str, known: Iterable[str], lister: str) -> str:
 
 
 def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
-    """A Config from layers: {where it stands, for messages: {field: value}}; a later one wins.
+    """From layers, {where it stands: {field: value}}, of which a later one wins.
 
     Raises ConfigError, for a wrong value even if a later layer would overrule it.
     """
@@ -468,7 +457,7 @@ CONFIG_BYTES_MOST = 1 << 20
 
 
 def file_layer(path: str) -> dict[str, JsonDict]:
-    """The settings in a JSON file, one object; raises ConfigError naming the file and the place."""
+    """The settings in a JSON file; raises ConfigError."""
     file = Path(path)
     try:
         if not file.is_file() or file.stat().st_size > CONFIG_BYTES_MOST:
@@ -14778,7 +14767,7 @@ class DemoModel(PanelServer):
 
 
 def say(text: str) -> None:
-    """One line on the terminal, whatever its code page; a closed pipe must not end the run."""
+    """A closed pipe must not end the run."""
     with suppress(OSError, ValueError):
         print(printable(text), flush=True)
 
@@ -14792,8 +14781,8 @@ PAINT = {
 
 LIVE_EVERY_S = 0.2  # the live line is written anew
 PRINT_END_S = 3.0  # in which what was said last may still be printed
-# Columns of a turn's row. What matters least gives way first: the tokens, and the end of what was
-# done. What came of it is whole, if need be in lines of its own.
+# Columns of a turn's row. What matters least gives way first: the tokens, then the end of what was
+# done; what came of it stays whole.
 PIPE_COLUMNS = 110
 COLUMNS_LEAST = 59
 COLUMNS_WITH_TOKENS = 74
@@ -14805,7 +14794,7 @@ FURTHER_LINE = "    | "
 
 
 def turn_row(line: TurnLine, columns: int) -> str:
-    """A turn in a row of at most so many columns, 59 or more; a long effect stands in a second."""
+    """A row of at most so many columns, 59 or more; a long effect stands in a second."""
     effect = line.effect
     reason = ""
     if len(effect) > EFFECT_MOST:
@@ -14825,15 +14814,15 @@ def row_width() -> int:
 
 
 def plain_backslashes(text: str) -> str:
-    """A path in quotes as the person knows it: logs and models have each backslash twice."""
+    """As the person knows a path; logs and models have each backslash twice."""
     return text.replace("\\\\", "\\")
 
 
 class Terminal:
     """Lines that stay and, on a capable terminal, a live one below them; and what the person types.
 
-    A line of level 0 is always shown, one of level 1 unless -q is given, of level 2 with -v. A
-    thread prints them, since nobody may read, and whoever selects in a Windows console holds it up.
+    Level 0 is always shown, 1 unless -q is given, 2 with -v. A thread prints, since nobody may
+    read, and whoever selects in a Windows console holds it up.
     """
 
     def __init__(
@@ -14859,12 +14848,10 @@ class Terminal:
         undo.callback(self._end, printer)
 
     def say(self, text: str, level: int = 1) -> None:
-        """A text that stays, if its level is shown; in rows that fit a terminal."""
         if level > self.level:
             return
         if level == 0:
-            # After a question or the run's end nothing goes on.
-            self._doing = ("", 0.0)
+            self._doing = ("", 0.0)  # after a question or the run's end nothing goes on
         text = printable(self.hide(text))  # before it is broken: a secret in two would not be found
         columns = self._columns() if self.live else len(text) + len(FURTHER_LINE)
         front = "  " if level > 1 else ""  # of the log, which is full of what the model said
@@ -14885,10 +14872,9 @@ class Terminal:
         self.lines.put(shown)
 
     def ask(self, question: str, waits: Callable[[], bool] = lambda: True) -> str:
-        """The line that the person types to a question as long as it `waits`; "" without one.
+        """What the person types while it `waits`; "" for nothing.
 
-        One thread reads for all questions, and between them, too: what was typed before a question
-        was printed is no answer to it, and no line goes to one that is over.
+        One thread reads between questions, too: what was typed before one was printed is no answer.
         """
         if _person_is_there() and not self._reader.ident:
             self._reader.start()
@@ -14904,7 +14890,6 @@ class Terminal:
         return self._typed.popleft().strip() if self._typed else ""
 
     def take(self, item: Item) -> None:
-        """What the run publishes: a turn leaves its row, the live line shows what goes on."""
         if isinstance(item, TurnLine):
             # Hidden before it is cut and its backslashes are halved: neither part would be found.
             done = plain_backslashes(self.hide(item.done))
@@ -14932,7 +14917,6 @@ class Terminal:
                     self._write(line[: self._columns()], "\r\x1b[K")
 
     def _write(self, text: str, erase: str) -> None:
-        """In place of the live line, if there is one; a closed pipe must not end the run."""
         with suppress(OSError, ValueError):
             print(self._erase + text, end="", flush=True)
             self._erase = erase
@@ -14946,7 +14930,6 @@ class Terminal:
 
 
 def _person_is_there() -> bool:
-    """Whether somebody can type an answer; a program without a console has no stdin."""
     if not sys.stdin or not sys.stdin.isatty():
         return False
     with ExitStack() as undo:
@@ -14959,7 +14942,7 @@ TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
 
 
 def read_task(options: Namespace, terminal: Terminal) -> str:
-    """The task: given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8."""
+    """Given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8."""
     task = options.task or ""
     if options.demo:
         if task and task.split() != DEMO_TASK.split():
@@ -14983,7 +14966,6 @@ def read_task(options: Namespace, terminal: Terminal) -> str:
 
 
 def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | None:
-    """Which one the person picks from a numbered list; None without an answer."""
     if not _person_is_there():
         return None
     numbered = {str(number): info for number, info in enumerate(able, 1)}
@@ -14996,10 +14978,7 @@ def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | N
 
 
 def read_secrets(names: Sequence[str]) -> Secrets:
-    """The value of each --secret from the environment, else from a hidden prompt.
-
-    Raises ConfigError for a name or a value that cannot be hidden everywhere.
-    """
+    """From the environment, else a hidden prompt; raises ConfigError for what cannot be hidden."""
     values = {}
     for name in names:
         if not re.fullmatch(r"\w+", name):
@@ -15033,7 +15012,7 @@ arguments reasoning_content refusal role system text tool tool_call_id tool_call
 
 
 def fixed_words() -> frozenset[str]:
-    """The words that no secret may change: keys and kinds of records, names of tools, settings."""
+    """The words that no secret may change."""
     words = {"kind", *FORMAT_WORDS.split(), *RECORDS, *PROFILES, *TOOLS, *SETTINGS}
     for kind in (*RECORDS.values(), *(tool.args for tool in TOOLS.values())):
         words |= {spec.name for spec in fields(kind)}
@@ -15047,10 +15026,7 @@ def fixed_words() -> frozenset[str]:
 def allowed_by_person(
     config: Config, terminal: Terminal, logger: ExecutionLogger, question: str
 ) -> bool:
-    """Whether the person at the terminal allows an act; no answer in time is a no.
-
-    Those who watch the run hear of it meanwhile. Where nobody can be asked, ToolError says so.
-    """
+    """No answer in time is a no; raises ToolError where nobody can be asked."""
     if not _person_is_there():
         advice = "nobody can be asked, so use --confirm never or allow_risky"
         terminal.say(f"not allowed: {question}; {advice}", 0)
@@ -15072,7 +15048,6 @@ def allowed_by_person(
 
 
 def await_page(panel: Panel, terminal: Terminal) -> None:
-    """Waits for the first page of a demo, unless demo_page_wait is 0."""
     patience_s = panel.config.demo_page_wait
     if not patience_s:
         return
@@ -15184,8 +15159,6 @@ dry_run check runs stats report"""
 
 
 class CommandParser(ArgumentParser):
-    """A parser whose refusals are ConfigErrors of one sentence."""
-
     def error(self, message: str) -> NoReturn:
         said = message.removeprefix("argument ")[:300]
         name = said.partition(":")[0]
@@ -15205,7 +15178,7 @@ def command_line() -> ArgumentParser:
 
 
 def read_options(argv: Sequence[str] | None) -> Namespace:
-    """What the command line says; raises ConfigError that names the nearest right thing."""
+    """Raises ConfigError that names the nearest right thing."""
     options, rest = command_line().parse_known_args(argv)
     names = " ".join(words for words, _ in OPTIONS).split()
     for word in rest:
@@ -15249,7 +15222,7 @@ def read_config(
 ) -> Config:
     """Defaults <- profile <- described <- file <- recorded <- environment <- command line.
 
-    What is `recorded` belongs to a run that is repeated. Raises ConfigError naming the layer.
+    `recorded` is that of a run that is repeated. Raises ConfigError naming the layer.
     """
     layers: dict[str, Mapping[str, Any]] = {}
     layers[f"profile {options.profile}"] = PROFILES[options.profile].settings
@@ -15307,7 +15280,7 @@ DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
 
 
 def pick_scenario(options: Namespace) -> None:
-    """Puts the chosen scenario's task and profile into `options`; raises ConfigError for none."""
+    """Puts task and profile of the scenario into `options`."""
     wanted = (options.scenario or "").strip().lower()
     for item in SCENARIOS:
         if wanted == item.name or (wanted, options.profile) == (item.number, item.profile):
@@ -15341,7 +15314,6 @@ def in_width(text: str, first: int) -> str:
 
 
 def described_table() -> Iterator[str]:
-    """Each deviation of a profile from its description: what it is, both values, and why."""
     yield (
         "With --described a profile is the system of its description; what stays as ours even so is"
         f"\nmarked {KEPT.strip()} What no row names is as described without the switch, too."
@@ -15355,7 +15327,6 @@ def described_table() -> Iterator[str]:
 
 
 def settings_table(word: str) -> Iterator[str]:
-    """Two lines for each setting, or only those that have a `word` in name or meaning."""
     found = [
         setting
         for setting in SETTINGS.values()
@@ -15380,14 +15351,13 @@ def settings_table(word: str) -> Iterator[str]:
 
 
 def _shown(value: object) -> str:
-    """A value as --set takes it; an empty text is told as such."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) or "(empty)"
 
 
 def look_back(options: Namespace) -> Iterator[str]:
-    """The lines of the options that only tell something; none where no such option was given."""
+    """The lines of the options that only tell something."""
     if options.version:
         yield f"agent.py {__version__}"
     elif options.help == "described":
@@ -15458,7 +15428,6 @@ def list_runs(root: Path) -> Iterator[str]:
 
 
 def write_text(target: Path, text: str, mode: str) -> str:
-    """Writes a file, and tells so; with mode "x" none that is there already. Raises ConfigError."""
     begun = False
     try:
         with open_log(target, mode) as stream:
@@ -15480,7 +15449,7 @@ def write_text(target: Path, text: str, mode: str) -> str:
 
 
 def doctor(options: Namespace, config: Config, stop: Stop) -> int:
-    """Prints the lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
+    """The lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
     code = 0
     with ExitStack() as undo:
         terminal = Terminal(SystemClock(stop), 1, str, undo)
@@ -15524,7 +15493,7 @@ def examine(
 
 
 def old_run(options: Namespace, config: Config) -> Path | None:
-    """The folder of the run that is gone on with or repeated; what it was is that of `options`."""
+    """The folder of the run that is gone on with or repeated, whose task `options` get."""
     repeats = options.replay is not None
     name = options.replay if repeats else options.resume
     if name is None:
@@ -15681,7 +15650,7 @@ def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitS
 
 
 def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> None:
-    """Deletes old runs, if this one acts, and has the server's log of it copied in the end."""
+    """Deletes old runs, if this one acts, and copies the server's log in the end."""
     config = engine.config
     logger = engine.logger
     spared = [logger.folder]
@@ -15699,7 +15668,6 @@ def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> 
 
 
 def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Book:
-    """A book of the live run, with what an `old` one holds already, and its report.html."""
     book = Book(logger.folder.name, BOOK_RECORDS)
     page = ReportFile(logger.folder, book)
     undo.callback(page.close)
@@ -15712,11 +15680,10 @@ def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Boo
 
 
 def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) -> Panel:
-    """Its address goes to the terminal and into no log."""
     logger = engine.logger
     panel = Panel(engine.config, engine.actuator.stop, book, logger.folder)
     undo.callback(panel.close)
-    terminal.say(f"panel: {panel.url}", 0)
+    terminal.say(f"panel: {panel.url}", 0)  # and into no log
     logger.listen(panel.take)
     engine.voice.inbox = panel
     return panel
@@ -15751,10 +15718,7 @@ def finish(
     recording: Recording | None,
     shown_in: Panel | None,
 ) -> int:
-    """Runs the loop and records how it ended on every way out; returns the exit code.
-
-    A demo that is `shown_in` a page waits for it. A bug raises RuntimeError once it is recorded.
-    """
+    """Records how it ended on every way out; a bug raises RuntimeError after that."""
     began = engine.clock.now()
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:

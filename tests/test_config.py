@@ -77,15 +77,6 @@ class Fields(unittest.TestCase):
 
 
 class Layers(unittest.TestCase):
-    def test_no_layer_gives_the_defaults(self) -> None:
-        self.assertEqual(agent.load_config({}), agent.Config())
-
-    def test_a_later_layer_wins_and_leaves_the_rest(self) -> None:
-        config = agent.load_config(
-            {"file": {"max_steps": 5, "drag_steps": 7}, "--set": {"max_steps": "9"}}
-        )
-        self.assertEqual((config.max_steps, config.drag_steps, config.review_interval), (9, 7, 7))
-
     def test_an_overruled_wrong_value_is_still_an_error(self) -> None:
         with self.assertRaisesRegex(agent.ConfigError, "^file: max_steps"):
             agent.load_config({"file": {"max_steps": "many"}, "--set": {"max_steps": 9}})

@@ -34,26 +34,11 @@ class Refused(CommandLineCase):
             said = self.refused("--set", "blocked_keys=ctrl+nokey")
         self.assertIn("nokey", said)
 
-    def test_a_file_that_is_missing_is_told_as_missing(self) -> None:
-        said = self.refused("--config", "no.json")
-        self.assertIn(
-            "no.json cannot be read as JSON (no file of at most 1 MB is there); correct its", said
-        )
-
     def test_a_setting_that_stands_twice_is_refused(self) -> None:
         path = self.folder / "twice.json"
         path.write_text('{"max_steps": 3, "max_steps": 30}', encoding="utf-8")
         said = self.refused("--demo", "--config", str(path))
         self.assertIn("a name stands there twice", said)
-
-    def test_a_file_where_the_runs_should_be_is_told_as_one(self) -> None:
-        path = self.folder / "file"
-        path.touch()
-        code, _, err = self.main("--demo", "--set", f"dump_dir={path}")
-        self.assertEqual(code, 2)
-        self.assertIn(
-            "cannot be used for runs (File exists); choose another with --set dump_dir=FOLDER", err
-        )
 
 
 class Secrets(unittest.TestCase):

@@ -162,11 +162,6 @@ class Demo(CommandLineCase):
         self.assertEqual(code, 1)
         self.assertIn("Not completed within 2 turns", out)
 
-    def test_runs_are_numbered_one_after_the_other(self) -> None:
-        for number in (1, 2):
-            self.main("--demo", "--max-steps", "1")
-            self.assertTrue(self.run_folder(number).is_dir())
-
 
 class WrongUse(CommandLineCase):
     def one_line(self, *argv: str, **kwargs: Any) -> str:
@@ -176,36 +171,6 @@ class WrongUse(CommandLineCase):
         self.assertEqual(len(err.strip().splitlines()), 1, err)
         self.assertFalse(self.run_folder().exists())
         return err
-
-    def test_a_wrong_setting_is_named_with_its_place(self) -> None:
-        self.assertIn(
-            "--set max_steps: max_steps (turns; chat, pointer: acts on the desktop) takes a whole number",
-            self.one_line("--demo", "--set", "max_steps=many"),
-        )
-        self.assertIn("no setting 'max_stepz'", self.one_line("--demo", "--set", "max_stepz=3"))
-        self.assertIn("FIELD=VALUE", self.one_line("--demo", "--set", "max_steps"))
-        self.assertIn("AGENT_IMAGE_W", self.one_line("--demo", environ={"AGENT_IMAGE_W": "wide"}))
-        self.assertIn(
-            "takes a whole number, 1 to 100000, not '0'",
-            self.one_line("--demo", "--max-steps", "0"),
-        )
-
-    def test_a_missing_or_broken_configuration_file_is_named(self) -> None:
-        path = self.folder / "settings.json"
-        self.assertIn(
-            "no file of at most 1 MB is there", self.one_line("--demo", "--config", str(path))
-        )
-        for content, wanted in (
-            ("{", "cannot be read as JSON"),
-            ("[1]", "one JSON object"),
-            ('{"x": 1}', "no setting 'x'"),
-        ):
-            path.write_text(content, encoding="utf-8")
-            self.assertIn(wanted, self.one_line("--demo", "--config", str(path)))
-
-    def test_an_area_outside_the_screen_is_refused(self) -> None:
-        self.assertIn("not inside the screen", self.one_line("--demo", "--area", "0,0,9000,9000"))
-        self.assertIn("takes primary, all, ", self.one_line("--demo", "--area", "left"))
 
     def test_an_empty_task_is_refused(self) -> None:
         with desktop_of_main(agent.DemoDesktop):
@@ -262,10 +227,6 @@ class WrongUse(CommandLineCase):
             self.main("--demo", "--max-steps", "2", environ=environ)
         self.assertGreater(len(keys), 2)
         self.assertEqual(set(keys), {"Bearer sk-0123456789"})
-
-    def test_an_unknown_option_or_profile_exits_with_2(self) -> None:
-        self.assertEqual(self.main("--nonsense")[0], 2)
-        self.assertEqual(self.main("--profile", "nobody")[0], 2)
 
 
 class Environment(CommandLineCase):

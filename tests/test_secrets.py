@@ -80,10 +80,6 @@ class Values(unittest.TestCase):
         self.assertLessEqual({"kind", "position", "click_screen_element", "max_steps"}, words)
         self.assertTrue(words.isdisjoint({"object", "string", "required", "DONE", "minimum"}))
 
-    def test_without_secrets_nothing_changes(self) -> None:
-        self.assertEqual(agent.Secrets().hide({"a": ["{{PIN}}"]}), {"a": ["{{PIN}}"]})
-        self.assertEqual(agent.Secrets().fill("{{PIN}}"), "{{PIN}}")
-
 
 class Reading(unittest.TestCase):
     def test_a_value_comes_from_the_environment(self) -> None:
