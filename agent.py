@@ -40,7 +40,6 @@ except ImportError:
         " start it with another Python, such as the one from python.org."
     ) from None
 
-import ast
 import base64
 import ctypes
 import difflib
@@ -3535,34 +3534,29 @@ def parse_chord(text: str) -> tuple[str, ...]:
     parts = [part.strip() for part in text.split(sign or None)]
     if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
         parts[-2:] = [sign]
-    modifiers = []
-    others = []
+    keys = []
     for part in parts or [""]:
         key = key_name(part)
         if key is None:
             named = (part or text)[:KEY_NAME_MOST]
             advice = "use names such as enter, tab, ctrl+s, f5"
             raise ToolError(f"There is no key {named!r}; {advice}.", "invalid_key")
-        if key in MODIFIERS:
-            modifiers.append(key)
-        else:
-            others.append(key)
+        keys.append(key)
+    others = [key for key in keys if key not in MODIFIERS]
     if len(others) > 1:
         raise ToolError(
             f"{text!r} names {len(others)} keys at once; press one key with its modifiers.",
             "invalid_key",
         )
-    return (*dict.fromkeys(modifiers), *others)
+    return tuple(sorted(dict.fromkeys(keys), key=others.count))
 
 
 def chord_codes(keys: Iterable[str]) -> frozenset[int]:
     """What a chord is to Windows, left and right alike; AltGr (ralt) counts as ctrl+alt."""
-    codes = set()
-    for key in keys:
-        codes.add(VK_MAP[key[1:] if key[1:] in MODIFIERS else key])
-        if key == "ralt":
-            codes.add(VK_MAP["ctrl"])
-    return frozenset(codes)
+    held = {*keys}
+    if "ralt" in held:
+        held.add("ctrl")
+    return frozenset(VK_MAP[key[1:] if key[1:] in MODIFIERS else key] for key in held)
 
 
 def split_list(setting: str) -> list[str]:
@@ -3657,14 +3651,13 @@ def read_place(value: object, sides: Sides = (GRID, GRID), boxes: bool = True) -
     written = _PLACE_NUMBER.findall(text)
     if form.startswith("{y"):
         written.reverse()
-    grid: list[float] = []
+    grid = []
     for digits, side in zip(written, sides * 2, strict=False):
         number = float(digits)
         if number > side or (0 < number <= 1 and digits != "1"):
             return None
         grid.append(number * GRID / side)
-    left, top = grid[:2]
-    right, bottom = grid[-2:]
+    left, top, right, bottom = (grid * 2)[:4]
     if left > right or top > bottom:
         return None
     return [int((left + right) / 2 + 0.5), int((top + bottom) / 2 + 0.5)]
@@ -3695,19 +3688,19 @@ _MENDED = {
     **{"(": "[", ")": "]", "True": "true", "False": "false", "None": "null"},
     **dict.fromkeys((",", "\\n", "\\r", "\\t"), " "),
 }
-# What a text in single quotes needs in double ones. Some escapes may as well be part of a Windows
+# What the texts in these quotes need in double ones. Some escapes may as well be part of a Windows
 # path such as 'C:\bin': they become an escape that JSON does not know, so that they are refused.
 _ESCAPE_OR_QUOTE = re.compile(r"\\.|[\"']", re.S)
 _REQUOTED = {
-    **{"'": '"', "\\'": "'", '"': '\\"'},
-    **dict.fromkeys(("\\/", "\\b", "\\f"), "\\?"),
+    '"': {"\\'": "'"},
+    "'": {"'": '"', "\\'": "'", '"': '\\"', **dict.fromkeys(("\\/", "\\b", "\\f"), "\\?")},
 }
 
 
 def _as_json(token: re.Match[str]) -> str:
     text = token[0]
-    if text.startswith("'"):
-        text = _ESCAPE_OR_QUOTE.sub(lambda sign: _REQUOTED.get(sign[0], sign[0]), text)
+    signs = _REQUOTED.get(text[0], {})
+    text = _ESCAPE_OR_QUOTE.sub(lambda sign: signs.get(sign[0], sign[0]), text)
     return _MENDED.get(text, text)
 
 
@@ -3825,6 +3818,7 @@ Button = NewType("Button", str)  # left, right or middle
 Ticks = NewType("Ticks", int)  # notches of a wheel; positive is up or right
 Seconds = NewType("Seconds", int)  # of a wait
 ProgramName = NewType("ProgramName", str)  # a program that is started by it
+Status = NewType("Status", str)  # of a goal
 WindowTitle = NewType("WindowTitle", str)  # a window that comes to the front by it
 
 TICKS_MOST = 100  # of one act: more than any page has, and few enough for the person to stop it
@@ -3867,13 +3861,14 @@ KINDS: dict[object, Kind] = {
         partial(read_whole, least=1, most=SECONDS_MOST),
         {"type": "integer", "minimum": 1, "maximum": SECONDS_MOST},
     ),
+    Status: TEXT_KIND._replace(schema={**TEXT_ITEMS, "enum": ["DONE", "BLOCKED", "IN_PROGRESS"]}),
     ProgramName: TEXT_KIND,
     WindowTitle: TEXT_KIND,
     Chord: TEXT_KIND._replace(read=read_chord, make=as_chord),
     tuple[Chord, ...]: Kind(
         f'a list of at most {THEN_MOST} such as ["enter", "ctrl+s"]',
         partial(read_list, read_text, most=THEN_MOST),
-        _TEXTS.schema,
+        {**_TEXTS.schema, "maxItems": THEN_MOST},
         lambda chords: tuple(map(as_chord, chords)),
     ),
     bool: FLAG_KIND,
@@ -3946,11 +3941,9 @@ class TypeTextArgs:
     """
 
     text: Text
-    position: Coordinate | None = field(
-        default=None, metadata={"description": "of the field, to click it first"}
-    )
-    clear: bool = field(default=False, metadata={"description": "replace what is in it"})
-    submit: bool = field(default=False, metadata={"description": "press enter after it"})
+    position: Coordinate | None = None
+    clear: bool = False
+    submit: bool = False
     reasoning: str = ""
     element_name: Label | None = None  # what is clicked
 
@@ -3959,22 +3952,20 @@ class TypeTextArgs:
 class PressKeyArgs:
     """Keys to press together, and chords to press after them, one after the other."""
 
-    key: Chord = field(metadata={"description": "like enter, ctrl+s, win+r"})
-    then: tuple[Chord, ...] = field(
-        default=(), metadata={"maxItems": THEN_MOST, "description": "keys to press after it"}
-    )
+    key: Chord
+    then: tuple[Chord, ...] = ()
     reasoning: str = ""
 
 
 @dataclass(frozen=True)
 class OpenAppArgs:
-    name: ProgramName = field(metadata={"description": "as the Start menu has it"})
+    name: ProgramName
     reasoning: str = ""
 
 
 @dataclass(frozen=True)
 class FocusArgs:
-    title: WindowTitle = field(metadata={"description": "or a part of it"})
+    title: WindowTitle
 
 
 @dataclass(frozen=True)
@@ -4037,30 +4028,42 @@ class DoneArgs:
 @dataclass(frozen=True)
 class StatusArgs:
     goal_identifier: str
-    completion_status: str = field(metadata={"enum": ["DONE", "BLOCKED", "IN_PROGRESS"]})
+    completion_status: Status
     evidence: str = ""
 
 
 @dataclass(frozen=True)
 class PlanArgs:
-    instructions: str = field(
-        metadata={"description": "one concrete next goal and how its success looks"}
-    )
+    instructions: str
     reasoning: str = ""
-    done_when: tuple[str, ...] = field(
-        default=(), metadata={"description": "turn 1: what proves the whole task done"}
-    )
+    done_when: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class ArchiveArgs:
     """A summary that takes the place of the turns with these numbers."""
 
-    summary: str = field(metadata={"description": "what was achieved"})
-    archived_turns: tuple[int, ...] = field(metadata={"description": "turn numbers to archive"})
-    patterns_detected: str = field(
-        default="", metadata={"description": "repeats and failures worth knowing"}
-    )
+    summary: str
+    archived_turns: tuple[int, ...]
+    patterns_detected: str = ""
+
+
+# What a model is told of a tool's arguments beside their kinds.
+_ARGUMENT_HELP = """
+    type_text.position         of the field, to click it first
+    type_text.clear            replace what is in it
+    type_text.submit           press enter after it
+    press_key.key              like enter, ctrl+s, win+r
+    press_key.then             keys to press after it
+    open_app.name              as the Start menu has it
+    focus_window.title         or a part of it
+    update_plan.instructions   one concrete next goal and how its success looks
+    update_plan.done_when      turn 1: what proves the whole task done
+    archive.summary            what was achieved
+    archive.archived_turns     turn numbers to archive
+    archive.patterns_detected  repeats and failures worth knowing
+"""
+ARGUMENT_HELP = dict(re.findall(r"([\w.]{1,60}) {1,40}(.+)", _ARGUMENT_HELP))
 
 
 class Tool(NamedTuple):
@@ -4165,7 +4168,9 @@ class Vocabulary:
             shape = self.shapes.get(f"{tool.name}.{name}", self.shapes.get(name, name))
             if isinstance(shape, str):
                 kind = KINDS[annotations_of(tool.args)[name]]
-                shape = {shape: kind._replace(schema={**kind.schema, **argument.metadata})}
+                told = ARGUMENT_HELP.get(f"{tool.name}.{name}")
+                schema = {**kind.schema, "description": told} if told else kind.schema
+                shape = {shape: kind._replace(schema=schema)}
             yield argument, shape
 
     def tool(self, shown: object) -> Tool:
@@ -4189,39 +4194,29 @@ class Vocabulary:
         read: JsonDict = {}
         values: JsonDict = {}
         for argument, shape in self.shown(tool):
-            if by_model and argument.name == "position":
-                given = _with_place(given, shape)
+            is_needed = argument.default is MISSING
+            is_place = argument.name == "position" and len(shape) == 1
+            if by_model and is_place and {"x", "y"} <= given.keys():
+                parts = {name: given[name] for name in (*_PARTS, *shape) if name in given}
+                given = {**given, **dict.fromkeys(shape, parts)}  # which then are the place
             made: list[Any] = []
             for name, kind in shape.items():
                 value = given.get(name)
-                if value in (None, "", []) and argument.default is not MISSING:
+                if value in (None, "", []) and not is_needed:
                     continue
                 if name not in given:
                     raise ReplyError(f"The argument {name} is missing.", f"missing_{name}")
                 if value is not None or "None" not in str(argument.type):
                     read[name] = kind.value(name, value)
-                    if by_model and argument.default is MISSING:
-                        refuse_blank(name, read[name])
+                    said = read[name] if name == "text" else str(read[name]).strip()
+                    if by_model and is_needed and not said:  # to type a blank is something
+                        fault = "empty_text" if name == "text" else f"missing_{name}"
+                        raise ReplyError(f"The argument {name} is empty.", fault)
                     value = kind.make(read[name])
                 made.append(value)
             if made:  # several are one place: x and y
                 values[argument.name] = Coordinate(*made) if len(made) > 1 else made[0]
         return Act(tool.name, tool.args(**values), replace(call, arguments=read))
-
-
-def _with_place(given: JsonDict, shape: Mapping[str, Kind]) -> JsonDict:
-    """The arguments; x and y that a tool with a place does not have are that place."""
-    parts = {name: given[name] for name in (*_PARTS, *shape) if name in given}
-    if len(shape) == 1 and {"x", "y"} <= parts.keys() - shape.keys():
-        given = {**given, **dict.fromkeys(shape, parts)}
-    return given
-
-
-def refuse_blank(name: str, value: object) -> None:
-    """Raises ReplyError; to type a blank is something."""
-    kind = "empty_text" if name == "text" else f"missing_{name}"
-    if not (value if name == "text" else str(value).strip()):
-        raise ReplyError(f"The argument {name} is empty.", kind)
 
 
 def steps_of(act: Act) -> list[Act]:
@@ -6972,19 +6967,15 @@ def is_answer(said: str, words: Vocabulary, insists: bool) -> bool:
     return insists or not any(name in said for name in words.tools.values())
 
 
-def read_box(item: object) -> tuple[dict[str, int], bool]:
-    """A box of a story on the grid, empty if it is none, and whether it was brought to the edge.
-
-    It is only drawn, so a little too far counts as the edge. An act's place never does.
-    """
-    given = json_object(item)
-    corners = ("x1", "y1", "x2", "y2")
-    written = [given.get(name) for name in corners]
-    places = read_list(partial(read_axis, most=BOX_MOST), written)
-    if places is None:
-        return {}, False
-    shown = {name: min(GRID, place) for name, place in zip(corners, places, strict=True)}
-    return shown, max(places) > GRID
+def read_box(item: object) -> dict[str, int]:
+    """A box of a story, or nothing. It is only drawn, so that it may lie a little over the edge."""
+    box = {}
+    for corner in ("x1", "y1", "x2", "y2"):
+        place = read_axis(json_object(item).get(corner), BOX_MOST)
+        if place is None:
+            return {}
+        box[corner] = place
+    return box
 
 
 def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
@@ -7194,9 +7185,9 @@ TARS2_EXAMPLE = """Answer with one call in this form:
 
 # The function computer_use, as models are told of it, and its arguments.
 COMPUTER_TOOL = (
-    '{"type": "function", "function": {"name": "computer_use", "description": {description},'
+    '{"type": "function", "function": {"name": "computer_use", "description": %s,'
     ' "parameters": {"properties": {"action": {"description": "The action to perform.",'
-    ' "type": "string", "enum": {actions}}, {arguments}},'
+    ' "type": "string", "enum": %s}, %s},'
     ' "required": ["action"], "type": "object"}}}'
 )
 QWEN_ARGUMENTS = (
@@ -7312,17 +7303,15 @@ CUA_WORDS = """
     computer.terminate     failed        status=failure
     computer.terminate     finished      status=success
 """
-_PART = re.compile(r"\b(\w{1,40})(?:([>=:])([-\w]{1,40}))?(\??)(?:\s|$)")
+_PART = re.compile(r"(\w{1,40})(?:([>=:])([-\w]{1,40}))?(\??)")
 
 
 class Word(NamedTuple):
     """What an action means: an act, and where its arguments come from."""
 
     act: str
-    parts: dict[str, str]  # by the name that it is given by, each argument's name here
-    needed: set[str]  # those that may not be left out
-    chosen_by: dict[str, str]  # arguments that must say this
-    fixed: JsonDict  # what the action says by itself
+    choice: dict[str, str]  # the arguments that must say this
+    parts: dict[str, tuple[str, str, str]]  # all, each with its sign, what is meant, and its ?
 
 
 Words = Mapping[str, list[Word]]  # the meanings of each action
@@ -7331,20 +7320,12 @@ Words = Mapping[str, list[Word]]  # the meanings of each action
 def words_of_table(table: str) -> Words:
     """A table such as QWEN_WORDS, read; a line that goes on begins farther right."""
     words: dict[str, list[Word]] = {}
-    for line in re.sub(r"\n {20,}", " ", table).split("\n"):
-        if not line.strip():
-            continue
+    for line in re.findall(r"\S.*(?:\n {20,}.*)*", table):
         action, act, *rest = line.split(maxsplit=2)
-        word = Word(act, {}, set(), {}, {})
-        for given, sign, meant, optional in _PART.findall("".join(rest)):
-            if sign == "=":
-                word.chosen_by[given] = meant
-            elif sign == ":":
-                word.fixed[given] = json.loads(meant)
-            else:
-                word.parts[given] = meant or given
-                word.needed.update(() if optional else (given,))
-        words.setdefault(action, []).append(word)
+        found = _PART.findall("".join(rest))
+        parts = {given: (sign, meant or given, optional) for given, sign, meant, optional in found}
+        choice = {given: meant for given, (sign, meant, _) in parts.items() if sign == "="}
+        words.setdefault(action, []).append(Word(act, choice, parts))
     return words
 
 
@@ -7356,7 +7337,6 @@ NOTCHES_MOST = 20  # nobody means more; a larger number is one of the screen's u
 UNITS_OF_NOTCH = 100
 PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
 WISHED_SECONDS_MOST = 3600  # nobody means to wait longer
-ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
 SENTENCE_CHARS = 400  # of a reply's own sentence that are kept
 LABEL_CHARS = 300  # of a sentence: what it risks may stand at its end
 THOUGHT_END_CHARS = 120  # of the end of a thought, which says what is done now
@@ -7401,8 +7381,7 @@ def _notches(value: object) -> int | None:
     amount = read_whole(value)
     if not amount or abs(amount) <= NOTCHES_MOST:
         return amount or None
-    notches = max(1, round(abs(amount) / UNITS_OF_NOTCH))
-    return notches if amount > 0 else -notches
+    return round(amount / UNITS_OF_NOTCH) or int(math.copysign(1, amount))
 
 
 def _pages(value: object) -> JsonDict | None:
@@ -7440,42 +7419,6 @@ _TELLING = frozenset(
 )
 
 
-def certain_act(
-    written: GrammarCall, words: Words, sides: Sides, announced: Iterable[str]
-) -> GrammarCall:
-    """What a written action means in a grammar's words; raises ToolError."""
-    action = written.name
-    given = {
-        name: value for name, value in written.arguments.items() if value not in (None, "", [])
-    }
-    meanings = words.get(action, [])
-    choices = [choice for one in meanings for choice in one.chosen_by.items()]
-    chosen = {name: given[name] for name, _ in choices if name in given}
-    word = next((one for one in meanings if one.chosen_by == chosen), None)
-    if word is None:
-        problem = f"There is no action {action!r:.60}; there are {', '.join(announced)}."
-        if meanings:
-            said = " or ".join(map("=".join, choices))
-            problem = f"{action} must be said with {said}."
-        raise ReplyError(problem, "unknown_tool")
-    arguments: JsonDict = {**word.fixed}
-    for name, value in given.items():
-        if name in word.parts:
-            meant = word.parts[name]
-            found = _grammar_kind(name, meant, sides).value(name, value)
-            arguments |= found if isinstance(found, dict) else {meant: found}
-        elif name in _TELLING and name not in chosen:
-            is_known = any(name in one.parts for ones in words.values() for one in ones)
-            kind = "invalid_args" if is_known else "foreign"
-            raise ReplyError(f"{action} takes no {name}.", kind)
-    for name in word.needed - given.keys():
-        raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
-    call = GrammarCall(word.act, arguments, written.said, written.thought)
-    if call.name in HANDS:
-        CANONICAL.parse(native_call(call))
-    return call
-
-
 def native_call(call: GrammarCall) -> ToolCall:
     """The call of this program's tools that a grammar's call comes to.
 
@@ -7487,9 +7430,7 @@ def native_call(call: GrammarCall) -> ToolCall:
     if call.name != "type_text" or "position" in arguments:  # else nothing is clicked
         # Of a thought the end, thus cut as it is read backwards.
         label = cut(call.said, LABEL_CHARS) or cut(call.thought[::-1], THOUGHT_END_CHARS)[::-1]
-        unsaid: JsonDict = {"element_name": label, "position": None, "start": None}
-        taken = annotations_of(TOOLS[call.name].args)
-        arguments = {name: unsaid[name] for name in unsaid if name in taken} | arguments
+        arguments = {"element_name": label, "position": None, "start": None, **arguments}
     return ToolCall(call.name, arguments)
 
 
@@ -7500,8 +7441,7 @@ _STRAY_OPENER = re.compile(r"(<function=(\w{1,60})>\s{0,9})<parameter=\2>\s{0,9}
 
 def _written(action: str, given: JsonDict, before: str, message: JsonObject) -> GrammarCall:
     """An action with the last of what was said before it, its label aside."""
-    parts = [part.strip() for part in _LABELS.split(before)]
-    said = next((part for part in reversed(parts) if part), "")
+    said = next(filter(str.strip, reversed(_LABELS.split(before))), "")
     return GrammarCall(action, given, cut(said, SENTENCE_CHARS), thoughts(message))
 
 
@@ -7530,55 +7470,53 @@ def read_function(
     return _written(name.replace(" ", "_"), given, without_calls(said), message)
 
 
-_VERB_TEXT = re.compile(r"""(['"])(?:(?!\1)[^\\]|\\.)*(?:\1|\\?\Z)""", re.S)
+# A call as Python writes it, and one of its arguments: a text, a list, a number or a word.
 _VERB = re.compile(
-    r"\s{0,9}([\w.]{1,60}\((?:[^'\"()]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*\))"
+    r"\s{0,9}([\w.]{1,60})\(((?:[^'\"()]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*)\)"
     r"[ \t]*(?:[\r\n]|\Z|</|```|<\|im_end)",
+    re.S,
+)
+_ARGUMENT = re.compile(
+    r"\s{0,9}(?:(\w{1,40})\s{0,9}=\s{0,9})?"
+    r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[[^][]*\]|True|False|None"
+    r"|-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?)\s{0,9}(?:,\s{0,9}|\Z)",
     re.S,
 )
 _ACTION = r"Action ?[:：](?=\s{0,9}\w{1,60}\()"
 _CODE = r"```(?:python|code)?[ \t]{0,9}\n"
-# By what names the first arguments of a function go; those of all others are x and y.
-_FIRST_NAMES = {
-    "pyautogui.scroll": ["clicks"],
-    "pyautogui.hscroll": ["clicks"],
-    "pyautogui.write": ["message"],
-    "pyautogui.press": ["keys"],
-    "pyautogui.hotkey": ["keys"],
-    "computer.terminate": ["status"],
+# What the arguments without a name of a function are; those of all others are a place.
+_UNNAMED = {
+    "pyautogui.scroll": "clicks",
+    "pyautogui.hscroll": "clicks",
+    "pyautogui.write": "message",
+    "pyautogui.press": "keys",
+    "pyautogui.hotkey": "keys",
+    "computer.terminate": "status",
 }
 
 
 def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> GrammarCall:
     """The first call as Python writes it, behind a label; raises ReplyError."""
-    if finish_reason in _CUT_REASONS or message.get("tool_calls"):
-        raise ReplyError("The reply is no text, or was cut.", "cut")
+    if finish_reason in _CUT_REASONS:
+        raise ReplyError("The reply was cut.", "cut")
     text, _ = parted(message_text(message.get("content")), begins)
     before, *behind = re.split(begins, text, maxsplit=1)
     if not behind:
         raise ReplyError("The reply has no action in its form.", "no_call")
     found = _VERB.match(behind[0])
-    code = _VERB_TEXT.sub(lambda quoted: quoted[0].replace("\n", "\\n"), found[1]) if found else ""
-    if "\\" in re.sub(r"\\[\\'\"nt]", "", code):  # it may as well be part of a path
+    if not found or _ARGUMENT.sub("", found[2]):
+        raise ReplyError("The action is incomplete or has another form.", "invalid_json")
+    if "\\" in re.sub(r"\\[\\'\"nt]", "", found[2]):  # it may as well be part of a path
         raise ReplyError("A text holds a single backslash; write it as two.")
-    try:
-        call = ast.parse(code, mode="eval").body
-        if not isinstance(call, ast.Call):
-            raise ValueError("no call")
-        function = ast.unparse(call.func)
-        pairs = [(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords]
-        unnamed = [ast.literal_eval(value) for value in call.args]
-        names = _FIRST_NAMES.get(function, ["x", "y"])
-        if names == ["keys"] and len(unnamed) > 1:
-            unnamed = [unnamed]
-        if unnamed:
-            pairs += zip(names, unnamed, strict=True)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise ReplyError("The action is incomplete or has another form.", "invalid_json") from None
-    given = unique(pairs)
-    if "x" in given and "y" in given and "coordinate" not in given:
+    values = [(name, read_json(value)[0]) for name, value in _ARGUMENT.findall(found[2])]
+    unnamed = [value for name, value in values if not name]
+    if unnamed:
+        name = _UNNAMED.get(found[1], "coordinate")
+        values.append((name, unnamed if len(unnamed) > 1 else unnamed[0]))
+    given = unique([(name, value) for name, value in values if name])
+    if {"x", "y"} <= given.keys() and "coordinate" not in given:
         given["coordinate"] = [given.pop("x"), given.pop("y")]
-    return _written(function, given, before, message)
+    return _written(found[1], given, before, message)
 
 
 class PictureRule(NamedTuple):
@@ -7594,11 +7532,8 @@ class PictureRule(NamedTuple):
     def seen_size(self, sent: Size) -> Size:
         """The size to which the server brings a picture before the model sees it.
 
-        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py. Raises ReplyError
-        for a picture without area and for one that is longer than 200 times its other side.
+        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py.
         """
-        if min(sent) < 1 or max(sent) > ASPECT_MOST * min(sent):
-            raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
         seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
         pixels = min(max(seen.pixels, self.least_pixels), self.most_pixels)
         if pixels == seen.pixels:
@@ -7638,7 +7573,7 @@ class Grammar(NamedTuple):
     text_apart: bool = False  # a turn's text is a message of its own, before that of its picture
 
     def read(
-        self, message: JsonObject, finish_reason: str | None, picture: tuple[int, int] = (0, 0)
+        self, message: JsonObject, finish_reason: str | None, picture: tuple[int, int]
     ) -> GrammarCall:
         """The first act of a reply, with certainty, or ReplyError.
 
@@ -7646,27 +7581,61 @@ class Grammar(NamedTuple):
         """
         try:
             written = self.reader(json_object(message), finish_reason)
-            announced = self.actions.split() or list(self.words)
-            return certain_act(written, self.words, self.sides(picture), announced)
+            return self.certain_act(written, self.sides(picture))
         except (ToolError, RecursionError, ValueError) as error:
             raise explained(error, message, finish_reason) from None
 
+    def certain_act(self, written: GrammarCall, sides: Sides) -> GrammarCall:
+        """What a written action means in this grammar's words; raises ToolError."""
+        action = written.name
+        given = {
+            name: value for name, value in written.arguments.items() if value not in (None, "", [])
+        }
+        meanings = self.words.get(action, [])
+        choices = [choice for one in meanings for choice in one.choice.items()]
+        chosen = {name: given[name] for name, _ in choices if name in given}
+        word = next((one for one in meanings if one.choice == chosen), None)
+        if word is None:
+            known = ", ".join(self.actions.split() or self.words)
+            problem = f"There is no action {action!r:.60}; there are {known}."
+            if meanings:
+                problem = f"{action} must be said with {' or '.join(map('='.join, choices))}."
+            raise ReplyError(problem, "unknown_tool")
+        for name in sorted(given.keys() & _TELLING - word.parts.keys()):
+            elsewhere = any(name in one.parts for one in chain(*self.words.values()))
+            raise ReplyError(
+                f"{action} takes no {name}.", "invalid_args" if elsewhere else "foreign"
+            )
+        arguments: JsonDict = {}
+        for name, (sign, meant, optional) in word.parts.items():
+            if sign == ":":
+                arguments.setdefault(name, json.loads(meant))
+            elif name in given and sign != "=":
+                found = _grammar_kind(name, meant, sides).value(name, given[name])
+                arguments |= found if isinstance(found, dict) else {meant: found}
+            elif not (name in given or optional):
+                raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
+        call = written._replace(name=word.act, arguments=arguments)
+        if call.name in HANDS:
+            CANONICAL.parse(native_call(call))
+        return call
+
     def sides(self, picture: tuple[int, int]) -> Sides:
-        """The largest x and y that the model can mean; raises ReplyError."""
+        """The largest x and y that the model can mean."""
         return self.picture.seen_size(Size(*picture)) if self.in_pixels else (GRID, GRID)
 
-    def announce(self, picture: tuple[int, int] = (0, 0)) -> str:
+    def announce(self, picture: tuple[int, int]) -> str:
         """The system text, with the tool in it."""
         width, height = self.sides(picture)
         description = json.dumps(COMPUTER_USE.format(width=width, height=height))
         actions = json.dumps(self.actions.split())
-        tool = COMPUTER_TOOL.replace("{description}", description).replace("{actions}", actions)
-        return self.frame.replace("{tools}", tool.replace("{arguments}", self.arguments))
+        return self.frame.replace("{tools}", COMPUTER_TOOL % (description, actions, self.arguments))
 
     def first_text(self, task: str, steps: Sequence[str]) -> str:
         """The text of the first user turn: the task, and the steps done before its picture."""
-        lines = [self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)]
-        told = "\n".join(lines)
+        told = "\n".join(
+            self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)
+        )
         words = self.question.format(task=task, steps=told or "None")
         if told and "{steps}" not in self.question:
             words += STEPS_BEFORE + told
@@ -7817,8 +7786,6 @@ def read_any(
     try:
         return GRAMMARS[asked_in].read(message, finish_reason, picture), True
     except ReplyError as error:
-        if error.kind not in _NOT_ITS_FORM:
-            raise
         refused = error
     found: list[GrammarCall] = []
     for grammar in GRAMMARS.values():
@@ -12123,12 +12090,13 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> 
     moved = []
     refused = []
     for number, item in enumerate(written, 1):
-        box, at_edge = read_box(item)
+        box = read_box(item)
         if not box:
             refused.append(str(number))
         elif len(chapter.boxes) < most:
-            chapter.boxes.append(engine.correction.box(box))
-            if at_edge:
+            within = {corner: min(GRID, place) for corner, place in box.items()}
+            chapter.boxes.append(engine.correction.box(within))
+            if within != box:
                 moved.append(str(number))
     if moved:
         chapter.notes.append(f" Brought to the picture's edge: box {cut(', '.join(moved), 40)}.")

@@ -10,7 +10,7 @@ from unittest import mock
 
 import agent
 from tests.scripted import FEWER_REQUESTS, EngineCase, Person, Trial, text
-from tests.seams import act, check_of_model
+from tests.seams import check_of_model
 from tests.servers import RoutedServer, http
 from tests.spoken import spoken
 from tests.test_model import LMS_OTHER, model_server
@@ -322,8 +322,7 @@ class Meanings(NativeCase):
     def given(self, grammar: str, reply: Message) -> dict[str, Any]:
         """The arguments of the call, which its tool takes."""
         call = agent.native_call(agent.GRAMMARS[grammar].read(reply, "stop", (1000, 1000)))
-        self.assertEqual(act(call.name, **call.arguments).name, call.name)
-        return call.arguments
+        return agent.CANONICAL.parse(call).call.arguments
 
     def label(self, sentence: str) -> str:
         return str(
