@@ -6843,23 +6843,6 @@ def without_calls(text: str) -> str:
     return re.split(CALL_BEGINS, text, maxsplit=1)[0].strip()
 
 
-def _name_and_arguments(call: object) -> tuple[str, object]:
-    """Name and arguments of a call object in any of its spellings."""
-    outer = json_object(call)
-    inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
-    pairs = [*outer.items(), *inner.items()]
-    names = [value for key, value in pairs if key in _NAME_KEYS and value is not inner]
-    given = [value for key, value in pairs if key in _ARGUMENT_KEYS]
-    if len(names) != 1:
-        raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
-    if len(given) > 1 or (not given and dict(pairs).keys() - _CALL_KEYS):
-        raise ReplyError(
-            'The call must hold all its arguments in one object, "arguments".', "invalid_args"
-        )
-    name = str(names[0]).strip()
-    return name.removeprefix("functions."), given[0] if given else None
-
-
 _ADVICE = {  # what to do about a kind of error
     "cut": "Be brief: one tool call, a few words in each field, nothing else.",
     "incomplete": "Write the call to its end, with each bracket and tag closed.",
@@ -6875,12 +6858,28 @@ BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
 
 
-def _arguments(value: object, tool: str) -> JsonDict:
-    """The arguments as an object; raises ReplyError.
+def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
+    """A call object in any of its spellings, for one of these tools; raises ReplyError.
 
-    The protocol encodes them once, and some models do so once more, or give the whole call again.
+    The protocol encodes the arguments once, and some models do so once more, or give the whole call
+    again.
     """
-    value = {} if value is None else value
+    outer = json_object(call)
+    inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
+    pairs = [*outer.items(), *inner.items()]
+    names = [value for key, value in pairs if key in _NAME_KEYS and value is not inner]
+    given = [value for key, value in pairs if key in _ARGUMENT_KEYS]
+    if len(names) != 1:
+        raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
+    if len(given) > 1 or (not given and dict(pairs).keys() - _CALL_KEYS):
+        raise ReplyError(
+            'The call must hold all its arguments in one object, "arguments".', "invalid_args"
+        )
+    tool = str(names[0]).strip().removeprefix("functions.")
+    takes = words is not None and any(shape for _, shape in words.shown(words.tool(tool)))
+    value = given[0] if given else None
+    if value is None or (value == "" and not takes):  # for others it may have been cut
+        value = {}
     for _ in range(2):
         if isinstance(value, str) and value.strip().startswith(("{", '"')):
             value, rest = read_json(value.strip())
@@ -6894,7 +6893,8 @@ def _arguments(value: object, tool: str) -> JsonDict:
         )
     if value.keys() & {"properties", *_ARGUMENT_KEYS}:
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
-    return unique([(str(key), item) for key, item in value.items() if item is not None])
+    said = [(str(key), item) for key, item in value.items() if item is not None]
+    return ToolCall(tool, unique(said))
 
 
 def read_call(message: JsonObject, finish_reason: str | None, words: Vocabulary) -> Act:
@@ -6906,11 +6906,8 @@ def read_call(message: JsonObject, finish_reason: str | None, words: Vocabulary)
     """
     try:
         call, *further = _found_calls(json_object(message), finish_reason)
-        name, value = _name_and_arguments(call)
-        takes = [shape for _, shape in words.shown(words.tool(name)) if shape]
-        # An empty text may have been cut, where there is something to take.
-        given = _arguments(value if takes else value or None, name)
-        return words.parse(ToolCall(name, given, len(further)), by_model=True)
+        called = replace(_called(call, words), ignored=len(further))
+        return words.parse(called, by_model=True)
     except (ToolError, RecursionError, ValueError) as error:
         raise explained(error, message, finish_reason) from None
 
@@ -6949,11 +6946,10 @@ def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolC
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError, ValueError):
         for call in _found_calls(message, finish_reason)[:4]:
-            name, value = _name_and_arguments(call)
-            if not _HARMLESS_NAME.fullmatch(name):
+            called = _called(call)
+            if not _HARMLESS_NAME.fullmatch(called.name):
                 break
-            arguments = _arguments(value or None, name)
-            calls.append(ToolCall(name, arguments))
+            calls.append(called)
     return calls
 
 
@@ -7347,10 +7343,7 @@ CANONICAL = Vocabulary({name: name for name in TOOLS})  # each tool by its own n
 
 
 class GrammarCall(NamedTuple):
-    """The one act that a reply in a grammar asks for, by its canonical name.
-
-    Before `certain_act` it is as written: an action and its arguments by the grammar's names.
-    """
+    """The one act that a reply in a grammar asks for, by its canonical name."""
 
     name: str
     arguments: JsonDict  # places are [x, y] on the grid of 0..1000
@@ -7364,10 +7357,8 @@ def _chords(value: object) -> JsonDict:
     A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"]. Raises
     ToolError for a key that does not exist, and for modifiers with several keys.
     """
-    if isinstance(value, str):
-        value = spelled_list(value)
     chords: list[str] = []
-    for key in value if isinstance(value, list) else [value]:
+    for key in value if isinstance(value, list) else spelled_list(str(value)):
         name = str(key).removeprefix("keys=")
         chords.append(as_chord(name.strip("[]'\"") or name))
     if not MODIFIERS.isdisjoint(chords):
@@ -7439,15 +7430,13 @@ _LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|
 _STRAY_OPENER = re.compile(r"(<function=(\w{1,60})>\s{0,9})<parameter=\2>\s{0,9}(?=<parameter=)")
 
 
-def _written(action: str, given: JsonDict, before: str, message: JsonObject) -> GrammarCall:
-    """An action with the last of what was said before it, its label aside."""
-    said = next(filter(str.strip, reversed(_LABELS.split(before))), "")
-    return GrammarCall(action, given, cut(said, SENTENCE_CHARS), thoughts(message))
+# An action, its arguments, and what was said before it, as written.
+Written = tuple[str, JsonDict, str]
 
 
 def read_function(
     functions: Sequence[str], message: JsonObject, finish_reason: str | None
-) -> GrammarCall:
+) -> Written:
     """The action of a call of a function such as computer_use, in JSON or XML; raises ReplyError.
 
     Its argument "action" says what is done. Without functions, the name of the call is the action;
@@ -7457,8 +7446,9 @@ def read_function(
     said, _ = parted(text, CALL_BEGINS)
     content = _STRAY_OPENER.sub(r"\1", text, count=1)
     call, *_ = _found_calls({**message, "content": content}, finish_reason)
-    name, value = _name_and_arguments(call)
-    given = _arguments(value or None, name)
+    called = _called(call)
+    name = called.name
+    given = called.arguments
     if name in functions:
         action = given.pop("action", None)
         if not isinstance(action, str):
@@ -7467,7 +7457,7 @@ def read_function(
     elif "action" in given:
         known = " or ".join(functions) or "an action"
         raise ReplyError(f"There is no function {name!r:.60}; call {known}.", "unknown_tool")
-    return _written(name.replace(" ", "_"), given, without_calls(said), message)
+    return name.replace(" ", "_"), given, without_calls(said)
 
 
 # A call as Python writes it, and one of its arguments: a text, a list, a number or a word.
@@ -7495,7 +7485,7 @@ _UNNAMED = {
 }
 
 
-def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> GrammarCall:
+def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Written:
     """The first call as Python writes it, behind a label; raises ReplyError."""
     if finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
@@ -7516,7 +7506,7 @@ def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Gr
     given = unique([(name, value) for name, value in values if name])
     if {"x", "y"} <= given.keys() and "coordinate" not in given:
         given["coordinate"] = [given.pop("x"), given.pop("y")]
-    return _written(found[1], given, before, message)
+    return found[1], given, before
 
 
 class PictureRule(NamedTuple):
@@ -7558,7 +7548,7 @@ class Grammar(NamedTuple):
     frame: str  # the system text, with {tools}
     example: str  # of a reply, for corrections
     words: Words
-    reader: Callable[[JsonObject, str | None], GrammarCall] = partial(
+    reader: Callable[[JsonObject, str | None], Written] = partial(
         read_function, ("computer_use", "computer")
     )
     question: str = NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
@@ -7581,16 +7571,17 @@ class Grammar(NamedTuple):
         """
         try:
             written = self.reader(json_object(message), finish_reason)
-            return self.certain_act(written, self.sides(picture))
+            call = self._certain_act(written, message, self.sides(picture))
+            if call.name in HANDS:
+                CANONICAL.parse(native_call(call))
+            return call
         except (ToolError, RecursionError, ValueError) as error:
             raise explained(error, message, finish_reason) from None
 
-    def certain_act(self, written: GrammarCall, sides: Sides) -> GrammarCall:
+    def _certain_act(self, written: Written, message: JsonObject, sides: Sides) -> GrammarCall:
         """What a written action means in this grammar's words; raises ToolError."""
-        action = written.name
-        given = {
-            name: value for name, value in written.arguments.items() if value not in (None, "", [])
-        }
+        action, said_with, before = written
+        given = {name: value for name, value in said_with.items() if value not in (None, "", [])}
         meanings = self.words.get(action, [])
         choices = [choice for one in meanings for choice in one.choice.items()]
         chosen = {name: given[name] for name, _ in choices if name in given}
@@ -7615,10 +7606,8 @@ class Grammar(NamedTuple):
                 arguments |= found if isinstance(found, dict) else {meant: found}
             elif not (name in given or optional):
                 raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
-        call = written._replace(name=word.act, arguments=arguments)
-        if call.name in HANDS:
-            CANONICAL.parse(native_call(call))
-        return call
+        said = next(filter(str.strip, reversed(_LABELS.split(before))), "")
+        return GrammarCall(word.act, arguments, cut(said, SENTENCE_CHARS), thoughts(message))
 
     def sides(self, picture: tuple[int, int]) -> Sides:
         """The largest x and y that the model can mean."""
