@@ -3455,8 +3455,7 @@ class ControlsWorker:
 ####################################################################################################
 
 
-# The keys of VK_MAP, and how people and models call them besides, such as winleft in pyautogui and
-# Super_L in X11.
+# The keys of VK_MAP, and what people, pyautogui and X11 call them besides.
 KEY_SPELLINGS = """
 shift shiftleft shiftl
 rshift shiftright shiftr
@@ -3511,7 +3510,7 @@ MODIFIERS = frozenset("shift ctrl alt win lshift rshift lctrl rctrl lalt ralt rw
 
 
 def key_name(name: str) -> str | None:
-    """The name in VK_MAP for a key as it is written: "Page Up", "page-up" and "PAGE_UP" are one."""
+    """The name in VK_MAP: "Page Up", "page-up" and "PAGE_UP" are one."""
     plain = "space" if name == " " else name.strip().lower()
     # But not "ctrl-", nor a sign alone.
     joined = re.sub(r"(?<=\w)(?:[-_]|\s+)(?=\w)", "", plain).replace("numpad", "num")
@@ -3552,7 +3551,7 @@ def parse_chord(text: str) -> tuple[str, ...]:
 
 
 def chord_codes(keys: Iterable[str]) -> frozenset[int]:
-    """What a chord is to Windows, left and right alike; AltGr (ralt) counts as ctrl+alt."""
+    """A chord to Windows, left and right alike; AltGr (ralt) counts as ctrl+alt."""
     held = {*keys}
     if "ralt" in held:
         held.add("ctrl")
@@ -3563,17 +3562,14 @@ def split_list(setting: str) -> list[str]:
     return [item.strip().lower() for item in setting.split(";") if item.strip()]
 
 
-# C:\temp whose backslash was read as the beginning of an escape; a line of its own is a text.
+# C:\temp whose backslash was read as an escape; a line of its own is a text.
 _KEYS_IN_PATH = re.compile(
     r"\b[A-Za-z]:(?:[\t\x08\f](?=[a-z_])|\r(?!\n)|(?<=^..)\n(?=[a-z_]\S*\Z))"
 )
 
 
 def clean_text(text: str) -> str:
-    """Text as it will be typed, with every line end as one \\n.
-
-    Raises ToolError for control characters and lone surrogates, which no keyboard can type.
-    """
+    """Text as it will be typed; raises ToolError for what no keyboard can type."""
     if _KEYS_IN_PATH.search(text):
         raise ToolError("A path was given with single backslashes; write each one twice (\\\\).")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -3599,7 +3595,7 @@ _WRITTEN_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*")
 def read_number(
     value: object, least: float = -NUMBER_LIMIT, most: float = NUMBER_LIMIT
 ) -> int | float | None:
-    """A number from `least` to `most`, also one written as a text, or None for anything else."""
+    """A number from `least` to `most`, also one written as a text, or None."""
     if isinstance(value, str) and _WRITTEN_NUMBER.fullmatch(value):
         value = float(value) if "." in value else int(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -3615,7 +3611,7 @@ def read_whole(
 
 
 def read_axis(value: object, most: int = GRID) -> int | None:
-    """x or y, the nearest on the grid, or None; a number below 1 may be a share of the screen."""
+    """x or y on the grid, or None; a number below 1 may be a share of the screen."""
     number = read_number(value, 0, most)
     return None if number is None or 0 < number < 1 else int(number + 0.5)
 
@@ -3641,8 +3637,8 @@ _PLACE_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 def read_place(value: object, sides: Sides = (GRID, GRID), boxes: bool = True) -> list[int] | None:
     """[x, y] on the grid of a place in a space with these sides, or None; nothing is clamped.
 
-    A number up to 1 may as well be a share of the screen, unless it is the whole number 1. Four
-    whose last are the smaller ones may as well be x, y, width, height.
+    A number up to 1, but for a whole 1, may be a share of the screen; four whose last are the
+    smaller ones may be x, y, width, height.
     """
     text = str(value)
     form = re.sub(r"[\s'\"]", "", _PLACE_NUMBER.sub("#", text))
@@ -3663,7 +3659,7 @@ def read_place(value: object, sides: Sides = (GRID, GRID), boxes: bool = True) -
     return [int((left + right) / 2 + 0.5), int((top + bottom) / 2 + 0.5)]
 
 
-# Tokens of a chat template that leak into texts.
+# Of chat templates; they leak into texts.
 TEMPLATE_TOKENS = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
 
 
@@ -3673,12 +3669,12 @@ def strip_end_tokens(text: str) -> str:
     return text
 
 
-# What may follow a JSON value without making it doubtful: blanks, spare braces, template tokens.
+# What may follow a JSON value without making it doubtful.
 _REST = re.compile(rf"\A(?:[\s}}]|{'|'.join(map(re.escape, TEMPLATE_TOKENS))})*")
 
-# What JSON takes otherwise than small models write it: texts in single quotes, tuples, a line
-# break's two characters outside of a text, a comma before a closing bracket, and Python's words. A
-# text that never ends stays open.
+# What small models write otherwise than JSON: texts in single quotes, tuples, a line break's two
+# characters outside of a text, a comma before a closing bracket, Python's words. A text that never
+# ends stays open.
 _TOKEN = re.compile(
     r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
     r"""|[()]|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\])])|\b(?:True|False|None)\b""",
@@ -3688,8 +3684,8 @@ _MENDED = {
     **{"(": "[", ")": "]", "True": "true", "False": "false", "None": "null"},
     **dict.fromkeys((",", "\\n", "\\r", "\\t"), " "),
 }
-# What the texts in these quotes need in double ones. Some escapes may as well be part of a Windows
-# path such as 'C:\bin': they become an escape that JSON does not know, so that they are refused.
+# What the texts in these quotes need in double ones. What may as well be part of a path such as
+# 'C:\bin' becomes an escape that JSON does not know, so that it is refused.
 _ESCAPE_OR_QUOTE = re.compile(r"\\.|[\"']", re.S)
 _REQUOTED = {
     '"': {"\\'": "'"},
@@ -3705,15 +3701,15 @@ def _as_json(token: re.Match[str]) -> str:
 
 
 def unique(pairs: Collection[tuple[str, object]]) -> JsonDict:
-    """An object whose keys, stray blanks aside, stand there once each; raises ReplyError."""
+    """An object, its keys without stray blanks; raises ReplyError for one given twice."""
     found = {key.strip(): value for key, value in pairs}
     if len(found) < len(pairs):
         raise ReplyError(f"The call gives one of {list(found)!r:.60} twice.", "invalid_args")
     return found
 
 
-# Not strict: a line break inside a text is a line break. No argument takes a whole number of 21
-# characters, and int() is slow with thousands of them.
+# Not strict: a line break inside a text is a line break. No argument takes 21 digits, and int() is
+# slow with thousands.
 _JSON = json.JSONDecoder(
     object_pairs_hook=unique, strict=False, parse_int=lambda digits: int(digits[:21])
 )
@@ -3722,7 +3718,7 @@ _JSON = json.JSONDecoder(
 def read_json(text: str) -> tuple[Any, str]:
     """The JSON value that a text begins with, known slips mended, and what stands behind it.
 
-    Nothing that is open is closed. Raises ReplyError, ValueError and RecursionError.
+    Raises ReplyError, ValueError and RecursionError.
     """
     if text.startswith("{{"):
         text = text[1:]  # doubled outer braces; _REST takes the spare closing one
@@ -3734,12 +3730,12 @@ def read_json(text: str) -> tuple[Any, str]:
     return value, _REST.sub("", text[end:])
 
 
-# Half a character, which no text may hold.
+# Half a character.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_text(value: object) -> str | None:
-    """A text exactly as said, less a template token that leaked in at its end, or None."""
+    """A text exactly as said, less the template tokens at its end, or None."""
     if isinstance(value, int) and read_number(value) is not None:
         value = str(value)
     if not isinstance(value, str) or _SURROGATE.search(value):
@@ -3748,7 +3744,7 @@ def read_text(value: object) -> str | None:
 
 
 def spelled_list(text: str) -> list[Any]:
-    """The values of a text such as "[1, 2]", "(1, 2)" or "1, 2", else the text itself as a list."""
+    """The values of a text such as "[1, 2]", "(1, 2)" or "1, 2", else the text alone."""
     spelled = text.strip()
     with suppress(ReplyError, ValueError, RecursionError):
         value, rest = read_json(spelled if spelled.startswith(("[", "(")) else f"[{spelled}]")
@@ -3760,7 +3756,7 @@ def spelled_list(text: str) -> list[Any]:
 def read_list(
     read: Callable[[object], Any], value: object, most: int = sys.maxsize
 ) -> list[Any] | None:
-    """A list of what `read` takes, also spelled as a text, or None; one text is a list of one."""
+    """A list of what `read` takes, also spelled as a text, or None."""
     if isinstance(value, str):
         value = spelled_list(value)
     if not isinstance(value, list) or len(value) > most:
@@ -3770,7 +3766,7 @@ def read_list(
 
 
 def read_chord(value: object) -> str | None:
-    """A chord as a text, or None; a list of keys is the chord of them and no sequence."""
+    """A chord as a text, or None; a list of keys is no sequence."""
     if isinstance(value, list):
         keys = [key_name(key) or "" if isinstance(key, str) else "" for key in value]
         value = value if "" in keys else "+".join(keys)
@@ -3782,7 +3778,7 @@ def as_chord(text: str) -> str:
 
 
 def _modifiers(text: str) -> str:
-    """`Ctrl+Shift` -> `ctrl+shift`; raises ToolError for a key that is no modifier."""
+    """`Ctrl+Shift` -> `ctrl+shift`; raises ToolError."""
     keys = parse_chord(text)
     others = [key for key in keys if key not in MODIFIERS]
     if others:
@@ -3791,12 +3787,12 @@ def _modifiers(text: str) -> str:
 
 
 class Kind(NamedTuple):
-    """What an annotation means: one row for the schema, the reader and the refusal of a value."""
+    """What an annotation means: the schema, the reader and the refusal of a value."""
 
     wanted: str  # what a value has to be, in words
     read: Callable[[object], Any]  # a value as JSON has it; None if that is not certain
-    schema: Schema = {}  # what a model is told; empty for what only grammars say
-    # What was read, as the act has it; raises ToolError.
+    schema: Schema = {}  # for a model; empty for what only grammars say
+    # Of what was read, as the act has it; raises ToolError.
     make: Callable[[Any], Any] = lambda value: value
     fault: str = "invalid_args"  # the kind of error of another value
 
@@ -3807,21 +3803,21 @@ class Kind(NamedTuple):
         return value
 
 
-# What an argument is: its annotation decides about all of that, and about the gates that it has to
-# pass. A plain str is a text for the program or its log.
+# An argument's annotation decides about all of that, and about the gates that it has to pass. A
+# plain str is a text for the program or its log.
 Label = NewType("Label", str)  # the words on what is clicked, by which risks are told
-Text = NewType("Text", str)  # what is typed
-Chord = NewType("Chord", str)  # keys that are pressed together, such as ctrl+s
-# Keys held while the mouse acts, such as ctrl+shift; only a grammar fills them.
+Text = NewType("Text", str)  # to type
+Chord = NewType("Chord", str)  # such as ctrl+s
+# Held while the mouse acts, such as ctrl+shift; only a grammar fills them.
 Modifiers = NewType("Modifiers", str)
 Button = NewType("Button", str)  # left, right or middle
 Ticks = NewType("Ticks", int)  # notches of a wheel; positive is up or right
 Seconds = NewType("Seconds", int)  # of a wait
-ProgramName = NewType("ProgramName", str)  # a program that is started by it
+ProgramName = NewType("ProgramName", str)  # started by it
 Status = NewType("Status", str)  # of a goal
-WindowTitle = NewType("WindowTitle", str)  # a window that comes to the front by it
+WindowTitle = NewType("WindowTitle", str)  # brought to the front by it
 
-TICKS_MOST = 100  # of one act: more than any page has, and few enough for the person to stop it
+TICKS_MOST = 100  # of one act: more than a page has, and few enough for the person to stop it
 THEN_MOST = 3  # chords after the first one
 SECONDS_MOST = 60  # of one wait, until the model looks again
 AXIS: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
@@ -3832,7 +3828,7 @@ FLAG_KIND = Kind("true or false", read_flag, {"type": "boolean"})
 PLACE_KIND = Kind(
     f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
     read_place,
-    # With the numbers of items a server's grammar makes an empty place impossible.
+    # With the number of items a server's grammar makes an empty place impossible.
     {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
     lambda place: Coordinate(*place),
     "invalid_box",
@@ -3888,9 +3884,9 @@ KINDS: dict[object, Kind] = {
 ####################################################################################################
 
 
-@lru_cache  # evaluating annotations takes longer than all the gates of an act
+@lru_cache  # evaluating them takes longer than all the gates of an act
 def annotations_of(args: type[Args]) -> Mapping[str, object]:
-    """The annotation of each argument, in their order: `Coordinate` for `Coordinate | None`."""
+    """Of each argument: `Coordinate` for `Coordinate | None`."""
     kinds = {}
     for name, hint in get_type_hints(args).items():
         options = get_args(hint)
@@ -3899,7 +3895,7 @@ def annotations_of(args: type[Args]) -> Mapping[str, object]:
 
 
 def values_of(args: Args, annotation: object) -> list[Any]:
-    """The values of the arguments that are annotated so and given, in their order."""
+    """Of the arguments that are annotated so and given, in their order."""
     kinds = annotations_of(type(args))
     values = [getattr(args, name) for name, kind in kinds.items() if kind is annotation]
     return [value for value in values if value is not None]
@@ -3913,7 +3909,7 @@ class NoArgs:
 @dataclass(frozen=True)
 class ClickArgs:
     element_name: Label
-    position: Coordinate | None  # None, which only a grammar can say: where the mouse is
+    position: Coordinate | None  # None: where the mouse is, which only a grammar can say
     reasoning: str = ""
     modifiers: Modifiers | None = None
 
@@ -3921,7 +3917,7 @@ class ClickArgs:
 @dataclass(frozen=True)
 class DragArgs:
     element_name: Label
-    start: Coordinate | None  # None, which only a grammar can say: where the mouse is
+    start: Coordinate | None  # as above
     end: Coordinate
     reasoning: str = ""
     modifiers: Modifiers | None = None
@@ -3934,11 +3930,7 @@ class MoveArgs:
 
 @dataclass(frozen=True)
 class TypeTextArgs:
-    """What to type where the caret is; {{NAME}} stands for a secret.
-
-    With a position that place is clicked first; `clear` selects all there is, so that the text
-    takes its place, and `submit` presses Enter afterwards.
-    """
+    """A position is clicked first; {{NAME}} in the text stands for a secret."""
 
     text: Text
     position: Coordinate | None = None
@@ -3950,8 +3942,6 @@ class TypeTextArgs:
 
 @dataclass(frozen=True)
 class PressKeyArgs:
-    """Keys to press together, and chords to press after them, one after the other."""
-
     key: Chord
     then: tuple[Chord, ...] = ()
     reasoning: str = ""
@@ -3995,15 +3985,13 @@ class WheelArgs:
 
 @dataclass(frozen=True)
 class HoldKeyArgs:
-    """Modifiers that the next acts are done with; another key among them is pressed at once."""
+    """Modifiers for the next acts; another key among them is pressed at once."""
 
     key: Chord
 
 
 @dataclass(frozen=True)
 class LetGoArgs:
-    """Keys that the next acts are done without."""
-
     key: str
 
 
@@ -4041,14 +4029,12 @@ class PlanArgs:
 
 @dataclass(frozen=True)
 class ArchiveArgs:
-    """A summary that takes the place of the turns with these numbers."""
-
     summary: str
     archived_turns: tuple[int, ...]
     patterns_detected: str = ""
 
 
-# What a model is told of a tool's arguments beside their kinds.
+# What a model is told beside their kinds.
 _ARGUMENT_HELP = """
     type_text.position         of the field, to click it first
     type_text.clear            replace what is in it
@@ -4067,7 +4053,7 @@ ARGUMENT_HELP = dict(re.findall(r"([\w.]{1,60}) {1,40}(.+)", _ARGUMENT_HELP))
 
 
 class Tool(NamedTuple):
-    """One thing that a model can call; how a tool acts on the desktop stands in HANDS."""
+    """How a tool acts on the desktop stands in HANDS."""
 
     name: str
     args: type[Args]
@@ -4076,7 +4062,7 @@ class Tool(NamedTuple):
 
 
 def tools_of(tables: Mapping[type[Args], str]) -> dict[str, Tool]:
-    """The tools with these arguments, one a line: name | description | what is told of it."""
+    """The tools with these arguments, a line each: name | description | done."""
     tools = {}
     for args, table in tables.items():
         for name, description, done in table_rows(table):
@@ -4132,7 +4118,7 @@ TOOLS = tools_of(
 
 
 Shape = str | Mapping[str, Kind]
-# What a place is in parts. More of them than x and y are something else than a place.
+# Of a place. More of them than x and y are something else.
 _PARTS = ("x", "y", "x1", "y1", "x2", "y2", "width", "height")
 
 
@@ -4141,8 +4127,7 @@ class Vocabulary:
     """How tools and arguments are called towards a model."""
 
     tools: Mapping[str, str]  # canonical name: shown name
-    # What stands for an "argument", or for one tool's alone, "tool.argument": another name, other
-    # properties, or none at all.
+    # What stands for an "argument", or for a "tool.argument": another name, other properties, none.
     shapes: Mapping[str, Shape] = field(default_factory=dict)
 
     def schemas(self, names: Sequence[str]) -> list[Schema]:
@@ -4184,10 +4169,9 @@ class Vocabulary:
         )
 
     def parse(self, call: ToolCall, by_model: bool = False) -> Act:
-        """A call in this vocabulary as an Act, each argument as its kind wants it.
+        """A call as an Act, each argument as its kind wants it; raises ToolError.
 
-        What may be left out may also hold nothing, as "" and [] do; what has to be said must not be
-        blank in a model's call. Raises ToolError.
+        What may be left out may hold nothing; what has to be said must not be blank, by a model.
         """
         tool = self.tool(call.name)
         given = call.arguments
@@ -4220,14 +4204,13 @@ class Vocabulary:
 
 
 def steps_of(act: Act) -> list[Act]:
-    """The acts that one takes; most take themselves alone."""
+    """The acts that one takes: most themselves alone."""
     args = act.args
     step = partial(Act, call=act.call)
     steps: list[Act] = []
     if isinstance(args, PressKeyArgs):
         steps = [step("press_key", PressKeyArgs(chord)) for chord in (args.key, *args.then)]
     if isinstance(args, TypeTextArgs):
-        # A click on the field and the selection of what it holds, the text, Enter: as asked for.
         if args.position:
             label = args.element_name or Label("text field")
             steps.append(step("click", ClickArgs(label, args.position)))
@@ -6594,18 +6577,19 @@ class ModelServer:
 # Replies - what a reply says, what it only thought, and the calls in it
 ####################################################################################################
 
-_PROBE_CHARS = 40  # so many characters that come again begin a repetition
-_PERIOD_CHARS_MOST = 1000  # a repetition's round is shorter
+_PROBE_CHARS = 40  # that come again begin a repetition
+_PERIOD_CHARS_MOST = 1000  # of a round
 _ROUNDS_LEAST = 6
-_REPEATED_CHARS_LEAST = 240  # below that, a repetition is ordinary: "------"
+_REPEATED_CHARS_LEAST = 240  # fewer are ordinary: "------"
 
 
 def cut_repetition(text: str) -> str:
-    """The text with each long repetition cut to two rounds and a note on their number."""
+    """Each long repetition is cut to two rounds and a note on their number."""
     place = 0
     while place + _PROBE_CHARS < len(text):
         probe = text[place : place + _PROBE_CHARS]
-        period = text.find(probe, place + 1, place + _PERIOD_CHARS_MOST) - place
+        end = place + _PERIOD_CHARS_MOST
+        period = text.find(probe, place + 1, end) - place
         unit = text[place : place + period]
         rounds = 1
         while period > 0 and text.startswith(unit, place + rounds * period):
@@ -6613,14 +6597,14 @@ def cut_repetition(text: str) -> str:
         told = ""
         if rounds >= _ROUNDS_LEAST and rounds * period >= _REPEATED_CHARS_LEAST:
             told = f"{unit * 2} [repeated {rounds} times] "
-            text = text[:place] + told + text[place + rounds * period :]
+            left = text[place + rounds * period :]
+            text = text[:place] + told + left
         place += len(told) or 10
     return text
 
 
-# The tags of thoughts in all the models' templates.
 _TAGS = r"think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60}"
-# A thought between its tags, closed or not; and a tag that ends one which began before.
+# A thought, closed or not; and the end of one that began before.
 _THOUGHT = rf"<(?P<tag>{_TAGS})>(?P<inside>(?s:.*?))(?:</(?P=tag)>|\Z)"
 _THOUGHT_END = re.compile(rf"</(?:{_TAGS})>")
 
@@ -6628,15 +6612,14 @@ _THOUGHT_END = re.compile(rf"</(?:{_TAGS})>")
 def parted(text: str, call: str = "(?!)") -> tuple[str, list[str]]:
     """What a text says, and what it only thought.
 
-    Thoughts stand between tags, closed or not, or before a lone closing one. From the first `call`
-    on, a pattern, a tag is left as it is: it may be part of a text to type.
+    From the first `call` on, a pattern, a tag is left as it is: it may be part of a text to type.
     """
-    # Each piece that is said has behind it a call and the rest, or the tag and the inside of a
-    # thought.
+    # Said, and behind it either a call with all the rest, or the tag and the inside of a thought.
     pieces = re.split(rf"((?:{call})(?s:.*))|{_THOUGHT}", text)
     *before, said = _THOUGHT_END.split("".join(pieces[::4]))
     said += "".join(filter(None, pieces[1::4]))
-    return said.strip(), [*filter(None, pieces[3::4]), *before]
+    inside = filter(None, pieces[3::4])
+    return said.strip(), [*inside, *before]
 
 
 def strip_think(text: str) -> str:
@@ -6650,62 +6633,59 @@ def _field_of_thoughts(message: JsonObject) -> str:
 def thoughts(message: JsonObject) -> str:
     _, thought = parted(message_text(message.get("content")))
     parts = [_field_of_thoughts(message), *thought]
-    return "\n".join(filter(None, map(str.strip, parts)))
+    stripped = map(str.strip, parts)
+    return "\n".join(filter(None, stripped))
 
 
-# A call counts only if it is certain: nothing below compares names loosely or moves a coordinate. A
-# reply can be megabytes of anything. So no pattern here backtracks over more than it can pass once:
-# beside each repetition stands something that the repetition cannot match. A text is only read
-# forward, and opened at most _OPENERS_MOST times.
+# A call counts only if it is certain: nothing here compares names loosely or moves a coordinate. A
+# reply can be megabytes of anything, so that no pattern backtracks over more than it passes once.
 _OPENERS_MOST = 1000  # of an answer; for each slip json counts the lines before it: quadratic
 
-_Found = tuple[list[object], str]  # calls as they were written, and the text behind them
+_Found = tuple[list[object], str]  # calls as written, and the text behind them
 
 # The keys of a call object in all its spellings.
 _NAME_KEYS = {"name", "function", "tool", "tool_name"}
 _ARGUMENT_KEYS = {"arguments", "parameters", "args"}
 _CALL_KEYS = {*_NAME_KEYS, *_ARGUMENT_KEYS, "id", "type", "index"}
 
-# Reasons for the end of a reply: cut by a limit, and ended by the model itself. These are tuples,
-# because a server may send a list or an object here, which no set can be asked for.
+# Why a reply ended: by a limit, or by the model itself. A server may send a list here, for which no
+# set can be asked.
 _CUT_REASONS = ("length", "max_tokens", "content_filter")
 _WHOLE_REASONS = ("stop", "tool_calls", "function_call")
 
-# The rest of a tag that carries a name, as in <function=name> and <function name="name">.
+# As in <function=name> and <function name="name">.
 _NAME = r"""(?:=| name=)["']?(?P<name>[\w.\-]{1,100})["']?>"""
 
-# JSON that is a whole reply, maybe in a fence or a tag, and what must follow it: JSON in the middle
-# of prose is no call.
+# Before and behind JSON that is the whole reply: in the middle of prose it is no call.
 _BARE = r"\s*(?i:```[\w-]*\s*)?(?i:<(?:tools?|response|json)>\s*)?(?=\{|\[\s*\{)"
 _BARE_END = re.compile(r"(?:</(?:tools?|response|json)>\s*)?(?:```\s*)?\Z", re.I)
 
-# Thoughts, whose calls do not count; the end of one, behind which a reply begins anew; and the tags
-# of the models' own templates.
+# Thoughts, whose calls do not count; the end of one, behind which a reply begins anew; the tags of
+# the models' templates.
 _TAG = r"(?:<tool_call>|<function_call>|\[TOOL_REQUEST\])\s*"
 _OPENER = re.compile(
     rf"{_THOUGHT}|(?P<end>{_THOUGHT_END.pattern})(?P<bare>{_BARE})?"
     rf"|(?P<call>(?:{_TAG})?<function{_NAME}\s*|{_TAG}(?!<function))"
 )
 
-# What must follow JSON behind a tag: a closing tag, the next call or the end.
+# What must follow JSON behind a tag.
 _NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|```|\{|\Z")
 
-# All that may follow a call that lacks its end, and the arguments of one that lacks nothing but its
-# last brace.
+# What may follow a call that lacks its end, and the arguments of one that lacks but its last brace.
 _TAIL = r"\s*(?:</(?:tool|function)_call>\s*)?\Z"
 _CLOSABLE = re.compile(
     r"""["'](?:arguments|parameters|args)["']\s*:\s*"""
     rf"\{{[^{{}}]*(?:\{{[^{{}}]*\}}[^{{}}]*)*\}}{{1,2}}(?={_TAIL})"
 )
 
-# An argument in the XML form. Its value may hold tags of its own, but none of a call's.
+# A value may hold tags, but none of a call's.
 _PARAMETER = (
     rf"<parameter{_NAME}([^<]*(?:<(?!/?parameter|/?function|tool_call>)[^<]*)*)</parameter>"
 )
 _PARAMETERS = re.compile(_PARAMETER)
 
-# The arguments of <function=name> up to its end. If another </parameter> comes before the next tag
-# of a call, then a value held </function> itself, and where it ends is a guess.
+# The arguments of <function=name> up to its end. If another </parameter> comes before the next
+# call, a value held </function> itself, and where it ends is a guess.
 _XML = re.compile(
     rf"((?:\s*{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)"
 )
@@ -6715,10 +6695,7 @@ _CLOSING_TAGS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]")
 
 
 def _json_calls(text: str) -> _Found:
-    """The calls in JSON that a text begins with, and what stands behind.
-
-    Only the first of several without a tag between them has to be whole: it is carried out.
-    """
+    """Of several without a tag between them the first has to be whole: it is carried out."""
     value, text = read_json(text)
     calls = value if isinstance(value, list) else [value]
     with suppress(ValueError, ReplyError):
@@ -6729,7 +6706,7 @@ def _json_calls(text: str) -> _Found:
 
 
 def _xml_call(text: str, name: str) -> _Found:
-    """The call in the XML form behind <function=name>, and what follows; raises ReplyError."""
+    """The call behind <function=name>, and what follows; raises ReplyError."""
     found = _XML.match(text)
     if not found:
         body, _, _ = text.partition("<function")
@@ -6739,16 +6716,16 @@ def _xml_call(text: str, name: str) -> _Found:
         elif "</function>" not in body:
             problem = "The call has no </function> at its end."
         raise ReplyError(problem, "incomplete")
-    # A value exactly, less the line breaks that belong to the form.
+    # Exactly, less the line breaks of the form.
     given = [
         (key, value.removeprefix("\n").removesuffix("\n"))
         for key, value in _PARAMETERS.findall(found[1])
     ]
-    return [{"name": name, "arguments": unique(given)}], text[found.end() :]
+    call = {"name": name, "arguments": unique(given)}
+    return [call], text[found.end() :]
 
 
 def _tagged_calls(text: str, name: str) -> _Found:
-    """The calls behind a tag, which may carry their name, and what follows them."""
     if name and not text.startswith("{"):
         return _xml_call(text, name)
     calls, text = _json_calls(text)
@@ -6760,7 +6737,7 @@ def _tagged_calls(text: str, name: str) -> _Found:
 
 
 def _spoken_calls(text: str) -> list[object]:
-    """The calls in a reply's text, in order; what stands before a </think> was only thought."""
+    """In order; what stands before a </think> was only thought."""
     calls: list[object] = []
     text = f"</think>{text}"  # a reply begins as it does behind a thought
     for _ in range(_OPENERS_MOST):
@@ -6791,10 +6768,9 @@ _ATTEMPT = re.compile(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|p
 
 
 def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]:
-    """All call objects of a reply, in order, as written; ReplyError when there is none.
+    """All call objects of a reply, in order, as written; raises ReplyError when there is none.
 
-    First come the calls that the server itself has read. Without them the text is searched, unless
-    a limit has cut it: a cut text may look like another call.
+    A text that a limit has cut is not searched: it may look like another call.
     """
     if message.get(UNREAD_CALL):
         raise ReplyError("The server could not read the call.", "invalid_json")
@@ -6806,8 +6782,9 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     is_whole = finish_reason in _WHOLE_REASONS
     text = message_text(message.get("content"))
     said, _ = parted(text, CALL_BEGINS)
-    calls = _spoken_calls(_CLOSABLE.sub(r"\g<0>}", said) if is_whole else said)
-    # Some servers sort a real call into the reasoning: the only one, and the last thing said.
+    closed = _CLOSABLE.sub(r"\g<0>}", said) if is_whole else said
+    calls = _spoken_calls(closed)
+    # Some servers sort a real call into the reasoning: the only one, at its end.
     thought = _field_of_thoughts(message).rstrip()
     if not said and is_whole and thought.endswith(_CLOSING_TAGS):
         calls = _spoken_calls(thought)
@@ -6831,7 +6808,7 @@ def _why_no_call(text: str, said: str) -> str:
     return "The reply holds only a thought."
 
 
-# What looks like the beginning of a call, which no text that is told again may hold.
+# What looks like the beginning of a call.
 CALL_BEGINS = (
     r"<tool_call|<function|\[TOOL_REQUEST|```|<(?i:tools?|response|json)>"
     r"|(?:(?m:^)|(?<=>))[^\S\n]*[\[{]"
@@ -6854,15 +6831,14 @@ _ADVICE = {  # what to do about a kind of error
 CORRECTION_WORDS_MOST = 60
 BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
 
-# A name that a history can hold without a server's refusing it.
+# That no server refuses in a history.
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
 
 
 def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
-    """A call object in any of its spellings, for one of these tools; raises ReplyError.
+    """A call object in any of its spellings; raises ReplyError.
 
-    The protocol encodes the arguments once, and some models do so once more, or give the whole call
-    again.
+    Some models encode the arguments once more than the protocol, or give the whole call in them.
     """
     outer = json_object(call)
     inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
@@ -6871,12 +6847,16 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     given = [value for key, value in pairs if key in _ARGUMENT_KEYS]
     if len(names) != 1:
         raise ReplyError("The call does not name one tool.", "invalid_json" if names else "no_call")
-    if len(given) > 1 or (not given and dict(pairs).keys() - _CALL_KEYS):
+    stray = dict(pairs).keys() - _CALL_KEYS
+    if len(given) > 1 or (stray and not given):
         raise ReplyError(
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
-    tool = str(names[0]).strip().removeprefix("functions.")
-    takes = words is not None and any(shape for _, shape in words.shown(words.tool(tool)))
+    tool = str(names[0]).strip()
+    tool = tool.removeprefix("functions.")
+    takes = []
+    if words:
+        takes = [shape for _, shape in words.shown(words.tool(tool)) if shape]
     value = given[0] if given else None
     if value is None or (value == "" and not takes):  # for others it may have been cut
         value = {}
@@ -6894,15 +6874,14 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     if value.keys() & {"properties", *_ARGUMENT_KEYS}:
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
     said = [(str(key), item) for key, item in value.items() if item is not None]
-    return ToolCall(tool, unique(said))
+    arguments = unique(said)
+    return ToolCall(tool, arguments)
 
 
 def read_call(message: JsonObject, finish_reason: str | None, words: Vocabulary) -> Act:
     """What the first call in a reply means, read with certainty; raises ReplyError.
 
-    `message` and `finish_reason` are what the server sent, `words` name the tools that the request
-    sent. A broken first call is never skipped for a later one, which was meant for the screen after
-    it.
+    A broken one is not skipped for a later one, which was meant for the screen after it.
     """
     try:
         call, *further = _found_calls(json_object(message), finish_reason)
@@ -6916,7 +6895,7 @@ _UNREAD = ("no_call", "invalid_json", "incomplete", "cut")  # kinds of defects o
 
 
 def explained(caught: Exception, message: object, finish_reason: str | None) -> ReplyError:
-    """Why no call could be read: endless repeats and a cut explain why there is no whole one."""
+    """Endless repeats and a cut explain why there is no whole call."""
     kind = "invalid_json"
     told = "The call is too deep or big."
     if isinstance(caught, ToolError):
@@ -6939,10 +6918,7 @@ def explained(caught: Exception, message: object, finish_reason: str | None) -> 
 
 
 def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolCall]:
-    """A reply's first calls that a history can repeat, up to the first that is broken.
-
-    They are to be shown only, whether or not one of them is carried out.
-    """
+    """A reply's first calls that a history can repeat, up to a broken one; only to be shown."""
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError, ValueError):
         for call in _found_calls(message, finish_reason)[:4]:
@@ -6954,17 +6930,15 @@ def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolC
 
 
 def is_answer(said: str, words: Vocabulary, insists: bool) -> bool:
-    """Whether words without a call are the final answer, and not an attempt at a call.
-
-    Words that name a tool are an answer only if the model `insists` on them.
-    """
+    """Whether words without a call are the final answer; with a tool's name if it `insists`."""
     if not said or _ATTEMPT.search(said):
         return False
-    return insists or not any(name in said for name in words.tools.values())
+    named = [name for name in words.tools.values() if name in said]
+    return insists or not named
 
 
 def read_box(item: object) -> dict[str, int]:
-    """A box of a story, or nothing. It is only drawn, so that it may lie a little over the edge."""
+    """A box of a story, or nothing; only drawn, it may lie a little over the edge."""
     box = {}
     for corner in ("x1", "y1", "x2", "y2"):
         place = read_axis(json_object(item).get(corner), BOX_MOST)
@@ -6975,10 +6949,7 @@ def read_box(item: object) -> dict[str, int]:
 
 
 def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
-    """(observation, actions, boxes), the lists as written, of a reply's first JSON object.
-
-    A reply without one is all observation.
-    """
+    """(observation, actions, boxes) of a reply's first JSON object; else all is observation."""
     said = strip_think(message_text(message.get("content")))
     story: JsonObject = {}
     with suppress(ReplyError, RecursionError, ValueError):
@@ -6993,22 +6964,23 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
 
 
 def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
-    """What one action of a story means; `evidence` stands for that which it lacks.
+    """What one action of a story means, with `evidence` where it has none; raises ReplyError.
 
-    A label that it lacks is empty: what the story says elsewhere is no word on a button. Raises
-    ReplyError.
+    A label that it lacks stays empty: what the story says elsewhere is no word on a button.
     """
     pairs = json_object(action).items()
     given = {key.strip(): value for key, value in pairs if value not in (None, "")}
-    name = str(given.pop("name", "")).strip().lower().removeprefix("functions.")
+    written = str(given.pop("name", ""))
+    name = written.strip().lower().removeprefix("functions.")
     arguments = {"label": "", "evidence": evidence or name, **given}
     return words.parse(ToolCall(name, arguments))
 
 
 def correction(error: ToolError, words: Vocabulary) -> str:
-    """What the model is told when no call could be read: the defect and the one thing to do."""
+    """The defect and the one thing to do."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
-    advice = advice.format(tools=", ".join(words.tools.values()))
+    names = ", ".join(words.tools.values())
+    advice = advice.format(tools=names)
     told = f"{error} Nothing was done. {advice}".split()
     if len(told) > CORRECTION_WORDS_MOST:
         told[CORRECTION_WORDS_MOST - 1 :] = ["..."]
@@ -7019,8 +6991,7 @@ def correction(error: ToolError, words: Vocabulary) -> str:
 # Grammar texts - what the models of each grammar are told, and what their words mean
 ####################################################################################################
 
-# The texts around the tools and the names in them are those that the models were trained with;
-# a model follows them better than any other words.
+# The models were trained with these texts and names, and follow them better than other words.
 JSON_FRAME = """# Tools
 
 You may call one or more functions to assist with the user query.
@@ -7056,8 +7027,8 @@ Instruction: {task}
 
 Previous actions:
 {steps}"""
-# Behind a question that has no place of its own for earlier steps, since pictures tell them:
-# without them the model would begin again each time that a picture goes.
+# Behind a question that leaves earlier steps to the pictures: without them the model would begin
+# again each time that a picture goes.
 STEPS_BEFORE = "\n\nSteps done before:\n"
 COMPUTER_USE = """Use a mouse and keyboard to interact with a computer, and take screenshots.
 * This is an interface to a desktop GUI. You do not have access to a terminal or applications \
@@ -7179,7 +7150,6 @@ TARS2_EXAMPLE = """Answer with one call in this form:
 </function>
 </seed:tool_call>"""
 
-# The function computer_use, as models are told of it, and its arguments.
 COMPUTER_TOOL = (
     '{"type": "function", "function": {"name": "computer_use", "description": %s,'
     ' "parameters": {"properties": {"action": {"description": "The action to perform.",'
@@ -7207,11 +7177,9 @@ FARA_ARGUMENTS = (
 )
 
 
-# A model that was trained to use a computer speaks the grammar of its training. A line below is an
-# action, the act that it means, and its arguments as `given>meant`, with a ? where one may be left
-# out. The line counts whose `given=value` stands in the call;
-# `meant:value` is what it says by itself, where the call says nothing else. An act is certain or
-# refused: nothing is completed, clamped or moved to another space.
+# A line is an action, the act that it means, and its arguments as `given>meant`, with a ? where one
+# may be left out. The line counts whose `given=value` stands in the call; `meant:value` is what it
+# says by itself. Nothing is completed, clamped or moved to another space.
 QWEN_WORDS = """
     key              press_key     keys
     type             type_text     text
@@ -7255,7 +7223,7 @@ FARA_WORDS = """
     terminate        failed        status=failure
     terminate        finished      status=success
 """
-# The models say no amount of a scroll; five notches is what the executors of their makers use.
+# The models say no amount of a scroll; their makers' executors use five notches.
 TARS_WORDS = """
     click            click         start_box>position
     left_double      double_click  start_box>position
@@ -7303,18 +7271,16 @@ _PART = re.compile(r"(\w{1,40})(?:([>=:])([-\w]{1,40}))?(\??)")
 
 
 class Word(NamedTuple):
-    """What an action means: an act, and where its arguments come from."""
-
     act: str
-    choice: dict[str, str]  # the arguments that must say this
-    parts: dict[str, tuple[str, str, str]]  # all, each with its sign, what is meant, and its ?
+    choice: dict[str, str]  # arguments that must say this
+    parts: dict[str, tuple[str, str, str]]  # all: sign, what is meant, ?
 
 
-Words = Mapping[str, list[Word]]  # the meanings of each action
+Words = Mapping[str, list[Word]]  # by action
 
 
 def words_of_table(table: str) -> Words:
-    """A table such as QWEN_WORDS, read; a line that goes on begins farther right."""
+    """A line that goes on begins farther right."""
     words: dict[str, list[Word]] = {}
     for line in re.findall(r"\S.*(?:\n {20,}.*)*", table):
         action, act, *rest = line.split(maxsplit=2)
@@ -7329,17 +7295,17 @@ def words_of_table(table: str) -> Words:
 # Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
 ####################################################################################################
 
-NOTCHES_MOST = 20  # nobody means more; a larger number is one of the screen's units
+NOTCHES_MOST = 20  # a larger number is one of the screen's units
 UNITS_OF_NOTCH = 100
-PAGE_NOTCHES = 8  # a page of 900 pixels at 100 a notch, less what stays in sight
+PAGE_NOTCHES = 8  # of 900 pixels at 100 a notch, less what stays in sight
 WISHED_SECONDS_MOST = 3600  # nobody means to wait longer
-SENTENCE_CHARS = 400  # of a reply's own sentence that are kept
-LABEL_CHARS = 300  # of a sentence: what it risks may stand at its end
-THOUGHT_END_CHARS = 120  # of the end of a thought, which says what is done now
+SENTENCE_CHARS = 400  # of a reply's own sentence
+LABEL_CHARS = 300  # of it: what it risks may stand at its end
+THOUGHT_END_CHARS = 120  # which say what is done now
 CORRECTION_CHARS = 300  # of a defect
 
 PERSON = "ask_person"  # the act of a word that asks for the person
-CANONICAL = Vocabulary({name: name for name in TOOLS})  # each tool by its own name, as in journals
+CANONICAL = Vocabulary({name: name for name in TOOLS})  # as in journals
 
 
 class GrammarCall(NamedTuple):
@@ -7352,10 +7318,9 @@ class GrammarCall(NamedTuple):
 
 
 def _chords(value: object) -> JsonDict:
-    """The first chord and those after it: modifiers with one key, or single keys in turn.
+    """Modifiers with one key, or single keys in turn; raises ToolError.
 
-    A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"]. Raises
-    ToolError for a key that does not exist, and for modifiers with several keys.
+    A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"].
     """
     chords: list[str] = []
     for key in value if isinstance(value, list) else spelled_list(str(value)):
@@ -7368,7 +7333,7 @@ def _chords(value: object) -> JsonDict:
 
 
 def _notches(value: object) -> int | None:
-    """Notches of the wheel, from notches or the screen's units; None for anything else."""
+    """From notches or the screen's units; None for anything else."""
     amount = read_whole(value)
     if not amount or abs(amount) <= NOTCHES_MOST:
         return amount or None
@@ -7376,12 +7341,12 @@ def _notches(value: object) -> int | None:
 
 
 def _pages(value: object) -> JsonDict | None:
-    """Pages of the wheel, of which only the sign of an amount counts; None for anything else."""
+    """Of an amount only the sign counts."""
     amount = read_number(value)
     return {"ticks": int(math.copysign(PAGE_NOTCHES, amount))} if amount else None
 
 
-# The kinds of what a grammar says otherwise than this program; the tool judges the rest.
+# What a grammar says otherwise than this program; the tool judges the rest.
 _GRAMMAR_KINDS = {
     "keys": Kind("a list of names of keys", _chords),
     "ticks": Kind("an amount to scroll, not 0", _notches),
@@ -7401,8 +7366,7 @@ def _grammar_kind(given: str, meant: str, sides: Sides) -> Kind:
     return Kind(f"one place [x, y] on the screenshot, {space}", read)
 
 
-# Arguments that say what is to be done, or where. One that an action does not take shows that
-# something else was meant, such as a second place.
+# Arguments that an action does not take show by these that something else was meant.
 _TELLING = frozenset(
     "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
     " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks status"
@@ -7413,34 +7377,32 @@ _TELLING = frozenset(
 def native_call(call: GrammarCall) -> ToolCall:
     """The call of this program's tools that a grammar's call comes to.
 
-    These grammars have no word for what an act is done to. The risks are told by words, so that the
-    reply's own sentence stands for it, or how the thought of a silent one ends. A place that is
-    None is where the mouse is.
+    Grammars have no word for what an act is done to, by which risks are told: the reply's sentence
+    stands for it, or the end of a silent one's thought.
     """
     arguments = call.arguments
     if call.name != "type_text" or "position" in arguments:  # else nothing is clicked
-        # Of a thought the end, thus cut as it is read backwards.
         label = cut(call.said, LABEL_CHARS) or cut(call.thought[::-1], THOUGHT_END_CHARS)[::-1]
         arguments = {"element_name": label, "position": None, "start": None, **arguments}
     return ToolCall(call.name, arguments)
 
 
 _LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
-# Qwen3.8 at times opens a parameter that has the function's own name, and never closes it.
+# Qwen3.8 at times opens a parameter of the function's own name, and never closes it.
 _STRAY_OPENER = re.compile(r"(<function=(\w{1,60})>\s{0,9})<parameter=\2>\s{0,9}(?=<parameter=)")
 
 
-# An action, its arguments, and what was said before it, as written.
+# An action, its arguments, and what was said before it.
 Written = tuple[str, JsonDict, str]
 
 
 def read_function(
     functions: Sequence[str], message: JsonObject, finish_reason: str | None
 ) -> Written:
-    """The action of a call of a function such as computer_use, in JSON or XML; raises ReplyError.
+    """A call of a function such as computer_use, in JSON or XML; raises ReplyError.
 
-    Its argument "action" says what is done. Without functions, the name of the call is the action;
-    some models write it there though they have one, and that is as certain.
+    Without functions the name of the call is the action. Some models write it there though they
+    have one, and that is as certain.
     """
     text = message_text(message.get("content"))
     said, _ = parted(text, CALL_BEGINS)
@@ -7460,7 +7422,7 @@ def read_function(
     return name.replace(" ", "_"), given, without_calls(said)
 
 
-# A call as Python writes it, and one of its arguments: a text, a list, a number or a word.
+# A call as Python writes it, and one of its arguments.
 _VERB = re.compile(
     r"\s{0,9}([\w.]{1,60})\(((?:[^'\"()]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*)\)"
     r"[ \t]*(?:[\r\n]|\Z|</|```|<\|im_end)",
@@ -7474,7 +7436,7 @@ _ARGUMENT = re.compile(
 )
 _ACTION = r"Action ?[:：](?=\s{0,9}\w{1,60}\()"
 _CODE = r"```(?:python|code)?[ \t]{0,9}\n"
-# What the arguments without a name of a function are; those of all others are a place.
+# What a function's arguments without a name are; those of all others are a place.
 _UNNAMED = {
     "pyautogui.scroll": "clicks",
     "pyautogui.hscroll": "clicks",
@@ -7486,7 +7448,7 @@ _UNNAMED = {
 
 
 def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Written:
-    """The first call as Python writes it, behind a label; raises ReplyError."""
+    """The first call behind a label; raises ReplyError."""
     if finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
     text, _ = parted(message_text(message.get("content")), begins)
@@ -7510,7 +7472,7 @@ def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Wr
 
 
 class PictureRule(NamedTuple):
-    """The sizes that a model's picture may have, by the processor that it was trained with."""
+    """By the processor that a model was trained with."""
 
     factor: int  # both sides are multiples of it, in pixels; its square is a token
     least_pixels: int
@@ -7520,10 +7482,7 @@ class PictureRule(NamedTuple):
         return size.pixels // self.factor**2
 
     def seen_size(self, sent: Size) -> Size:
-        """The size to which the server brings a picture before the model sees it.
-
-        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py.
-        """
+        """What the server makes of a picture: "smart_resize" of bytedance/UI-TARS."""
         seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
         pixels = min(max(seen.pixels, self.least_pixels), self.most_pixels)
         if pixels == seen.pixels:
@@ -7541,34 +7500,30 @@ _COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens"
 
 
 class Grammar(NamedTuple):
-    """How models of one training are asked and answer: data, `read` and `announce`."""
+    """How models of one training are asked and answer."""
 
     name: str
-    matches: str  # a pattern in the names of models that speak it, in lower case
+    matches: str  # in the names of models, in lower case
     frame: str  # the system text, with {tools}
     example: str  # of a reply, for corrections
     words: Words
     reader: Callable[[JsonObject, str | None], Written] = partial(
         read_function, ("computer_use", "computer")
     )
-    question: str = NEXT_MOVE  # the user turn that says the task, {task}, and the {steps} before
+    question: str = NEXT_MOVE  # with {task}, and {steps} before it
     step: str = "Step {number}: {said}"
-    actions: str = ""  # those that it is told of, where more are understood
+    actions: str = ""  # that it is told of, where more are understood
     arguments: str = QWEN_ARGUMENTS
     in_pixels: bool = False  # places are pixels of the picture, not 0..1000
     picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
     sampling: Mapping[str, float | int] = _COLD
-    # Turns that keep their picture, the present one among them, as the models' documents advise.
-    screenshots: int = 5
-    text_apart: bool = False  # a turn's text is a message of its own, before that of its picture
+    screenshots: int = 5  # of so many turns, as the models' documents advise
+    text_apart: bool = False  # in a message before that of its picture
 
     def read(
         self, message: JsonObject, finish_reason: str | None, picture: tuple[int, int]
     ) -> GrammarCall:
-        """The first act of a reply, with certainty, or ReplyError.
-
-        `picture` is the size of the picture that was sent, in pixels.
-        """
+        """The first act of a reply to a picture of that size; raises ReplyError."""
         try:
             written = self.reader(json_object(message), finish_reason)
             call = self._certain_act(written, message, self.sides(picture))
@@ -7579,7 +7534,7 @@ class Grammar(NamedTuple):
             raise explained(error, message, finish_reason) from None
 
     def _certain_act(self, written: Written, message: JsonObject, sides: Sides) -> GrammarCall:
-        """What a written action means in this grammar's words; raises ToolError."""
+        """What it means in this grammar's words; raises ToolError."""
         action, said_with, before = written
         given = {name: value for name, value in said_with.items() if value not in (None, "", [])}
         meanings = self.words.get(action, [])
@@ -7621,7 +7576,7 @@ class Grammar(NamedTuple):
         return self.frame.replace("{tools}", COMPUTER_TOOL % (description, actions, self.arguments))
 
     def first_text(self, task: str, steps: Sequence[str]) -> str:
-        """The text of the first user turn: the task, and the steps done before its picture."""
+        """Of the first user turn: the task, and the steps done before its picture."""
         told = "\n".join(
             self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)
         )
@@ -7631,7 +7586,7 @@ class Grammar(NamedTuple):
         return words
 
     def correction(self, error: ToolError) -> str:
-        """What the model is told when no act could be read: the defect and the form of a reply."""
+        """The defect and the form of a reply."""
         return f"{cut(str(error), CORRECTION_CHARS)} Nothing was done. {self.example}"
 
 
@@ -7657,7 +7612,7 @@ _TARS = Grammar(
     sampling={"temperature": 0, "top_p": 0.7, "max_tokens": 1000},
     text_apart=True,
 )
-# Where several fit a model's name, the first is meant.
+# The first that fits a model's name is meant.
 _ROWS = (
     _QWEN,
     _QWEN._replace(
@@ -7729,11 +7684,11 @@ _ROWS = (
 )
 GRAMMARS: dict[str, Grammar] = {row.name: row for row in _ROWS}
 TOOLS_GRAMMAR = "tools"  # the described vocabularies, in which an unknown model is asked
-# Those whose templates switch thinking, and what most unknown ones call that switch.
+# Whose templates switch thinking, and what most unknown ones call that switch.
 THINKING_GRAMMARS = ("qwen3.5-xml", TOOLS_GRAMMAR)
 THINKING_SWITCH = "enable_thinking"
 
-# Models of another training than what they are made of, in a grammar that is not known here.
+# Trained in a grammar that is not known here, whatever they are made of.
 _OTHER_TRAINING = re.compile(
     r"doubao|holo|fara-?1[.-]5|opencua.{0,9}a3b|mai-?ui|gui-?owl(?!-?1[.-]5)|gta-?1|infi-?gui"
     r"|phi-?ground|aguvis|os-?atlas|showui"
@@ -7741,10 +7696,7 @@ _OTHER_TRAINING = re.compile(
 
 
 def grammar_for(model_name: str, architecture: str = "") -> str:
-    """The name of the grammar that a model speaks, by its name, else by its kind; or "tools".
-
-    The kind, `architecture`, is what a server tells of a model that somebody named otherwise.
-    """
+    """By its name, else by the architecture that a server tells of a model named otherwise."""
     for letters in (model_name, architecture):
         letters = letters.lower().replace("_", "-")
         if _OTHER_TRAINING.search(letters):
@@ -7756,11 +7708,10 @@ def grammar_for(model_name: str, architecture: str = "") -> str:
 
 
 def trained_in(model: ModelInfo) -> str:
-    """The name of the grammar that a model speaks, by all that its server tells of it."""
     return grammar_for(model.stored or model.name, model.architecture)
 
 
-# A reply that is refused for one of these reasons is not in the grammar at all.
+# Refused for one of these, a reply is not in the grammar at all.
 _NOT_ITS_FORM = ("no_call", "unknown_tool", "foreign")
 
 
@@ -7769,8 +7720,8 @@ def read_any(
 ) -> tuple[GrammarCall, bool]:
     """The first act of a reply, and whether it is in the grammar `asked_in`; raises ReplyError.
 
-    A reply in another form counts if all grammars that read it read the same: two that share a form
-    and not a space, such as qwen3-vl and qwen2.5-vl, leave a place uncertain.
+    In another form it counts if all grammars that read it read the same: two that share a form and
+    not a space, such as qwen3-vl and qwen2.5-vl, leave a place uncertain.
     """
     try:
         return GRAMMARS[asked_in].read(message, finish_reason, picture), True
