@@ -22,8 +22,9 @@ class Incomplete(unittest.TestCase):
                 self.assertIn("Be brief", self.told(content, "length"))
                 self.assertNotIn("Be brief", self.told(content, "stop"))
 
-    def test_what_an_xml_call_lacks_is_named(self) -> None:
+    def test_what_a_call_lacks_is_named(self) -> None:
         lacks = {
+            "<tool_call>{'name': 'press_keyboard_key', 'arguments': {'key': 'en": "JSON does not end",
             XML: "has no </parameter>",
             XML + "</parameter>": "has no </function>",
             XML + "</parameter>now</function>": "more than parameters",
@@ -31,6 +32,13 @@ class Incomplete(unittest.TestCase):
         for content, words in lacks.items():
             with self.subTest(content):
                 self.assertIn(words, self.told(content, "stop"))
+
+    def test_an_escaped_apostrophe_in_a_text_in_double_quotes_is_one(self) -> None:
+        content = (
+            """<tool_call>{"name": "press_keyboard_key", "arguments": {"key": "\\'"}}</tool_call>"""
+        )
+        act = agent.read_call({"content": content}, "stop", TOOLS)
+        self.assertEqual(act.call.arguments, {"key": "'"})
 
 
 if __name__ == "__main__":
