@@ -10291,11 +10291,12 @@ class Engine:
                     break
                 begin = self.clock.now()
                 before = self.eyes.glance(seen)
-                done.append(self.actuator.perform(step, after))
-                self.changed_last = self.changed_last or done[-1].begun  # until it is known
-                if done[-1].refused:
+                deed = self.actuator.perform(step, after)
+                done.append(deed)
+                self.changed_last = self.changed_last or deed.begun  # until it is known
+                if deed.refused:
                     break
-                if done[-1].acted:
+                if deed.acted:
                     self.logger.publish(Phase("waiting for the screen to rest"))
                     sent = self.clock.now()
                     after = self.eyes.settle(seen, before)
@@ -10303,7 +10304,7 @@ class Engine:
                     act_s += sent - begin
                     settle_s += after.taken_at - sent
                     self.actuator.settled()
-                    done[-1] = self.controls.told_of(done[-1])
+                    done[-1] = self.controls.told_of(deed)
         except Win32Error as error:
             done.append(Deed(act, str(error), refused="windows"))
         deed = whole_deed(act, done)
@@ -11479,8 +11480,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     """Afterwards the executor has instructions and memory has room."""
     config = engine.config
     planner = engine.profile.roles["planner"]
-    left = PLANNER_IN_A_ROW - state.planner_streak
-    corrections = min(config.reply_corrections, left - 1)
+    corrections = min(config.reply_corrections, PLANNER_IN_A_ROW - state.planner_streak - 1)
     question = planner_question(engine, state)
     asked = engine.voice.requests
     act, said = ask_role(engine, state, planner, question, b"", corrections)
@@ -11671,12 +11671,10 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         chat.silent = 0
     except ToolError as error:
         chat.silent += 1
-        if error.kind == "no_call":
-            is_final = is_answer(said, words, chat.silent > config.reply_corrections)
-            if config.described:
-                is_final = bool(said)
-            if is_final:
-                return final_answer(engine, state, chat, reply, said)
+        insists = chat.silent > config.reply_corrections
+        answers = said if config.described else is_answer(said, words, insists)
+        if error.kind == "no_call" and answers:
+            return final_answer(engine, state, chat, reply, said)
         engine.logger.record(NoCallRecord(error.kind, str(error)))
         lost = ActionRecord("no_call", error.kind, str(error), response_text=said)
         note_action(engine, state, lost)
@@ -11705,7 +11703,7 @@ def final_answer(
     record = ActionRecord("final_answer", said, result)
     if outcome and outcome.kind == "completed":
         # The words are told as the run's end: said twice, they look like two things.
-        record = replace(record, args="", response_text=said)
+        record = ActionRecord("final_answer", "", result, response_text=said)
     note_action(engine, state, record)
     if outcome:
         return outcome
@@ -11890,9 +11888,10 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     perform_actions(engine, state, chapter, actions)
     place_boxes(engine, chapter, written_boxes)
     lines = [f"PARSED observation: {state.plan}"]
-    for fate in chapter.asked:
-        written = json.dumps(fate["action"], ensure_ascii=False)
-        lines.append(f"action: {written} -> {fate['became']}")
+    lines += [
+        f"action: {json.dumps(fate['action'], ensure_ascii=False)} -> {fate['became']}"
+        for fate in chapter.asked
+    ]
     lines += [f"box: {json.dumps(box)}" for box in chapter.boxes]
     engine.logger.log("\n".join(lines))
     outcome = chapter.outcome or escalate(engine, state, chapter.progress)
@@ -11966,13 +11965,13 @@ def perform_actions(
     else:
         if len(actions) > most:
             chapter.notes.append(f" Only {most} of {len(actions)} actions were carried out.")
-    for action, fate in zip_longest(actions, became, fillvalue=left_out):
-        chapter.asked.append(
-            {
-                "action": action,
-                "became": fate,
-            }
-        )
+    chapter.asked = [
+        {
+            "action": action,
+            "became": fate,
+        }
+        for action, fate in zip_longest(actions, became, fillvalue=left_out)
+    ]
 
 
 def perform_action(
