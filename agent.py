@@ -12146,11 +12146,9 @@ class Step(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """The acts of the run in `folder`, and the settings that they need: area and picture."""
-
     folder: Path
     steps: Sequence[Step]
-    settings: JsonDict
+    settings: JsonDict  # that they need: area and picture
 
 
 def recording_of(folder: Path) -> Recording:
@@ -12172,13 +12170,11 @@ def recording_of(folder: Path) -> Recording:
         elif isinstance(record, IntentRecord):
             intent = record
         elif isinstance(record, ResultRecord) and record.changed is not None:
-            args = {}
-            for name, value in intent.args.items():
-                args[name] = value
+            args = dict(intent.args)
+            for name, value in args.items():
                 if isinstance(value, dict):  # a place, which is [x, y] in a call
                     args[name] = [value.get("x"), value.get("y")]
-            act = words.parse(ToolCall(intent.tool, args))
-            steps.append(Step(act, look))
+            steps.append(Step(words.parse(ToolCall(intent.tool, args)), look))
     if journal.damaged or not steps:  # with a line lost, maybe an act
         reason = "it is damaged" if steps else "nothing was done in it"
         raise AgentError(f"{folder} cannot be repeated: {reason}.")
@@ -12187,7 +12183,6 @@ def recording_of(folder: Path) -> Recording:
 
 
 def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
-    """Repeats the acts one by one, each only where the screen looks as it did then."""
     engine.controls.by_name = False  # what was done then is done again, whatever it was called
     secrets = engine.actuator.secrets
     for act, _ in recording.steps:
@@ -12221,10 +12216,11 @@ def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outc
                 break  # else it was refused for nothing but a new look
             end = clock.now() + REPLAY_PATIENCE_S
         elif clock.now() > end:
-            picture = recording.folder / recorded.screenshot
-            differs = f"{share:.0%} of the screen around it is not as in {picture}"
-            reason = f"{act}: {differs}; at most {SHARE_ALIKE:.0%} may differ."
-            return Outcome("differs", reason)
+            return Outcome(
+                "differs",
+                f"{act}: {share:.0%} of the screen around it is not as in"
+                f" {recording.folder / recorded.screenshot}; at most {SHARE_ALIKE:.0%} may differ.",
+            )
         else:
             clock.sleep(0.25)
     record = ActionRecord(
@@ -12258,10 +12254,7 @@ def unlike_share(
     width: int,
     box: Rect,
 ) -> float:
-    """The share (0 to 1) of the pixels, evenly spread over a box of two pictures, that differ.
-
-    Both are RGB, `width` pixels a row.
-    """
+    """The share (0 to 1) of a box of two RGB pictures of that width that differs."""
     step = max(1, math.isqrt(box.width * box.height // PIXELS_COMPARED))
     unlike = []
     for y in range(box.top, box.bottom, step):
@@ -12269,32 +12262,26 @@ def unlike_share(
             first = 3 * (y * width + x)
             pixel = slice(first, first + 3)
             pairs = zip(one[pixel], other[pixel], strict=True)
-            levels = [abs(before - after) for before, after in pairs]
-            unlike.append(max(levels) > LEVELS_ALIKE)
+            unlike.append(any(abs(before - after) > LEVELS_ALIKE for before, after in pairs))
     return sum(unlike) / max(1, len(unlike))
 
 
 def differing_share(frame: Frame, folder: Path, step: Step) -> float:
-    """The largest share of pixels (0 to 1) that differ around a target of the act."""
+    """The largest share (0 to 1) around a target of the act."""
     act, recorded = step
     rgb, *size = read_picture(folder, recorded.screenshot)
     whole = Rect(0, 0, *size)
     if whole != frame.rect:
         return 1.0
-    boxes = []
-    for place in values_of(act.args, Coordinate):
-        boxes.append(square_around(to_point(place, whole), REACH_ALIKE))
+    places = values_of(act.args, Coordinate)
+    boxes = [square_around(to_point(place, whole), REACH_ALIKE) for place in places]
     if not boxes:  # its target is the window with the keyboard, which must be the same one
         program = frame.window.program if frame.window else ""
         boxes = [window_box(frame)]
         if (boxes[0], program) != (recorded.window, recorded.program):
             return 1.0
     now = bytes(bgrx_to_rgb(frame.pixels))
-    shares = []
-    for box in boxes:
-        seen = box.intersection(whole)
-        shares.append(unlike_share(rgb, now, whole.width, seen))
-    return max(shares)
+    return max(unlike_share(rgb, now, whole.width, box.intersection(whole)) for box in boxes)
 
 
 ####################################################################################################
@@ -12303,7 +12290,7 @@ def differing_share(frame: Frame, folder: Path, step: Step) -> float:
 
 # They stand as prettier writes them: tests/page_format.py checks that, and with --write sees to it.
 PAGE_STYLE = r"""
-/* Colours. --tone is that of a turn, a chip or a note, and says how it went. */
+/* --tone says how a turn, a note or a run went. */
 :root {
   color-scheme: light dark;
   --ground: light-dark(#f4f6f9, #10151c);
@@ -12331,7 +12318,6 @@ PAGE_STYLE = r"""
   --tone: var(--blue);
 }
 
-/* The whole page: a head, and below it list, picture and words, each scrolling by itself. */
 * {
   box-sizing: border-box;
   min-width: 0;
@@ -12382,7 +12368,6 @@ input {
   white-space: nowrap;
 }
 
-/* The run: how it ended or what it does, its task, its figures. */
 .bar {
   display: flex;
   flex-wrap: wrap;
@@ -12403,7 +12388,6 @@ h1 {
   overflow: auto;
 }
 
-/* The bar: the line of turns, the longer the wider, and what the person says. */
 nav {
   border-block: 1px solid var(--line);
   background: var(--card);
@@ -12462,7 +12446,7 @@ li .now {
   box-shadow: inset 0 0 0 1px var(--blue);
 }
 li span {
-  max-height: 3em; /* two lines */
+  max-height: 3em;
   overflow: hidden;
 }
 .wrong {
@@ -12470,7 +12454,6 @@ li span {
   color: var(--tone);
 }
 
-/* The picture with what was done there drawn over it in its own pixels. */
 #stage {
   display: grid;
   grid-auto-rows: minmax(200px, 1fr);
@@ -12506,7 +12489,7 @@ figure,
   height: 100%;
 }
 svg {
-  filter: drop-shadow(0 0 1px #fff) drop-shadow(0 0 1px #fff); /* to be seen on any ground */
+  filter: drop-shadow(0 0 1px #fff) drop-shadow(0 0 1px #fff);
 }
 svg * {
   fill: none;
@@ -12536,7 +12519,6 @@ main:has(.big) > :not(#stage) {
   display: none;
 }
 
-/* What was said, called and done in a turn, and what was sent for it. */
 .text {
   margin: 8px 0;
   padding: 6px 12px;
@@ -12601,7 +12583,7 @@ footer i {
 """
 
 PAGE_SCRIPT = r"""
-// Notes on a turn by the records that make them: what they are called, and their tone.
+// What the records that are notes on a turn are called, and their tone.
 const NOTES = {
   model_failed: ["failed", "bad"],
   no_call: ["correction", "idle"],
@@ -12610,43 +12592,39 @@ const NOTES = {
   plan: ["plan", "plan"],
   verification: ["verification", "good"],
   refused: ["refused", "bad"],
-  stale_frame: ["held up", "idle"], // a pause, or a screen that had changed meanwhile
+  stale_frame: ["held up", "idle"],
 };
-// The tone of a run by how it ended; any other end is bad.
+// Any other end is bad.
 const END_TONES = { completed: "good", stopped: "idle", max_steps: "idle" };
-const JUDGES = ["verifier", "examiner"]; // roles that speak of another's turn
+const JUDGES = ["verifier", "examiner"]; // of another's turn
 const KEY_STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: -1e9, End: 1e9 };
-const TEXT_MOST = 8000; // characters of one text that are shown: of 20,000 a browser hangs
-const WHOLE_MOST = 70000; // of one part of a request, more than a run keeps
-const LONGEST = 60; // seconds of a turn that its piece of the line shows
+const TEXT_MOST = 8000; // characters of a text: of 20,000 a browser hangs
+const WHOLE_MOST = 70000; // of a part of a request
 const FORGOTTEN = { part: {}, call: "of a turn before these" };
 const SVG = "http://www.w3.org/2000/svg";
 
 let run = { task: "", number: 0 };
 const turns = [];
-const sent = new Map(); // parts of requests by their names: {part, call of the first}
+const sent = new Map(); // parts of requests by name, with the call that had them first
 let live = false; // whether this is the panel
-let state = {}; // the panel's latest news
-let current = 0; // the place in `turns` of the one that is shown
-let following = false; // whether that is the latest one, and the next one will be, too
-let shown = ""; // what the stage shows
+let state = {}; // its latest news
+let current = 0; // the turn that is shown
+let following = false; // the latest turn, whichever that is
+let shown = ""; // on the stage
 
 function byId(id) {
   return document.getElementById(id);
 }
 
-// Whatever a model or a screen said: not too much of it, and nothing that is not to be seen.
+// Whatever was said: not too much of it, and nothing that is not to be seen.
 function plain(text, most = TEXT_MOST) {
+  const escaped = (char) => "\\u" + char.codePointAt(0).toString(16).padStart(4, "0");
   const seen = text.slice(0, most).replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
   const rest = text.length - most;
   return rest > 0 ? `${seen} ... and ${rest} more characters` : seen;
 }
 
-function escaped(char) {
-  return "\\u" + char.codePointAt(0).toString(16).padStart(4, "0");
-}
-
-// The only way text gets into the page: never as markup.
+// The only way text gets into the page, never as markup.
 function setText(node, text, most) {
   node.textContent = plain(text || "", most);
 }
@@ -12677,15 +12655,13 @@ function duration(seconds) {
   return minutes ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${seconds.toFixed(1)} s`;
 }
 
-// -- a turn, out of its records
-
 function newTurn(turn) {
   const lists = { notes: [], acts: [], asked: [], boxes: [], shots: [], exchanges: [] };
-  const texts = { role: "", said: "", call: "", result: "", plan: "", instructions: "" };
+  const texts = { role: "", said: "", call: "", result: "", plan: "" };
   return { turn, sums: { seconds: 0 }, changed: null, ...lists, ...texts };
 }
 
-// What a record tells of its turn, by its kind.
+// What a record tells of its turn.
 const TELLS = {
   look(turn, { screenshot }) {
     if (/^([\w-]+\/)?[\w-]+\.png$/.test(screenshot)) turn.shots.push(screenshot);
@@ -12704,8 +12680,7 @@ const TELLS = {
     if (refused) turn.notes.push([refused in NOTES ? refused : "refused", result]);
   },
   action(turn, { tool, args, result, changed = null, response_text: said }) {
-    Object.assign(turn, { result, changed, call: `${tool} ${args}` });
-    turn.said = said || turn.said;
+    Object.assign(turn, { result, changed, call: `${tool} ${args}`, said: said || turn.said });
   },
   plan(turn, { done, plan, instructions }) {
     Object.assign(turn, { result: done, plan, instructions });
@@ -12721,8 +12696,8 @@ function enter(record) {
   if (!turn) turns.push((turn = newTurn(record.turn)));
   for (const [name, more] of Object.entries(record.sums))
     turn.sums[name] = (turn.sums[name] || 0) + more;
-  const note = record.text || record.summary || record.done?.replace("plan: ", "");
-  if (record.kind in NOTES) turn.notes.push([record.kind, note || ""]);
+  const note = record.text || record.summary || record.done?.replace("plan: ", "") || "";
+  if (record.kind in NOTES) turn.notes.push([record.kind, note]);
   if (record.role) turn.exchanges.push(record); // a request or a reply
   TELLS[record.kind]?.(turn, record);
   return turn;
@@ -12733,16 +12708,13 @@ function textOf(content) {
   return parts.map((part) => part?.text || part?.image_url?.url || "").join("\n");
 }
 
-// -- what was done, drawn over the picture in the picture's own pixels
-
 function addMark(parent, name, values) {
   const node = parent.appendChild(document.createElementNS(SVG, name));
   for (const [key, value] of Object.entries(values)) node.setAttribute(key, value);
   return node;
 }
 
-// Rings that leave what they point at to be seen; the words stand below the picture. All
-// places are those of the grid, of which a unit is `wide` times as wide as it is high.
+// All places are those of the grid, of which a unit is `wide` times as wide as it is high.
 function markAct(svg, { tool, args, changed }, wide) {
   const spots = Object.values(args).filter((value) => value && typeof value.x === "number");
   const kind = changed === null ? "act off" : "act";
@@ -12750,10 +12722,8 @@ function markAct(svg, { tool, args, changed }, wide) {
     for (const rx of tool.startsWith("double") ? [22, 30] : [22])
       addMark(svg, "ellipse", { cx, cy, rx, ry: rx * wide, class: kind });
   }
-  if (spots.length > 1) markWay(svg, spots[0], spots[1], wide, kind);
-}
-
-function markWay(svg, from, to, wide, kind) {
+  const [from, to] = spots;
+  if (!to) return;
   const way = Math.atan2((to.y - from.y) / wide, to.x - from.x);
   const wings = [0.5, -0.5].map((turn) => [Math.cos(way + turn), Math.sin(way + turn)]);
   const ends = wings.map(([x, y]) => `M ${to.x} ${to.y} l ${-26 * x} ${-26 * y * wide}`);
@@ -12776,7 +12746,7 @@ function markView(svg, { kind, acts, boxes = [] }, wide) {
 }
 
 function sentence(tool) {
-  return tool.charAt(0).toUpperCase() + tool.slice(1).replaceAll("_", " ");
+  return tool.slice(0, 1).toUpperCase() + tool.slice(1).replaceAll("_", " ");
 }
 
 function nameOf({ tool, args }) {
@@ -12822,8 +12792,8 @@ function makeRow(turn) {
 function makePiece(turn) {
   const piece = make("a", toneOf(turn));
   piece.href = "#" + turn.turn;
-  // The root, or a long turn would leave no room for the others.
-  piece.style.flexGrow = Math.sqrt(Math.min(LONGEST, turn.sums.seconds));
+  // Of at most a minute, and the root, so that a long turn leaves room for the others.
+  piece.style.flexGrow = Math.sqrt(Math.min(60, turn.sums.seconds));
   piece.title = plain(`Turn ${turn.turn}, ${duration(turn.sums.seconds)}: ${doneIn(turn)}`);
   return piece;
 }
@@ -12853,8 +12823,8 @@ function makeArticle(turn) {
   return article;
 }
 
-// A request as it was sent, whole: its settings with the tools, then its messages. What an
-// earlier one held already is written when it is unfolded, so that it can be found once.
+// Its settings with the tools, then its messages. What an earlier one held already is
+// written when it is unfolded, so that a search finds it once.
 function addRequest(parent, { call, role, sent: names, parts }) {
   const fold = addFold(parent, `Request ${call} to ${role}`);
   for (const [name, part] of Object.entries(parts)) sent.set(name, { part, call });
@@ -12887,31 +12857,25 @@ function take(items) {
   if (run.sums) showRun();
 }
 
-// A new turn goes to the end, one that has grown keeps its place.
 function showTurn(turn) {
   const before = { ...turn };
   const made = { article: makeArticle(turn), row: makeRow(turn), piece: makePiece(turn) };
   Object.assign(turn, made);
-  if (!before.row) {
-    byId("turns").append(turn.article);
-    byId("list").append(turn.row);
-    byId("line").append(turn.piece);
-    return;
-  }
-  const folds = [...turn.article.querySelectorAll("details")];
-  before.article.querySelectorAll("details").forEach(({ open }, place) => {
-    folds[place]?.toggleAttribute("open", open);
+  const folds = turn.article.querySelectorAll("details");
+  before.article?.querySelectorAll("details").forEach(({ open }, at) => {
+    folds[at]?.toggleAttribute("open", open);
   });
-  for (const name of Object.keys(made)) before[name].replaceWith(made[name]);
+  for (const [name, place] of Object.entries({ article: "turns", row: "list", piece: "line" }))
+    if (before[name]) before[name].replaceWith(made[name]);
+    else byId(place).append(made[name]);
 }
 
-// Each picture of a turn on which something was done, and the one after the last of them.
-// Without any act the turn's first picture alone.
+// Each picture of a turn on which something was done, and the one after; else its first.
 function viewsOf(at) {
   const { shots, acts, boxes } = turns[at];
   const actsOn = (name) => acts.filter((act) => act.screenshot === name);
   const names = shots.filter((name) => actsOn(name).length);
-  const last = names[names.length - 1];
+  const last = names.at(-1);
   if (!last) return shots.slice(0, 1).map((name) => ({ kind: "screen", name, acts: [], boxes }));
   const views = names.map((name) => ({ kind: "before", name, acts: actsOn(name) }));
   const later = turns.slice(at).flatMap((turn) => turn.shots);
@@ -12920,10 +12884,10 @@ function viewsOf(at) {
   return next ? [...views, { kind: "after", name: next, acts: actsOn(last), boxes }] : views;
 }
 
-// The screen as it is: with the latest act and what it changed, once it is at rest again.
+// The screen as it is, with what the latest act changed once it is at rest again.
 function viewNow() {
   const latest = turns.findLast((turn) => turn.acts.length);
-  const shot = turns[turns.length - 1]?.shots.at(-1);
+  const shot = turns.at(-1)?.shots.at(-1);
   const acts = latest?.acts.filter((act) => state.settled || act.screenshot === shot) || [];
   const kind = run.outcome ? "last" : "live";
   return { kind, name: "", acts: acts.slice(-1), boxes: state.boxes };
@@ -12946,7 +12910,7 @@ async function showStage() {
   if (wanted === shown) return;
   shown = wanted;
   const figures = await Promise.all(views.map(makeFigure));
-  if (shown !== wanted) return;
+  if (shown !== wanted) return; // something else since
   enlarge(null);
   byId("stage").replaceChildren(...figures);
   if (why) add(byId("stage"), "p", "empty", why);
@@ -12983,7 +12947,7 @@ async function makeFigure(view) {
   return figure;
 }
 
-// An exported report carries its pictures in itself, the others lie beside it.
+// An exported report carries its pictures in itself.
 async function sourceOf(name) {
   if (!live) return byId(name) ? JSON.parse(byId(name).textContent) : name;
   const answer = await ask("/picture", { name });
@@ -12991,7 +12955,6 @@ async function sourceOf(name) {
   return URL.createObjectURL(await answer.blob());
 }
 
-// One picture as large as the page; clicked again, all are in their places.
 function enlarge(figure) {
   const large = document.querySelector(".big");
   large?.classList.remove("big");
@@ -13024,7 +12987,7 @@ function mark(on) {
 function show() {
   const turn = turns[current];
   const plan = turns.slice(0, current + 1).findLast((one) => one.plan)?.plan || "";
-  setText(byId("where"), turn ? `${turn.turn} / ${turns[turns.length - 1].turn}` : "");
+  setText(byId("where"), turn ? `${turn.turn} / ${turns.at(-1).turn}` : "");
   setText(byId("plan"), "\n" + plan);
   byId("plan").prepend(make("span", "soft", "the plan"));
   byId("plan").hidden = !plan;
@@ -13050,19 +13013,24 @@ function onKey(event) {
   }
 }
 
+function endTone() {
+  return END_TONES[run.outcome] || (run.outcome ? "bad" : "idle");
+}
+
 function showStatus() {
   const seconds = Math.max(0, Math.floor(Date.now() / 1000 - state.since));
-  let status = ["no end recorded", ""];
-  if (run.outcome) status = [run.outcome, END_TONES[run.outcome] || "bad"];
-  else if (state.paused) status = ["paused", "idle"];
-  else if (live) status = [`${state.phase} \u00b7 ${seconds} s`, "busy"];
-  setText(byId("status"), status[0]);
-  byId("status").className = "chip " + status[1];
+  let [status, tone] = ["no end recorded", ""];
+  if (run.outcome) [status, tone] = [run.outcome, endTone()];
+  else if (state.paused) [status, tone] = ["paused", "idle"];
+  else if (live) [status, tone] = [`${state.phase} \u00b7 ${seconds} s`, "busy"];
+  setText(byId("status"), status);
+  byId("status").className = "chip " + tone;
 }
 
 function showRun() {
   const { turns: count = 0, seconds = 0, refused = 0 } = run.sums;
-  const short = `${count} turns \u00b7 ${duration(seconds)} \u00b7 ${refused} refused`;
+  const counted = `${count} ${count === 1 ? "turn" : "turns"}`;
+  const short = `${counted} \u00b7 ${duration(seconds)} \u00b7 ${refused} refused`;
   const unfinished = live ? "" : "It is still running, or it was ended from outside.";
   const facts = [["run", run.name], ["started", run.begun], ...run.figures];
   setText(document.querySelector("h1"), run.task);
@@ -13073,7 +13041,6 @@ function showRun() {
   showStatus();
 }
 
-// A report brings its turns in blocks that follow this script; the panel asks for them.
 function begin() {
   const blocks = document.querySelectorAll("script[type='application/json']");
   byId("back").onclick = () => go(current - 1);
@@ -13096,17 +13063,15 @@ function showReport(blocks) {
   }
   take(items);
   document.title = `${run.outcome || "unfinished"}: ${run.task}`;
-  // A report with pictures in it may lie anywhere, the others beside the log.
+  // Without the pictures in it, it lies beside the log.
   document.querySelector("#figures a").hidden = blocks.some((block) => block.id);
   if (turns.length) goToAddress(turns.findIndex((turn) => turn.shots.length));
 }
 
-// -- the panel: the same items, asked for again and again, and the person's words
-
 const token = location.hash.slice(1);
 
 function ask(path, body) {
-  const headers = { Authorization: "Bearer " + token, "Content-Type": "application/json" };
+  const headers = { Authorization: "Bearer " + token };
   return fetch(path, { method: "POST", body: JSON.stringify(body), headers });
 }
 
@@ -13117,7 +13082,7 @@ function showNote(text, tone) {
   setText(node, text);
 }
 
-// Sends what the person wants and notes `done` or what is wrong; whether it was taken.
+// Notes `done` or what is wrong; returns whether it was taken.
 async function send(path, body, done) {
   const answer = await ask(path, body).catch(() => null);
   const refusal = answer ? (await answer.json()).error : "The program does not answer.";
@@ -13125,16 +13090,14 @@ async function send(path, body, done) {
   return !refusal;
 }
 
-// As a hint or, where one is waited for, as the model's first reply.
 async function sendWords(event) {
   event.preventDefault();
   const text = byId("hint").value.trim();
-  const hinted = "The model gets your hint at its next turn.";
-  const sends = () =>
-    state.phase === "waiting_inject"
-      ? send("/inject", { vlm_text: text }, "Injected.")
-      : send("/control", { action: "hint", text }, hinted);
-  if (text && (await sends())) byId("hint").value = "";
+  if (!text) return;
+  const taken = await (state.phase === "waiting_inject"
+    ? send("/inject", { vlm_text: text }, "Injected.")
+    : send("/control", { action: "hint", text }, "The model gets your hint at its next turn."));
+  if (taken) byId("hint").value = "";
 }
 
 function showNews(news) {
@@ -13142,11 +13105,9 @@ function showNews(news) {
   state = news;
   if (state.items.length) {
     take(state.items);
-    // Whoever looks at the latest turn goes on with it.
-    go(following ? turns.length - 1 : current);
+    go(following ? turns.length : current);
   }
-  if (noteOf() !== before)
-    showNote(noteOf(), END_TONES[run.outcome] || (run.outcome ? "bad" : "idle"));
+  if (noteOf() !== before) showNote(noteOf(), endTone());
   setText(byId("play"), state.paused ? "Resume" : "Pause");
   setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
   byId("say").hidden = Boolean(run.outcome);
@@ -13154,7 +13115,6 @@ function showNews(news) {
   showStage();
 }
 
-// What the person should hear; what they did here needs no explaining.
 function noteOf() {
   if (run.outcome) return state.report ? `The report of this run: ${state.report}` : "";
   const held = state.paused && state.paused !== "in the panel";
@@ -13167,7 +13127,7 @@ async function follow() {
   byId("say").onsubmit = sendWords;
   byId("play").onclick = () => send("/control", { action: state.paused ? "resume" : "pause" }, "");
   byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
-  byId("latest").onclick = () => go(turns.length - 1);
+  byId("latest").onclick = () => go(turns.length);
   setInterval(showStatus, 1000);
   state = { phase: "connecting", since: Date.now() / 1000 };
   // It asks on after the end: a demo leaves its page until nobody asks any more.
@@ -13305,7 +13265,6 @@ class Book:
         self._refused = False  # whether an act of that turn was
 
     def take(self, item: Item) -> None:
-        """Enters one record; the state and whatever else is published are left out."""
         if not isinstance(item, Record) or isinstance(item, StateRecord):
             return
         if isinstance(item, RunRecord):
@@ -13327,7 +13286,7 @@ class Book:
         self._last = item.time
 
     def _enter(self, record: Record) -> None:
-        """Enters a record of a turn, which may begin with it."""
+        """A record of a turn, which may begin with it."""
         sums = {"seconds": max(0.0, record.time - self._last), **_figures_of(record)}
         if record.turn != self._turn:
             self._turn = record.turn
@@ -13389,7 +13348,7 @@ def _figures_of(record: Record) -> dict[str, float]:
 
 
 def _hits_of(record: ResultRecord) -> list[JsonDict]:
-    """The controls that an act hit, each with its `box` on the grid."""
+    """The controls that an act hit, each with its `box`."""
     known = zip(record.targets or (), record.boxes or (), strict=False)
     hits = [{**target, "box": box} for target, box in known]
     # What holds others is not what was hit.
@@ -13407,7 +13366,7 @@ def _plan_with_checks(record: PlanRecord) -> str:
 
 
 def book_of(folder: Path) -> Book:
-    """What a run's journal says; raises AgentError if it holds no run."""
+    """Raises AgentError if the journal holds no run."""
     journal = read_journal(folder)
     run_of(journal, folder)
     book = Book(folder.resolve().name)
@@ -13421,14 +13380,13 @@ def book_of(folder: Path) -> Book:
 
 
 def data_block(data: object, name: str = "") -> str:
-    """Data for the page's script, which looks for what has a name when it needs it."""
     text = json.dumps(data).replace("<", "\\u003c")  # so nothing in it is markup
     named = f' id="{name}"' if name else ""
     return f'<script type="application/json"{named}>{text}</script>\n'
 
 
 def page_policy(*more: str) -> str:
-    """What the page may load, besides its own style and script, which are known by their hashes."""
+    """What the page may load besides its own style and script."""
     rules = ["default-src 'none'", *more]
     for part, text in (("style", PAGE_STYLE), ("script", PAGE_SCRIPT)):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -13444,10 +13402,7 @@ def report_page() -> str:
 
 
 class ReportFile:
-    """The report.html of a live run, to which each record is added.
-
-    The run itself follows with every turn: of several blocks the last one counts.
-    """
+    """The report.html of a live run, to which each record is added."""
 
     def __init__(self, folder: Path, book: Book) -> None:
         """Makes it anew; `book` must hear of each record first. Raises AgentError."""
@@ -13460,7 +13415,7 @@ class ReportFile:
             raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
 
     def take(self, item: Item) -> None:
-        """Adds a record, or the run where it begins, when a turn is over, and where it ends."""
+        """Of several blocks of the run itself, one after each turn, the last one counts."""
         if not isinstance(item, Record):
             return
         added = self.book.run_item()
@@ -13476,7 +13431,7 @@ class ReportFile:
 
 
 def report_text(folder: Path, pictures: bool = False) -> str:
-    """A run's report made anew from its journal, with its pictures if wanted; raises AgentError."""
+    """Made anew from the journal; raises AgentError."""
     book = book_of(folder)
     blocks = [report_page(), *map(data_block, [book.run_item(), *book.items])]
     shots = dict.fromkeys(item.get("screenshot", "") for item in book.items if pictures)
@@ -13515,10 +13470,9 @@ PANEL_HEADERS = {
 
 
 class PanelRequest(BaseHTTPRequestHandler):
-    """One request and its answer.
+    """Whoever asks gets the page, which tells nothing of the run. All else is for who has the key.
 
-    Whoever asks gets the page, which tells nothing of the run. All else is for who has the key: it
-    stands behind the # of the address, which browsers keep to themselves, and comes in a header,
+    It stands behind the # of the address, which browsers keep to themselves, and comes in a header,
     which no browser sends for another site's page, whatever that page knows.
     """
 
@@ -13534,7 +13488,7 @@ class PanelRequest(BaseHTTPRequestHandler):
         """Nothing: the terminal belongs to the run."""
 
     def do_GET(self) -> None:
-        """A request of either method; its body is not read before all the rest is as it should."""
+        """The body is not read before all the rest is as it should."""
         panel = self.server.panel
         route = f"{self.command} {self.path}"
         key = self.headers.get("Authorization", "").encode()
@@ -13556,11 +13510,11 @@ class PanelRequest(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """A refusal, be it ours or the module's own."""
+        """Refusals, the module's own too."""
         self._send(code, {"error": message})
 
     def _send(self, status: int, content: object, kind: str = "image/png") -> None:
-        """An answer with all its guards; what is no bytes is sent as JSON."""
+        """What is no bytes is sent as JSON."""
         if not isinstance(content, bytes):
             content = json.dumps(content).encode()
             kind = "application/json"
@@ -13572,8 +13526,6 @@ class PanelRequest(BaseHTTPRequestHandler):
 
 
 class PanelServer(ThreadingTCPServer):
-    """A port of this machine alone."""
-
     panel: Panel
     daemon_threads = True
     request_queue_size = 64
@@ -13595,10 +13547,7 @@ class Unawaited(Exception):
 
 
 class Panel(Inbox):
-    """Shows a run to a browser here and takes its words. Any thread may call any method.
-
-    Raises ConfigError when its port cannot be had.
-    """
+    """Any thread may call any method. Raises ConfigError when its port cannot be had."""
 
     present = True
 
@@ -13661,7 +13610,7 @@ class Panel(Inbox):
         return time.monotonic() - asked < PANEL_GONE
 
     def close(self) -> None:
-        """Gives open pages a moment to hear how it ended, then ends the server."""
+        """Open pages have a moment to hear how it ended."""
         self.update(over=True)
         end = time.monotonic() + PANEL_END_S
         while self.watched() and not self._end_is_told and time.monotonic() < end:
@@ -13714,7 +13663,7 @@ class Panel(Inbox):
     # -- to and from the page
 
     def answer(self, route: str, body: bytes) -> tuple[int, object]:
-        """(HTTP status, a PNG or what is sent as JSON) for a request with the key."""
+        """(HTTP status, a PNG or what is sent as JSON)."""
         try:
             answer = self.routes[route](json.loads(body or b"{}"))
         except Unawaited as error:
@@ -13741,7 +13690,7 @@ class Panel(Inbox):
         }
 
     def _picture(self, words: JsonDict) -> bytes:
-        """A saved screenshot by its name, or without one the screen as it is now."""
+        """By its name, or without one the screen as it is now."""
         if not words["name"]:
             return self._live()
         png = read_run_file(self.folder, picture_name(words["name"]))
@@ -13966,7 +13915,6 @@ SIGHT = {
 
 
 def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
-    """Whether the model can see, how much it can keep in mind, and in which words it is asked."""
     text = f"{info.name}, {SIGHT[info.vision]}"
     if info.note:
         text += f"; {info.note}"
@@ -13986,9 +13934,9 @@ def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
 
 
 def _check_call(asked: Asked, profile: Profile) -> Finding:
-    """Has the model press a key, or type, which nobody does; raises ReplyError without a call.
+    """Has the model call a tool whose name stands in the list alone, which templates may leave out.
 
-    The tool's name stands in the list of tools alone, which some chat templates leave out.
+    Raises ReplyError without a call.
     """
     words = profile.vocabulary
     tool = "press_key"
@@ -14069,10 +14017,7 @@ HITS_LEAST = 9  # with fewer a run clicks too often beside what it means
 
 
 def check_calibration(asked: Asked) -> Iterator[Finding]:
-    """Asks where the squares of made-up pictures are, and keeps what the answers tell.
-
-    That is also what a screenshot costs, whether it was shrunk, and how many answers hit.
-    """
+    """Asks where the squares of made-up pictures are: what that costs, and how many answers hit."""
     along_x: list[tuple[float, float]] = []  # what was asked for, and what was said
     along_y: list[tuple[float, float]] = []
     for first in range(3):
@@ -14132,7 +14077,6 @@ def _place_in(asked: Asked, reply: Reply) -> list[Any]:
 
 
 def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:
-    """What a screenshot costs, and whether the server's count of tokens fits it."""
     info = asked.info
     pictures = GRAMMARS.get(trained_in(info), _QWEN).picture
     tokens = pictures.tokens(pictures.seen_size(asked.size))
@@ -14223,7 +14167,7 @@ DEMO_CHANGES: Mapping[str, JsonDict] = {
 
 @dataclass(frozen=True)
 class DemoState:
-    """All that the demo desktop knows; its picture and its controls follow from this alone."""
+    """All from which its picture and its controls follow."""
 
     opened: bool = False
     focus: bool = False
@@ -14246,7 +14190,6 @@ class DemoState:
         return f"{saved}{len(self.text)} characters"
 
     def rows(self, table: str) -> list[list[str]]:
-        """With what stands in the window now."""
         return table_rows(table.format(title=self.title, status=self.status))
 
     def places(self) -> dict[str, Control]:
@@ -14311,8 +14254,6 @@ def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
 
 
 class DemoDesktop:
-    """An icon, and the program to write notes that a click on it opens."""
-
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.state = DemoState()
@@ -14424,8 +14365,6 @@ class DemoDesktop:
 
 
 class DemoStep(NamedTuple):
-    """What the model does when it sees that, and nothing of what it must not see."""
-
     tool: str  # found in the names of the tools, whatever the profile calls them
     why: str
     sees: str = ""  # the sign on which it acts, or what else the request shows
@@ -14480,7 +14419,6 @@ DEMO_UNASKED = ("element_name", "label", "evidence")  # arguments that are given
 
 
 def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
-    """The assistant's message, from this one request alone."""
     offers = _demo_offers(request)
     text, png = _demo_reading(request["messages"], offers)
     sights = demo_sights(png) if png else {}
@@ -14517,7 +14455,6 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _demo_verdict(sights: Mapping[str, Coordinate], png: bytes) -> str:
-    """Whether the picture proves the note saved; without one, what would prove it."""
     if not png:
         return "1. the green mark says Saved."
     if "saved mark" in sights:
@@ -14586,7 +14523,7 @@ def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
 def _demo_step(
     offers: Collection[str], sights: Mapping[str, Coordinate], shows: Collection[str]
 ) -> tuple[DemoStep, str]:
-    """The first step that fits what is seen and can be done, and the tool that does it."""
+    """The first step that fits, and its tool."""
     pointer = sights.get("pointer", Coordinate(0, 0))
     for step in (*DEMO_STEPS, DEMO_STUCK):
         place = sights.get(step.sees, pointer)
@@ -14642,8 +14579,6 @@ DEMO_PICTURE_TOKENS = 900  # of the demo's whole screen; a token is 32x32 pixels
 
 
 class DemoModel(PanelServer):
-    """The model server of --demo, started at once."""
-
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), DemoRequest)
         self.endpoint = f"http://127.0.0.1:{self.server_address[1]}/v1/chat/completions"
