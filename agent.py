@@ -12148,7 +12148,7 @@ class Step(NamedTuple):
 class Recording(NamedTuple):
     folder: Path
     steps: Sequence[Step]
-    settings: JsonDict  # that they need: area and picture
+    settings: JsonDict
 
 
 def recording_of(folder: Path) -> Recording:
@@ -13251,18 +13251,18 @@ class Book:
     def __init__(self, name: str, most: int = sys.maxsize) -> None:
         self.run: JsonDict = {
             "turn": -1,
-            "name": name,  # of its folder
-            "begun": "",  # date and time, once it has begun
-            "number": 0,  # of its records
+            "name": name,
+            "begun": "",
+            "number": 0,
             "outcome": "",
-            "text": "",  # why it ended so
-            "sums": Counter(),  # its figures
+            "text": "",
+            "sums": Counter(),
         }
-        self.items: deque[JsonDict] = deque(maxlen=most)  # records, and what each adds to `sums`
+        self.items: deque[JsonDict] = deque(maxlen=most)
         self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
         self._last = 0.0  # time of the last record but those of the state
         self._turn = -1
-        self._refused = False  # whether an act of that turn was
+        self._refused = False
 
     def take(self, item: Item) -> None:
         if not isinstance(item, Record) or isinstance(item, StateRecord):
@@ -13376,9 +13376,6 @@ def book_of(folder: Path) -> Book:
     return book
 
 
-# -- the page with a run in it
-
-
 def data_block(data: object, name: str = "") -> str:
     text = json.dumps(data).replace("<", "\\u003c")  # so nothing in it is markup
     named = f' id="{name}"' if name else ""
@@ -13448,7 +13445,7 @@ def report_text(folder: Path, pictures: bool = False) -> str:
 # Panel - the page of a live run: shown to a browser on this machine, and what is said to it there
 ####################################################################################################
 
-PANEL_SECONDS = 10.0  # for each part of a request that is waited for
+PANEL_SECONDS = 10.0  # for each part of a request
 PANEL_NEWS_S = 0.2  # after which a page that asks is answered, and asks again
 PANEL_GONE = 2.0  # seconds without a question, after which a page is closed
 PANEL_END_S = 1.0  # in which open pages may hear that it is over
@@ -13555,23 +13552,23 @@ class Panel(Inbox):
         self.config = config
         self.stop = stop
         self.book = book  # must hear of each record before the panel does
-        self.folder = folder  # of the run, with its screenshots and its report
+        self.folder = folder
         self._end_is_told = False
-        self._asked: dict[str, float] = {}  # when a page asked last, by what it asked for
+        self._asked: dict[str, float] = {}  # when a page asked last, by its route
         self._screen: bytes | Frame = b""  # the latest picture: a PNG, or what becomes one if asked
         self._state: JsonDict = {
             "phase": "starting",
-            "since": time.time(),  # when the phase began
+            "since": time.time(),
             "error": "",
-            "picture": 0,  # number of the latest one
+            "picture": 0,
             "settled": False,  # whether that is of the screen at rest after the latest act
             "turn": 0,
-            "actions": [],  # of a story, done before that picture
+            "actions": [],
             "boxes": [],  # of a story, where its model looked
             "observation": "",
             "vlm_json": "",
             "pending_seq": 0,  # the turn whose picture is awaited with its marks
-            "annotated_seq": 0,  # the one that came last
+            "annotated_seq": 0,
             "report": str((folder / "report.html").resolve()),
             "over": False,
         }
@@ -13598,7 +13595,7 @@ class Panel(Inbox):
             raise ConfigError(f"{problem}; choose another panel_port, or 0 for any.") from None
         self.server.panel = self
         token = token_urlsafe(32)
-        self.key = f"Bearer {token}".encode()  # without which nobody is answered
+        self.key = f"Bearer {token}".encode()
         self.host = f"127.0.0.1:{self.server.server_address[1]}"
         self.url = f"http://{self.host}/#{token}"
         serve = partial(self.server.serve_forever, 0.05)
@@ -13617,8 +13614,6 @@ class Panel(Inbox):
             time.sleep(0.01)
         self.server.shutdown()
         self.server.server_close()
-
-    # -- from the run
 
     def take(self, item: Item) -> None:
         picture = self._state["picture"] + 1
@@ -13659,8 +13654,6 @@ class Panel(Inbox):
             time.sleep(0.01)
         self.update(phase="asking")
         return self._annotated or (None if self.watched("GET /state") else b"")
-
-    # -- to and from the page
 
     def answer(self, route: str, body: bytes) -> tuple[int, object]:
         """(HTTP status, a PNG or what is sent as JSON)."""
@@ -13716,8 +13709,6 @@ class Panel(Inbox):
             self.stop.set("Stop in the panel")
         else:
             self.stop.paused = {"pause": "in the panel", "resume": ""}[action]
-
-    # -- as described
 
     def _tell_config(self, words: JsonDict) -> JsonDict:
         config = self.config
@@ -13894,7 +13885,7 @@ def check_model(
         if info.vision is not False:
             waiting(f"{info.name} to find {len(MARKS)} squares in pictures, {most} each")
             yield from check_calibration(asked)
-        if profile.loop != "story":  # which is answered without calls
+        if profile.loop != "story":
             waiting(f"{info.name} to call a tool, {most}")
             yield _check_call(asked, profile)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
@@ -14072,7 +14063,6 @@ def _place_in(asked: Asked, reply: Reply) -> list[Any]:
         return []
     number = r"-?\d{1,6}(?:\.\d{1,6})?"
     said = re.findall(rf"{number}(?:\s?,\s?{number})+", reply.text[:FACT_CHARACTERS])
-    # The last word counts.
     return [float(figure) for figure in said[-1].split(",")] if said else []
 
 
@@ -14106,7 +14096,7 @@ def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
 
 DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
-DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)  # all that the task needs
+DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)
 # By these colours the model knows what it sees. A picture is searched for their packed RGB, so none
 # may be the bytes of another one rotated.
 DEMO_SIGNS = {
@@ -14215,7 +14205,7 @@ class DemoState:
 def demo_picture(state: DemoState) -> bytes:
     """As BGRX, without the pointer."""
     canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height)
-    for y in range(canvas.height):  # a sky at dusk
+    for y in range(canvas.height):
         sky = 0x1C2C6E + (y // 8 << 16) + (y // 6 << 8) + y // 7
         canvas.fill(Rect(0, y, canvas.width, 1), sky)
     shown = {"always": True, "clean": state.clean, **vars(state)}
@@ -14258,7 +14248,7 @@ class DemoDesktop:
         self.clock = clock
         self.state = DemoState()
         self._cursor = Point(640, 620)
-        self._pressed = ""  # the place on which the left button went down
+        self._pressed = ""
         self._captures = 0
 
     @property
@@ -14278,10 +14268,10 @@ class DemoDesktop:
         return 500
 
     def idle_s(self) -> float:
-        return math.inf  # nobody else sits there
+        return math.inf
 
     def clipboard_length(self) -> int | None:
-        return None  # there is none
+        return None
 
     def cursor(self) -> Point:
         return self._cursor
@@ -14315,7 +14305,6 @@ class DemoDesktop:
         self._captures += 1
         clean = self.glance(area, width, height)
         canvas = Canvas(width, height, clean)
-        # The middle of the pixel under the pointer, scaled.
         tip = middle_of(Rect(*self._cursor, 1, 1).scaled(area, canvas.area))
         _draw_pointer(canvas, tip.x, tip.y)
         return Frame(
@@ -14415,7 +14404,7 @@ DEMO_ACTS: Mapping[str, Mapping[str, str]] = {
         "terminate": "status",
     },
 }
-DEMO_UNASKED = ("element_name", "label", "evidence")  # arguments that are given all the same
+DEMO_UNASKED = ("element_name", "label", "evidence")
 
 
 def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
