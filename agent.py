@@ -14230,12 +14230,6 @@ def demo_picture(state: DemoState) -> bytes:
     return bytes(canvas.pixels)
 
 
-@lru_cache(maxsize=16)  # while the screen settles, the same look is taken again and again
-def demo_look(state: DemoState, area: Rect, width: int, height: int) -> bytes:
-    """A part of it at width*height."""
-    return scale_bgrx(demo_picture(state), DEMO_SCREEN.width, area, width, height)
-
-
 def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
     for down in range(14):
         width = min(down, 22 - down)
@@ -14299,7 +14293,7 @@ class DemoDesktop:
         return [Program("Notes", "notes.demo")]
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        return demo_look(self.state, area, width, height)
+        return scale_bgrx(demo_picture(self.state), DEMO_SCREEN.width, area, width, height)
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         self._captures += 1
@@ -14366,6 +14360,9 @@ DEMO_STEPS = tuple(
     DemoStep(*row)
     for row in table_rows(
         """
+        complet|^done|^terminate | 1. the green mark says Saved | no picture | tools
+        complet|^done|^terminate | YES: the green mark says Saved | saved mark | tools
+        complet|^done|^terminate | NO: there is no mark of saving | | tools
         ^archive|^compress | The older actions are done | ARCHIVE_NOW
         _plan$|^spawn | Open Notes, click into its text area, type "{}" and press Save. \
 Done when it shows its green mark | no picture
@@ -14411,9 +14408,9 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
     offers = _demo_offers(request)
     text, png = _demo_reading(request["messages"], offers)
     sights = demo_sights(png) if png else {}
-    if not offers:
-        return {"role": "assistant", "content": _demo_verdict(sights, png)}
     shows = {*sights, *filter(None, text.splitlines())}
+    if offers:
+        shows.add("tools")
     if not png:
         shows.add("no picture")
     if "Dry run: would " in text:
@@ -14422,33 +14419,27 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
     quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
     note = quoted[1] if quoted else "Hello"
     why = step.why.format(note)
+    reply: dict[str, object] = {"role": "assistant", "content": f"{why}."}
     if not tool:
-        return {"role": "assistant", "content": f"{why}."}
+        return reply
     target = step.sees if step.sees in sights else ""
     known = _demo_values(step, target, sights, text) | {"text": note}
     arguments = {argument: known.get(argument, why) for argument in offers[tool].split()}
     words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {target}"
+    said = json.dumps(arguments)
     if "tools" in request:
-        function = {"name": tool, "arguments": json.dumps(arguments)}
         number = len(request["messages"])
+        function = {"name": tool, "arguments": said}
         call = {"id": f"call_{number}", "type": "function", "function": function}
-        return {"role": "assistant", "content": words, "tool_calls": [call]}
+        return reply | {"content": words, "tool_calls": [call]}
     if offers is DEMO_ACTS[DEMO_STORY]:
         words = json.dumps({"observation": why, "actions": [{"name": tool, **arguments}]})
     elif offers is DEMO_ACTS[DEMO_NATIVE]:
         said = json.dumps({"action": tool, **arguments})
         words = f"Action: {why}.\n{call_in_text('computer_use', said)}"
     else:
-        words += "\n" + call_in_text(tool, json.dumps(arguments))
-    return {"role": "assistant", "content": words}
-
-
-def _demo_verdict(sights: Mapping[str, Coordinate], png: bytes) -> str:
-    if not png:
-        return "1. the green mark says Saved."
-    if "saved mark" in sights:
-        return "YES: the green mark says Saved."
-    return "NO: there is no mark of saving."
+        words += "\n" + call_in_text(tool, said)
+    return reply | {"content": words}
 
 
 def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, str]:

@@ -7,9 +7,12 @@ import json
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
+import unittest
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key under which WebDriver hands out elements
@@ -135,3 +138,19 @@ class Chrome:
         finally:
             self.process.terminate()
             self.process.wait(10)
+
+
+class InChrome(unittest.TestCase):
+    """Tests with one browser for all of them, and a folder for each."""
+
+    chrome: Chrome
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.chrome = Chrome()
+        cls.addClassCleanup(cls.chrome.close)
+
+    def setUp(self) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)

@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import unittest
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
 
-from chrome import Chrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
+from chrome import InChrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
 
 import agent  # noqa: E402
 from tests.test_panel import a_panel, head, publish, turn  # noqa: E402
@@ -28,19 +27,11 @@ from tests.test_panel import a_panel, head, publish, turn  # noqa: E402
 SHOTS = os.environ.get("PANEL_SHOTS")
 
 
-class Browser(unittest.TestCase):
-    chrome: Chrome
+class Browser(InChrome):
     described = False
 
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.chrome = Chrome()
-        cls.addClassCleanup(cls.chrome.close)
-
     def setUp(self) -> None:
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        super().setUp()
         (self.folder / "screenshots").mkdir()
         self.stop = agent.Stop()
         self.panel = a_panel(agent.Config(described=self.described), self.stop, self.folder)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
 
-from chrome import Chrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
+from chrome import InChrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
 from test_report_page import run  # noqa: E402
 
 import agent  # noqa: E402
@@ -21,19 +20,7 @@ TURNS = """return turns.map(({ turn, role, said, call, result, changed, notes, a
   ({ turn, role, said, call, result, changed, notes, acts, asked, shots }))"""
 
 
-class Turns(unittest.TestCase):
-    chrome: Chrome
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.chrome = Chrome()
-        cls.addClassCleanup(cls.chrome.close)
-
-    def setUp(self) -> None:
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
-
+class Turns(InChrome):
     def turns(self, page: Path) -> list[Json]:
         """The turns of a report, as its page has them."""
         self.chrome.open(page.as_uri())
