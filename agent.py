@@ -12174,7 +12174,8 @@ def recording_of(folder: Path) -> Recording:
             for name, value in args.items():
                 if isinstance(value, dict):  # a place, which is [x, y] in a call
                     args[name] = [value.get("x"), value.get("y")]
-            steps.append(Step(words.parse(ToolCall(intent.tool, args)), look))
+            act = words.parse(ToolCall(intent.tool, args))
+            steps.append(Step(act, look))
     if journal.damaged or not steps:  # with a line lost, maybe an act
         reason = "it is damaged" if steps else "nothing was done in it"
         raise AgentError(f"{folder} cannot be repeated: {reason}.")
@@ -12216,10 +12217,11 @@ def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outc
                 break  # else it was refused for nothing but a new look
             end = clock.now() + REPLAY_PATIENCE_S
         elif clock.now() > end:
+            picture = recording.folder / recorded.screenshot
             return Outcome(
                 "differs",
-                f"{act}: {share:.0%} of the screen around it is not as in"
-                f" {recording.folder / recorded.screenshot}; at most {SHARE_ALIKE:.0%} may differ.",
+                f"{act}: {share:.0%} of the screen around it is not as in {picture};"
+                f" at most {SHARE_ALIKE:.0%} may differ.",
             )
         else:
             clock.sleep(0.25)
@@ -12262,7 +12264,8 @@ def unlike_share(
             first = 3 * (y * width + x)
             pixel = slice(first, first + 3)
             pairs = zip(one[pixel], other[pixel], strict=True)
-            unlike.append(any(abs(before - after) > LEVELS_ALIKE for before, after in pairs))
+            levels = [abs(before - after) for before, after in pairs]
+            unlike.append(max(levels) > LEVELS_ALIKE)
     return sum(unlike) / max(1, len(unlike))
 
 
@@ -12273,15 +12276,21 @@ def differing_share(frame: Frame, folder: Path, step: Step) -> float:
     whole = Rect(0, 0, *size)
     if whole != frame.rect:
         return 1.0
-    places = values_of(act.args, Coordinate)
-    boxes = [square_around(to_point(place, whole), REACH_ALIKE) for place in places]
+    boxes = []
+    for place in values_of(act.args, Coordinate):
+        target = to_point(place, whole)
+        boxes.append(square_around(target, REACH_ALIKE))
     if not boxes:  # its target is the window with the keyboard, which must be the same one
         program = frame.window.program if frame.window else ""
         boxes = [window_box(frame)]
         if (boxes[0], program) != (recorded.window, recorded.program):
             return 1.0
     now = bytes(bgrx_to_rgb(frame.pixels))
-    return max(unlike_share(rgb, now, whole.width, box.intersection(whole)) for box in boxes)
+    shares = []
+    for box in boxes:
+        seen = box.intersection(whole)
+        shares.append(unlike_share(rgb, now, whole.width, seen))
+    return max(shares)
 
 
 ####################################################################################################
@@ -13911,7 +13920,9 @@ def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
         text += f"; {info.note}"
     yield Finding("model", info.vision is not False, text)
     length = info.context_length
-    text = "the server does not tell how many tokens" if length is None else f"{length} tokens"
+    text = "the server does not tell how many tokens"
+    if length is not None:
+        text = f"{length} tokens"
     enough = length is None or length >= CONTEXT_LEAST
     if not enough:
         text += "; load it with 8192 or more"
@@ -13936,7 +13947,9 @@ def _check_call(asked: Asked, profile: Profile) -> Finding:
         tool = "type_text"
         order = "Type the text escape."
     words = replace(words, tools={tool: words.tools[tool]})
-    picture = _squares(asked.size, {}) if asked.grammar else b""
+    picture = b""
+    if asked.grammar:
+        picture = _squares(asked.size, {})
     reply = asked.ask(order, picture, words.schemas([tool]))
     call = asked.call_in(reply, words)
     given = json.dumps(call.arguments)
