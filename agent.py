@@ -13219,32 +13219,39 @@ PAGE = _STYLED_PAGE.replace("<script>", "<script>" + PAGE_SCRIPT)
 # Report - what a run's records say to whoever looks back
 ####################################################################################################
 
-# Figures of a turn and of a run, as they are called towards people: what is counted ...
-COUNTS = {
-    "turns": "turns",
-    "acted": "acts",
-    "refused": "refused",
-    "errors": "errors",  # requests that failed, and replies without a usable call
-    "corrections": "corrections",
-    "wasted": "wasted turns",
-    "archives": "archives",
-    "requests": "requests",
-    "prompt": "prompt tokens",
-    "completion": "completion tokens",
-    "thought": "of them thought, about",
-}
+# Figures of a turn and of a run, as they are called towards people: what is counted, where errors
+# are requests that failed and replies without a usable call ...
+COUNTS = dict(
+    table_rows(
+        """
+        turns       | turns
+        acted       | acts
+        refused     | refused
+        errors      | errors
+        corrections | corrections
+        wasted      | wasted turns
+        archives    | archives
+        requests    | requests
+        prompt      | prompt tokens
+        completion  | completion tokens
+        thought     | of them thought, about"""
+    )
+)
 # ... and what is in seconds.
-TIMES = {
-    "seconds": "time",
-    "own": "in the program",
-    "person": "for the person's answers",
-    "encode": "encode",
-    "request": "request",
-    "model": "model",
-    "act": "act",
-    "settle": "settle",
-    "capture": "capture",
-}
+TIMES = dict(
+    table_rows(
+        """
+        seconds | time
+        own     | in the program
+        person  | for the person's answers
+        encode  | encode
+        request | request
+        model   | model
+        act     | act
+        settle  | settle
+        capture | capture"""
+    )
+)
 # Records that count in figures by being there.
 COUNTED = {
     "model_failed": ("requests", "errors"),
