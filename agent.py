@@ -14560,9 +14560,8 @@ class DemoRequest(PanelRequest):
     server: DemoModel
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        status, answer = self.server.respond(self.path, body)
-        self._send(status, answer)
+        length = int(self.headers.get("Content-Length", 0))
+        self._send(200, self.server.respond(self.rfile.read(length)))
 
     do_GET = do_POST
 
@@ -14588,10 +14587,10 @@ class DemoModel(PanelServer):
         self.shutdown()
         self.server_close()
 
-    def respond(self, path: str, body: bytes) -> tuple[int, dict[str, object]]:
-        """(HTTP status, JSON)."""
+    def respond(self, body: bytes) -> dict[str, object]:
+        """The list of models to an empty request."""
         if not body:
-            return 200, {"data": [DEMO_MODEL]}
+            return {"data": [DEMO_MODEL]}
         message = demo_reply(json.loads(body))
         words, pictures = re.subn(rb';base64,[^"]+', b"", body)
         usage = {
@@ -14600,7 +14599,7 @@ class DemoModel(PanelServer):
         }
         reason = "tool_calls" if "tool_calls" in message else "stop"
         choice = {"message": message, "finish_reason": reason}
-        return 200, {"model": "demo-model", "choices": [choice], "usage": usage}
+        return {"model": "demo-model", "choices": [choice], "usage": usage}
 
 
 ####################################################################################################

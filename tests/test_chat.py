@@ -735,9 +735,9 @@ class ServerLog(CommandLineCase):
         self.addCleanup(demo.close)
         plain = demo.respond
 
-        def respond(path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-            self.asked(path)
-            return ("chat" in path and at_reply()) or plain(path, body)
+        def respond(body: bytes) -> dict[str, Any]:
+            self.asked("/v1/chat/completions" if body else "/api/v1/models")
+            return (body and at_reply()) or plain(body)
 
         demo.respond = respond
         with desktop_of_main(agent.DemoDesktop), clock_of_main():

@@ -72,7 +72,7 @@ class Findings(CommandLineCase):
         self.addCleanup(server.close)
         answers = server.respond
         bare = {"data": [{"id": "x-vl"}]}
-        server.respond = lambda path, body: answers(path, body) if body else (200, bare)
+        server.respond = lambda body: answers(body) if body else bare
         with desktop_of_main(agent.DemoDesktop):
             _, out, _ = self.main("--check", "--endpoint", server.endpoint)
         self.assertIn("the server does not tell how many tokens", out)

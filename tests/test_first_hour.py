@@ -366,11 +366,11 @@ class CheckTells(CommandLineCase):
         self.addCleanup(hang.set)
         respond = agent.DemoModel.respond
 
-        def silent(model: agent.DemoModel, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-            if "chat" in path:
+        def silent(model: agent.DemoModel, body: bytes) -> dict[str, Any]:
+            if body:
                 press.set()
                 hang.wait(20)
-            return respond(model, path, body)
+            return respond(model, body)
 
         press = threading.Event()
         threading.Thread(

@@ -268,11 +268,11 @@ class Stopping(CommandLineCase):
         answered: list[bool] = []
         respond = agent.DemoModel.respond
 
-        def silent(model: agent.DemoModel, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-            if "chat" in path:
+        def silent(model: agent.DemoModel, body: bytes) -> dict[str, Any]:
+            if body:
                 asked.set()
                 answered.append(not ended.wait(HANGS_S))
-            return respond(model, path, body)
+            return respond(model, body)
 
         def press() -> None:
             asked.wait(HANGS_S)
