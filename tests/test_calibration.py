@@ -254,11 +254,10 @@ class Kept(Folder):
         program = """
 import sys
 from pathlib import Path
-from tests.test_calibration import Swollen, kept, measured
+from tests.test_calibration import Swollen, measured
 root = Path(sys.argv[1])
 for n in range(4):
     measured(root, Swollen(1.03), f"{sys.argv[2]} {n}", screen_capture_w=320, screen_capture_h=180)
-    assert kept(root)
 """
         home = Path(agent.__file__).parent
         both = []
