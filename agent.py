@@ -971,7 +971,7 @@ class Control:
 
     # As its program names it to people who do not see the screen, without the mnemonic's &.
     name: str
-    # In plain English words: button, edit, checkbox, list item, link, window ... (see ROLE_WORDS).
+    # In plain English words: button, edit, checkbox, list item, link, window ...
     role: str
     # In pixels of the virtual screen, as far as the program tells; it may reach out of its window.
     rect: Rect
@@ -1947,7 +1947,6 @@ def structure(declaration: str) -> type[ctypes.Structure]:
 
 POINT = structure("POINT: LONG x, LONG y")
 RECT = LONG * 4  # left, top, right, bottom
-C_TYPES["RECT"] = RECT
 CURSORINFO = structure("CURSORINFO: DWORD cbSize, DWORD flags, HCURSOR hCursor, POINT ptScreenPos")
 ICONINFO = structure(
     "ICONINFO: BOOL fIcon, DWORD xHotspot, DWORD yHotspot, HBITMAP hbmMask, HBITMAP hbmColor"
@@ -2115,7 +2114,7 @@ def declared(table: str) -> dict[str, Row]:
 WIN32 = declared("""
 user32
   BOOL SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT)
-  BOOL SetProcessDPIAware()
+  BOOL SetProcessDPIAware() | any: 0: it is so already
   INT GetSystemMetrics(INT) | any: 0 is a coordinate, too
   HMONITOR MonitorFromPoint(POINT, DWORD) | any: null: there is none
   HDESK OpenInputDesktop(DWORD, BOOL, DWORD)
@@ -2134,7 +2133,7 @@ user32
   INT GetWindowTextW(HWND, LPWSTR, INT) | any: 0: an empty title
   INT GetClassNameW(HWND, LPWSTR, INT)
   BOOL GetWindowRect(HWND, LPRECT)
-  DWORD GetWindowThreadProcessId(HWND, LPDWORD)
+  DWORD GetWindowThreadProcessId(HWND, LPDWORD) | any: 0: it was just closed
   BOOL EnumWindows(WNDENUMPROC, LPARAM)
   BOOL IsWindowVisible(HWND) | any: 0: hidden
   BOOL IsIconic(HWND) | any: 0: not minimised
@@ -2165,7 +2164,7 @@ gdi32
   BOOL StretchBlt(HDC, INT, INT, INT, INT, HDC, INT, INT, INT, INT, DWORD)
   BOOL GdiFlush()
 dwmapi
-  HRESULT DwmGetWindowAttribute(HWND, DWORD, LPVOID, DWORD) | succeeded
+  HRESULT DwmGetWindowAttribute(HWND, DWORD, LPVOID, DWORD) | any: below 0: it was just closed
 kernel32
   DWORD GetCurrentThreadId() | any: never 0
   HANDLE OpenProcess(DWORD, BOOL, DWORD)
@@ -2176,7 +2175,7 @@ kernel32
   BOOL GlobalUnlock(HANDLE) | any: 0: nobody has it locked any more
   INT lstrlenW(LPVOID) | any: 0: an empty text
   HWND GetConsoleWindow() | any: null: the program has none
-  BOOL SetConsoleCtrlHandler(PHANDLER_ROUTINE, BOOL)
+  BOOL SetConsoleCtrlHandler(PHANDLER_ROUTINE, BOOL) | any: 0: there is no console
   HANDLE GetStdHandle(DWORD)
   BOOL GetConsoleMode(HANDLE, LPDWORD)
   BOOL SetConsoleMode(HANDLE, DWORD) | tried twice
@@ -2508,7 +2507,8 @@ ROWS_MOST = 60
 
 GUITHREADINFO = structure(
     "GUITHREADINFO: DWORD cbSize, DWORD flags, HWND hwndActive, HWND hwndFocus, HWND hwndCapture,"
-    " HWND hwndMenuOwner, HWND hwndMoveSize, HWND hwndCaret, RECT rcCaret"
+    " HWND hwndMenuOwner, HWND hwndMoveSize, HWND hwndCaret,"
+    " LONG left, LONG top, LONG right, LONG bottom"
 )
 GW_HWNDNEXT = 2
 GW_CHILD = 5
@@ -2554,9 +2554,7 @@ _BUTTON_ROLES = (
 
 def window_process(api: Win32, handle: int) -> int:
     """0 if the window is gone."""
-    with suppress(Win32Error):
-        return int(filled_in(DWORD, api.GetWindowThreadProcessId, handle).value)
-    return 0
+    return int(filled_in(DWORD, api.GetWindowThreadProcessId, handle).value)
 
 
 def window_place(api: Win32, handle: int) -> Rect:
@@ -2830,8 +2828,7 @@ def init_dpi(api: Win32) -> None:
     try:
         api.SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2)
     except Win32Error:
-        with suppress(Win32Error):  # it is so already
-            api.SetProcessDPIAware()
+        api.SetProcessDPIAware()
 
 
 def process_owner(api: Win32, process_id: int) -> tuple[str, int]:
@@ -3000,9 +2997,8 @@ class WindowsDesktop:
     def _is_cloaked(self, handle: int) -> bool:
         """Whether a window is not shown, though it is visible, as one on another desktop."""
         cloaked = DWORD()
-        with suppress(Win32Error):
-            place = byref(cloaked)
-            self.api.DwmGetWindowAttribute(handle, DWMWA_CLOAKED, place, sizeof(cloaked))
+        place = byref(cloaked)
+        self.api.DwmGetWindowAttribute(handle, DWMWA_CLOAKED, place, sizeof(cloaked))
         return bool(cloaked.value)
 
     def programs(self) -> list[Program]:
@@ -3420,8 +3416,7 @@ class ControlsWorker:
             import multiprocessing  # here: a run without a query needs none of it
 
             # Ctrl+C is the parent's: what is started while it is ignored ignores it ever after.
-            with suppress(Win32Error):
-                self.api.SetConsoleCtrlHandler(None, True)
+            self.api.SetConsoleCtrlHandler(None, True)
             context = multiprocessing.get_context("spawn")
             ours, theirs = context.Pipe()
             with theirs:
@@ -3431,8 +3426,7 @@ class ControlsWorker:
         except (ImportError, OSError) as error:
             self.problem = f"The worker cannot be started: {error}"
         finally:
-            with suppress(Win32Error):
-                self.api.SetConsoleCtrlHandler(None, False)
+            self.api.SetConsoleCtrlHandler(None, False)
 
     def _end(self) -> None:
         if self._worker:
@@ -5921,15 +5915,12 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
     # It must live as long as Windows may call it.
     routine = ctypes.CFUNCTYPE(LONG, DWORD)(closed)
     address = ctypes.cast(routine, LPVOID)
-    # A program without a console has none to close.
-    with suppress(Win32Error):
-        api.SetConsoleCtrlHandler(address, True)
+    api.SetConsoleCtrlHandler(address, True)
     try:
         yield
     finally:
         left.set()
-        with suppress(Win32Error):
-            api.SetConsoleCtrlHandler(address, False)
+        api.SetConsoleCtrlHandler(address, False)
 
 
 @contextmanager

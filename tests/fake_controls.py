@@ -54,9 +54,7 @@ INTERFACES = {
     "IUnknown": UNKNOWN,
     "IUIAutomation": AUTOMATION,
     "IUIAutomationCacheRequest": [*UNKNOWN, "AddProperty", "AddPattern", "Clone"],
-    "IUIAutomationCondition": UNKNOWN,
     "IUIAutomationElement": ELEMENT,
-    "IUIAutomationElementArray": [*UNKNOWN, "get_Length", "GetElement"],
     "IUIAutomationTreeWalker": WALKER,
     "IShellItem": [*UNKNOWN, "BindToHandler", "GetParent", "GetDisplayName"],
     "IEnumShellItems": [*UNKNOWN, "Next"],
@@ -115,7 +113,6 @@ class Node:
     password: bool = False
     offscreen: bool = False
     children: list[Node] = field(default_factory=list)
-    process: int = 4711
 
     def all(self) -> Iterable[Node]:
         for child in self.children:

@@ -36,8 +36,8 @@ POINTER_COLOUR = (
 )
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
 COURTESY = frozenset(
-    "GetIconInfo GetWindowRect GetWindowThreadProcessId GetClassNameW OpenProcess QueryFullProcessImageNameW OpenProcessToken"
-    " GetTokenInformation DwmGetWindowAttribute".split()
+    "GetIconInfo GetWindowRect GetClassNameW OpenProcess QueryFullProcessImageNameW OpenProcessToken"
+    " GetTokenInformation".split()
 )
 # Functions without a failure answer: a 0 of theirs is a plain value.
 NEVER_FAIL = frozenset(
@@ -45,10 +45,11 @@ NEVER_FAIL = frozenset(
     " MonitorFromPoint FindWindowExW"
     " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible IsIconic IsHungAppWindow"
     " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
-    " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize CoTaskMemFree".split()
+    " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize CoTaskMemFree"
+    " GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetProcessDPIAware".split()
 )
 # Those that answer an HRESULT.
-BY_HRESULT = ("SHCreateItemFromParsingName", "DwmGetWindowAttribute", "CoInitializeEx")
+BY_HRESULT = ("SHCreateItemFromParsingName", "CoInitializeEx")
 RELEASES = frozenset(
     "ReleaseDC DeleteDC DeleteObject CloseDesktop CloseHandle SelectObject".split()
 )

@@ -177,7 +177,6 @@ class Table(unittest.TestCase):
     def test_an_answer_is_judged_as_its_function_documents_it(self) -> None:
         for name, fine, failed in (
             ("CoInitializeEx", (0, 1), (-1,)),  # 1, S_FALSE: it was ready before
-            ("DwmGetWindowAttribute", (0,), (-1,)),
             ("ShellExecuteW", (33, 1 << 40), (0, 5, 32)),
             ("CloseHandle", (1, -1), (0,)),
             ("OpenProcess", (4, 1 << 40), (None,)),
