@@ -2114,7 +2114,7 @@ def declared(table: str) -> dict[str, Row]:
 WIN32 = declared("""
 user32
   BOOL SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT)
-  BOOL SetProcessDPIAware() | any: 0: it is so already
+  BOOL SetProcessDPIAware()
   INT GetSystemMetrics(INT) | any: 0 is a coordinate, too
   HMONITOR MonitorFromPoint(POINT, DWORD) | any: null: there is none
   HDESK OpenInputDesktop(DWORD, BOOL, DWORD)
@@ -2828,7 +2828,8 @@ def init_dpi(api: Win32) -> None:
     try:
         api.SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2)
     except Win32Error:
-        api.SetProcessDPIAware()
+        with suppress(Win32Error):  # it is so already
+            api.SetProcessDPIAware()
 
 
 def process_owner(api: Win32, process_id: int) -> tuple[str, int]:

@@ -46,7 +46,7 @@ NEVER_FAIL = frozenset(
     " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible IsIconic IsHungAppWindow"
     " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
     " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize CoTaskMemFree"
-    " GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetProcessDPIAware".split()
+    " GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler".split()
 )
 # Those that answer an HRESULT.
 BY_HRESULT = ("SHCreateItemFromParsingName", "CoInitializeEx")
