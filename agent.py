@@ -13,12 +13,12 @@ and does is written to dumps/run_NNNN/ and nowhere else.
 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
-    Errors, Config, Values, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell,
-    Windows desktop, Controls, Keys, Arguments, Tools, Facts, Risks, Names, Bounds, Hands,
-    Actuator, Watcher, Server answers, Model, Replies, Grammar texts, Grammars, Memory and
-    state, Texts, Profiles, Journal, Exchange, Calibration, Eyes, Control check, Turn engine,
-    Proof, Turns, Native turn, Two-agent loop, Chat loop, Story loop, Replay, Page, Report,
-    Panel, Check, Demo desktop, Demo model, Terminal, Options, Look back, Command line.
+    Values, Config, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell, Windows
+    desktop, Controls, Keys, Arguments, Tools, Facts, Risks, Names, Bounds, Hands, Actuator,
+    Watcher, Server answers, Model, Replies, Grammar texts, Grammars, Texts, Profiles, Journal,
+    Exchange, Calibration, Eyes, Control check, Turn engine, Proof, Turns, Native turn,
+    Two-agent loop, Chat loop, Story loop, Replay, Page, Report, Panel, Check, Demo desktop,
+    Demo model, Terminal, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -55,7 +55,6 @@ import re
 import shutil
 import signal
 import socket
-import stat
 import struct
 import textwrap
 import threading
@@ -116,7 +115,7 @@ __version__ = "0.2.0"
 
 
 ####################################################################################################
-# Errors - what can go wrong, told apart by who has to do something about it
+# Values - what can go wrong, by who has to do something about it; grid, pixels, frames, windows
 ####################################################################################################
 
 
@@ -160,13 +159,220 @@ class ToolError(AgentError):
 
 
 class ReplyError(ToolError):
-    """No call can be read with certainty; the text tells the model the defect and what is valid."""
+    """No call can be read with certainty; the text tells the model why, and what is valid."""
 
 
 class Stopped(AgentError):
-    """The person stopped the run."""
-
     exit_code = 130
+
+
+# Qwen3-VL answers on a grid of 0..1000 for both axes, whatever the size of the image.
+GRID = 1000
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """A place on the model's grid; ToolError for one beyond it, which is never moved to an edge."""
+
+    x: int
+    y: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.x <= GRID and 0 <= self.y <= GRID):
+            raise ToolError(
+                f"Position {self} is outside the grid; x and y must lie between 0 and {GRID}."
+            )
+
+    def __str__(self) -> str:
+        return f"({self.x}, {self.y})"
+
+
+class Point(NamedTuple):
+    """A pixel of the virtual screen; beside the primary monitor it may be negative."""
+
+    x: int
+    y: int
+
+
+class Rect(NamedTuple):
+    left: int
+    top: int
+    width: int
+    height: int
+
+    def __str__(self) -> str:
+        """As the setting `area` takes it."""
+        return ",".join(map(str, self))
+
+    def contains(self, point: Point) -> bool:
+        return self.left <= point.x < self.right and self.top <= point.y < self.bottom
+
+    @property
+    def right(self) -> int:
+        """The first column outside."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        """The first row outside."""
+        return self.top + self.height
+
+    @classmethod
+    def between(cls, left: int, top: int, right: int, bottom: int) -> Rect:
+        return cls(left, top, right - left, bottom - top)
+
+    def moved(self, right: int, down: int) -> Rect:
+        return Rect(self.left + right, self.top + down, self.width, self.height)
+
+    def scaled(self, source: Rect, target: Rect) -> Rect:
+        """Where it stands in `target` if this is its place in `source`; each pixel it touches."""
+        left = (self.left - source.left) * target.width // source.width
+        top = (self.top - source.top) * target.height // source.height
+        # Rounded up.
+        right = -((source.left - self.right) * target.width // source.width)
+        bottom = -((source.top - self.bottom) * target.height // source.height)
+        return Rect.between(left, top, right, bottom).moved(target.left, target.top)
+
+    def union(self, other: Rect) -> Rect:
+        return self._edges(other, min, max)
+
+    def intersection(self, other: Rect) -> Rect:
+        """The common part, of no width or height where there is none."""
+        return self._edges(other, max, min)
+
+    def _edges(
+        self,
+        other: Rect,
+        first: Callable[[int, int], int],
+        last: Callable[[int, int], int],
+    ) -> Rect:
+        left = first(self.left, other.left)
+        top = first(self.top, other.top)
+        right = last(self.right, other.right)
+        bottom = last(self.bottom, other.bottom)
+        return Rect(left, top, max(0, right - left), max(0, bottom - top))
+
+    def overlaps(self, other: Rect) -> bool:
+        _, _, width, height = self.intersection(other)
+        return width > 0 and height > 0
+
+
+def _grid_to_pixel(place: int, first: int, size: int) -> int:
+    return first + (place * (size - 1) + GRID // 2) // GRID
+
+
+def to_point(place: Coordinate, area: Rect) -> Point:
+    """The nearest pixel of `area`; 0 is the first one and 1000 the last, so that edges count."""
+    return Point(
+        _grid_to_pixel(place.x, area.left, area.width),
+        _grid_to_pixel(place.y, area.top, area.height),
+    )
+
+
+def to_grid(point: Point, area: Rect) -> Coordinate:
+    x = (point.x - area.left) * GRID / max(1, area.width - 1)
+    y = (point.y - area.top) * GRID / max(1, area.height - 1)
+    return Coordinate(round(x), round(y))
+
+
+# An act with its name, or a box that the model looked at, as the journal and the page have it: a
+# drag and a box have x1, y1, x2 and y2, most acts x1 and y1.
+Mark = Mapping[str, object]
+
+
+def mark_places(mark: Mark) -> list[Coordinate]:
+    """Raises ToolError for a place outside the grid."""
+    places = []
+    for number in "12" if mark.get("name", "drag") == "drag" else "1":
+        x = mark.get("x" + number)
+        y = mark.get("y" + number)
+        if isinstance(x, int) and isinstance(y, int):
+            places.append(Coordinate(x, y))
+    return places
+
+
+class Size(NamedTuple):
+    width: int
+    height: int
+
+    @property
+    def pixels(self) -> int:
+        return self.width * self.height
+
+
+# Qwen3-VL takes a token for each square of so many pixels a side.
+PATCH = 32
+# A picture whose sides are multiples of PATCH is stretched by at most this share ...
+DISTORTION_MOST = 0.02
+# ... and has at least this share of the tokens that are to be had, or the multiples are given up.
+TOKENS_SHARE = 0.8
+
+
+@lru_cache(maxsize=16)
+def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
+    """The best size for the picture of an area: as many tokens as fit, and the area's proportions.
+
+    No side is longer than `percent` of the area's. Both are multiples of 32, unless that stretches
+    by more than 2 % or costs more than a fifth of the tokens: then they are exact, to a pixel. So
+    1366x768 gets 42 * 24 = 1,008 tokens, since a 43rd column would enlarge it.
+    """
+    most = tokens * PATCH**2
+    scale = min(percent / 100, math.sqrt(most / (area.width * area.height)))
+    exact = Size(int(area.width * scale) or 1, int(area.height * scale) or 1)
+    highest = area.height * percent / 100
+    widest = area.width * percent // (100 * PATCH)
+    for columns in range(widest, 0, -1):  # the widest that fits has the most tokens
+        wanted = columns * area.height / area.width
+        rows = round(wanted) or 1
+        size = Size(columns * PATCH, rows * PATCH)
+        distortion = max(rows / wanted, wanted / rows) - 1
+        if size.height <= highest and size.pixels <= most and distortion <= DISTORTION_MOST:
+            return size if size.pixels >= TOKENS_SHARE * exact.pixels else exact
+    return exact
+
+
+@dataclass(frozen=True)
+class Window:
+    handle: int
+    title: str
+    # The file name of its program, such as "notepad.exe".
+    program: str = ""
+    rect: Rect = Rect(0, 0, 0, 0)
+    # With higher rights than ours, so that Windows keeps our input from it.
+    elevated: bool = False
+    own: bool = False
+    # Such as "#32770" for a dialog; "" if unknown.
+    class_name: str = ""
+    owner: Window | None = None  # of a dialog
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One look at the working area."""
+
+    number: int
+    width: int
+    height: int
+    # Top row first; of a pixel blue, green, red and an unused byte (BGRX).
+    pixels: bytes
+    # Without the mouse pointer, whose moves are no change.
+    clean: bytes
+    # What of the screen it shows, maybe scaled.
+    area: Rect
+    screen: Rect
+    taken_at: float
+    window: Window | None = None
+    # The working area, where it shows a part of that only.
+    whole: Rect | None = None
+
+    @property
+    def rect(self) -> Rect:
+        return Rect(0, 0, self.width, self.height)
+
+    @property
+    def blank(self) -> bool:
+        """Whether it shows one single colour."""
+        return self.clean == self.clean[:4] * (self.width * self.height)
 
 
 ####################################################################################################
@@ -474,239 +680,6 @@ def file_layer(path: str) -> dict[str, JsonDict]:
 
 
 ####################################################################################################
-# Values - grid and pixels, frames and windows
-####################################################################################################
-
-# Qwen3-VL answers on a grid of 0..1000 for both axes, whatever the size of the image.
-GRID = 1000
-
-
-@dataclass(frozen=True)
-class Coordinate:
-    """A place on the model's grid within the working area, 0..1000 on both axes.
-
-    One that is out of range raises ToolError: it is explained to the model, never moved to an edge.
-    """
-
-    x: int
-    y: int
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.x <= GRID and 0 <= self.y <= GRID):
-            raise ToolError(
-                f"Position {self} is outside the grid; x and y must lie between 0 and {GRID}."
-            )
-
-    def __str__(self) -> str:
-        return f"({self.x}, {self.y})"
-
-
-class Point(NamedTuple):
-    """A pixel of the virtual screen; monitors left of or above the primary one are negative."""
-
-    x: int
-    y: int
-
-
-class Rect(NamedTuple):
-    left: int
-    top: int
-    width: int
-    height: int
-
-    def __str__(self) -> str:
-        """As the setting `area` takes it."""
-        return ",".join(map(str, self))
-
-    def contains(self, point: Point) -> bool:
-        return self.left <= point.x < self.right and self.top <= point.y < self.bottom
-
-    @property
-    def right(self) -> int:
-        """The first column outside."""
-        return self.left + self.width
-
-    @property
-    def bottom(self) -> int:
-        """The first row outside."""
-        return self.top + self.height
-
-    @classmethod
-    def between(cls, left: int, top: int, right: int, bottom: int) -> Rect:
-        return cls(left, top, right - left, bottom - top)
-
-    def moved(self, right: int, down: int) -> Rect:
-        return Rect(self.left + right, self.top + down, self.width, self.height)
-
-    def scaled(self, source: Rect, target: Rect) -> Rect:
-        """The rectangle in `source` where it stands in `target`; each pixel it touches."""
-        left = (self.left - source.left) * target.width // source.width
-        top = (self.top - source.top) * target.height // source.height
-        # Rounded up, as a negative number that is rounded down.
-        right = -((source.left - self.right) * target.width // source.width)
-        bottom = -((source.top - self.bottom) * target.height // source.height)
-        return Rect.between(left, top, right, bottom).moved(target.left, target.top)
-
-    def union(self, other: Rect) -> Rect:
-        return self._edges(other, min, max)
-
-    def intersection(self, other: Rect) -> Rect:
-        """The common part; its width or height is 0 where there is none."""
-        return self._edges(other, max, min)
-
-    def _edges(
-        self,
-        other: Rect,
-        first: Callable[[int, int], int],
-        last: Callable[[int, int], int],
-    ) -> Rect:
-        left = first(self.left, other.left)
-        top = first(self.top, other.top)
-        right = last(self.right, other.right)
-        bottom = last(self.bottom, other.bottom)
-        return Rect(left, top, max(0, right - left), max(0, bottom - top))
-
-    def overlaps(self, other: Rect) -> bool:
-        _, _, width, height = self.intersection(other)
-        return width > 0 and height > 0
-
-
-def _grid_to_pixel(place: int, first: int, size: int) -> int:
-    """On one axis the pixel that is nearest to a place 0..1000, of `size` from `first` on."""
-    return first + (place * (size - 1) + GRID // 2) // GRID
-
-
-def to_point(place: Coordinate, area: Rect) -> Point:
-    """The pixel of `area` that a place on the grid means.
-
-    0 is the first pixel and 1000 the last one, so that every edge can be reached.
-    """
-    return Point(
-        _grid_to_pixel(place.x, area.left, area.width),
-        _grid_to_pixel(place.y, area.top, area.height),
-    )
-
-
-def to_grid(point: Point, area: Rect) -> Coordinate:
-    x = (point.x - area.left) * GRID / max(1, area.width - 1)
-    y = (point.y - area.top) * GRID / max(1, area.height - 1)
-    return Coordinate(round(x), round(y))
-
-
-# What is marked in a picture, as the journal and the page have it: an act with its name, or a box
-# that the model looked at; a drag and a box have x1, y1, x2 and y2, most acts x1 and y1.
-Mark = Mapping[str, object]
-
-
-def mark_places(mark: Mark) -> list[Coordinate]:
-    """Raises ToolError for a place outside the grid."""
-    places = []
-    for number in "12" if mark.get("name", "drag") == "drag" else "1":
-        x = mark.get("x" + number)
-        y = mark.get("y" + number)
-        if isinstance(x, int) and isinstance(y, int):
-            places.append(Coordinate(x, y))
-    return places
-
-
-class Size(NamedTuple):
-    width: int
-    height: int
-
-    @property
-    def pixels(self) -> int:
-        return self.width * self.height
-
-
-# Qwen3-VL takes one token for each square of so many pixels a side.
-PATCH = 32
-# A picture whose sides are multiples of PATCH is stretched by at most this share ...
-DISTORTION_MOST = 0.02
-# ... and has at least this share of the tokens that are to be had, or the multiples are given up.
-TOKENS_SHARE = 0.8
-
-
-@lru_cache(maxsize=16)
-def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
-    """The best size for the picture of an area: as many tokens as fit, and the area's proportions.
-
-    No side is longer than `percent` of the area's, and `tokens` are not exceeded. Both sides are
-    multiples of 32; rounding to them stretches the picture by at most 2 % and costs at most a fifth
-    of the tokens. Some areas with a side of less than 768 pixels allow no such size, nor does a
-    budget of few tokens for a long one: there the picture has the exact proportions, to a pixel.
-
-    An area of 1024*1024 pixels may still get fewer than 1,024 tokens: 1366x768 is 1,049,088 pixels
-    but 42.7 columns and 24 rows of PATCH, so that 42 * 24 = 1,008 is all that fits. A 43rd column
-    would be 1376 pixels, which enlarges; so no size has more, with whatever distortion.
-    """
-    pixels = tokens * PATCH**2 / (area.width * area.height)
-    scale = min(percent / 100, math.sqrt(pixels))
-    exact = Size(
-        max(1, math.floor(area.width * scale)),
-        max(1, math.floor(area.height * scale)),
-    )
-    widest = area.width * percent // (100 * PATCH)
-    highest = area.height * percent // (100 * PATCH)
-    best = exact
-    for columns in range(1, widest + 1):  # of those that fit the widest has the most tokens
-        wanted = columns * area.height / area.width
-        rows = max(1, round(wanted))
-        distortion = max(rows / wanted, wanted / rows) - 1
-        fits = rows <= highest and columns * rows <= tokens
-        if fits and distortion <= DISTORTION_MOST:
-            best = Size(columns * PATCH, rows * PATCH)
-    return best if best.pixels >= TOKENS_SHARE * exact.pixels else exact
-
-
-@dataclass(frozen=True)
-class Window:
-    handle: int
-    title: str
-    # The file name of its program, such as "notepad.exe".
-    program: str = ""
-    rect: Rect = Rect(0, 0, 0, 0)
-    # Whether it runs with higher rights than we do, so that Windows keeps our input from it.
-    elevated: bool = False
-    own: bool = False
-    # What kind of window its program made it, such as "#32770" for a dialog; "" if unknown.
-    class_name: str = ""
-    # The window to which a dialog belongs.
-    owner: Window | None = None
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One look at the working area: its picture, and where and when it was taken."""
-
-    number: int
-    width: int
-    height: int
-    # width*height*4 bytes, top row first, of blue, green, red and one that is unused (BGRX).
-    pixels: bytes
-    # The same without the mouse pointer, so that comparing two frames never sees it move.
-    clean: bytes
-    # What of the screen it shows; the picture may be smaller than this.
-    area: Rect
-    # The whole virtual screen at that time.
-    screen: Rect
-    taken_at: float
-    window: Window | None = None
-    # The working area, where it shows a part of that only.
-    whole: Rect | None = None
-
-    @property
-    def rect(self) -> Rect:
-        """All of it, in its own pixels."""
-        return Rect(0, 0, self.width, self.height)
-
-    @property
-    def blank(self) -> bool:
-        """Whether it shows one single colour."""
-        first_pixel = self.clean[:4]
-        return self.clean == first_pixel * (self.width * self.height)
-
-
-####################################################################################################
 # Seams - stopping, secrets and time, and texts as they may be shown
 ####################################################################################################
 
@@ -718,32 +691,22 @@ STOP_SLICE_S = 0.02  # nothing wakes a thread that sleeps, so it does so in slic
 class Stop:
     """The one flag that ends a run.
 
-    It is set from a signal handler or any thread, and looked at between single events of input. So
-    it is a plain value: a lock may be held by the very thread that a signal handler interrupts.
+    It is set from a signal handler or any thread, and looked at between single events of input: a
+    plain value, since the thread that a signal handler interrupts may hold a lock.
     """
 
     def __init__(self) -> None:
-        self.reason = ""  # why it is set, if it is
-        # The reason for a pause, if there is one: acts wait then, and go on with a fresh frame.
+        self.reason = ""
+        # The reason for a pause: acts wait then, and go on with a fresh frame.
         self.paused = ""
 
     def set(self, reason: str) -> None:
-        """Ends the run; only the first reason is kept."""
+        """Only the first reason is kept."""
         self.reason = self.reason or reason
 
     def check(self) -> None:
         if self.reason:
             raise Stopped(f"Stopped: {self.reason}.")
-
-    def sleep(self, seconds: float) -> None:
-        """Waits that long; raises Stopped as soon as the flag is set."""
-        end = time.perf_counter() + seconds
-        while not self.reason:
-            left = end - time.perf_counter()
-            if left <= 0:
-                break
-            time.sleep(min(STOP_SLICE_S, left))
-        self.check()
 
 
 SECRET_CHARS_LEAST = 4
@@ -756,61 +719,57 @@ _SECRET_NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 class Secrets:
     """Values that are typed by name: the model and every file know {{NAME}} only.
 
-    `hidden` are further ones, which are never typed. A value of fewer than SECRET_CHARS_SAFE
-    characters is hidden as a whole word only, or texts that have nothing to do with it would tell
-    what it is. `fixed` words (keys of JSON, names of tools) are never rewritten where they stand
-    alone or in quotes: without them neither a journal nor a call could be read.
+    `hidden` ones are never typed. One of fewer than SECRET_CHARS_SAFE characters is hidden as a
+    whole word only, or texts that have nothing to do with it would tell it. None may be a key of
+    JSON or the name of a tool, or no journal and no call could be read.
     """
 
     def __init__(
         self,
         values: Mapping[str, str] = MappingProxyType({}),
         hidden: Mapping[str, str] = MappingProxyType({}),
-        fixed: Collection[str] = (),
     ) -> None:
         self.values = values
-        self._fixed = fixed
         self._names: dict[str, str] = {}  # what stands for a value, by its spellings
         for name, value in {**hidden, **values}.items():
             # As it is, and as error messages and JSON write it.
             unescaped = json.dumps(value, ensure_ascii=False)
-            for quoted in (f"'{value}'", repr(value), json.dumps(value), unescaped):
-                self._names[quoted[1:-1]] = f"{{{{{name}}}}}"
-        # The longest goes first: a secret that is a part of another must not tear it apart.
+            escaped = json.dumps(value)
+            for quoted in (f"'{value}'", repr(value), escaped, unescaped):
+                spelling = quoted[1:-1]
+                self._names[spelling] = f"{{{{{name}}}}}"
+        # The longest first: a part of another must not tear it apart.
         longest_first = sorted(self._names, key=len, reverse=True)
         self._finder = re.compile("|".join(map(self._pattern, longest_first)))
 
     def _pattern(self, spelling: str) -> str:
         exactly = re.escape(spelling)
-        if spelling in self._fixed:
-            return rf"""(?<![\w"'=]){exactly}(?![\w"'>])"""
-        if len(spelling) < SECRET_CHARS_SAFE:
-            return rf"(?<!\w){exactly}(?!\w)"
-        return exactly
+        is_safe = len(spelling) >= SECRET_CHARS_SAFE
+        return exactly if is_safe else rf"(?<!\w){exactly}(?!\w)"
 
     def fill(self, text: str) -> str:
-        """The text with each {{NAME}} replaced by its value; only the actuator may have that."""
+        """The text with values for names; only the actuator may have that."""
         return _SECRET_NAME.sub(lambda name: self.values.get(name[1], name[0]), text)
 
     def unknown(self, text: str) -> list[str]:
-        """The names in a text of which no value is known; braces around other things are text."""
+        """The names in a text that have no value; braces around other things are text."""
         return [name for name in _SECRET_NAME.findall(text) if name not in self.values]
 
     def hide(self, value: Any) -> Any:
-        """Text, or data as JSON knows it, with each secret's value replaced by {{NAME}}."""
-        if not self._names:  # as in most runs, of which each record comes by here
+        """Text, or data as JSON knows it, with names for values."""
+        if not self._names:  # as in most runs
             return value
         if isinstance(value, Mapping):
             return {self.hide(key): self.hide(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.hide(item) for item in value]
-        if not isinstance(value, str) or value in self._fixed:
+        if not isinstance(value, str):
             return value
         text = self._finder.sub(lambda found: self._names[found[0]], value)
         return self._hide_cut(text) if CUT in text else text
 
     def _hide_cut(self, text: str) -> str:
-        """The text without beginnings of values, which are left where `cut` tore one.
+        """Without the beginnings of values that `cut` left.
 
         A shorter one stays: whether it is hidden would tell how a value begins.
         """
@@ -821,26 +780,29 @@ class Secrets:
 
 
 class Clock(Protocol):
-    """Time as the program knows it, so that tests run in virtual time."""
+    """A seam, so that tests run in virtual time."""
 
     def now(self) -> float:
         """Seconds that only go forward, from an arbitrary zero."""
 
     def sleep(self, seconds: float) -> None:
-        """Returns after that time; raises Stopped once the run is stopped."""
+        """Raises Stopped once the run is stopped."""
 
 
 @dataclass
 class SystemClock:
-    """The real Clock; sleeping ends at once when `stop` is set."""
-
     _stop: Stop
 
     def now(self) -> float:
         return time.perf_counter()
 
     def sleep(self, seconds: float) -> None:
-        self._stop.sleep(seconds)
+        end = self.now() + seconds
+        left = seconds
+        while left > 0 and not self._stop.reason:
+            time.sleep(min(STOP_SLICE_S, left))
+            left = end - self.now()
+        self._stop.check()
 
 
 def json_object(value: object) -> JsonDict:
@@ -851,11 +813,11 @@ def json_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-NUMBER_MOST = 1e11  # as seconds since 1970 this is the year 5138; beyond, dates and sums overflow
+NUMBER_MOST = 1e11  # beyond, dates and sums overflow
 
 
 def read_as(value: Any, hint: object) -> Any:
-    """JSON data as what this annotation says, whatever is inside; TypeError if it does not fit."""
+    """JSON data as this annotation says; raises TypeError where it does not fit."""
     parts = get_args(hint)
     origin = get_origin(hint)
     if NoneType in parts:
@@ -865,24 +827,27 @@ def read_as(value: Any, hint: object) -> Any:
     if origin is dict and isinstance(value, dict):
         return {key: read_as(item, parts[1]) for key, item in value.items()}
     if origin in (list, tuple, Sequence) and isinstance(value, list):
-        if len(parts) == 1 or parts[-1] is ...:
-            parts = parts[:1] * len(value)
+        first, *further = parts
+        if further in ([], [...]):  # as many of a kind as there are
+            parts = (first,) * len(value)
         items = [read_as(item, part) for item, part in zip_longest(value, parts)]
         return tuple(items) if origin is tuple else items
-    fits = type(value) is hint or (hint is float and type(value) is int)
-    # NaN is within no bounds.
-    if fits and (hint not in (int, float) or -NUMBER_MOST < value < NUMBER_MOST):
+    kinds = (int, float) if hint is float else (hint,)
+    fits = type(value) in kinds
+    if hint in (int, float):  # NaN is within no bounds
+        fits = fits and -NUMBER_MOST < value < NUMBER_MOST
+    if fits:
         return value
     raise TypeError(f"{value!r:.40} is no {hint}")
 
 
 def server_words(text: str) -> str:
-    """What a server says, for people: one line of at most 120 printable characters."""
+    """What a server says, for people."""
     return cut(printable(text[:1000]), 120).rstrip(" .:,;")
 
 
 def message_text(content: object) -> str:
-    """The text of a message's content, which may also come as a list of parts."""
+    """A message's content, which may also come as a list of parts."""
     texts = []
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, dict) and part.get("type") in (None, "text"):
@@ -901,24 +866,25 @@ def cut(text: str, most: int) -> str:
     line = " ".join(text.split())
     if len(line) <= most:
         return line
-    return line[: max(0, most - len(CUT))] + CUT[:most]
+    left = max(0, most - len(CUT))
+    return line[:left] + CUT[:most]
 
 
 def plain_line(text: str, most: int) -> str:
-    """A text from outside for a person: one line of at most `most` characters that can be seen."""
+    """A text from outside for a person: one line of what can be seen of it."""
     seen = text[:TEXT_MOST]
     visible = "".join(char if char.isprintable() else " " for char in seen)
     return cut(visible, most)
 
 
 def _image_note(image: re.Match[str]) -> str:
-    """What stands in a log instead of an image's base64, the match's first group."""
-    digest = hashlib.sha256(image[1].encode()).hexdigest()
-    return f"<image {len(image[1])} base64 characters, sha256 {digest[:16]}>"
+    data = image[1]
+    digest = hashlib.sha256(data.encode()).hexdigest()
+    return f"<image {len(data)} base64 characters, sha256 {digest[:16]}>"
 
 
 def redact(text: str) -> str:
-    """Image data replaced by its length and SHA-256, so that a log stays readable."""
+    """Image data replaced by its length and SHA-256."""
     return re.sub(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", _image_note, text)
 
 
@@ -1118,7 +1084,7 @@ class Desktop(Protocol):
 
 
 ####################################################################################################
-# Records - a call, an act, a look and a deed as values, and the lines of turns.jsonl
+# Records - what was done as values, as lines of turns.jsonl, and as what memory keeps of it
 ####################################################################################################
 
 Region = tuple[int, int, int, int]  # left, top, right, bottom on the grid
@@ -1134,14 +1100,14 @@ def on_grid(box: Rect, area: Rect) -> Region:
 
 
 class Args(Protocol):
-    """The arguments of a tool: a frozen dataclass of its own."""
+    """A frozen dataclass for each kind of tool."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call as the model named it, its arguments checked against the tools that were sent."""
+    """One call as the model named it, checked against the tools that were sent."""
 
     name: str
     arguments: JsonDict  # as JSON knows them; places are [x, y] in whole numbers
@@ -1150,7 +1116,7 @@ class ToolCall:
 
 
 def shown_args(args: Mapping[str, object]) -> str:
-    """Arguments on one line, of an act or of a journal, where a place is {x, y}."""
+    """Arguments of an act or of a journal, where a place is {x, y}, on one line."""
     words = []
     for name, value in args.items():
         if name == "reasoning" or value is None:
@@ -1179,7 +1145,7 @@ class Act:
 
     @property
     def given(self) -> JsonDict:
-        """The arguments as JSON knows them, without the optional ones that were left out."""
+        """As JSON knows them, without the optional ones that were left out."""
         values = asdict(self.args)
         for argument in fields(self.args):
             # None, False and () stand for what was not given.
@@ -1197,12 +1163,12 @@ class Act:
 
 @dataclass(frozen=True)
 class Look:
-    """One look at the working area: what the model is shown, and what the next act relies on."""
+    """What the model is shown, and what the next act relies on."""
 
     frame: Frame
-    png: bytes  # the frame as the model gets it, with typed secrets greyed out
+    png: bytes  # as the model gets it, with typed secrets greyed out
     base64: bytes  # the same, ready for a request; empty for a model that sees nothing
-    screenshot: str  # where it is saved, inside the run's folder
+    screenshot: str
 
     @property
     def window(self) -> Window | None:
@@ -1211,12 +1177,12 @@ class Look:
 
 @dataclass(frozen=True)
 class Deed:
-    """One act and what came of it, as far as it is known yet."""
+    """One act and what came of it, as far as that is known yet."""
 
     act: Act
     result: str  # a sentence for the model
     changed: bool | None = None  # whether the screen changed; None if it was not performed whole
-    region: Region | None = None  # the box of what changed
+    region: Region | None = None
     refused: str = ""  # the kind of error that refused it or broke it off
     begun: bool = False  # whether any input was sent, releases aside
     acted: bool = False  # whether it passed every gate, so that the screen may be another one now
@@ -1235,18 +1201,18 @@ class Item:
     """What those who watch a live run get."""
 
 
-RECORDS: dict[str, type[Record]] = {}  # by their kinds
+RECORDS: dict[str, type[Record]] = {}
 
 
 @dataclass
 class Record(Item):
     """A line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970).
 
-    All fields have defaults, as older journals may lack them.
+    Older journals may lack any field, so that each has a default.
     """
 
     kind: ClassVar[str]
-    hints: ClassVar[Mapping[str, object]]  # the types of its fields
+    hints: ClassVar[Mapping[str, object]]
     turn: int = field(default=0, kw_only=True)
     time: float = field(default=0.0, kw_only=True)
 
@@ -1280,7 +1246,7 @@ class HintRecord(Record, kind="hint"):
 class LookRecord(Record, kind="look"):
     """Times in seconds, `window` (left, top, width, height) in the screenshot's pixels.
 
-    A closer look has the `part` of the screen that it shows, in pixels of that.
+    A closer look has the `part` of the screen that it shows.
     """
 
     screenshot: str = ""
@@ -1297,10 +1263,10 @@ class LookRecord(Record, kind="look"):
 class RequestRecord(Record, kind="request"):
     """`sent` names all parts of a request, `parts` holds those that are new.
 
-    The first one is its settings with the tools, the others are its messages, pictures aside.
+    First come its settings with the tools, then its messages, pictures aside.
     """
 
-    call: int = 0  # number of the request in this run
+    call: int = 0
     role: str = ""
     sent: Sequence[str] = ()
     parts: JsonDict = field(default_factory=dict)
@@ -1310,7 +1276,7 @@ class RequestRecord(Record, kind="request"):
 class ReplyRecord(Record, kind="reply"):
     """`tokens` has prompt, completion and cached, each None if it was not said.
 
-    Where the model thought aloud it has `thought`, too: about so many of the completion.
+    `thought` is about how many of the completion were thought aloud.
     """
 
     call: int = 0  # number of the request in this run
@@ -1351,9 +1317,9 @@ class ResultRecord(Record, kind="result"):
     region: Region | None = None
     refused: str = ""
     seconds: float = 0.0
-    # Of a control that was known at a place of the act, what Control.to_json gives.
+    # What Control.to_json gives of each that was known at a place of the act.
     targets: list[JsonDict] | None = None
-    # Where each of them was on the picture that the act was meant for.
+    # Where it was on the picture that the act was meant for.
     boxes: list[Region] | None = None
     # The handle of the window in front, where it holds typed text.
     filled: int | None = None
@@ -1361,18 +1327,18 @@ class ResultRecord(Record, kind="result"):
 
 @dataclass
 class ActionRecord(Record, kind="action"):
-    """One turn of the acting role as memory keeps it; `tool` is the name that the model knows."""
+    """One turn of the acting role as memory keeps it; `tool` is the model's name for it."""
 
     tool: str = ""
     args: str = ""
     result: str = ""
     screenshot: str = ""
     response_text: str = ""
-    changed: bool | None = None  # whether the screen changed
+    changed: bool | None = None
     region: Region | None = None
     reasoning: str = ""  # why the model wanted it
     evidence: str = ""  # of a report on the present goal
-    known: str = ""  # what Windows told of the controls
+    known: str = ""
 
 
 @dataclass
@@ -1405,7 +1371,7 @@ class VerificationRecord(Record, kind="verification"):
 
 @dataclass
 class StageRecord(Record, kind="stage"):
-    """The two pictures of a story's turn: `raw` as captured, then `annotated` with its marks."""
+    """Two for a story's turn: `raw` as captured, then `annotated` with its marks."""
 
     stage: str = ""
     observation: str | None = None
@@ -1438,11 +1404,11 @@ class StateRecord(Record, kind="state"):
 class SecretRecord(Record, kind="secret"):
     """Where a secret was typed; the last record of a `place` counts.
 
-    `window` and `box` are left, top, width, height in pixels of the screen; a box of no size is one
-    that is not known.
+    `window` and `box` are left, top, width, height in pixels of the screen; a box of no size is not
+    known.
     """
 
-    place: int = 0  # its number in this run
+    place: int = 0
     handle: int = 0  # of the window
     window: Region = (0, 0, 0, 0)
     box: Region = (0, 0, 0, 0)
@@ -1465,7 +1431,7 @@ class EndRecord(Record, kind="end"):
 
 
 def to_json(record: Record) -> JsonDict:
-    """A record as its line: kind, time, turn, then its own fields; what is None is left out."""
+    """A record as its line; what is None is left out."""
     entry = {"kind": record.kind, "time": record.time}
     for name, value in vars(record).items():
         if name in record.hints and value is not None:
@@ -1476,8 +1442,7 @@ def to_json(record: Record) -> JsonDict:
 def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
     """The record of a line, and the names in it that are unknown or of another type.
 
-    Those and missing ones take their defaults. Raises ValueError for what is no record, KeyError
-    for one of a kind that is not known.
+    Raises ValueError for what is no record, KeyError for one of an unknown kind.
     """
     kind = entry.get("kind")
     if not isinstance(kind, str):
@@ -1539,6 +1504,87 @@ class Shown(Item):
     observation: str = ""
 
 
+# -- what was done, what was archived, where the run stands
+
+HISTORY_MOST = 200  # active actions; what is older is in the journal alone, so that no run
+SNAPSHOTS_MOST = 10  # outgrows a context
+
+
+class Ruling(NamedTuple):
+    check: str
+    holds: bool
+    why: str
+
+    def __str__(self) -> str:
+        verdict = "YES" if self.holds else "NO"
+        says_more = self.why.strip(" .").lower() != self.check.strip(" .").lower()
+        why = f" ({self.why})" if self.why and says_more else ""
+        return f"{verdict}: {self.check}{why}"
+
+
+class Outcome(NamedTuple):
+    """How a run ended: `kind` is a word for programs, such as stuck, `text` says why."""
+
+    kind: str
+    text: str
+    checks: Sequence[Ruling] = ()  # by which a completion was proven or refused
+
+
+@dataclass
+class AgentMemory:
+    threshold: int = 12  # active actions that make archiving due
+    last_recovery_turn: float = -math.inf
+    all_snapshots: tuple[MemorySnapshot, ...] = ()
+    active_history: list[ActionRecord] = field(default_factory=list)
+
+    def add_action(self, record: ActionRecord) -> None:
+        self.active_history.append(record)
+        del self.active_history[:-HISTORY_MOST]
+
+    @property
+    def needs_compression(self) -> bool:
+        return len(self.active_history) >= self.threshold
+
+    def apply_compression(self, snapshot: MemorySnapshot) -> None:
+        """Puts a snapshot in the place of its turns."""
+        self.active_history = [
+            record for record in self.active_history if record.turn not in snapshot.turns
+        ]
+        self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
+
+    def get_last_action_for_validation(self) -> ActionRecord | None:
+        return self.active_history[-1] if self.active_history else None
+
+
+CHECKS_MOST = 5
+
+
+def clean_checks(lines: Iterable[str]) -> list[str]:
+    checks = [cut(line, 160) for line in lines if line.strip()]
+    return checks[:CHECKS_MOST]
+
+
+@dataclass(kw_only=True)
+class AgentState(StateRecord):
+    """Where a run stands; by its counters every turn makes progress or ends the run."""
+
+    task: str
+    memory: AgentMemory
+    waiting_since: float | None = None  # the clock's seconds at the first wait without progress
+
+    def take(self, record: Record) -> None:
+        """Goes on to where this record was written."""
+        turn = max(self.turn, record.turn)
+        if isinstance(record, ActionRecord):
+            self.memory.add_action(record)
+        elif isinstance(record, MemorySnapshot):
+            self.memory.apply_compression(record)
+        elif isinstance(record, StateRecord):
+            vars(self).update(vars(record))
+            self.done_when = clean_checks(self.done_when)
+        self.turn = turn
+
+
 ####################################################################################################
 # Pictures - the PNG format with zlib alone, and what is drawn: text, what was done and looked at
 ####################################################################################################
@@ -1562,7 +1608,6 @@ def _png_around(stream: bytes, width: int, height: int) -> bytes:
 
 
 def rgb_to_png(rgb: bytes | bytearray, width: int, height: int) -> bytes:
-    """A PNG of width*height*3 bytes, top row first."""
     stride = width * 3
     rows: list[bytes | bytearray] = []
     for at in range(0, len(rgb), stride):
@@ -1574,9 +1619,8 @@ def rgb_to_png(rgb: bytes | bytearray, width: int, height: int) -> bytes:
 
 
 def bgrx_to_rgb(pixels: bytes) -> bytearray:
-    """Packed RGB, three bytes a pixel, from BGRX, the four bytes a pixel that Windows delivers."""
+    """Three bytes a pixel from BGRX, the four that Windows delivers."""
     rgb = bytearray(len(pixels) // 4 * 3)
-    # Slice assignment is the quickest way that the standard library has.
     for channel in range(3):
         rgb[channel::3] = pixels[2 - channel :: 4]
     return rgb
@@ -1584,17 +1628,18 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
 
 @lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
 def encode_png(pixels: bytes, width: int, height: int) -> bytes:
-    """A PNG of width*height BGRX pixels, top row first."""
+    """A PNG of BGRX pixels, top row first."""
     rgb = bgrx_to_rgb(pixels)
     return rgb_to_png(rgb, width, height)
 
 
 def png_size(png: bytes) -> tuple[int, int]:
-    """Width and height of a picture that is whole; raises AgentError for one of another kind."""
+    """Width and height of a whole picture; raises AgentError for one of another kind."""
     sides = png[16:24].ljust(8, b"\0")
     width, height = struct.unpack(">2I", sides)
     whole = _png_around(png[PNG_STREAM], width, height)
-    if png != whole or not 0 < width * height <= PIXELS_MOST:
+    fits = 0 < width * height <= PIXELS_MOST
+    if png != whole or not fits:
         raise AgentError(
             "This is no whole PNG of 8-bit RGB without interlace, to 8192x4608 pixels."
         )
@@ -1602,10 +1647,7 @@ def png_size(png: bytes) -> tuple[int, int]:
 
 
 def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
-    """(RGB bytes, width, height) of a picture as `rgb_to_png` writes it, top row first.
-
-    Any other one raises AgentError, and so does damage anywhere.
-    """
+    """(RGB bytes, width, height) of a picture as `rgb_to_png` writes it; else raises AgentError."""
     width, height = png_size(png)
     step = 1 + width * 3
     size = step * height
@@ -1629,7 +1671,7 @@ def scale_bgrx(
     width: int,
     height: int,
 ) -> bytes:
-    """`part` of a BGRX picture of `stride` pixels a row, at width*height, nearest neighbour."""
+    """`part` of a picture of `stride` pixels a row, nearest neighbour."""
     rows: list[bytes] = []
     for y in range(height):
         source_y = part.top + y * part.height // height
@@ -1637,7 +1679,7 @@ def scale_bgrx(
         end = first + part.width
         row = pixels[first * 4 : end * 4]
         rows.append(row)
-    # As integers, four bytes each, pixels can be copied with a stride: a column in one go.
+    # As integers pixels can be copied with a stride: a column in one go.
     source = array("I", b"".join(rows))
     blank = bytes(width * height * 4)
     scaled = array("I", blank)
@@ -1668,7 +1710,7 @@ FONT_BOX = 95
 
 @cache
 def _glyph(char: str) -> tuple[int, list[Rect]]:
-    """A character in the font's own pixels: its width with the gap behind it, and its strokes."""
+    """A character's width with the gap behind it, and its strokes, in the font's own pixels."""
     code = ord(char) - 32
     if not 0 <= code < FONT_BOX:
         code = FONT_BOX
@@ -1706,7 +1748,7 @@ class Canvas:
     def __init__(self, width: int, height: int, pixels: bytes | None = None) -> None:
         self.width = width
         self.height = height
-        self.area = Rect(0, 0, width, height)  # what is drawn on
+        self.area = Rect(0, 0, width, height)
         self.pixels = bytearray(pixels or width * height * 4)
 
     def fill(
@@ -1717,7 +1759,7 @@ class Canvas:
         alpha: float = 1.0,
         below: bytes = b"",
     ) -> None:
-        """A rectangle with rounded corners; `alpha` below 1 mixes the colour with what is there.
+        """A rectangle with rounded corners, mixed with what is there if `alpha` is below 1.
 
         Or with the pixels `below`, where what is there is a part of the same mark.
         """
@@ -1728,11 +1770,13 @@ class Canvas:
             depth = max(0.0, radius - 0.5 - row_from_edge)
             inset = round(radius - math.sqrt(radius**2 - depth**2))
             y = rect.top + row
-            line = Rect.between(rect.left + inset, y, rect.right - inset, y + 1)
+            left = rect.left + inset
+            right = rect.right - inset
+            line = Rect.between(left, y, right, y + 1)
             left, top, width, height = self.area.intersection(line)
             first = (top * self.width + left) * 4
             end = first + width * height * 4
-            # A table and a strided slice for each channel mix a line without a loop in Python.
+            # Without a loop in Python over a line.
             for channel, table in enumerate(tables, first):
                 values = source[channel:end:4]
                 self.pixels[channel:end:4] = values.translate(table)
@@ -1745,7 +1789,7 @@ class Canvas:
         colour: int,
         scale: int = 2,
     ) -> int:
-        """One line of text from its top left corner, 9*scale high; returns the x after it."""
+        """One line from its top left corner, 9*scale high; returns the x after it."""
         for char in text:
             columns, strokes = _glyph(char)
             for stroke in strokes:
@@ -1758,14 +1802,12 @@ class Canvas:
 
 def square_around(centre: Point, reach: int) -> Rect:
     side = 2 * reach + 1
-    return Rect(centre.x - reach, centre.y - reach, side, side)
-
-
-# -- The marks of a turn go into the model's next picture.
+    left = centre.x - reach
+    return Rect(left, centre.y - reach, side, side)
 
 
 def _numbers(text: str) -> list[float]:
-    """Those of a colour as pages write it: red, green and blue to 255, and alpha to 1."""
+    """Red, green and blue to 255, and alpha to 1."""
     return [float(number) for number in re.findall(r"[\d.]+", text)]
 
 
@@ -1803,7 +1845,7 @@ def _draw_heat(
     radius: float,
     config: Config,
 ) -> None:
-    """A spot at each place of an act, fainter and smaller with every turn of its `age`."""
+    """Fainter and smaller with every turn of an act's `age`."""
     shrink = config.marks_trail_shrink**age
     fade = 1 - age / config.marks_trail_turns
     places = mark_places(act)
@@ -1820,7 +1862,7 @@ def _draw_heat(
 
 
 def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
-    """What the model looked at: a border, and inside it a round fill that reaches the corners."""
+    """A border, and inside it a round fill that reaches the corners."""
     corners = []
     for place in mark_places(box):
         corner = to_point(place, canvas.area)
@@ -1832,7 +1874,8 @@ def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
     whole = canvas.area
     below = bytes(canvas.pixels)
     canvas.fill(rect, _colour(border), alpha=alpha)
-    inner = rect.intersection(rect.moved(2 * thick, 2 * thick))
+    shifted = rect.moved(2 * thick, 2 * thick)
+    inner = rect.intersection(shifted)
     canvas.area = inner.moved(-thick, -thick)
     _draw_glow(canvas, below, middle_of(rect), radius, config.marks_box_stops)
     canvas.area = whole
@@ -1853,11 +1896,12 @@ def _draw_label(
     columns = sum(_glyph(char)[0] for char in text)
     width = scale * (columns + 3)
     height = scale * (FONT_ROWS + 1)
-    left = min(place.x - width // 2, canvas.width - width)
+    left = place.x - width // 2
+    left = max(0, min(left, canvas.width - width))
     top = place.y + gap
     if top + height > canvas.height:
         top = place.y - gap - height
-    plate = Rect(max(0, left), top, width, height)
+    plate = Rect(left, top, width, height)
     while any(plate.overlaps(other) for other in taken):
         plate = plate.moved(0, height)
     taken.append(plate)
@@ -1877,7 +1921,7 @@ def annotate(
     boxes: Iterable[Mark],
     config: Config,
 ) -> bytes:
-    """A frame's pixels with marks of the acts of its turn and of those before, latest turn first.
+    """A frame's pixels with marks of acts, those of the latest turn first.
 
     Boxes lie below heat, older heat below newer, and on top the number of each act of this turn
     with its places on the grid, as "1 (20,30)" and "1 to (40,50)".
@@ -7732,94 +7776,6 @@ def read_any(
 
 
 ####################################################################################################
-# Memory and state - what was done, what was archived, where the run stands
-####################################################################################################
-
-HISTORY_MOST = 200  # active actions; what is older is in the journal alone, so that no run
-SNAPSHOTS_MOST = 10  # outgrows a context
-
-
-class Ruling(NamedTuple):
-    """Whether one check of a task holds, and what shows it."""
-
-    check: str
-    holds: bool
-    why: str
-
-    def __str__(self) -> str:
-        verdict = "YES" if self.holds else "NO"
-        says_more = self.why.strip(" .").lower() != self.check.strip(" .").lower()
-        why = f" ({self.why})" if self.why and says_more else ""
-        return f"{verdict}: {self.check}{why}"
-
-
-class Outcome(NamedTuple):
-    """How a run ended: `kind` is a word for programs, such as stuck, `text` says why."""
-
-    kind: str
-    text: str
-    checks: Sequence[Ruling] = ()  # by which a completion was proven or refused
-
-
-@dataclass
-class AgentMemory:
-    """What was done; of archived actions, their snapshots."""
-
-    threshold: int = 12  # active actions that make archiving due
-    last_recovery_turn: float = -math.inf
-    all_snapshots: tuple[MemorySnapshot, ...] = ()
-    active_history: list[ActionRecord] = field(default_factory=list)
-
-    def add_action(self, record: ActionRecord) -> None:
-        self.active_history.append(record)
-        del self.active_history[:-HISTORY_MOST]
-
-    @property
-    def needs_compression(self) -> bool:
-        return len(self.active_history) >= self.threshold
-
-    def apply_compression(self, snapshot: MemorySnapshot) -> None:
-        """Puts a snapshot in the place of its turns."""
-        self.active_history = [
-            record for record in self.active_history if record.turn not in snapshot.turns
-        ]
-        self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
-
-    def get_last_action_for_validation(self) -> ActionRecord | None:
-        return self.active_history[-1] if self.active_history else None
-
-
-CHECKS_MOST = 5
-
-
-def clean_checks(lines: Iterable[str]) -> list[str]:
-    """Up to CHECKS_MOST checks, each on one line, without empty ones."""
-    checks = [cut(line, 160) for line in lines if line.strip()]
-    return checks[:CHECKS_MOST]
-
-
-@dataclass(kw_only=True)
-class AgentState(StateRecord):
-    """Where a run stands; by its counters every turn makes progress or ends the run."""
-
-    task: str
-    memory: AgentMemory
-    waiting_since: float | None = None  # the clock's seconds at the first wait without progress
-
-    def take(self, record: Record) -> None:
-        """Brings memory and state to where this record was written."""
-        turn = max(self.turn, record.turn)
-        if isinstance(record, ActionRecord):
-            self.memory.add_action(record)
-        elif isinstance(record, MemorySnapshot):
-            self.memory.apply_compression(record)
-        elif isinstance(record, StateRecord):
-            vars(self).update(vars(record))
-            self.done_when = clean_checks(self.done_when)
-        self.turn = turn
-
-
-####################################################################################################
 # Texts - what each role is told, all the time and beside that in turns, conversations and stories
 ####################################################################################################
 
@@ -8788,77 +8744,54 @@ def chosen_profile(name: str, config: Config) -> Profile:
 
 
 class RunJournal(NamedTuple):
-    """What turns.jsonl holds."""
-
     records: list[Record]
-    damaged: list[int]  # numbers of the lines that cannot be read
+    damaged: list[str]  # numbers of the lines that cannot be read
     left_out: list[str]  # what of it is passed over, in a sentence each
 
 
-def open_ordinary(path: str, flags: int) -> int:
-    """An `opener` for open(): it follows no link, and opens no pipe or device; else OSError.
+def in_run(folder: Path, name: str) -> Path:
+    """A file's path in a run's folder, which may come from somebody else.
 
-    A run folder may come from somebody else.
+    Raises OSError if it, or its own folder, is a link, a pipe or a device.
     """
-    with suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.lstat(path).st_mode):
-            raise OSError(errno.ELOOP, "is no ordinary file")
-    return os.open(path, flags, 0o600)
-
-
-def open_in_run(folder: Path, name: str, mode: str) -> IO[bytes]:
-    """A file in a run's folder; OSError if it, or its own folder, is a link or a pipe."""
     path = folder / name
-    if path.parent != folder and path.parent.is_symlink():
-        raise OSError(errno.ELOOP, "is in no ordinary folder")
-    return open(path, mode, opener=open_ordinary)
+    is_linked = path.is_symlink() or (path.parent != folder and path.parent.is_symlink())
+    is_odd = path.exists() and not path.is_file()
+    if is_linked or is_odd:
+        raise OSError(errno.ELOOP, "is no ordinary file")
+    return path
 
 
 def open_log(path: Path, mode: str = "a") -> IO[str]:
     """A text file that has each line at once; OSError for a link or a pipe."""
-    return open(
-        path,
-        mode,
-        1,
-        "utf-8",
-        "backslashreplace",
-        opener=open_ordinary,
-    )
-
-
-def read_run_file(folder: Path, name: str) -> bytes:
-    with open_in_run(folder, name, "rb") as stream:
-        return stream.read()
-
-
-def write_run_file(folder: Path, name: str, data: bytes) -> None:
-    with open_in_run(folder, name, "wb") as stream:
-        stream.write(data)
+    ordinary = in_run(path.parent, path.name)
+    return open(ordinary, mode, 1, "utf-8", "backslashreplace")
 
 
 def read_journal(folder: Path) -> RunJournal:
-    """A run's journal, its torn last line dropped; raises ConfigError if there is none."""
+    """Its torn last line is dropped; raises ConfigError if there is none."""
     try:
-        *lines, _torn = read_run_file(folder, "turns.jsonl").split(b"\n")
+        *lines, _torn = in_run(folder, "turns.jsonl").read_bytes().split(b"\n")
     except OSError as error:
         raise ConfigError(f"{folder} holds no readable turns.jsonl ({error.strerror}).") from None
     records: list[Record] = []
-    damaged: list[int] = []
+    damaged: list[str] = []
     unknown: dict[str, None] = {}  # kind.field of what this version does not know or cannot read
     for number, line in enumerate(lines, 1):
         try:
-            record, unread = from_json(json_object(strict_json(line)))
+            entry = json_object(strict_json(line))
+            record, unread = from_json(entry)
             records.append(record)
             unknown |= dict.fromkeys(unread)
         except ValueError:
-            damaged.append(number)
+            damaged.append(str(number))
         except KeyError as error:  # a kind of another version
             unknown[f"lines {cut(error.args[0], 40)}"] = None
     left_out = []
-    for what, names in (("Damaged lines", map(str, damaged)), ("Unknown fields", unknown)):
-        listed = ", ".join(names)
-        if listed:
-            left_out.append(f"{what} left out: {listed}.")
+    if damaged:
+        left_out.append(f"Damaged lines left out: {', '.join(damaged)}.")
+    if unknown:
+        left_out.append(f"Unknown fields left out: {', '.join(unknown)}.")
     return RunJournal(records, damaged, left_out)
 
 
@@ -8878,7 +8811,7 @@ def picture_name(name: str) -> str:
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
     """(RGB, width, height) of a run's screenshot; raises AgentError."""
     try:
-        return png_to_rgb(read_run_file(folder, picture_name(name)))
+        return png_to_rgb(in_run(folder, picture_name(name)).read_bytes())
     except (AgentError, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise AgentError(
@@ -8886,37 +8819,37 @@ def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
         ) from None
 
 
-def _run_number(folder: Path) -> int:
-    return int(folder.name.removeprefix("run_"))
-
-
-def known_runs(root: Path) -> list[Path]:
-    """The folders run_NNNN in `root`, the latest first; ConfigError where it cannot be read."""
-    found = []
+def known_runs(root: Path) -> dict[int, Path]:
+    """The folders run_NNNN in `root`, the latest first; raises ConfigError."""
+    found = {}
     try:
-        for path in root.glob("run_*"):  # the pattern is tried again, since Windows ignores case
-            if re.fullmatch(r"run_\d+", path.name) and path.is_dir() and not path.is_symlink():
-                found.append(path)
+        for path in root.glob("run_*"):
+            number = re.fullmatch(r"run_(\d{1,9})", path.name)  # Windows ignores case in a pattern
+            if number and path.is_dir() and not path.is_symlink():
+                found[int(number[1])] = path
     except OSError as error:
         raise ConfigError(
             f"The folder {root.absolute()} cannot be read ({error.strerror}); {OTHER_FOLDER}."
         ) from None
-    return sorted(found, key=_run_number, reverse=True)
+    latest_first = sorted(found.items(), reverse=True)
+    return dict(latest_first)
 
 
 UNENDED_KEPT_S = 24 * 3600
 
 
 def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
-    """Deletes the oldest runs beyond what is to be kept, and no folder that is no run.
+    """Deletes the oldest runs beyond what is to be kept.
 
     The `spared` stay, and for a day one without an end: it may be resumed, or go on right now.
     """
     in_use = [path.resolve() for path in spared]
     size = 0
-    for place, run in enumerate(known_runs(Path(config.dump_dir))):
+    runs = known_runs(Path(config.dump_dir))
+    for place, run in enumerate(runs.values()):
         with suppress(OSError, ConfigError):  # what cannot be seen now is deleted another time
-            size += sum(path.lstat().st_size for path in run.rglob("*"))
+            for path in run.rglob("*"):
+                size += path.lstat().st_size
             too_many = 0 < config.keep_runs <= place
             beyond = too_many or 0 < config.keep_megabytes << 20 < size
             if beyond and run.resolve() not in in_use:
@@ -8928,14 +8861,14 @@ def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
 
 
 def find_run(root: Path, name: str) -> Path:
-    """A run by its number, name or path, "" for the latest; raises ConfigError."""
-    number = name.removeprefix("run_").lstrip("0")
-    for folder in known_runs(root):
-        if not name or str(_run_number(folder)) == number:
+    """By its number, name or path, "" for the latest; raises ConfigError."""
+    wanted = name.removeprefix("run_").lstrip("0")
+    for number, folder in known_runs(root).items():
+        if not name or str(number) == wanted:
             return folder
     if not name:
         raise ConfigError(no_run_text(root))
-    # Unlike Path.is_dir it answers no for a path that is too long, or that may not be asked for.
+    # Path.is_dir raises where a path is too long or may not be asked for.
     if os.path.isdir(name):
         return Path(name)
     raise ConfigError(
@@ -8944,15 +8877,15 @@ def find_run(root: Path, name: str) -> Path:
 
 
 def no_run_text(root: Path) -> str:
-    """The whole path, as a newcomer may stand in another folder than that of the runs."""
+    """With the whole path, as a newcomer may stand in another folder."""
     return f"There is no run in {root.absolute()} yet; give a task to begin one."
 
 
 def _new_run_folder(root: Path) -> Path:
-    """The next free run_NNNN; mkdir decides, so that two runs never share one."""
+    """The next free one; mkdir decides, so that two runs never share one."""
     try:
         root.mkdir(parents=True, exist_ok=True)
-        number = max(map(_run_number, known_runs(root)), default=0)
+        number = max(known_runs(root), default=0)
         while True:
             number += 1
             folder = root / f"run_{number:04d}"
@@ -8966,12 +8899,12 @@ def _new_run_folder(root: Path) -> Path:
         ) from None
 
 
-# The level of a log entry that the terminal never shows; those that it shows are 0, 1 and 2.
+# The level of a log entry that the terminal never shows.
 LOG_ONLY = 3
 
 
 def _readable(text: str) -> str:
-    """A text for a log, its further lines indented."""
+    """Its further lines indented."""
     return printable(text).strip().replace("\n", "\n    ")
 
 
@@ -8988,20 +8921,21 @@ class ExecutionLogger:
         old: Path | None = None,
     ) -> None:
         self.folder = old or _new_run_folder(Path(config.dump_dir))
-        self._most = config.keep_megabytes << 20 or math.inf  # bytes of this run
-        self._size = 0  # of what was written to it
-        self._full = False  # whether it was said that there is no room for pictures
-        self.hide = hide  # replaces secrets in a text or in JSON data
-        self.notice: Callable[[str, int], None] = lambda text, level: None  # gets each log entry
-        self.turn = 0  # to which a record belongs that names none
-        self._listeners: list[Callable[[Item], None]] = []
+        self._most = config.keep_megabytes << 20 or math.inf
+        self._size = 0
+        self._full = False  # whether it was said so
+        self.hide = hide  # secrets in a text or in JSON data
+        self.notice: Callable[[str, int], None] = lambda text, level: None
+        self.turn = 0  # of a record that names none
+        self.listeners: list[Callable[[Item], None]] = []
         exchanges = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
         with self._writing():
             self._log = open_log(self.folder / "execution_log.txt")
             self._turns = open_log(self.folder / "turns.jsonl")
             self._exchanges = open_log(self.folder / exchanges) if config.described else None
             if old:
-                self._turns.truncate(read_run_file(old, "turns.jsonl").rfind(b"\n") + 1)
+                written = in_run(old, "turns.jsonl").read_bytes()
+                self._turns.truncate(written.rfind(b"\n") + 1)
 
     def log(self, text: str, level: int = 2) -> None:
         text = self.hide(redact(text))
@@ -9014,47 +8948,49 @@ class ExecutionLogger:
 
     def exchange(self, title: str, lines: Iterable[str]) -> None:
         """One request or reply in words."""
-        text = self.hide(redact("\n".join([title, *lines])))
+        said = "\n".join([title, *lines])
+        text = self.hide(redact(said))
         self.log(f"API {text}")
         if self._exchanges:
-            self._write(self._exchanges, f"{datetime.now():%H:%M:%S} {_readable(text)}\n\n")
-
-    def listen(self, listener: Callable[[Item], None]) -> None:
-        self._listeners.append(listener)
+            now = f"{datetime.now():%H:%M:%S}"
+            self._write(self._exchanges, f"{now} {_readable(text)}\n\n")
 
     def publish(self, item: Item) -> None:
         """Tells those who listen."""
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener(item)
 
     def record(self, record: Record) -> Record:
-        """Writes a line of turns.jsonl with time and turn, and publishes it as it was written."""
+        """Writes a line of turns.jsonl, and publishes it as it was written."""
         now = round(time.time(), 3)
-        stamped = replace(record, time=now, turn=record.turn or self.turn)
-        line = redact(json.dumps(self.hide(to_json(stamped)), default=str))
+        turn = record.turn or self.turn
+        stamped = replace(record, time=now, turn=turn)
+        entry = self.hide(to_json(stamped))
+        line = redact(json.dumps(entry, default=str))
         self._write(self._turns, line + "\n")
         written, _ = from_json(json.loads(line))
         self.publish(written)
         return stamped
 
     def save_screenshot(self, name: str, png: bytes) -> str:
-        """Writes a picture to that path in the run's folder, or by its bare name a screenshot."""
+        """Under that path in the run's folder, or by its bare name with the screenshots."""
         path = name if "." in name else f"screenshots/{name}.png"
         if self._size < self._most:
             self.log(f"SAVED {path}")
             self._size += len(png)
             with self._writing():
                 (self.folder / path).parent.mkdir(exist_ok=True)
-                write_run_file(self.folder, path, png)
+                in_run(self.folder, path).write_bytes(png)
         elif not self._full:
             self._full = True
             self.log("The run's folder is full (keep_megabytes): no more screenshots.", 1)
         return path
 
     def close(self) -> None:
-        for stream in filter(None, (self._log, self._turns, self._exchanges)):
+        for stream in (self._log, self._turns, self._exchanges):
             with suppress(OSError):
-                stream.close()
+                if stream:
+                    stream.close()
 
     def _write(
         self,
@@ -9085,10 +9021,11 @@ class ExecutionLogger:
 def lmstudio_logs() -> dict[Path, int]:
     """LM Studio's own logs and their sizes; what one grows by in a run is the run's."""
     sizes = {}
+    home = Path(os.path.expanduser("~"))
     for root in (".cache/lm-studio", ".lmstudio"):  # in older versions, and now
-        for path in sorted(Path(os.path.expanduser("~")).glob(f"{root}/server-logs/*/*.log")):
+        for path in sorted(home.glob(f"{root}/server-logs/*/*.log")):
             with suppress(OSError):
-                # asks the file itself: folders list old sizes of files that are being written
+                # a folder may list an old size of a file that is being written
                 sizes[path] = path.stat().st_size
     return sizes
 
@@ -9104,8 +9041,9 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
                 short = re.sub(
                     rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), grown
                 )
-                for name, data in (("lmstudio_raw.log", grown), ("lmstudio_clean.log", short)):
-                    with open_in_run(logger.folder, name, "ab") as stream:
+                for kind, data in (("raw", grown), ("clean", short)):
+                    copy = in_run(logger.folder, f"lmstudio_{kind}.log")
+                    with copy.open("ab") as stream:
                         stream.write(data)
                 told.append(f"LM Studio's log of this run copied from {path}.")
     except OSError as error:
@@ -9479,16 +9417,16 @@ class Voice:
 GRID_MIDDLE = GRID / 2
 SURE_99 = 2.575829  # deviations of a normal distribution, between which 99 % of it lie
 FIT_LEAST = 6  # answers; with fewer an interval says nothing
-CORRECTED_LEAST = 3.0  # grid units at an edge: one pixel of a small picture makes as much
-# Share of the grid, beyond which the model means another space, which no line undoes.
+CORRECTED_LEAST = 3.0  # grid units at an edge, as one pixel of a small picture makes
+# Share of the grid; beyond it the model means another space.
 CORRECTED_MOST = 0.08
 
 
 class AxisFit(NamedTuple):
-    """The line through the answers along one axis, told from the middle of the grid.
+    """The line through the answers along one axis.
 
-    An answer lies at `scale` times the distance of its truth from the middle, and `shift` beside
-    that. This default is a model without a fault.
+    An answer lies at `scale` times the distance of its truth from the grid's middle, and `shift`
+    beside that. This default is a model without a fault.
     """
 
     scale: float = 1.0
@@ -9498,7 +9436,7 @@ class AxisFit(NamedTuple):
         return f"scale {self.scale:.3f}, shift {self.shift:+.0f}"
 
     def undo(self, place: float) -> int:
-        """The place on the grid that an answer means; it may lie outside."""
+        """The place that an answer means; it may lie outside the grid."""
         away = place - GRID_MIDDLE - self.shift
         return round(GRID_MIDDLE + away / self.scale)
 
@@ -9507,7 +9445,7 @@ def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
     """What is certain of the line through (truth, answer), of which no two truths are the same.
 
     Theil and Sen: the median of all slopes, then that of what it leaves, so that one wild answer
-    changes nothing. How far the ranks lie around a median is Kendall's and the sign test's.
+    changes nothing. How far ranks lie around a median is Kendall's and the sign test's.
     """
     slopes = []
     for (truth, answer), (other, answered) in combinations(pairs, 2):
@@ -9521,8 +9459,8 @@ def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
         line = GRID_MIDDLE + scale * (truth - GRID_MIDDLE)
         left.append(answer - line)
     shift = _certain_median(left, math.sqrt(number), 0.0)
-    moved = abs(scale - 1) * GRID_MIDDLE + abs(shift)
-    if moved < CORRECTED_LEAST:
+    stretched = abs(scale - 1) * GRID_MIDDLE
+    if stretched + abs(shift) < CORRECTED_LEAST:
         return AxisFit()
     return AxisFit(scale, shift)
 
@@ -9532,12 +9470,10 @@ def _certain_median(
     deviation: float,
     faultless: float,
 ) -> float:
-    """The median, or what has no fault if the median's interval of 99 % holds that.
-
-    `deviation` is that of the ranks.
-    """
+    """The median, or what has no fault if 99 % of the ranks' `deviation` hold that."""
     ordered = sorted(values)
-    below = max(0, math.floor((len(ordered) - SURE_99 * deviation) / 2))
+    within = SURE_99 * deviation
+    below = max(0, math.floor((len(ordered) - within) / 2))
     if ordered[below] <= faultless <= ordered[~below]:
         return faultless
     middle = len(ordered) // 2
@@ -9554,7 +9490,7 @@ def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
 
 
 class Correction(NamedTuple):
-    """The lines of both axes, and what undoes them; this default changes nothing."""
+    """The lines of both axes; this default changes nothing."""
 
     x: AxisFit = AxisFit()
     y: AxisFit = AxisFit()
@@ -9565,20 +9501,24 @@ class Correction(NamedTuple):
     @property
     def beyond(self) -> bool:
         """Whether the answers lie too far from the grid to be corrected."""
-        faults = [max(abs(line.scale - 1), abs(line.shift) / GRID) for line in self]
-        return max(faults) > CORRECTED_MOST
+        scaled = max(abs(line.scale - 1) for line in self)
+        shifted = max(abs(line.shift) for line in self)
+        return max(scaled, shifted / GRID) > CORRECTED_MOST
 
     def place(self, said: Coordinate) -> Coordinate:
         """The place that a model means; raises ToolError for one outside the grid."""
-        return Coordinate(self.x.undo(said.x), self.y.undo(said.y))
+        x = self.x.undo(said.x)
+        y = self.y.undo(said.y)
+        return Coordinate(x, y)
 
     def box(self, said: Mapping[str, int]) -> dict[str, int]:
-        """The box that a model means; it is only drawn, so what lies outside is at the edge."""
+        """The same for a box; it is only drawn, so what lies outside is at the edge."""
         axes = self._asdict()
         meant = {}
         for corner, place in said.items():
             axis = axes[corner[0]]
-            meant[corner] = min(GRID, max(0, axis.undo(place)))
+            undone = axis.undo(place)
+            meant[corner] = min(GRID, max(0, undone))
         return meant
 
 
@@ -9614,11 +9554,10 @@ def difference(
     for y in range(part.top, part.bottom):
         begin = (y * width + part.left) * 4
         row = slice(begin, begin + part.width * 4)
-        old = before[row]
-        new = after[row]
-        if old != new:
-            # Each row is one number: 32 of its bits are a pixel, so its ends say where they differ.
-            unlike = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+        if before[row] != after[row]:
+            # A row as a number, of which 32 bits are a pixel: its ends say where they differ.
+            old = int.from_bytes(before[row], "little")
+            unlike = int.from_bytes(after[row], "little") ^ old
             lowest = (unlike & -unlike).bit_length() - 1
             right = (unlike.bit_length() + 31) // 32
             band = Rect.between(lowest // 32, y, right, y + 1).moved(part.left, 0)
@@ -9631,17 +9570,14 @@ def difference(
         if narrow and band.height * scale in CARET_HEIGHT:
             carets.append(band)
     if len(carets) == 1:
-        bands.remove(carets[0])
+        bands.remove(*carets)
     return reduce(Rect.union, bands) if bands else None
 
 
 def window_box(frame: Frame) -> Rect:
     """The front window, else the whole, in the frame's pixels."""
-    area = frame.area
-    rect = frame.window.rect if frame.window else area
-    factors = (frame.width / area.width, frame.height / area.height) * 2
-    sides = zip(rect.moved(-area.left, -area.top), factors, strict=True)
-    return Rect(*(round(side * factor) for side, factor in sides))
+    rect = frame.window.rect if frame.window else frame.area
+    return rect.scaled(frame.area, frame.rect)
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
@@ -9653,7 +9589,7 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
     numbers = [float(number) for number in setting.split(",")]  # four, as Config has seen to it
     area = Rect(*map(int, numbers))
     if "." in setting:
-        # Edges are rounded, not sizes, so that neighbours have neither a gap nor a pixel in common.
+        # Edges are rounded, so that neighbours have neither a gap nor a pixel in common.
         sides = (primary.width, primary.height) * 2
         edges = [round(share * side) for share, side in zip(numbers, sides, strict=True)]
         area = Rect.between(*edges).moved(primary.left, primary.top)
@@ -9676,7 +9612,7 @@ def part_around(point: Point, area: Rect) -> Rect:
 
 
 def frame_size(area: Rect, config: Config) -> Size:
-    """The size of an area's picture, as it is set, else as image_tokens gives; or ConfigError."""
+    """As it is set, else as image_tokens gives; raises ConfigError."""
     exact = Size(config.screen_capture_w, config.screen_capture_h)
     if exact.pixels:
         return exact
@@ -9689,7 +9625,7 @@ def frame_size(area: Rect, config: Config) -> Size:
 
 
 def screen_size(config: Config) -> Size:
-    """The size of a usual screen's picture, where there is no screen to ask."""
+    """That of a usual screen's picture, where there is no screen to ask."""
     return frame_size(Rect(0, 0, 1920, 1080), config)
 
 
@@ -9701,24 +9637,22 @@ SETTLE_PATIENCE_S = 0.25
 
 @dataclass
 class Eyes:
-    """Looks at the working area, and waits until it is at rest."""
-
     config: Config
     desktop: Desktop
     actuator: Actuator
     logger: ExecutionLogger
     clock: Clock
     say: Say
-    # Where secrets were typed, by the numbers of the places, ...
+    # Where secrets were typed, by their numbers, ...
     secrets: dict[int, SecretRecord] = field(default_factory=dict)
-    # ... and the frame before that, until it is known what has changed by it.
+    # ... and the frame before that, until it is known what it changed.
     _before: dict[int, Frame] = field(default_factory=dict)
-    _closer: Point | None = None  # around which the next look shows a part of the area only
+    _closer: Point | None = None  # of what the next look shows
 
     def zoom(self, point: Point) -> None:
         """The next look shows the part around this pixel, the one after it all again.
 
-        Where secrets were typed it stays whole, as their places are known on whole pictures.
+        Places of secrets are known on whole pictures only, so with one it stays whole.
         """
         self._closer = None if self.secrets else point
 
@@ -9758,10 +9692,7 @@ class Eyes:
         return self.capture() if frame.whole else frame
 
     def capture(self, closer: Point | None = None) -> Frame:
-        """A frame, of the part around a pixel if that is given.
-
-        While the screen cannot be seen it waits; Win32Error after `blind_patience` seconds.
-        """
+        """While the screen cannot be seen it waits; Win32Error after `blind_patience` seconds."""
         whole = resolve_area(self.config.area, self.desktop)
         area = part_around(closer, whole) if closer else whole
         size = frame_size(area, self.config)
@@ -9789,7 +9720,7 @@ class Eyes:
     def secret_typed(self, attempt: Attempt) -> None:
         """From now on the field is grey; where it is not known, all of that window until it reacts.
 
-        The journal has it before the first key, for a run that ends there and is resumed.
+        The journal has it before the first key, for a run that is broken off and resumed.
         """
         window = attempt.front
         if window is None:
@@ -9810,7 +9741,7 @@ class Eyes:
         self.logger.record(place)
 
     def _with_secrets_greyed(self, frame: Frame) -> Frame:
-        """Without places of secrets, which move with their windows until these are gone."""
+        """Places of secrets move with their windows until these are gone."""
         canvas = Canvas(
             frame.width,
             frame.height,
@@ -9851,7 +9782,6 @@ class Eyes:
         return []
 
     def glance(self, frame: Frame) -> bytes:
-        """A quick small look at a frame's area."""
         width = frame.width // GLANCE_SCALE
         height = frame.height // GLANCE_SCALE
         return self.desktop.glance(frame.area, width, height)
@@ -10428,7 +10358,7 @@ def keep_files(
         if data and logger.hide(text) == text:
             name = f"kept_{len(kept) + 1}_{Path(path).name[-80:]}"
             with suppress(OSError):
-                write_run_file(logger.folder, name, data)
+                in_run(logger.folder, name).write_bytes(data)
                 kept.append(name)
     return kept
 
@@ -12274,9 +12204,14 @@ def differing_share(frame: Frame, folder: Path, step: Step) -> float:
         boxes.append(square_around(target, REACH_ALIKE))
     if not boxes:  # its target is the window with the keyboard, which must be the same one
         program = frame.window.program if frame.window else ""
-        boxes = [window_box(frame)]
-        if (boxes[0], program) != (recorded.window, recorded.program):
+        front = window_box(frame)
+        # Other versions rounded otherwise.
+        if program != recorded.program:
             return 1.0
+        for side, then in zip(front, recorded.window, strict=True):
+            if abs(side - then) > 1:
+                return 1.0
+        boxes = [front]
     now = bytes(bgrx_to_rgb(frame.pixels))
     shares = []
     for box in boxes:
@@ -13442,7 +13377,7 @@ def report_text(folder: Path, pictures: bool = False) -> str:
     shots = dict.fromkeys(item.get("screenshot", "") for item in book.items if pictures)
     for name in filter(picture_name, shots):
         with suppress(AgentError, OSError):  # the page says which one is missing
-            png = read_run_file(folder, name)
+            png = in_run(folder, name).read_bytes()
             png_size(png)
             url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
             blocks.append(data_block(url, name))
@@ -13694,7 +13629,7 @@ class Panel(Inbox):
         """By its name, or without one the screen as it is now."""
         if not words["name"]:
             return self._live()
-        png = read_run_file(self.folder, picture_name(words["name"]))
+        png = in_run(self.folder, picture_name(words["name"])).read_bytes()
         png_size(png)  # else it is still being written
         return png
 
@@ -13969,7 +13904,8 @@ def keep_calibration(asked: Asked, measured: Correction) -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         data = json.dumps(kept, indent=1).encode()
-        write_run_file(path.parent, path.name, data)
+        ordinary = in_run(path.parent, path.name)
+        ordinary.write_bytes(data)
     except OSError as error:
         return f"; {path} cannot be written ({error.strerror}); the measurement is not kept"
     return ""
@@ -13985,7 +13921,8 @@ def correction_for(asked: Asked, notice: Say) -> Correction:
         return NO_CORRECTION
     path = asked.kept_at
     try:
-        kept = json_object(strict_json(read_run_file(path.parent, path.name)))
+        ordinary = in_run(path.parent, path.name)
+        kept = json_object(strict_json(ordinary.read_bytes()))
         lines = []
         for axis in ("x", "y"):
             line = read_as(kept[axis], dict[str, float])
@@ -14812,6 +14749,7 @@ def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | N
 
 def read_secrets(names: Sequence[str]) -> Secrets:
     """From the environment, else a hidden prompt; raises ConfigError for what cannot be hidden."""
+    words = fixed_words()
     values = {}
     for name in names:
         if not re.fullmatch(r"\w+", name):
@@ -14828,6 +14766,11 @@ def read_secrets(names: Sequence[str]) -> Secrets:
                 f"--secret {name}: set an environment variable of that name "
                 "to 4 characters or more."
             )
+        if value in words:
+            raise ConfigError(
+                f"--secret {name}: its value is a word that the program's files must show,"
+                " such as click or error; choose another value."
+            )
         values[name] = value
         if len(value) < SECRET_CHARS_SAFE:
             say(
@@ -14835,8 +14778,8 @@ def read_secrets(names: Sequence[str]) -> Secrets:
                 " it is hidden as a whole word only, and can be guessed."
             )
     key = os.environ.get("LMSTUDIO_API_KEY", "").strip()  # server_of takes it away
-    hidden = {"LMSTUDIO_API_KEY": key} if len(key) >= SECRET_CHARS_LEAST else {}
-    return Secrets(values, hidden, fixed_words())
+    can_be_hidden = len(key) >= SECRET_CHARS_LEAST and key not in words
+    return Secrets(values, {"LMSTUDIO_API_KEY": key} if can_be_hidden else {})
 
 
 # The words of the chat completions' format and of our answers to calls.
@@ -14844,8 +14787,8 @@ FORMAT_WORDS = """assistant content error function id index message name ok outp
 arguments reasoning_content refusal role system text tool tool_call_id tool_calls type user"""
 
 
-def fixed_words() -> frozenset[str]:
-    """The words that no secret may change."""
+def fixed_words() -> set[str]:
+    """The words that no secret may be."""
     words = {"kind", *FORMAT_WORDS.split(), *RECORDS, *PROFILES, *TOOLS, *SETTINGS}
     for kind in (*RECORDS.values(), *(tool.args for tool in TOOLS.values())):
         words |= {spec.name for spec in fields(kind)}
@@ -14853,7 +14796,7 @@ def fixed_words() -> frozenset[str]:
         for role in profile.roles.values():
             for function in (schema["function"] for schema in profile.schemas(role)):
                 words |= {function["name"], *function["parameters"]["properties"]}
-    return frozenset(words)
+    return words
 
 
 def allowed_by_person(
@@ -15241,7 +15184,7 @@ def list_runs(root: Path) -> Iterator[str]:
         yield no_run_text(root)
         return
     yield RUNS_ROW.format("run", "when", "profile", "outcome", "turns", "time", "task")
-    for folder in reversed(folders):
+    for folder in reversed(folders.values()):
         try:
             book = book_of(folder)
         except AgentError as error:
@@ -15421,7 +15364,7 @@ def run_task(
     logger = ExecutionLogger(config, secrets.hide, old)
     undo.callback(logger.close)
     book = keep_book(logger, old, undo)
-    logger.listen(terminal.take)
+    logger.listeners.append(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
     confirm = partial(allowed_by_person, config, terminal, logger)
     actuator = Actuator(desktop, config, clock, stop, notice, confirm, secrets, task=task)
@@ -15440,7 +15383,8 @@ def run_task(
     elif panel:
         undo.callback(keep_page, panel, terminal)
     state = AgentState(task=task, memory=AgentMemory(config.memory_compression_threshold))
-    terminal.watch = lambda: f"turn {state.turn} of {most_turns(engine)}, {voice.tokens} tokens"
+    most = most_turns(engine)
+    terminal.watch = lambda: f"turn {state.turn} of {most}, {voice.tokens} tokens"
     begin_records(engine, state, told, resumed=old is not None)
     return finish(engine, state, terminal, book, recording, panel if options.demo else None)
 
@@ -15504,8 +15448,7 @@ def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Boo
     book = Book(logger.folder.name, BOOK_RECORDS)
     page = ReportFile(logger.folder, book)
     undo.callback(page.close)
-    for listener in (book.take, page.take):
-        logger.listen(listener)
+    logger.listeners += [book.take, page.take]
     if old:
         for record in read_journal(old).records:
             logger.publish(record)
@@ -15517,7 +15460,7 @@ def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) 
     panel = Panel(engine.config, engine.actuator.stop, book, logger.folder)
     undo.callback(panel.close)
     terminal.say(f"panel: {panel.url}", 0)  # and into no log
-    logger.listen(panel.take)
+    logger.listeners.append(panel.take)
     engine.voice.inbox = panel
     return panel
 
@@ -15571,7 +15514,8 @@ def finish(
         engine.logger.log(traceback.format_exc())
         raise RuntimeError(engine.logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
-        tell_end(engine, state, terminal, book, outcome, engine.clock.now() - began)
+        seconds = engine.clock.now() - began
+        tell_end(engine, state, terminal, book, outcome, seconds)
 
 
 def tell_end(

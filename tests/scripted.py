@@ -360,7 +360,7 @@ class Trial:
 
     def listen(self, listener: Callable[[agent.Item], None]) -> None:
         """Tells a listener, as the page is told, what the run does."""
-        self.engine.logger.listen(listener)
+        self.engine.logger.listeners.append(listener)
 
     def release(self) -> None:
         """Lets go of what is held."""

@@ -166,7 +166,7 @@ class Turns(EngineCase):
                 plans = [one["plan"] for one in items[1:] if one.get("plan")]
                 heard.append((items[-1]["turn"], *plans))
 
-        logger.listen(hear)
+        logger.listeners.append(hear)
         self.begin(trial)
         trial.run()
         records = (logger.folder / "turns.jsonl").read_text().splitlines()

@@ -431,12 +431,10 @@ class Unwritable(CommandLineCase):
     def test_a_full_disk_or_a_locked_file_is_said_before_the_first_act(self) -> None:
         for number, reason in ((28, "No space left"), (13, "Permission denied")):
 
-            def faulty(path: Any, *how: Any, number: int = number, **more: Any) -> Any:
-                if "screenshots" in str(path):
-                    raise OSError(number, os.strerror(number))
-                return OPEN(path, *how, **more)
+            def faulty(path: Path, data: bytes, number: int = number) -> int:
+                raise OSError(number, os.strerror(number))
 
-            with mock.patch.object(builtins, "open", faulty):
+            with mock.patch.object(Path, "write_bytes", faulty):
                 code, out, err = self.main("--demo")
             self.assertEqual((code, err), (1, ""))
             self.assertRegex(out, rf"^error: .*cannot be written \({reason}.*\n0 turns, 0 acts")

@@ -97,6 +97,8 @@ class Reading(unittest.TestCase):
             ("A", ""),
             ("A", "abc"),
             ("A", "two\nlines"),
+            ("A", "position"),
+            ("A", "click_screen_element"),
             ("A B", "value1"),
             ("", "value1"),
             ("B", "value1"),

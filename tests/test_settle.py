@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -109,7 +110,7 @@ class Settling(EngineCase):
             agent.ToolCall("press_keyboard_key", {"key": "a", "reasoning": ""})
         )
         heard: list[agent.Item] = []
-        trial.engine.logger.listen(heard.append)
+        trial.engine.logger.listeners.append(heard.append)
         changed = trial.perform(chosen, look, 1).changed
         screens = [item.screen for item in heard if isinstance(item, agent.Shown)]
         (settled,) = (screen for screen in screens if isinstance(screen, agent.Frame))
@@ -193,15 +194,14 @@ class Screenshots(EngineCase):
     base = FEWER_REQUESTS
 
     def before_a_picture(self, happens: Callable[[], object]) -> None:
-        """Lets something happen before any picture's file is opened."""
-        opened = open
+        """Lets something happen before any picture's file is written."""
+        write_bytes = Path.write_bytes
 
-        def opening(path: Any, *given: Any, **more: Any) -> Any:
-            if str(path).endswith(".png"):
-                happens()
-            return opened(path, *given, **more)
+        def writing(path: Path, data: bytes) -> int:
+            happens()
+            return write_bytes(path, data)
 
-        patcher = mock.patch("builtins.open", opening)
+        patcher = mock.patch.object(Path, "write_bytes", writing)
         patcher.start()
         self.addCleanup(patcher.stop)
 

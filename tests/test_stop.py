@@ -322,7 +322,7 @@ class Signals(unittest.TestCase):
         sys.settrace(trace)
         try:
             with contextlib.suppress(agent.Stopped):
-                stop.sleep(0.06)
+                agent.SystemClock(stop).sleep(0.06)
         finally:
             sys.settrace(None)
 

@@ -19,7 +19,7 @@ BEFORE = Path(__file__).with_name("before.json")
 # What each of the first day's attacks is about.
 NUMBERS = {
     "slow_error_text": "1", "absurd_token_count": "10",
-    "small_objects": "20", "forged_hint": "18", "forged_outcome": "19", "oracle": "15", "broken_journal": "16",
+    "small_objects": "20", "forged_hint": "18", "forged_outcome": "19", "oracle": "15",
     "key_in_files": "17", "key_is_typed": "17", "stored_replies": "8", "linked_picture_is_exported": "12",
     "linked_folder_is_exported": "12", "linked_report_overwrites": "12", "linked_log_is_written_on_resume": "12",
     "pipe_hangs": "12", "bomb_takes_seconds": "13",

@@ -18,7 +18,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
-from tests.scripted import PLAN, EngineCase, call, text, user_text
+from tests.scripted import PLAN, EngineCase, text, user_text
 from tests.servers import ScriptedServer, answer, reply
 
 SLOW_S = 5.0  # of the processor; it took more than ten times as long once
@@ -97,17 +97,6 @@ def oracle() -> bool:
     return "{{PIN}}" in secrets.hide(written)
 
 
-def broken_journal() -> bool:
-    """A secret that is called as a key or a tool is makes journals and calls unreadable."""
-    for word in ("text", "click", "arguments", "screenshot"):
-        with mock.patch.dict(os.environ, {"S": word}), contextlib.redirect_stdout(io.StringIO()):
-            secrets = agent.read_secrets(["S"])
-        message = call("type_text_input", text="hello") | {"screenshot": "click", "kind": "text"}
-        if secrets.hide(message) != message:
-            return True
-    return False
-
-
 def key_in_files() -> bool:
     """A server that knows the API key says it; a run writes it down."""
     with mock.patch.dict(os.environ, {"LMSTUDIO_API_KEY": "sk-c4nary-key"}):
@@ -141,7 +130,6 @@ ATTACKS: tuple[Callable[..., bool], ...] = (
     forged_hint,
     forged_outcome,
     oracle,
-    broken_journal,
     key_in_files,
     key_is_typed,
     stored_replies,

@@ -230,7 +230,7 @@ class Bench:
 
         with closing(agent.ExecutionLogger(config)) as logger:
             engine = self.engine(config, profile, desktop, asked, logger)
-            logger.listen(notice)
+            logger.listeners.append(notice)
             state = agent.AgentState(
                 task=task, memory=agent.AgentMemory(config.memory_compression_threshold)
             )
