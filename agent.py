@@ -9270,8 +9270,7 @@ class Voice:
             value = getattr(role, name)  # a number, or the name of a setting
             settings[name] = vars(config).get(value, value)
         settings |= manner.settings
-        for pair in filter(None, config.sampling.split(";")):
-            name, value = pair.split()
+        for name, value in map(str.split, filter(None, config.sampling.split(";"))):
             settings[name] = int(value) if value.isdecimal() else float(value)
         if prompt:  # some models know no system role
             messages = [Message("system", prompt), *messages]
@@ -9304,9 +9303,10 @@ class Voice:
 
     def _leave_list(self, why: str) -> None:
         """The tools stand in the text from now on, unless a setting decides that."""
-        if not self._left_list and self.config.calls == "auto":
-            self.say(f"warning: {why}; from now on the tools stand in the text.")
         self._left_list = True
+        if self.config.calls == "auto":
+            sentence = f"warning: {why}; from now on the tools stand in the text."
+            self.say_once("tools in the text", sentence)
 
     def say_once(self, kind: str, text: str) -> None:
         if kind not in self._told:
@@ -9341,7 +9341,6 @@ class Voice:
         for kind, warning in warnings.items():
             self.say_once(kind, f"warning: {warning}")
         thought = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
-        prompt, completion, cached = reply.usage
         self.tokens += reply.usage.total
         self.logger.record(
             ReplyRecord(
@@ -9350,9 +9349,9 @@ class Voice:
                 message=reply.message,
                 finish_reason=reply.finish_reason,
                 tokens={
-                    "prompt": prompt,
-                    "completion": completion,
-                    "cached": cached,
+                    "prompt": reply.usage.prompt_tokens,
+                    "completion": reply.usage.completion_tokens,
+                    "cached": reply.usage.cached_tokens,
                     "thought": thought,
                 },
                 seconds=round(reply.seconds, 3),
