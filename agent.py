@@ -6142,7 +6142,7 @@ def strict_json(body: bytes) -> object:
     return value
 
 
-def _at(value: object, path: str) -> Any:
+def found_at(value: object, path: str) -> Any:
     """What stands at a path such as "usage.prompt_tokens", or None."""
     for name in path.split("."):
         value = json_object(value).get(name)
@@ -6152,7 +6152,7 @@ def _at(value: object, path: str) -> Any:
 def _count(value: object, *paths: str) -> int | None:
     """The first number of tokens at one of these paths, or None."""
     for path in paths:
-        found = _at(value, path)
+        found = found_at(value, path)
         if type(found) is int and 0 <= found <= TOKENS_MOST:
             return found
     return None
@@ -6164,7 +6164,7 @@ def _error_text(value: object) -> str:
         wrong = value.get("error")
         if not wrong and "choices" not in value:  # vLLM and FastAPI write at the top
             wrong = value.get("message") or value.get("detail")
-    return str(_at(wrong, "message") or wrong or "")
+    return str(found_at(wrong, "message") or wrong or "")
 
 
 def _meant_name(name: str) -> str:
@@ -6181,9 +6181,9 @@ def _models(value: object) -> list[ModelInfo]:
     """The models in any server's list, one for each loaded instance, loaded ones first."""
     entries: dict[str, JsonDict] = {}
     # llama.cpp tells of each model in both lists.
-    for entry in json_list(_at(value, "models")) + json_list(_at(value, "data")):
-        name = _at(entry, "key") or _at(entry, "id") or _at(entry, "name")
-        if isinstance(name, str) and "embedding" not in f"{_at(entry, 'type')} {name}":
+    for entry in json_list(found_at(value, "models")) + json_list(found_at(value, "data")):
+        name = found_at(entry, "key") or found_at(entry, "id") or found_at(entry, "name")
+        if isinstance(name, str) and "embedding" not in f"{found_at(entry, 'type')} {name}":
             entries[name] = {**entries.get(name, {}), **entry}
     found = chain.from_iterable(starmap(_instances, entries.items()))
     return sorted(found, key=lambda info: info.loaded is not True)
@@ -6203,7 +6203,7 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
     owner = entry.get("owned_by")
     family = entry.get("arch") or entry.get("architecture")
     efforts = {"off": "none"} if owner == "library" else {}
-    if _at(entry, "capabilities.reasoning"):
+    if found_at(entry, "capabilities.reasoning"):
         efforts = {"off": "none", "on": "medium"}
     instances = json_list(entry.get("loaded_instances"))
     loaded = {"loaded": True, "not-loaded": False}.get(str(entry.get("state")))
@@ -6213,7 +6213,7 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
     lengths = ("config.context_length", "loaded_context_length", "max_model_len", "meta.n_ctx")
     for one in instances or [entry]:
         yield ModelInfo(
-            str(_at(one, "id") or name),
+            str(found_at(one, "id") or name),
             vision,
             loaded,
             _count(one, *lengths) or None,
@@ -6528,8 +6528,8 @@ class ModelServer:
                 raise fault
             lost = {"role": "assistant", "content": "", UNREAD_CALL: str(fault)}
             return {"choices": [{"message": lost}]}
-        first, *_ = json_list(_at(value, "choices")) or [None]
-        if wants_message and not isinstance(_at(first, "message"), dict):
+        first, *_ = json_list(found_at(value, "choices")) or [None]
+        if wants_message and not isinstance(found_at(first, "message"), dict):
             raise self._fault("not_json", "no choices[0].message")
         return json_object(value)
 
@@ -6581,10 +6581,10 @@ class ModelServer:
             with suppress(ModelError):
                 told, *_ = self._ask(f"{self._root}/props")
         # A template without a place for tools drops them silently: the model answers in words.
-        tools = _at(told, "chat_template_caps.supports_tools")
+        tools = found_at(told, "chat_template_caps.supports_tools")
         if tools is False and config.calls == "auto":
             notes.append("The model's chat template leaves out tools, so they stand in the text.")
-        build = server_words(str(_at(told, "build_info") or ""))
+        build = server_words(str(found_at(told, "build_info") or ""))
         self.info = replace(
             chosen,
             note=" ".join(notes),
@@ -9125,7 +9125,9 @@ def reply_lines(message: JsonDict) -> list[str]:
         ("lost", str(message.get(UNREAD_CALL, ""))),
     ]
     for call in json_list(message.get("tool_calls")):
-        parts.append(("calls", f"{_at(call, 'function.name')} {_at(call, 'function.arguments')}"))
+        parts.append(
+            ("calls", f"{found_at(call, 'function.name')} {found_at(call, 'function.arguments')}")
+        )
     return [f"{kind}: {text}" for kind, text in parts if text]
 
 
@@ -10841,29 +10843,6 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None
     engine.tell_turn(engine.executor.name, f"{record.tool} {record.args}", effect)
 
 
-def acting_turn(
-    engine: Engine,
-    state: AgentState,
-    ask: Callable[[Look], tuple[Act | None, str]],
-) -> Outcome | None:
-    """One look, one call, one act."""
-    look = engine.eyes.look()
-    act, said = ask(look)
-    if act is None:
-        engine.actuator.release()
-        lost = ActionRecord(
-            "no_call",
-            "",
-            NO_USABLE_CALL,
-            look.screenshot,
-            said,
-        )
-        note_action(engine, state, lost)
-        return escalate(engine, state, progress=False)
-    _, progress, outcome = carry_out(engine, state, act, look, said)
-    return outcome or escalate(engine, state, progress)
-
-
 def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
     """Replaces active actions by a summary; returns how many."""
     active = [record.turn for record in state.memory.active_history]
@@ -11078,9 +11057,7 @@ def unseen_effect(record: ActionRecord) -> str:
     return "" if record.changed else "the screen did not change"
 
 
-def native_messages(
-    engine: Engine, state: AgentState, native: Native, look: Look, task: str
-) -> list[Message]:
+def native_messages(engine: Engine, state: AgentState, native: Native, look: Look) -> list[Message]:
     """The turns whose pictures are shown, the first with the task and the steps before it.
 
     The last has notes on what no picture tells; without them a reply that was refused, and is shown
@@ -11093,7 +11070,7 @@ def native_messages(
     for record in state.memory.active_history:
         if native.told_from <= record.turn < first_shown:
             told.append(native_step(record))
-    words = grammar.first_text(task, told)
+    words = grammar.first_text(state.execution_instructions or state.task, told)
     messages: list[Message] = []
     for turn in native.shown:
         messages += shown_to(grammar, words, turn.image)
@@ -11141,7 +11118,7 @@ def native_act(call: GrammarCall) -> Act:
 
 
 def ask_native(
-    engine: Engine, state: AgentState, native: Native, task: str, look: Look
+    engine: Engine, state: AgentState, native: Native, look: Look
 ) -> tuple[Act | None, str]:
     """A reply's act and sentence; where the context is too small, it is asked again with less."""
     grammar = native.grammar
@@ -11159,7 +11136,7 @@ def ask_native(
     for shrinks in (True, False):
         call, reply = engine.voice.ask_until_read(
             engine.executor,
-            native_messages(engine, state, native, look, task),
+            native_messages(engine, state, native, look),
             native.manner,
             engine.config.reply_corrections,
             read,
@@ -11243,17 +11220,35 @@ def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> 
         return None
     state.planner_streak = 0
     state.since_review += 1
-    ask = partial(ask_executor, engine, state)
-    if native:
-        task = state.execution_instructions or state.task
-        ask = partial(ask_native, engine, state, native, task)
-    elif not plans and state.memory.needs_compression:
+    if not (native or plans) and state.memory.needs_compression:
         # Nobody is asked to archive, and it would outgrow the context.
         archive_by_itself(engine, state, engine.config.memory_keep_actions)
-    outcome = acting_turn(engine, state, ask)
+    outcome = acting_turn(engine, state, native)
     if plans and not described and is_review_due(engine, state):
         state.mode = PLANNING
     return outcome
+
+
+def acting_turn(engine: Engine, state: AgentState, native: Native | None) -> Outcome | None:
+    """One look, one call, one act."""
+    look = engine.eyes.look()
+    if native:
+        act, said = ask_native(engine, state, native, look)
+    else:
+        act, said = ask_executor(engine, state, look)
+    if act is None:
+        engine.actuator.release()
+        lost = ActionRecord(
+            "no_call",
+            "",
+            NO_USABLE_CALL,
+            look.screenshot,
+            said,
+        )
+        note_action(engine, state, lost)
+        return escalate(engine, state, progress=False)
+    _, progress, outcome = carry_out(engine, state, act, look, said)
+    return outcome or escalate(engine, state, progress)
 
 
 def history_text(record: ActionRecord, form: ReportForm, described: bool) -> str:
