@@ -6184,7 +6184,7 @@ def _models(value: object) -> list[ModelInfo]:
     for entry in json_list(found_at(value, "models")) + json_list(found_at(value, "data")):
         name = found_at(entry, "key") or found_at(entry, "id") or found_at(entry, "name")
         if isinstance(name, str) and "embedding" not in f"{found_at(entry, 'type')} {name}":
-            entries[name] = {**entries.get(name, {}), **entry}
+            entries.setdefault(name, {}).update(entry)
     found = chain.from_iterable(starmap(_instances, entries.items()))
     return sorted(found, key=lambda info: info.loaded is not True)
 
@@ -6301,10 +6301,9 @@ def _place_of_family(info: ModelInfo) -> float:
 def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
     """The one loaded model, else the one of the preferred family, if there is either."""
     meant = [info for info in able if info.loaded] or able
-    first = min(meant, key=_place_of_family, default=None)
-    if first and len(meant) > 1 and _place_of_family(first) == math.inf:
-        return None
-    return first
+    if len(meant) > 1:
+        meant = [info for info in meant if _place_of_family(info) < math.inf]
+    return min(meant, key=_place_of_family, default=None)
 
 
 def _names_to_type(listed: list[ModelInfo]) -> str:
