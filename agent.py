@@ -10581,7 +10581,9 @@ def check_completion(
     verdict = judge(engine, state, evidence)
     missing = what_lacks(verdict)
     if not missing:
-        return Outcome("completed", cut(evidence, 300), verdict), MISSION_COMPLETE
+        # All of an answer, since that is what was asked for.
+        text = evidence if engine.grammar else cut(evidence, 300)
+        return Outcome("completed", text, verdict), MISSION_COMPLETE
     state.needs_review = True
     if counts and not (engine.grammar and "planner" in engine.profile.roles):
         state.not_yet += 1
@@ -10742,18 +10744,10 @@ def follow_words(
     name: str,
     text: str,
 ) -> tuple[Outcome | None, str]:
-    """What comes of what only a grammar can say; an answer is checked as a claim.
-
-    Where the model says that it cannot, a planner may know another way.
-    """
+    """The outcome and the result of what only a grammar can say."""
     if name == PERSON:
         return None, ask_person(engine, text)
-    if name == "answer":
-        outcome, result = check_completion(engine, state, text)
-        if outcome and outcome.kind == "completed":
-            outcome = outcome._replace(text=text)  # all of it, since that is what was asked for
-        return outcome, result
-    if "planner" in engine.profile.roles:
+    if "planner" in engine.profile.roles:  # which may know another way
         state.needs_review = True
         return None, GOAL_STATUS.format("instructions", "BLOCKED")
     result = f"the model says it cannot: {cut(text, 300)}"
@@ -11103,16 +11097,15 @@ def native_act(call: GrammarCall) -> Act:
         made = native_call(call)
         return CANONICAL.parse(replace(made, thought=thought))
     name = call.name
-    unsaid = "the task is done" if name in ("finished", "answer") else "it does not say why"
-    text = str(call.arguments.get("text") or call.said or unsaid)
-    args: Args = SayArgs(text)
+    words = str(call.arguments.get("text") or call.said)
+    args: Args = SayArgs(words or "it does not say why")
     if name == "wait":
         args = WaitArgs(min(call.arguments["seconds"], SECONDS_MOST))
     elif name == "screenshot":
         args = NoArgs()
-    elif name == "finished":
-        name = "report_complete"
-        args = DoneArgs(text)
+    elif name in ("finished", "answer"):
+        name = name.replace("finished", "report_complete")
+        args = DoneArgs(words or "the task is done")
     return Act(name, args, ToolCall(name, {}, thought=thought))
 
 
