@@ -11106,7 +11106,11 @@ def native_act(call: GrammarCall) -> Act:
     elif name in ("finished", "answer"):
         name = name.replace("finished", "report_complete")
         args = DoneArgs(words or "the task is done")
-    return Act(name, args, ToolCall(name, {}, thought=thought))
+    return Act(
+        name,
+        args,
+        ToolCall(name, {}, thought=thought),
+    )
 
 
 def ask_native(
