@@ -10940,7 +10940,12 @@ def resume(engine: Engine, state: AgentState) -> None:
     engine.say(" ".join([sentence, *journal.left_out]))
     if pending:
         unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
-        note_action(engine, state, ActionRecord(pending.tool, shown_args(pending.args), unknown))
+        lost = ActionRecord(
+            pending.tool,
+            shown_args(pending.args),
+            unknown,
+        )
+        note_action(engine, state, lost)
 
 
 ####################################################################################################
