@@ -241,10 +241,7 @@ class Rect(NamedTuple):
         return self._edges(other, max, min)
 
     def _edges(
-        self,
-        other: Rect,
-        first: Callable[[int, int], int],
-        last: Callable[[int, int], int],
+        self, other: Rect, first: Callable[[int, int], int], last: Callable[[int, int], int]
     ) -> Rect:
         left = first(self.left, other.left)
         top = first(self.top, other.top)
@@ -652,10 +649,10 @@ OTHER_FOLDER = "choose another with --set dump_dir=FOLDER"
 
 
 def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("a name stands there twice")
-    return values
+    for name, times in Counter(name for name, _ in pairs).items():
+        if times > 1:
+            raise ValueError(f"{name[:60]!r} stands there twice")
+    return dict(pairs)
 
 
 CONFIG_BYTES_MOST = 1 << 20
@@ -5212,10 +5209,8 @@ def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     return blocked
 
 
-def refuse_chord(
-    keys: Sequence[str],
-    blocked: Mapping[frozenset[int], str],
-) -> None:
+def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> None:
+    """Raises ToolError if these keys together hold a blocked chord."""
     codes = chord_codes(keys)
     for blocked_codes, chord in blocked.items():
         if blocked_codes <= codes:
@@ -5226,6 +5221,7 @@ def refuse_chord(
 
 
 def refuse_window(window: Window, config: Config) -> None:
+    """Raises ToolError if input must not reach it."""
     blocked = split_list(config.blocked_windows)
     allowed = split_list(config.allowed_windows) or ["*"]
     names = [window.title, window.program]
@@ -5246,7 +5242,7 @@ def refuse_window(window: Window, config: Config) -> None:
 
 
 def refuse_gap(place: Point, desktop: Desktop) -> None:
-    """Windows would put the mouse elsewhere."""
+    """Raises ToolError for a place that no monitor shows: Windows would put the mouse elsewhere."""
     if not desktop.on_monitor(place):
         raise ToolError(
             "That place of the working area is not on any monitor.",
@@ -5318,7 +5314,7 @@ class Hands:
         self.let_up()
 
     def let_up(self) -> None:
-        """Last first; raises Win32Error if something stays down."""
+        """Lets go of what is down, the last first; raises Win32Error if something stays down."""
         for _ in range(HELD_TRIES):
             with suppress(Win32Error), ExitStack() as undo:
                 for switch, name in self._held:
@@ -5505,6 +5501,7 @@ class Hands:
         self._held.remove((switch, name))
 
     def _ready(self, window: Window | None) -> None:
+        """Before each event: no stop, the mouse where the act left it, its window not forbidden."""
         self.stop.check()
         if self._place and not near(self._place, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
@@ -5562,6 +5559,8 @@ IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
 
 
 class Actuator(Hands):
+    """The hands, which nothing moves but an act behind all GATES."""
+
     def perform(self, act: Act, frame: Frame) -> Deed:
         """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
 
@@ -6191,7 +6190,8 @@ def _models(value: object) -> list[ModelInfo]:
 
 def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
     """The model of an entry of a list, once for each time that LM Studio has loaded it."""
-    senses = json.dumps(entry)
+    places = ("type", "capabilities", "architecture.input_modalities")
+    senses = json.dumps([found_at(entry, place) for place in places])
     # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
     vision: bool | None = None
     if re.search('"(vision": true|vlm"|multimodal"|image")', senses):
@@ -9327,12 +9327,7 @@ class Voice:
         self.say(f"warning: {error}")
 
     def _tell_reply(
-        self,
-        role: Role,
-        sent: Sequence[Message],
-        reply: Reply,
-        size: int,
-        waited_s: float,
+        self, role: Role, sent: Sequence[Message], reply: Reply, size: int, waited_s: float
     ) -> None:
         size -= sum(len(message.image) for message in sent)
         image_tokens = sum(message.image_tokens for message in sent)
@@ -9539,11 +9534,7 @@ NOWHERE = Rect(0, 0, 0, 0)
 
 
 def difference(
-    before: bytes,
-    after: bytes,
-    width: int,
-    scale: int = 1,
-    part: Rect | None = None,
+    before: bytes, after: bytes, width: int, scale: int = 1, part: Rect | None = None
 ) -> Rect | None:
     """The box of the pixels that differ in two looks, or a part of them, but for a single caret.
 
@@ -10351,11 +10342,13 @@ def keep_files(
     files: Mapping[str, FileFact],
     logger: ExecutionLogger,
 ) -> list[str]:
-    """The names of the copies in the run's folder; none has a secret."""
+    """The names of the copies in the run's folder, FILE_BYTES in all; none has a secret."""
     kept: list[str] = []
+    left = FILE_BYTES
     for path, (_, data) in files.items():
         text = data.decode("latin-1") if data else ""
-        if data and logger.hide(text) == text:
+        if data and len(data) <= left and logger.hide(text) == text:
+            left -= len(data)
             name = f"kept_{len(kept) + 1}_{Path(path).name[-80:]}"
             with suppress(OSError):
                 in_run(logger.folder, name).write_bytes(data)
@@ -11823,12 +11816,7 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     return outcome
 
 
-def ask_for_story(
-    engine: Engine,
-    state: AgentState,
-    notes: str,
-    image: bytes,
-) -> str:
+def ask_for_story(engine: Engine, state: AgentState, notes: str, image: bytes) -> str:
     """The next reply, empty if there is none.
 
     As described the prompt holds the task, one message holds observation and picture, and what
@@ -11860,10 +11848,7 @@ def ask_for_story(
 
 
 def perform_actions(
-    engine: Engine,
-    state: AgentState,
-    chapter: Chapter,
-    actions: Sequence[object],
+    engine: Engine, state: AgentState, chapter: Chapter, actions: Sequence[object]
 ) -> None:
     """Up to the first that is not executed."""
     last = state.memory.get_last_action_for_validation()
@@ -11892,11 +11877,7 @@ def perform_actions(
 
 
 def perform_action(
-    engine: Engine,
-    state: AgentState,
-    chapter: Chapter,
-    number: int,
-    action: object,
+    engine: Engine, state: AgentState, chapter: Chapter, number: int, action: object
 ) -> str:
     """What became of an action as the model wrote it."""
     look = engine.eyes.look(f"turn_{state.turn:04d}_{number}")
@@ -14987,9 +14968,7 @@ def refuse_idle_words(options: Namespace) -> None:
 
 
 def read_config(
-    options: Namespace,
-    environ: Mapping[str, str],
-    recorded: Mapping[str, Any] = {},
+    options: Namespace, environ: Mapping[str, str], recorded: Mapping[str, Any] = {}
 ) -> Config:
     """Defaults <- profile <- described <- file <- recorded <- environment <- command line.
 

@@ -38,7 +38,7 @@ class Refused(CommandLineCase):
         path = self.folder / "twice.json"
         path.write_text('{"max_steps": 3, "max_steps": 30}', encoding="utf-8")
         said = self.refused("--demo", "--config", str(path))
-        self.assertIn("a name stands there twice", said)
+        self.assertIn("'max_steps' stands there twice", said)
 
 
 class Secrets(unittest.TestCase):

@@ -151,8 +151,10 @@ class Facts(Judged):
         self.assertIn("the run's folder has kept_1_note.txt.", outcome.text)
         self.assertEqual((self.made.folder / "kept_1_note.txt").read_text("utf-8"), "hello")
 
-    @mock.patch.object(agent, "FILE_BYTES", 5)
-    def test_large_files_are_not_kept_and_one_that_is_named_twice_counts_once(self) -> None:
+    @mock.patch.object(agent, "FILE_BYTES", 8)
+    def test_files_are_kept_up_to_a_limit_for_all_and_one_that_is_named_twice_counts_once(
+        self,
+    ) -> None:
         paths = [self.folder / name for name in ("a.txt", "b.txt", "c.txt")]
         for path, words in zip(paths, ("hello", "worlds", "you"), strict=True):
             path.write_text(words, encoding="utf-8")
