@@ -84,7 +84,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, islice, pairwise, starmap, takewhile, zip_longest
+from itertools import chain, combinations, islice, pairwise, starmap, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -984,7 +984,7 @@ class ControlSource(Protocol):
     def ask(self, where: Where) -> Sequence[Control]:
         """The innermost one at a pixel; of a window all that can be seen, topmost first.
 
-        None where nothing is known in time.
+        Empty where nothing is known in time.
         """
 
 
@@ -1174,7 +1174,11 @@ class Look:
 
 @dataclass(frozen=True)
 class Deed:
-    """One act and what came of it, as far as that is known yet."""
+    """One act and what came of it, as far as that is known yet.
+
+    A gate's refusal: `refused` alone. Broken off: `refused`, `begun` and `acted`. A dry run: `dry`.
+    Done: `begun` and `acted`, with `changed` false or true.
+    """
 
     act: Act
     result: str  # a sentence for the model
@@ -1287,14 +1291,19 @@ class ReplyRecord(Record, kind="reply"):
 
 
 @dataclass
-class FailureRecord(Record, kind="model_failed"):
+class NoCallRecord(Record, kind="no_call"):
+    """A reply held no call that could be performed."""
+
     error: str = ""
     text: str = ""
 
 
 @dataclass
-class NoCallRecord(FailureRecord, kind="no_call"):
-    """A reply held no call that could be performed."""
+class FailureRecord(Record, kind="model_failed"):
+    """An exchange with the server failed."""
+
+    error: str = ""
+    text: str = ""
 
 
 @dataclass
@@ -1557,8 +1566,9 @@ CHECKS_MOST = 5
 
 
 def clean_checks(lines: Iterable[str]) -> list[str]:
-    checks = [cut(line, 160) for line in lines if line.strip()]
-    return checks[:CHECKS_MOST]
+    """Each once: a ruling belongs to the words of its check."""
+    checks = dict.fromkeys(cut(line, 160) for line in lines if line.strip())
+    return [*checks][:CHECKS_MOST]
 
 
 @dataclass(kw_only=True)
@@ -2624,7 +2634,9 @@ def popups_of(api: Win32, handle: int) -> list[int]:
     """The windows that lie above a window and are of its process: menus, drop-down lists."""
     process = window_process(api, handle)
     found = []
-    for window in takewhile(lambda window: window != handle, top_windows(api)):
+    listed = top_windows(api)
+    above = listed.index(handle) if handle in listed else 0  # immersive ones are not listed
+    for window in listed[:above]:
         if api.IsWindowVisible(window) and window_process(api, window) == process:
             found.append(window)
     return found[-POPUPS_MOST:]
@@ -2750,7 +2762,8 @@ def files_in_shortcut(path: Path) -> tuple[str, ...]:
     It (MS-SHLLINK) holds texts in the ANSI code page and in UTF-16, at any offset.
     """
     try:
-        data = path.read_bytes()[:SHORTCUT_BYTES]
+        with path.open("rb") as file:
+            data = file.read(SHORTCUT_BYTES)
     except OSError:
         return ()
     texts = [data.decode("latin-1")]
@@ -3374,7 +3387,10 @@ def _leave_with_parent() -> None:
 
 
 class ControlsWorker:
-    """A ControlSource that asks a process of its own, which is started by the first query."""
+    """A ControlSource that asks a process of its own, which is started by the first query.
+
+    It is for one thread.
+    """
 
     def __init__(self, api: Win32) -> None:
         self.api = api
@@ -4226,7 +4242,8 @@ class Vocabulary:
                     continue
                 if name not in given:
                     raise ReplyError(f"The argument {name} is missing.", f"missing_{name}")
-                if value is not None or "None" not in str(argument.type):
+                may_be_none = "None" in str(argument.type)
+                if value is not None or not may_be_none:
                     read[name] = kind.value(name, value)
                     said = read[name] if name == "text" else str(read[name]).strip()
                     if by_model and is_needed and not said:  # to type a blank is something
@@ -4337,7 +4354,11 @@ MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_he
 
 @dataclass(frozen=True)
 class Typed:
-    """What was done in a window last: the line typed there, and what opened what it stands in."""
+    """What was done in a window last: the line typed there, and what opened what it stands in.
+
+    After win+r both `opened` and `last` are win+r; once cmd is typed, `line` is "cmd", `opened`
+    still win+r; after Enter the line is unknown again, `last` is enter.
+    """
 
     place: str = ""
     line: str = UNKNOWN  # since the last Enter
@@ -4584,6 +4605,7 @@ def patterns_of(table: str) -> dict[str, str]:
     return patterns
 
 
+# Held against what `fold` leaves, where Cyrillic letters that look Latin are Latin: "фopмat".
 PATTERNS = patterns_of(r"""
 EXPLORER explorer\.exe
 BROWSERS (chrome|msedge|firefox|opera|brave|vivaldi)\.exe
@@ -4668,8 +4690,11 @@ enter | runner=dialog | does=<CLICKING> | dialog=line | label=(?!<FIELD_WORDS>$)
 enter | runner=dialog | does=space | last=(shift\+)?tab
 enter | runner=start | does=<CLICKING> | line=\?*[^?].*
 """)
-# Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. In
-# lists of mails each letter is a command; in terminals a right click pastes.
+# Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. A rule
+# names facts of facts_of, each of which its pattern has to fit whole: the first says that pressing
+# something in a message box, which asks, is an answer. An empty alternative is a fact that Windows
+# does not tell, (?!excel).* anything but excel. In lists of mails each letter is a command; in
+# terminals a right click pastes.
 RISKS = rules_of(r"""
 answer | dialog=asks | does=<PRESSING>
 answer | dialog=asks | text=.+
@@ -5268,7 +5293,7 @@ CENTRE = Coordinate(GRID // 2, GRID // 2)
 Switch = Callable[..., None]  # presses or releases a key or a button
 
 
-@dataclass(repr=False)
+@dataclass(repr=False)  # it holds secrets
 class Hands:
     """Mouse and keyboard, with the checks that hold in the middle of an act, too.
 
@@ -5562,9 +5587,10 @@ class Actuator(Hands):
     """The hands, which nothing moves but an act behind all GATES."""
 
     def perform(self, act: Act, frame: Frame) -> Deed:
-        """What became of an act: through all gates, then by its hands; raises Stopped, no refusal.
+        """What became of an act of one step: through all gates, then by its hands.
 
-        A tool that is not in HANDS does nothing here.
+        Raises Stopped; a refusal is told in what it returns. A tool that is not in HANDS does
+        nothing here.
         """
         done = TOOLS[act.name].done.format(**vars(act.args))
         if act.name not in HANDS:
@@ -5689,8 +5715,10 @@ def gate_person(actuator: Actuator, attempt: Attempt) -> None:
     if quiet_s and not actuator.config.dry_run:
         idle_s = actuator.desktop.idle_s()
         used_at = actuator.clock.now() - idle_s
-        since_the_look = idle_s < quiet_s or attempt.frame.taken_at < used_at
-        if since_the_look and used_at - SLACK_S > actuator.last_own:
+        # At work now, or the screen may be another one than the model has seen; the last input may
+        # be the program's own.
+        interferes = idle_s < quiet_s or attempt.frame.taken_at < used_at
+        if interferes and used_at - SLACK_S > actuator.last_own:
             actuator.stop.paused = actuator.stop.paused or IN_USE
     if actuator.rest():
         raise ToolError("The run was paused.", "stale_frame")
@@ -9212,8 +9240,8 @@ class Voice:
     ) -> Reply | ModelError:
         """The reply to `messages` behind the role's prompt, or the error of a failed exchange.
 
-        Several in a row are raised, and one that will not pass, which depends on whether the next
-        request `shrinks`.
+        Several in a row are raised, and one that will not pass: a full context only if the caller
+        cannot send less the next time (`shrinks`).
         """
         acting = role == self.profile.roles["executor"]
         manner = manner or self.manner(role)
@@ -10244,7 +10272,9 @@ class Engine:
         self.changed_last = box is not None
         front = after.window.handle if after.window else 0
         typed = box and isinstance(deed.act.args, TypeTextArgs)
-        self.filled = front if typed or front == self.filled else 0
+        if not typed and front != self.filled:
+            front = 0
+        self.filled = front
         if deed.refused:
             return replace(deed, new=new)
         region = box and on_grid(box, frame.rect)
@@ -10928,6 +10958,8 @@ def resume(engine: Engine, state: AgentState) -> None:
                 state.memory.last_recovery_turn = record.turn
         elif isinstance(record, ActionRecord):
             pending = None
+    if "planner" not in engine.profile.roles:  # journals of older versions say PLANNING
+        state.mode = EXECUTION
     logger.turn = state.turn
     sentence = f"Going on with {logger.folder.name} after turn {state.turn}."
     engine.say(" ".join([sentence, *journal.left_out]))
@@ -10980,7 +11012,8 @@ def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
     settings = dict(grammar.sampling)
     for name, setting in SAMPLING_SETTINGS.items():
         value = getattr(config, setting)
-        if value != getattr(Config, setting):  # its default
+        # A default cannot be told from what nobody set, so that the grammar's own counts.
+        if value != getattr(Config, setting):
             settings[name] = value
     return Manner(grammar.announce(picture), settings=settings)
 
@@ -11206,7 +11239,7 @@ def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> 
         return None
     plans = "planner" in engine.profile.roles
     described = engine.config.described
-    may_plan = described and state.planner_streak < PLANNER_IN_A_ROW
+    may_plan = plans and described and state.planner_streak < PLANNER_IN_A_ROW
     if may_plan and is_review_due(engine, state):
         engine.eyes.look()  # as described, a turn that only leaves the next one to it
         state.mode = PLANNING
@@ -14742,9 +14775,9 @@ def read_secrets(names: Sequence[str]) -> Secrets:
                 f"--secret {name}: set an environment variable of that name "
                 "to 4 characters or more."
             )
-        if value in words:
+        if any(value in word for word in words):
             raise ConfigError(
-                f"--secret {name}: its value is a word that the program's files must show,"
+                f"--secret {name}: its value is in a word that the program's files must show,"
                 " such as click or error; choose another value."
             )
         values[name] = value
@@ -14754,7 +14787,7 @@ def read_secrets(names: Sequence[str]) -> Secrets:
                 " it is hidden as a whole word only, and can be guessed."
             )
     key = os.environ.get("LMSTUDIO_API_KEY", "").strip()  # server_of takes it away
-    can_be_hidden = len(key) >= SECRET_CHARS_LEAST and key not in words
+    can_be_hidden = len(key) >= SECRET_CHARS_LEAST and not any(key in word for word in words)
     return Secrets(values, {"LMSTUDIO_API_KEY": key} if can_be_hidden else {})
 
 
@@ -14764,7 +14797,7 @@ arguments reasoning_content refusal role system text tool tool_call_id tool_call
 
 
 def fixed_words() -> set[str]:
-    """The words that no secret may be."""
+    """The words that no secret may be a part of."""
     words = {"kind", *FORMAT_WORDS.split(), *RECORDS, *PROFILES, *TOOLS, *SETTINGS}
     for kind in (*RECORDS.values(), *(tool.args for tool in TOOLS.values())):
         words |= {spec.name for spec in fields(kind)}

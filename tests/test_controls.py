@@ -243,7 +243,9 @@ class WhatWindowHandlesTell(unittest.TestCase):
         self.assertEqual([control.name for control in controls], ["Save"])
 
     def test_what_is_no_window_of_the_list_has_no_popups(self) -> None:
-        self.assertEqual(agent.popups_of(self.world.api, 99), [])
+        process = agent.window_process(self.world.api, 7)
+        with mock.patch.object(agent, "window_process", lambda *_: process):
+            self.assertEqual(agent.popups_of(self.world.api, 99), [])
 
     def test_the_window_with_the_keyboard_is_told(self) -> None:
         self.world.focus = 11

@@ -507,6 +507,9 @@ class News(PanelTest):
         self.assertEqual(self.news()["error"], "No reply came.")
         tell(self.panel, {"kind": "reply", "role": "planner"})
         self.assertEqual(self.news()["error"], "")
+        # A reply without a call is the model's affair.
+        tell(self.panel, {"kind": "no_call", "error": "no_call", "text": "No call."})
+        self.assertEqual(self.news()["error"], "")
 
     def test_whether_a_page_is_open_is_known_for_two_seconds(self) -> None:
         self.assertFalse(self.panel.watched())

@@ -83,6 +83,9 @@ class Checks(Judged):
         outcome = self.claims("1 YES: it does\n2 NO: a star", not_proven_most=1)
         self.assertEqual(outcome.kind, "not_proven")
         self.assertIn("The title bar has no star. (a star)", outcome.text)
+        twice = ("A", "B", "A")  # is one check, or the last answer alone would count
+        outcome = self.claims("1 NO: no\n2 YES: b\n3 YES: a", checks=twice, not_proven_most=1)
+        self.assertEqual(outcome.kind, "not_proven")
 
     def test_the_plans_checks_are_told_to_executor_and_verifier_and_recorded(self) -> None:
         self.claims("1 YES: a\n2 YES: b")

@@ -212,6 +212,15 @@ class CommandLine(CommandLineCase):
             "EARLIER STEPS", (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8")
         )
 
+    def test_a_native_run_of_an_older_version_whose_states_say_planning_is_resumed(self) -> None:
+        self.main("--demo", "--profile", "native", "--set", "max_steps=2")
+        journal = self.run_folder() / "turns.jsonl"
+        older = journal.read_text("utf-8").replace('"mode": "EXECUTION"', '"mode": "PLANNING"')
+        self.assertIn('"mode": "PLANNING"', older)
+        journal.write_text(older, encoding="utf-8")
+        code, out, err = self.main("--resume", "--set", "max_steps=12")
+        self.assertEqual((code, err), (0, ""), out)
+
     def test_a_run_with_a_lost_line_in_its_journal_is_resumed_to_its_end_and_summed_up(
         self,
     ) -> None:
