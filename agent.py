@@ -3798,9 +3798,11 @@ def read_text(value: object) -> str | None:
 def spelled_list(text: str) -> list[Any]:
     """The values of a text such as "[1, 2]", "(1, 2)" or "1, 2", else the text alone."""
     spelled = text.strip()
+    if "," in spelled and not spelled.startswith(("[", "(", "{")):
+        spelled = f"[{spelled}]"
     with suppress(ReplyError, ValueError, RecursionError):
-        value, rest = read_json(spelled if spelled.startswith(("[", "(")) else f"[{spelled}]")
-        if value and not rest:
+        value, rest = read_json(spelled)
+        if value and isinstance(value, list) and not rest:
             return [*value]
     return [text]
 
@@ -6115,7 +6117,8 @@ PERMANENT_FAULTS = ("context", "no_vision", "no_tools")
 # What servers say, with the status behind it, as patterns; the first match wins. The words are from
 # the bug trackers and the code of LM Studio, llama.cpp, Ollama and vLLM. A redirect is one whatever
 # its page says. Calls that a server could not read come early, since the model's own words stand in
-# them: llama.cpp#20761, ollama#13710, and #17647, where only the words of Go's JSON are left.
+# them: llama.cpp#20761, ollama#13710, and #17647, where only the words of Go's JSON are left; asked
+# the same, the model may do the same for ever. An unknown error is about this request, which stays.
 _SAID = r"""
 not_found  HTTP 3..$
 unread_call  failed to parse input at pos
@@ -6510,7 +6513,7 @@ class ModelServer:
                         headers,
                     )
                     response = connection.getresponse()
-                    yield response, response.read(ANSWER_BYTES_MOST)
+                    yield response, response.read(ANSWER_BYTES_MOST + 1)
 
         try:
             # In a thread, since a blocked recv on Windows does not wake up for Ctrl+C.
@@ -6533,6 +6536,8 @@ class ModelServer:
 
     def _value(self, response: HTTPResponse, data: bytes, wants_message: bool) -> JsonDict:
         """The JSON of an answer, with a message where one is wanted; raises ModelError."""
+        if len(data) > ANSWER_BYTES_MOST:
+            raise self._fault("not_json", f"{ANSWER_BYTES_MOST >> 20} MB")
         if response.length:  # so much of it is missing
             raise self._fault("incomplete")
         is_success = 200 <= response.status < 300
@@ -6549,7 +6554,9 @@ class ModelServer:
             kind = next(
                 kind for kind, words in _KINDS_SAID if re.search(words, searched, re.IGNORECASE)
             )
-            status = "" if is_success else f"status {response.status}: "
+            status = f"status {response.status}: "
+            if is_success:
+                status = ""
             fault = self._fault(kind, status + said)
             if kind != UNREAD_CALL:
                 raise fault
@@ -6700,8 +6707,9 @@ def thoughts(message: JsonObject) -> str:
     return "\n".join(filter(None, stripped))
 
 
-# A call counts only if it is certain: nothing here compares names loosely or moves a coordinate. A
-# reply can be megabytes of anything, so that no pattern backtracks over more than it passes once.
+# A call counts only if it is certain: nothing here, nor in read_json, closes a text or a number,
+# compares names loosely or moves a coordinate. A reply can be megabytes of anything, so that no
+# pattern backtracks over more than it passes once.
 _OPENERS_MOST = 1000  # of an answer; for each slip json counts the lines before it: quadratic
 
 _Found = tuple[list[object], str]  # calls as written, and the text behind them
@@ -6736,9 +6744,11 @@ _NEXT = re.compile(r"</|<tool_call>|<function|<think>|\[(?:END_)?TOOL_REQUEST\]|
 
 # What may follow a call that lacks its end, and the arguments of one that lacks but its last brace.
 _TAIL = r"\s*(?:</(?:tool|function)_call>\s*)?\Z"
+_LEVEL = r'[^{}"]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^{}"]*)*'  # whose braces are in texts
 _CLOSABLE = re.compile(
     r"""["'](?:arguments|parameters|args)["']\s*:\s*"""
-    rf"\{{[^{{}}]*(?:\{{[^{{}}]*\}}[^{{}}]*)*\}}{{1,2}}(?={_TAIL})"
+    rf"\{{{_LEVEL}(?:\{{{_LEVEL}\}}{_LEVEL})*\}}{{1,2}}(?={_TAIL})",
+    re.DOTALL,
 )
 
 # A value may hold tags, but none of a call's.
@@ -6928,8 +6938,9 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
             value, rest = read_json(value.strip())
             value = None if rest else value
     inside = json_object(value)
-    if inside.keys() == {"name", "arguments"} and inside["name"] == tool:
-        value = inside["arguments"]
+    nested = [inside[key] for key in _ARGUMENT_KEYS if key in inside]
+    if nested and len(inside) == 2 and inside.get("name") == tool:
+        value = nested[0]
     if not isinstance(value, dict):
         raise ReplyError(
             f"The arguments of {tool} must be one JSON object and nothing else.", "invalid_json"
@@ -7032,7 +7043,14 @@ def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
     A label that it lacks stays empty: what the story says elsewhere is no word on a button.
     """
     pairs = json_object(action).items()
-    given = {key.strip(): value for key, value in pairs if value not in (None, "")}
+    given = {}
+    for key, value in pairs:
+        name = key.strip()
+        said = str(value)
+        if name != "text":  # in which a blank is something
+            said = said.strip()
+        if said and value is not None:
+            given[name] = value
     written = str(given.pop("name", ""))
     name = written.strip().lower().removeprefix("functions.")
     arguments = {"label": "", "evidence": evidence or name, **given}
@@ -7362,6 +7380,7 @@ NOTCHES_MOST = 20  # a larger number is one of the screen's units
 UNITS_OF_NOTCH = 100
 PAGE_NOTCHES = 8  # of 900 pixels at 100 a notch, less what stays in sight
 WISHED_SECONDS_MOST = 3600  # nobody means to wait longer
+ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
 SENTENCE_CHARS = 400  # of a reply's own sentence
 LABEL_CHARS = 300  # of it: what it risks may stand at its end
 THOUGHT_END_CHARS = 120  # which say what is done now
@@ -7519,7 +7538,7 @@ def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Wr
     if not behind:
         raise ReplyError("The reply has no action in its form.", "no_call")
     found = _VERB.match(behind[0])
-    if not found or _ARGUMENT.sub("", found[2]):
+    if not found or _ARGUMENT.sub("", found[2]).strip():
         raise ReplyError("The action is incomplete or has another form.", "invalid_json")
     if "\\" in re.sub(r"\\[\\'\"nt]", "", found[2]):  # it may as well be part of a path
         raise ReplyError("A text holds a single backslash; write it as two.")
@@ -7545,7 +7564,12 @@ class PictureRule(NamedTuple):
         return size.pixels // self.factor**2
 
     def seen_size(self, sent: Size) -> Size:
-        """What the server makes of a picture: "smart_resize" of bytedance/UI-TARS."""
+        """What the server makes of a picture; raises ReplyError for one that models refuse.
+
+        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py.
+        """
+        if max(sent) > ASPECT_MOST * min(sent):
+            raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
         seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
         pixels = min(max(seen.pixels, self.least_pixels), self.most_pixels)
         if pixels == seen.pixels:
@@ -11423,7 +11447,8 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     """Afterwards the executor has instructions and memory has room."""
     config = engine.config
     planner = engine.profile.roles["planner"]
-    corrections = min(config.reply_corrections, PLANNER_IN_A_ROW - state.planner_streak - 1)
+    left = max(1, PLANNER_IN_A_ROW - state.planner_streak)
+    corrections = min(config.reply_corrections, left - 1)
     question = planner_question(engine, state)
     asked = engine.voice.requests
     act, said = ask_role(engine, state, planner, question, b"", corrections)

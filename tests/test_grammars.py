@@ -492,6 +492,9 @@ class Pictures(unittest.TestCase):
         rule = GRAMMARS["qwen2.5-vl"].picture
         self.assertLessEqual(rule.seen_size(Size(8000, 5000)).pixels, 12_845_056)
         self.assertGreaterEqual(rule.seen_size(Size(20, 20)).pixels, 3_136)
+        for size in ((0, 5), (5000, 5)):
+            with self.assertRaises(ReplyError):
+                rule.seen_size(Size(*size))
 
 
 class Announcing(unittest.TestCase):

@@ -224,6 +224,15 @@ class Reading(StoryCase):
             agent.read_story({"content": [{"type": "text", "text": plain}]}), self.READ
         )
 
+    def test_a_blank_can_be_typed_and_presses_no_key(self) -> None:
+        words = agent.PROFILES["story"].vocabulary
+        typed = agent.read_action({"name": "type", "text": " "}, "seen", words)
+        self.assertEqual(typed.call.arguments, {"text": " "})
+        with self.assertRaises(agent.ReplyError):
+            agent.read_action({"name": "key", "key": " "}, "seen", words)
+        done = agent.read_action({"name": "done", "evidence": "  "}, "seen", words)
+        self.assertEqual(done.call.arguments, {"evidence": "seen"})
+
     def test_what_cannot_be_read_is_an_observation_without_actions(self) -> None:
         cases = (
             "I click the button.",
