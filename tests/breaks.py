@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests import breaks_table, shape
 
@@ -44,18 +44,14 @@ RANDOM_WANTED = 0.8
 LEFT_OUT = shutil.ignore_patterns(".git", "dumps", "__pycache__", ".*_cache")
 # They look at the text of the file and not at what it does.
 OF_THE_TEXT = {"test_shape", "test_readme", "test_compare", "test_breaks"}
-TURNED = {
-    ast.Lt: ast.GtE,
-    ast.LtE: ast.Gt,
-    ast.Gt: ast.LtE,
-    ast.GtE: ast.Lt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
+ORDERS = (
+    (ast.Lt, ast.GtE),
+    (ast.LtE, ast.Gt),
+    (ast.Eq, ast.NotEq),
+    (ast.Is, ast.IsNot),
+    (ast.In, ast.NotIn),
+)
+TURNED = {one: other for pair in ORDERS for one, other in (pair, pair[::-1])}
 
 
 class Misaimed(Exception):
@@ -100,23 +96,18 @@ def parsed(text: str) -> ast.Module:
 
 def part_of(text: str, room: str, place: str) -> tuple[int, int]:
     """Where a room, or a function in it such as `Rect.contains`, begins and ends; raises Misaimed."""
-    found = [known for known in shape.rooms(text) if known.name == room]
-    if not found:
-        raise Misaimed(f"there is no room {room!r}")
-    first, last = found[0].first, found[0].last
+    first, last = next(
+        ((known.first, known.last) for known in shape.rooms(text) if known.name == room), (0, 0)
+    )
+    node: Any = parsed(text)
+    for name in place.split(".") if place else ():
+        inner = [part for part in ast.iter_child_nodes(node) if getattr(part, "name", "") == name]
+        node = inner[0] if len(inner) == 1 else ast.Module([], [])
     if place:
-        node: ast.AST = parsed(text)
-        for name in place.split("."):
-            inner = [
-                child for child in ast.iter_child_nodes(node) if getattr(child, "name", "") == name
-            ]
-            if len(inner) != 1:
-                raise Misaimed(f"there is no {place} in {room!r}")
-            node = inner[0]
-        assert isinstance(node, (ast.FunctionDef, ast.ClassDef))
-        if not first <= node.lineno <= last:
-            raise Misaimed(f"{place} is not in {room!r}")
-        first, last = node.lineno, node.end_lineno or node.lineno
+        begin = getattr(node, "lineno", 0)
+        first, last = (begin, node.end_lineno) if first <= begin <= last else (0, 0)
+    if not first:
+        raise Misaimed(f"there is no {place or 'line'} in a room {room!r}")
     lines = text.splitlines(keepends=True)
     begin = sum(map(len, lines[: first - 1]))
     return begin, begin + sum(map(len, lines[first - 1 : last]))
@@ -180,15 +171,19 @@ class Bench:
             (copy / "sitecustomize.py").write_text(NOTES_CALLS, encoding="utf-8")
             self.free.append(copy)
 
-    def learn(self, text: str, modules: Iterable[str], noting: bool = False) -> list[str]:
-        """Runs modules on the whole text; gives those that fail on it already.
-
-        What they call is noted only where it is wanted, since that makes them slow.
-        """
+    def learn(self, text: str, modules: Iterable[str], noting: bool = False) -> None:
+        """Runs modules on the whole text; what they call is noted only where it is wanted, since that makes them slow."""
         with ThreadPoolExecutor(PROCESSES) as pool:
             for guard in pool.map(lambda module: self._guard(text, module, noting), modules):
                 self.guards[guard.module] = guard
-        return [guard.module for guard in self.guards.values() if not guard.green]
+
+    def tell(self) -> None:
+        """Prints the modules that can see nothing."""
+        red = [guard.module for guard in self.guards.values() if not guard.green]
+        if red:
+            print(f"Left out, since they fail without a break: {', '.join(red)}.", flush=True)
+        if self.flaky:
+            print(f"Flaky, red and green on the same break: {', '.join(sorted(self.flaky))}.")
 
     def _guard(self, text: str, module: str, noting: bool) -> Guard:
         with self._copy_of(text) as copy:
@@ -351,8 +346,7 @@ def function_line(text: str, line: int) -> int:
     found = 0
     for node in ast.walk(parsed(text)):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            decorators = [part.lineno for part in getattr(node, "decorator_list", [])]
-            first = min([node.lineno, *decorators])
+            first = min(part.lineno for part in (node, *getattr(node, "decorator_list", ())))
             if first <= line <= (node.end_lineno or first):
                 found = max(found, first)
     return found
@@ -360,22 +354,14 @@ def function_line(text: str, line: int) -> int:
 
 def who_may_see(text: str, mutation: Mutation, guards: dict[str, Guard]) -> tuple[str, ...]:
     """The modules that run the mutated function: those first that guard its room, then the quickest."""
-    room = next(
-        (known.name for known in shape.rooms(text) if known.first <= mutation.line <= known.last),
-        "",
-    )
-    own = breaks_table.MODULES.get(room, "").split()
+    own = []
+    for room in shape.rooms(text):
+        if room.first <= mutation.line <= room.last:
+            own = breaks_table.MODULES.get(room.name, "").split()
     line = function_line(text, mutation.line)
     running = [guard for guard in guards.values() if guard.green and line in guard.called]
     running.sort(key=lambda guard: (guard.module not in own, guard.seconds))
     return tuple(guard.module for guard in running)
-
-
-def difference(text: str, broken: str) -> str:
-    lines = difflib.unified_diff(
-        text.splitlines(), broken.splitlines(), "whole", "broken", "", "", 1, ""
-    )
-    return "\n".join(lines)
 
 
 # -- the command
@@ -384,37 +370,24 @@ def difference(text: str, broken: str) -> str:
 def try_breaks(bench: Bench, text: str, breaks: list[Break]) -> int:
     """Prints a line for each, and the count; gives the exit code."""
     trials = [Trial(one.name, one.applied(text), modules_of(one.room)) for one in breaks]
-    red = bench.learn(text, sorted({name for trial in trials for name in trial.modules}))
-    print_red(red)
+    bench.learn(text, sorted({name for trial in trials for name in trial.modules}))
     seen: dict[str, str] = {}
     for one, (_, module) in zip(breaks, bench.results(trials), strict=True):
         seen[one.name] = module
         print(f"{module or 'NOT SEEN':22} {one.name:22} {one.room}: {one.behaviour}", flush=True)
-    once_unseen = [row[0] for row in breaks_table.UNSEEN if row[0] in seen]
-    own = [row[0] for row in breaks_table.OWN if row[0] in seen]
-    seen_again = sum(bool(seen[name]) for name in once_unseen)
-    seen_own = sum(bool(seen[name]) for name in own)
-    print(
-        f"{seen_again} of {len(once_unseen)} that nothing saw once are seen, {seen_own} of {len(own)} others"
-    )
-    print_flaky(bench)
-    enough = seen_again == len(once_unseen) and seen_own >= SHARE_WANTED * len(own)
-    return 0 if enough else 1
-
-
-def print_red(red: list[str]) -> None:
-    if red:
-        print(f"Left out, since they fail without a break: {', '.join(red)}.", flush=True)
-
-
-def print_flaky(bench: Bench) -> None:
-    if bench.flaky:
-        print(f"Flaky, red and green on the same break: {', '.join(sorted(bench.flaky))}.")
+    counts = []
+    for rows in (breaks_table.UNSEEN, breaks_table.OWN):
+        of_it = [bool(seen[row[0]]) for row in rows if row[0] in seen]
+        counts.append((sum(of_it), len(of_it)))
+    (again, once_unseen), (own, others) = counts
+    print(f"{again} of {once_unseen} that nothing saw once are seen, {own} of {others} others")
+    bench.tell()
+    return 0 if again == once_unseen and own >= SHARE_WANTED * others else 1
 
 
 def try_mutations(bench: Bench, text: str, picked: list[Mutation]) -> int:
     """Prints what became of each, the survivors with what was changed, and the count; gives the exit code."""
-    print_red(bench.learn(text, suite(), noting=True))
+    bench.learn(text, suite(), noting=True)
     trials = []
     for mutation in picked:
         broken = mutation.applied(text)
@@ -426,8 +399,13 @@ def try_mutations(bench: Bench, text: str, picked: list[Mutation]) -> int:
         tried = module or f"SURVIVES {len(trial.modules)} modules"
         print(f"{number:4}  line {trial.name:6} {tried}  ({seen} of {number})", flush=True)
         if not module:
-            print(difference(text, trial.text), flush=True)
-    print_flaky(bench)
+            lines = text.splitlines(), trial.text.splitlines()
+            print(
+                *difflib.unified_diff(*lines, "whole", "broken", n=1, lineterm=""),
+                sep="\n",
+                flush=True,
+            )
+    bench.tell()
     print(f"{seen} of {len(trials)} mutations are seen")
     return 0 if seen >= RANDOM_WANTED * len(trials) else 1
 

@@ -1,19 +1,15 @@
 """Whether two checkouts behave alike: the same scripted runs and generated cases, driven through both.
 
-    python -m tests.compare                     the ledger's commit against the working tree
+    python -m tests.compare                     the last commit against the working tree
     python -m tests.compare COMMIT              that commit against the working tree
     python -m tests.compare OLD NEW             two commits, or folders that hold an agent.py
         --cases N        generated cases at each seam (2000); below 100 fewer runs, too
         --seams A,B      only these, of runs, replies, verdicts, changes, books, contexts, pictures, demos, lines and
-                         places; against the ledger's commit the first six
-        --ledger FILE    the differences that are wanted (tests/compare_ledger.json, for the commit that it names)
+                         places
 
 tests/compare_side.py drives either side in a process of its own, with scripted models and a simulated Windows of the
 tests, so that nothing here depends on the demo. What comes of a case is compared value by value, texts line by line.
-Each wanted difference is a row of the ledger, {"seam", "why"} with patterns for "case", "where", "old" and "new" that
-it has to match whole (where it names none, any will do). Every other difference is printed, and the exit code is 1.
-Where a row has "follows": true, all that differs elsewhere in that run follows from it, as after another act.
-A row that matches nothing any more is reported as stale; the rows are about the commit that the ledger names.
+Every difference is printed, those that are alike once, and the exit code is 1 if there is one.
 """
 
 from __future__ import annotations
@@ -26,26 +22,16 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent.parent
-LEDGER = HERE / "tests" / "compare_ledger.json"
-OLDER = (
-    "runs",
-    "replies",
-    "verdicts",
-    "changes",
-    "books",
-    "contexts",
-)  # the ledger's commit has these
-SEAMS = (*OLDER, "pictures", "demos", "lines", "places")
+SEAMS = tuple("runs replies verdicts changes books contexts pictures demos lines places".split())
 TIMEOUT_S = 900
 SHOWN_CHARS = 300  # of each side of a difference
 SHOWN_MOST = 30  # kinds of differences that are printed
-CANNOT = "cannot"  # the case that says why one side cannot carry out a run
 GONE = None  # the side on which there is nothing
 
 
@@ -59,11 +45,6 @@ class Difference(NamedTuple):
     new: str | None
 
     @property
-    def run(self) -> tuple[str, str]:
-        """What the case is a part of: its name up to a colon."""
-        return self.seam, self.case.partition(": ")[0]
-
-    @property
     def kind(self) -> tuple[str, ...]:
         """What repeated differences have in common: all but the numbers of cases and places.
 
@@ -73,38 +54,6 @@ class Difference(NamedTuple):
         if not self.where and GONE in (self.old, self.new):
             parts = (self.case, str(self.old is GONE), "")
         return self.seam, *(re.sub(r"\d+", "N", part) for part in parts)
-
-
-class Row(NamedTuple):
-    """A wanted difference: patterns of what it covers, and why it is better."""
-
-    seam: str
-    why: str
-    case: str = ".*"
-    where: str = ".*"
-    old: str = ".*"
-    new: str = ".*"
-    follows: bool = False  # whether the rest of its run goes another way since then
-
-    def covers(self, found: Difference) -> bool:
-        if self.seam != found.seam:
-            return False
-        given = (found.case, found.where, found.old or "", found.new or "")
-        patterns = (self.case, self.where, self.old, self.new)
-        pairs = zip(patterns, given, strict=True)
-        return all(re.fullmatch(pattern, text, re.DOTALL) for pattern, text in pairs)
-
-
-class Ledger(NamedTuple):
-    """The commit since which the wanted differences came, and these."""
-
-    since: str
-    rows: list[Row]
-
-
-def read_ledger(path: Path) -> Ledger:
-    written = json.loads(path.read_text("utf-8"))
-    return Ledger(written["since"], [Row(**row) for row in written["rows"]])
 
 
 # -- the two sides
@@ -162,12 +111,7 @@ def differences(
     old: dict[tuple[str, str], Any], new: dict[tuple[str, str], Any]
 ) -> Iterator[Difference]:
     """Each difference between what came of the cases on both sides."""
-    cannot = {key for side in (old, new) for key in side if key[1].endswith(f": {CANNOT}")}
-    left_out = {(seam, case.removesuffix(CANNOT)) for seam, case in cannot}
     for key in dict.fromkeys([*old, *new]):
-        seam, case = key
-        if key not in cannot and (seam, case.partition(": ")[0] + ": ") in left_out:
-            continue
         if key in old and key in new:
             for where, one, other in differing(old[key], new[key], ""):
                 yield Difference(*key, where, one, other)
@@ -246,46 +190,13 @@ def shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-# -- the verdict
+# -- what is said of them
 
 
-class Verdict(NamedTuple):
-    """What is to be said of a comparison."""
-
-    cases: int
-    unlisted: list[Difference]
-    covered: dict[Row, int]  # how many differences each row of the ledger covers
-
-    @property
-    def stale(self) -> list[Row]:
-        return [row for row, times in self.covered.items() if not times]
-
-    @property
-    def fine(self) -> bool:
-        return not self.unlisted
-
-
-def judge(found: Iterable[Difference], ledger: Iterable[Row], cases: int) -> Verdict:
-    """Sorts the differences into those that the ledger covers and the others."""
-    covered = dict.fromkeys(ledger, 0)
-    unlisted = []
-    elsewhere = set()  # the runs that go another way
-    for difference in found:
-        rows = [row for row in covered if row.covers(difference)]
-        for row in rows:
-            covered[row] += 1
-            if row.follows:
-                elsewhere.add(difference.run)
-        if not rows:
-            unlisted.append(difference)
-    left = [difference for difference in unlisted if difference.run not in elsewhere]
-    return Verdict(cases, left, covered)
-
-
-def told(verdict: Verdict) -> Iterator[str]:
-    """The verdict in lines: equal differences once, stale rows, and the sum."""
+def told(found: Sequence[Difference], cases: int) -> Iterator[str]:
+    """What is to be said of a comparison: equal differences once, and the sum."""
     kinds: dict[tuple[str, ...], list[Difference]] = {}
-    for difference in verdict.unlisted:
+    for difference in found:
         kinds.setdefault(difference.kind, []).append(difference)
     for same in list(kinds.values())[:SHOWN_MOST]:
         first = same[0]
@@ -297,15 +208,7 @@ def told(verdict: Verdict) -> Iterator[str]:
                 yield from (f"    {sign} {line}" for line in cut(side, *pair).split("\n"))
     if len(kinds) > SHOWN_MOST:
         yield f"... and {len(kinds) - SHOWN_MOST} more kinds of differences"
-    for row, times in verdict.covered.items():
-        if times:
-            yield f"wanted, {times} times: {row.why}"
-    for row in verdict.stale:
-        yield f"stale: no difference is like this row of the ledger: {row.seam}: {row.why}"
-    yield (
-        f"{verdict.cases} cases, {len(verdict.unlisted)} differences that the ledger does not"
-        f" list, of {len(kinds)} kinds; {len(verdict.stale)} stale rows"
-    )
+    yield f"{cases} cases, {len(found)} differences of {len(kinds)} kinds"
 
 
 def cut(side: str, old: str, new: str) -> str:
@@ -316,13 +219,12 @@ def cut(side: str, old: str, new: str) -> str:
     return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "..."
 
 
-def compare(old: str, new: str, seams: Sequence[str], cases: int, ledger: Iterable[Row]) -> Verdict:
-    """Drives both through the same cases, at the same time."""
+def compare(old: str, new: str, seams: Sequence[str], cases: int) -> tuple[list[Difference], int]:
+    """Drives both through the same cases, at the same time; what differs, and how many cases there were."""
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(2) as both:
         sides = [put_agent(old, Path(name, "old")), put_agent(new, Path(name, "new"))]
         came = list(both.map(lambda side: drive(side, seams, cases), sides))
-    rows = [row for row in ledger if row.seam in seams]
-    return judge(differences(*came), rows, len(came[1]))
+    return list(differences(*came)), len(came[1])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -331,22 +233,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("old", nargs="?")
+    parser.add_argument("old", nargs="?", default="HEAD")
     parser.add_argument("new", nargs="?", default=str(HERE))
     parser.add_argument("--cases", type=int, default=2000)
-    parser.add_argument("--seams")
-    parser.add_argument("--ledger", type=Path)
+    parser.add_argument("--seams", default=",".join(SEAMS))
     given = parser.parse_args(arguments)
-    seams = given.seams.split(",") if given.seams else SEAMS if given.old else OLDER
+    seams = given.seams.split(",")
     unknown = set(seams) - set(SEAMS)
     if unknown:
         parser.error(f"there is no seam {', '.join(sorted(unknown))}; there are {', '.join(SEAMS)}")
-    ledger = read_ledger(given.ledger or LEDGER)
-    old = given.old or ledger.since
-    rows = ledger.rows if given.ledger or old == ledger.since else []
-    verdict = compare(old, given.new, seams, given.cases, rows)
-    print("\n".join(told(verdict)))
-    return 0 if verdict.fine else 1
+    found, cases = compare(given.old, given.new, seams, given.cases)
+    print("\n".join(told(found, cases)))
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

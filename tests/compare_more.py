@@ -1,6 +1,6 @@
 """More seams of the comparison: what is drawn, what demos do, what the command line says, what is measured.
 
-tests/compare_side.py drives these, too. An older agent.py may lack what they call; then tests/compare.py leaves them out.
+tests/compare_side.py drives these, too.
 """
 
 from __future__ import annotations
@@ -150,9 +150,8 @@ def entry(rng: Random) -> dict[str, Any]:
     if rng.random() < 0.5:
         told["max_context_length"] = rng.choice((4096, 262144, "many"))
     if rng.random() < 0.5:
-        told["loaded_instances"] = [
-            {"id": name, "config": {"context_length": rng.choice((2048, 8192))}}
-        ]
+        loaded = {"context_length": rng.choice((2048, 8192))}
+        told["loaded_instances"] = [{"id": name, "config": loaded}]
     if rng.random() < 0.5:
         told["capabilities"] = rng.choice(({"vision": True}, {"vision": False}, ["tool_use"], "x"))
     return told
@@ -175,8 +174,14 @@ def seam_places(cases: int) -> Iterator[side.Case]:
         rng = Random(f"place {number}")
         scale, shift = rng.choice((1, 1, 1.02, 0.9)), rng.choice((0, 0, 4, -30))
         truths = sorted(rng.sample(range(1000), rng.randint(6, 12)))
-        pairs = [
-            (truth, scale * truth + shift + rng.gauss(0, rng.choice((0, 2, 9)))) for truth in truths
-        ]
-        fit = agent.fit_axis(pairs)
+        answers = [scale * at + shift + rng.gauss(0, rng.choice((0, 2, 9))) for at in truths]
+        fit = agent.fit_axis(list(zip(truths, answers, strict=True)))
         yield f"{number}", [str(fit), [fit.undo(place) for place in (0, 250, 999)]]
+
+
+SEAMS_MORE = {
+    "pictures": seam_pictures,
+    "demos": seam_demos,
+    "lines": seam_lines,
+    "places": seam_places,
+}

@@ -4,65 +4,38 @@
 
 `python -m tests.compare` starts it once for each checkout, with that checkout's agent.py first on the path and this
 tree's tests behind it, so that both sides are driven by the same code. Each line is {"seam", "case", "value"}; `case`
-names the same case on both sides. Whatever a checkout calls by another name stands in NAMES. Time is virtual
-everywhere, so that two runs of one checkout give the same lines.
+names the same case on both sides. Time is virtual everywhere, so that two runs of one checkout give the same lines.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
-import ctypes
 import datetime
 import hashlib
-import inspect
 import io
 import json
 import multiprocessing
 import os
 import random
 import re
-import struct
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import agent
-from tests.fakes import INVALID_PARAMETER, EndedProcess, FakeWin32, Foreground, VirtualClock
+from tests.fakes import FakeWin32, Foreground, VirtualClock
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
 
 Json = dict[str, Any]
 Case = tuple[str, Any]  # its name, and what came of it
 Random = random.Random
-
-# What the driver replaces or calls in an agent.py beside its main names, each by all the names that
-# it has had; the first one that is there counts.
-NAMES = {
-    "win32 table": ("load_win32",),
-    "clock": ("SystemClock",),
-    "log of the server": ("lmstudio_logs",),
-    "programs": ("known_programs",),
-    "time of day": ("datetime",),
-    "report": ("report_text",),
-}
-
-
-def name_of(what: str) -> str:
-    """What this agent.py calls it."""
-    for name in NAMES[what]:
-        if hasattr(agent, name):
-            return name
-    raise SystemExit(f"{agent.__file__} has none of {NAMES[what]}: name its {what} in {__file__}")
-
-
-def of_agent(what: str) -> Any:
-    return getattr(agent, name_of(what))
-
 
 # -- time, which is the same on both sides
 
@@ -222,21 +195,9 @@ SCREEN = agent.Rect(0, 0, 640, 360)
 LIVE = 400  # what is clicked left of this column changes the screen
 
 
-class OlderWin32(FakeWin32):
-    """A simulated Windows with what older agents call besides."""
-
-    def _GetObjectW(self, thing: int, size: int, into: int) -> int:
-        handle = self._get(thing, "bitmap|cursor bitmap", "GetObjectW")
-        if not handle or size != 32:
-            return self.refuse(INVALID_PARAMETER)
-        bitmap = struct.pack("<iiiiHH4xQ", 0, handle.width, handle.height, 0, 1, 32, 0)
-        ctypes.memmove(into, bitmap, len(bitmap))
-        return 32
-
-
 def desktop(clock: VirtualClock, rng: Random) -> FakeWin32:
     """A small screen whose left part answers to input with another square and sometimes a title."""
-    world = OlderWin32(monitors=[SCREEN], clock=clock, mouse=agent.Point(30, 30))
+    world = FakeWin32(monitors=[SCREEN], clock=clock, mouse=agent.Point(30, 30))
     world.window = Foreground("Untitled - Notepad", agent.Rect(0, 0, 600, 340))
     world.opens = Foreground("Letter - Notepad", agent.Rect(20, 20, 500, 300), handle=0x40002)
     marks = Counter[str]()
@@ -410,11 +371,7 @@ STORY_ACTIONS: tuple[Callable[[Random], Json], ...] = (
     lambda rng: {"name": "click", "label": "OK", **story_place(rng, "x1", "y1")},
     lambda rng: {"name": "double_click", **story_place(rng, "x1", "y1")},
     lambda rng: {"name": "move", **story_place(rng, "x1", "y1")},
-    lambda rng: {
-        "name": "drag",
-        **story_place(rng, "x1", "y1"),
-        **story_place(rng, "x2", "y2"),
-    },
+    lambda rng: {"name": "drag", **story_place(rng, "x1", "y1"), **story_place(rng, "x2", "y2")},
     lambda rng: {"name": "type", "text": rng.choice(TEXTS)},
     lambda rng: {"name": "key", "key": rng.choice(KEYS)},
     lambda rng: {"name": "scroll", "ticks": 2, **story_place(rng, "x1", "y1")},
@@ -482,8 +439,6 @@ DEAD = {  # nothing but acts that change nothing: the ladder of a run that is st
 
 # -- whole runs
 
-CANNOT = "cannot"  # the case of a run that one side cannot carry out; compare.py leaves it out
-
 
 class Run(NamedTuple):
     """One run of a profile; `bags` are its own where it does not take the profile's."""
@@ -533,6 +488,9 @@ def runs() -> Iterator[Run]:
     yield Run("tars", "native", (*long, "executor_grammar=ui-tars-1.5"), (), bags)
 
 
+NOTEPAD = agent.Program("Notepad", "C:\\notepad.lnk", ("notepad.exe",))
+
+
 def no_process(_: Any) -> Any:
     """Nobody here is asked for controls."""
     raise PermissionError("no process")
@@ -542,14 +500,13 @@ def begin_on(world: FakeWin32, clock: VirtualClock) -> None:
     """Puts the simulated Windows and its time in the place of the real ones."""
     WALL.clock = clock
     for what, value in (
-        ("win32 table", lambda *names: world.api),
-        ("clock", lambda stop: clock_of(clock, stop)),
-        ("log of the server", dict),
-        ("programs", lambda environment: [notepad()]),
+        ("load_win32", lambda *names: world.api),
+        ("SystemClock", lambda stop: clock_of(clock, stop)),
+        ("lmstudio_logs", dict),
+        ("known_programs", lambda environment: [NOTEPAD]),
     ):
-        setattr(agent, name_of(what), value)
+        setattr(agent, what, value)
     multiprocessing.get_context = no_process  # type: ignore[assignment]
-    setattr(agent, "PipedProcess", EndedProcess)  # noqa: B010 - as it was before
 
 
 def begin(arguments: list[str], world: FakeWin32, clock: VirtualClock) -> Json:
@@ -569,24 +526,13 @@ def clock_of(clock: VirtualClock, stop: Any) -> VirtualClock:
     return clock
 
 
-def notepad() -> Any:
-    return agent.Program("Notepad", "C:\\notepad.lnk", ("notepad.exe",))
-
-
 def carry_out(run: Run, seed: str) -> Iterator[Case]:
-    """One run, and what is left of it, or why this agent.py cannot carry it out."""
-    known = agent.Config.__dataclass_fields__
-    missing = [setting for setting in run.settings if setting.partition("=")[0] not in known]
-    if missing:
-        yield CANNOT, f"no setting {', '.join(missing)}"
-        return
+    """One run, and what is left of it."""
     random.seed(seed)
     clock = VirtualClock()
     world = desktop(clock, Random(seed))
-    with (
-        temporary_folder(),
-        Model(run.bags or BAGS[run.profile], seed, run.context, clock) as model,
-    ):
+    bags = run.bags or BAGS[run.profile]
+    with temporary_folder(), Model(bags, seed, run.context, clock) as model:
         settings = [part for item in (*FIXED, *run.settings) for part in ("--set", item)]
         arguments = ["--profile", run.profile, "--endpoint", model.url, *settings]
         yield "main", begin([*arguments, *run.arguments, run.task], world, clock)
@@ -620,9 +566,8 @@ def files_of(folder: Path) -> Iterator[Case]:
     yield "files", names
     for path in sorted(folder.rglob("turns.jsonl")):
         numbers = Counter[str]()
-        for record in parts_named(
-            [*map(json.loads, made_alike(path.read_text("utf-8")).splitlines())]
-        ):
+        lines = made_alike(path.read_text("utf-8")).splitlines()
+        for record in parts_named([*map(json.loads, lines)]):
             numbers[record["kind"]] += 1
             yield f"journal {record['kind']} {numbers[record['kind']]}", record
     for path in sorted([*folder.rglob("*.log"), *folder.rglob("execution_log.txt")]):
@@ -657,9 +602,8 @@ def parts_named(value: Any) -> Any:
 
     visit(value)
     written = json.dumps(value)
-    return json.loads(
-        re.sub(r"\b[0-9a-f]{12}\b", lambda name: named.get(name[0], name[0]), written)
-    )
+    by_content = re.sub(r"\b[0-9a-f]{12}\b", lambda name: named.get(name[0], name[0]), written)
+    return json.loads(by_content)
 
 
 def seam_runs(cases: int) -> Iterator[Case]:
@@ -727,18 +671,12 @@ def outcome(read: Callable[[], Any]) -> Any:
         return [kind.__name__, getattr(error, "kind", ""), str(error)]
 
 
-# Whether a reply is read with a vocabulary, which once took a request's list of tools and gave a call to parse.
-READS_WORDS = "words" in inspect.signature(agent.read_call).parameters
-
-
 def read_reply(message: Json, reason: str | None, words: Any) -> Any:
     """The call in a reply and the act that it means; or the correction."""
-    tools = words if READS_WORDS else words.schemas(tuple(words.tools))
     try:
-        act = agent.read_call(message, reason, tools)
-        act = act if READS_WORDS else words.parse(act)
+        act = agent.read_call(message, reason, words)
     except agent.ToolError as error:
-        return [error.kind, str(error), agent.correction(error, tools)]
+        return [error.kind, str(error), agent.correction(error, words)]
     return [act.call.name, act.call.arguments, act.name, act.shown]
 
 
@@ -754,11 +692,7 @@ def vocabularies() -> Json:
     """By what names the replies that the tests keep call the tools."""
     words = {name: profile.vocabulary for name, profile in agent.PROFILES.items()}
     planner = {**words["planner"].tools, "scroll": "scroll_screen"}
-    named: Json = {"ticks": "amount"}
-    hidden: Json = {"modifiers": {}}
-    # Names and other properties once stood apart.
-    shapes = [named, hidden] if hasattr(words["planner"], "arguments") else [named | hidden]
-    words["planner"] = agent.Vocabulary(planner, *shapes)
+    words["planner"] = agent.Vocabulary(planner, {"ticks": "amount", "modifiers": {}})
     words["other"] = agent.Vocabulary({"wait": "wait"})
     return words
 
@@ -800,18 +734,13 @@ def reply_of_story(rng: Random) -> Any:
     """A story's reply, and what each of its actions means."""
     message = changed_message(rng, drawn_message(rng, STORY["executor"]))
     words = agent.PROFILES["story"].vocabulary
-    tools = words if READS_WORDS else words.schemas(tuple(words.tools))
     observation, actions, boxes = agent.read_story(message)
-    read = []
-    for action in actions:
 
-        def one(action: Any = action) -> Any:
-            act = agent.read_action(action, observation, tools)
-            act = act if READS_WORDS else words.parse(act)
-            return [act.name, act.shown]
+    def one(action: Any) -> Any:
+        act = agent.read_action(action, observation, words)
+        return [act.name, act.shown]
 
-        read.append(outcome(one))
-    return [observation, read, boxes]
+    return [observation, [outcome(partial(one, action)) for action in actions], boxes]
 
 
 def seam_replies(cases: int) -> Iterator[Case]:
@@ -835,29 +764,24 @@ def seam_replies(cases: int) -> Iterator[Case]:
 # -- an act and windows, and what the gates say
 
 AREA = agent.Rect(0, 0, 560, 320)
+
+
+def front(
+    title: str, rect: tuple[int, int, int, int], path: str, *more: Any, **named: Any
+) -> Foreground:
+    return Foreground(title, agent.Rect(*rect), path, *more, **named)
+
+
+NOTEPAD_PATH = Foreground().path
 WINDOWS = (
-    Foreground("Untitled - Notepad", agent.Rect(0, 0, 400, 300), handle=0x20002),
-    Foreground(
-        "My BANK - Browser", agent.Rect(100, 50, 500, 200), "C:\\b\\chrome.exe", 0x20004, 12
-    ),
-    Foreground(
-        "Task Manager", agent.Rect(0, 0, 300, 200), "C:\\w\\taskmgr.exe", 0x20006, 13, level=0x3000
-    ),
-    Foreground(
-        "cmd", agent.Rect(50, 50, 300, 250), "C:\\w\\cmd.exe", 0x20008, 14, "ConsoleWindowClass"
-    ),
-    Foreground(
-        "Delete File",
-        agent.Rect(150, 80, 200, 120),
-        handle=0x2000A,
-        class_name="#32770",
-        owner=0x20002,
-    ),
-    Foreground("Anmelden", agent.Rect(570, 0, 60, 100), "C:\\x\\keepass.exe", 0x2000C, 15),
-    Foreground(
-        "Start", agent.Rect(0, 300, 640, 60), "C:\\w\\explorer.exe", 0x2000E, 16, "Shell_TrayWnd"
-    ),
-    Foreground("Bob - Chat", agent.Rect(10, 10, 620, 340), "C:\\c\\chat.exe", 0x20010, 17),
+    front("Untitled - Notepad", (0, 0, 400, 300), NOTEPAD_PATH, 0x20002),
+    front("My BANK - Browser", (100, 50, 500, 200), "C:\\b\\chrome.exe", 0x20004, 12),
+    front("Task Manager", (0, 0, 300, 200), "C:\\w\\taskmgr.exe", 0x20006, 13, level=0x3000),
+    front("cmd", (50, 50, 300, 250), "C:\\w\\cmd.exe", 0x20008, 14, "ConsoleWindowClass"),
+    front("Delete File", (150, 80, 200, 120), NOTEPAD_PATH, 0x2000A, 4711, "#32770", 0x20002),
+    front("Anmelden", (570, 0, 60, 100), "C:\\x\\keepass.exe", 0x2000C, 15),
+    front("Start", (0, 300, 640, 60), "C:\\w\\explorer.exe", 0x2000E, 16, "Shell_TrayWnd"),
+    front("Bob - Chat", (10, 10, 620, 340), "C:\\c\\chat.exe", 0x20010, 17),
 )
 SETTINGS: tuple[Json, ...] = (
     {},
@@ -873,57 +797,32 @@ SETTINGS: tuple[Json, ...] = (
 )
 LABELS_MORE = (
     *LABELS,
-    "Send",
-    "Format C:",
-    "Zahlungspflichtig bestellen",
-    "ＤＥＬＥＴＥ",
-    "x",
-    "Pin to",
+    *"Send|Format C:|Zahlungspflichtig bestellen|ＤＥＬＥＴＥ|x|Pin to".split("|"),
 )
 TEXTS_MORE = (
     *TEXTS,
-    "rd /s /q c:\\",
-    "hunter2",
-    "{{PIN}}",
-    "powershell -e",
-    "shutdown now\n",
-    "a b",
+    *"rd /s /q c:\\|hunter2|{{PIN}}|powershell -e|shutdown now\n|a b".split("|"),
 )
-KEYS_MORE = (
-    *KEYS,
-    "delete",
-    "shift+delete",
-    "win+r",
-    "alt",
-    "win",
-    "shift",
-    "a",
-    "tab",
-    "ctrl+alt+q",
-)
+KEYS_MORE = (*KEYS, *"delete shift+delete win+r alt win shift a tab ctrl+alt+q".split())
 
 
 def random_act(rng: Random) -> tuple[str, Json]:
     """A tool by its canonical name, and its arguments."""
     label = {"element_name": rng.choice(LABELS_MORE)}
     at = {"position": place(rng)}
+    entered = {"clear": True, "submit": True}
+    programs = ("Notepad", "cmd", "cmd /c x", "regedit", "Paint")
     acts: tuple[Callable[[], tuple[str, Json]], ...] = (
         lambda: (rng.choice(("click", "double_click", "right_click")), {**label, **at}),
         lambda: ("click", {**label, **at}),
         lambda: ("drag", {**label, "start": place(rng), "end": place(rng)}),
         lambda: ("type_text", {"text": rng.choice(TEXTS_MORE)}),
-        lambda: (
-            "type_text",
-            {"text": rng.choice(TEXTS_MORE), **at, "clear": True, "submit": True},
-        ),
+        lambda: ("type_text", {"text": rng.choice(TEXTS_MORE), **at, **entered}),
         lambda: ("press_key", {"key": rng.choice(KEYS_MORE)}),
         lambda: ("press_key", {"key": rng.choice(KEYS_MORE), "then": [rng.choice(KEYS_MORE)]}),
         lambda: (rng.choice(("key_down", "key_up")), {"key": rng.choice(KEYS_MORE)}),
         lambda: ("scroll_down", {}),
-        lambda: (
-            "open_app",
-            {"name": rng.choice(("Notepad", "cmd", "cmd /c x", "regedit", "Paint"))},
-        ),
+        lambda: ("open_app", {"name": rng.choice(programs)}),
         lambda: ("focus_window", {"title": rng.choice([w.title for w in WINDOWS] + ["nothing"])}),
         lambda: ("move", at),
         lambda: ("click_here", {}),
@@ -950,7 +849,7 @@ class Verdicts:
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
-        self.world = OlderWin32(monitors=[SCREEN], mouse=agent.Point(rng.randint(0, 600), 30))
+        self.world = FakeWin32(monitors=[SCREEN], mouse=agent.Point(rng.randint(0, 600), 30))
         self.clock = self.world.clock
         self.told: list[Any] = []
         self.frame: Any = None
@@ -1006,10 +905,7 @@ class Verdicts:
         message = {"tool_calls": [{"function": {"name": name, "arguments": given}}]}
         try:
             offered = replace(words, tools={name: name}, shapes={"modifiers": {}})
-            if READS_WORDS:
-                act = agent.read_call(message, "stop", offered)
-            else:
-                act = words.parse(agent.read_call(message, "stop", words.schemas([name])))
+            act = agent.read_call(message, "stop", offered)
         except agent.AgentError as error:
             self.told.append(["no act", str(error)])
             return
@@ -1071,72 +967,40 @@ def paint(rng: Random, pixels: bytearray, width: int, height: int, across: int, 
 
 def seam_changes(cases: int) -> Iterator[Case]:
     """Pictures before and after carets, blots, rows, single pixels and nothing at all."""
-    difference = getattr(agent, "difference", None) or agent.changed_region
     for number in range(cases):
         rng = Random(f"change {number}")
         width, height = rng.randint(1, 64), rng.randint(1, 64)
         before = blocks(rng, width, height)
         after = bytearray(before)
         for _ in range(rng.choice((0, 1, 1, 2, 3))):
-            sizes = (
-                (1, rng.randint(6, 50)),
-                (rng.randint(1, 6), 12),
-                (1, 1),
-                (rng.randint(1, 64), 3),
-            )
-            across, down = rng.choice((*sizes, (rng.randint(1, 40), rng.randint(1, 40))))
+            thin = ((1, rng.randint(6, 50)), (rng.randint(1, 6), 12), (1, 1))
+            flat = (rng.randint(1, 64), 3)
+            across, down = rng.choice((*thin, flat, (rng.randint(1, 40), rng.randint(1, 40))))
             paint(rng, after, width, height, across, down)
         scale = rng.choice((1, 1, 2, 4))
-        yield f"{number}", difference(bytes(before), bytes(after), width, scale)
+        yield f"{number}", agent.difference(bytes(before), bytes(after), width, scale)
 
 
 # -- a journal, and what is said of the run
 
+ARCHIVED: Json = {"archived_count": 2, "turns": [2, 3]}
+REFUSED: Json = {"check": "pressed", "holds": False, "why": "not seen"}
+BARE: Json = {"config": {}}
 SAMPLES: tuple[Json, ...] = (
     {"kind": "role", "name": "executor", "system": "You act.", "tools": []},
     {"kind": "hint", "text": "Take the other button."},
     {"kind": "no_call", "error": "no_call", "text": "The reply holds no tool call."},
     {"kind": "model_failed", "error": "server", "text": "The server is busy."},
-    {
-        "kind": "archive",
-        "summary": "Some.",
-        "patterns": "none",
-        "archived_count": 2,
-        "turns": [2, 3],
-    },
-    {
-        "kind": "verification",
-        "text": "NO: not pressed",
-        "checks": [{"check": "pressed", "holds": False, "why": "not seen"}],
-    },
-    {
-        "kind": "resume",
-        "version": "1",
-        "profile": "planner",
-        "model": "m",
-        "task": "t",
-        "config": {},
-    },
+    {"kind": "archive", "summary": "Some.", "patterns": "none", **ARCHIVED},
+    {"kind": "verification", "text": "NO: not pressed", "checks": [REFUSED]},
+    {"kind": "resume", "version": "1", "profile": "planner", "model": "m", "task": "t", **BARE},
     {"kind": "result", "result": "No.", "refused": "risky", "changed": None, "seconds": 3.5},
     {"kind": "secret", "handle": 1, "program": "x.exe", "region": [1, 2, 3, 4]},
     {"kind": "of_tomorrow", "text": "?"},
     {"kind": "end", "outcome": "stuck", "text": "No progress.", "turns": 9, "seconds": 9.0},
 )
-ODD: tuple[Any, ...] = (
-    None,
-    True,
-    0,
-    -1,
-    1e308,
-    10**30,
-    "",
-    "x" * 400,
-    "<script>",
-    [],
-    {},
-    [[]],
-    {"a": None},
-)
+LONG = "x" * 400
+ODD = (None, True, 0, -1, 1e308, 10**30, "", LONG, "<script>", [], {}, [[]], {"a": None})
 
 
 def random_journal(rng: Random, kept: list[str]) -> bytes:
@@ -1187,7 +1051,7 @@ def book_items(folder: Path) -> Any:
     book = agent.book_of(folder)
     journal = agent.read_journal(folder)
     return {
-        "report": report_data(of_agent("report")(folder)),
+        "report": report_data(agent.report_text(folder)),
         "debrief": book.debrief().split("\n"),
         "damaged": journal.damaged,
         "ignored": passed_over(journal),
@@ -1195,10 +1059,10 @@ def book_items(folder: Path) -> Any:
 
 
 def passed_over(journal: Any) -> list[str]:
-    """The fields that a journal's reader did not know; an older one lists them, a newer one says so."""
+    """The fields that the journal's reader did not know."""
     told = "Unknown fields left out: "
-    names = [line[len(told) : -1] for line in getattr(journal, "left_out", ()) if told in line]
-    return list(getattr(journal, "ignored", names and names[0].split(", ")))
+    names = [line[len(told) : -1] for line in journal.left_out if told in line]
+    return names[0].split(", ") if names else []
 
 
 # -- a context that is full, and what is left in the requests
@@ -1257,8 +1121,7 @@ def marking(profile: str) -> dict[str, Bag]:
 
 def seam_contexts(cases: int) -> Iterator[Case]:
     """Runs in small contexts until there were so many requests; each is a case."""
-    asked = 0
-    number = 0
+    asked = number = 0
     while asked < cases:
         rng = Random(f"context {number}")
         profile = sorted(BAGS)[number % len(BAGS)]
@@ -1301,14 +1164,12 @@ SEAMS: dict[str, Callable[[int], Iterator[Case]]] = {
 
 
 def main() -> int:
-    from tests import compare_more
+    from tests.compare_more import SEAMS_MORE
 
-    for name, seam in vars(compare_more).items():
-        if name.startswith("seam_"):
-            SEAMS[name.removeprefix("seam_")] = seam
+    SEAMS.update(SEAMS_MORE)
     seams, cases, output = sys.argv[1:]
     time.time = WALL.now
-    setattr(agent, name_of("time of day"), Today)
+    setattr(agent, "datetime", Today)  # noqa: B010 - no name that the tests use
     with open(output, "w", encoding="utf-8") as stream:
         for seam in seams.split(","):
             for name, value in SEAMS[seam](int(cases)):

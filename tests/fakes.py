@@ -159,25 +159,6 @@ class Foreground:
     level: int = 0x2000  # integrity: low 0x1000, medium, high (administrator) 0x3000; 0: the token may not be opened
 
 
-class EndedProcess:
-    """A child process that ends as soon as it is started, as the worker for controls does away from Windows.
-
-    A test puts it in the place of agent.PipedProcess where the worker is not what it is about.
-    """
-
-    def __init__(self, command: Iterable[str]) -> None:
-        """What is started does not matter."""
-
-    def write(self, line: str) -> None:
-        raise BrokenPipeError(line)
-
-    def lines(self) -> Iterable[str]:
-        return ()
-
-    def end(self) -> None:
-        """It has ended already."""
-
-
 class Handle:
     """Something Windows gave out; DCs know what is selected into them, bitmaps own their memory."""
 

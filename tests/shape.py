@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SOURCE = Path(__file__).resolve().parent.parent / "agent.py"
 
@@ -67,16 +67,7 @@ class Figures(NamedTuple):
 
 # Every rule asks for the file, and the tests for a small text or some more between two rules.
 TEXTS_KEPT = 128
-
-
-class Parsed(NamedTuple):
-    """The tree of a text, in which each node has below it what `below` looks up.
-
-    `too_new` is what Python 3.8 has against the text.
-    """
-
-    tree: ast.Module
-    too_new: list[str]
+Parsed = tuple[ast.Module, list[str]]  # the tree of a text, and what Python 3.8 has against it
 
 
 @lru_cache(maxsize=TEXTS_KEPT)
@@ -92,11 +83,11 @@ def parsed_for_3_8(text: str) -> Parsed:
         except SyntaxError:  # too new for the Python that runs the tests, too
             tree = ast.Module([], [])
     number_nodes(tree, [])
-    return Parsed(tree, too_new)
+    return tree, too_new
 
 
 def parsed(text: str) -> ast.Module:
-    return parsed_for_3_8(text).tree
+    return parsed_for_3_8(text)[0]
 
 
 def number_nodes(node: ast.AST, nodes: list[ast.AST]) -> None:
@@ -107,11 +98,8 @@ def number_nodes(node: ast.AST, nodes: list[ast.AST]) -> None:
     """
     first = len(nodes)
     nodes.append(node)
-    for name in node._fields:
-        value = getattr(node, name, None)
-        for child in value if isinstance(value, list) else (value,):
-            if isinstance(child, ast.AST):
-                number_nodes(child, nodes)
+    for child in ast.iter_child_nodes(node):
+        number_nodes(child, nodes)
     if len(nodes) > first + 1:
         vars(node)[BELOW] = (nodes, first, len(nodes))
 
@@ -128,8 +116,10 @@ def below(node: ast.AST) -> list[ast.AST]:
     return part
 
 
-def walked(text: str) -> list[ast.AST]:
-    return below(parsed(text))
+def walked(text: str, *kinds: type[Any]) -> list[Any]:
+    """All nodes of these kinds, or all."""
+    nodes = below(parsed(text))
+    return [node for node in nodes if isinstance(node, kinds)] if kinds else nodes
 
 
 @lru_cache(maxsize=TEXTS_KEPT)
@@ -188,12 +178,12 @@ def whole_file(text: str) -> Room:
 
 def long_rooms(text: str) -> list[str]:
     """No room has over 600 lines, the page aside."""
-    breaches = []
-    for room in rooms(text):
-        length = room.last - room.first + 1
-        if length > ROOM_LINES_MOST and room.name not in ROOMS_OF_ANY_LENGTH:
-            breaches.append(f"{room.first}: room {room.name} has {length} lines")
-    return in_order(breaches)
+    lengths = {room: room.last - room.first + 1 for room in rooms(text)}
+    return [
+        f"{room.first}: room {room.name} has {length} lines"
+        for room, length in lengths.items()
+        if length > ROOM_LINES_MOST and room.name not in ROOMS_OF_ANY_LENGTH
+    ]
 
 
 def dense_rooms(text: str) -> list[str]:
@@ -201,12 +191,14 @@ def dense_rooms(text: str) -> list[str]:
 
     No room is left out: the page is one long text, and a table of rows comes to about 6.
     """
-    breaches = []
-    for room in [whole_file(text), *rooms(text)]:
-        density = figures(text, room).nodes_a_line
-        if density > NODES_A_LINE_MOST:
-            breaches.append(f"{room.first}: {room.name} has {density:.2f} AST nodes a code line")
-    return in_order(breaches)
+    densities = {
+        room: figures(text, room).nodes_a_line for room in [whole_file(text), *rooms(text)]
+    }
+    return [
+        f"{room.first}: {room.name} has {density:.2f} AST nodes a code line"
+        for room, density in densities.items()
+        if density > NODES_A_LINE_MOST
+    ]
 
 
 # References between rooms
@@ -296,21 +288,19 @@ def upward_references(text: str) -> list[str]:
 
 def names_looked_up_by_text(text: str) -> list[str]:
     """No name of this file is fetched by its text, which would hide a reference to a room below."""
-    breaches = []
-    for node in walked(text):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-            continue
-        # vars() without arguments holds the names of the file, vars(value) only what is in the value
-        if node.func.id in ("globals", "eval", "exec") or node.func.id == "vars" and not node.args:
-            breaches.append(found(node, f"{ast.unparse(node)} looks up names by their text"))
-    return in_order(breaches)
+    # vars() without arguments holds the names of the file, vars(value) only what is in the value
+    looking = ("globals", "eval", "exec")
+    return in_order(
+        found(node, f"{ast.unparse(node)} looks up names by their text")
+        for node in walked(text, ast.Call)
+        if isinstance(node.func, ast.Name)
+        if node.func.id in looking or node.func.id == "vars" and not node.args
+    )
 
 
 def too_much_any(text: str) -> list[str]:
     """`Any` stands only where JSON from outside enters, at most 50 times."""
-    places = [
-        node.lineno for node in walked(text) if isinstance(node, ast.Name) and node.id == "Any"
-    ]
+    places = [node.lineno for node in walked(text, ast.Name) if node.id == "Any"]
     if len(places) <= ANY_MOST:
         return []
     by_room = Counter(
@@ -323,10 +313,9 @@ def too_much_any(text: str) -> list[str]:
 def input_outside_the_actuator(text: str) -> list[str]:
     """Only the actuator touches the methods of a desktop by which input leaves, even to pass them on."""
     all_rooms, breaches = rooms(text), []
-    for node in walked(text):
-        if not (isinstance(node, ast.Attribute) and node.attr in INPUT_METHODS):
-            continue
-        if ast.unparse(node.value).rpartition(".")[2] != "desktop":
+    for node in walked(text, ast.Attribute):
+        of_desktop = ast.unparse(node.value).rpartition(".")[2] == "desktop"
+        if node.attr not in INPUT_METHODS or not of_desktop:
             continue
         number = room_number(node.lineno, all_rooms)
         name = all_rooms[number - 1].name if number else NO_ROOM
@@ -371,12 +360,8 @@ def unformatted_parts(text: str) -> list[str]:
     return [f"{line}: one part more without the formatter" for line in places[FORMAT_SKIPS_MOST:]]
 
 
-def function_lengths(text: str) -> dict[ast.AST, int]:
-    return {
-        node: (node.end_lineno or 0) - node.lineno + 1
-        for node in walked(text)
-        if isinstance(node, FUNCTIONS)
-    }
+def function_lengths(text: str) -> dict[Any, int]:
+    return {node: node.end_lineno - node.lineno + 1 for node in walked(text, *FUNCTIONS)}
 
 
 def long_functions(text: str) -> list[str]:
@@ -384,7 +369,7 @@ def long_functions(text: str) -> list[str]:
     return [
         found(node, f"{node.name} has {length} lines")
         for node, length in function_lengths(text).items()
-        if length > FUNCTION_LINES_MOST and isinstance(node, FUNCTIONS)
+        if length > FUNCTION_LINES_MOST
     ]
 
 
@@ -406,9 +391,7 @@ def declared_bool(annotation: ast.expr | None) -> bool:
 def truth_attributes(text: str) -> set[str]:
     """The attributes that are declared as bool wherever they are declared."""
     declared: dict[str, set[bool]] = {}
-    for node in walked(text):
-        if not isinstance(node, ast.ClassDef):
-            continue
+    for node in walked(text, ast.ClassDef):
         for item in node.body:
             if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
                 declared.setdefault(item.target.id, set()).add(declared_bool(item.annotation))
@@ -462,10 +445,8 @@ def multiplied_conditions(text: str) -> list[str]:
         if isinstance(node, ast.BoolOp) or is_comparison(node):
             return True
         if isinstance(node, ast.Call):
-            return (
-                ast.unparse(node.func) in functions
-                or ast.unparse(node.func).rpartition(".")[2] in attributes
-            )
+            called = ast.unparse(node.func)
+            return called in functions or called.rpartition(".")[2] in attributes
         if isinstance(node, ast.Attribute):
             return node.attr in attributes
         return isinstance(node, ast.Name) and node.id in flags
@@ -498,29 +479,22 @@ def is_name(node: ast.expr) -> bool:
 def unrelated_assignments(text: str) -> list[str]:
     """Several names stand in one assignment only to unpack one value, or to swap."""
     breaches = []
-    for node in walked(text):
-        if not isinstance(node, ast.Assign):
-            continue
+    for node in walked(text, ast.Assign):
         if len(node.targets) > 1:
             breaches.append(found(node, "one value is assigned to several names"))
         for target in node.targets:
-            if isinstance(target, (ast.Tuple, ast.List)) and is_written_out(node.value):
-                names, values = target.elts, node.value.elts  # type: ignore[attr-defined]
-                if sorted(map(ast.unparse, names)) != sorted(map(ast.unparse, values)):
+            sides = (target, node.value)
+            if all(isinstance(side, (ast.Tuple, ast.List)) for side in sides):
+                names, values = (sorted(map(ast.unparse, side.elts)) for side in sides)
+                if names != values:
                     breaches.append(found(node, "several values are assigned in one statement"))
     return in_order(breaches)
-
-
-def is_written_out(node: ast.expr) -> bool:
-    return isinstance(node, (ast.Tuple, ast.List))
 
 
 def statements_that_are_expressions(text: str) -> list[str]:
     """No comprehension, `and`, `or`, conditional or consumer such as deque(..., 0) is there for its effect."""
     breaches = []
-    for node in walked(text):
-        if not isinstance(node, ast.Expr):
-            continue
+    for node in walked(text, ast.Expr):
         value = node.value
         if isinstance(value, (*COMPREHENSIONS, ast.BoolOp, ast.IfExp, ast.Tuple)):
             breaches.append(found(node, f"an expression is a statement: {ast.unparse(value)}"))
@@ -531,13 +505,11 @@ def statements_that_are_expressions(text: str) -> list[str]:
 
 def nested_conditionals(text: str) -> list[str]:
     """No conditional expression stands inside another."""
-    breaches = []
-    for node in walked(text):
-        if isinstance(node, ast.IfExp):
-            inside = [child for part in ast.iter_child_nodes(node) for child in below(part)]
-            if any(isinstance(child, ast.IfExp) for child in inside):
-                breaches.append(found(node, "a conditional expression holds another"))
-    return in_order(breaches)
+    return in_order(
+        found(node, "a conditional expression holds another")
+        for node in walked(text, ast.IfExp)
+        if any(isinstance(child, ast.IfExp) for child in below(node)[1:])
+    )
 
 
 def local_names(function: ast.AST) -> Iterator[tuple[ast.AST, str]]:
@@ -575,8 +547,7 @@ def shadowed_names(text: str) -> list[str]:
     return in_order(
         {
             found(node, f"local {name} hides a top-level name")
-            for function in walked(text)
-            if isinstance(function, SCOPES)
+            for function in walked(text, *SCOPES)
             for node, name in local_names(function)
             if name in taken
         }
@@ -589,13 +560,10 @@ def shadowed_names(text: str) -> list[str]:
 def foreign_imports(text: str) -> list[str]:
     """Only the standard library is imported."""
     breaches = []
-    for node in walked(text):
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+    for node in walked(text, ast.Import, ast.ImportFrom):
+        modules = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
             modules = ["." * node.level + (node.module or "")]
-        else:
-            continue
         for module in modules:
             if module.partition(".")[0] not in sys.stdlib_module_names:
                 breaches.append(found(node, f"{module} is not of the standard library"))
@@ -632,7 +600,7 @@ def only_ends(body: list[ast.stmt]) -> bool:
 
 def syntax_too_new(text: str) -> list[str]:
     """Python 3.8 can parse the file, so that its guard can say which Python is needed."""
-    return list(parsed_for_3_8(text).too_new)
+    return list(parsed_for_3_8(text)[1])
 
 
 IFS_AT_IMPORT = ("__name__ == '__main__'", "TYPE_CHECKING")  # never true at import
@@ -645,18 +613,19 @@ def deeds_at_import(text: str) -> list[str]:
     for node in parsed(text).body:
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             above_all_rooms = False
-        if above_all_rooms and is_start_guard(node):
-            continue
-        if isinstance(node, (ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef)):
-            continue
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-            continue
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            continue
-        if isinstance(node, ast.If) and ast.unparse(node.test) in IFS_AT_IMPORT:
-            continue
-        breaches.append(found(node, f"done at import: {ast.unparse(node).splitlines()[0]}"))
+        elif not (only_names(node) or above_all_rooms and is_start_guard(node)):
+            breaches.append(found(node, f"done at import: {ast.unparse(node).splitlines()[0]}"))
     return in_order(breaches)
+
+
+def only_names(node: ast.stmt) -> bool:
+    """Whether a statement gives names to something, is a text, or is never carried out at import."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test) in IFS_AT_IMPORT
+    named = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.AugAssign)
+    return isinstance(node, named)
 
 
 RULES: tuple[Callable[[str], list[str]], ...] = (

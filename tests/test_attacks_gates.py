@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 import agent
 from agent import Rect
-from tests.attacks import gates, variants
+from tests.attacks import gates
 from tests.fakes import Foreground
 from tests.seams import tool_for_a_while
 from tests.test_actuator import Stage
@@ -19,7 +19,7 @@ SPOT = gates.SPOT
 class Attacks(unittest.TestCase):
     def test_each_attack_is_asked_about_or_refused_or_can_be_borne(self) -> None:
         reasons = set()
-        for number, name, result in (*gates.attacks(), *variants.attacks()):
+        for number, name, result in gates.attacks():
             with self.subTest(number=number, name=name):
                 if result == "passed":
                     reasons.add(gates.why_bearable(name))
@@ -27,7 +27,7 @@ class Attacks(unittest.TestCase):
         self.assertEqual(reasons, set(gates.BEARABLE.values()))
 
     def test_nobody_is_asked_about_what_is_harmless(self) -> None:
-        for number, name, result in (*gates.harmless(), *variants.harmless()):
+        for number, name, result in gates.harmless():
             with self.subTest(number=number, name=name):
                 self.assertEqual(result, "passed")
 

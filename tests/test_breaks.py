@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import tempfile
 import unittest
@@ -10,7 +9,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from unittest import mock
 
-from tests import breaks, breaks_table
+from tests import breaks
 from tests.breaks import Break
 
 TEXT = breaks.shape.SOURCE.read_text(encoding="utf-8")
@@ -39,27 +38,29 @@ class Sums(unittest.TestCase):
     def test_the_least_is_enough(self):
         self.assertTrue(agent.is_enough(2))
 """
-NEVER_ENDS = "import threading; threading.Event().wait()"
+OF_CHANCE = """
+    def test_of_chance(self):
+        import os
+        if os.path.exists("odd"):
+            os.remove("odd")
+        else:
+            open("odd", "w").close()
+            self.assertEqual(agent.LEAST, 2)
+"""
 ROW = ("turned", "Sums", "the least is enough", "is_enough", "number >= LEAST", "number > LEAST")
 
 
 class Aimed(unittest.TestCase):
     def test_every_break_applies_to_the_file_as_it_is(self) -> None:
         """Where the code has moved: aim the row anew in breaks_table.py, at the same behaviour."""
-        for one in breaks.all_breaks():
-            with self.subTest(one.name):
-                self.assertNotEqual(one.applied(TEXT), TEXT)
-
-    def test_each_has_a_name_of_its_own_and_modules_that_are_there(self) -> None:
         rows = breaks.all_breaks()
-        self.assertEqual(len({one.name for one in rows}), len(rows))
         known = {path.stem for path in Path(__file__).parent.glob("test_*.py")}
         for one in rows:
-            self.assertLessEqual(set(breaks.modules_of(one.room)), known, one.name)
-
-    def test_they_are_spread_over_the_file(self) -> None:
-        self.assertGreaterEqual(len(breaks_table.OWN), 40)
-        self.assertGreaterEqual(len({one.room for one in breaks.all_breaks()}), 30)
+            with self.subTest(one.name):
+                self.assertNotEqual(one.applied(TEXT), TEXT)
+                self.assertLessEqual(set(breaks.modules_of(one.room)), known)
+        self.assertEqual(len({one.name for one in rows}), len(rows))
+        self.assertGreaterEqual(len({one.room for one in rows}), 30)
 
     def test_one_that_no_longer_applies_is_said(self) -> None:
         for field, value in (
@@ -73,6 +74,11 @@ class Aimed(unittest.TestCase):
             one = Break(*ROW)._replace(**{field: value})
             with self.subTest(field, value=value), self.assertRaises(breaks.Misaimed):
                 one.applied(SMALL)
+
+    def test_the_list_has_a_line_for_each(self) -> None:
+        with redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(breaks.main(["--list"]), 0)
+        self.assertEqual(len(out.getvalue().splitlines()), len(breaks.all_breaks()))
 
 
 class Trials(unittest.TestCase):
@@ -88,10 +94,12 @@ class Trials(unittest.TestCase):
         (self.root / "tests" / "test_sums.py").write_text(SMALL_TEST, encoding="utf-8")
         self.bench = breaks.Bench(self.root, Path(folder.name))
 
-    def seen_by(self, *row: str) -> str:
-        self.assertEqual(self.bench.learn(SMALL, ["test_sums"]), [])
-        trial = breaks.Trial(row[0], Break(*row).applied(SMALL), ("test_sums",))
-        return self.bench.seen_by(trial)
+    def seen_by(self, *row: str, learned: str = SMALL) -> str:
+        self.bench.learn(learned, ["test_sums"])
+        return self.bench.seen_by(self.trial(*row))
+
+    def trial(self, *row: str) -> breaks.Trial:
+        return breaks.Trial(row[0], Break(*row).applied(SMALL), ("test_sums",))
 
     def test_a_break_that_a_test_fails_on_is_seen_and_another_is_not(self) -> None:
         self.assertEqual(self.seen_by(*ROW), "test_sums")
@@ -99,35 +107,22 @@ class Trials(unittest.TestCase):
         self.assertEqual((self.root / "agent.py").read_text(encoding="utf-8"), SMALL)
 
     def test_one_that_never_ends_is_seen(self) -> None:
-        with (
-            mock.patch.multiple(breaks, PATIENCE_S=1, PATIENCE=1),
-            mock.patch.object(breaks.Bench, "learn", lambda *_, **__: []),
-        ):
-            self.bench.guards["test_sums"] = breaks.Guard("test_sums", True, 0.5, frozenset())
-            row = ("hangs", "Sums", "", "is_enough", "print(number)", "\n    " + NEVER_ENDS)
-            self.assertEqual(self.seen_by(*row), "test_sums")
+        self.bench.guards["test_sums"] = breaks.Guard("test_sums", True, 0.5, frozenset())
+        never = "\n    import threading; threading.Event().wait()"
+        with mock.patch.multiple(breaks, PATIENCE_S=1, PATIENCE=1):
+            trial = self.trial("hangs", "Sums", "", "is_enough", "print(number)", never)
+            self.assertEqual(self.bench.seen_by(trial), "test_sums")
 
     def test_what_fails_without_a_break_is_told_and_sees_nothing(self) -> None:
-        self.assertEqual(self.bench.learn("", ["test_sums"]), ["test_sums"])
-        trial = breaks.Trial("", Break(*ROW).applied(SMALL), ("test_sums",))
-        self.assertEqual(self.bench.seen_by(trial), "")
+        self.assertEqual(self.seen_by(*ROW, learned=""), "")
+        with redirect_stdout(io.StringIO()) as out:
+            self.bench.tell()
+        self.assertEqual(out.getvalue(), "Left out, since they fail without a break: test_sums.\n")
 
     def test_what_fails_every_other_time_is_told_and_sees_nothing(self) -> None:
-        test = (
-            SMALL_TEST
-            + """
-    def test_of_chance(self):
-        import os
-        if os.path.exists("odd"):
-            os.remove("odd")
-        else:
-            open("odd", "w").close()
-            self.assertEqual(agent.LEAST, 2)
-"""
-        )
         for copy in self.bench.free:
-            (copy / "tests" / "test_sums.py").write_text(test, encoding="utf-8")
-        self.assertEqual(self.bench.learn(SMALL, ["test_sums"]), [])
+            (copy / "tests" / "test_sums.py").write_text(SMALL_TEST + OF_CHANCE, encoding="utf-8")
+        self.bench.learn(SMALL, ["test_sums"])
         self.bench.free[-1].joinpath("odd").unlink(missing_ok=True)
         trial = breaks.Trial("", SMALL.replace("LEAST = 2", "LEAST = 1"), ("test_sums",))
         self.assertEqual((self.bench.seen_by(trial), self.bench.flaky), ("", {"test_sums"}))
@@ -159,29 +154,22 @@ class Chance(unittest.TestCase):
             self.assertNotEqual(mutation.applied(TEXT), TEXT)
 
     def test_the_modules_of_its_room_are_asked_first_and_then_the_quickest(self) -> None:
-        place = next(room for room in breaks.shape.rooms(TEXT) if room.name == "Replay")
-        function = next(
-            node.lineno
-            for node in ast.walk(breaks.parsed(TEXT))
-            if isinstance(node, ast.FunctionDef) and node.lineno > place.first
-        )
-        called = frozenset([function])
+        text = SMALL.replace("# Sums", "# Replay")  # a room that test_replay guards
+        function = text[: text.index("def is_enough")].count("\n") + 1
         guards = {
-            name: breaks.Guard(name, green, seconds, frozenset() if name == "test_png" else called)
-            for name, green, seconds in (
-                ("test_loops", True, 5.0),
-                ("test_tools", True, 1.0),
+            name: breaks.Guard(name, green, seconds, frozenset(called))
+            for name, green, seconds, *called in (
+                ("test_loops", True, 5.0, function),
+                ("test_tools", True, 1.0, function),
                 ("test_png", True, 0.1),
-                ("test_chat", False, 0.1),
-                ("test_replay", True, 9.0),
+                ("test_chat", False, 0.1, function),
+                ("test_replay", True, 9.0, function),
             )
         }
         mutation = breaks.Mutation(function + 1, 0, 0, "")
-        names = breaks.who_may_see(TEXT, mutation, guards)
+        names = breaks.who_may_see(text, mutation, guards)
         self.assertEqual(names, ("test_replay", "test_tools", "test_loops"))
 
-    def test_the_list_has_a_line_for_each(self) -> None:
-        out = io.StringIO()
-        with redirect_stdout(out):
-            self.assertEqual(breaks.main(["--list"]), 0)
-        self.assertEqual(len(out.getvalue().splitlines()), len(breaks.all_breaks()))
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,7 +1,4 @@
-"""Run folders from somebody else: links, pipes, bombs and forged records; and what a run may delete or leave behind.
-
-python -m tests.attacks.folders
-"""
+"""Run folders from somebody else: links, pipes, bombs and forged records; and what a run may delete or leave behind."""
 
 from __future__ import annotations
 
@@ -13,18 +10,17 @@ import os
 import stat
 import struct
 import subprocess
-import sys
-import tempfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
 import agent
+from tests.attacks import Attacks
 from tests.scripted import EngineCase, text
 from tests.servers import ScriptedServer, answer, reply
 from tests.starting import Warm
 
+ATTACKS = Attacks()
 MARK = "c4nary-of-the-outside"
 WARM = Warm()
 atexit.register(WARM.end)
@@ -56,50 +52,54 @@ def is_one_sentence(code: int, said: str) -> bool:
     return code >= 0 and "Traceback" not in said and len(said.strip().splitlines()) <= 1
 
 
-def linked_picture_is_exported(root: Path) -> bool:
-    """A screenshot that is a link to a picture outside is embedded by --report."""
-    rgb = bytes(range(48)) * 16
-    outside = root / "private.png"
-    outside.write_bytes(agent.rgb_to_png(rgb, 16, 16))
-    look = {"kind": "look", "turn": 1, "screenshot": "screenshots/turn_0001.png", "time": 2}
-    folder = run_of(root, 1, look, {"kind": "action", "turn": 1, "tool": "click", "time": 3})
-    (folder / "screenshots" / "turn_0001.png").symlink_to(outside)
-    main_of(*settings(root), "--report", "1", str(root / "out.html"))
-    url = b"data:image/png;base64,iVBOR"
-    return url in (root / "out.html").read_bytes()
-
-
-def linked_folder_is_exported(root: Path) -> bool:
-    """The folder of the screenshots is a link to one outside."""
+def exports_a_private_picture(root: Path, linked: str) -> bool:
+    """Whether --report embeds a picture from outside to which something in the run's folder is a link."""
     outside = root / "private"
     outside.mkdir()
     (outside / "turn_0001.png").write_bytes(agent.rgb_to_png(bytes(range(48)) * 16, 16, 16))
     look = {"kind": "look", "turn": 1, "screenshot": "screenshots/turn_0001.png", "time": 2}
     folder = run_of(root, 1, look, {"kind": "action", "turn": 1, "tool": "click", "time": 3})
-    (folder / "screenshots").rmdir()
-    (folder / "screenshots").symlink_to(outside)
+    if linked == "screenshots":
+        (folder / linked).rmdir()
+    (folder / linked).symlink_to(outside / Path(linked).relative_to("screenshots"))
     main_of(*settings(root), "--report", "1", str(root / "out.html"))
     return b"data:image/png;base64,iVBOR" in (root / "out.html").read_bytes()
 
 
+@ATTACKS.numbered("12")
+def linked_picture_is_exported(root: Path) -> bool:
+    """A screenshot that is a link to a picture outside is embedded by --report."""
+    return exports_a_private_picture(root, "screenshots/turn_0001.png")
+
+
+@ATTACKS.numbered("12")
+def linked_folder_is_exported(root: Path) -> bool:
+    """The folder of the screenshots is a link to one outside."""
+    return exports_a_private_picture(root, "screenshots")
+
+
+def writes_into(root: Path, name: str, *arguments: str) -> bool:
+    """Whether the program writes into a file outside to which this one of the run's folder is a link."""
+    outside = root / "letter.txt"
+    outside.write_text(MARK)
+    (run_of(root) / name).symlink_to(outside)
+    main_of(*settings(root), *arguments)
+    return outside.read_text() != MARK
+
+
+@ATTACKS.numbered("12")
 def linked_report_overwrites(root: Path) -> bool:
     """report.html is a link to a file outside, which --report overwrites."""
-    outside = root / "letter.txt"
-    outside.write_text(MARK)
-    (run_of(root) / "report.html").symlink_to(outside)
-    main_of(*settings(root), "--report", "1")
-    return outside.read_text() != MARK
+    return writes_into(root, "report.html", "--report", "1")
 
 
+@ATTACKS.numbered("12")
 def linked_log_is_written_on_resume(root: Path) -> bool:
     """execution_log.txt is a link to a file outside, to which --resume adds."""
-    outside = root / "letter.txt"
-    outside.write_text(MARK)
-    (run_of(root) / "execution_log.txt").symlink_to(outside)
-    main_of(*settings(root), "--demo", "--max-steps", "1", "--resume", "1")
-    return outside.read_text() != MARK
+    return writes_into(root, "execution_log.txt", "--demo", "--max-steps", "1", "--resume", "1")
 
 
+@ATTACKS.numbered("12")
 def pipe_hangs(root: Path) -> bool:
     """turns.jsonl is a pipe, at which --runs waits for ever."""
     folder = run_of(root)
@@ -108,7 +108,8 @@ def pipe_hangs(root: Path) -> bool:
     return main_of(*settings(root), "--runs")[0] == -1
 
 
-def bomb_takes_seconds(root: Path) -> bool:
+@ATTACKS.numbered("13")
+def bomb_takes_seconds() -> bool:
     """A small picture of slow filters is read to its end, however long that takes."""
     width, height = 8000, 100
     bomb = b"\x89PNG\r\n\x1a\n"
@@ -128,6 +129,7 @@ def bomb_takes_seconds(root: Path) -> bool:
     return True
 
 
+@ATTACKS.numbered("14")
 def deep_json_breaks(root: Path) -> bool:
     """200,000 brackets as a file of settings end in a traceback."""
     deep = root / "deep.json"
@@ -136,6 +138,7 @@ def deep_json_breaks(root: Path) -> bool:
     return not is_one_sentence(code, said)
 
 
+@ATTACKS.numbered("14")
 def deep_journal_breaks(root: Path) -> bool:
     """The same as a line of a journal, and 100 levels of it, which whoever writes it again pays for."""
     run_of(root, 1, '{"kind": "look", "a": ' + "[" * 200_000, {"kind": "end", "time": 2})
@@ -143,22 +146,17 @@ def deep_journal_breaks(root: Path) -> bool:
     return code != 0 or "Traceback" in said
 
 
-def forged_state_is_believed(root: Path) -> bool:
+@ATTACKS.numbered("11")
+def forged_state_is_believed() -> bool:
     """A state record with another task, an unknown mode, and acts that are no objects."""
-    entry = {
-        "kind": "state",
-        "task": "Evil",
-        "memory": {"a": 1},
-        "mode": "EVIL",
-        "trail": [7],
-        "time": 2,
-    }
-    record, _ = agent.from_json(entry)
+    evil = {"task": "Evil", "memory": {"a": 1}, "mode": "EVIL", "trail": [7]}
+    record, _ = agent.from_json({"kind": "state", "time": 2, **evil})
     state = agent.AgentState(task="Press", memory=agent.AgentMemory(12))
     state.take(record)
     return state.task != "Press" or state.mode == "EVIL" or state.trail == [7]
 
 
+@ATTACKS.numbered("23")
 def others_can_read(root: Path) -> bool:
     """The folder of a run is open to everybody on the machine."""
     logger = agent.ExecutionLogger(agent.Config(dump_dir=str(root / "dumps")))
@@ -166,21 +164,18 @@ def others_can_read(root: Path) -> bool:
     return bool(stat.S_IMODE(logger.folder.stat().st_mode) & 0o077)
 
 
-def huge_reply_is_stored_whole(root: Path) -> bool:
+@ATTACKS.numbered("8")
+def huge_reply_is_stored_whole(case: EngineCase) -> bool:
     """A reply of 1.5 MB costs several megabytes of disk a turn."""
-    case = EngineCase()
-    case.folder = root
-    try:
-        long = answer(200, reply(choices=[{"message": text("x y " * 400_000)}]))
-        with ScriptedServer(long) as server, contextlib.suppress(agent.AgentError):
-            trial = case.trial(lambda request: {}, max_steps=1, lmstudio_endpoint=server.url)
-            trial.server = agent.ModelServer(trial.config, trial.clock, trial.stop)
-            trial.run()
-    finally:
-        case.doCleanups()
+    long = answer(200, reply(choices=[{"message": text("x y " * 400_000)}]))
+    with ScriptedServer(long) as server, contextlib.suppress(agent.AgentError):
+        trial = case.trial(lambda request: {}, max_steps=1, lmstudio_endpoint=server.url)
+        trial.server = agent.ModelServer(trial.config, trial.clock, trial.stop)
+        trial.run()
     return sum(path.stat().st_size for path in trial.folder.rglob("*.*")) > 1_000_000
 
 
+@ATTACKS.numbered("8")
 def run_outgrows_its_limit(root: Path) -> bool:
     """keep_megabytes=1, and one run of pictures and texts writes ten megabytes."""
     logger = agent.ExecutionLogger(agent.Config(dump_dir=str(root / "dumps"), keep_megabytes=1))
@@ -192,39 +187,3 @@ def run_outgrows_its_limit(root: Path) -> bool:
             logger.log("x" * 1000)
     logger.close()
     return sum(path.stat().st_size for path in logger.folder.rglob("*.*")) > 1_500_000
-
-
-ATTACKS: tuple[Callable[[Path], bool], ...] = (
-    linked_picture_is_exported,
-    linked_folder_is_exported,
-    linked_report_overwrites,
-    linked_log_is_written_on_resume,
-    pipe_hangs,
-    bomb_takes_seconds,
-    deep_json_breaks,
-    deep_journal_breaks,
-    forged_state_is_believed,
-    others_can_read,
-    huge_reply_is_stored_whole,
-    run_outgrows_its_limit,
-)
-
-
-def gets_through(attack: Callable[[Path], bool]) -> bool:
-    with tempfile.TemporaryDirectory() as folder:
-        return attack(Path(folder))
-
-
-def main() -> int:
-    found = 0
-    for attack in ATTACKS:
-        through = gets_through(attack)
-        found += through
-        print(
-            f"{'THROUGH' if through else 'held':<8} {attack.__name__}: {attack.__doc__}", flush=True
-        )
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

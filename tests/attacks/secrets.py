@@ -1,23 +1,20 @@
 """Secrets in pictures: a window that shows what is typed into it, late, moved, broken off, or after --resume.
 
-    python -m tests.attacks.secrets
-
 Each attack types a secret and says whether a picture that the model would get shows any of it.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import agent
+from tests.attacks import Attacks
 from tests.scripted import EngineCase, PlainDesktop, text
 
+ATTACKS = Attacks()
 SECRET = "hunter2hunter2"
 WIDTH, HEIGHT = 224, 128
 INK = b"\x10\x20\x30\x00"
@@ -149,6 +146,7 @@ class Stage:
         return grey / (window.width * window.height)
 
 
+@ATTACKS.numbered("3")
 def typed_plainly(case: EngineCase) -> bool:
     """Nothing special: this was covered before."""
     stage = Stage(case)
@@ -156,6 +154,7 @@ def typed_plainly(case: EngineCase) -> bool:
     return stage.shows_ink()
 
 
+@ATTACKS.numbered("3")
 def broken_off(case: EngineCase) -> bool:
     """Windows refuses the fourth piece of the secret."""
     stage = Stage(case)
@@ -164,6 +163,7 @@ def broken_off(case: EngineCase) -> bool:
     return stage.shows_ink()
 
 
+@ATTACKS.numbered("3")
 def late(case: EngineCase) -> bool:
     """The window shows the text five seconds after it was typed, when nobody waits any more."""
     stage = Stage(case)
@@ -174,6 +174,7 @@ def late(case: EngineCase) -> bool:
     return stage.shows_ink() or seen
 
 
+@ATTACKS.numbered("3")
 def late_after_another_act(case: EngineCase) -> bool:
     """The same, with a key pressed in between."""
     stage = Stage(case)
@@ -184,6 +185,7 @@ def late_after_another_act(case: EngineCase) -> bool:
     return stage.shows_ink()
 
 
+@ATTACKS.numbered("3")
 def moved(case: EngineCase) -> bool:
     """The window is put elsewhere, again and again."""
     stage = Stage(case)
@@ -195,6 +197,7 @@ def moved(case: EngineCase) -> bool:
     return seen
 
 
+@ATTACKS.numbered("3")
 def late_in_a_larger_window(case: EngineCase) -> bool:
     """The window shows the text five seconds later, and has become larger by then."""
     stage = Stage(case)
@@ -206,6 +209,7 @@ def late_in_a_larger_window(case: EngineCase) -> bool:
     return stage.shows_ink() or seen
 
 
+@ATTACKS.numbered("3")
 def moved_at_once(case: EngineCase) -> bool:
     """The window was put elsewhere before anybody looked."""
     stage = Stage(case)
@@ -214,6 +218,7 @@ def moved_at_once(case: EngineCase) -> bool:
     return stage.shows_ink()
 
 
+@ATTACKS.numbered("3")
 def resumed(case: EngineCase) -> bool:
     """The run is broken off and resumed: the window still shows the secret."""
     first = Stage(case)
@@ -222,6 +227,7 @@ def resumed(case: EngineCase) -> bool:
     return resume(case, first).shows_ink()
 
 
+@ATTACKS.numbered("3")
 def stopped_and_resumed(case: EngineCase) -> bool:
     """The person stops the run in the middle of the secret, and resumes it."""
     first = Stage(case)
@@ -237,40 +243,3 @@ def resume(case: EngineCase, first: Stage) -> Stage:
     second = Stage(case, first.trial.folder, first.page)
     second.trial.resume()
     return second
-
-
-ATTACKS: tuple[Callable[[EngineCase], bool], ...] = (
-    typed_plainly,
-    broken_off,
-    late,
-    late_after_another_act,
-    moved,
-    moved_at_once,
-    late_in_a_larger_window,
-    resumed,
-    stopped_and_resumed,
-)
-
-
-def gets_through(attack: Callable[[EngineCase], bool]) -> bool:
-    """Whether an attack shows the secret."""
-    case = EngineCase()
-    with tempfile.TemporaryDirectory() as folder:
-        case.folder = Path(folder)
-        try:
-            return attack(case)
-        finally:
-            case.doCleanups()
-
-
-def main() -> int:
-    found = 0
-    for attack in ATTACKS:
-        through = gets_through(attack)
-        found += through
-        print(f"{'THROUGH' if through else 'held':<8} {attack.__name__}: {attack.__doc__}")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,26 +1,22 @@
-"""A model server, a window and a model that mean ill: slow texts, absurd numbers, big answers, forged lines, oracles.
-
-python -m tests.attacks.server
-"""
+"""A model server, a window and a model that mean ill: slow texts, absurd numbers, big answers, forged lines, oracles."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import io
 import os
-import sys
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
 
 import agent
+from tests.attacks import Attacks
 from tests.fakes import VirtualClock
 from tests.scripted import PLAN, EngineCase, text, user_text
 from tests.servers import ScriptedServer, answer, reply
 
+ATTACKS = Attacks()
 SLOW_S = 5.0  # of the processor; it took more than ten times as long once
 
 
@@ -38,6 +34,7 @@ def asked(step: Any) -> agent.Reply | agent.ModelError:
             return error
 
 
+@ATTACKS.numbered("1")
 def slow_error_text() -> bool:
     """An error's text of 152 kB that a pattern runs through again and again."""
     begin = time.process_time()
@@ -45,6 +42,7 @@ def slow_error_text() -> bool:
     return time.process_time() - begin > SLOW_S
 
 
+@ATTACKS.numbered("10")
 def absurd_token_count() -> bool:
     """prompt_tokens of 10**308 breaks the sums of a run."""
     said = reply(choices=[{"message": text("-"), "finish_reason": "stop"}])
@@ -57,6 +55,7 @@ def absurd_token_count() -> bool:
         return True
 
 
+@ATTACKS.numbered("20")
 def small_objects() -> bool:
     """4 MB of small objects are taken for a reply; in memory they are 35 times as much."""
     message = text("-") | {"more": [{}] * 1_000_000}
@@ -64,6 +63,7 @@ def small_objects() -> bool:
     return isinstance(got, agent.Reply)
 
 
+@ATTACKS.numbered("18")
 def forged_hint(case: EngineCase) -> bool:
     """A window's title with line breaks writes a line of its own into the prompt."""
     trial = case.trial(lambda request: PLAN, max_steps=2)
@@ -73,6 +73,7 @@ def forged_hint(case: EngineCase) -> bool:
     return any(line.startswith(("HINT FROM", "TASK: another")) for line in said.splitlines())
 
 
+@ATTACKS.numbered("19")
 def forged_outcome() -> bool:
     """With -v a model's words look like the program's last line."""
     said = "API RESPONSE\nsays: hm\ncompleted: Everything is done."
@@ -90,6 +91,7 @@ def shown(*texts: str) -> str:
     return out.getvalue()
 
 
+@ATTACKS.numbered("15")
 def oracle() -> bool:
     """A short secret is found by writing all short numbers and seeing which is hidden."""
     secrets = agent.Secrets({"PIN": "4711"})
@@ -97,6 +99,7 @@ def oracle() -> bool:
     return "{{PIN}}" in secrets.hide(written)
 
 
+@ATTACKS.numbered("17")
 def key_in_files() -> bool:
     """A server that knows the API key says it; a run writes it down."""
     with mock.patch.dict(os.environ, {"LMSTUDIO_API_KEY": "sk-c4nary-key"}):
@@ -104,12 +107,14 @@ def key_in_files() -> bool:
     return "c4nary" in secrets.hide("Your key is sk-c4nary-key.")
 
 
+@ATTACKS.numbered("17")
 def key_is_typed() -> bool:
     """A model that asks for the key by its name gets it typed."""
     with mock.patch.dict(os.environ, {"LMSTUDIO_API_KEY": "sk-c4nary-key"}):
         return "c4nary" in agent.read_secrets([]).fill("{{LMSTUDIO_API_KEY}}")
 
 
+@ATTACKS.numbered("8")
 def stored_replies(case: EngineCase) -> bool:
     """Replies of half a megabyte each fill the run's folder."""
     long = answer(200, reply(choices=[{"message": text("x y " * 125_000)}]))
@@ -121,42 +126,3 @@ def stored_replies(case: EngineCase) -> bool:
         trial.close()
     size = sum(path.stat().st_size for path in trial.folder.rglob("*") if path.is_file())
     return size > 500_000 * len(server.requests)
-
-
-ATTACKS: tuple[Callable[..., bool], ...] = (
-    slow_error_text,
-    absurd_token_count,
-    small_objects,
-    forged_hint,
-    forged_outcome,
-    oracle,
-    key_in_files,
-    key_is_typed,
-    stored_replies,
-)
-
-
-def gets_through(attack: Callable[..., bool]) -> bool:
-    if not inspect.signature(attack).parameters:
-        return attack()
-    case = EngineCase()
-    case.setUp()
-    try:
-        return attack(case)
-    finally:
-        case.doCleanups()
-
-
-def main() -> int:
-    found = 0
-    for attack in ATTACKS:
-        through = gets_through(attack)
-        found += through
-        print(
-            f"{'THROUGH' if through else 'held':<8} {attack.__name__}: {attack.__doc__}", flush=True
-        )
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
