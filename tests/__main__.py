@@ -48,8 +48,8 @@ LONGEST = (
 class Result(NamedTuple):
     """What became of one module: `words` are unittest's, where a test failed.
 
-    `processor` are the processor's seconds, those of the programs that it started included; Windows
-    does not tell those. They hardly depend on what else the machine does, as `seconds` do.
+    `processor` are the processor's seconds, programs that it started included (Windows does not tell those); they hardly
+    depend on what else the machine does, as `seconds` do.
     """
 
     module: str
@@ -73,12 +73,9 @@ def modules() -> list[str]:
 
 def sampled() -> list[str]:
     """The modules that try a part of something long, and the one that is long itself."""
-    parts = [name for name in modules() if "sample(" in source_of(name)]
+    files = {name: ROOT / f"{name.replace('.', '/')}.py" for name in modules()}
+    parts = [name for name, file in files.items() if "sample(" in file.read_text(encoding="utf-8")]
     return ["tests.attacks.check_patterns", *parts]
-
-
-def source_of(module: str) -> str:
-    return (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
 
 
 # -- one of the processes
@@ -93,7 +90,11 @@ def work(log: Path, names: list[str]) -> None:
     gc.set_threshold(100_000, 50, 100)
     folder = log.parent
     for name in names:
-        if not claimed(folder / f"{name}.begun"):
+        try:
+            (folder / f"{name}.begun").touch(
+                exist_ok=False
+            )  # the system lets one process alone make it
+        except FileExistsError:
             continue
         before = len(log.read_bytes())
         result = run(name)
@@ -108,20 +109,11 @@ def work(log: Path, names: list[str]) -> None:
         part.replace(folder / f"{name}.json")
 
 
-def claimed(path: Path) -> bool:
-    """Whether the file was not there; the system lets one process alone make it."""
-    try:
-        path.touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
-
-
 def run(name: str) -> Result:
     """The tests of one module, in this process."""
     words = io.StringIO()
     begin = time.perf_counter()
-    before = processor_seconds()
+    before = sum(os.times()[:4])
     suite = unittest.defaultTestLoader.loadTestsFromName(name)
     outcome = unittest.TextTestRunner(words).run(suite)
     return Result(
@@ -130,14 +122,9 @@ def run(name: str) -> Result:
         skipped=len(outcome.skipped),
         failed=0 if outcome.wasSuccessful() else 1,
         seconds=time.perf_counter() - begin,
-        processor=processor_seconds() - before,
+        processor=sum(os.times()[:4]) - before,
         words="" if outcome.wasSuccessful() else words.getvalue(),
     )
-
-
-def processor_seconds() -> float:
-    """What this process, and those that it started and that have ended, took of the processor."""
-    return sum(os.times()[:4])
 
 
 # -- the process that starts them
@@ -198,13 +185,6 @@ def results(
         yield Result(name, 0, 0, 1, 0.0, 0.0, f"{name}: the process that ran it ended.\n")
 
 
-def logs(folder: Path) -> str:
-    """The end of what the processes printed themselves."""
-    files = sorted(folder.glob("process_*.log"))
-    texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
-    return "\n".join(text[-LOG_SHOWN:] for text in texts)
-
-
 def run_all(names: list[str], times: bool) -> int:
     """Prints a line for each module, then what failed and the end; gives the exit code."""
     begin = time.perf_counter()
@@ -230,7 +210,8 @@ def run_all(names: list[str], times: bool) -> int:
         for result in broken:
             print(f"\n== {result.module}\n{result.words}")
         if any(process.returncode for process in processes):
-            print(logs(folder))
+            for file in sorted(folder.glob("process_*.log")):
+                print(file.read_text(encoding="utf-8", errors="replace")[-LOG_SHOWN:])
     if times:
         print_times(done)
     return ending(done, time.perf_counter() - begin)

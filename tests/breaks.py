@@ -1,13 +1,12 @@
 """What the suite sees: agent.py is broken on purpose, and the tests of the broken room have to fail.
 
     python -m tests.breaks [--list] [--only NAME ...]        the breaks of tests/breaks_table.py
-    python -m tests.breaks --random N [--seed S]             N small mutations, against the whole suite
+    python -m tests.breaks --random N [--seed S]             N small mutations, also against tests/test_kept.py
 
 Each break is applied to a copy of the checkout. A module that fails on it twice, or that does not end, has seen it,
 if it is green without a break: all are tried so first, and what is red then is left out. The exit code is 0 if all
 that nothing saw once and SHARE_WANTED of the others are seen; 2 if a break no longer applies, since the code has
-changed: aim it anew. A mutation by chance is tried with those modules only that run the function, or
-whose programs do: no other can see it.
+changed: aim it anew.
 """
 
 from __future__ import annotations
@@ -42,8 +41,6 @@ WHOLE_S = 900
 SHARE_WANTED = 0.95
 RANDOM_WANTED = 0.8
 LEFT_OUT = shutil.ignore_patterns(".git", "dumps", "__pycache__", ".*_cache")
-# They look at the text of the file and not at what it does.
-OF_THE_TEXT = {"test_shape", "test_readme", "test_compare", "test_breaks"}
 ORDERS = (
     (ast.Lt, ast.GtE),
     (ast.LtE, ast.Gt),
@@ -121,32 +118,12 @@ def all_breaks() -> list[Break]:
 # -- trying them
 
 
-# In a copy's folder as sitecustomize.py: each process writes down where the functions of agent.py begin that it calls.
-NOTES_CALLS = """
-import os, sys, threading
-path, known, write = os.environ.get("CALLED"), set(), os.write
-
-def note(frame, event, argument):
-    code = frame.f_code
-    if code not in known and os.path.basename(code.co_filename) == "agent.py":
-        known.add(code)
-        write(notes, b"%d\\n" % code.co_firstlineno)
-
-if path:
-    # Opened once, by the system's own call: a test may well put something else in the place of open().
-    notes = os.open(path, os.O_WRONLY | os.O_APPEND)
-    threading.settrace(note)
-    sys.settrace(note)
-"""
-
-
 class Guard(NamedTuple):
-    """A module on the whole text: what it took, and the first lines of the functions that it called."""
+    """A module on the whole text, and what it took."""
 
     module: str
     green: bool
     seconds: float
-    called: frozenset[int]
 
 
 class Trial(NamedTuple):
@@ -168,13 +145,12 @@ class Bench:
         for number in range(PROCESSES):
             copy = folder / str(number)
             shutil.copytree(root, copy, ignore=LEFT_OUT)
-            (copy / "sitecustomize.py").write_text(NOTES_CALLS, encoding="utf-8")
             self.free.append(copy)
 
-    def learn(self, text: str, modules: Iterable[str], noting: bool = False) -> None:
-        """Runs modules on the whole text; what they call is noted only where it is wanted, since that makes them slow."""
+    def learn(self, text: str, modules: Iterable[str]) -> None:
+        """Runs modules on the whole text."""
         with ThreadPoolExecutor(PROCESSES) as pool:
-            for guard in pool.map(lambda module: self._guard(text, module, noting), modules):
+            for guard in pool.map(lambda module: self._guard(text, module), modules):
                 self.guards[guard.module] = guard
 
     def tell(self) -> None:
@@ -185,14 +161,11 @@ class Bench:
         if self.flaky:
             print(f"Flaky, red and green on the same break: {', '.join(sorted(self.flaky))}.")
 
-    def _guard(self, text: str, module: str, noting: bool) -> Guard:
+    def _guard(self, text: str, module: str) -> Guard:
         with self._copy_of(text) as copy:
-            notes = copy / "called.txt"
-            notes.write_text("")
             begin = time.monotonic()
-            green = is_green(copy, module, WHOLE_S, CALLED=str(notes) if noting else "")
-            called = frozenset(map(int, notes.read_text().split()))
-            return Guard(module, green, time.monotonic() - begin, called)
+            green = is_green(copy, module, WHOLE_S)
+            return Guard(module, green, time.monotonic() - begin)
 
     def seen_by(self, trial: Trial) -> str:
         """The module that fails on it first, or an empty text."""
@@ -227,11 +200,11 @@ class Bench:
             yield from zip(trials, pool.map(self.seen_by, trials), strict=True)
 
 
-def is_green(copy: Path, module: str, seconds: float, **more: str) -> bool:
+def is_green(copy: Path, module: str, seconds: float) -> bool:
     """Whether a module's tests pass in a copy, within so many seconds."""
     temporary = copy.parent / f"{copy.name}_temporary"
     temporary.mkdir(exist_ok=True)
-    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(copy), **more}
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(copy)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     process = subprocess.Popen(
         [sys.executable, "-m", "unittest", "-f", f"tests.{module}"],
@@ -330,38 +303,10 @@ def chosen(text: str, number: int, seed: int) -> list[Mutation]:
     return dice.sample(all_of_them, min(number, len(all_of_them)))
 
 
-def suite() -> tuple[str, ...]:
-    """The modules of the suite, the longest last: what is quick to see is seen early."""
-    found = [
-        file
-        for file in (ROOT / "tests").rglob("test_*.py")
-        if file.stem not in OF_THE_TEXT and (file.parent / "__init__.py").exists()
-    ]
-    found.sort(key=lambda file: file.stat().st_size)
-    return tuple(".".join(file.relative_to(ROOT / "tests").with_suffix("").parts) for file in found)
-
-
-def function_line(text: str, line: int) -> int:
-    """Where the innermost function around a line begins, as its code tells it."""
-    found = 0
-    for node in ast.walk(parsed(text)):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            first = min(part.lineno for part in (node, *getattr(node, "decorator_list", ())))
-            if first <= line <= (node.end_lineno or first):
-                found = max(found, first)
-    return found
-
-
-def who_may_see(text: str, mutation: Mutation, guards: dict[str, Guard]) -> tuple[str, ...]:
-    """The modules that run the mutated function: those first that guard its room, then the quickest."""
-    own = []
-    for room in shape.rooms(text):
-        if room.first <= mutation.line <= room.last:
-            own = breaks_table.MODULES.get(room.name, "").split()
-    line = function_line(text, mutation.line)
-    running = [guard for guard in guards.values() if guard.green and line in guard.called]
-    running.sort(key=lambda guard: (guard.module not in own, guard.seconds))
-    return tuple(guard.module for guard in running)
+def modules_at(text: str, mutation: Mutation) -> tuple[str, ...]:
+    """The modules that guard the room of a mutation, and the whole runs."""
+    rooms = [room for room in shape.rooms(text) if room.first <= mutation.line <= room.last]
+    return (*(breaks_table.MODULES.get(rooms[0].name, "").split() if rooms else ()), "test_kept")
 
 
 # -- the command
@@ -387,12 +332,8 @@ def try_breaks(bench: Bench, text: str, breaks: list[Break]) -> int:
 
 def try_mutations(bench: Bench, text: str, picked: list[Mutation]) -> int:
     """Prints what became of each, the survivors with what was changed, and the count; gives the exit code."""
-    bench.learn(text, suite(), noting=True)
-    trials = []
-    for mutation in picked:
-        broken = mutation.applied(text)
-        modules = who_may_see(text, mutation, bench.guards)
-        trials.append(Trial(str(mutation.line), broken, modules))
+    trials = [Trial(str(one.line), one.applied(text), modules_at(text, one)) for one in picked]
+    bench.learn(text, sorted({name for trial in trials for name in trial.modules}))
     seen = 0
     for number, (trial, module) in enumerate(bench.results(trials), 1):
         seen += bool(module)

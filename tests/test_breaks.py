@@ -107,7 +107,7 @@ class Trials(unittest.TestCase):
         self.assertEqual((self.root / "agent.py").read_text(encoding="utf-8"), SMALL)
 
     def test_one_that_never_ends_is_seen(self) -> None:
-        self.bench.guards["test_sums"] = breaks.Guard("test_sums", True, 0.5, frozenset())
+        self.bench.guards["test_sums"] = breaks.Guard("test_sums", True, 0.5)
         never = "\n    import threading; threading.Event().wait()"
         with mock.patch.multiple(breaks, PATIENCE_S=1, PATIENCE=1):
             trial = self.trial("hangs", "Sums", "", "is_enough", "print(number)", never)
@@ -126,13 +126,6 @@ class Trials(unittest.TestCase):
         self.bench.free[-1].joinpath("odd").unlink(missing_ok=True)
         trial = breaks.Trial("", SMALL.replace("LEAST = 2", "LEAST = 1"), ("test_sums",))
         self.assertEqual((self.bench.seen_by(trial), self.bench.flaky), ("", {"test_sums"}))
-
-    def test_a_mutation_is_tried_with_the_modules_that_run_its_function(self) -> None:
-        self.bench.learn(SMALL, ["test_sums"], noting=True)
-        for function, modules in (("is_enough", ("test_sums",)), ("is_much", ())):
-            line = SMALL[: SMALL.index(f"def {function}")].count("\n") + 2
-            mutation = breaks.Mutation(line, 0, 0, "")
-            self.assertEqual(breaks.who_may_see(SMALL, mutation, self.bench.guards), modules)
 
 
 class Chance(unittest.TestCase):
@@ -153,22 +146,10 @@ class Chance(unittest.TestCase):
         for mutation in first:
             self.assertNotEqual(mutation.applied(TEXT), TEXT)
 
-    def test_the_modules_of_its_room_are_asked_first_and_then_the_quickest(self) -> None:
-        text = SMALL.replace("# Sums", "# Replay")  # a room that test_replay guards
-        function = text[: text.index("def is_enough")].count("\n") + 1
-        guards = {
-            name: breaks.Guard(name, green, seconds, frozenset(called))
-            for name, green, seconds, *called in (
-                ("test_loops", True, 5.0, function),
-                ("test_tools", True, 1.0, function),
-                ("test_png", True, 0.1),
-                ("test_chat", False, 0.1, function),
-                ("test_replay", True, 9.0, function),
-            )
-        }
-        mutation = breaks.Mutation(function + 1, 0, 0, "")
-        names = breaks.who_may_see(text, mutation, guards)
-        self.assertEqual(names, ("test_replay", "test_tools", "test_loops"))
+    def test_it_is_tried_with_the_modules_of_its_room_and_with_the_whole_runs(self) -> None:
+        for room, wanted in (("Replay", ("test_replay", "test_kept")), ("Nowhere", ("test_kept",))):
+            mutation = breaks.Mutation(7, 0, 0, "")
+            self.assertEqual(breaks.modules_at(SMALL.replace("Sums", room), mutation), wanted)
 
 
 if __name__ == "__main__":
