@@ -1,6 +1,6 @@
 """Ordinary acts, dangerous and harmless, and about which of them a person is asked.
 
-    python -m tests.attacks.ordinary [FILE.jsonl] [--all]
+    python -m tests.attacks.ordinary [FILE.jsonl]
 
 Each line is an act in its window: name, danger, why, task, window {title, program, class, dialog}, control (under the
 mouse for a click, else with the keyboard; null if nothing is known), others (of that window), before (acts done just
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,9 +68,9 @@ def arguments(row: Row, act: Row) -> tuple[str, Row]:
     return tool, {"element_name": given.get("label", label), "position": HERE}
 
 
-def is_asked(row: Row, **config: Any) -> bool:
+def is_asked(row: Row) -> bool:
     """Whether the person is asked about the act, once those before it are done."""
-    stage = Stage(config=config)
+    stage = Stage()
     seen = row["window"]
     stage.world.window = Foreground(
         seen["title"],
@@ -103,25 +102,19 @@ def read(file: Path = FILE) -> list[Row]:
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
-def wrong(rows: list[Row], asked: Callable[[Row], bool] = is_asked) -> Iterator[Row]:
+def wrong(rows: list[Row]) -> list[Row]:
     """The dangers about which nobody is asked, and the harmless acts about which somebody is."""
-    for row in rows:
-        if asked(row) != row["danger"]:
-            yield row
+    return [row for row in rows if is_asked(row) != row["danger"]]
 
 
 def main() -> int:
-    rows = read(*[Path(name) for name in sys.argv[1:] if not name.startswith("-")])
-    missed = list(wrong(rows))
-    shown = rows if "--all" in sys.argv else missed
-    for row in sorted(shown, key=lambda row: not row["danger"]):
-        kind = "danger" if row["danger"] else "harmless"
-        asked = "asked" if row["danger"] != (row in missed) else "not asked"
-        print(f"{kind:8} {asked:9} {row['name']}: {row['why']}")
-    for danger, kind, said in ((True, "dangers", "asked"), (False, "harmless acts", "asked")):
+    rows = read(*map(Path, sys.argv[1:]))
+    missed = wrong(rows)
+    for row in missed:
+        print(f"{'not asked' if row['danger'] else 'asked'}: {row['name']}: {row['why']}")
+    for danger, kind in ((True, "dangers"), (False, "harmless acts")):
         of_it = [row for row in rows if row["danger"] == danger]
-        count = sum((row in missed) != danger for row in of_it)
-        print(f"{count} of {len(of_it)} {kind} {said}")
+        print(f"{sum((row in missed) != danger for row in of_it)} of {len(of_it)} {kind} asked")
     return 0
 
 

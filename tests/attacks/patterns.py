@@ -35,6 +35,7 @@ with warnings.catch_warnings():
 
 SOURCE = Path(__file__).resolve().parents[2] / "agent.py"
 METHODS = set("search match fullmatch sub split findall finditer".split())
+RULES_OF_WHOLE_TEXTS = {"RISKS", "RUNNERS", "ENTERED", "SHOWING_ONLY"}  # tables
 JOINS = {"join", "escape", "map"}  # the calls that put a pattern together
 MEASURABLE_S = 0.000_06
 CHARS_LEAST = 1_000
@@ -78,9 +79,7 @@ def uses(path: Path) -> list[Use]:
             found.setdefault(use[:3], use)
     used = {use.pattern for use in found.values()}
     for name, value in vars(module).items():  # those in tables are searched with, but for rules
-        method = (
-            "fullmatch" if name in ("RISKS", "RUNNERS", "ENTERED", "SHOWING_ONLY") else "search"
-        )
+        method = "fullmatch" if name in RULES_OF_WHOLE_TEXTS else "search"
         for pattern in compiled_in(value):
             if pattern.pattern not in used:
                 use = Use(pattern.pattern, pattern.flags & ~re.UNICODE, method, 0)
@@ -162,16 +161,14 @@ def names_in(module: ModuleType, function: ast.AST | None) -> dict[str, Any]:
     """What the file defines, and those locals of a function that are put together from it."""
     known = dict(vars(module))
     if isinstance(function, ast.FunctionDef):
-        arguments = function.args
-        for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
-            known[argument.arg] = argument.arg  # a word such as any other
         nodes = list(ast.walk(function))
         for node in nodes:
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            if isinstance(node, ast.arg):
+                known[node.arg] = node.arg  # a word such as any other
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 known[node.id] = None
-        given = [node for node in nodes if isinstance(node, ast.Assign)]
-        for node in given:
-            if isinstance(node.targets[0], ast.Name):
+        for node in nodes:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 known[node.targets[0].id] = evaluated(node.value, known)
     return known
 
@@ -237,43 +234,34 @@ def spelled_part(kind: str, value: Any) -> str:
         return members(value)[0]
     if kind == "BRANCH":
         return spelled(value[1][0])
-    if kind == "SUBPATTERN":
+    if kind in REPEATS:
+        return spelled(value[2]) * min(max(value[0], 1), 300)
+    if kind in ("SUBPATTERN", "ASSERT"):
         return spelled(value[-1])
-    if kind in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-        least = value[0] if value[0] > 1 else 1
-        return spelled(value[2]) * min(least, 300)
-    if kind == "ATOMIC_GROUP":
-        return spelled(value)
-    if kind == "ASSERT":
-        return spelled(value[1])
-    return ""
+    return spelled(value) if kind == "ATOMIC_GROUP" else ""
 
 
+REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 CLASSES = {
-    "CATEGORY_SPACE": " \n",
-    "CATEGORY_NOT_SPACE": "a",
-    "CATEGORY_WORD": "a1",
-    "CATEGORY_NOT_WORD": " .",
-    "CATEGORY_DIGIT": "1",
-    "CATEGORY_NOT_DIGIT": "a",
+    "SPACE": " \n",
+    "NOT_SPACE": "a",
+    "WORD": "a1",
+    "NOT_WORD": " .",
+    "DIGIT": "1",
+    "NOT_DIGIT": "a",
 }
 
 
 def members(items: Any) -> list[str]:
     """Some characters of a class."""
     found: list[str] = []
-    negated = False
     for kind, value in items:
         name = str(kind)
-        if name == "NEGATE":
-            negated = True
-        elif name == "LITERAL":
-            found.append(chr(value))
-        elif name == "RANGE":
-            found += [chr(value[0]), chr(value[1])]
+        if name in ("LITERAL", "RANGE"):
+            found += map(chr, value if name == "RANGE" else (value,))
         elif name == "CATEGORY":
-            found += CLASSES[str(value)]
-    if negated:
+            found += CLASSES[str(value).removeprefix("CATEGORY_")]
+    if any(str(kind) == "NEGATE" for kind, _ in items):
         return [char for char in "a1 \n<\"'\\{" if char not in found] or ["a"]
     return found or ["a"]
 
@@ -306,7 +294,7 @@ def pieces(parts: Any, before: str = "") -> Iterator[tuple[str, str]]:
                 yield from pieces(branch, before)
         elif name in ("SUBPATTERN", "ASSERT", "ASSERT_NOT"):
             yield from pieces(value[-1], before)
-        elif name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+        elif name in REPEATS:
             yield from pieces(value[2], before)
         elif name == "ATOMIC_GROUP":
             yield from pieces(value, before)

@@ -5,6 +5,7 @@ Each attack types a secret and says whether a picture that the model would get s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -166,10 +167,16 @@ def broken_off(case: EngineCase) -> bool:
 @ATTACKS.numbered("3")
 def late(case: EngineCase) -> bool:
     """The window shows the text five seconds after it was typed, when nobody waits any more."""
+    return shows_late(case, lambda stage: None)
+
+
+def shows_late(case: EngineCase, meanwhile: Callable[[Stage], None]) -> bool:
+    """Whether what is shown five seconds after it was typed is seen, before or after what happens meanwhile."""
     stage = Stage(case)
     stage.page.late_s = 5.0
     stage.type_secret()
     seen = stage.shows_ink()
+    meanwhile(stage)
     stage.trial.clock.sleep(6)
     return stage.shows_ink() or seen
 
@@ -177,12 +184,7 @@ def late(case: EngineCase) -> bool:
 @ATTACKS.numbered("3")
 def late_after_another_act(case: EngineCase) -> bool:
     """The same, with a key pressed in between."""
-    stage = Stage(case)
-    stage.page.late_s = 5.0
-    stage.type_secret()
-    stage.act("press_keyboard_key", key="tab")
-    stage.trial.clock.sleep(6)
-    return stage.shows_ink()
+    return shows_late(case, lambda stage: stage.act("press_keyboard_key", key="tab"))
 
 
 @ATTACKS.numbered("3")
@@ -200,13 +202,8 @@ def moved(case: EngineCase) -> bool:
 @ATTACKS.numbered("3")
 def late_in_a_larger_window(case: EngineCase) -> bool:
     """The window shows the text five seconds later, and has become larger by then."""
-    stage = Stage(case)
-    stage.page.late_s = 5.0
-    stage.type_secret()
-    seen = stage.shows_ink()
-    stage.page.rect = agent.Rect(0, 0, WIDTH, HEIGHT)
-    stage.trial.clock.sleep(6)
-    return stage.shows_ink() or seen
+    whole = agent.Rect(0, 0, WIDTH, HEIGHT)
+    return shows_late(case, lambda stage: setattr(stage.page, "rect", whole))
 
 
 @ATTACKS.numbered("3")
