@@ -25,7 +25,7 @@ MODULES = {
     "Actuator": "test_actuator test_gates test_stop test_attacks_gates",
     "Server answers": "test_model test_contexts",
     "Model": "test_model",
-    "Replies": "test_replies test_thinking test_requests",
+    "Replies": "test_replies test_requests",
     "Arguments": "test_blanks test_replies test_tools",
     "Grammar acts": "test_grammars test_native",
     "Texts": "test_prompt_tools test_requests test_loops test_progress",

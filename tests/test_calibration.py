@@ -12,15 +12,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import agent
-from tests.bench import figures
 from tests.fakes import VirtualClock
-from tests.scripted import call
-from tests.seams import check_of_model, make_engine
+from tests.scripted import EngineCase
+from tests.seams import act, check_of_model
 
 # Pictures of this size are asked about and sent, so that what is measured is of the run's own size.
 SETTINGS = {"turn_delay": 0, "screen_capture_w": 1280, "screen_capture_h": 720}
@@ -157,23 +155,26 @@ class Folder(unittest.TestCase):
 
 
 class Lines(unittest.TestCase):
-    def test_a_swollen_picture_is_found_and_undone(self) -> None:
-        correction = correction_by(1.0206)
-        self.assertEqual(correction.place(agent.Coordinate(990, 50)), agent.Coordinate(980, 59))
-        self.assertEqual(correction.place(agent.Coordinate(500, 500)), agent.Coordinate(500, 500))
-
-    def test_what_may_be_chance_is_left_alone(self) -> None:
-        self.assertFalse(corrects(correction_by(1.004, noise=NOISE)))
-
-    def test_a_shift_is_undone_before_the_scale(self) -> None:
-        place = correction_by(0.94, shift=60).place(agent.Coordinate(184, 936))
-        self.assertLessEqual(abs(place.x - 100) + abs(place.y - 900), 2)
-
-    def test_a_neighbour_that_was_taken_instead_does_not_bend_the_line(self) -> None:
-        wrong = correction_by(1.0, shift=6, noise=(0,) * 4 + (-380,) + (0,) * 40)
-        for place in (100, 500, 900):
-            meant = agent.Coordinate(place, place)
-            self.assertEqual(wrong.place(agent.Coordinate(place + 6, place + 6)), meant)
+    def test_what_is_measured_is_undone_and_what_may_be_chance_is_left_alone(self) -> None:
+        aside, wild = (0,) * 4 + (-380,) + (0,) * 40, (0,) * 6
+        for name, scale, how, said, meant in (
+            ("a swollen picture", 1.0206, {}, (990, 50), (980, 59)),
+            ("its middle", 1.0206, {}, (500, 500), (500, 500)),
+            ("a shift before the scale", 0.94, {"shift": 60}, (184, 936), (100, 900)),
+            (
+                "a neighbour taken instead",
+                1.0,
+                {"shift": 6, "noise": aside},
+                (106, 906),
+                (100, 900),
+            ),
+            ("chance", 1.004, {"noise": NOISE}, (900, 100), (900, 100)),
+            ("one wild answer", 0.96, {"noise": (*wild, -300, *(0,) * 40)}, (39, 961), (20, 980)),
+            ("one far beyond", 0.96, {"noise": (*wild, 500, *(0,) * 40)}, (39, 961), (20, 980)),
+        ):
+            with self.subTest(name):
+                place = correction_by(scale, **how).place(agent.Coordinate(*said))
+                self.assertLessEqual(abs(place.x - meant[0]) + abs(place.y - meant[1]), 2, place)
 
     def test_clicks_with_noise_and_no_fault_are_hardly_ever_corrected(self) -> None:
         dice = random.Random(1)
@@ -181,26 +182,19 @@ class Lines(unittest.TestCase):
         wrong = [noise for noise in noises if corrects(correction_by(1.0, noise=noise))]
         self.assertLess(len(wrong), 3)
 
-    def test_one_wild_answer_changes_nothing(self) -> None:
-        for wild in (-300, 300, 500):
-            noise = (0,) * 6 + (wild,) + (0,) * 40
-            place = correction_by(0.96, noise=noise).place(agent.Coordinate(39, 961))
-            self.assertLessEqual(abs(place.x - 20) + abs(place.y - 980), 2, wild)
-
-    def test_beyond_eight_per_cent_nothing_is_corrected(self) -> None:
+    def test_beyond_eight_per_cent_nothing_is_corrected_and_the_run_refused(self) -> None:
         self.assertTrue(corrects(correction_by(0.93)))
-        for how in ({"scale": 0.91}, {"scale": 1.0, "shift": 90}):
-            with self.assertRaisesRegex(agent.ConfigError, "measured with --check"):
-                correction_by(**how)
+        for scale, shift, told in ((0.91, 0, "0.91"), (0.0, 0, "0.00"), (1.0, 90, "1.00")):
+            with self.assertRaisesRegex(agent.ConfigError, f"{told}.*measured with --check"):
+                correction_by(scale, shift=shift)
 
-    def test_wilson_intervals_are_those_of_the_tables(self) -> None:
-        share = figures.Share(8, 10)
-        self.assertEqual((round(share.low, 3), round(share.high, 3)), (0.490, 0.943))
-        self.assertEqual(str(figures.Share(0, 0)), "not measured")
+    def test_a_place_that_means_one_outside_the_screen_is_refused(self) -> None:
+        with self.assertRaisesRegex(agent.ToolError, "outside the grid"):
+            correction_by(0.95).place(agent.Coordinate(990, 500))
 
 
 class Kept(Folder):
-    def test_it_comes_back_as_it_was_kept_and_replaces_the_older_one(self) -> None:
+    def test_it_comes_back_for_its_model_and_replaces_the_older_one(self) -> None:
         measured(self.root, Swollen(0.95))
         measured(self.root, Swollen(0.96), model="other")
         measured(self.root, Swollen(1.05))
@@ -208,7 +202,6 @@ class Kept(Folder):
         self.assertEqual(corrected(self.root).correction.place(far).x, 881)
         self.assertEqual(corrected(self.root, "other").correction.place(far).x, 917)
         self.assertEqual(len(kept(self.root)), 2)
-        self.assertIn(file_name(), [path.name for path in self.root.iterdir()])
 
     def test_a_damaged_file_is_ignored_with_one_sentence(self) -> None:
         measured(self.root, Swollen(0.95))
@@ -235,20 +228,6 @@ class Kept(Folder):
         newer = corrected(self.root, build="b2")
         self.assertFalse(corrects(newer.correction))
         self.assertIn("another version", newer.text)
-
-    def test_a_run_whose_model_points_too_far_off_is_refused_with_the_cause(self) -> None:
-        measured(self.root, Swollen(0.8))
-        with self.assertRaisesRegex(agent.ConfigError, "scale 0.80.*calibration=off"):
-            corrected(self.root)
-
-    def test_a_model_that_always_says_the_same_place_is_refused_and_spoils_no_other_entry(
-        self,
-    ) -> None:
-        measured(self.root, Swollen(1.03), model="other")
-        measured(self.root, Swollen(0.0))
-        with self.assertRaisesRegex(agent.ConfigError, "scale 0.00"):
-            corrected(self.root)
-        self.assertTrue(corrects(corrected(self.root, "other").correction))
 
     def test_programs_that_write_at_once_leave_a_whole_file(self) -> None:
         program = """
@@ -300,80 +279,46 @@ class Grammars(Folder):
                 )
 
 
-class Clicks(Folder):
+class OnTheDemo(EngineCase):
     """From --check to the click: a small button of the demo is hit or missed."""
 
-    def engine(self, correction: Any, scale: float) -> tuple[Any, agent.DemoDesktop]:
-        """A run on the demo's desktop with a model of that fault, and that correction."""
-        config, clock = config_of(self.root), VirtualClock()
-        desktop = agent.DemoDesktop(clock)
-        actuator = agent.Actuator(
-            desktop, config, clock, agent.Stop(), print, lambda question: True, agent.Secrets()
-        )
-        logger = agent.ExecutionLogger(config)
-        self.addCleanup(logger.close)
-        engine = make_engine(
-            config,
-            agent.PROFILES["planner"],
-            desktop,
-            actuator,
-            Swollen(scale),  # type: ignore[arg-type]
-            logger,
-            clock,
-            agent.ModelInfo("qwen"),
-            print,
-        )
-        engine.correction = correction
-        return engine, desktop
+    desktop_type = agent.DemoDesktop
 
     def clicked(self, correction: Any, scale: float) -> bool:
         """Whether a model of that fault hits the Start button near its corner."""
-        engine, desktop = self.engine(correction, scale)
+        trial = self.trial(lambda _: {}, **SETTINGS)
+        trial.engine.correction = correction
         icon = agent.Rect(10, 677, 38, 38)  # at the left lower corner
-        true = agent.Point(icon.left + 34, icon.top + 33)
         said = []
-        for place, size in ((true.x, 1279), (true.y, 719)):
+        for place, size in ((icon.left + 34, 1279), (icon.top + 33, 719)):
             said.append(round(500 + scale * (place * 1000 / size - 500)))
-        words = engine.profile.vocabulary
-        message = call(
-            words.tools["click"], element_name="Blue square", position=said, reasoning="x"
-        )
-        act = agent.read_call(message, "tool_calls", words)
-        deed = engine.perform(act, engine.eyes.look())
+        deed = trial.perform(act("click", element_name="Blue square", position=said), trial.look())
         self.assertFalse(deed.refused, deed.result)
-        return icon.contains(desktop.cursor())
+        return bool(icon.contains(trial.desktop.cursor()))
 
     def test_a_shifted_model_misses_without_and_hits_with_its_calibration(self) -> None:
-        unknown = corrected(self.root).correction
-        found = measured(self.root, Swollen(0.96))
+        unknown = corrected(self.folder).correction
+        found = measured(self.folder, Swollen(0.96))
         self.assertRegex(found, r"corrected from now on: across scale 0\.9[56]")
         self.assertFalse(self.clicked(unknown, 0.96))
-        self.assertTrue(self.clicked(corrected(self.root).correction, 0.96))
+        self.assertTrue(self.clicked(corrected(self.folder).correction, 0.96))
 
     def test_a_run_finds_what_was_measured_for_pictures_of_its_own_screen(self) -> None:
-        engine, _ = self.engine(None, 1)
         own = {"screen_capture_w": 0, "screen_capture_h": 0}
-        engine.eyes.config = replace(engine.eyes.config, **own)
-        look = engine.eyes.look()
-        measured(self.root, Swollen(0.96), screen_capture_w=800, screen_capture_h=450)
-        self.assertFalse(corrects(corrected(self.root, **own).correction))
-        size = {"screen_capture_w": look.frame.width, "screen_capture_h": look.frame.height}
-        measured(self.root, Swollen(0.96), **size)
-        self.assertTrue(corrects(corrected(self.root, **own).correction))
-        self.assertFalse(corrects(corrected(self.root, calibration=False, **own).correction))
+        frame = self.trial(lambda _: {}, **own).look().frame
+        measured(self.folder, Swollen(0.96), screen_capture_w=800, screen_capture_h=450)
+        self.assertFalse(corrects(corrected(self.folder, **own).correction))
+        size = {"screen_capture_w": frame.width, "screen_capture_h": frame.height}
+        measured(self.folder, Swollen(0.96), **size)
+        self.assertTrue(corrects(corrected(self.folder, **own).correction))
+        self.assertFalse(corrects(corrected(self.folder, calibration=False, **own).correction))
 
-    def test_a_true_model_is_not_corrected(self) -> None:
-        self.assertIn("0-1000 grid: across scale 1.000", measured(self.root, Swollen(1.0)))
-        found = corrected(self.root)
+    def test_a_true_model_is_not_corrected_and_one_that_is_switched_off_says_so(self) -> None:
+        self.assertIn("0-1000 grid: across scale 1.000", measured(self.folder, Swollen(1.0)))
+        found = corrected(self.folder)
         self.assertEqual((corrects(found.correction), found.text), (False, ""))
-
-    def test_a_correction_that_is_switched_off_says_so(self) -> None:
-        text = measured(self.root, Swollen(1.02), calibration=False)
+        text = measured(self.folder, Swollen(1.02), calibration=False)
         self.assertIn("not corrected", text)
-
-    def test_a_place_that_means_one_outside_the_screen_is_refused(self) -> None:
-        with self.assertRaisesRegex(agent.ToolError, "outside the grid"):
-            correction_by(0.95).place(agent.Coordinate(990, 500))
 
 
 if __name__ == "__main__":

@@ -20,23 +20,27 @@ from tests.test_main import CommandLineCase
 WIDTH, HEIGHT = 640, 360
 
 
+Place = Callable[[float, float], list[int]]
+
+
+def seen(across: float = 1000 / WIDTH, down: float = 1000 / HEIGHT, shift: float = 0) -> Place:
+    """A model that says a pixel's place by these factors."""
+    return lambda x, y: [round(x * across + shift), round(y * down)]
+
+
+def scattered() -> Place:
+    far = itertools.cycle((0, 0, 60, -60, 0, 60, 0))
+    return lambda x, y: [round(x / WIDTH * 1000) + next(far), round(y / HEIGHT * 1000)]
+
+
 class Studio:
     """A model server with LM Studio's shapes whose model, context, eyes and coordinate space can be chosen."""
 
-    def __init__(self) -> None:
-        self.models = [
-            {
-                "id": "qwen3-vl-2b-instruct",
-                "type": "vlm",
-                "state": "loaded",
-                "loaded_context_length": 8192,
-            }
-        ]
-        self.prompt_tokens, self.calls = 1700, True
-        self.place: Callable[[float, float], list[int]] = lambda x, y: [
-            round(x / WIDTH * 1000),
-            round(y / HEIGHT * 1000),
-        ]
+    def __init__(self, place: Place | None = None, calls: bool = True, **model: Any) -> None:
+        known = {"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded"}
+        self.prompt_tokens = model.pop("prompt_tokens", 1700)
+        self.models = [{**known, "loaded_context_length": 8192, **model}]
+        self.calls, self.place = calls, place or seen()
 
     def message(self, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("tools"):
@@ -58,6 +62,29 @@ class Studio:
         choice = {"message": self.message(json.loads(body)), "finish_reason": "stop"}
         usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": 30}
         return 200, {"choices": [choice], "model": self.models[0]["id"], "usage": usage}
+
+
+# Of a server and its model: what it is, what --check looks at, whether that is fine, what it says.
+VERDICTS = (
+    ("healthy", Studio(), "calibration", True, "0-1000 grid: across scale 1.000, shift \\+0; down scale 1.000"),
+    ("healthy", Studio(), "calibration", True, "12 of 12 places within 15"),
+    ("healthy", Studio(), "screenshot", True, "1700 tokens"),
+    ("healthy", Studio(), "tool calls", True, '"key": "escape"'),
+    ("it shrinks the picture", Studio(prompt_tokens=130), "screenshot", False, "shrank"),
+    ("tokens enough for 20 x 11 patches", Studio(prompt_tokens=200), "screenshot", True, "200 tokens"),
+    ("not for 23 x 13 patches", Studio(id="qwen2.5-vl-7b", prompt_tokens=200), "screenshot", False, "200 tokens"),
+    ("it answers in pixels", Studio(seen(1, 1)), "calibration", False, "not corrected: across scale 0.64"),
+    ("in pixels of a smaller picture", Studio(seen(0.5, 0.5)), "calibration", False, "not corrected: across scale 0.32"),
+    ("off", Studio(seen(800 / WIDTH, shift=90)), "calibration", False, r"across scale 0\.(80|79).*, shift -(9|10|11); down scale"),
+    ("scattered", Studio(scattered()), "calibration", False, "; [5-8] of 12 places within 15; use a larger"),
+    ("no calls", Studio(calls=False), "calibration", True, "12 of 12 places"),
+    ("no calls", Studio(calls=False), "tool calls", False, "tool use"),
+    ("a box is no place", Studio(lambda x, y: [round(x), round(y), round(x) + 9, round(y) + 9]), "calibration", False, "did not say where"),
+    ("no place", Studio(lambda x, y: []), "calibration", False, "did not say where"),
+    ("a small context", Studio(loaded_context_length=2048), "context", False, "load it with 8192"),
+    ("text only", Studio(type="llm"), "server", False, "vision"),
+    ("no model", None, "server", False, "(?i)load"),
+)  # fmt: skip
 
 
 class Check(unittest.TestCase):
@@ -88,98 +115,24 @@ class Check(unittest.TestCase):
     def examine(
         self, endpoint: str, profile: agent.Profile = agent.PROFILES["planner"], **settings: Any
     ) -> dict[str, Any]:
-        base = {"lmstudio_endpoint": endpoint, "request_retries": 0, "lmstudio_timeout": 20}
-        size = {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT}
         dumps = tempfile.TemporaryDirectory()
         self.addCleanup(dumps.cleanup)
-        kept = {"dump_dir": dumps.name}
-        config, stop = (
-            agent.load_config({"test": {**base, **size, **kept, **settings}}),
-            agent.Stop(),
-        )
+        base = {"lmstudio_endpoint": endpoint, "request_retries": 0, "lmstudio_timeout": 20}
+        base |= {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT, "dump_dir": dumps.name}
+        config, stop = agent.load_config({"test": {**base, **settings}}), agent.Stop()
         server = agent.ModelServer(config, agent.SystemClock(stop), stop)
         return {f.what: f for f in agent.check_model(config, profile, server, str)}
 
-    def test_a_healthy_server_passes_everything(self) -> None:
-        findings = self.findings(Studio())
-        self.assertEqual([f.what for f in findings.values() if not f.fine], [])
-        self.assertIn(
-            "0-1000 grid: across scale 1.000, shift +0; down scale 1.000",
-            findings["calibration"].text,
-        )
-        self.assertIn("12 of 12 places within 15", findings["calibration"].text)
-        self.assertIn("1700 tokens", findings["screenshot"].text)
-        self.assertIn('"key": "escape"', findings["tool calls"].text)
-
-    def test_a_text_only_model_is_named_and_a_vision_model_advised(self) -> None:
-        studio = Studio()
-        studio.models[0]["type"] = "llm"
-        failed = [f for f in self.findings(studio).values() if not f.fine]
-        self.assertTrue(failed)
-        self.assertIn("vision", failed[0].text)
-
-    def test_a_server_without_a_model_is_told_to_load_one(self) -> None:
-        studio = Studio()
-        studio.models = []
-        finding = self.findings(studio)["server"]
-        self.assertFalse(finding.fine)
-        self.assertRegex(finding.text, r"(?i)load")
-
-    def test_a_server_that_shrinks_the_picture_is_found_out_by_its_token_count(self) -> None:
-        studio = Studio()
-        studio.prompt_tokens = 130
-        finding = self.findings(studio)["screenshot"]
-        self.assertFalse(finding.fine)
-        self.assertIn("shrank", finding.text)
-
-    def test_tokens_are_counted_by_the_patches_of_the_model(self) -> None:
-        for model, fine in (("qwen3-vl-2b-instruct", True), ("qwen2.5-vl-7b", False)):
-            studio = Studio()
-            studio.models[0]["id"] = model
-            studio.prompt_tokens = 200  # enough for 20 x 11 patches, not for 23 x 13
-            self.assertEqual(self.findings(studio)["screenshot"].fine, fine, model)
-
-    def test_a_model_that_answers_in_pixels_is_found_out_whatever_the_size_it_saw(self) -> None:
-        for shown in (WIDTH, WIDTH // 2):
-            studio = Studio()
-            studio.place = lambda x, y, f=shown / WIDTH: [round(x * f), round(y * f)]
-            finding = self.findings(studio)["calibration"]
-            self.assertFalse(finding.fine)
-            self.assertIn(f"not corrected: across scale {shown / 1000:.2f}", finding.text)
-
-    def test_answers_that_are_off_are_measured(self) -> None:
-        studio = Studio()
-        studio.place = lambda x, y: [round(x / WIDTH * 800 + 90), round(y / HEIGHT * 1000)]
-        finding = self.findings(studio)["calibration"]
-        self.assertFalse(finding.fine)
-        self.assertRegex(finding.text, r"across scale 0\.(80|79).*, shift -(9|10|11); down scale")
-
-    def test_a_model_whose_clicks_scatter_fails_by_its_score(self) -> None:
-        studio = Studio()
-        far = itertools.cycle((0, 0, 60, -60, 0, 60, 0))
-        studio.place = lambda x, y: [
-            round(x / WIDTH * 1000) + next(far),
-            round(y / HEIGHT * 1000),
-        ]
-        finding = self.findings(studio)["calibration"]
-        self.assertFalse(finding.fine)
-        self.assertRegex(finding.text, r"; [5-8] of 12 places within 15; use a larger")
-
-    def test_a_model_without_calls_is_measured_and_a_box_is_no_place(self) -> None:
-        studio = Studio()
-        studio.calls = False
-        found = self.findings(studio)
-        self.assertEqual((found["calibration"].fine, found["tool calls"].fine), (True, False))
-        studio.place = lambda x, y: [round(x), round(y), round(x) + 9, round(y) + 9]
-        self.assertIn("did not say where", self.findings(studio)["calibration"].text)
-
-    def test_a_model_that_cannot_point_or_call_is_told_apart(self) -> None:
-        studio = Studio()
-        studio.calls, studio.place = False, lambda x, y: []
-        findings = self.findings(studio)
-        self.assertIn("did not say where", findings["calibration"].text)
-        self.assertIn("tool use", findings["tool calls"].text)
-        self.assertNotIn("qwen3-vl-4b", findings["tool calls"].text)
+    def test_each_server_and_model_gets_its_verdict_and_what_to_do(self) -> None:
+        for name, studio, what, is_fine, words in VERDICTS:
+            if studio is None:
+                studio = Studio()
+                studio.models = []
+            with self.subTest(f"{name}: {what}"):
+                found = self.findings(studio)[what]
+                self.assertEqual(found.fine, is_fine, found.text)
+                self.assertRegex(found.text, words)
+        self.assertTrue(all(found.fine for found in self.findings(Studio()).values()))
 
     def test_only_a_model_that_is_shown_the_tools_can_make_the_call_of_the_check(self) -> None:
         asked: list[dict[str, Any]] = []
@@ -220,13 +173,6 @@ class Check(unittest.TestCase):
                     wanted = {"pointer": ["type_text"], "story": []}
                     self.assertEqual(offered[:1], wanted.get(name, offered))
                     self.assertEqual("tool calls" in findings, name != "story")
-
-    def test_a_small_context_is_named_with_what_to_do(self) -> None:
-        studio = Studio()
-        studio.models[0]["loaded_context_length"] = 2048
-        finding = self.findings(studio)["context"]
-        self.assertFalse(finding.fine)
-        self.assertIn("load it with 8192", finding.text)
 
     def test_a_dead_port_says_that_no_server_listens(self) -> None:
         probe = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)

@@ -1,4 +1,4 @@
-"""The model client against real sockets: every fault a server can show, finding the model, stopping."""
+"""The model client against real sockets: every fault a server can show, waiting, finding the model, stopping."""
 
 from __future__ import annotations
 
@@ -171,14 +171,24 @@ FAULTS = (
 )  # fmt: skip
 
 
-def is_tried_again(error: agent.ModelError) -> bool:
-    return agent.FAULTS[error.kind].tries > 0
+def unused_url() -> str:
+    """Where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"http://127.0.0.1:{free.getsockname()[1]}/v1/chat/completions"
 
 
-class FaultTests(unittest.TestCase):
-    def failure(self, server: agent.ModelServer) -> agent.ModelError:
+def received(*steps: Step, **settings: Any) -> agent.Reply:
+    """The reply of a server that does this."""
+    with ScriptedServer(*steps) as server:
+        return model_server(server.url, **settings).complete(b"{}")
+
+
+class Client(unittest.TestCase):
+    """A client in front of a server that fails, and what the person is told."""
+
+    def failure(self, server: agent.ModelServer, body: bytes = b"{}") -> agent.ModelError:
         with self.assertRaises(agent.ModelError) as caught:
-            server.complete(b"{}")
+            server.complete(body)
         return caught.exception
 
     def assert_one_sentence(self, text: str) -> None:
@@ -187,13 +197,20 @@ class FaultTests(unittest.TestCase):
         self.assertNotRegex(outside, r"\. ")
         self.assertNotRegex(text, r"Traceback|Errno|object at 0x|\{|\bNone\b")
 
-    def test_every_fault_of_a_server_has_its_sentence_its_kind_and_its_number_of_tries(
+    def assert_no_worker(self) -> None:
+        end = time.monotonic() + HANGS_S
+        while any("(take)" in thread.name for thread in threading.enumerate()):
+            self.assertLess(time.monotonic(), end, "the worker is still there")
+            time.sleep(0.005)
+
+
+class Faults(Client):
+    def test_every_fault_of_a_server_has_its_sentence_its_kind_and_its_tries_and_may_pass(
         self,
     ) -> None:
         for fault in FAULTS:
             with self.subTest(fault.name), ScriptedServer(fault.step) as server:
-                client = model_server(server.url)
-                error = self.failure(client)
+                error = self.failure(model_server(server.url))
                 self.assertEqual(
                     (fault.kind, fault.exchanges), (error.kind, len(server.requests)), str(error)
                 )
@@ -202,6 +219,10 @@ class FaultTests(unittest.TestCase):
                 self.assert_one_sentence(str(error))
                 self.assertNotIn(KEY, str(error) + repr(error))
                 self.assertIsNone(error.__cause__)
+            if fault.exchanges > 1:
+                with self.subTest(fault.name):  # it may pass
+                    got = received(fault.step, GOOD)
+                    self.assertEqual((got.message["content"], got.tries), ("hello", 2))
 
     def test_only_the_front_of_an_errors_text_is_searched(self) -> None:
         for before, kind in ((1_900, "context"), (1_995, "rejected"), (3_000, "rejected")):
@@ -209,46 +230,24 @@ class FaultTests(unittest.TestCase):
             with self.subTest(before), ScriptedServer(step) as server:
                 self.assertEqual(self.failure(model_server(server.url)).kind, kind)
 
-    def test_a_fault_that_may_pass_is_survived(self) -> None:
-        for fault in FAULTS:
-            if fault.exchanges > 1:
-                with self.subTest(fault.name), ScriptedServer(fault.step, GOOD) as server:
-                    got = model_server(server.url).complete(b"{}")
-                    self.assertEqual((got.message["content"], got.tries), ("hello", 2))
-
-    def test_nobody_listening_is_said_and_tried_again(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        clock = VirtualClock()
-        error = self.failure(model_server(f"http://127.0.0.1:{port}/v1/chat/completions", clock))
-        self.assertEqual((error.kind, len(clock.sleeps)), ("refused", 3))
-        self.assertIn("lms server start", str(error))
-        self.assert_one_sentence(str(error))
-
-    def test_an_unknown_host_is_not_taken_for_a_server_that_is_off(self) -> None:
+    def test_a_server_that_cannot_be_reached_is_told_by_its_cause(self) -> None:
         unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        with mock.patch("socket.create_connection", side_effect=unknown):
-            error = self.failure(model_server("http://nowhere.invalid:1/"))
-        self.assertEqual((error.kind, is_tried_again(error)), ("unreachable", True))
-        self.assertIn("lmstudio_endpoint", str(error))
-        self.assert_one_sentence(str(error))
-
-    def test_a_file_of_the_connection_that_is_not_there_is_told_in_one_sentence(self) -> None:
-        with mock.patch.dict(os.environ, {"SSLKEYLOGFILE": "/nowhere/keys.log"}):
-            error = self.failure(model_server("https://127.0.0.1:9/"))
-        self.assertEqual((error.kind, is_tried_again(error)), ("tls", False))
-        self.assertIn("SSLKEYLOGFILE", str(error))
-        self.assert_one_sentence(str(error))
-
-    def test_a_connection_lost_while_sending_is_told_as_one_and_tried_again(self) -> None:
+        no_host = mock.patch("socket.create_connection", side_effect=unknown)
+        no_file = mock.patch.dict(os.environ, {"SSLKEYLOGFILE": "/nowhere/keys.log"})
         lost = BrokenPipeError(32, "Broken pipe")
-        with (
-            ScriptedServer(GOOD) as server,
-            mock.patch("http.client.HTTPConnection.request", side_effect=lost),
+        no_pipe = mock.patch("http.client.HTTPConnection.request", side_effect=lost)
+        for kind, is_asked_again, words, url, trouble in (
+            ("refused", True, "lms server start", unused_url(), contextlib.nullcontext()),
+            ("unreachable", True, "lmstudio_endpoint", "http://nowhere.invalid:1/", no_host),
+            ("tls", False, "SSLKEYLOGFILE", "https://127.0.0.1:9/", no_file),
+            ("incomplete", True, "broke off", "", no_pipe),
         ):
-            error = self.failure(model_server(server.url))
-        self.assertEqual((error.kind, is_tried_again(error)), ("incomplete", True))
-        self.assert_one_sentence(str(error))
+            clock = VirtualClock()
+            with ScriptedServer(GOOD) as server, self.subTest(kind), trouble:
+                error = self.failure(model_server(url or server.url, clock))
+                self.assertEqual((error.kind, bool(clock.sleeps)), (kind, is_asked_again))
+                self.assertIn(words, str(error))
+                self.assert_one_sentence(str(error))
 
     def test_a_reply_cut_at_any_byte_is_never_taken_for_whole(self) -> None:
         """In the suite at every sixth byte, at each about the end of the head, and the last ones."""
@@ -262,42 +261,28 @@ class FaultTests(unittest.TestCase):
                 client = model_server(server.url, request_retries=0)
                 for end in sorted(ends):
                     with self.subTest(end=end, sized=sized):
-                        error = self.failure(client)
-                        self.assertIn(error.kind, ("incomplete", "not_json"))
-                        self.assertTrue(is_tried_again(error))
+                        self.assertIn(self.failure(client).kind, ("incomplete", "not_json"))
                 self.assertEqual(client.complete(b"{}").message["content"], "é")
 
     def test_one_deadline_covers_silence_and_trickling_alike(self) -> None:
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{"
-        steps = (
-            stall,
-            trickle(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
-            trickle(head),
-            trickle(b"H", b"T"),
-        )
-        for step in steps:
-            with self.subTest(steps.index(step)), ScriptedServer(step) as server:
+        drops = trickle(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"), trickle(b"H", b"T")
+        for number, step in enumerate((stall, trickle(head), *drops)):
+            with self.subTest(number), ScriptedServer(step) as server:
                 client = model_server(server.url, lmstudio_timeout=0.15)
                 begin = time.monotonic()
                 error = self.failure(client)
                 self.assertLess(time.monotonic() - begin, HANGS_S)
                 # A busy machine may let the server read after the client has given up.
                 self.assertTrue(comes_true(lambda server=server: server.requests))
-                self.assertEqual(
-                    (error.kind, is_tried_again(error), len(server.requests)), ("timeout", False, 1)
-                )
+                self.assertEqual((error.kind, len(server.requests)), ("timeout", 1))
                 self.assertIn("0.15 s", str(error))
                 self.assert_one_sentence(str(error))
                 self.assert_no_worker()
-
-    def test_the_deadline_covers_a_server_that_does_not_read(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            client = model_server(
-                f"http://127.0.0.1:{silent.getsockname()[1]}", lmstudio_timeout=0.15
-            )
-            with self.assertRaises(agent.ModelError) as caught:
-                client.complete(b"x" * (16 << 20))
-            self.assertEqual(caught.exception.kind, "timeout")
+        with socket.create_server(("127.0.0.1", 0)) as silent:  # which does not even read
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            error = self.failure(model_server(url, lmstudio_timeout=0.15), b"x" * (16 << 20))
+            self.assertEqual(error.kind, "timeout")
             self.assert_no_worker()
 
     def test_a_request_given_up_while_connecting_is_never_sent(self) -> None:
@@ -332,18 +317,17 @@ class FaultTests(unittest.TestCase):
                 self.assertLess(time.monotonic() - pressed[0], HANGS_S)
                 self.assert_no_worker()
 
-    def assert_no_worker(self) -> None:
-        end = time.monotonic() + HANGS_S
-        while any("(take)" in thread.name for thread in threading.enumerate()):
-            self.assertLess(time.monotonic(), end, "the worker is still there")
-            time.sleep(0.005)
 
-
-class ExchangeTests(unittest.TestCase):
-    def test_the_request_is_plain_and_carries_the_key_only_as_a_header(self) -> None:
+class Exchanges(unittest.TestCase):
+    def test_the_request_is_plain_passes_every_proxy_by_and_carries_the_key_only_as_a_header(
+        self,
+    ) -> None:
         body = json.dumps({"model": "x"}).encode()
-        with ScriptedServer(GOOD) as server:
+        proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY", "all_proxy"), "http://127.0.0.1:9")
+        with ScriptedServer(GOOD) as server, mock.patch.dict(os.environ, proxies):
             model_server(server.url.replace("127.0.0.1", "localhost")).complete(body)
+            config = replace(agent.Config(), lmstudio_endpoint=server.url)
+            agent.ModelServer(config, VirtualClock(), agent.Stop()).complete(b"{}")
         head, sent = server.requests[0].split(b"\r\n\r\n", 1)
         first, *lines = head.decode().lower().split("\r\n")
         self.assertEqual(sent, body)
@@ -356,29 +340,21 @@ class ExchangeTests(unittest.TestCase):
             f"Content-Length: {len(body)}",
         ):
             self.assertIn(line.lower(), lines)
+        self.assertNotIn(b"authorization", server.requests[1].lower(), "there is no key")
 
-    def test_without_a_key_no_authorization_is_sent(self) -> None:
-        with ScriptedServer(GOOD) as server:
-            config = replace(agent.Config(), lmstudio_endpoint=server.url)
-            agent.ModelServer(config, VirtualClock(), agent.Stop()).complete(b"{}")
-        self.assertNotIn(b"authorization", server.requests[0].lower())
-
-    def test_proxies_of_the_environment_are_ignored(self) -> None:
-        proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY", "all_proxy"), "http://127.0.0.1:9")
-        with ScriptedServer(GOOD) as server, mock.patch.dict(os.environ, proxies):
-            self.assertEqual(model_server(server.url).complete(b"{}").tries, 1)
-
-    def test_a_reply_is_handed_over_as_it_came_with_its_costs(self) -> None:
-        usage = {
-            "prompt_tokens": 3880,
-            "completion_tokens": 20,
-            "prompt_tokens_details": {"cached_tokens": 165},
-        }
-        with ScriptedServer(answer(200, reply("x", "other", usage=usage))) as server:
-            got = model_server(server.url).complete(b"{}")
-        self.assertEqual(got.message, {"role": "assistant", "content": "x"})
-        self.assertEqual((got.finish_reason, got.model, got.tries), ("stop", "other", 1))
-        self.assertEqual(got.usage, agent.Usage(3880, 20, 165))
+    def test_a_reply_is_handed_over_as_it_came_with_what_the_server_counted(self) -> None:
+        counted = {"prompt_tokens": 3880, "completion_tokens": 20}
+        details = {**counted, "prompt_tokens_details": {"cached_tokens": 165}}
+        timings = {"cache_n": 70, "prompt_n": 30}
+        for told, cached in (
+            ({"usage": details, "timings": timings}, 165),
+            ({"usage": counted, "timings": timings}, 70),
+            ({"usage": counted}, None),
+        ):
+            got = received(answer(200, reply("x", "other", **told)))
+            self.assertEqual(got.message, {"role": "assistant", "content": "x"})
+            self.assertEqual((got.finish_reason, got.model, got.tries), ("stop", "other", 1))
+            self.assertEqual(got.usage, agent.Usage(3880, 20, cached))
 
     def test_a_reply_is_cut_at_64_kb_whatever_the_server_sends(self) -> None:
         long = "The window is open. " * 100_000
@@ -393,12 +369,9 @@ class ExchangeTests(unittest.TestCase):
             ({"content": "kept", "tool_calls": [{}] * 300_000}, {"content": "kept"}),
             ({"content": "kept", "other": [long]}, {"content": "kept"}),
         ):
-            choices = [{"message": sent, "finish_reason": "stop"}]
-            with (
-                self.subTest(list(sent)),
-                ScriptedServer(answer(200, reply(choices=choices))) as server,
-            ):
-                got = model_server(server.url).complete(b"{}")
+            with self.subTest(list(sent)):
+                choices = [{"message": sent, "finish_reason": "stop"}]
+                got = received(answer(200, reply(choices=choices)))
                 self.assertLess(len(json.dumps(got.message)), 66_000)
                 self.assertNotIn("tool_calls", got.message)
                 self.assertEqual(got.finish_reason, "length")
@@ -406,83 +379,82 @@ class ExchangeTests(unittest.TestCase):
                     self.assertTrue(got.message[name].startswith(front))
 
     def test_odd_but_usable_replies_pass(self) -> None:
-        odd = {
-            "BOM": (b"\xef\xbb\xbf" + json.dumps(reply()).encode(), agent.Usage(3880, 20)),
-            "usage null": (reply(usage=None, error=None), agent.Usage()),
-            "usage of nonsense": (
-                reply(usage={"prompt_tokens": True, "completion_tokens": -1}),
-                agent.Usage(),
-            ),
-            "NaN": (NUMBER % b"NaN", agent.Usage()),
-            "Infinity": (NUMBER % b"-Infinity", agent.Usage()),
-            "infinite by exponent": (NUMBER % b"1e999", agent.Usage()),
-            "integer of 5,000 digits": (NUMBER % (b"9" * 5000), agent.Usage()),
-            "nothing but a message": ({"choices": [{"message": {}}]}, agent.Usage()),
-            "content null": (reply(None), agent.Usage(3880, 20)),
-        }
-        for name, (body, usage) in odd.items():
-            with self.subTest(name), ScriptedServer(answer(200, body)) as server:
-                self.assertEqual(model_server(server.url).complete(b"{}").usage, usage)
+        nonsense = {"prompt_tokens": True, "completion_tokens": -1}
+        for name, body, usage in (
+            ("BOM", b"\xef\xbb\xbf" + json.dumps(reply()).encode(), agent.Usage(3880, 20)),
+            ("usage null", reply(usage=None, error=None), agent.Usage()),
+            ("usage of nonsense", reply(usage=nonsense), agent.Usage()),
+            ("NaN", NUMBER % b"NaN", agent.Usage()),
+            ("Infinity", NUMBER % b"-Infinity", agent.Usage()),
+            ("infinite by exponent", NUMBER % b"1e999", agent.Usage()),
+            ("integer of 5,000 digits", NUMBER % (b"9" * 5000), agent.Usage()),
+            ("nothing but a message", {"choices": [{"message": {}}]}, agent.Usage()),
+            ("content null", reply(None), agent.Usage(3880, 20)),
+        ):
+            with self.subTest(name):
+                self.assertEqual(received(answer(200, body)).usage, usage)
 
     def test_a_chunked_reply_and_one_without_length_are_read_to_their_end(self) -> None:
         data = json.dumps(reply("é" * 50000)).encode()
-        chunks = b"".join(
-            b"%x\r\n%s\r\n" % (len(data[at : at + 999]), data[at : at + 999])
-            for at in range(0, len(data), 999)
-        )
+        pieces = [data[at : at + 999] for at in range(0, len(data), 999)]
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
         head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         for step in (raw(head + chunks + b"0\r\n\r\n"), answer(200, data, sized=False)):
-            with ScriptedServer(step) as server:
-                self.assertEqual(
-                    len(model_server(server.url).complete(b"{}").message["content"]), 50000
-                )
+            self.assertEqual(len(received(step).message["content"]), 50000)
 
     def test_an_empty_reply_is_handed_over_but_an_overflow_in_disguise_is_named(self) -> None:
-        def choice(reason: str, **message: Any) -> list[dict[str, Any]]:
-            return [{"message": {"content": "", **message}, "finish_reason": reason}]
-
-        full = {"prompt_tokens": 4096, "completion_tokens": 0}
-        short = {"prompt_tokens": 900, "completion_tokens": 0}
-        cases = (
-            (reply(choices=choice("stop"), usage=short), 4096, False),
-            (reply(choices=choice("length"), usage=short), None, True),
-            (reply(choices=choice("stop"), usage=full), 4096, True),
-            (reply(choices=choice("stop"), usage=full), None, False),
-            (reply(choices=choice("stop", tool_calls=[{"id": "1"}]), usage=full), 4096, False),
-            (reply(choices=choice("length", reasoning_content="hm"), usage=full), 4096, False),
-        )
-        for body, context, overflow in cases:
+        for reason, tokens, context, said, overflow in (
+            ("stop", 900, 4096, {}, False),
+            ("length", 900, None, {}, True),
+            ("stop", 4096, 4096, {}, True),
+            ("stop", 4096, None, {}, False),
+            ("stop", 4096, 4096, {"tool_calls": [{"id": "1"}]}, False),
+            ("length", 4096, 4096, {"reasoning_content": "hm"}, False),
+        ):
+            choices = [{"message": {"content": "", **said}, "finish_reason": reason}]
+            usage = {"prompt_tokens": tokens, "completion_tokens": 0}
+            step = answer(200, reply(choices=choices, usage=usage))
             with (
-                self.subTest(body=body, context=context),
-                ScriptedServer(answer(200, body)) as server,
+                self.subTest(f"{reason} {tokens} {context} {said}"),
+                ScriptedServer(step) as server,
             ):
-                client = model_server(server.url)
+                client, kind = model_server(server.url), ""
                 client.info = agent.ModelInfo("x", context_length=context)
-                with (
-                    self.assertRaises(agent.ModelError)
-                    if overflow
-                    else contextlib.nullcontext() as caught
-                ):
+                try:
                     client.complete(b"{}")
-                if overflow:
-                    self.assertEqual(
-                        (caught.exception.kind, is_tried_again(caught.exception)),
-                        ("context", False),
-                    )
+                except agent.ModelError as error:
+                    kind = error.kind
+                self.assertEqual(kind, "context" if overflow else "")
 
 
-class WaitingTests(unittest.TestCase):
+LOADING, BUSY = said(503, {"message": "Loading model"}), answer(500)
+BOTH = (BUSY, LOADING) * agent.Config().request_retries
+
+
+class Waits(unittest.TestCase):
+    """How long a server that is not ready is waited for: on a virtual clock, over real HTTP."""
+
+    def test_waits_double_and_a_model_that_loads_is_given_more_time(self) -> None:
+        for name, steps, waits in (
+            ("busy for ever", [BUSY], [0.5, 1.0, 2.0]),
+            ("loading for ever", [LOADING], [5.0, 10.0, 20.0]),
+            ("loads", [LOADING, LOADING, GOOD], [5.0, 10.0]),
+            ("fails, then loads", [hang_up, BUSY, LOADING, LOADING, GOOD], [0.5, 1.0, 5.0, 10.0]),
+            ("loads, then fails", [LOADING, LOADING, BUSY, GOOD], [5.0, 10.0, 0.5]),
+            ("both by turns", [*BOTH, GOOD], [0.5, 5.0, 1.0, 10.0, 2.0, 20.0]),
+            ("both, then busy", [*BOTH, BUSY], [0.5, 5.0, 1.0, 10.0, 2.0, 20.0]),
+            ("both, then loading", [*BOTH, LOADING], [0.5, 5.0, 1.0, 10.0, 2.0, 20.0]),
+        ):
+            with self.subTest(name):
+                self.assertEqual(self.slept(*steps), waits)
+        self.assertEqual(self.slept(BUSY, request_retries=0), [])
+
     def slept(self, *steps: Step, **settings: Any) -> list[float]:
+        """The seconds of each wait before the answer comes, or before no more is asked."""
         clock = VirtualClock()
-        with ScriptedServer(*steps) as server, contextlib.suppress(agent.ModelError):
-            model_server(server.url, clock, **settings).complete(b"{}")
+        with contextlib.suppress(agent.ModelError):
+            received(*steps, clock=clock, **settings)
         return clock.sleeps
-
-    def test_waits_double_and_a_loading_model_is_given_time(self) -> None:
-        loading = answer(503, {"error": {"message": "Loading model"}})
-        self.assertEqual(self.slept(answer(500)), [0.5, 1.0, 2.0])
-        self.assertEqual(self.slept(loading), [5.0, 10.0, 20.0])
-        self.assertEqual(self.slept(answer(500), request_retries=0), [])
 
     def test_retry_after_is_honoured_within_reason(self) -> None:
         cases = {"7": 7, "0": 0.5, "999999999": 60, "9" * 400: 60}
@@ -494,76 +466,48 @@ class WaitingTests(unittest.TestCase):
                 slept = self.slept(answer(429, b"", [f"Retry-After: {header}"]), GOOD)
                 self.assertEqual(slept, [seconds])
 
-    def test_the_person_is_told_of_a_wait_in_one_sentence(self) -> None:
-        told: list[str] = []
-        with ScriptedServer(answer(500), GOOD) as server:
-            client = model_server(server.url)
-            client.notice = told.append
-            client.complete(b"{}")
-        self.assertRegex(told[0], r"\AThe server at .* failed .*; asking again in 0\.5 s\.\Z")
+    def test_a_wait_is_told_in_one_sentence_and_a_stop_ends_it(self) -> None:
+        stop, told = agent.Stop(), list[str]()
 
-    def test_a_stop_during_a_wait_ends_it(self) -> None:
-        stop = agent.Stop()
-        with ScriptedServer(answer(500)) as server:
+        def notice(text: str) -> None:
+            told.append(text)
+            stop.set("test")
+
+        with ScriptedServer(BUSY) as server:
             client = model_server(server.url, stop=stop)
-            client.clock = agent.SystemClock(stop)
-            client.notice = lambda text: stop.set("test")
+            client.clock, client.notice = agent.SystemClock(stop), notice
             with self.assertRaises(agent.Stopped):
                 client.complete(b"{}")
-
-    def test_seconds_are_those_of_the_last_exchange(self) -> None:
-        with ScriptedServer(answer(500), GOOD) as server:
-            self.assertEqual(model_server(server.url).complete(b"{}").seconds, 0.0)
+        self.assertRegex(told[0], r"\AThe server at .* failed .*; asking again in 0\.5 s\.\Z")
 
 
-class EndpointTests(unittest.TestCase):
-    def url(self, text: str) -> str:
-        return model_server(text).url.geturl()
+FULL_URL = "http://127.0.0.1:1234/v1/chat/completions"
 
+
+class Endpoints(unittest.TestCase):
     def test_localhost_becomes_a_number_and_a_missing_path_is_completed(self) -> None:
-        full = "http://127.0.0.1:1234/v1/chat/completions"
-        for text in (
-            "http://localhost:1234/v1/chat/completions",
-            "http://LOCALHOST:1234",
-            "http://localhost:1234/v1/",
-            full,
+        for given, url in (
+            ("http://localhost:1234/v1/chat/completions", FULL_URL),
+            ("http://LOCALHOST:1234", FULL_URL),
+            ("http://localhost:1234/v1/", FULL_URL),
+            (FULL_URL, FULL_URL),
+            ("https://[::1]:8/x/chat/completions", "https://[::1]:8/x/chat/completions"),
+            ("http://pc.lan/a/v1/chat/completions", "http://pc.lan/a/v1/chat/completions"),
         ):
-            with self.subTest(text):
-                self.assertEqual(self.url(text), full)
-        self.assertEqual(
-            self.url("https://[::1]:8/x/chat/completions"), "https://[::1]:8/x/chat/completions"
-        )
-        self.assertEqual(
-            self.url("http://pc.lan/openai/v1/chat/completions"),
-            "http://pc.lan/openai/v1/chat/completions",
-        )
+            with self.subTest(given):
+                self.assertEqual(model_server(given).url.geturl(), url)
 
-    def test_an_unusable_endpoint_is_refused_in_one_sentence(self) -> None:
-        wrong = (
-            "",
-            "localhost:1234",
-            "ftp://x/y",
-            "http://",
-            "http:///v1",
-            "http://h:99999/",
-            "http://h:x/",
-        )
-        wrong += (
-            "http://a b/",
-            "http://[::1",
-            "http://h/\u00e9",
-            "http://h/\r\nX: y",
-            "file:///etc/passwd",
-        )
-        for text in wrong:
-            with self.subTest(text), self.assertRaises(agent.ConfigError) as caught:
-                self.url(text)
+    def test_an_unusable_endpoint_or_key_is_refused_in_one_sentence_that_shows_no_secret(
+        self,
+    ) -> None:
+        wrong = ["", "localhost:1234", "ftp://x/y", "http://", "http:///v1", "http://h:99999/"]
+        wrong += ["http://h:x/", "http://a b/", "http://[::1", "http://h/\u00e9"]
+        wrong += ["http://h/\r\nX: y", "file:///etc/passwd", "http://me:hidden@host/"]
+        for url in wrong:
+            with self.subTest(url), self.assertRaises(agent.ConfigError) as caught:
+                model_server(url)
             self.assertRegex(str(caught.exception), r"\Almstudio_endpoint [^\n]*\.\Z")
-
-    def test_a_login_in_the_endpoint_or_a_broken_key_is_refused_without_being_shown(self) -> None:
-        with self.assertRaises(agent.ConfigError) as caught:
-            self.url("http://me:hidden@host/")
-        self.assertNotIn("hidden", str(caught.exception))
+            self.assertNotIn("hidden", str(caught.exception))
         with self.assertRaises(agent.ConfigError) as caught:
             agent.ModelServer(agent.Config(), VirtualClock(), agent.Stop(), "hid\nden")
         self.assertNotIn("hid", str(caught.exception))
@@ -648,11 +592,21 @@ NOT_FOUND = (
     ("no list at all", "/", {}, OLLAMA_OTHER, "not_found", "no such page"),
     ("rubbish", "/v1/models", b"<html>", http(200, b"<html>"), "not_json", "JSON"),
     ("odd shapes", "/v1/models", {"data": [7, {"id": 7}, {"id": ""}, None], "models": {"a": 1}}, LMS_OTHER, "no_model", ""),
+    ("llama.cpp, a model that reads text only", "/v1/models", {"models": [{"name": "m", "model": "m", "capabilities": []}], "data": [{"id": "m", "owned_by": "llamacpp", "architecture": {"input_modalities": ["text"]}}]}, CPP_OTHER, "no_vision", "text only: m"),
+    ("llama.cpp, an older one of text only", "/v1/models", {"models": [{"name": "m", "model": "m", "capabilities": ["completion"]}], "data": [{"id": "m", "owned_by": "llamacpp"}]}, CPP_OTHER, "no_vision", "text only: m"),
     ("wrong key", "/v1/models", plain("a"), http(401, b""), "auth", "LMSTUDIO_API_KEY"),
 )  # fmt: skip
 
 
-class DiscoveryTests(unittest.TestCase):
+def listed(modalities: list[str] | None, capabilities: list[str], server: str = "llamacpp") -> Any:
+    """A list of models as llama.cpp writes it."""
+    entry: dict[str, Any] = {"id": "m", "owned_by": server, "meta": {"n_ctx": 8192}}
+    if modalities:
+        entry["architecture"] = {"input_modalities": modalities}
+    return {"models": [{"name": "m", "model": "m", "capabilities": capabilities}], "data": [entry]}
+
+
+class Discovery(unittest.TestCase):
     def test_the_model_is_found_on_every_kind_of_server(self) -> None:
         for name, path, page, other, info, note in FOUND:
             with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
@@ -670,25 +624,22 @@ class DiscoveryTests(unittest.TestCase):
                 self.assertEqual(list(dict.fromkeys(asked)), order[: order.index(path) + 1])
 
     def test_a_named_model_that_is_not_there_is_refused_with_the_list(self) -> None:
+        """Where only the profile names it, another one stands in."""
         rows = [row for row in FOUND if "using" in row[-1]]
+        self.assertEqual(len(rows), 4)
         for name, path, page, other, info, _ in rows:
             with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
+                client = model_server(server.url, lmstudio_model=WANTED)
                 with self.assertRaises(agent.ModelError) as caught:
-                    model_server(server.url, lmstudio_model=WANTED).discover()
+                    client.discover()
                 self.assertEqual(
                     (caught.exception.kind, caught.exception.exit_code), ("no_model", 3)
                 )
                 self.assertIn(f"has no model {WANTED}; choose one: ", str(caught.exception))
                 self.assertIn(f"--model {info.name}", str(caught.exception))
-        self.assertEqual(len(rows), 4)
-
-    def test_another_model_stands_in_for_a_profile_s_own(self) -> None:
-        _, path, page, other, info, _ = next(row for row in FOUND if "using" in row[-1])
-        with RoutedServer({path: http(200, page)}, other) as server:
-            client = model_server(server.url, lmstudio_model=WANTED)
-            client.profile_model = WANTED
-            self.assertEqual(client.discover().name, info.name)
-            self.assertIn("is not there; using", client.info.note)
+                client.profile_model = WANTED
+                self.assertEqual(client.discover().name, info.name)
+                self.assertIn("is not there; using", client.info.note)
 
     def test_a_model_that_cannot_be_used_is_said_with_the_remedy(self) -> None:
         for name, path, page, other, kind, words in NOT_FOUND:
@@ -696,21 +647,17 @@ class DiscoveryTests(unittest.TestCase):
             with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
                 with self.assertRaises(agent.ModelError) as caught:
                     model_server(server.url, lmstudio_model=wanted).discover()
-                self.assertEqual(caught.exception.kind, kind)
+                self.assertEqual((caught.exception.kind, caught.exception.exit_code), (kind, 3))
                 self.assertIn(words, str(caught.exception))
 
-    def test_a_dead_server_is_said_once_and_not_for_each_list(self) -> None:
-        with ScriptedServer(hang_up) as server, self.assertRaises(agent.ModelError) as caught:
-            model_server(server.url, request_retries=0).discover()
-        self.assertEqual((caught.exception.kind, len(server.requests)), ("incomplete", 1))
-
-    def test_at_the_start_a_missing_server_is_said_without_waiting_for_it(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    def test_at_the_start_a_dead_or_missing_server_is_said_once_and_not_waited_for(self) -> None:
         clock = VirtualClock()
-        with self.assertRaises(agent.ModelError) as caught:
-            model_server(url, clock).discover()
-        self.assertEqual((caught.exception.kind, clock.sleeps), ("refused", []))
+        with ScriptedServer(hang_up) as server:
+            for url, kind in ((server.url, "incomplete"), (unused_url(), "refused")):
+                with self.subTest(kind), self.assertRaises(agent.ModelError) as caught:
+                    model_server(url, clock, request_retries=0).discover()
+                self.assertEqual(caught.exception.kind, kind)
+        self.assertEqual((len(server.requests), clock.sleeps), (1, []))
 
     def test_lists_are_asked_beside_the_endpoint(self) -> None:
         with RoutedServer({"/gpu/v1/models": http(200, plain("a"))}, OLLAMA_OTHER) as server:
@@ -718,17 +665,28 @@ class DiscoveryTests(unittest.TestCase):
         asked = [request.split(b" ")[1] for request in server.requests]
         self.assertEqual(asked, [b"/gpu/api/v1/models", b"/gpu/api/v0/models", b"/gpu/v1/models"])
 
+    def test_llama_cpp_tells_whether_its_model_sees_and_its_template_shows_tools(self) -> None:
+        sees = listed(["text", "image"], ["completion", "multimodal"])
+        for page, told, tools in (
+            (sees, True, True),
+            (sees, False, False),
+            (sees, None, None),
+            (listed(None, ["completion", "multimodal"]), True, True),
+            (listed(["text", "image"], [], "vllm"), True, None),
+        ):
+            caps = {"chat_template_caps": {"supports_tools": told}}
+            pages = {"/v1/models": http(200, page), "/props": http(200, caps)}
+            with self.subTest(f"{page} {told}"), RoutedServer(pages, CPP_OTHER) as server:
+                info = model_server(server.url).discover()
+                self.assertEqual(info.tools, tools)
+                self.assertEqual(info.llama_cpp, page["data"][0]["owned_by"] == "llamacpp")
+                self.assertEqual("leaves out tools" in info.note, tools is False)
 
-class WarningTests(EngineCase):
+
+class Warnings(EngineCase):
     """What a run says of a reply that does not fit what was asked."""
 
-    def warnings(
-        self,
-        tokens: int | None = 6000,
-        model: str = WANTED,
-        context: int | None = 8192,
-        wanted: str = WANTED,
-    ) -> str:
+    def warnings(self, wanted: str, context: int | None, model: str, tokens: int | None) -> str:
         self.model = Info(wanted, context_length=context)
         trial = self.trial(lambda _: PLAN, max_steps=1, screen_capture_w=1536, screen_capture_h=864)
         trial.state.execution_instructions = "Go on"
@@ -739,26 +697,21 @@ class WarningTests(EngineCase):
         trial.run()
         return "\n".join(line for line in self.lines if "tokens" in line or "instead" in line)
 
-    def test_a_reply_as_expected_gives_no_warning(self) -> None:
-        self.assertEqual(self.warnings(), "")
-        self.assertEqual(self.warnings(None, "", None), "")
-        self.assertEqual(self.warnings(model="qwen/Qwen3-VL-2B-Instruct:2"), "")
-
     def test_another_model_a_small_context_and_a_shrunk_image_are_told(self) -> None:
-        self.assertIn("gemma instead of", self.warnings(model="gemma"))
-        self.assertIn("context of 4096 tokens", self.warnings(context=4096))
-        fewer = self.warnings(1081)
-        self.assertRegex(fewer, "1081 tokens for a screenshot of 1296 .*: it shrank or left out")
-        more = self.warnings(1400)
-        self.assertRegex(more, "1400 tokens for a screenshot of 1296 and [0-9]+ characters")
-
-    def test_ollama_tags_are_part_of_a_name(self) -> None:
-        for wanted, model, same in (
-            ("qwen3-vl:2b", "Qwen3-VL:2b", True),
-            ("qwen3-vl:2b", "qwen3-vl:4b", False),
-            ("C:\\m\\a.gguf", "a.gguf", True),
-        ):
-            self.assertEqual(self.warnings(model=model, wanted=wanted) == "", same, model)
+        for wanted, context, model, tokens, words in (
+            (WANTED, 8192, WANTED, 6000, ""),
+            (WANTED, None, "", None, ""),
+            (WANTED, 8192, "qwen/Qwen3-VL-2B-Instruct:2", 6000, ""),
+            (WANTED, 8192, "gemma", 6000, "gemma instead of"),
+            (WANTED, 4096, WANTED, 6000, "context of 4096 tokens"),
+            (WANTED, 8192, WANTED, 1081, "1081 tokens for a screenshot of 1296 .*: it shrank or left out"),
+            (WANTED, 8192, WANTED, 1400, "1400 tokens for a screenshot of 1296 and [0-9]+ characters"),
+            ("qwen3-vl:2b", 8192, "Qwen3-VL:2b", 6000, ""),
+            ("qwen3-vl:2b", 8192, "qwen3-vl:4b", 6000, "qwen3-vl:4b instead of"),
+            ("C:\\m\\a.gguf", 8192, "a.gguf", 6000, ""),
+        ):  # fmt: skip
+            with self.subTest(f"{wanted} {context} {model} {tokens}"):
+                self.assertRegex(self.warnings(wanted, context, model, tokens), words or r"\A\Z")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a server is sent, in which order, and what of its figures is believed."""
+"""What a server is sent: in which order, with calls or without, with the switch of thinking."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import itertools
 import json
 import unittest
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
+from unittest import mock
 
 import agent
 from tests.samples import sample
@@ -15,7 +16,6 @@ from tests.scripted import (
     PLAN,
     EngineCase,
     SmallPictures,
-    Trial,
     call,
     in_words,
     reused,
@@ -23,15 +23,11 @@ from tests.scripted import (
     server_reads,
     text,
 )
-from tests.servers import RoutedServer, ScriptedServer, answer, http, reply
-from tests.test_model import model_server
+from tests.seams import check_of_model
+from tests.servers import RoutedServer, http
+from tests.test_model import LMS_OTHER, model_server, native
 
 Request = dict[str, Any]
-
-
-def acting(trial: Trial) -> list[Request]:
-    """The requests of the role that acts."""
-    return [r for r in trial.requests if role_of(r) == "executor"]
 
 
 def parts(request: Request) -> list[str]:
@@ -41,81 +37,35 @@ def parts(request: Request) -> list[str]:
 
 
 class WhereThePictureStands(EngineCase):
-    def requests(self, *acts: Request, **settings: Any) -> list[Request]:
+    """What a server has read already is not read anew: it stands where it stood."""
+
+    def requests(self, *acts: Request) -> list[Request]:
         """The executor's requests of a run in which it does this, then scrolls."""
         replies = itertools.chain(acts, itertools.repeat(call("scroll_screen_down")))
         trial = self.trial(
-            lambda r: PLAN if role_of(r) == "planner" else next(replies), max_steps=6, **settings
+            lambda r: PLAN if role_of(r) == "planner" else next(replies), max_steps=6
         )
         trial.run()
-        return acting(trial)
+        return [r for r in trial.requests if role_of(r) == "executor"]
 
     def test_with_a_new_picture_the_whole_context_stands_before_it(self) -> None:
         requests = self.requests()
-        pictures = {parts(request)[1] for request in requests}
-        self.assertEqual(len(pictures), len(requests))
+        self.assertEqual(len({parts(request)[1] for request in requests}), len(requests))
         for one, other in itertools.pairwise(requests):
             self.assertTrue(parts(other)[0].startswith(parts(one)[0]))
             self.assertGreater(len(parts(other)[0]), len(parts(one)[0]))
             self.assertNotIn("SINCE_THIS_PICTURE", parts(other)[2])
 
     def test_while_the_picture_stays_the_same_so_does_all_before_it(self) -> None:
-        idle = [text("I only look.")] * 2
         status = call(
             "report_goal_status", goal_identifier="1", completion_status="IN_PROGRESS", evidence=""
         )
-        first, _, _, again, later, *_ = self.requests(call("scroll_screen_down"), *idle, status)
-        # A correction belongs to the same turn, so the fourth request is the third turn's.
-        self.assertNotEqual(parts(first)[1], parts(again)[1])
-        self.assertEqual(parts(again)[:2], parts(later)[:2])
-        self.assertTrue(parts(later)[2].startswith("SINCE_THIS_PICTURE:\n  Turn_"))
-        self.assertIn("report_goal_status", parts(later)[2].partition("\n\n")[0])
-        self.assertNotIn("report_goal_status", parts(later)[0])
-
-    def test_what_was_new_behind_a_picture_stands_before_the_next_one(self) -> None:
-        status = call(
-            "report_goal_status", goal_identifier="1", completion_status="IN_PROGRESS", evidence=""
-        )
-        _, same, new, *_ = self.requests(status)
-        lines = parts(same)[2].partition("\n\n")[0].removeprefix("SINCE_THIS_PICTURE:")
+        before, same, new, *_ = self.requests(status)
+        self.assertEqual(parts(before)[:2], parts(same)[:2])
         self.assertNotEqual(parts(same)[1], parts(new)[1])
+        lines = parts(same)[2].partition("\n\n")[0].removeprefix("SINCE_THIS_PICTURE:")
+        self.assertIn("report_goal_status", lines)
         self.assertTrue(parts(new)[0].startswith(parts(same)[0] + lines))
-
-    def test_the_log_shows_a_message_in_its_order(self) -> None:
-        message = agent.Message("user", "Act.", b"UE5H", before="TASK: a")
-        self.assertEqual(str(message), "user: TASK: a\ndata:image/png;base64,UE5H Act.")
-        self.assertEqual(
-            message.to_json(),
-            {
-                "role": "user",
-                "content": [
-                    {"type": "text", "text": "TASK: a"},
-                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,UE5H"}},
-                    {"type": "text", "text": "Act."},
-                ],
-            },
-        )
-
-    def test_a_picture_that_needs_no_words_is_sent_alone(self) -> None:
-        content = agent.Message("user", "", b"UE5H").to_json()["content"]
-        self.assertEqual([part["type"] for part in content], ["image_url"])
-
-
-class Reuse(unittest.TestCase):
-    def usage(self, **told: Any) -> agent.Usage:
-        with ScriptedServer(answer(200, reply(**told))) as server:
-            return model_server(server.url).complete(b"{}").usage
-
-    def test_what_the_server_kept_is_told_by_its_usage_before_its_timings(self) -> None:
-        counted = {"prompt_tokens": 100, "completion_tokens": 5}
-        details = {**counted, "prompt_tokens_details": {"cached_tokens": 60}}
-        timings = {"cache_n": 70, "prompt_n": 30}
-        self.assertEqual(self.usage(usage=details, timings=timings).cached_tokens, 60)
-        self.assertEqual(self.usage(usage=counted, timings=timings).cached_tokens, 70)
-        self.assertIsNone(self.usage(usage=counted).cached_tokens)
-
-
-PRESS = call("press_keyboard_key", key="tab", reasoning="next")
 
 
 class CallsInTheText(EngineCase):
@@ -125,7 +75,7 @@ class CallsInTheText(EngineCase):
         self, decide: Any, profile: str = "planner", model: Any = None, **settings: Any
     ) -> list[Request]:
         """A run's requests."""
-        trial = self.trial(decide, profile, **settings)
+        trial = self.trial(decide, profile, **{"max_steps": 3, **settings})
         if model:
             trial.choose(model)
         trial.run()
@@ -136,8 +86,8 @@ class CallsInTheText(EngineCase):
             if "tools" in request:
                 return text("I would make a plan.")
             if "update_execution_plan" in request["messages"][0]["content"]:
-                return text(said_call("update_execution_plan", instructions="Press tab."))
-            return text(said_call("press_keyboard_key", key="tab"))
+                return text(in_words("update_execution_plan", instructions="Press tab."))
+            return text(in_words("press_keyboard_key", key="tab"))
 
         requests = self.run_with(decide, max_steps=5)
         self.assertEqual(["tools" in request for request in requests], [True] * 3 + [False] * 4)
@@ -148,24 +98,19 @@ class CallsInTheText(EngineCase):
         self.assertIn("<tool_call>", system)
         self.assertNotIn("tool_choice", requests[-1])
 
-    def test_one_call_is_enough_to_keep_the_list(self) -> None:
-        replies = iter([text("A plan."), PLAN])
-        requests = self.run_with(lambda r: next(replies, text("I look.")), max_steps=6)
-        self.assertTrue(all("tools" in request for request in requests))
-        self.assertFalse([line for line in self.lines if "stand in the text" in line])
-
-    def test_a_setting_decides_it_from_the_start(self) -> None:
-        silent = text("I look.")
-        requests = self.run_with(lambda r: silent, max_steps=3, calls="tools")
-        self.assertTrue(all("tools" in request for request in requests))
-        self.assertFalse([line for line in self.lines if "stand in the text" in line])
-        requests = self.run_with(lambda r: silent, max_steps=2, calls="text")
-        self.assertFalse(any("tools" in request for request in requests))
-
-    def test_a_template_without_tools_is_given_them_in_the_text(self) -> None:
+    def test_what_is_known_of_the_server_or_set_decides_it_from_the_start(self) -> None:
         blind = agent.ModelInfo("scripted", tools=False)
-        requests = self.run_with(lambda r: text("I look."), model=blind, max_steps=2)
-        self.assertFalse(any("tools" in request for request in requests))
+        for begin, model, settings, listed in (
+            ([text("A plan."), PLAN], None, {"max_steps": 6}, True),  # one call is enough
+            ([], None, {"calls": "tools"}, True),
+            ([], None, {"calls": "text"}, False),
+            ([], blind, {}, False),
+        ):
+            replies = iter(begin)
+            requests = self.run_with(
+                lambda _, replies=replies: next(replies, text("I look.")), model=model, **settings
+            )
+            self.assertEqual({"tools" in request for request in requests}, {listed}, settings)
 
     def test_a_server_that_refuses_tools_is_given_them_in_the_text(self) -> None:
         def decide(request: Request) -> Request:
@@ -173,22 +118,11 @@ class CallsInTheText(EngineCase):
                 raise agent.ModelError("It does not support tools.", "no_tools")
             return text("I look.")
 
-        requests = self.run_with(decide, max_steps=3)
+        requests = self.run_with(decide)
         self.assertEqual(["tools" in request for request in requests[:2]], [True, False])
         self.assertIn("takes no list of tools", "\n".join(self.lines))
         with self.assertRaises(agent.ModelError):
-            self.run_with(decide, max_steps=3, calls="tools")
-
-    def test_a_conversation_is_told_in_words_alone(self) -> None:
-        replies = iter([text(said_call("press_key", key="tab")), text("Done.")])
-        request = self.run_with(lambda r: next(replies), "chat", calls="text")[-1]
-        self.assertEqual(
-            [message["role"] for message in request["messages"]],
-            ["system", "user", "assistant", "user", "user", "assistant", "user"],
-        )
-        for message in request["messages"]:
-            self.assertEqual(set(message), {"role", "content"})
-        self.assertEqual(request["messages"][5]["content"], said_call("press_key", key="tab"))
+            self.run_with(decide, calls="tools")
 
     def test_a_call_is_required_where_the_server_sees_to_it_and_none_must_end_the_run(self) -> None:
         llama = agent.ModelInfo("scripted", llama_cpp=True)
@@ -201,14 +135,9 @@ class CallsInTheText(EngineCase):
         ):
             with self.subTest(profile=profile, **settings):
                 requests = self.run_with(
-                    lambda r: text("-"), profile, model, max_steps=1, **settings
+                    lambda _: text("-"), profile, model, **{"max_steps": 1, **settings}
                 )
                 self.assertEqual({r["tool_choice"] for r in requests}, {wanted})
-
-
-def said_call(name: str, **arguments: str) -> str:
-    """A call as the text asks for it."""
-    return in_words(name, **arguments)
 
 
 class WhatWillNotPass(EngineCase):
@@ -216,95 +145,18 @@ class WhatWillNotPass(EngineCase):
         for profile in agent.PROFILES:
             for kind in ("context", "no_vision"):
                 with self.subTest(profile=profile, kind=kind):
-
-                    def decide(request: Request, kind: str = kind) -> Request:
-                        raise agent.ModelError("It has 3000 of 2048 tokens.", kind)
-
-                    trial = self.trial(decide, profile)
+                    fault = agent.ModelError("It has 3000 of 2048 tokens.", kind)
+                    trial = self.trial(mock.Mock(side_effect=fault), profile)
                     with self.assertRaisesRegex(agent.ModelError, "3000 of 2048") as caught:
                         trial.run()
                     self.assertEqual(caught.exception.exit_code, 3)
                     self.assertEqual(len(trial.requests), 1)
 
 
-def listed(modalities: list[str] | None, capabilities: list[str], server: str = "llamacpp") -> Any:
-    """A list of models as llama.cpp writes it."""
-    entry: Request = {"id": "m", "owned_by": server, "meta": {"n_ctx": 8192}}
-    if modalities:
-        entry["architecture"] = {"input_modalities": modalities}
-    return {"models": [{"name": "m", "model": "m", "capabilities": capabilities}], "data": [entry]}
-
-
-class Discovery(unittest.TestCase):
-    def discover(self, page: Any, properties: Any = None) -> agent.ModelInfo:
-        """What is found on a server with this list, and these properties if it has any."""
-        pages = {"/v1/models": http(200, page)}
-        if properties:
-            pages["/props"] = http(200, properties)
-        other = http(404, {"error": {"message": "File Not Found", "type": "not_found_error"}})
-        with RoutedServer(pages, other) as server:
-            return model_server(server.url).discover()
-
-    def test_llama_cpp_tells_whether_its_model_sees(self) -> None:
-        for modalities, capabilities in (
-            (["text"], []),
-            (None, ["completion"]),
-        ):
-            with self.assertRaisesRegex(agent.ModelError, "text only: m") as caught:
-                self.discover(listed(modalities, capabilities))
-            self.assertEqual((caught.exception.kind, caught.exception.exit_code), ("no_vision", 3))
-        for modalities in (["text", "image"], None):
-            self.assertTrue(self.discover(listed(modalities, ["completion", "multimodal"])).vision)
-
-    def test_llama_cpp_tells_whether_its_template_shows_tools(self) -> None:
-        page = listed(["text", "image"], ["completion", "multimodal"])
-        for told in (True, False, None):
-            info = self.discover(page, {"chat_template_caps": {"supports_tools": told}})
-            self.assertEqual((info.tools, info.llama_cpp), (told, True))
-            self.assertEqual("leaves out tools" in info.note, told is False)
-        self.assertIsNone(self.discover(page).tools)
-        other = self.discover(listed(["text", "image"], [], "vllm"))
-        self.assertEqual((other.tools, other.llama_cpp), (None, False))
-
-
-class Schemas(unittest.TestCase):
-    def test_a_servers_grammar_allows_no_place_without_two_numbers_and_no_other_status(
-        self,
-    ) -> None:
-        words = agent.PLANNER_WORDS
-        click, drag, status, archive = (
-            tool["function"]["parameters"]["properties"]
-            for tool in words.schemas(["click", "drag", "report_status", "archive"])
-        )
-        for place in (click["position"], drag["start"], drag["end"]):
-            self.assertEqual((place["minItems"], place["maxItems"]), (2, 2))
-        self.assertEqual(status["completion_status"]["enum"], ["DONE", "BLOCKED", "IN_PROGRESS"])
-        self.assertEqual(archive["archived_turns"]["items"]["minimum"], 1)
-
-    def test_a_status_in_other_words_is_still_understood(self) -> None:
-        message = call("report_goal_status", goal_identifier="1", completion_status="Completed.")
-        found = agent.read_call(message, "stop", agent.PLANNER_WORDS)
-        self.assertEqual(found.call.arguments["completion_status"], "Completed.")
-
-
-class Conversed(NamedTuple):
-    """The requests of a conversation, how often it was condensed, and the warnings that it is small."""
-
-    requests: list[Request]
-    archives: int
-    told: list[str]
-
-
 class Conversations(EngineCase):
     """A hundred steps of a conversation, with a server that counts as a real one does."""
 
     desktop_type = SmallPictures
-
-    def converse(self, context: int, acts: int) -> Conversed:
-        """A conversation of so many acts in so many tokens."""
-        requests, archives = self.conversation(context, acts)
-        told = [line for line in self.lines if "is small for a conversation" in line]
-        return Conversed(requests, archives, told)
 
     def conversation(self, context: int, acts: int) -> tuple[list[Request], int]:
         """The requests, and how often the conversation was condensed."""
@@ -337,18 +189,92 @@ class Conversations(EngineCase):
 
     def test_a_conversation_in_8192_tokens_is_condensed_seldom(self) -> None:
         acts = sample(50, 24)
-        requests, archives, told = self.converse(8192, acts)
+        requests, archives = self.conversation(8192, acts)
         self.assertEqual(len(requests), 2 * acts + 1)
-        self.assertLessEqual(archives, 10)
-        self.assertGreater(archives, 0)
+        self.assertIn(archives, range(1, 11))
         kept = [sum(t for _, t in server_reads(r)) for r in requests]
         shares = [reused(*pair) for pair in itertools.pairwise(requests)]
         share = sum(s * t for s, t in zip(shares, kept[1:], strict=True)) / sum(kept[1:])
         self.assertGreaterEqual(share, 0.68)
-        self.assertEqual(told, [])
+        self.assertNotIn("is small for a conversation", "\n".join(self.lines))
 
     def test_with_more_room_more_screenshots_are_kept(self) -> None:
-        few = self.converse(8192, 8).requests
-        many = self.converse(16384, 8).requests
+        few, many = (self.conversation(context, 8)[0] for context in (8192, 16384))
         pictures = [max(json.dumps(r).count('"image_url":') for r in one) for one in (few, many)]
         self.assertEqual(pictures, [3, 4])
+
+
+QUIET = {"chat_template_kwargs": {"enable_thinking": False}}
+THINKING = {"chat_template_kwargs": {"enable_thinking": True}}
+
+
+class Thinking(EngineCase):
+    """What a request says of thinking: `said` gives that of each one of a run."""
+
+    def said(self, profile: str, model: agent.ModelInfo, thinking: str) -> list[Request]:
+        self.model = model
+        story = {"observation": "I see.", "bboxes": [], "actions": [{"action": "click", "x": 1}]}
+
+        def decide(request: Request) -> Request:
+            if role_of(request) == "planner":
+                return PLAN
+            if profile == "story":
+                return text(json.dumps(story))
+            return call("scroll_screen_down") if request.get("tools") else text("YES: done")
+
+        trial = self.trial(decide, profile, max_steps=2, thinking=thinking)
+        trial.run()
+        told = ("chat_template_kwargs", "reasoning_effort")
+        return [{name: r[name] for name in told if name in r} for r in trial.requests]
+
+    def listed(self, path: str, page: Request) -> agent.ModelInfo:
+        """The model of a server with this list."""
+        with RoutedServer({path: http(200, page)}, LMS_OTHER) as server:
+            return model_server(server.url).discover()
+
+    def test_off_stands_in_each_request_of_each_profile_and_of_the_check(self) -> None:
+        for profile in agent.PROFILES:
+            said = self.said(profile, self.model, "off")
+            self.assertEqual(said, [QUIET] * max(1, len(said)), profile)
+        config = agent.load_config({"test": {"thinking": "off"}})
+        for profile in ("chat", "native"):
+            server = mock.Mock(where="here", config=config)
+            server.discover.return_value = agent.ModelInfo("qwen3.5-4b")
+            message = call("press_key", key="escape")
+            usage = agent.Usage(1, 1, None)
+            server.complete.return_value = agent.Reply(message, "stop", usage, "", 0.1, 1)
+            check_of_model(config, profile, server)
+            asked = [json.loads(asked.args[0]) for asked in server.complete.call_args_list]
+            self.assertGreaterEqual(len(asked), 2)
+            for body in asked:
+                self.assertEqual(body["chat_template_kwargs"], {"enable_thinking": False})
+
+    def test_each_model_has_its_own_switch_or_none(self) -> None:
+        efforts = {"allowed_options": ["off", "on"], "default": "on"}
+        thinks = native(
+            "qwen/qwen3.5-4b", True, capabilities={"vision": True, "reasoning": efforts}
+        )
+        lists, other = native("qwen/qwen3-vl-4b", True), {"id": "qwen3.5:4b", "owned_by": "library"}
+        thinker = self.listed("/api/v1/models", {"models": [thinks]})
+        plain = self.listed("/api/v1/models", {"models": [lists]})
+        ollama = self.listed("/v1/models", {"object": "list", "data": [other]})
+        for model, thinking, wanted in (
+            (agent.ModelInfo("qwen3.5-4b"), "off", QUIET),
+            (agent.ModelInfo("qwen3.5-4b"), "on", THINKING),
+            (agent.ModelInfo("qwen3.5-4b"), "auto", {}),
+            (agent.ModelInfo("my-model"), "off", QUIET),
+            (agent.ModelInfo("qwen3-vl-8b-thinking"), "off", {}),
+            (thinker, "off", {"reasoning_effort": "none"}),
+            (thinker, "on", {"reasoning_effort": "medium"}),
+            (plain, "off", {}),
+            (ollama, "off", {"reasoning_effort": "none"}),
+        ):
+            with self.subTest(f"{model.name} {thinking}"):
+                said = self.said("planner", model, thinking)[0]
+                self.assertEqual({**said, **wanted}, said)
+                self.assertEqual(bool(said), bool(wanted))
+        self.assertNotIn("reasoning_effort", self.said("planner", ollama, "on")[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -472,7 +472,7 @@ class Unwritable(CommandLineCase):
 
 class Faults(EngineCase):
     def test_some_faults_of_windows_and_files_end_as_they_should(self) -> None:
-        # HTTP faults: test_faults.py. A run that meets no fault, since it has fewer calls, shows nothing here.
+        # HTTP faults: test_model.py. A run that meets no fault, since it has fewer calls, shows nothing here.
         for kind, step, most in (("win32", 2203, 2700), ("files", 60, 80)):
             counts = sweep(kind, step, first=3, most=most)
             self.assertGreater(counts["tried"], 0, kind)

@@ -30,6 +30,7 @@ from unittest import mock
 import agent
 from agent import Coordinate, DemoState
 from tests import drawn
+from tests.bench.figures import Share
 from tests.drawn import DrawnDesktop, DrawnState
 from tests.fakes import VirtualClock
 from tests.seams import make_engine
@@ -427,22 +428,7 @@ def run(
         )
 
 
-def wilson(hits: int, number: int) -> str:
-    """A share in per cent with its interval of 95 %."""
-    if not number:
-        return "-"
-    z = 1.96
-    share = hits / number
-    middle = (share + z * z / (2 * number)) / (1 + z * z / number)
-    half = (
-        z * math.sqrt(share * (1 - share) / number + z * z / (4 * number**2)) / (1 + z * z / number)
-    )
-    return (
-        f"{100 * share:.0f} % ({100 * max(0, middle - half):.0f}-{100 * min(1, middle + half):.0f})"
-    )
-
-
-def figures(name: str, results: Sequence[Result]) -> str:
+def summary(name: str, results: Sequence[Result]) -> str:
     number = len(results)
     ends = Counter(result.outcome.kind for result in results)
     good = sum(result.completed and result.done for result in results)
@@ -453,8 +439,8 @@ def figures(name: str, results: Sequence[Result]) -> str:
     turns = sum(result.turns for result in results) / number
     requests = sum(result.requests for result in results) / number
     return (
-        f"{name:10} {number:4}  truly completed {wilson(good, number):16} false {false:2} ="
-        f" {wilson(false, number):12} others: {rest} (of these done {unseen});"
+        f"{name:10} {number:4}  truly completed {Share(good, number)!s:24} false {false:2} ="
+        f" {Share(false, number)!s:20} others: {rest} (of these done {unseen});"
         f" {turns:.1f} turns, {requests:.1f} requests"
     )
 
@@ -482,7 +468,7 @@ def main() -> None:
             if options.show and not (result.completed and result.done):
                 said = f"{result.outcome.kind}: {result.outcome.text}"[:230]
                 print(f"  {number} {result.goal} done={result.done} {said} {dict(result.slips)}")
-        print(figures(profile, results), flush=True)
+        print(summary(profile, results), flush=True)
 
 
 if __name__ == "__main__":

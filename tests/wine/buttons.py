@@ -3,7 +3,7 @@
     python3 tests/wine/buttons.py [PRESSES] [SEED]
 
 A window has 30 named buttons, ten of them of 16 pixels. A model is to press one after the other and misses 20 % of its
-clicks onto a neighbour, as in tests/bench/misclicks.py. Prints, for each setting of `controls`, the wrong presses as
+clicks onto a neighbour (presses.py). Prints, for each setting of `controls`, the wrong presses as
 the window tells them, and the turns and requests that all of it took.
 """
 
@@ -16,7 +16,7 @@ from rig import ROOT, Desktop, Driver, Form, windows_path
 
 sys.path.insert(0, str(ROOT))
 
-from tests.bench.misclicks import Figures, buttons, line
+from presses import Figures, buttons, line
 
 SETTINGS = ("off", "check")
 

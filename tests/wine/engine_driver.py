@@ -14,9 +14,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from driver import serve
+from presses import SETTINGS, Model, press_all
 
 import agent
-from tests.bench.misclicks import SETTINGS, Model, press_all
 from tests.scripted import EngineCase, text
 
 PRESSED_S = 5.0  # within which a window tells that it was clicked
@@ -80,7 +80,7 @@ class EngineDriver:
         return {}
 
     def press(self, log: str, presses: int, seed: int) -> dict[str, Any]:
-        """Has a model press the buttons of a form_window.py; see tests/bench/misclicks.py."""
+        """Has a model press the buttons of a form_window.py; see presses.py."""
         desktop = self.trial.desktop
         desktop.log = Path(log)
         items = json.loads(desktop.log.read_text(encoding="utf-8").splitlines()[0])["items"]

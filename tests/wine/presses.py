@@ -1,22 +1,17 @@
-"""How many clicks land on another control than the one that was meant, with the check and without.
+"""A model that presses buttons and misses now and then, for buttons.py and engine_driver.py.
 
-    python -m tests.bench.misclicks [PRESSES] [SEED]
-
-A drawn window has 30 named buttons, ten of them small. A model is to press one after the other, and misses 20 % of
-its clicks onto a neighbour; of what it is told it takes the place, with the same aim. Prints, for each setting of
-`controls`, the wrong presses, and the turns and requests that all of it took. tests/wine/buttons.py does the same with
-real buttons on a real Win32 desktop.
+A window has 30 named buttons, ten of them small. The model is to press one after the other, and misses 20 % of its
+clicks onto a neighbour; of what it is told it takes the place, with the same aim.
 """
 
 from __future__ import annotations
 
 import random
 import re
-import sys
 from typing import Any, NamedTuple
 
 import agent
-from tests.scripted import PROOF, EngineCase, PlainDesktop, Trial, call, text
+from tests.scripted import PROOF, Trial, call
 
 MISSES = 0.2
 COLUMNS = 6
@@ -35,27 +30,6 @@ def buttons() -> list[agent.Control]:
         size = (16, 16) if number % 3 == 0 else (80, 24)
         made.append(agent.Control(name, "button", agent.Rect(left, top, *size), window=1))
     return made
-
-
-class ButtonWindow(PlainDesktop):
-    """A window with these buttons; `pressed` are the names of those that were."""
-
-    def __init__(self, clock: agent.Clock) -> None:
-        super().__init__(clock)
-        window = agent.Control("Buttons", "window", self.screen(), window=1)
-        self.control_source = agent.KnownControls([*buttons(), window])
-        self.pressed: list[str] = []
-
-    def screen(self) -> agent.Rect:
-        return agent.Rect(0, 0, 640, 360)
-
-    primary = screen
-
-    def button(self, name: str, down: bool) -> None:
-        super().button(name, down)
-        hit = next(iter(self.control_source.ask(self.place)), None)
-        if down and hit:
-            self.pressed.append(hit.name)
 
 
 class Model:
@@ -150,42 +124,9 @@ def press_all(trial: Trial, model: Model) -> Figures:
     return Figures(model.wrong, trial.state.turn, len(trial.requests))
 
 
-class Bench(EngineCase):
-    """Wires a run as the tests do."""
-
-    desktop_type = ButtonWindow
-
-    def runTest(self) -> None:
-        """Nothing: the bench calls `measure`."""
-
-    def measure(self, controls: str, presses: int, seed: int) -> Figures:
-        """The figures of one setting on the drawn window."""
-        trial = self.trial(text, "native", controls=controls, **SETTINGS)
-        area, pressed = agent.Rect(0, 0, 640, 360), trial.desktop.pressed
-        return press_all(trial, Model(seed, buttons(), area, pressed, presses))
-
-
-def measure(controls: str, presses: int, seed: int) -> Figures:
-    """The figures of one setting, in a folder that goes away."""
-    bench = Bench()
-    bench.setUp()
-    try:
-        return bench.measure(controls, presses, seed)
-    finally:
-        bench.doCleanups()
-
-
 def line(controls: str, presses: int, found: Figures) -> str:
     """The figures of one setting as a line."""
     return (
         f"controls={controls}: {found.wrong} of {presses} presses wrong,"
         f" {found.turns} turns, {found.requests} requests"
     )
-
-
-if __name__ == "__main__":
-    number = int(sys.argv[1]) if len(sys.argv) > 1 else 300
-    first = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    for setting in ("off", "check"):
-        found = measure(setting, number, first)
-        print(line(setting, number, found))

@@ -1,4 +1,4 @@
-"""What the suite measures with: waiting for another thread, and the table of what each module takes."""
+"""`python -m tests`: its table of times, and that a module that prints has failed; the modules that the gate names."""
 
 from __future__ import annotations
 
@@ -11,16 +11,9 @@ from pathlib import Path
 from unittest import mock
 
 from tests import __main__ as suite
-from tests.timing import comes_true
 
 
-class Waiting(unittest.TestCase):
-    def test_a_condition_is_looked_at_until_it_holds(self) -> None:
-        found = [False, False, True]
-        self.assertTrue(comes_true(lambda: found.pop(0)))
-
-
-class Times(unittest.TestCase):
+class Suite(unittest.TestCase):
     def test_the_module_that_took_the_processor_longest_comes_first_and_the_sum_last(self) -> None:
         done = [
             suite.Result(name, 2, 0, 0, seconds, processor, "")
@@ -39,16 +32,6 @@ class Times(unittest.TestCase):
             ],
         )
 
-
-class Gate(unittest.TestCase):
-    def test_every_module_that_it_names_is_there(self) -> None:
-        text = (suite.ROOT / ".ci" / "run").read_text(encoding="utf-8")
-        named = text.partition('meet="')[2].partition('"')[0].split()
-        self.assertGreater(len(named), 20)
-        self.assertEqual({f"tests.test_{name}" for name in named} - {*suite.modules()}, set())
-
-
-class Silence(unittest.TestCase):
     def test_a_module_that_prints_something_of_its_own_has_failed(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for name, test in (
@@ -69,6 +52,12 @@ class Silence(unittest.TestCase):
         self.assertEqual(set(last[8:-1].split(", ")), {*names[1:]})
         for words in ("a word", "its word"):
             self.assertIn(f"It prints something of its own:\n{words}\n", printed.getvalue())
+
+    def test_every_module_that_the_gate_names_is_there(self) -> None:
+        text = (suite.ROOT / ".ci" / "run").read_text(encoding="utf-8")
+        named = text.partition('meet="')[2].partition('"')[0].split()
+        self.assertGreater(len(named), 20)
+        self.assertEqual({f"tests.test_{name}" for name in named} - {*suite.modules()}, set())
 
 
 if __name__ == "__main__":
