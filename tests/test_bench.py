@@ -19,7 +19,6 @@ import agent
 from tests.bench import __main__ as bench
 from tests.bench import asking, figures, keeping, scenes
 from tests.fakes import VirtualClock
-from tests.samples import sample
 from tests.scripted import call, text
 
 WHOLE = agent.Rect(0, 0, 1536, 864)
@@ -115,12 +114,6 @@ class Scenes(unittest.TestCase):
         corrected = 2 * sum(item.part == "calling" for item in items)
         requests = keeping.requests_of(items) + corrected
         self.assertLess(requests * asking.SECONDS, 300, "even where every call is corrected")
-
-    def test_finished_and_unfinished_screens_differ_and_are_asked_the_same(self) -> None:
-        items = scenes.judging(1, sample(6, 3), SMALL)
-        for yes, no in zip(items[::2], items[1::2], strict=True):
-            self.assertEqual(yes.task, no.task)
-            self.assertNotEqual(scenes.drawn(yes, SMALL), scenes.drawn(no, SMALL))
 
 
 # How a model of this grammar answers, in whose space places are 0 to 1000.
@@ -241,31 +234,12 @@ class Asked(Folder):
         self.assertNotIn("tools", server.requests[0])
         self.assertEqual([side % 32 for side in picture_size(server.requests[0])], [0, 0])
 
-    def test_native_takes_the_grammar_of_the_models_name_and_a_setting_goes_before_it(self) -> None:
-        info, clock = agent.ModelInfo("ui-tars-1.5-7b"), VirtualClock()
-        for profiles, settings, wanted in (
-            (["native"], {}, "ui-tars-1.5"),
-            ([], {}, "tools"),
-            ([], {"calls": "text"}, "text"),
-            (["native"], {"executor_grammar": "qwen3-vl"}, "qwen3-vl"),
-        ):
-            config = agent.load_config({"test": {**SIZE, **settings}})
-            asked = asking.Bench(config, info, Server(), clock, profiles)
-            self.assertEqual(asked.grammar, wanted)
-            self.assertIn("ui-tars-1.5", asked.grammars)
-
     def test_clicks_beside_the_target_and_onto_a_neighbour_are_misses(self) -> None:
         server = Server()
         server.decide = lambda request: server.said("tools", "click", beside(server))
         lines = self.lines(server, asking.Plan(4, 0, 0, 0))[:4]
         self.assertEqual([line.right for line in lines], [False] * 4)
         self.assertEqual([line.neighbour for line in lines], [True] * 4)
-
-    def test_prose_is_corrected_where_a_call_is_wanted_and_counted_with_that(self) -> None:
-        server = Server(decide=lambda request: text("I see a desktop."))
-        lines = self.lines(server, asking.Plan(2, 1, 0, 0))
-        self.assertEqual([(line.error, line.requests) for line in lines[:2]], [("no_call", 1)] * 2)
-        self.assertEqual([(line.corrections, line.requests) for line in lines[2:4]], [(3, 3)] * 2)
 
     def test_a_server_that_refuses_a_request_has_answered_it_and_one_that_is_off_has_not(
         self,
@@ -282,24 +256,20 @@ class Asked(Folder):
         with self.assertRaises(agent.ModelError):
             self.lines(Server(decide=refuse("refused")))
 
-    def played(self, decide: Any) -> asking.Line:
+    def test_a_task_is_counted_with_its_turns_and_a_completion_that_is_not_true_as_one(
+        self,
+    ) -> None:
         """The demo's first task with the chat profile."""
-        server = Server(decide=decide)
         config = agent.load_config({"chat": agent.PROFILES["chat"].settings, "size": SIZE})
-        asked = asking.Bench(config, server.discover(), server, VirtualClock())
-        return asked.task(scenes.tasks(["chat"], 1)[0], self.root, config)
-
-    def test_a_task_that_is_done_is_counted_with_its_turns(self) -> None:
-        line = self.played(agent.demo_reply)
-        self.assertEqual((line.right, line.claimed, line.turns > 3), (True, True, True), line.said)
-
-    def test_a_completion_that_is_not_true_is_counted_as_one(self) -> None:
-        line = self.played(lambda request: text("1 YES: all of it is done and saved."))
-        self.assertEqual((line.right, line.claimed), (False, True), line.said)
-        result = figures.result_of({}, [line])
-        self.assertEqual(result.shares["called completed wrongly, chat"], figures.Share(1, 1))
-        self.assertEqual(result.shares["demo tasks done, chat"], figures.Share(0, 1))
-        self.assertNotIn("requests", result.numbers)
+        untrue = text("1 YES: all of it is done and saved.")
+        for decide, right, wrongly in ((agent.demo_reply, True, 0), (lambda _: untrue, False, 1)):
+            server = Server(decide=decide)
+            asked = asking.Bench(config, server.discover(), server, VirtualClock())
+            line = asked.task(scenes.tasks(["chat"], 1)[0], self.root, config)
+            self.assertEqual((line.right, line.claimed, line.turns > 3), (right, True, right))
+            shares = figures.result_of({}, [line]).shares
+            self.assertEqual(shares["called completed wrongly, chat"], figures.Share(wrongly, 1))
+            self.assertEqual(shares["demo tasks done, chat"], figures.Share(1 - wrongly, 1))
 
 
 def beside(server: Server) -> list[int]:
@@ -346,17 +316,6 @@ class Journals(Folder):
             self.assertEqual(set(self.lines()), set(whole))
             self.assertEqual(self.asked, [], "a torn line has spoilt the next one")
 
-    def test_what_was_measured_before_a_stop_is_kept(self) -> None:
-        def stops(item: scenes.Item) -> asking.Line:
-            if len(self.asked) == 5:
-                raise agent.Stopped("Stopped: Ctrl+C.")
-            return self.measure(item)
-
-        with self.assertRaises(agent.Stopped):
-            self.lines(measure=stops)
-        self.lines()
-        self.assertEqual(len(self.asked), len(self.items))
-
     def test_another_model_begins_a_folder_of_its_own_and_an_unfinished_bench_is_gone_on_with(
         self,
     ) -> None:
@@ -377,10 +336,12 @@ class Journals(Folder):
         self.lines()
         self.assertEqual(len(self.asked), 5)
 
-    def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(self) -> None:
+    def test_a_folder_that_cannot_be_made_and_an_unknown_word_are_told_in_a_sentence(self) -> None:
         (self.root / "file").write_text("")
         with self.assertRaisesRegex(agent.ConfigError, "No folder can be made"):
             keeping.folder_for(self.root / "file" / "below", {})
+        with self.assertRaisesRegex(agent.ConfigError, "not 'slow'"):
+            bench.order_of(["slow"])
 
 
 class Whole(unittest.TestCase):
@@ -435,10 +396,6 @@ class Whole(unittest.TestCase):
         words = ["compare", *names, "--set", f"dump_dir={self.root}"]
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
             return bench.main(words), out.getvalue()
-
-    def test_a_word_that_it_does_not_know_is_refused(self) -> None:
-        with self.assertRaisesRegex(agent.ConfigError, "not 'slow'"):
-            bench.order_of(["slow"])
 
 
 def lines_of(part: str, right: int, of: int, **values: Any) -> list[asking.Line]:
