@@ -653,9 +653,12 @@ class Discovery(unittest.TestCase):
     def test_at_the_start_a_dead_or_missing_server_is_said_once_and_not_waited_for(self) -> None:
         clock = VirtualClock()
         with ScriptedServer(hang_up) as server:
-            for url, kind in ((server.url, "incomplete"), (unused_url(), "refused")):
+            for url, retries, kind in (
+                (server.url, 0, "incomplete"),
+                (unused_url(), 3, "refused"),
+            ):
                 with self.subTest(kind), self.assertRaises(agent.ModelError) as caught:
-                    model_server(url, clock, request_retries=0).discover()
+                    model_server(url, clock, request_retries=retries).discover()
                 self.assertEqual(caught.exception.kind, kind)
         self.assertEqual((len(server.requests), clock.sleeps), (1, []))
 
