@@ -448,6 +448,7 @@ class Waits(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(self.slept(*steps), waits)
         self.assertEqual(self.slept(BUSY, request_retries=0), [])
+        self.assertEqual(received(BUSY, GOOD).seconds, 0.0)  # the wait is not the model's
 
     def slept(self, *steps: Step, **settings: Any) -> list[float]:
         """The seconds of each wait before the answer comes, or before no more is asked."""
