@@ -67,31 +67,12 @@ LMS_KEEP = (
     "length of only 4096 tokens, which is not enough. Try to load the model with a larger context length, or provide a "
     "shorter input"
 )
-LMS_N_KEEP = (
-    "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 10247 >= n_ctx: "
-    "4096). Try to load the model with a larger context length, or provide a shorter prompt."
-)
-LMS_MID = (
-    "Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not currently support "
-    "mid-generation context overflow. Try reloading with a larger context length or shortening the prompt/chat."
-)
 CPP_CONTEXT = {
     "code": 400,
     "message": "the request exceeds the available context size. try increasing the context size",
     "type": "exceed_context_size_error",
     "n_prompt_tokens": 1407,
     "n_ctx": 256,
-}
-CPP_MMPROJ = {
-    "code": 500,
-    "message": "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
-    "type": "server_error",
-}
-VLLM_CONTEXT = {
-    "object": "error",
-    "message": "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens.",
-    "type": "BadRequestError",
-    "code": 400,
 }
 NUMBER = b'{"usage": {"prompt_tokens": %s}, "choices": [{"message": {"content": "x"}}]}'
 
@@ -133,8 +114,8 @@ FAULTS = (
     Fault("400 no model (LM Studio)", said(400, {"message": LMS_NONE}), "no_model", 1, "lms load"),
     Fault("404 no model (LM Studio)", said(404, {"message": LMS_NONE}), "no_model", 1, "lms load"),
     Fault("400 overflow (LM Studio)", said(400, LMS_KEEP), "context", 1, "8192"),
-    Fault("400 n_keep (LM Studio)", said(400, LMS_N_KEEP), "context", 1, "8192"),
-    Fault("400 mid-generation (LM Studio)", said(400, LMS_MID), "context", 1, "8192"),
+    Fault("400 n_keep (LM Studio)", said(400, "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 10247 >= n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter prompt."), "context", 1, "8192"),
+    Fault("400 mid-generation (LM Studio)", said(400, "Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not currently support mid-generation context overflow. Try reloading with a larger context length or shortening the prompt/chat."), "context", 1, "8192"),
     Fault("400 small for vision (LM Studio)", said(400, "For vision-enabled models, please use context size 1500 or larger"), "context", 1, "8192"),
     Fault("400 no vision (LM Studio)", said(400, "Model does not support images. Please use a model that does."), "no_vision", 1, "cannot see images"),
     Fault("400 crashed (LM Studio)", said(400, "The model has crashed without additional information. (Exit code: null)"), "server", 4, "lost its model"),
@@ -144,11 +125,11 @@ FAULTS = (
     Fault("400 failed to load (LM Studio)", said(400, "Failed to load model: insufficient system resources"), "no_model", 1, "choose a smaller one"),
     Fault("400 overflow (llama.cpp)", said(400, CPP_CONTEXT), "context", 1, "8192"),
     Fault("500 overflow (llama.cpp, older)", said(500, CPP_CONTEXT), "context", 1, "8192"),
-    Fault("500 no mmproj (llama.cpp)", said(500, CPP_MMPROJ), "no_vision", 1, "cannot see images"),
+    Fault("500 no mmproj (llama.cpp)", said(500, {"code": 500, "message": "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", "type": "server_error"}), "no_vision", 1, "cannot see images"),
     Fault("500 tools (llama.cpp)", said(500, {"message": "tools param requires --jinja flag"}), "no_tools", 1, "tools"),
     Fault("503 loading (llama.cpp)", said(503, {"message": "Loading model", "type": "unavailable_error", "code": 503}), "loading", 4, "still loading"),
     Fault("404 page (llama.cpp)", said(404, {"message": "File Not Found", "type": "not_found_error", "code": 404}), "not_found", 1, "no such page"),
-    Fault("400 overflow (vLLM)", answer(400, VLLM_CONTEXT), "context", 1, "8192"),
+    Fault("400 overflow (vLLM)", answer(400, {"object": "error", "message": "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens.", "type": "BadRequestError", "code": 400}), "context", 1, "8192"),
     Fault("400 text model (vLLM)", answer(400, {"object": "error", "message": "Qwen3-4B is not a multimodal model"}), "no_vision", 1, "cannot see images"),
     Fault("404 model (vLLM)", answer(404, {"object": "error", "message": "The model `x` does not exist.", "code": 404}), "no_model", 1, "lmstudio_model"),
     Fault("400 tools (vLLM)", answer(400, {"object": "error", "message": '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'}), "no_tools", 1, "tools"),
