@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-import threading
 import unittest
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import agent
 from tests import seams
 from tests.scripted import call, text
+from tests.servers import ScriptedServer, Step, answer
 from tests.test_calibration import asked_place
 from tests.test_main import CommandLineCase
+from tests.test_model import unused_url
 
 WIDTH, HEIGHT = 640, 360
 
@@ -64,6 +64,16 @@ class Studio:
         return 200, {"choices": [choice], "model": self.models[0]["id"], "usage": usage}
 
 
+class Serving(ScriptedServer):
+    def __init__(self, studio: Studio) -> None:
+        super().__init__()
+        self.studio = studio
+
+    def _step(self) -> Step:
+        head, _, body = self.requests[-1].partition(b"\r\n\r\n")
+        return answer(*self.studio.answer(head.split(b" ")[1].decode(), body))
+
+
 # Of a server and its model: what it is, what --check looks at, whether that is fine, what it says.
 VERDICTS = (
     ("healthy", Studio(), "calibration", True, "0-1000 grid: across scale 1.000, shift \\+0; down scale 1.000"),
@@ -83,34 +93,13 @@ VERDICTS = (
     ("no place", Studio(lambda x, y: []), "calibration", False, "did not say where"),
     ("a small context", Studio(loaded_context_length=2048), "context", False, "load it with 8192"),
     ("text only", Studio(type="llm"), "server", False, "vision"),
-    ("no model", None, "server", False, "(?i)load"),
 )  # fmt: skip
 
 
 class Check(unittest.TestCase):
     def findings(self, studio: Studio, **settings: Any) -> dict[str, Any]:
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                length = int(self.headers.get("Content-Length") or 0)
-                status, answer = studio.answer(self.path, self.rfile.read(length))
-                data = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_GET = do_POST
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        return self.examine(
-            f"http://127.0.0.1:{server.server_address[1]}/v1/chat/completions", **settings
-        )
+        with Serving(studio) as server:
+            return self.examine(server.url, **settings)
 
     def examine(
         self, endpoint: str, profile: agent.Profile = agent.PROFILES["planner"], **settings: Any
@@ -124,10 +113,10 @@ class Check(unittest.TestCase):
         return {f.what: f for f in agent.check_model(config, profile, server, str)}
 
     def test_each_server_and_model_gets_its_verdict_and_what_to_do(self) -> None:
-        for name, studio, what, is_fine, words in VERDICTS:
-            if studio is None:
-                studio = Studio()
-                studio.models = []
+        nothing = Studio()
+        nothing.models = []
+        rows = (*VERDICTS, ("no model", nothing, "server", False, "(?i)load"))
+        for name, studio, what, is_fine, words in rows:
             with self.subTest(f"{name}: {what}"):
                 found = self.findings(studio)[what]
                 self.assertEqual(found.fine, is_fine, found.text)
@@ -175,10 +164,7 @@ class Check(unittest.TestCase):
                     self.assertEqual("tool calls" in findings, name != "story")
 
     def test_a_dead_port_says_that_no_server_listens(self) -> None:
-        probe = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-        port = probe.server_address[1]
-        probe.server_close()
-        finding = self.examine(f"http://127.0.0.1:{port}/v1/chat/completions")["server"]
+        finding = self.examine(unused_url())["server"]
         self.assertFalse(finding.fine)
         self.assertIn("nothing listens there", finding.text)
 
