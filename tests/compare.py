@@ -15,6 +15,7 @@ Every difference is printed, those that are alike once, and the exit code is 1 i
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import json
 import os
@@ -30,30 +31,23 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent.parent
 SEAMS = tuple("runs replies verdicts changes books contexts pictures demos lines places".split())
 TIMEOUT_S = 900
-SHOWN_CHARS = 300  # of each side of a difference
+SHOWN_CHARS = 300  # of a line
+LINES_SHOWN = 9  # of each side of a difference
 SHOWN_MOST = 30  # kinds of differences that are printed
-GONE = None  # the side on which there is nothing
 
 
 class Difference(NamedTuple):
-    """One place where the two sides differ; a side that is None has nothing there."""
+    """Lines of what came of a case in which the two sides differ; a case that one side alone has is one line of it."""
 
     seam: str
     case: str
-    where: str
-    old: str | None
-    new: str | None
+    old: tuple[str, ...]
+    new: tuple[str, ...]
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """What repeated differences have in common: all but the numbers of cases and places.
-
-        Of a case that one side alone has it is the case's name.
-        """
-        parts = (self.where, str(self.old), str(self.new))
-        if not self.where and GONE in (self.old, self.new):
-            parts = (self.case, str(self.old is GONE), "")
-        return self.seam, *(re.sub(r"\d+", "N", part) for part in parts)
+        """What repeated differences have in common: all but the numbers."""
+        return self.seam, *(re.sub(r"\d+", "N", "\n".join(side)) for side in self[2:])
 
 
 # -- the two sides
@@ -112,82 +106,34 @@ def differences(
 ) -> Iterator[Difference]:
     """Each difference between what came of the cases on both sides."""
     for key in dict.fromkeys([*old, *new]):
-        if key in old and key in new:
-            for where, one, other in differing(old[key], new[key], ""):
-                yield Difference(*key, where, one, other)
-        elif key in old:
-            yield Difference(*key, "", shown(old[key]), GONE)
-        else:
-            yield Difference(*key, "", GONE, shown(new[key]))
+        if key not in old or key not in new:
+            there = [(f"the case {key[1]}",) if key in side else () for side in (old, new)]
+            yield Difference(*key, *there)
+        elif json.dumps(old[key]) != json.dumps(new[key]):
+            sides = [list(lines(side[key])) for side in (old, new)]
+            if sides[0] == sides[1]:  # a request of the same values
+                sides = [[str(old[key])], [str(new[key])]]
+            matcher = difflib.SequenceMatcher(None, *sides, autojunk=False)
+            for tag, a, b, c, d in matcher.get_opcodes():
+                if tag != "equal":
+                    yield Difference(*key, tuple(sides[0][a:b]), tuple(sides[1][c:d]))
 
 
-Differing = Iterator[tuple[str, str | None, str | None]]
-
-
-def differing(old: Any, new: Any, where: str) -> Differing:
-    """The places of two JSON values that differ, with both sides of each."""
-    if old == new and type(old) is type(new):
-        if isinstance(old, dict) and list(old) != list(new):
-            yield f"{where} (order)", shown(list(old)), shown(list(new))
-    elif isinstance(old, dict) and isinstance(new, dict):
-        yield from differing_objects(old, new, where)
-    elif isinstance(old, list) and isinstance(new, list):
-        yield from differing_lists(old, new, where)
-    elif isinstance(old, str) and isinstance(new, str):
-        yield from differing_texts(old, new, where)
+def lines(value: Any, where: str = "") -> Iterator[str]:
+    """A value as lines with their places, a request's body value by value, another text by its lines."""
+    if isinstance(value, str) and value.startswith("{"):
+        with contextlib.suppress(ValueError):
+            value = json.loads(value)
+    if isinstance(value, dict) and value:
+        for name, part in value.items():
+            yield from lines(part, f"{where}.{name}")
+    elif isinstance(value, list) and value:
+        for part in value:
+            yield from lines(part, f"{where}[]")
+    elif isinstance(value, str):
+        yield from (f"{where}: {line}" for line in value.split("\n"))
     else:
-        yield where, shown(old), shown(new)
-
-
-def differing_objects(old: dict[str, Any], new: dict[str, Any], where: str) -> Differing:
-    for name in dict.fromkeys([*old, *new]):
-        if name not in new:
-            yield f"{where}.{name}", shown(old[name]), GONE
-        elif name not in old:
-            yield f"{where}.{name}", GONE, shown(new[name])
-        else:
-            yield from differing(old[name], new[name], f"{where}.{name}")
-    common = [[name for name in side if name in old and name in new] for side in (old, new)]
-    if common[0] != common[1]:
-        yield f"{where} (order)", *map(shown, common)
-
-
-def differing_lists(old: list[Any], new: list[Any], where: str) -> Differing:
-    """Items that are the same on both sides are passed over, wherever one came or went."""
-    written = [[json.dumps(item) for item in side] for side in (old, new)]
-    matcher = difflib.SequenceMatcher(None, *written, autojunk=False)
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag == "replace" and b - a == d - c:
-            for number, pair in enumerate(zip(old[a:b], new[c:d], strict=True), c):
-                yield from differing(*pair, f"{where}[{number}]")
-        elif tag != "equal":
-            gone = [shown(item) for item in old[a:b]]
-            come = [shown(item) for item in new[c:d]]
-            yield f"{where}[{c}]", "\n".join(gone) or GONE, "\n".join(come) or GONE
-
-
-def differing_texts(old: str, new: str, where: str) -> Differing:
-    """A request's body value by value, another text by its lines."""
-    if old.startswith("{") and new.startswith("{"):
-        found = list(differing(json.loads(old), json.loads(new), where))
-        yield from found or [(f"{where} (bytes)", *around(old, new))]
-        return
-    lines = [side.split("\n") for side in (old, new)]
-    matcher = difflib.SequenceMatcher(None, *lines, autojunk=False)
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag != "equal":
-            yield where, "\n".join(lines[0][a:b]), "\n".join(lines[1][c:d])
-
-
-def around(old: str, new: str) -> tuple[str, str]:
-    """Both texts from shortly before the first sign in which they differ."""
-    first = len(os.path.commonprefix([old, new]))
-    begin = max(0, first - 40)
-    return old[begin : begin + SHOWN_CHARS], new[begin : begin + SHOWN_CHARS]
-
-
-def shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield f"{where} = {json.dumps(value)}"
 
 
 # -- what is said of them
@@ -201,21 +147,19 @@ def told(found: Sequence[Difference], cases: int) -> Iterator[str]:
     for same in list(kinds.values())[:SHOWN_MOST]:
         first = same[0]
         more = f" (and {len(same) - 1} more like it)" if len(same) > 1 else ""
-        yield f"{first.seam}: {first.case} {first.where}{more}"
+        yield f"{first.seam}: {first.case}{more}"
+        common = len(os.path.commonprefix(["\n".join(side) for side in first[2:]]))
         for sign, side in (("-", first.old), ("+", first.new)):
-            if side is not GONE:
-                pair = (first.old or "", first.new or "")
-                yield from (f"    {sign} {line}" for line in cut(side, *pair).split("\n"))
+            yield from (f"    {sign} {cut(line, common)}" for line in side[:LINES_SHOWN])
     if len(kinds) > SHOWN_MOST:
         yield f"... and {len(kinds) - SHOWN_MOST} more kinds of differences"
     yield f"{cases} cases, {len(found)} differences of {len(kinds)} kinds"
 
 
-def cut(side: str, old: str, new: str) -> str:
-    """A side without the beginning that both have in common, where it is long."""
-    first = len(os.path.commonprefix([old, new]))
-    begin = first - 40 if first > 80 else 0
-    text = ("..." if begin else "") + side[begin:]
+def cut(line: str, common: int) -> str:
+    """A line without the beginning that both sides have in common, where that is long, and without a long end."""
+    begin = common - 40 if 80 < common < len(line) else 0
+    text = ("..." if begin else "") + line[begin:]
     return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "..."
 
 

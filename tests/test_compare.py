@@ -63,27 +63,30 @@ class Drives(unittest.TestCase):
 class Differences(unittest.TestCase):
     def test_each_is_told_by_its_place_and_with_both_sides(self) -> None:
         for old, new, *wanted in (
-            ({"a": [1, {"b": "x"}]}, {"a": [1, {"b": "y"}]}, (".a[1].b", "x", "y")),
-            ({"c": 1, "d": True}, {"d": 1}, (".c", "1", None), (".d", "true", "1")),
-            ({}, {"e": None}, (".e", None, "null")),
-            ("a\nb\nc", "a\nB\nc", ("", "b", "B")),
-            ([1, 2, 3, 4], [1, 3, 4], ("[1]", "2", None)),
-            ({"a": 1, "b": 2}, {"b": 2, "a": 1}, (" (order)", '["a", "b"]', '["b", "a"]')),
-            ('{"a": 1}', '{"a":1}', (" (bytes)", '{"a": 1}', '{"a":1}')),
+            ({"a": [1, {"b": "x"}]}, {"a": [1, {"b": "y"}]}, [".a[].b: x"], [".a[].b: y"]),
+            ({"c": 1, "d": True}, {"d": 1}, [".c = 1", ".d = true"], [".d = 1"]),
+            ({"e": "null"}, {"e": None}, [".e: null"], [".e = null"]),
+            ("a\nb\nc", "a\nB\nc", [": b"], [": B"]),
+            ([1, 2, 3, 4], [1, 3, 4], ["[] = 2"], []),
+            ([], {}, [" = []"], [" = {}"]),
+            ('{"a": 1}', '{"a":1}', ['{"a": 1}'], ['{"a":1}']),
         ):
             with self.subTest(old=old, new=new):
                 sides = ({("runs", "case"): side} for side in (old, new))
-                self.assertEqual([found[2:] for found in compare.differences(*sides)], wanted)
+                found = [[list(one.old), list(one.new)] for one in compare.differences(*sides)]
+                self.assertEqual(found, [wanted])
 
-    def test_a_case_of_one_side_alone_is_found(self) -> None:
+    def test_another_order_and_a_case_of_one_side_alone_are_found(self) -> None:
+        orders = ({("runs", "a"): {"a": 1, "b": 2}}, {("runs", "a"): {"b": 2, "a": 1}})
+        self.assertEqual(len(list(compare.differences(*orders))), 2)
         found = list(compare.differences({("runs", "a"): "x"}, {("runs", "b"): "y"}))
-        wanted = [Difference("runs", "a", "", "x", None), Difference("runs", "b", "", None, "y")]
+        wanted = [("runs", "a", ("the case a",), ()), ("runs", "b", (), ("the case b",))]
         self.assertEqual(found, wanted)
 
     def test_what_is_told_is_short_and_names_equal_differences_once(self) -> None:
         long = "the same words " * 50
         found = [
-            Difference("runs", f"case {n}", f"[{n}]", f"{long}old {n}", f"{long}new {n}")
+            Difference("runs", f"case {n}", (f"{long}old {n}",), (f"{long}new {n}",))
             for n in range(50)
         ]
         said = list(compare.told(found, 50))
