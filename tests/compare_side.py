@@ -246,10 +246,11 @@ def two_agent_bags(names: dict[str, str], said_as: dict[str, str]) -> dict[str, 
     def label(rng: Random) -> str:
         return rng.choice(LABELS)
 
+    def clicking(tool: str) -> Callable[[Random], Json]:
+        return lambda rng: acting(tool, element_name=label(rng), position=place(rng))
+
     executor: Bag = (
-        *(lambda rng: acting("click", element_name=label(rng), position=place(rng)),) * 8,
-        lambda rng: acting("double_click", element_name=label(rng), position=place(rng)),
-        lambda rng: acting("right_click", element_name=label(rng), position=place(rng)),
+        *map(clicking, ("click",) * 8 + ("double_click", "right_click")),
         lambda rng: acting("drag", element_name=label(rng), start=place(rng), end=place(rng)),
         lambda rng: acting("type_text", text=rng.choice(TEXTS)),
         lambda rng: acting("type_text", text=rng.choice(TEXTS), position=place(rng), submit=True),
@@ -375,9 +376,7 @@ STORY_ACTIONS: tuple[Callable[[Random], Json], ...] = (
     lambda rng: {"name": "type", "text": rng.choice(TEXTS)},
     lambda rng: {"name": "key", "key": rng.choice(KEYS)},
     lambda rng: {"name": "scroll", "ticks": 2, **story_place(rng, "x1", "y1")},
-    lambda rng: {"name": "dance"},
-    lambda rng: {"name": "wait"},
-    lambda rng: {"name": "done"},
+    *(lambda rng, name=name: {"name": name} for name in ("dance", "wait", "done")),
 )
 STORY: dict[str, Bag] = {
     "executor": (*(story,) * 6, lambda rng: rng.choice(SLIPS), lambda rng: rng.choice(FAULTS)),
@@ -409,13 +408,9 @@ QWEN: Bag = (
 )
 TARS: Bag = (
     *(lambda rng: tars("click(start_box='({},{})')".format(*place(rng))),) * 5,
-    lambda rng: tars("type(content='Hello')"),
-    lambda rng: tars("hotkey(key='ctrl s')"),
-    lambda rng: tars("scroll(start_box='(30,40)', direction='down')"),
-    lambda rng: tars("wait()"),
-    lambda rng: tars("finished(content='It is done.')"),
-    lambda rng: tars("call_user()"),
-    lambda rng: tars("dance()"),
+    *map(tars, ("type(content='Hello')", "hotkey(key='ctrl s')")),
+    *map(tars, ("scroll(start_box='(30,40)', direction='down')", "wait()")),
+    *map(tars, ("finished(content='It is done.')", "call_user()", "dance()")),
     lambda rng: rng.choice(SLIPS),
     lambda rng: rng.choice(FAULTS),
 )
