@@ -40,7 +40,7 @@ LONGEST = (
     *"test_compare test_kept test_terminal test_controls test_resume test_panel test_first_hour".split(),
     *"test_calibration test_breaks test_bench test_replay test_shape test_progress".split(),
     *"described.test_chat test_story test_journals test_labels test_report test_loops".split(),
-    *"test_chat test_more_tools test_adding test_demo_ways test_main test_replies".split(),
+    *"test_chat test_steps test_adding test_demo_ways test_main test_replies".split(),
     *"test_report_turns test_stop test_records test_area test_actuator test_gates".split(),
 )
 

@@ -331,8 +331,10 @@ class FakeControls:
         return self.give(place, "IUIAutomationElement", None)
 
     def _get_CachedBoundingRectangle(self, node: Node, place: int) -> None:
-        r = node.rect
-        (I * 4).from_address(place)[:] = [r.left, r.top, r.right, r.bottom]
+        self.put_rect(place, node.rect)
+
+    def put_rect(self, place: int, rect: Rect) -> None:
+        (I * 4).from_address(place)[:] = [rect.left, rect.top, rect.right, rect.bottom]
 
     def _GetCachedPropertyValueEx(self, node: Node, number: int, ignore: int, place: int) -> int:
         if ignore != 1:
@@ -386,7 +388,7 @@ class FakeControls:
         return next(iter([*inner[-1:], *over]), None)
 
     def resolve(self, dll: str, name: str, restype: Any, argtypes: list[Any]) -> Callable[..., Any]:
-        body = getattr(self, f"f_{name}")
+        body = getattr(self, f"f_{name}", None) or self.of_window(getattr(self, f"w_{name}"))
 
         def answer(*arguments: Any) -> Any:
             try:
@@ -406,6 +408,15 @@ class FakeControls:
             if len(arguments) != len(argtypes):
                 self.problems.append(f"{name} got {len(arguments)} arguments")
             return crossing(*arguments)
+
+        return function
+
+    def of_window(self, body: Callable[..., int]) -> Callable[..., int]:
+        """A function that is asked of a window by its handle, and answers 0 for none."""
+
+        def function(handle: int, *arguments: Any) -> int:
+            window = self.window(handle)
+            return body(window, *arguments) if window else 0
 
         return function
 
@@ -453,37 +464,25 @@ class FakeControls:
         )
         return len(cut)
 
-    def f_GetWindowTextW(self, handle: int, place: int, size: int) -> int:
-        window = self.window(handle)
-        return self.put_wide(place, size, window.text if window and not window.parent else "")
+    def w_GetWindowTextW(self, window: Win, place: int, size: int) -> int:
+        return self.put_wide(place, size, "" if window.parent else window.text)
 
-    def f_GetClassNameW(self, handle: int, place: int, size: int) -> int:
-        window = self.window(handle)
-        return self.put_wide(place, size, window.class_name) if window else 0
+    def w_GetClassNameW(self, window: Win, place: int, size: int) -> int:
+        return self.put_wide(place, size, window.class_name)
 
-    def f_GetWindowRect(self, handle: int, place: int) -> int:
-        window = self.window(handle)
-        if window is None:
-            return 0
-        rect = window.rect
-        (I * 4).from_address(place)[:] = [rect.left, rect.top, rect.right, rect.bottom]
+    def w_GetWindowRect(self, window: Win, place: int) -> int:
+        self.put_rect(place, window.rect)
         return 1
 
-    def f_GetWindowThreadProcessId(self, handle: int, place: int) -> int:
-        window = self.window(handle)
-        if window is None:
-            return 0
+    def w_GetWindowThreadProcessId(self, window: Win, place: int) -> int:
         ctypes.c_uint32.from_address(place).value = window.process
         return 99
 
-    def f_GetWindow(self, handle: int, which: int) -> int:
-        window = self.window(handle)
-        if window is None:
-            return 0
+    def w_GetWindow(self, window: Win, which: int) -> int:
         if which == 5:
-            return next((w.handle for w in self.windows if w.parent == handle), 0)
+            return next((w.handle for w in self.windows if w.parent == window.handle), 0)
         same = [w.handle for w in self.windows if w.parent == window.parent]
-        return [*same, 0][same.index(handle) + {2: 1}[which]]
+        return [*same, 0][same.index(window.handle) + {2: 1}[which]]
 
     def f_EnumWindows(self, take: int, value: int) -> int:
         callback = ctypes.CFUNCTYPE(ctypes.c_int32, P, ctypes.c_ssize_t)(take)
@@ -492,17 +491,14 @@ class FakeControls:
                 return 0
         return 1
 
-    def f_IsWindowVisible(self, handle: int) -> int:
-        window = self.window(handle)
-        return int(bool(window and window.visible))
+    def w_IsWindowVisible(self, window: Win) -> int:
+        return int(window.visible)
 
-    def f_IsWindowEnabled(self, handle: int) -> int:
-        window = self.window(handle)
-        return int(bool(window and window.enabled))
+    def w_IsWindowEnabled(self, window: Win) -> int:
+        return int(window.enabled)
 
-    def f_GetWindowLongW(self, handle: int, which: int) -> int:
-        window = self.window(handle)
-        return window.style if window and which == -16 else 0
+    def w_GetWindowLongW(self, window: Win, which: int) -> int:
+        return window.style if which == -16 else 0
 
     def f_GetGUIThreadInfo(self, thread: int, place: int) -> int:
         if ctypes.c_uint32.from_address(place).value != 72:
@@ -510,25 +506,15 @@ class FakeControls:
         P.from_address(place + 16).value = self.focus or None
         return 1
 
-    def f_SendMessageTimeoutW(
-        self,
-        handle: int,
-        message: int,
-        size: int,
-        buffer: int,
-        flags: int,
-        wait_ms: int,
-        place: int,
+    def w_SendMessageTimeoutW(
+        self, window: Win, message: int, size: int, buffer: int, flags: int, ms: int, place: int
     ) -> int:
-        window = self.window(handle)
-        if window is None or window.deaf:
+        if window.deaf:
             return 0
-        if message not in (0, 0x0D, 0xF0) or flags != 2 or wait_ms > 50:
-            raise AssertionError(f"message {message:#x} with {flags} and {wait_ms} ms")
-        answer = 0
+        if message not in (0, 0x0D, 0xF0) or flags != 2 or ms > 50:
+            raise AssertionError(f"message {message:#x} with {flags} and {ms} ms")
+        answer = window.check if message == 0xF0 else 0
         if message == 0x0D:
             answer = self.put_wide(buffer, size, window.text)
-        if message == 0xF0:
-            answer = window.check
         ctypes.c_size_t.from_address(place).value = answer
         return 1

@@ -20,6 +20,7 @@ from typing import Any
 import agent
 from agent import Point, Rect, ToolCall
 from tests.fakes import VirtualClock
+from tests.scripted import PlainDesktop
 from tests.seams import chord
 
 SCREEN = Rect(-1280, -200, 3200, 1280)
@@ -32,15 +33,8 @@ WINDOWS = [  # topmost first; handle, title, program, rectangle, elevated
     agent.Window(5, "Desktop", "explorer.exe", SCREEN),
 ]
 FORBIDDEN = {2, 3, 4}
-RISKY_LABELS = [
-    "Delete",
-    "ＤＥＬＥＴＥ",
-    "D\u0435l\u0435te",
-    "Del\u200bete",
-    "Удалить",
-    "删除",
-    "Zahlungspflichtig bestellen",
-]
+RISKY_LABELS = ["Delete", "ＤＥＬＥＴＥ", "D\u0435l\u0435te", "Del\u200bete", "Удалить", "删除"]
+RISKY_LABELS.append("Zahlungspflichtig bestellen")
 LABELS = [*RISKY_LABELS, "x", "Save", "Pin to taskbar", "Order by name", "Format menu"]
 RISKY_TEXTS = ["{{PIN}}", "a\n{{PIN}}", "{{ PIN }} b"]
 RISKY_CHORDS = [{"shift", "delete"}, {"alt", "f4"}]
@@ -51,15 +45,8 @@ PROGRAMS = [
     agent.Program("Paint", "p.lnk", ("evil.bat",)),
 ]
 RISKY_PROGRAMS = ["Command Prompt", "cmd", "ＣＭＤ", "Paint"]
-PROGRAM_NAMES = [
-    *RISKY_PROGRAMS,
-    "Notepad",
-    "notepad.exe",
-    "My B\u0430nk",
-    "C:\\x\\notepad.exe",
-    "cmd /c x",
-    "Nothing",
-]
+PROGRAM_NAMES = [*RISKY_PROGRAMS, "Notepad", "notepad.exe", "My B\u0430nk", "C:\\x\\notepad.exe"]
+PROGRAM_NAMES += ["cmd /c x", "Nothing"]
 TITLES = ["Editor", "My BANK - Browser", "Task Manager", "cmd", "Desktop", "e", "nothing"]
 YES_S = 60
 SIDES = [
@@ -70,12 +57,8 @@ SIDES = [
 ]
 PLAIN = "l L f4 F4 del Delete DEL q p escape Esc a 5 enter tab home sleep".split()
 BLOCKED = [
-    {"win", "l"},
-    {"ctrl", "alt", "delete"},
-    {"ctrl", "shift", "escape"},
-    {"sleep"},
-    {"ctrl", "alt", "q"},
-    {"ctrl", "alt", "p"},
+    set(keys.split("+"))
+    for keys in "win+l ctrl+alt+delete ctrl+shift+escape sleep ctrl+alt+q ctrl+alt+p".split()
 ]
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 
@@ -87,14 +70,26 @@ def plain(key: str) -> set[str]:
     return {key[1:] if key[1:] in ("ctrl", "alt", "shift", "win") else key}
 
 
-class Recorder:
+class Recorder(PlainDesktop):
     """A desktop that judges each event as it arrives."""
 
     def __init__(self, clock: Any) -> None:
-        self.clock, self.place, self.front = clock, Point(0, 100), WINDOWS[0]
+        super().__init__(clock)
+        self.place, self.front = Point(0, 100), WINDOWS[0]
         self.down, self.wrong, self.events = set[tuple[str, str]](), list[str](), 0
 
-    control_source = agent.KnownControls()
+    def screen(self) -> Rect:
+        return SCREEN
+
+    def windows(self) -> list[agent.Window]:
+        return [self.front, *WINDOWS]
+
+    def programs(self) -> list[agent.Program]:
+        return PROGRAMS
+
+    def judge(self, bad: bool, what: str) -> None:
+        self.events += 1
+        self.note(bad, what)
 
     def capture(self, area: Rect, width: int, height: int) -> agent.Frame:
         return self.look(0, self.front)
@@ -102,15 +97,6 @@ class Recorder:
     def look(self, number: int, window: agent.Window) -> agent.Frame:
         seen = bytes(128)
         return agent.Frame(number, 8, 4, seen, seen, AREA, SCREEN, self.clock.now(), window)
-
-    def screen(self) -> Rect:
-        return SCREEN
-
-    def on_monitor(self, point: Point) -> bool:
-        return SCREEN.contains(point)
-
-    def cursor(self) -> Point:
-        return self.place
 
     def foreground(self) -> agent.Window:
         return self.front
@@ -122,12 +108,6 @@ class Recorder:
     def window(self, handle: int) -> agent.Window | None:
         return next((window for window in self.windows() if window.handle == handle), None)
 
-    def windows(self) -> list[agent.Window]:
-        return [self.front, *WINDOWS]
-
-    def programs(self) -> list[agent.Program]:
-        return PROGRAMS
-
     def start_program(self, program: agent.Program) -> None:
         self.judge(program not in PROGRAMS or "Bank" in program.name, f"start of {program.name}")
         self.front = agent.Window(6, program.name, "x.exe", Rect(0, 60, 400, 300))
@@ -135,19 +115,6 @@ class Recorder:
     def bring_to_front(self, window: agent.Window) -> None:
         self.judge(window.handle in FORBIDDEN, f"{window.title} to the front")
         self.front = window
-
-    def clipboard_length(self) -> int | None:
-        return None
-
-    def idle_s(self) -> float:
-        return 1e9
-
-    def double_click_ms(self) -> int:
-        return 500
-
-    def judge(self, bad: bool, what: str) -> None:
-        self.events += 1
-        self.note(bad, what)
 
     def note(self, bad: bool, what: str) -> None:
         """A judgement about something that is no event."""
@@ -284,19 +251,6 @@ class Person:
         return act == str(self.act) and windows == self.windows() and not late
 
 
-def separate_presses(actuator: agent.Actuator, desktop: Recorder, rng: random.Random) -> None:
-    """Keys pressed one by one by a tool that holds them, in any order."""
-    names: list[str] = []
-    for _ in range(4):
-        with contextlib.suppress(agent.ToolError):
-            names += chord(rng.choice([*PLAIN, *sum(SIDES, ())]))
-    try:
-        for name in dict.fromkeys(names):
-            actuator._hold(name)
-    finally:
-        actuator.release()
-
-
 class Trial:
     """The actuator, the person, and what is known of both."""
 
@@ -323,16 +277,23 @@ class Trial:
             self.desktop.front = self.rng.choice(WINDOWS)
 
     def separate_presses(self) -> None:
-        """Keys pressed one by one by a tool that holds them."""
+        """Keys pressed one by one by a tool that holds them, in any order."""
         self.number += 1
         self.change()
         self.actuator._place = None
+        names: list[str] = []
+        for _ in range(4):
+            with contextlib.suppress(agent.ToolError):
+                names += chord(self.rng.choice([*PLAIN, *sum(SIDES, ())]))
         try:
-            separate_presses(self.actuator, self.desktop, self.rng)
+            for name in dict.fromkeys(names):
+                self.actuator._hold(name)
         except agent.ToolError as error:
             self.counts[error.kind] += 1
         else:
             self.counts["done"] += 1
+        finally:
+            self.actuator.release()
         self.judge_held()
 
     def act(self) -> None:

@@ -450,3 +450,23 @@ class EngineCase(unittest.TestCase):
     def records(self, engine: Any, kind: str) -> list[dict[str, Any]]:
         """The lines of one kind in the run's turns.jsonl."""
         return Trial(engine, agent.AgentState(task="", memory=agent.AgentMemory())).records(kind)
+
+
+class Turns(EngineCase):
+    """Runs in which the executor makes calls that were written down before."""
+
+    def run_calls(self, *calls: Any, dead: bool = False, **settings: Any) -> list[dict[str, Any]]:
+        """Lets the executor make these calls, and gives its requests."""
+        replies = iter(calls)
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            return PLAN if role_of(request) == "planner" else next(replies)
+
+        self.made = self.trial(decide, max_steps=len(calls) + 1, **settings)
+        self.desktop = self.made.desktop
+        self.desktop.dead = dead
+        self.made.run()
+        return [r for r in self.made.requests if role_of(r) == "executor"]
+
+    def click(self, x: int, y: int) -> Message:
+        return call("click_screen_element", element_name="it", position=[x, y])

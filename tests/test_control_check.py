@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
+import json
 import unittest
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import agent
-from agent import Control, KnownControls, Rect
+from agent import Control, KnownControls, Rect, names_agree
 from tests import scripted
-from tests.fakes import FakeWin32
 from tests.scripted import PLAN, EngineCase, Trial, call, role_of, user_text
-from tests.seams import act, clock_of_main, desktop_of_main
+from tests.seams import act
 
 # The plain desktop has 64x36 pixels.
 SAVE = Control("Save", "button", Rect(0, 0, 20, 10), window=1)
@@ -48,7 +46,6 @@ class ControlCase(EngineCase):
 
         trial = self.trial(decide, **{"max_steps": 1, **settings})
         trial.desktop.control_source = KnownControls([*known, WINDOW])
-        trial.state.execution_instructions = "Go on"
         trial.state.execution_instructions = "Click Save."
         trial.run()
         return trial, trial.state, requests
@@ -66,104 +63,62 @@ class ControlCase(EngineCase):
         return places
 
 
+SAVE_BELOW = Control("Save", "button", Rect(0, 20, 20, 10), window=1)
+CAPTION = Control("Save", "text", Rect(0, 20, 20, 10), window=1)
+NAMELESS = Control("", "button", CANCEL.rect, window=1)
+COVER = Control("Help", "pane", SAVE.rect, window=1)
+OUTSIDE = Control("Save", "button", Rect(100, 0, 20, 10), window=1)
+PAGE = Control("", "edit", Rect(0, 12, 64, 24), window=1)
+BESIDE = Control("", "edit", Rect(0, 30, 10, 6), window=1)
+BOX = Control("Read only", "checkbox", SAVE.rect, checked=True, window=1)
+MISS, HIT = click("Save", ON_CANCEL), click("Save", ON_SAVE)
+AREA = click("text area", ON_CANCEL)
+TOLD = "At [600, 100] is 'Cancel'. 'Save' is at [159, 143]. Nothing was done."
+FIELD_TOLD = "At [600, 100] is 'Cancel'. The edit field is at [508, 686]. Nothing was done."
+MISSED = "Clicked 'Cancel' (button), not 'Save'"
+SAVED = "Clicked 'Save' (button)"
+# What the executor answers, the controls that are known, settings; what it is told instead of a click, once for each
+# time, and the last result.
+CHECKS: list[tuple[list[Any], list[Control], dict[str, Any], list[str], str]] = [
+    ([MISS, HIT], [SAVE, CANCEL], {}, [TOLD], SAVED),
+    ([MISS, MISS], [SAVE, CANCEL], {}, [TOLD], MISSED),  # the second time the model has its way
+    ([MISS] * 4, [SAVE, CANCEL], {"max_steps": 2}, [TOLD] * 2, MISSED),  # after an act anew
+    ([MISS, MISS], [SAVE, CANCEL], {"reply_corrections": 1}, [TOLD], MISSED),
+    ([MISS], [SAVE, CANCEL], {"reply_corrections": 0}, [], f"Not done: {TOLD}"),
+    ([MISS], [SAVE, CANCEL], {"controls": "off"}, [], "Clicked: Save"),
+    *(([click(label, ON_SAVE)], [SAVE, CANCEL], {}, [], SAVED) for label in ("Save", "save button", "&Save...")),
+    ([MISS], [CANCEL], {}, [], MISSED),  # no control is called that, or more than one
+    ([MISS], [SAVE, CANCEL, SAVE_BELOW], {}, [], MISSED),
+    ([MISS], [SAVE, NAMELESS], {}, [], "Clicked: Save"),
+    ([MISS], [COVER, SAVE, CANCEL], {}, [], MISSED),  # that one is covered, or out of the picture
+    ([MISS], [OUTSIDE, CANCEL], {}, [], MISSED),
+    ([MISS, HIT], [CAPTION, SAVE, CANCEL], {}, [TOLD], SAVED),
+    ([AREA, click("text area", [500, 700])], [PAGE, SAVE, CANCEL], {}, [FIELD_TOLD], "Clicked: text area"),
+    ([AREA], [CANCEL], {}, [], "Clicked 'Cancel' (button)"),  # no field, or one of two
+    ([AREA], [PAGE, BESIDE, CANCEL], {}, [], "Clicked 'Cancel' (button)"),
+    ([MISS], [], {}, [], "Clicked: Save"),
+    ([click("Read only", ON_SAVE)], [BOX], {}, [], "Clicked 'Read only' (checkbox); it is checked now"),
+]  # fmt: skip
+
+
 class TheCheckBeforeAClick(ControlCase):
-    def test_a_click_on_another_control_is_told_at_once_and_not_done(self) -> None:
-        replies = [click("Save", ON_CANCEL), click("Save", ON_SAVE)]
-        trial, state, requests = self.run_turn(replies, [SAVE, CANCEL])
-        self.assertEqual(len(requests), 2)
-        self.assertEqual(trial.state.turn, 1)  # it costs no turn
-        said = requests[1]["messages"][-1]["content"]
-        self.assertEqual(
-            said, "At [600, 100] is 'Cancel'. 'Save' is at [159, 143]. Nothing was done."
-        )
-        self.assertEqual(requests[1]["messages"][:2], requests[0]["messages"])  # the cached prompt
-        self.assertEqual(len(self.pressed(trial)), 1)
+    def test_a_click_on_another_control_is_told_and_not_done_unless_the_model_insists(self) -> None:
+        for replies, known, settings, told, result in CHECKS:
+            names = [control.name for control in known]
+            with self.subTest(replies=str(replies), known=names, **settings):
+                trial, _, requests = self.run_turn(replies, known, **settings)
+                self.assertEqual(len(requests), len(replies))
+                said = [str(r["messages"][-1]["content"]) for r in requests[1::2]]
+                self.assertEqual([text for text in said if "Nothing was done" in text], told)
+                self.assertEqual(trial.history[-1].result, result)
+                clicks = 0 if "Not done" in result else len(replies) - len(told)
+                self.assertEqual(len(self.pressed(trial)), clicks)
+
+    def test_it_costs_no_turn_and_keeps_the_cached_prompt(self) -> None:
+        trial, _, requests = self.run_turn([MISS, HIT], [SAVE, CANCEL])
+        self.assertEqual(trial.state.turn, 1)
+        self.assertEqual(requests[1]["messages"][:2], requests[0]["messages"])
         self.assertTrue(SAVE.rect.contains(agent.Point(*self.pressed(trial)[0])))
-
-    def test_the_second_time_the_model_has_its_way(self) -> None:
-        replies = [click("Save", ON_CANCEL), click("Save", ON_CANCEL)]
-        trial, state, requests = self.run_turn(replies, [SAVE, CANCEL])
-        self.assertEqual(len(requests), 2)
-        self.assertTrue(CANCEL.rect.contains(agent.Point(*self.pressed(trial)[0])))
-        self.assertEqual(trial.history[-1].result, "Clicked 'Cancel' (button), not 'Save'")
-
-    def test_a_click_that_agrees_goes_on(self) -> None:
-        for label in ("Save", "save button", "&Save..."):
-            with self.subTest(label=label):
-                trial, _, requests = self.run_turn([click(label, ON_SAVE)], [SAVE, CANCEL])
-                self.assertEqual(len(requests), 1)
-                result = trial.history[-1].result
-                self.assertEqual(result, "Clicked 'Save' (button)")
-
-    def test_where_no_control_or_more_than_one_agrees_it_goes_on_and_names_what_was_there(
-        self,
-    ) -> None:
-        other = Control("Save", "button", Rect(0, 20, 20, 10), window=1)
-        for known in ([CANCEL], [SAVE, CANCEL, other]):
-            with self.subTest(known=len(known)):
-                trial, _, requests = self.run_turn([click("Save", ON_CANCEL)], known)
-                self.assertEqual(len(requests), 1)
-                result = trial.history[-1].result
-                self.assertEqual(result, "Clicked 'Cancel' (button), not 'Save'")
-
-    def test_a_text_area_that_would_be_a_button_is_told_where_the_only_field_is(self) -> None:
-        page = Control("", "edit", Rect(0, 12, 64, 24), window=1)
-        replies = [click("text area", ON_CANCEL), click("text area", [500, 700])]
-        trial, _, requests = self.run_turn(replies, [page, SAVE, CANCEL])
-        said = requests[1]["messages"][-1]["content"]
-        self.assertEqual(
-            said, "At [600, 100] is 'Cancel'. The edit field is at [508, 686]. Nothing was done."
-        )
-        self.assertEqual(len(self.pressed(trial)), 1)
-        other = Control("", "edit", Rect(0, 30, 10, 6), window=1)
-        for known in ([CANCEL], [page, other, CANCEL]):  # no field, or one of two
-            _, _, requests = self.run_turn([click("text area", ON_CANCEL)], known)
-            self.assertEqual(len(requests), 1)
-
-    def test_a_control_without_a_name_is_no_reason_to_ask(self) -> None:
-        nameless = Control("", "button", CANCEL.rect, window=1)
-        trial, _, requests = self.run_turn([click("Save", ON_CANCEL)], [SAVE, nameless])
-        self.assertEqual(len(requests), 1)
-        self.assertEqual(trial.history[-1].result, "Clicked: Save")
-
-    def test_one_that_something_covers_or_that_is_out_of_the_picture_is_not_offered(self) -> None:
-        cover = Control("Help", "pane", SAVE.rect, window=1)
-        outside = Control("Save", "button", Rect(100, 0, 20, 10), window=1)
-        for known in ([cover, SAVE, CANCEL], [outside, CANCEL]):
-            _, _, requests = self.run_turn([click("Save", ON_CANCEL)], known)
-            self.assertEqual(len(requests), 1)
-
-    def test_a_caption_of_the_same_name_counts_for_nothing(self) -> None:
-        caption = Control("Save", "text", Rect(0, 20, 20, 10), window=1)
-        replies = [click("Save", ON_CANCEL), click("Save", ON_SAVE)]
-        _, _, requests = self.run_turn(replies, [caption, SAVE, CANCEL])
-        self.assertEqual(len(requests), 2)
-
-    def test_switched_off_it_says_nothing(self) -> None:
-        trial, _, requests = self.run_turn(
-            [click("Save", ON_CANCEL)], [SAVE, CANCEL], controls="off"
-        )
-        self.assertEqual(len(requests), 1)
-        self.assertEqual(trial.history[-1].result, "Clicked: Save")
-
-    def test_a_single_correction_is_used_before_the_act_is_refused(self) -> None:
-        misses = [click("Save", ON_CANCEL)] * 2
-        _, _, requests = self.run_turn(misses, [SAVE, CANCEL], reply_corrections=1)
-        self.assertEqual(len(requests), 2)
-
-    def test_without_corrections_left_the_act_is_refused_with_the_same_words(self) -> None:
-        trial, state, _ = self.run_turn(
-            [click("Save", ON_CANCEL)], [SAVE, CANCEL], reply_corrections=0
-        )
-        self.assertEqual(self.pressed(trial), [])
-        result = trial.history[-1].result
-        self.assertTrue(result.startswith("Not done: At [600, 100] is 'Cancel'."), result)
-
-    def test_after_an_act_the_same_miss_is_told_again(self) -> None:
-        misses = [click("Save", ON_CANCEL)] * 2
-        trial, state, requests = self.run_turn([*misses, *misses], [SAVE, CANCEL], max_steps=2)
-        self.assertEqual(len(requests), 4)
-        self.assertEqual(len(self.pressed(trial)), 2)
 
     def test_a_secret_in_a_name_is_hidden(self) -> None:
         secret = Control("hunter22", "button", CANCEL.rect, window=1)
@@ -203,31 +158,6 @@ class OtherLoops(ControlCase):
         self.assertEqual(deed.result, "Clicked 'Cancel' (button)")
 
 
-class TheWorker(unittest.TestCase):
-    def test_it_is_started_with_the_run_and_ended_with_it_unless_controls_are_off(self) -> None:
-        for setting, done in (
-            ("off", []),
-            ("check", ["query", "close"]),
-            ("list", ["query", "close"]),
-        ):
-            worker = mock.create_autospec(agent.ControlsWorker, instance=True)
-
-            def desktop(clock: Any, worker: Any = worker) -> agent.WindowsDesktop:
-                made = agent.WindowsDesktop(FakeWin32().api, clock)
-                made.control_source = worker
-                return made
-
-            nobody = "--endpoint http://127.0.0.1:9/v1 --set request_retries=0 --set controls="
-            with (
-                self.subTest(setting),
-                desktop_of_main(desktop),
-                clock_of_main(),
-                contextlib.redirect_stderr(io.StringIO()),
-            ):
-                self.assertEqual(agent.main([*(nobody + setting).split(), "a task"]), 3)
-            self.assertEqual([name for name, *_ in worker.method_calls], done)
-
-
 class TheGates(ControlCase):
     """What a control is in truth counts for them, whatever the model calls it."""
 
@@ -241,41 +171,36 @@ class TheGates(ControlCase):
         meant = trial.profile.vocabulary.parse(agent.ToolCall(name, arguments))
         return trial.perform(meant, trial.look(1), 1)
 
-    def test_a_button_whose_true_name_is_a_risk_asks(self) -> None:
-        delete = Control("Delete", "button", SAVE.rect, window=1)
-        deed = self.perform(
-            [delete], "click_screen_element", element_name="next", position=ON_SAVE, reasoning=""
-        )
-        self.assertEqual(deed.refused, "not_allowed")
-        self.assertIn("which is 'Delete'", self.questions[0])
-        self.assertLessEqual(len(self.questions[0]), 300)
-
-    def test_the_name_of_a_window_or_of_nothing_known_is_no_risk(self) -> None:
+    def test_a_button_whose_true_name_is_a_risk_asks_and_a_window_of_that_name_does_not(
+        self,
+    ) -> None:
         window = Control("Delete the file?", "window", SAVE.rect, window=1)
         place = {"element_name": "next", "position": ON_SAVE, "reasoning": ""}
-        for known in ([window], []):
-            self.assertEqual(self.perform(known, "click_screen_element", **place).refused, "")
+        for known, refused in (
+            ([Control("Delete", "button", SAVE.rect, window=1)], "not_allowed"),
+            ([window], ""),
+            ([], ""),
+        ):
+            deed = self.perform(known, "click_screen_element", **place)
+            self.assertEqual(deed.refused, refused)
+            for question in self.questions:
+                self.assertIn("which is 'Delete'", question)
+                self.assertLessEqual(len(question), 300)
 
-    def test_a_password_field_takes_secrets_by_name_only(self) -> None:
+    def test_a_password_field_takes_secrets_by_name_only_and_is_grey_from_the_first_key(
+        self,
+    ) -> None:
         edit = Control("Word", "edit", Rect(0, 20, 60, 10), focused=True, password=True, window=1)
         deed = self.perform([edit], "type_text_input", text="hunter2")
         self.assertEqual((deed.refused, deed.begun), ("password_field", False))
         for key in ("h", "shift+h", "num7", "numpad0", "space", "numadd"):
             deed = self.perform([edit], "press_keyboard_key", key=key)
             self.assertEqual(deed.refused, "password_field", key)
-        allowed = {"allow_risky": "secret"}
-        deed = self.perform([edit], "type_text_input", text="{{PASS}}", settings=allowed)
-        self.assertEqual(deed.refused, "")
-        allowed = {"allow_risky": "password"}
-        deed = self.perform([edit], "type_text_input", text="hunter2", settings=allowed)
-        self.assertEqual(deed.refused, "")
-
-    def test_the_place_of_a_password_field_is_grey_from_the_first_key(self) -> None:
-        edit = Control("Word", "edit", Rect(0, 20, 60, 10), focused=True, password=True, window=1)
-        allowed = {"allow_risky": "password"}
-        self.perform([edit], "type_text_input", text="hunter2", settings=allowed)
-        places = self.used.records("secret")
-        self.assertEqual(places[0]["box"], [0, 20, 60, 10])
+        for risk, text in (("secret", "{{PASS}}"), ("password", "hunter2")):
+            allowed = {"allow_risky": risk}
+            deed = self.perform([edit], "type_text_input", text=text, settings=allowed)
+            self.assertEqual(deed.refused, "")
+        self.assertEqual(self.used.records("secret")[0]["box"], [0, 20, 60, 10])
 
     def test_a_control_of_a_blocked_program_is_out_of_reach_whatever_shows_it(self) -> None:
         inside = Control("Save", "button", SAVE.rect, window=1, program="bank.exe")
@@ -319,21 +244,6 @@ class TheList(ControlCase):
         self.assertIn("There is no picture", user_text(requests[0]))
         self.assertIn("Save · button", user_text(requests[0]))
 
-    def test_without_vision_only_loops_that_list_controls_run(self) -> None:
-        for profile, settings in (("chat", {}), ("native", {"executor_grammar": "qwen3-vl"})):
-            with self.assertRaises(agent.ConfigError):
-                self.trial(lambda _: PLAN, profile, vision=False, **settings)
-
-
-class TheFacts(ControlCase):
-    def test_the_verifier_hears_of_the_field_and_the_windows(self) -> None:
-        edit = Control("Name", "edit", SAVE.rect, value="Hello", focused=True, window=1)
-        self.run_turn([click("Name", ON_SAVE)], [edit])
-        self.assertIn("The keyboard is in 'Name' (edit), which holds \"Hello\".", self.facts)
-        self.assertIn('Open windows: "Plain".', self.facts)
-        self.run_turn([click("Name", ON_SAVE)], [replace(edit, password=True)])
-        self.assertNotIn("Hello", self.facts)
-
 
 class WhatIsReadBack(ControlCase):
     def typed(self, known: list[Control], text: str = "Hello", **settings: Any) -> str:
@@ -341,26 +251,30 @@ class WhatIsReadBack(ControlCase):
         trial, _, _ = self.run_turn([reply], known, **settings)
         return trial.history[-1].result
 
-    def test_the_field_says_what_it_holds(self) -> None:
+    def test_the_result_says_what_the_field_holds_unless_it_is_a_password(self) -> None:
         edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
-        self.assertEqual(self.typed([edit]), 'Typed: Hello; the field now holds "Hello"')
-        wrong = replace(edit, value="Hallo")
-        self.assertEqual(
-            self.typed([wrong]),
-            'Typed: Hello; the field now holds "Hallo", which lacks what was typed',
-        )
-        empty = replace(edit, value="")
-        self.assertIn("the field is empty now, which lacks", self.typed([empty]))
-
-    def test_a_value_is_cut(self) -> None:
-        edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello" * 99, focused=True)
-        self.assertLess(len(self.typed([edit])), 130)
-
-    def test_a_password_field_is_never_read(self) -> None:
-        edit = Control(
-            "Word", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, password=True
-        )
-        self.assertEqual(self.typed([edit], allow_risky="password"), "Typed: Hello")
+        holds = 'Typed: Hello; the field now holds "Hello"'
+        for control, result in (
+            (edit, holds),
+            (
+                replace(edit, value="Hallo"),
+                'Typed: Hello; the field now holds "Hallo", which lacks what was typed',
+            ),
+            (
+                replace(edit, value=""),
+                "Typed: Hello; the field is empty now, which lacks what was typed",
+            ),
+            (replace(edit, password=True), "Typed: Hello"),
+            (
+                replace(SAVE, focused=True),
+                "Typed: Hello; the keyboard was on 'Save' (button), which takes no text",
+            ),
+        ):
+            self.assertEqual(self.typed([control], allow_risky="password"), result)
+            told = "The keyboard is in 'Name' (edit), which holds \"Hello\"."
+            self.assertEqual(told in self.facts, result == holds)
+            self.assertIn('Open windows: "Plain".', self.facts)
+        self.assertLess(len(self.typed([replace(edit, value="Hello" * 99)])), 130)
 
     def test_a_field_that_a_secret_went_into_is_never_read_again(self) -> None:
         card = Control("Card", "edit", Rect(0, 20, 60, 10), focused=True, window=1)
@@ -395,13 +309,6 @@ class WhatIsReadBack(ControlCase):
         trial.run()
         return trial, user_text(trial.requests[-1])
 
-    def test_where_a_button_has_the_keyboard_it_is_said(self) -> None:
-        button = replace(SAVE, focused=True)
-        self.assertEqual(
-            self.typed([button]),
-            "Typed: Hello; the keyboard was on 'Save' (button), which takes no text",
-        )
-
     def test_no_focus_is_said_only_once_a_focus_was_known(self) -> None:
         edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
         trial, state, _ = self.run_turn([call("type_text_input", text="Hello")], [])
@@ -413,32 +320,22 @@ class WhatIsReadBack(ControlCase):
         deed = trial.perform(typed, trial.look(3), 3)
         self.assertIn("no control had the keyboard", deed.result)
 
-    def test_a_checkbox_says_its_state_after_a_click(self) -> None:
-        box = Control("Read only", "checkbox", SAVE.rect, checked=True, window=1)
-        trial, _, _ = self.run_turn([click("Read only", ON_SAVE)], [box])
-        result = trial.history[-1].result
-        self.assertEqual(result, "Clicked 'Read only' (checkbox); it is checked now")
 
-    def test_the_planner_s_history_has_it_too(self) -> None:
-        replies = [click("Save", ON_CANCEL), click("Save", ON_CANCEL)]
-        _, _, requests = self.run_turn(replies, [SAVE, CANCEL], max_steps=2, review_interval=1)
-        told = user_text(requests[-1])
-        self.assertIn("screen changed; 'Cancel' (button), not 'Save'", told)
+class Names(unittest.TestCase):
+    """The model's words for a control beside Windows' own, over a table of pairs in six languages."""
 
-    def test_the_journal_has_the_control_of_each_act_without_its_value(self) -> None:
-        trial, _, _ = self.run_turn([click("Save", ON_SAVE)], [replace(SAVE, value="v")])
-        self.assertEqual(
-            trial.records("result")[-1]["targets"],
-            [{"name": "Save", "role": "button", "rect": [0, 0, 20, 10], "window": 1}],
-        )
+    def test_the_names_of_one_control_agree_either_way_round_and_those_of_two_do_not(self) -> None:
+        table = Path(__file__).parent / "data" / "control_names.jsonl"
+        rows = [json.loads(line) for line in table.read_text(encoding="utf-8").splitlines()]
+        self.assertGreaterEqual(sum(row["same"] for row in rows), 200)
+        for row in rows:
+            with self.subTest(**row):
+                self.assertEqual(names_agree(row["said"], row["name"]), row["same"])
+                self.assertEqual(names_agree(row["name"], row["said"]), row["same"])
 
-    def test_a_desktop_that_knows_nothing_changes_nothing(self) -> None:
-        trial, _, requests = self.run_turn([click("Save", ON_CANCEL)], [])
-        self.assertEqual(trial.history[-1].result, "Clicked: Save")
-        trial = self.trial(lambda _: PLAN)
-        deed = trial.perform(act("click", element_name="Save", position=ON_SAVE), trial.look(1), 1)
-        self.assertEqual((deed.result, deed.known), ("Clicked: Save", ""))
-        self.assertIn("CURRENT_TURN", user_text(requests[0]))
+    def test_a_long_name_costs_little(self) -> None:
+        self.assertTrue(names_agree("a" * 100_000, "a" * 100_000))
+        self.assertFalse(names_agree("Open " + "ctrl+" * 20_000, "Save me"))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ import struct
 import tempfile
 import unittest
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import agent
 from tests.pictures import moving
+from tests.seams import chunks
 
 WIDTH, HEIGHT = 960, 540
 JOURNAL = """\
@@ -21,23 +21,12 @@ JOURNAL = """\
 CENTRE = (HEIGHT // 4 * moving.WIDTH + moving.WIDTH // 2) * 3
 
 
-def chunks_of(png: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = len(b"\x89PNG\r\n\x1a\n")
-    while at < len(png):
-        length, tag = struct.unpack(">I4s", png[at : at + 8])
-        yield tag, png[at + 8 : at + 8 + length]
-        at += 12 + length
-
-
 def frames_shown(png: bytes) -> list[bytes]:
     """Each frame as a viewer shows it: what a part holds is laid over the frame before."""
-    shown = bytearray()
+    shown = bytearray(moving.WIDTH * HEIGHT // 2 * 3)
     found = []
     place: tuple[int, ...] = ()
-    for tag, data in chunks_of(png):
-        if tag == b"IHDR":
-            width, height = struct.unpack(">2I", data[:8])
-            shown = bytearray(width * height * 3)
+    for tag, data in chunks(png):
         if tag == b"fcTL":
             place = struct.unpack(">5I", data[:20])
         if tag in (b"IDAT", b"fdAT"):
@@ -52,33 +41,21 @@ def frames_shown(png: bytes) -> list[bytes]:
 
 
 class AMovingPicture(unittest.TestCase):
-    made: list[tuple[bytes, int]]  # the frames of one run, each with its height
-
-    @classmethod
-    def setUpClass(cls) -> None:
+    def test_it_has_a_whole_frame_for_each_screenshot_with_the_place_that_was_clicked(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "turns.jsonl").write_text(JOURNAL, encoding="utf-8")
             for picture, level in (("turn_0002.png", 40), ("turn_0003.png", 200)):
                 png = agent.rgb_to_png(bytes([level]) * (WIDTH * HEIGHT * 3), WIDTH, HEIGHT)
                 (folder / picture).write_bytes(png)
-            cls.made = [moving.frame_of(folder, turn) for turn in moving.turns_of(folder)]
-
-    def test_it_has_one_frame_for_each_turn_with_a_screenshot_and_each_is_whole(self) -> None:
-        frames = [frame for frame, _ in self.made]
-        png = moving.moving_picture(frames, self.made[0][1])
-        self.assertEqual(dict(chunks_of(png))[b"acTL"], struct.pack(">2I", 2, 0))
+            made = [moving.frame_of(folder, turn) for turn in moving.turns_of(folder)]
+        frames = [frame for frame, _ in made]
+        png = moving.moving_picture(frames, made[0][1])
+        self.assertEqual(dict(chunks(png))[b"acTL"], struct.pack(">2I", 2, 0))
         self.assertEqual(frames_shown(png), frames)
-
-    def test_a_place_that_was_clicked_is_marked_and_the_next_turn_has_no_mark(self) -> None:
-        first, last = (frame for frame, _ in self.made)
+        first, last = frames
         self.assertGreater(first[CENTRE], first[CENTRE + 2] + 50)  # orange: red above blue
         self.assertEqual(last[CENTRE : CENTRE + 3], bytes([200] * 3))
-
-    def test_a_smaller_picture_is_made_of_means(self) -> None:
-        stripes = bytes([0, 0, 0, 100, 100, 100]) * (WIDTH * HEIGHT // 2)
-        small, height = moving.smaller(stripes, WIDTH, HEIGHT)
-        self.assertEqual((set(small), height), ({50}, 270))
 
 
 if __name__ == "__main__":

@@ -12,10 +12,9 @@ from unittest import mock
 import agent
 from tests import test_proof
 from tests.fakes import Foreground
-from tests.scripted import FEWER_REQUESTS, PLAN, PlainDesktop, Trial, call, role_of, text
+from tests.scripted import FEWER_REQUESTS, PLAN, PlainDesktop, Trial, Turns, call, role_of, text
 from tests.seams import clock_of_main, desktop_of_main
 from tests.test_actuator import Stage
-from tests.test_more_tools import Turns
 from tests.test_native import CLICK, DONE, NativeCase, is_verifier, said
 from tests.test_proof import Judged
 

@@ -9,6 +9,7 @@ import struct
 import sys
 import unittest
 from pathlib import Path
+from typing import Any
 
 import agent
 from tests.fakes import BY_HRESULT, E_FAIL, NEVER_FAIL, FakeWin32, Foreground
@@ -17,60 +18,22 @@ HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection
     OpenProcess WindowFromPoint MonitorFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle ShellExecuteW
     GetClipboardOwner GetClipboardData GlobalLock FindWindowExW""".split()
 # Where each function takes a handle or a pointer; an int there would lose the upper half on 64-bit Windows.
+_WIDE = """SetProcessDpiAwarenessContext 0; CloseDesktop 0; GetDC 0; ReleaseDC 0 1; CreateCompatibleDC 0;
+    DeleteDC 0; CreateDIBSection 0 1 3 4; SelectObject 0 1; DeleteObject 0; SetStretchBltMode 0;
+    SetBrushOrgEx 0 3; StretchBlt 0 5; GetCursorInfo 0; GetIconInfo 0 1; DrawIconEx 0 3 7;
+    GetCursorPos 0; SendInput 1; GetClassNameW 0 1; GetWindowTextW 0 1; GetWindowRect 0 1;
+    GetWindowThreadProcessId 0 1; CloseHandle 0; QueryFullProcessImageNameW 0 2 3;
+    OpenProcessToken 0 2; GetTokenInformation 0 2 4; WindowFromPoint 0; MonitorFromPoint 0;
+    GetAncestor 0; FindWindowExW 0 1 2 3; EnumWindows 0 1; IsWindowVisible 0;
+    DwmGetWindowAttribute 0 2; IsIconic 0; IsHungAppWindow 0; ShowWindowAsync 0;
+    SetForegroundWindow 0; BringWindowToTop 0; CoInitializeEx 0; ShellExecuteW 0 1 2 3 4;
+    SHCreateItemFromParsingName 0 1 2 3; CoTaskMemFree 0; GetLastInputInfo 0; OpenClipboard 0;
+    GlobalLock 0; GlobalUnlock 0; lstrlenW 0; RegisterHotKey 0; PeekMessageW 0 1;
+    SetConsoleCtrlHandler 0; CreateMutexW 0 2; WaitForSingleObject 0; GetConsoleMode 0 1;
+    SetConsoleMode 0"""
 WIDE_ARGUMENTS = {
-    "SetProcessDpiAwarenessContext": [0],
-    "CloseDesktop": [0],
-    "GetDC": [0],
-    "ReleaseDC": [0, 1],
-    "CreateCompatibleDC": [0],
-    "DeleteDC": [0],
-    "CreateDIBSection": [0, 1, 3, 4],
-    "SelectObject": [0, 1],
-    "DeleteObject": [0],
-    "SetStretchBltMode": [0],
-    "SetBrushOrgEx": [0, 3],
-    "StretchBlt": [0, 5],
-    "GetCursorInfo": [0],
-    "GetIconInfo": [0, 1],
-    "DrawIconEx": [0, 3, 7],
-    "GetCursorPos": [0],
-    "SendInput": [1],
-    "GetClassNameW": [0, 1],
-    "GetWindowTextW": [0, 1],
-    "GetWindowRect": [0, 1],
-    "GetWindowThreadProcessId": [0, 1],
-    "CloseHandle": [0],
-    "QueryFullProcessImageNameW": [0, 2, 3],
-    "OpenProcessToken": [0, 2],
-    "GetTokenInformation": [0, 2, 4],
-    "WindowFromPoint": [0],
-    "MonitorFromPoint": [0],
-    "GetAncestor": [0],
-    "FindWindowExW": [0, 1, 2, 3],
-    "EnumWindows": [0, 1],
-    "IsWindowVisible": [0],
-    "DwmGetWindowAttribute": [0, 2],
-    "IsIconic": [0],
-    "IsHungAppWindow": [0],
-    "ShowWindowAsync": [0],
-    "SetForegroundWindow": [0],
-    "BringWindowToTop": [0],
-    "CoInitializeEx": [0],
-    "ShellExecuteW": [0, 1, 2, 3, 4],
-    "SHCreateItemFromParsingName": [0, 1, 2, 3],
-    "CoTaskMemFree": [0],
-    "GetLastInputInfo": [0],
-    "OpenClipboard": [0],
-    "GlobalLock": [0],
-    "GlobalUnlock": [0],
-    "lstrlenW": [0],
-    "RegisterHotKey": [0],
-    "PeekMessageW": [0, 1],
-    "SetConsoleCtrlHandler": [0],
-    "CreateMutexW": [0, 2],
-    "WaitForSingleObject": [0],
-    "GetConsoleMode": [0, 1],
-    "SetConsoleMode": [0],
+    name: [int(place) for place in places]
+    for name, *places in (row.split() for row in _WIDE.split(";"))
 }
 HALFTONE, SRCCOPY = 4, 0x00CC0020
 LIBRARIES = {"user32", "gdi32", "kernel32", "advapi32", "dwmapi", "shell32", "ole32"}
@@ -97,33 +60,20 @@ class Table(unittest.TestCase):
 
     def test_every_row_has_as_many_arguments_as_the_simulated_function(self) -> None:
         for name, row in agent.WIN32.items():
-            argtypes = row.arguments
-            parameters = list(
-                inspect.signature(getattr(self.world, f"_{name}")).parameters.values()
-            )
-            expected = [p for p in parameters if p.kind is p.VAR_POSITIONAL or p.default is p.empty]
-            if any(
-                p.kind is p.VAR_POSITIONAL for p in expected
-            ):  # StretchBlt: six by name, five in the rest
-                self.assertEqual((name, len(argtypes)), ("StretchBlt", 11))
-            else:
-                self.assertEqual(len(argtypes), len(expected), name)
+            known = inspect.signature(getattr(self.world, f"_{name}")).parameters.values()
+            named = [p for p in known if p.kind is not p.VAR_POSITIONAL and p.default is p.empty]
+            # StretchBlt: six by name, five in the rest.
+            wanted = 11 if len(known) > len(named) and name == "StretchBlt" else len(named)
+            self.assertEqual(len(row.arguments), wanted, name)
 
-    def test_handles_and_pointers_are_as_wide_as_a_pointer(self) -> None:
-        for name, places in WIDE_ARGUMENTS.items():
-            widths = {place: ctypes.sizeof(agent.WIN32[name].arguments[place]) for place in places}
-            self.assertEqual(set(widths.values()), {8}, f"{name}: {widths}")
+    def test_handles_and_pointers_are_as_wide_as_a_pointer_and_nothing_else(self) -> None:
+        for name, row in agent.WIN32.items():
+            widths = [ctypes.sizeof(kind) for kind in row.arguments]
+            wide = WIDE_ARGUMENTS.get(name, [])
+            wanted = [8 if place in wide else 4 for place in range(len(widths))]
+            self.assertEqual(widths, wanted, name)
         returned = {name for name, row in agent.WIN32.items() if ctypes.sizeof(row.result) == 8}
         self.assertEqual(returned, set(HANDLES_RETURNED))
-
-    def test_everything_else_is_32_bits_wide(self) -> None:
-        for name, row in agent.WIN32.items():
-            narrow = [
-                kind
-                for place, kind in enumerate(row.arguments)
-                if place not in WIDE_ARGUMENTS.get(name, [])
-            ]
-            self.assertLessEqual({ctypes.sizeof(kind) for kind in narrow}, {4}, name)
 
     def test_a_handle_above_32_bits_arrives_whole(self) -> None:
         dc = self.world.api.GetDC(None)
@@ -131,39 +81,28 @@ class Table(unittest.TestCase):
         self.assertEqual(self.world.api.ReleaseDC(None, dc), 1)
         self.world.verify()
 
-    def test_an_argument_of_a_wrong_type_is_refused_by_ctypes(self) -> None:
-        with self.assertRaises(ctypes.ArgumentError):
-            self.world.api.GetSystemMetrics("width")
-        with self.assertRaises(ctypes.ArgumentError):
-            self.world.api.SetCursorPos(1.5, 2)
-
     def test_more_arguments_than_declared_are_noticed(self) -> None:
         self.world.api.GetSystemMetrics(0, 1)
         self.assertEqual(len(self.world.problems), 1)
         with self.assertRaises(AssertionError):
             self.world.verify()
 
-    def test_an_exception_inside_a_call_is_noticed(self) -> None:
-        self.world.api.GetSystemMetrics(999)  # an index that the simulation does not know
-        self.assertIn("KeyError", self.world.problems[0])
-
-    def test_a_failing_call_raises_an_error_that_names_it_and_its_code(self) -> None:
-        for name in set(agent.WIN32) - NEVER_FAIL - {"SendInput"}:
+    def test_a_failing_call_raises_an_error_that_names_it_and_its_code_if_it_can_fail(self) -> None:
+        for name in agent.WIN32:
             with self.subTest(name):
                 self.world.arm(names={name})
+                function = getattr(self.world.api, name)
+                if name in NEVER_FAIL | {"SendInput"}:
+                    arguments = (1, bytes(40), 40) if name == "SendInput" else zeros(name)
+                    self.assertFalse(function(*arguments))
+                    continue
                 with self.assertRaises(agent.Win32Error) as caught:
-                    getattr(self.world.api, name)(*zeros(name))
+                    function(*zeros(name))
                 self.assertEqual(caught.exception.code, E_FAIL if name in BY_HRESULT else 31)
                 self.assertRegex(
                     str(caught.exception),
                     rf"^(Windows refused {name} \(error -?\d+\); .*|{name} answers 0x80004005)\.$",
                 )
-
-    def test_a_function_without_a_failure_answer_is_not_called_failed(self) -> None:
-        for name in NEVER_FAIL | {"SendInput"}:
-            self.world.arm(names={name})
-            arguments = (1, bytes(40), 40) if name == "SendInput" else zeros(name)
-            self.assertFalse(getattr(self.world.api, name)(*arguments), name)
 
     def test_a_function_that_this_windows_lacks_fails_when_called_and_says_so(self) -> None:
         for missing in ("SetProcessDpiAwarenessContext", "gdi32"):
@@ -223,49 +162,29 @@ class SimulatedWindows(unittest.TestCase):
         header, bits = struct.pack("<IiiHHI20x", 40, 4, -4, 1, 32, 0), ctypes.c_void_p()
         return int(self.api.CreateDIBSection(dc, header, 0, ctypes.byref(bits), None, 0))
 
-    def assertNoticed(self, pattern: str) -> None:
-        self.assertRegex("\n".join(self.world.problems), pattern)
-
-    def test_a_leak_and_a_double_release_are_noticed(self) -> None:
-        dc = self.api.GetDC(None)
+    def test_a_leak_and_a_wrong_use_are_noticed(self) -> None:
+        api = self.api
+        dc = api.GetDC(None)
         self.assertEqual(self.world.leaks(), ["screen DC"])
-        self.api.ReleaseDC(None, dc)
-        self.assertEqual(self.world.leaks(), [])
-        with self.assertRaises(agent.Win32Error):
-            self.api.ReleaseDC(None, dc)
-        self.assertNoticed("ReleaseDC got a handle that is a screen DC already released")
-
-    def test_a_handle_released_as_another_kind_is_noticed(self) -> None:
-        with self.assertRaises(agent.Win32Error):
-            self.api.DeleteDC(self.api.GetDC(None))
-        self.assertNoticed("DeleteDC got a handle that is a screen DC")
-
-    def test_deleting_a_selected_bitmap_is_noticed(self) -> None:
-        dc = self.api.GetDC(None)
-        memory, bitmap = self.api.CreateCompatibleDC(dc), self.bitmap(dc)
-        self.api.SelectObject(memory, bitmap)
-        with self.assertRaises(agent.Win32Error):
-            self.api.DeleteObject(bitmap)
-        self.assertNoticed("DeleteObject of a bitmap that is selected")
-
-    def test_use_after_release_is_noticed(self) -> None:
-        dc = self.api.GetDC(None)
-        self.api.ReleaseDC(None, dc)
-        with self.assertRaises(agent.Win32Error):
-            self.api.CreateCompatibleDC(dc)
-        self.assertNoticed("CreateCompatibleDC got a handle that is a screen DC already released")
-
-    def test_halftone_without_its_brush_is_noticed(self) -> None:
-        dc = self.api.GetDC(None)
-        memory, bitmap = self.api.CreateCompatibleDC(dc), self.bitmap(dc)
-        self.api.SelectObject(memory, bitmap)
-        self.api.SetStretchBltMode(memory, HALFTONE)
-        self.api.StretchBlt(memory, 0, 0, 4, 4, dc, 0, 0, 4, 4, SRCCOPY)
-        self.assertNoticed("HALFTONE, without SetBrushOrgEx")
-
-    def test_input_of_a_wrong_size_inserts_nothing(self) -> None:
-        self.assertEqual(self.api.SendInput(1, bytes(40), 28), 0)
-        self.assertNoticed("cbSize is 28")
+        memory, bitmap = api.CreateCompatibleDC(dc), self.bitmap(dc)
+        api.SelectObject(memory, bitmap)
+        api.SetStretchBltMode(memory, HALFTONE)
+        api.StretchBlt(memory, 0, 0, 4, 4, dc, 0, 0, 4, 4, SRCCOPY)
+        self.assertRegex(self.world.problems[-1], "HALFTONE, without SetBrushOrgEx")
+        self.assertEqual(api.SendInput(1, bytes(40), 28), 0)
+        self.assertRegex(self.world.problems[-1], "cbSize is 28")
+        uses: list[tuple[Any, str]] = [
+            (lambda: api.DeleteDC(dc), "DeleteDC got a handle that is a screen DC"),
+            (lambda: api.DeleteObject(bitmap), "DeleteObject of a bitmap that is selected"),
+            (lambda: api.ReleaseDC(None, dc), "ReleaseDC got .* screen DC already released"),
+            (lambda: api.CreateCompatibleDC(dc), "CreateCompatibleDC got .* already released"),
+        ]
+        for number, (use, problem) in enumerate(uses):
+            if number == 2:
+                api.ReleaseDC(None, dc)
+            with self.assertRaises(agent.Win32Error):
+                use()
+            self.assertRegex(self.world.problems[-1], problem)
 
     def test_a_press_without_release_is_noticed(self) -> None:
         desktop = agent.WindowsDesktop(self.api, self.world.clock)

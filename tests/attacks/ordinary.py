@@ -4,7 +4,7 @@
 
 Each line is an act in its window: name, danger, why, task, window {title, program, class, dialog}, control (under the
 mouse for a click, else with the keyboard; null if nothing is known), others (of that window), before (acts done just
-before, all allowed), act {tool, ...}. See tests/test_ordinary.py.
+before, all allowed), act {tool, ...}. See tests/test_labels.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,323 @@
+"""What one turn does that takes several steps: a text with its field and Enter, chords, waiting, a closer look."""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import agent
+from agent import Coordinate, Rect
+from tests.scripted import FEWER_REQUESTS, PLAN, PlainDesktop, Turns, call, role_of, text, user_text
+from tests.seams import act
+from tests.test_actuator import Stage
+
+WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
+
+
+class Form(PlainDesktop):
+    """A plain desktop that notes what reaches it; some events bring another window to the front."""
+
+    number_in_front = 1
+    opens_at = ""  # the name of an event that brings another window to the front
+
+    def foreground(self) -> agent.Window:
+        title = f"Form {self.number_in_front}"
+        return agent.Window(self.number_in_front, title, "form.exe", self.screen())
+
+    def button(self, name: str, down: bool) -> None:
+        super().button(name, down)
+        self.note("click", down)
+
+    def key(self, name: str, down: bool) -> None:
+        super().key(name, down)
+        self.note(name, down)
+
+    def note(self, name: str, down: bool) -> None:
+        if name == self.opens_at and not down:
+            self.number_in_front += 1
+
+    def done(self) -> list[str]:
+        """Clicks, texts and keys in their order."""
+        names = []
+        for kind, *rest in self.inputs:
+            if kind == "text":
+                names.append(str(rest[0]))
+            elif kind in ("key", "button") and rest[1]:
+                names.append("click" if kind == "button" else str(rest[0]))
+        return names
+
+
+RUN = agent.Window(
+    9,
+    "Run",
+    "explorer.exe",
+    Rect(0, 0, 64, 36),
+    class_name="#32770",
+    owner=agent.Window(8, "", "explorer.exe", class_name="Shell_TrayWnd"),
+)
+FIELD = {"position": [1, 1]}
+# A tool and its arguments, the event at which another window opens, settings; what is done, how it is refused, and
+# words of the result.
+STEPS: list[tuple[str, dict[str, Any], str, dict[str, Any], list[str], str, str]] = [
+    ("type_text", {}, "", {}, ["abc"], "", "Typed: abc"),
+    ("type_text", FIELD, "", {}, ["click", "abc"], "", "Clicked: text field; Typed: abc"),
+    ("type_text", {"clear": True}, "", {}, ["ctrl", "a", "abc"], "", "Pressed key: ctrl+a; Typed: abc"),
+    ("type_text", {"submit": True}, "", {}, ["abc", "enter"], "", "Typed: abc; Pressed key: enter"),
+    ("type_text", {"submit": False, "clear": False}, "", {}, ["abc"], "", "Typed: abc"),
+    ("type_text", {**FIELD, "clear": True, "submit": True}, "", {}, ["click", "ctrl", "a", "abc", "enter"], "", ""),
+    ("type_text", {"submit": True}, "", {"dry_run": True}, [], "", "would press key"),
+    ("type_text", {**FIELD, "submit": True}, "click", {}, ["click"], "another_window", 'the rest was not done, since another window came to the front: "Form 2"'),
+    ("type_text", {"submit": True}, "enter", {}, ["abc", "enter"], "", ""),  # with the last step it is no failure
+    ("press_key", {"key": "ctrl+a", "then": ["delete", "tab", "enter"]}, "", {}, ["ctrl", "a", "delete", "tab", "enter"], "", ""),
+    ("press_key", {"key": "tab", "then": ["alt+f4", "enter"]}, "", {"confirm": "risky"}, ["tab"], "not_allowed", "Failed half-way"),
+    ("press_key", {"key": "a", "then": ["win+l"]}, "", {}, ["a"], "blocked_key", "Failed half-way"),
+]  # fmt: skip
+
+
+class SeveralSteps(Turns):
+    def perform(self, tool: str, front: Any = None, opens_at: str = "", **settings: Any) -> Any:
+        arguments = settings.pop("arguments")
+        if tool == "type_text":
+            arguments = {"text": "abc", **arguments}
+        self.made = self.trial(lambda request: PLAN, **settings)
+        self.desktop = Form(self.made.clock)
+        self.desktop.opens_at = opens_at
+        if front:
+            self.desktop.foreground = lambda: front  # type: ignore[method-assign]
+        self.made.desktop = self.desktop
+        return self.made.perform(act(tool, **arguments), self.made.look(1), 1)
+
+    def test_each_step_is_done_until_one_is_refused_or_another_window_is_in_front(self) -> None:
+        for tool, arguments, opens_at, settings, done, refused, words in STEPS:
+            with self.subTest(tool=tool, opens_at=opens_at, **arguments):
+                deed = self.perform(tool, None, opens_at, arguments=arguments, **settings)
+                self.assertEqual((self.desktop.done(), deed.refused), (done, refused))
+                self.assertIn(words, deed.result)
+
+    def test_enter_behind_a_text_in_the_run_dialog_is_asked_about_by_that_text(self) -> None:
+        for typed, refused in (
+            ("notepad", ""),
+            ("format c:", "not_allowed"),
+            ("mystery", "not_allowed"),
+        ):
+            given = {"text": typed, "clear": True, "submit": True}
+            self.assertEqual(
+                self.perform("type_text", RUN, arguments=given).refused, refused, typed
+            )
+            self.assertEqual("enter" in self.desktop.done(), not refused)
+
+    def test_no_fifth_chord_is_read_nor_one_that_is_no_key(self) -> None:
+        for then in (["b", "c", "d", "e"], ["nokey"]):
+            with self.assertRaises(agent.ToolError):
+                act("press_key", key="a", then=then)
+
+    def test_words_for_true_and_false_are_read_and_nothing_else(self) -> None:
+        for said, meant in (
+            (True, True),
+            ("true", True),
+            ("False", False),
+            (1, None),
+            ("yes", None),
+        ):
+            message = call("type_text", text="a", submit=said)
+            if meant is None:
+                with self.assertRaises(agent.ReplyError):
+                    agent.read_call(message, "stop", WORDS)
+            else:
+                read = agent.read_call(message, "stop", WORDS)
+                self.assertEqual(read.call.arguments["submit"], meant)
+
+
+class Waiting(Turns):
+    def waited(self, seconds: int, changes_after: float | None) -> tuple[float, str]:
+        """How long it waited, and what the model is told."""
+        wait = call("wait", seconds=seconds)
+        trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else wait, max_steps=2)
+        if changes_after is not None:
+            trial.clock.at(changes_after, lambda: trial.inputs.append(("other",)))
+        began = trial.clock.now()
+        trial.run()
+        self.assertEqual(trial.state.stalled, 0)
+        return trial.clock.now() - began, trial.history[-1].result
+
+    def test_it_waits_as_long_as_it_was_told_to_or_until_a_change_is_at_rest(self) -> None:
+        seconds, said = self.waited(20, None)
+        self.assertAlmostEqual(seconds, 20, delta=1)
+        self.assertEqual(said, "Waited 20 s; the screen did not change")
+        seconds, said = self.waited(60, 5)
+        self.assertLess(seconds, 7)
+        self.assertRegex(said, "^Waited [56] s; the screen changed$")
+
+    def test_more_than_a_minute_is_refused(self) -> None:
+        for seconds in (0, 61, "long"):
+            with self.assertRaises(agent.ReplyError):
+                agent.read_call(call("wait", seconds=seconds), "stop", WORDS)
+
+
+class Targets(PlainDesktop):
+    """A grey screen with one small white square."""
+
+    size = Rect(0, 0, 1920, 1080)
+    target = Rect(0, 0, 1, 1)
+
+    def screen(self) -> Rect:
+        return self.size
+
+    primary = screen
+
+    def glance(self, area: Rect, width: int, height: int) -> bytes:
+        picture = bytearray(b"\x80\x80\x80\x00" * (width * height))
+        shown = self.target.scaled(area, Rect(0, 0, width, height))
+        seen = shown.intersection(Rect(0, 0, width, height))
+        for y in range(seen.top, seen.bottom):
+            first = (y * width + seen.left) * 4
+            picture[first : first + 4 * seen.width] = b"\xff" * (4 * seen.width)
+        return bytes(picture)
+
+
+class ACloserLook(Turns):
+    base = FEWER_REQUESTS
+
+    def test_a_place_on_a_closer_picture_is_that_place_of_the_screen(self) -> None:
+        requests = self.run_calls(
+            call("zoom", position=[750, 250]), self.click(0, 1000), self.click(0, 1000)
+        )
+        closer = ["CLOSER LOOK" in user_text(request) for request in requests[:3]]
+        self.assertEqual(closer, [False, True, False])
+        moves = [event[1:] for event in self.desktop.inputs if event[0] == "move"]
+        # Of 64x36 pixels a quarter around (47, 9): 32x18 from (31, 0) on; then all of it.
+        self.assertEqual(moves, [(31, 17), (0, 35)])
+
+    def test_once_a_secret_was_typed_the_screen_stays_whole_and_the_model_is_told(self) -> None:
+        typed = call("type_text_input", text="{{PIN}}")
+        replies = iter((typed, call("zoom", position=[750, 250]), self.click(0, 1000)))
+        trial = self.trial(
+            lambda request: PLAN if role_of(request) == "planner" else next(replies),
+            max_steps=4,
+            confirm="never",
+        )
+        trial.hidden = agent.Secrets({"PIN": "4711-0815"})
+        trial.run()
+        last = user_text([r for r in trial.requests if role_of(r) == "executor"][2])
+        self.assertIn("the screen is shown whole", last)
+        self.assertNotIn("CLOSER LOOK", last)
+        trial = self.trial(lambda request: PLAN)
+        trial.blank()
+        trial.zoom(agent.Point(9, 9))
+        self.assertIsNone(trial.look(1).frame.whole)
+
+    def test_each_pixel_of_a_part_can_be_reached_and_none_beside_it(self) -> None:
+        area = Rect(-1920, 40, 1920, 1079)
+        trial = self.trial(lambda request: PLAN)
+        trial.desktop = Targets(trial.clock)
+        trial.desktop.size = area
+        for point in ((-1920, 40), (-1, 1118), (-960, 500), (-1915, 1100)):
+            trial.zoom(agent.Point(*point))
+            part = trial.look().frame.area
+            self.assertEqual((part.width, part.height), (960, 539))
+            self.assertEqual(part.intersection(area), part)
+            self.assertTrue(part.contains(agent.Point(*point)))
+            corners = [agent.to_point(Coordinate(n, n), part) for n in (0, 1000)]
+            self.assertEqual(corners, [part[:2], (part.right - 1, part.bottom - 1)])
+
+    def test_the_effect_of_an_act_is_seen_wherever_it_shows(self) -> None:
+        trial = self.trial(lambda request: PLAN, area="0,0,640,360")
+        desktop = trial.desktop = Targets(trial.clock)
+        desktop.target = Rect(20, 20, 40, 40)
+        desktop.button = lambda name, down: setattr(desktop, "target", Rect(20, 90, 40, 40))
+        trial.zoom(agent.Point(600, 300))
+        look = trial.look(1)
+        self.assertFalse(look.frame.area.overlaps(desktop.target))
+        clicked = act("click", element_name="it", position=[500, 500])
+        self.assertTrue(trial.perform(clicked, look, 1).changed)
+
+    def test_rows_that_appear_in_the_programs_own_console_are_no_effect_of_an_act(self) -> None:
+        console = Rect(10, 10, 200, 200)
+        for new_row, changed in ((Rect(20, 90, 40, 40), False), (Rect(190, 90, 40, 40), True)):
+            trial = self.trial(lambda request: PLAN, area="0,0,640,360")
+            desktop = trial.desktop = Targets(trial.clock)
+            desktop.target = Rect(20, 20, 40, 40)
+            own = agent.Window(9, "cmd.exe", "conhost.exe", console, own=True)
+            other = desktop.foreground()
+            desktop.window_at = lambda point, own=own, other=other: (
+                own if console.contains(point) else other
+            )
+            desktop.button = lambda name, down, at=desktop, row=new_row: setattr(at, "target", row)
+            look = trial.look(1)
+            clicked = act("click", element_name="it", position=[900, 900])
+            deed = trial.perform(clicked, look, 1)
+            self.assertEqual((deed.refused, deed.changed), ("", changed), new_row)
+
+    def test_a_click_that_changed_nothing_is_followed_by_a_closer_picture_once(self) -> None:
+        clicks = [self.click(500, 500)] * 3
+        keys = [call("press_keyboard_key", key="a")] * 3
+        for calls, settings, wanted in (
+            (clicks, {}, [False, True, False]),
+            (clicks, {"auto_zoom": False}, [False] * 3),
+            (keys, {}, [False] * 3),
+        ):
+            requests = self.run_calls(*calls, dead=True, **settings)
+            closer = ["CLOSER LOOK" in user_text(request) for request in requests]
+            self.assertEqual(closer, wanted)
+
+    def test_keys_reach_the_window_in_front_from_a_closer_picture_of_another_place(self) -> None:
+        made = Stage()
+        frame = replace(made.look(), area=Rect(1500, 900, 100, 100), whole=made.area)
+        self.assertEqual(made.attempt("press_key", frame, key="a").refused, "")
+
+
+class WhereTheMouseIs(Turns):
+    def test_what_is_done_there_neither_moves_the_mouse_nor_aims_at_its_place(self) -> None:
+        for name, arguments in (("scroll", {"ticks": -1}), ("hscroll", {"ticks": 1})):
+            trial = self.trial(lambda request: PLAN, "native", confirm="never")
+            trial.desktop.place = agent.Point(0, 0)  # from where a person may throw it back
+            trial.perform(act(name, **arguments), trial.look())
+            self.assertNotIn("move", str(trial.desktop.inputs), name)
+            self.assertIsNone(trial.engine.actuator.aim, name)
+
+    def test_a_person_who_moves_it_before_the_first_event_keeps_it(self) -> None:
+        trial = self.trial(lambda request: PLAN, "native", confirm="never")
+        window_at = trial.desktop.window_at
+
+        def moving(point: agent.Point) -> agent.Window | None:
+            trial.desktop.place = agent.Point(50, 30)
+            return window_at(point)
+
+        trial.desktop.place = agent.Point(10, 10)
+        with mock.patch.object(trial.desktop, "window_at", moving):
+            deed = trial.perform(act("scroll", ticks=-1), trial.look())
+        self.assertEqual((deed.refused, trial.desktop.inputs), ("stale_frame", []))
+
+
+class WhatIsToldAndShown(Turns):
+    def test_the_executor_is_told_of_the_windows_behind_unless_as_described(self) -> None:
+        for described in (False, True):
+            press = call("press_keyboard_key", key="a")
+            trial = self.trial(
+                lambda request, press=press: PLAN if role_of(request) == "planner" else press,
+                max_steps=2,
+                described=described,
+            )
+            others = [agent.Window(2, "Second [x]\nline", "two.exe")]
+            trial.desktop.windows = lambda trial=trial, others=others: [
+                trial.desktop.foreground(),
+                *others,
+            ]
+            trial.run()
+            told = next(user_text(r) for r in trial.requests if role_of(r) == "executor")
+            self.assertEqual('BEHIND IT: "Second [x] line"' in told, not described)
+            self.assertEqual("BEHIND" in told, not described)
+
+    def test_the_look_before_the_first_turn_tells_its_own_seconds_and_not_the_clocks(self) -> None:
+        trial = self.trial(lambda request: text("All done."), "chat")
+        heard: list[Any] = []
+        trial.listen(lambda item: heard.append(item) if hasattr(item, "effect") else None)
+        trial.run()
+        self.assertEqual(heard[0].turn, 0)
+        self.assertLess(heard[0].seconds, 60)
+
+
+if __name__ == "__main__":
+    unittest.main()
