@@ -1,16 +1,12 @@
-"""python tests/fuzz_replies.py N [SEED] - reads N mutated and cut replies.
+"""Mutated and cut replies: only an Act or a ReplyError may come of one.
 
-Only an Act or a ReplyError may come out, and no cut reply may give a call that differs from the uncut one's.
+No cut reply may give a call that differs from the uncut one's.
 """
 
 import copy
 import json
 import random
-import sys
-import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from agent import PROFILES, Act, ReplyError, Vocabulary, read_call
 
@@ -24,97 +20,34 @@ VOCABULARIES = {
     ),
     "other": Vocabulary({"wait": "wait"}),
 }
-PIECES = (
-    '"',
-    "'",
-    "\\",
-    "{",
-    "}",
-    "[",
-    "]",
-    "(",
-    ")",
-    ",",
-    ":",
-    " ",
-    "\n",
-    "\\n",
-    "\0",
-    "\ud800",
-    "\U0001f600",
-    "é",
-    "true",
-    "None",
-    "NaN",
-    "-",
-    ".",
-    "0",
-    "9" * 30,
-    "9" * 5000,
-    "1e999",
-    "1e-9",
-    "{" * 40,
-    "[" * 2000,
-    '{"a":' * 40,
-    "{{",
-    "}}",
-    "<think>",
-    "</think>",
-    "<tool_call>",
-    "</tool_call>",
-    "[TOOL_REQUEST]",
-    "[END_TOOL_REQUEST]",
-    "<|im_end|>",
-    "<function=press_keyboard_key>",
-    "<parameter=key>",
-    "</parameter>",
-    "</function>",
-    "```",
-    "```json\n",
-    "<tools>",
-    '"name": ',
-    '"key": "a", ',
-    '"arguments": {',
-    '"position": [1, 2], ',
-    "functions.",
-    '{"tool_calls": []}',
-    '{"name": "press_keyboard_key", "arguments": {"key": "tab"}}',
-    "[1, 2]",
-    '"x": 0.5, "y": 0.25, ',
-    "\u0664",
+# What is put into replies, in any grammar and in JSON.
+SIGNS = (
+    *"\"'\\{}[](),: \n\0.-0é\ud800\U0001f600\u0664",
+    *"\\n true None NaN {{ }} ``` <think> </think> <tool_call> </tool_call> <|im_end|>".split(),
+    *("9" * 30, "{" * 40, "</parameter>", "</function>", "[1, 2]"),
 )
+PIECES = (
+    *SIGNS,
+    *"1e999 1e-9 [TOOL_REQUEST] [END_TOOL_REQUEST] <tools> functions. <parameter=key>".split(),
+    *("9" * 5000, "[" * 2000, '{"a":' * 40, "<function=press_keyboard_key>", "```json\n"),
+    *('"name": ', '"key": "a", ', '"arguments": {', '"position": [1, 2], ', '{"tool_calls": []}'),
+    *('{"name": "press_keyboard_key", "arguments": {"key": "tab"}}', '"x": 0.5, "y": 0.25, '),
+)
+# What is put in the place of a value; no server can send the last two.
 ODD = (
-    None,
-    True,
-    0,
-    -1,
-    10**5000,
-    1e308,
-    float("nan"),
-    "",
-    "x",
-    "\ud800",
-    "{}",
-    [],
-    [[]],
-    {},
-    {"name": None},
-    {"x": {}},
-    [None],
-    {1: 2},
-    {"function": {}},
-    {"tool_calls": []},
+    *(None, True, 0, -1, 1e308, float("nan"), "", "x", "\ud800", "{}", [], [[]], {}, [None]),
+    *({"name": None}, {"x": {}}, {"function": {}}, {"tool_calls": []}, 10**5000, {1: 2}),
 )
 REASONS = ("stop", "tool_calls", "length", None)
+PLACES = ("content", "tool_calls", "reasoning_content", "function_call")
 
 
 def load_cases():
     """Every case of the project, each with the name of its file."""
-    texts = ((path.stem, path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.jsonl")))
     return [
-        {**json.loads(line), "file": name}
-        for name, text in texts
-        for line in text.split("\n")
+        {**json.loads(line), "file": path.stem}
+        for path in sorted(FOLDER.glob("*.jsonl"))
+        for line in path.read_text("utf-8").split("\n")
         if line
     ]
 
@@ -123,16 +56,10 @@ def place_of_text(message):
     """Where the text stands that a server could cut: the object and its key, or None."""
     calls = message.get("tool_calls")
     if calls:
-        holder = (
-            calls[0].get("function", calls[0])
-            if isinstance(calls, list) and isinstance(calls[0], dict)
-            else {}
-        )
-        return (
-            (holder, "arguments")
-            if isinstance(holder, dict) and isinstance(holder.get("arguments"), str)
-            else None
-        )
+        first = calls[0] if isinstance(calls, list) else None
+        holder = first.get("function", first) if isinstance(first, dict) else None
+        is_text = isinstance(holder, dict) and isinstance(holder.get("arguments"), str)
+        return (holder, "arguments") if is_text else None
     for key in ("content", "reasoning_content"):
         if isinstance(message.get(key), str) and message[key]:
             return message, key
@@ -153,11 +80,13 @@ def reading(read, message, reason, words):
 def cut_reasons(key, text, reason):
     """How a server may label the cut. What stands before a </think>, or in the reasoning, is known for thought only
     by what follows; for these the label has to be honest."""
-    return (
-        ("length",)
-        if "</think>" in text or key == "reasoning_content"
-        else ("length", reason, None)
-    )
+    if "</think>" in text or key == "reasoning_content":
+        return ("length",)
+    return ("length", reason, None)
+
+
+def size_of(text):
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def check_cuts(read, message, reason, tools, whole, ends):
@@ -170,9 +99,8 @@ def check_cuts(read, message, reason, tools, whole, ends):
         for label in cut_reasons(key, text, reason):
             call, count = reading(read, message, label, tools), count + 1
             if call is not None and (call.name, call.arguments) != (whole.name, whole.arguments):
-                raise AssertionError(
-                    f"{holder[key]!r} ({label}) gave {call}, but {text!r} gives {whole}"
-                )
+                said = f"{holder[key]!r} ({label}) gave {call}, but {text!r} gives {whole}"
+                raise AssertionError(said)
     holder[key] = text
     return count
 
@@ -180,82 +108,63 @@ def check_cuts(read, message, reason, tools, whole, ends):
 def cut_everywhere(case, read=read_call, places=(0, 1)):
     """Cuts one good reply at every byte, or from one on at every so-manyth; returns how many replies were read."""
     message, tools = copy.deepcopy(case["message"]), VOCABULARIES[case["tools"]]
-    place, whole = place_of_text(message), reading(read, message, case["finish_reason"], tools)
+    reason, place = case["finish_reason"], place_of_text(message)
+    whole = reading(read, message, reason, tools)
     if not place or whole is None:
         return 0
-    size = len(place[0][place[1]].encode("utf-8", "surrogatepass"))
-    return check_cuts(
-        read, message, case["finish_reason"], tools, whole, range(places[0], size, places[1])
-    )
+    ends = range(places[0], size_of(place[0][place[1]]), places[1])
+    return check_cuts(read, message, reason, tools, whole, ends)
 
 
-def mutated(rng, text):
-    """The text with bytes cut, swapped, doubled, or something odd put in."""
+def mutated(rng, text, pieces=PIECES):
+    """The text with signs cut, swapped, doubled, or something odd put in."""
     here, there = sorted((rng.randrange(len(text) + 1), rng.randrange(len(text) + 1)))
     return (
-        lambda: text[:here] + rng.choice(PIECES) + text[here:],
-        lambda: text[:here] + rng.choice(PIECES) + text[here + 1 :],
+        lambda: text[:here] + rng.choice(pieces) + text[here:],
+        lambda: text[:here] + rng.choice(pieces) + text[here + 1 :],
         lambda: text[:here] + text[here + 1 : there] + text[here : here + 1] + text[there:],
+        lambda: text[:here] + text[here + 1 :],
         lambda: text[:here] + text[there:],
         lambda: text[:there] + text[here:],
         lambda: text[:here],
         lambda: json.dumps(text),
-    )[rng.randrange(7)]()
+    )[rng.randrange(8)]()
 
 
-def oddly_shaped(rng, message):
+def oddly_shaped(rng, message, odd=ODD):
     """Puts an odd value at a random place of the message."""
-    node, key = message, rng.choice(("content", "tool_calls", "reasoning_content", "function_call"))
+    node = message
     while isinstance(node, (dict, list)) and node:
-        keys = list(node) if isinstance(node, dict) else range(len(node))
-        parent, key = node, rng.choice(keys)
+        parent, key = node, rng.choice(list(node) if isinstance(node, dict) else range(len(node)))
         node = node[key]
         if rng.random() < 0.3:
-            parent[key] = rng.choice(ODD)
+            parent[key] = copy.deepcopy(rng.choice(odd))
             return
-    message[rng.choice(("content", "tool_calls", "reasoning_content", "function_call"))] = (
-        rng.choice(ODD)
-    )
+    message[rng.choice(PLACES)] = copy.deepcopy(rng.choice(odd))
 
 
 def run(count, seed=0, read=read_call):
     """Reads at least `count` replies; returns how many."""
     rng, done = random.Random(seed), 0
     cases = [case for case in load_cases() if len(str(case)) < 3000]
-    texts = [
-        holder[key]
-        for holder, key in filter(None, (place_of_text(case["message"]) for case in cases))
-    ]
+    places = filter(None, (place_of_text(case["message"]) for case in cases))
+    texts = [holder[key] for holder, key in places]
     while done < count:
-        case = rng.choice(cases)
-        message, tools, reason = (
-            copy.deepcopy(case["message"]),
-            VOCABULARIES[case["tools"]],
-            rng.choice(REASONS),
-        )
+        case, reason = rng.choice(cases), rng.choice(REASONS)
+        message, tools = copy.deepcopy(case["message"]), VOCABULARIES[case["tools"]]
         place = place_of_text(message)
         if place is None or rng.random() < 0.1:
             oddly_shaped(rng, message)
-            place = None
-        else:
-            holder, key = place
-            for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
-                holder[key] = mutated(rng, holder[key])
-            if rng.random() < 0.05:
-                holder[key] += rng.choice(("", " ", "\n")) + rng.choice(texts)
+            reading(read, message, reason, tools)
+            done += 1
+            continue
+        holder, key = place
+        for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
+            holder[key] = mutated(rng, holder[key])
+        if rng.random() < 0.05:
+            holder[key] += rng.choice(("", " ", "\n")) + rng.choice(texts)
         whole, done = reading(read, message, reason, tools), done + 1
-        if whole is not None and place is not None and place[0][place[1]]:
-            size = len(place[0][place[1]].encode("utf-8", "surrogatepass"))
-            done += check_cuts(
-                read, message, reason, tools, whole, [rng.randrange(size) for _ in range(2)]
-            )
+        if whole is not None and holder[key]:
+            ends = [rng.randrange(size_of(holder[key])) for _ in range(2)]
+            done += check_cuts(read, message, reason, tools, whole, ends)
     return done
-
-
-if __name__ == "__main__":
-    wanted, chosen = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    begin = time.perf_counter()
-    total = run(wanted, chosen)
-    print(
-        f"{total} replies read in {time.perf_counter() - begin:.1f} s (seed {chosen}): only acts and ReplyError."
-    )

@@ -1,4 +1,4 @@
-"""Which model is chosen, and how it is asked, by the names that servers give it."""
+"""Which model is chosen, and in which grammar it is asked, by the names that servers give it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,22 @@ import unittest
 import agent
 from tests.servers import RoutedServer, http
 from tests.test_model import OLLAMA_OTHER, model_server, plain
+
+# The names of the models that are asked in a grammar.
+NAMES = {
+    "qwen3-vl": "qwen/qwen3-vl-4b Qwen3-VL-8B-Instruct-Q4_K_M.gguf qwen3-vl-8b-thinking qwen3vl:4b"
+    " qwen3-vl-4b-instruct@q4_k_m",
+    "qwen2.5-vl": "qwen2.5-vl-7b-instruct qwen/qwen2.5-vl-7b Qwen2_5-VL-3B",
+    "qwen3.5-xml": "qwen3.5-4b qwen/qwen3.5-9b qwen/qwen3.6-35b-a3b Qwen_Qwen3.5-4B-Q4_K_M.gguf qwen3.5:4b",
+    "gui-owl-1.5": "gui-owl-1.5-8b-instruct GUI-Owl-1.5-2B-Instruct-Q8_0.gguf",
+    "ui-tars-1.0": "ui-tars-7b-dpo ui-tars-2b-sft UI-TARS-72B-DPO",
+    "ui-tars-1.5": "ui-tars-1.5-7b bytedance/UI-TARS-1.5-7B@q4_k_m",
+    "ui-tars-2": "ui-tars-2",
+    "fara-7b": "fara-7b",
+    "opencua": "OpenCUA-7B",
+    "tools": "gui-owl-7b mplug/gui_owl-32b doubao-1.5-ui-tars-250428 mai-ui-8b Holo1-7B holo1.5-7b holo2-4b"
+    " holo3-35b-a3b qwen3-8b qwen3-4b-2507 qwen2-vl-7b-instruct gemma-3-12b glm-4.6v-flash fara1.5-9b OpenCUA-A3B",
+}
 
 
 class Choice(unittest.TestCase):
@@ -45,20 +61,25 @@ class Choice(unittest.TestCase):
 
 
 class Grammars(unittest.TestCase):
-    def test_names_as_lm_studio_and_others_write_them_tell_the_grammar(self) -> None:
-        names = {
-            "qwen3.5-4b": "qwen3.5-xml",
-            "qwen/qwen3.5-9b": "qwen3.5-xml",
-            "Qwen_Qwen3.5-4B-Q4_K_M.gguf": "qwen3.5-xml",
-            "qwen3.5:4b": "qwen3.5-xml",
-            "qwen/qwen3-vl-4b": "qwen3-vl",
-            "qwen3-vl-4b-instruct@q4_k_m": "qwen3-vl",
-            "qwen3-8b": "tools",
-            "glm-4.6v-flash": "tools",
-        }
-        for name, grammar in names.items():
-            self.assertEqual(agent.grammar_for(name), grammar, name)
-        self.assertEqual(agent.grammar_for("mine", "qwen35moe"), "qwen3.5-xml")
+    def test_a_models_name_tells_its_grammar(self) -> None:
+        self.assertEqual(NAMES.keys() - {"tools"}, set(agent.GRAMMARS))
+        for grammar, names in NAMES.items():
+            for name in names.split():
+                with self.subTest(name):
+                    self.assertEqual(agent.grammar_for(name), grammar)
+        self.assertEqual(agent.grammar_for(""), "tools")
+
+    def test_what_the_server_tells_counts_where_the_name_says_nothing(self) -> None:
+        for name, told, grammar in (
+            ("my-model", "qwen3_vl", "qwen3-vl"),
+            ("my-model", "qwen3vl", "qwen3-vl"),
+            ("my-model", "qwen2_5_vl", "qwen2.5-vl"),
+            ("my-model", "qwen35moe", "qwen3.5-xml"),
+            ("my-model", "qwen2vl", "tools"),
+            ("ui-tars-1.5-7b", "qwen2_5_vl", "ui-tars-1.5"),
+            ("gta1-7b", "qwen2_5_vl", "tools"),
+        ):
+            self.assertEqual(agent.grammar_for(name, told), grammar, name)
 
 
 if __name__ == "__main__":

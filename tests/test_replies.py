@@ -1,114 +1,73 @@
-"""Reading replies: the project's own cases by kind, cuts at every byte, hostile shapes, and what the model is told."""
+"""Reading replies: the project's own cases, cuts at every byte, hostile shapes, blanks, and what the model is told."""
 
 import contextlib
 import json
 import unittest
-from pathlib import Path
 
-from agent import (
-    ReplyError,
-    correction,
-    read_call,
-    read_story,
-)
+from agent import PLANNER_WORDS, PROFILES, ModelError, ReplyError, correction, read_call, read_story
 from tests import fuzz_replies
 from tests.growth import MOST, growth
 from tests.samples import sample
-from tests.scripted import EngineCase
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, in_words, role_of, text
+from tests.servers import ScriptedServer, answer
+from tests.test_model import model_server
 
-FOLDER = Path(__file__).parent / "replies"
 TOOLS = fuzz_replies.VOCABULARIES
 CASES = fuzz_replies.load_cases()
+OWN = PROFILES["planner"].vocabulary
+CLICK, TYPE, PRESS = "click_screen_element", "type_text_input", "press_keyboard_key"
 
 
-def outcome(case):
-    """What a case gives: ("call", name, arguments) or ("error", kind, text)."""
-    try:
-        call = read_call(case["message"], case["finish_reason"], TOOLS[case["tools"]]).call
-    except ReplyError as error:
-        return "error", error.kind, str(error)
-    return "call", call.name, call.arguments
+def native(arguments, name=PRESS):
+    return {"content": None, "tool_calls": [{"function": {"name": name, "arguments": arguments}}]}
 
 
-def says(text):
-    return {"role": "assistant", "content": text}
-
-
-def native(arguments, name="press_keyboard_key", **more):
-    return {
-        "content": None,
-        "tool_calls": [{"function": {"name": name, "arguments": arguments}, **more}],
-    }
-
-
-def typed(text):
+def typed(words):
     """What is typed where a model says this."""
-    call = native({"text": text}, "type_text_input")
-    return read_call(call, "stop", TOOLS["planner"]).args.text
+    return read_call(native({"text": words}, TYPE), "stop", TOOLS["planner"]).args.text
 
 
-class CaseFiles(unittest.TestCase):
-    def check(self, name):
-        cases = [case for case in CASES if case["file"] == name]
-        self.assertTrue(cases)
-        for case in cases:
-            with self.subTest(case["rule"]):
-                got = outcome(case)
-                if "kind" in case:
-                    self.assertEqual(got[:2], ("error", case["kind"]), got)
-                else:
-                    self.assertEqual(got, ("call", case["call"]["name"], case["call"]["arguments"]))
+def read(name, /, **arguments):
+    """The arguments of a call as they are read."""
+    return read_call(call(name, **arguments), "stop", OWN).call.arguments
 
-    def test_native_calls(self):
-        self.check("native")
 
-    def test_calls_wrapped_in_text(self):
-        self.check("wrapped")
+def told(message, finish_reason="stop", tools=OWN):
+    """What the model is told of a reply that cannot be read."""
+    try:
+        read_call(message, finish_reason, tools)
+    except ReplyError as error:
+        return correction(error, tools)
+    raise AssertionError("it was read")
 
-    def test_calls_in_and_behind_thoughts(self):
-        self.check("thinking")
 
-    def test_slips_that_leave_no_doubt_are_mended_and_others_are_not(self):
-        self.check("slips")
-
-    def test_cut_calls_are_refused(self):
-        self.check("cut")
-
-    def test_coordinates_of_every_shape(self):
-        self.check("coordinates")
-
-    def test_values_of_every_type(self):
-        self.check("values")
-
-    def test_replies_that_hold_no_call(self):
-        self.check("unusable")
-
-    def test_every_case_file_is_run(self):
-        self.assertEqual(
-            {case["file"] for case in CASES},
-            {"native", "wrapped", "thinking", "slips", "cut", "coordinates", "values", "unusable"},
-        )
-
-    def test_further_calls_are_counted(self):
-        counted = [case for case in CASES if "ignored" in case]
-        self.assertGreaterEqual(len(counted), 8)
-        for case in counted:
-            with self.subTest(case["rule"]):
-                act = read_call(case["message"], case["finish_reason"], TOOLS[case["tools"]])
-                self.assertEqual(act.call.ignored, case["ignored"])
-
-    def test_every_error_is_one_sentence_that_can_be_sent(self):
+class Cases(unittest.TestCase):
+    def test_each_reply_of_the_files_is_read_as_its_row_says(self):
         for case in CASES:
-            got = outcome(case)
-            if got[0] == "error":
-                with self.subTest(case["rule"]):
-                    got[2].encode("utf-8")
-                    self.assertNotIn("\n", got[2])
-                    self.assertTrue(got[2].endswith("."), got[2])
-                    self.assertLess(len(got[2]), 400)
+            message, reason, tools = case["message"], case["finish_reason"], TOOLS[case["tools"]]
+            with self.subTest(case["rule"], file=case["file"]):
+                if "kind" in case:
+                    with self.assertRaises(ReplyError) as caught:
+                        read_call(message, reason, tools)
+                    self.assertEqual(caught.exception.kind, case["kind"])
+                    continue
+                got = read_call(message, reason, tools).call
+                self.assertEqual({"name": got.name, "arguments": got.arguments}, case["call"])
+                self.assertEqual(got.ignored, case.get("ignored", got.ignored))
 
+    def test_every_refusal_is_one_short_sentence_and_holds_no_broken_call(self):
+        for case in [case for case in CASES if "kind" in case]:
+            message, reason, tools = case["message"], case["finish_reason"], TOOLS[case["tools"]]
+            with self.subTest(case["rule"]):
+                with self.assertRaises(ReplyError) as caught:
+                    read_call(message, reason, tools)
+                said = str(caught.exception)
+                said.encode("utf-8")
+                self.assertRegex(said, r"^[^\n]{1,398}\.$")
+                corrected = told(message, reason, tools)
+                self.assertLessEqual(len(corrected.split()), 60)
+                self.assertNotIn("tool_call>", corrected)
 
-class Cutting(unittest.TestCase):
     def test_no_case_cut_at_any_byte_gives_another_call(self):
         """In the suite at every fifth byte, which of the many cases are others."""
         every = sample(1, 5)
@@ -128,198 +87,101 @@ class Cutting(unittest.TestCase):
                 return read_call(message, finish_reason, tools)
             except ReplyError:
                 function = message["tool_calls"][0]["function"]
-                closed = {"name": function["name"], "arguments": function["arguments"] + '"}'}
-                return read_call({"tool_calls": [{"function": closed}]}, finish_reason, tools)
+                closed = native(function["arguments"] + '"}', function["name"])
+                return read_call(closed, finish_reason, tools)
 
-        case = {
-            "message": native('{"text": "whole"}', "type_text_input"),
-            "finish_reason": "stop",
-            "tools": "planner",
-        }
+        whole = native('{"text": "whole"}', TYPE)
+        case = {"message": whole, "finish_reason": "stop", "tools": "planner"}
         with self.assertRaises(AssertionError):
             fuzz_replies.cut_everywhere(case, closing)
 
 
+# What is said again and again: signs, tags, beginnings and whole calls.
+CALL = f'{{"name": "{PRESS}", "arguments": {{"key": "tab"}}}}'
+PIECES = (
+    *' { [ " \' \\ \\" ! {} {{ 9 -1, \\n ```'.split(" "),
+    *"<think> </think> <think></think> <tool_call> <tool_call>{ <|im_end|> <function=a>".split(),
+    *"<function=a></function> <function=a><parameter=b> <function=a><parameter=b></parameter>".split(),
+    *"""{"a": {"a":1}, {'a':1}, {"a":1,"a":1}, <tool_call>{'a':' <tool_call>{"a":"</think>""".split(),
+    *"""<tool_call>[{'a <tool_call>{"a":1,} <tool_call>{"a":1,}</think>""".split(),
+    *(", ", " ", "<tool_call> ", "1" * 18 + ",", CALL, f"<tool_call>{CALL}{{"),
+    f"<tool_call>{CALL}</tool_call>",
+)
+STARTS = ("", "<tool_call>", "<tool_call>{'a': '", f'{{"name": "{PRESS}", "arguments": {{"key": [')
+
+
 class Hostile(unittest.TestCase):
-    def assertRefused(self, message, kind=None, tools="planner", finish_reason="stop"):
+    def assertRefused(self, message, kind=None):
         with self.assertRaises(ReplyError) as caught:
-            read_call(message, finish_reason, TOOLS[tools])
+            read_call(message, "stop", TOOLS["planner"])
         if kind:
             self.assertEqual(caught.exception.kind, kind)
 
-    def test_a_message_that_is_no_object(self):
+    def test_what_is_no_message_is_no_call(self):
         for message in (None, [], "text", 5, b"x"):
-            with self.subTest(message):
-                self.assertRefused(message, "no_call")
+            self.assertRefused(message, "no_call")
+        self.assertRefused(native({1: 2}), "missing_key")
 
     def test_odd_finish_reasons_are_taken_for_unknown(self):
         for reason in (None, 5, [], {}, "eos"):
-            with self.subTest(reason):
-                act = read_call(native('{"key": "tab"}'), reason, TOOLS["planner"])
-                self.assertEqual(act.call.arguments, {"key": "tab"})
+            act = read_call(native('{"key": "tab"}'), reason, TOOLS["planner"])
+            self.assertEqual(act.call.arguments, {"key": "tab"})
 
     def test_numbers_that_json_cannot_hold(self):
-        huge = 10**5000
-        for position in (
-            [float("nan"), 1],
-            [float("inf"), 1],
-            [10**300, 1],
-            {"x": -(10**300), "y": 1},
-            10**300,
-        ):
-            arguments = {"element_name": "OK", "position": position}
-            self.assertRefused(native(arguments, "click_screen_element"), "invalid_box")
-        for position in (
-            [huge, 1],
-            {"x": -huge, "y": 1},
-            huge,
-        ):  # which no body with finite numbers holds
+        nan, inf, huge = float("nan"), float("inf"), 10**5000
+        for place in ([nan, 1], [inf, 1], [10**300, 1], {"x": -(10**300), "y": 1}, 10**300):
             self.assertRefused(
-                native({"element_name": "OK", "position": position}, "click_screen_element")
+                native({"element_name": "OK", "position": place}, CLICK), "invalid_box"
             )
-        self.assertRefused(native({"text": 10**300}, "type_text_input"), "invalid_args")
-
-    def test_keys_that_are_no_text(self):
-        self.assertRefused(native({1: 2}), "missing_key")
+        for place in ([huge, 1], {"x": -huge, "y": 1}, huge):  # no body with finite numbers has one
+            self.assertRefused(native({"element_name": "OK", "position": place}, CLICK))
+        self.assertRefused(native({"text": 10**300}, TYPE), "invalid_args")
 
     def test_text_nested_deeply_and_closed(self):
         for depth in (500, 5_000, 50_000):  # what Python can still decode depends on its version
             self.assertRefused(native('{"key": ' * depth + "1" + "}" * depth))
-            self.assertRefused(says("<tool_call>" + '{"name": ' * depth + "1" + "}" * depth))
+            self.assertRefused(text("<tool_call>" + '{"name": ' * depth + "1" + "}" * depth))
 
     def test_deep_values_that_are_already_decoded(self):
         deep = []
         for _ in range(100_000):
             deep = [deep]
-        self.assertRefused(native({"key": deep}))
-        self.assertRefused(native(deep))
-        self.assertRefused({"tool_calls": deep})
+        for message in (native({"key": deep}), native(deep), {"tool_calls": deep}):
+            self.assertRefused(message)
+        del message
         while deep:  # taken apart by hand: old Pythons overflow the C stack when they free it
             deep = deep.pop()
 
     def test_more_tags_than_any_answer_has_are_refused(self):
-        calls = [
-            f'<tool_call>{{"name": "type_text_input", "arguments": {{"text": "{n}"}}}}</tool_call>'
-            for n in range(1001)
-        ]
-        self.assertEqual(
-            read_call(says("".join(calls[:998])), "stop", TOOLS["planner"]).call.ignored, 997
-        )
-        self.assertRefused(says("".join(calls)), "repetition")
+        calls = [in_words(TYPE, text=str(number)) for number in range(1001)]
+        act = read_call(text("".join(calls[:998])), "stop", TOOLS["planner"])
+        self.assertEqual(act.call.ignored, 997)
+        self.assertRefused(text("".join(calls)), "repetition")
 
-    def test_long_repeats_of_anything_give_a_call_or_a_reply_error(self):
-        call = '{"name": "press_keyboard_key", "arguments": {"key": "tab"}}'
-        pieces = (
-            " ",
-            "{",
-            "[",
-            '"',
-            "'",
-            "\\",
-            '\\"',
-            "!",
-            ", ",
-            "{}",
-            "{{",
-            "9",
-            "1" * 18 + ",",
-            "-1,",
-            "\\n",
-            "``` ",
-            "<think>",
-            "</think>",
-            "<think></think>",
-            "<tool_call>",
-            "<tool_call>{",
-            "<tool_call> ",
-            "<|im_end|>",
-            "<function=a>",
-            "<function=a></function>",
-            "<function=a><parameter=b>",
-            '{"a":',
-            '{"a":1},',
-            "{'a':1},",
-            "<function=a><parameter=b></parameter>",
-            '{"a":1,"a":1},',
-            f"<tool_call>{call}</tool_call>",
-            f"<tool_call>{call}{{",
-            call,
-            "<tool_call>{'a':'",
-            '<tool_call>{"a":"</think>',
-            "<tool_call>[{'a",
-            '<tool_call>{"a":1,}',
-            '<tool_call>{"a":1,}</think>',
-        )
-        starts = (
-            "",
-            "<tool_call>",
-            "<tool_call>{'a': '",
-            '{"name": "press_keyboard_key", "arguments": {"key": [',
-        )
+    def test_long_repeats_of_anything_give_a_call_or_a_short_refusal(self):
         size = sample(8_000, 1_000)
-        for start in starts:
-            for piece in pieces:
-                with self.subTest(start=start, piece=piece):
-                    text = start + piece * (size // len(piece))
-                    self.outcome(says(text))
-                    self.outcome(native(text))
+        for start in STARTS:
+            for piece in filter(None, PIECES):
+                said = start + piece * (size // len(piece))
+                for message in (text(said), native(said)):
+                    with self.subTest(start=start, piece=piece):
+                        try:
+                            read_call(message, "stop", TOOLS["planner"])
+                        except ReplyError as error:
+                            self.assertLess(len(str(error)), 400)
 
-    def outcome(self, message):
-        """A call or a short sentence, whatever it is."""
-        try:
-            read_call(message, "stop", TOOLS["planner"])
-        except ReplyError as error:
-            self.assertLess(len(str(error)), 400)
-
-
-class LongTexts(unittest.TestCase):
-    """Whatever 200 kB hold, the time for them grows with their length, not with its square."""
-
-    def assertLinear(self, read, piece, tail=""):
-        with self.subTest(piece=piece, tail=tail):
-            self.assertLess(growth(read, piece, tail), MOST)
-
-    def test_template_tokens_that_leaked_into_a_text(self):
-        self.assertLinear(typed, "<|im_end|>", "x")
-        self.assertLinear(typed, "<|im_end|>x")
-        self.assertLinear(typed, "x<|im_start|><|endoftext|>")
-
-    def test_words_that_hold_no_call(self):
+    def test_the_time_for_a_long_text_grows_with_its_length_not_with_its_square(self):
+        pieces = [("<|im_end|>", "x"), ("<|im_end|>x", ""), ("x<|im_start|><|endoftext|>", "")]
+        for piece, tail in pieces:
+            self.assertLess(growth(typed, piece, tail), MOST, piece)
         for piece in ("<think>", "</think>", '"name" ', "{ ", "<think>a</think> "):
-            self.assertLinear(lambda text: read_story(says(text)), piece)
+            took = growth(lambda words: read_story(text(words)), piece, "")
+            self.assertLess(took, MOST, piece)
 
 
-class Answers(unittest.TestCase):
-    def told(self, message, finish_reason="stop", tools="planner"):
-        with self.assertRaises(ReplyError) as caught:
-            read_call(message, finish_reason, TOOLS[tools])
-        return correction(caught.exception, TOOLS[tools])
-
-    def test_an_unknown_tool_is_answered_with_the_valid_names(self):
-        told = self.told(native("{}", "open_menu"), tools="chat")
-        for name in (
-            "open_menu",
-            "observe_screen",
-            "click_element",
-            "type_text",
-            "press_key",
-            "scroll_at_position",
-        ):
-            self.assertIn(name, told)
-
-    def test_prose_is_answered_with_how_to_call(self):
-        told = self.told(says("I will press tab."), tools="pointer")
-        self.assertIn("move_mouse", told)
-        self.assertIn("no tool call", told)
-
-    def test_a_call_that_was_only_thought_is_not_carried_out_whatever_the_thoughts_tag(
-        self,
-    ) -> None:
-        calls = [
-            json.dumps({"name": "press_keyboard_key", "arguments": {"key": key}})
-            for key in ("alt+f4", "escape")
-        ]
-        close, escape = (f"<tool_call>{call}</tool_call>" for call in calls)
+class Thoughts(EngineCase):
+    def test_a_call_that_was_only_thought_is_not_carried_out_whatever_the_thoughts_tag(self):
+        close, escape = (in_words(PRESS, key=key) for key in ("alt+f4", "escape"))
         for tag in ("think", "gui_think", "grounding_think", "thinking", "thinkt"):
             with self.subTest(tag):
                 thought = f"<{tag}>I could {close}</{tag}>"
@@ -329,41 +191,15 @@ class Answers(unittest.TestCase):
                 with self.assertRaises(ReplyError):
                     read_call({"content": thought}, "stop", TOOLS["planner"])
 
-    def test_a_text_to_type_keeps_its_tags_wherever_its_call_begins(self) -> None:
+    def test_a_text_to_type_keeps_its_tags_wherever_its_call_begins(self):
         for begin, end in (("<tools>", "</tools>"), ("x</think>", ""), ("<json>", "</json>")):
             for words in ("a <think>b</think> c", "<think>x", "a</think>b"):
-                written = {"name": "type_text_input", "arguments": {"text": words}}
+                written = {"name": TYPE, "arguments": {"text": words}}
                 said = {"content": f"{begin}{json.dumps(written)}{end}"}
                 with self.subTest(f"{begin} {words}"), contextlib.suppress(ReplyError):
                     act = read_call(said, "stop", TOOLS["planner"])
                     self.assertEqual(act.call.arguments["text"], words)
 
-    def test_a_call_in_open_thoughts_is_answered_with_the_tag_that_is_missing(self):
-        self.assertIn("</think>", self.told(says("<think>Next: <tool_call>{}</tool_call>")))
-
-    def test_a_cut_reply_is_asked_to_be_brief(self):
-        self.assertIn("brief", self.told(native('{"key": "t'), "length"))
-
-    def test_pixels_are_answered_with_the_grid_and_the_values(self):
-        told = self.told(
-            native('{"element_name": "a", "position": [1290, 540]}', "click_screen_element")
-        )
-        for part in ("position", "1290", "0 to 1000"):
-            self.assertIn(part, told)
-
-    def test_a_missing_argument_is_named(self):
-        self.assertIn("key", self.told(native("{}")))
-
-    def test_every_correction_has_at_most_60_words_and_no_broken_call(self):
-        for case in CASES:
-            if "kind" in case:
-                with self.subTest(case["rule"]):
-                    told = self.told(case["message"], case["finish_reason"], case["tools"])
-                    self.assertLessEqual(len(told.split()), 60)
-                    self.assertNotIn("tool_call>", told)
-
-
-class Texts(EngineCase):
     def test_thoughts_are_left_out_of_final_texts(self):
         for said, rest in (
             ("<think>a</think> b", "b"),
@@ -374,24 +210,23 @@ class Texts(EngineCase):
             ("no thoughts", "no thoughts"),
         ):
             with self.subTest(said):
-                self.assertEqual(self.trial(lambda _, s=said: says(s), "chat").run().text, rest)
+                self.assertEqual(self.trial(lambda _, s=said: text(s), "chat").run().text, rest)
 
+
+class Texts(EngineCase):
     def test_leaked_tokens_are_left_out_at_the_end_of_a_text_alone(self):
-        for text, rest in (
-            ("a<|im_end|>", "a"),
+        for words, rest in (
             ("a<|im_end|><|im_start|><|endoftext|>", "a"),
-            ("a<|im_end|>b", "a<|im_end|>b"),
             ("a<|im_end|> ", "a<|im_end|> "),
             ("a<|im_end|>b<|im_end|>", "a<|im_end|>b"),
             ("a<|im_end<|im_end|>", "a<|im_end"),
             ("a<|other|>", "a<|other|>"),
         ):
-            with self.subTest(text):
-                self.assertEqual(typed(text), rest)
+            self.assertEqual(typed(words), rest)
 
     def told_again(self, observation):
         """A story's observation as it stands in the next request."""
-        said = says(json.dumps({"observation": observation, "bboxes": [], "actions": []}))
+        said = text(json.dumps({"observation": observation, "bboxes": [], "actions": []}))
         trial = self.trial(lambda _: said, "story", max_steps=2)
         trial.run()
         return trial.requests[1]["messages"][2]["content"]
@@ -401,14 +236,131 @@ class Texts(EngineCase):
             with self.subTest(unit):
                 left = self.told_again("Before. " + unit * 400 + "After.")
                 self.assertLess(len(left), 60 + 4 * len(unit))
-                self.assertTrue(left.startswith("Before. ") and left.endswith("After."), left)
-                self.assertIn("repeated", left)
+                self.assertRegex(left, r"(?s)^Before\. .*repeated.*After\.$")
 
     def test_ordinary_texts_are_not_cut(self):
         numbered = "".join(f"Line {number} says something else. " for number in range(40))
         said_again = "".join(f"Line {number} is of another kind. " for number in range(8)) * 5
-        for text in ("short", "-" * 100, numbered.strip(), "a b c " * 20 + "d", said_again + "."):
-            self.assertEqual(self.told_again(text), text)
+        for words in ("short", "-" * 100, numbered.strip(), "a b c " * 20 + "d", said_again + "."):
+            self.assertEqual(self.told_again(words), words)
+
+
+class Arguments(unittest.TestCase):
+    """As small models fill them."""
+
+    def test_four_numbers_are_a_place_only_as_a_box_of_two_corners(self):
+        """They may as well be x, y, width and height."""
+        for numbers in ([300, 300, 100, 400], [300, 300, 400, 100], [300, 300, 299, 299]):
+            with self.assertRaises(ReplyError):
+                read(CLICK, element_name="x", position=numbers)
+        place = read(CLICK, element_name="x", position=[300, 300, 400, 500])
+        self.assertEqual(place["position"], [350, 400])
+
+    def test_what_may_be_left_out_may_be_left_empty_and_what_is_needed_not(self):
+        for blank in ("", [], None):
+            got = read(TYPE, text="a", position=blank, clear=blank, submit=blank)
+            self.assertEqual(got, {"text": "a"})
+            self.assertEqual(read(PRESS, key="enter", then=blank), {"key": "enter"})
+            with self.assertRaises(ReplyError):
+                read(CLICK, element_name="x", position=blank)
+
+    def test_one_text_is_a_list_of_one_and_one_number_is_none(self):
+        self.assertEqual(read(PRESS, key="ctrl+s", then="enter")["then"], ["enter"])
+        plan = read("update_execution_plan", instructions="Go.", done_when="It is [saved].")
+        self.assertEqual(plan["done_when"], ["It is [saved]."])
+        with self.assertRaises(ReplyError):
+            read("archive_completed_actions", summary="x", archived_turns=3)
+
+    def test_an_escaped_apostrophe_in_a_text_in_double_quotes_is_one(self):
+        content = f"""<tool_call>{{"name": "{PRESS}", "arguments": {{"key": "\\'"}}}}</tool_call>"""
+        self.assertEqual(read_call({"content": content}, "stop", OWN).call.arguments, {"key": "'"})
+
+
+XML = f"<function={PRESS}><parameter=key>enter"
+AMONG = "among other words; send it alone"
+TOLD = (
+    (native("{}", "open_menu"), "chat", ("open_menu", "observe_screen", "click_element", "press_key")),
+    (text("I will press tab."), "pointer", ("no tool call", "move_mouse")),
+    (text("<think>Next: <tool_call>{}</tool_call>"), "planner", ("</think>",)),
+    (native({"element_name": "a", "position": [1290, 540]}, CLICK), "planner", ("position", "1290", "0 to 1000")),
+    (native("{}"), "planner", ("key",)),
+    (native({"seconds": 100}, "wait"), "planner", ("a whole number from 1 to 60",)),
+    (call("update_execution_plan", instructions="Go.", done_when={"a": 1}), "planner", ('["one", "two"]',)),
+    (text(f"NEXT_STEP: enter\n```json\n{CALL}\n```"), "planner", (AMONG,)),
+    (text(f"Action: {CALL}"), "planner", (AMONG,)),
+    (text("<tool_call>{'name': 'press_keyboard_key', 'arguments': {'key': 'en"), "planner", ("JSON does not end",)),
+    (text(XML), "planner", ("has no </parameter>",)),
+    (text(XML + "</parameter>"), "planner", ("has no </function>",)),
+    (text(XML + "</parameter>now</function>"), "planner", ("more than parameters",)),
+)  # fmt: skip
+
+
+class Told(unittest.TestCase):
+    def test_a_reply_that_cannot_be_read_is_answered_with_what_it_lacks(self):
+        for message, tools, parts in TOLD:
+            for part in parts:
+                with self.subTest(message, part=part):
+                    self.assertIn(part, told(message, tools=PROFILES[tools].vocabulary))
+
+    def test_only_a_reply_that_a_limit_cut_is_told_to_be_brief(self):
+        for content in (XML, XML + "</parameter>", '<tool_call>{"name": "press_keyboard_key'):
+            self.assertIn("Be brief", told({"content": content}, "length"))
+            self.assertNotIn("Be brief", told({"content": content}, "stop"))
+
+
+# What servers say, each with status 500, of a call that their own parser cannot read.
+SAID = (
+    "Failed to parse input at pos 12: <tool_call>\n{}, the context size of which",  # llama.cpp
+    "error parsing tool call: raw='{\"name\":', err=unexpected end of JSON input",  # Ollama
+    "invalid character ']' after object key:value pair",  # Ollama, Qwen3-VL
+    "failed to parse JSON: unexpected end of JSON input",  # Ollama, Qwen3.5
+    "failed to parse model-generated tool call: invalid character 'x'",  # Ollama, later
+)
+UNREAD = {**text(""), "unread_call": "It could not read the call."}
+
+
+class UnreadByTheServer(EngineCase):
+    base = FEWER_REQUESTS
+
+    def test_the_servers_words_are_a_reply_without_a_call_at_the_first_try(self):
+        for said in SAID:
+            fault = answer(500, {"error": {"code": 500, "message": said, "type": "server_error"}})
+            with self.subTest(said), ScriptedServer(fault) as server:
+                reply = model_server(server.url).complete(b"{}")
+                self.assertEqual((reply.text, len(server.requests)), ("", 1))
+                with self.assertRaises(ReplyError) as caught:
+                    read_call(reply.message, reply.finish_reason, PLANNER_WORDS)
+                self.assertEqual(caught.exception.kind, "invalid_json")
+
+    def test_a_broken_history_is_the_requests_own_fault(self):
+        said = "Failed to parse tool call arguments as JSON: syntax error"
+        fault = answer(500, {"error": {"message": said}})
+        with ScriptedServer(fault) as server, self.assertRaises(ModelError) as caught:
+            model_server(server.url).complete(b"{}")
+        self.assertEqual(caught.exception.kind, "server")
+
+    def test_the_model_is_told_and_calls_again_in_the_same_turn(self):
+        replies = iter([PLAN, UNREAD, call("scroll_screen_down")])
+        trial = self.trial(lambda r: next(replies), max_steps=2)
+        trial.run()
+        (record,) = trial.records("action")
+        self.assertEqual(record["tool"], "scroll_screen_down")
+        last = json.dumps(trial.requests[-1]["messages"][-1])
+        self.assertIn("The server could not read the call.", last)
+        self.assertIn("lost: It could not read the call.", trial.log())
+
+    def test_a_server_that_reads_none_is_given_the_tools_in_the_text(self):
+        def decide(request):
+            if "tools" in request:
+                return UNREAD
+            if role_of(request) == "planner":
+                return text(in_words("update_execution_plan", instructions="Go."))
+            return text(in_words("scroll_screen_down"))
+
+        trial = self.trial(decide, max_steps=4)
+        trial.run()
+        self.assertEqual(trial.records("action")[-1]["tool"], "scroll_screen_down")
+        self.assertIn("stand in the text", "\n".join(self.lines))
 
 
 if __name__ == "__main__":
