@@ -41,7 +41,7 @@ LONGEST = (
     *"test_calibration test_breaks test_bench test_replay test_shape test_progress".split(),
     *"described.test_chat test_story test_journals test_labels test_report test_loops".split(),
     *"test_chat test_steps test_adding test_demo_ways test_main test_replies".split(),
-    *"test_report_turns test_stop test_records test_area test_actuator test_gates".split(),
+    *"test_stop test_area test_actuator test_gates".split(),
 )
 
 

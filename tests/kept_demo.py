@@ -54,11 +54,8 @@ class KeptDesktop(agent.DemoDesktop):
         self.effects["focused"] += after.focus and not before.focus
         self.effects["typed"] += len(after.text) > len(before.text)
         self.effects["saved"] += after.clean and not before.clean
-        kept = {
-            "state": asdict(after),
-            "held": sorted(self.held),
-            "cursor": [self._cursor.x, self._cursor.y],
-        }
+        place = (self._cursor.x, self._cursor.y)
+        kept = {"state": asdict(after), "held": sorted(self.held), "cursor": [*place]}
         kept |= {"pressed": self._pressed, "effects": dict(self.effects)}
         with open(self.path + ".new", "w", encoding="utf-8") as file:
             json.dump(kept, file)

@@ -21,40 +21,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Small pictures take a third off each run.
-QUICK = """settle_cap_ms=60
-    screen_capture_w=320 screen_capture_h=180""".split()
-PYTHON, ENVIRONMENT = (
-    [sys.executable],
-    dict(os.environ),
-)  # tests/wine/test_stop.py puts the Windows Python here,
+QUICK = "settle_cap_ms=60 screen_capture_w=320 screen_capture_h=180".split()
+# tests/wine/test_stop.py puts the Windows Python here, and the way that it is told a path
+PYTHON, ENVIRONMENT = [sys.executable], dict(os.environ)
 shown: Callable[[Path], str] = str  # and the way that it is told a path
 ONCE = {"opened": 1, "focused": 1, "typed": 1, "saved": 1}
 
 
 def command(folder: Path, moment: str, *more: str) -> list[str]:
-    settings = [
-        part for item in (*QUICK, f"dump_dir={shown(folder / 'dumps')}") for part in ("--set", item)
-    ]
-    return [
-        *PYTHON,
-        "-m",
-        "tests.kept_demo",
-        shown(folder / "world.json"),
-        moment,
-        *settings,
-        *more,
-    ]
+    settings = (*QUICK, f"dump_dir={shown(folder / 'dumps')}")
+    words = [part for item in settings for part in ("--set", item)]
+    world = shown(folder / "world.json")
+    return [*PYTHON, "-m", "tests.kept_demo", world, moment, *words, *more]
 
 
 def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
     """(exit code, output); killed after that many seconds."""
+    pipe, merged = subprocess.PIPE, subprocess.STDOUT
     process = subprocess.Popen(
-        words,
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        words, cwd=ROOT, env=ENVIRONMENT, stdin=pipe, stdout=pipe, stderr=merged
     )
     try:
         output, _ = process.communicate(timeout=600 if after_s is None else after_s)
@@ -100,14 +85,10 @@ def trial(moment: str, after_s: float | None = None, run: Run = run) -> str:
             entries = records(folder)
             intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
             acted = {entry["turn"]: entry for entry in entries if entry["kind"] == "action"}
-            assert len(intents) == len(set(intents)) and set(intents) <= set(acted), (
-                moment,
-                intents,
-            )
-            unknown = [
-                entry for entry in acted.values() if str(entry["result"]).startswith("Unknown")
-            ]
-            where += " with an unknown act" if unknown else ""
+            once = len(intents) == len(set(intents)) and set(intents) <= set(acted)
+            assert once, (moment, intents)
+            if any(str(entry["result"]).startswith("Unknown") for entry in acted.values()):
+                where += " with an unknown act"
         return where
 
 
@@ -116,11 +97,8 @@ def sweep(kind: str, variants: tuple[str, ...], workers: int) -> Counter[str]:
     counts = Counter[str]()
     with ThreadPoolExecutor(workers) as pool:
         for first in range(1, 1000, 8):
-            moments = [
-                f"{kind}:{number}{variant}"
-                for number in range(first, first + 8)
-                for variant in variants
-            ]
+            numbers = range(first, first + 8)
+            moments = [f"{kind}:{number}{how}" for number in numbers for how in variants]
             found = list(pool.map(trial, moments))
             counts.update(found)
             if set(found[-len(variants) :]) == {"ended"}:
@@ -141,11 +119,8 @@ def at_random(count: int, workers: int, seed: int) -> Counter[str]:
     with ThreadPoolExecutor(workers) as pool:
         while missing := count - counts.total():
             moments = [rng.uniform(begun - 0.02, whole) for _ in range(missing)]
-            counts.update(
-                where
-                for where in pool.map(lambda after: trial("none", after), moments)
-                if where != "ended"
-            )
+            found = pool.map(lambda after: trial("none", after), moments)
+            counts.update(where for where in found if where != "ended")
     return counts
 
 
@@ -153,11 +128,8 @@ if __name__ == "__main__":
     numbers = [int(word) for word in sys.argv[1:]]
     count, parallel, seed = [*numbers, *[500, os.cpu_count() or 1, 1][len(numbers) :]]
     began = time.monotonic()
-    print(
-        "at each journal line:",
-        dict(sweep("journal", (":before", ":torn", ":after"), parallel)),
-        flush=True,
-    )
+    at_lines = sweep("journal", (":before", ":torn", ":after"), parallel)
+    print("at each journal line:", dict(at_lines), flush=True)
     print("after each input event:", dict(sweep("event", ("",), parallel)), flush=True)
     print("at random moments:", dict(at_random(count, parallel, seed)), flush=True)
     print(f"{time.monotonic() - began:.0f} s")

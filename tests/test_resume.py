@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import itertools
 import json
 import os
-import shutil
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -45,19 +45,12 @@ class Journals(EngineCase):
 
         def decide(request: dict[str, Any]) -> Any:
             if role_of(request) == "planner":
-                archive = call(
-                    "archive_completed_actions",
-                    summary="Some.",
-                    patterns_detected="p",
-                    archived_turns=[2, 3, 5],
-                )
+                archived = {"patterns_detected": "p", "archived_turns": [2, 3, 5]}
+                archive = call("archive_completed_actions", summary="Some.", **archived)
                 return archive if "ARCHIVE_NOW" in str(request) and next(places) % 2 else PLAN
             number = next(places)
-            return (
-                call("click_screen_element", element_name="x", position=[number % 900, 7])
-                if number % 4
-                else text("?")
-            )
+            click = call("click_screen_element", element_name="x", position=[number % 900, 7])
+            return click if number % 4 else text("?")
 
         trial = self.trial(decide, max_steps=24, review_interval=4, memory_compression_threshold=5)
 
@@ -70,43 +63,35 @@ class Journals(EngineCase):
         trial.run()
         return trial, seen
 
-    def resumed(
-        self, folder: Path, lines: list[str], torn: str = ""
-    ) -> tuple[agent.AgentState, list[str], Path]:
-        """The state with which a journal of these lines would go on, what is said, and the new run's folder."""
-        copy = (
-            self.folder / "copies" / f"run_{len(list((self.folder / 'copies').glob('*'))) + 1:04d}"
-        )
+    def resumed(self, lines: list[str], torn: str = "") -> tuple[agent.AgentState, list[str], Path]:
+        """The state with which a journal of these lines would go on, what is said, and its folder."""
+        copies = self.folder / "copies"
+        copy = copies / f"run_{len(list(copies.glob('*'))) + 1:04d}"
         copy.mkdir(parents=True)
         (copy / "turns.jsonl").write_text("".join(lines) + torn, encoding="utf-8")
         self.again = self.trial(lambda r: PLAN, old=copy)
         self.again.resume()
         return self.again.state, self.lines, copy
 
-    def told(self) -> str:
-        """What the model is told first when the run goes on that was resumed last."""
-        with contextlib.suppress(agent.AgentError):
-            self.again.run()
-        return user_text(self.again.requests[0])
+    def whole(self, trial: Trial) -> list[str]:
+        return (trial.folder / "turns.jsonl").read_text().splitlines(keepends=True)
 
     def test_a_run_goes_on_with_the_plan_memory_archives_and_counts_that_it_had(self) -> None:
         trial, seen = self.long_run()
-        lines = (trial.folder / "turns.jsonl").read_text().splitlines(keepends=True)
+        lines = self.whole(trial)
         self.assertGreater(len(seen), 20)
         self.assertTrue(any(state["snapshots"] for _, state in seen))
         for count, state in seen:
-            restored, _, _ = self.resumed(trial.folder, lines[:count])
+            restored, _, _ = self.resumed(lines[:count])
             self.assertEqual(facts(restored), state)
 
     def test_cut_off_anywhere_it_goes_on_no_earlier_than_its_last_act(self) -> None:
         trial, _ = self.long_run()
-        lines = (trial.folder / "turns.jsonl").read_text().splitlines(keepends=True)
+        lines = self.whole(trial)
         for count in range(1, len(lines), 5):
             entries = [json.loads(line) for line in lines[:count]]
             intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
-            state, _, _ = self.resumed(
-                trial.folder, lines[:count], lines[count][: len(lines[count]) // 2]
-            )
+            state, _, _ = self.resumed(lines[:count], lines[count][: len(lines[count]) // 2])
             archived = [turn for snapshot in state.memory.all_snapshots for turn in snapshot.turns]
             remembered = archived + [record.turn for record in state.memory.active_history]
             self.assertEqual(len(remembered), len(set(remembered)))
@@ -114,103 +99,103 @@ class Journals(EngineCase):
             self.assertEqual(state.turn, max(entry.get("turn") or 0 for entry in entries))
 
     def test_a_torn_end_is_dropped_before_anything_is_added(self) -> None:
-        whole = [
-            '{"kind": "plan", "turn": 1}\n',
-            '{"kind": "intent", "turn": 2, "tool": "click", "args": {}}\n',
-        ]
-        for torn in (
-            "",
-            "{",
-            '{"kind": "result", "turn": 2, "result": "Clicked", "changed": true}',
-            "\x00" * 40,
-            "ß",
-        ):
-            _, said, copy = self.resumed(self.folder, whole, torn)
+        whole = ['{"kind": "plan", "turn": 1}\n']
+        whole += ['{"kind": "intent", "turn": 2, "tool": "click", "args": {}}\n']
+        result = '{"kind": "result", "turn": 2, "result": "Clicked", "changed": true}'
+        for torn in ("", "{", result, "\x00" * 40, "ß"):
+            _, said, copy = self.resumed(whole, torn)
             journal = agent.read_journal(copy)
-            self.assertEqual(
-                ([record.kind for record in journal.records], journal.damaged),
-                (["plan", "intent", "action"], []),
-            )
+            kinds = [record.kind for record in journal.records]
+            self.assertEqual((kinds, journal.damaged), (["plan", "intent", "action"], []))
             self.assertIn("after turn 2.", said[0])
 
     def test_an_act_without_a_result_is_unknown_to_memory_journal_and_model(self) -> None:
-        intent = {"kind": "intent", "turn": 3, "tool": "type_text", "args": {"text": "hello"}}
-        state, _, copy = self.resumed(self.folder, [json.dumps(intent) + "\n"])
-        record = state.memory.get_last_action_for_validation()
-        self.assertEqual((record.turn, record.tool, record.changed), (3, "type_text", None))
-        self.assertRegex(record.result, "^Unknown: .*look before doing it again")
-        self.assertEqual(agent.read_journal(copy).records[-1].result, record.result)
-        self.assertIn("Unknown: the program ended", self.told())
-
-    def test_an_act_without_a_result_is_shown_as_acts_are_and_not_as_json(self) -> None:
         args = {"element_name": "Run...", "position": {"x": 16, "y": 972}, "reasoning": "there"}
         intent = {"kind": "intent", "turn": 3, "tool": "click", "args": args}
-        self.resumed(self.folder, [json.dumps(intent) + "\n"])
-        self.assertIn('Turn_3: click "Run..." (16, 972) -> Unknown', self.told())
+        state, _, copy = self.resumed([json.dumps(intent) + "\n"])
+        record = state.memory.get_last_action_for_validation()
+        self.assertEqual((record.turn, record.tool, record.changed), (3, "click", None))
+        self.assertRegex(record.result, "^Unknown: the program ended.*look before doing it again")
+        self.assertEqual(agent.read_journal(copy).records[-1].result, record.result)
+        with contextlib.suppress(agent.AgentError):
+            self.again.run()
+        shown = user_text(self.again.requests[0])  # as acts are, and not as JSON
+        self.assertIn('Turn_3: click "Run..." (16, 972) -> Unknown: the program ended', shown)
 
     def test_a_damaged_middle_is_reported_with_its_lines_and_the_rest_is_used(self) -> None:
         trial, seen = self.long_run()
-        lines = (trial.folder / "turns.jsonl").read_text().splitlines(keepends=True)
-        for damage in (
-            "\x00\x00\n",
-            "{}}\n",
-            "[1]\n",
-            "7\n",
-            "\n",
-            '{"kind": \n',
-            "[" * 5000 + "\n",
-        ):
+        lines = self.whole(trial)
+        odd = ("\x00\x00", "{}}", "[1]", "7", "", '{"kind": ', "[" * 5000)
+        for damage in (f"{line}\n" for line in odd):
             spoilt = [*lines[:6], damage, *lines[7:]]
-            state, said, _ = self.resumed(trial.folder, spoilt)
+            state, said, _ = self.resumed(spoilt)
             self.assertIn("Damaged lines left out: 7.", said[0])
             self.assertEqual(state.turn, seen[-1][1]["turn"])
 
     def test_records_that_somebody_changed_do_no_harm(self) -> None:
-        odd: list[dict[str, Any]] = [
-            {"kind": "state"},
-            {"kind": "state", "turn": "x"},
-            {"kind": "action", "turn": 1},
-            {"kind": "intent"},
-            {"kind": "archive", "summary": 1},
-            {"kind": []},
-            {"turn": None, "kind": "plan"},
-            {"kind": "action", "a": 1},
-        ]
-        state, _, _ = self.resumed(self.folder, [json.dumps(entry) + "\n" for entry in odd])
+        odd = """{"kind": "state"}|{"kind": "state", "turn": "x"}|{"kind": "action", "turn": 1}
+            |{"kind": "intent"}|{"kind": "archive", "summary": 1}|{"kind": []}
+            |{"turn": null, "kind": "plan"}|{"kind": "action", "a": 1}"""
+        state, _, _ = self.resumed([f"{line.strip()}\n" for line in odd.split("|")])
         self.assertEqual((state.turn, state.mode), (1, "EXECUTION"))
         self.assertEqual([record.tool for record in state.memory.active_history], ["", ""])
 
 
+class SameState(EngineCase):
+    """That a resumed run behaves as the one that ended would have."""
+
+    def again(self, trial: Trial) -> Trial:
+        trial.close()
+        again = self.trial(lambda request: PLAN, old=trial.folder)
+        again.resume()
+        return again
+
+    def test_each_field_of_the_state_is_kept_or_known_not_to_be(self) -> None:
+        kept = {spec.name for spec in fields(agent.StateRecord)}
+        own = {spec.name for spec in fields(agent.AgentState)}
+        # The task stands in another record, the memory's actions in theirs; a wait that was
+        # interrupted begins anew, since nobody waited meanwhile.
+        self.assertEqual(own - kept, {"task", "memory", "waiting_since"})
+
+    def test_the_recovery_keys_keep_their_distance(self) -> None:
+        click = call("click_screen_element", element_name="x", position=[5, 5])
+        trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else click, max_steps=9)
+        trial.desktop.dead = True  # so that no act leads anywhere
+        trial.run()
+        turn = trial.state.memory.last_recovery_turn
+        self.assertGreater(turn, 0)
+        self.assertEqual(self.again(trial).state.memory.last_recovery_turn, turn)
+
+    def test_a_window_that_holds_typed_text_is_still_known(self) -> None:
+        trial = self.trial(lambda request: PLAN)
+        look = trial.look(1, "turn_0001")
+        trial.engine.filled = 77
+        trial.perform(seams.act("wait", seconds=1), look, 1)
+        self.assertEqual((trial.engine.filled, self.again(trial).engine.filled), (77, 77))
+
+    def test_the_first_picture_is_kept(self) -> None:
+        trial = self.trial(lambda request: PLAN, max_steps=1)
+        self.begin(trial)
+        trial.run()
+        path = trial.folder / "screenshots" / "turn_0000.png"
+        before = path.stat().st_mtime_ns
+        self.again(trial).run()
+        self.assertEqual(path.stat().st_mtime_ns, before)
+
+
 class CommandLine(CommandLineCase):
     def test_a_run_that_ran_out_of_turns_is_resumed_and_completed_in_its_own_folder(self) -> None:
-        for how in ([], ["run_0001"]):
-            self.recorded("--max-steps", "3", "--profile", "commander")
-            code, out, _ = self.main("--demo", "--resume", *how)
-            self.assertEqual(code, 0, out)
-            self.assertIn("Going on with run_0001 after turn 3.", out)
-            self.assertEqual(
-                [path.name for path in (self.folder / "dumps").iterdir()], ["run_0001"]
-            )
-            records = self.records()
-            self.assertEqual(
-                [r["kind"] for r in records if r["kind"] in ("run", "resume", "end")],
-                ["run", "end", "resume", "end"],
-            )
-            turns = [r["turn"] for r in records if r["kind"] in ("plan", "action")]
-            self.assertEqual(turns, sorted(set(turns)))
-            self.assertEqual({r["profile"] for r in records if "profile" in r}, {"commander"})
-            shutil.rmtree(self.folder / "dumps")
-
-    def test_a_chat_is_resumed_too(self) -> None:
-        self.main("--demo", "--profile", "chat", "--max-steps", "3")
-        code, out, _ = self.main("--demo", "--resume", "--max-steps", "30")
-        self.assertIn(
-            "Going on with run_0001 after turn 7.", out
-        )  # the fourth act was one too many
-        self.assertIn(code, (0, 1), out)
-        self.assertIn(
-            "EARLIER STEPS", (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8")
-        )
+        self.recorded("--max-steps", "3", "--profile", "commander")
+        code, out, _ = self.main("--demo", "--resume", "run_0001")
+        self.assertEqual(code, 0, out)
+        self.assertIn("Going on with run_0001 after turn 3.", out)
+        self.assertEqual([path.name for path in (self.folder / "dumps").iterdir()], ["run_0001"])
+        records = self.records()
+        about = [r["kind"] for r in records if r["kind"] in ("run", "resume", "end")]
+        self.assertEqual(about, ["run", "end", "resume", "end"])
+        turns = [r["turn"] for r in records if r["kind"] in ("plan", "action")]
+        self.assertEqual(turns, sorted(set(turns)))
+        self.assertEqual({r["profile"] for r in records if "profile" in r}, {"commander"})
 
     def test_a_native_run_of_an_older_version_whose_states_say_planning_is_resumed(self) -> None:
         self.main("--demo", "--profile", "native", "--set", "max_steps=2")
@@ -221,17 +206,6 @@ class CommandLine(CommandLineCase):
         code, out, err = self.main("--resume", "--set", "max_steps=12")
         self.assertEqual((code, err), (0, ""), out)
 
-    def test_a_run_with_a_lost_line_in_its_journal_is_resumed_to_its_end_and_summed_up(
-        self,
-    ) -> None:
-        self.recorded("--max-steps", "3")
-        journal = self.run_folder() / "turns.jsonl"
-        lines = journal.read_text().splitlines(keepends=True)
-        journal.write_text("".join(line if '"intent"' not in line else "{torn\n" for line in lines))
-        code, out, err = self.main("--demo", "--resume", "--max-steps", "30")
-        self.assertEqual((code, err), (0, ""), out)
-        self.assertIn("turns, ", out.splitlines()[-1])
-
     def test_the_latest_run_is_meant_if_none_is_named(self) -> None:
         self.recorded("--max-steps", "2")
         self.main("--demo", "--max-steps", "2")
@@ -240,26 +214,19 @@ class CommandLine(CommandLineCase):
 
     def test_what_cannot_be_resumed_is_said_in_one_line(self) -> None:
         folder = self.folder / "dumps" / "run_0003"
+        begun = '{"kind": "run", "task": "a", "profile": "planner"}\n'
+        damaged = "record of its task is damaged"
         for content, words in (
             (None, "no run 3 in"),
-            (b"", "its turns.jsonl is empty or damaged"),
-            (
-                b'{"kind": "run", "task": 7, "profile": "planner"}\n',
-                "record of its task is damaged",
-            ),
-            (b'{"kind": ["run"], "task": "a"}\n', "its turns.jsonl is empty or damaged"),
-            (
-                b'{"kind": "run", "task": "a", "profile": "nobody"}\n',
-                "record of its task is damaged",
-            ),
-            (
-                b'{"kind": "run", "task": "a", "profile": "planner"}\n{"kind": "end", "outcome": "completed"}\n',
-                "was completed",
-            ),
+            ("", "its turns.jsonl is empty or damaged"),
+            (begun.replace('"a"', "7"), damaged),
+            ('{"kind": ["run"], "task": "a"}\n', "its turns.jsonl is empty or damaged"),
+            (begun.replace("planner", "nobody"), damaged),
+            (begun + '{"kind": "end", "outcome": "completed"}\n', "was completed"),
         ):
             if content is not None:
                 folder.mkdir(parents=True, exist_ok=True)
-                (folder / "turns.jsonl").write_bytes(content)
+                (folder / "turns.jsonl").write_text(content)
             code, out, err = self.main("--demo", "--resume", "3")
             self.assertEqual((code, out), (2, ""))
             self.assertRegex(err, rf"^agent.py: .*{words}.*\.\n$")
@@ -283,9 +250,8 @@ class Housekeeping(CommandLineCase):
         demo = agent.DemoModel()
         self.addCleanup(demo.close)
         with seams.desktop_of_main(agent.DemoDesktop):
-            code, _, err = self.main(
-                *filter(None, [task]), "--endpoint", demo.endpoint, "--max-steps", "1", *argv
-            )
+            words = [*filter(None, [task]), "--endpoint", demo.endpoint, "--max-steps", "1"]
+            code, _, err = self.main(*words, *argv)
         self.assertEqual((code, err), (1, ""))
 
     def age(self, path: Path) -> None:
@@ -311,9 +277,8 @@ class Housekeeping(CommandLineCase):
         self.assertEqual(self.left(), ["run_0005"])
 
     def test_a_run_beyond_the_size_keeps_no_further_pictures(self) -> None:
-        logger = agent.ExecutionLogger(
-            agent.Config(dump_dir=str(self.folder / "dumps"), keep_megabytes=1)
-        )
+        config = agent.Config(dump_dir=str(self.folder / "dumps"), keep_megabytes=1)
+        logger = agent.ExecutionLogger(config)
         for number in range(4):
             logger.save_screenshot(f"turn_{number}", bytes(360_000))
         logger.close()
@@ -323,27 +288,22 @@ class Housekeeping(CommandLineCase):
     def test_a_run_that_another_program_may_be_at_is_not_deleted(self) -> None:
         turn = b'{"kind": "look", "time": 1, "turn": 1}\n'
         end = b'{"kind": "end", "time": 2, "turn": 1, "outcome": "completed"}\n'
-        root = self.make(1, 2, 3, 4, 5, 6)
-        for number, lines in ((1, turn), (2, turn + end), (3, end + turn), (4, turn + end + turn)):
-            (root / f"run_{number:04d}" / "turns.jsonl").write_bytes(self.BEGIN + lines)
+        quoted = (
+            b'{"kind": "call", "time": 1, "turn": 1, "name": "x", "arguments": {"kind": "end"}}\n'
+        )
+        root = self.make(*range(1, 9))
+        lines = (turn, turn + end, end + turn, turn + end + turn, quoted, b"")
+        for number, more in enumerate(lines, 1):
+            (root / f"run_{number:04d}" / "turns.jsonl").write_bytes(self.BEGIN + more)
         self.age(root / "run_0003" / "turns.jsonl")
         self.real_run("--set", "keep_runs=1", "--set", "keep_megabytes=1")
-        self.assertEqual(self.left(), ["run_0001", "run_0004", "run_0007"])
-
-    def test_a_run_that_has_only_just_begun_is_not_deleted(self) -> None:
-        root = self.make(1, 2, 3)
-        os.utime(root / "run_0001" / "turns.jsonl")
-        self.real_run("--set", "keep_runs=1")
-        self.assertEqual(self.left(), ["run_0001", "run_0004"])
+        # Its end is the last line, or it is old.
+        self.assertEqual(self.left(), [f"run_{number:04d}" for number in (1, 4, 5, 6, 9)])
 
     def test_folders_of_somebody_else_stay_whatever_they_are_called(self) -> None:
         root = self.folder / "dumps"
-        contents = (
-            b"",
-            b"accuracy 0.9\n",
-            b'{"kind": "end"}\n',
-            b'{"kind": "look"}\n' + self.BEGIN,
-        )
+        looked = b'{"kind": "look"}\n' + self.BEGIN
+        contents = (b"", b"accuracy 0.9\n", b'{"kind": "end"}\n', looked)
         for number in range(1, 121):
             folder = root / f"run_{number}"
             folder.mkdir(parents=True)
@@ -383,15 +343,6 @@ class Housekeeping(CommandLineCase):
         self.real_run(*keep)
         self.assertEqual({*self.left()} & {"run_0001", "run_0002", "run_0003"}, set())
 
-    def test_a_model_that_quotes_an_end_does_not_have_its_live_run_deleted(self) -> None:
-        root = self.make(1, 2)
-        quoted = (
-            b'{"kind": "call", "time": 1, "turn": 1, "name": "x", "arguments": {"kind": "end"}}\n'
-        )
-        (root / "run_0001" / "turns.jsonl").write_bytes(self.BEGIN + quoted)
-        self.real_run("--set", "keep_runs=1")
-        self.assertEqual(self.left(), ["run_0001", "run_0003"])
-
     def test_without_limits_nothing_is_deleted(self) -> None:
         self.make(*range(1, 30))
         self.real_run("--set", "keep_runs=0", "--set", "keep_megabytes=0")
@@ -412,31 +363,11 @@ class Housekeeping(CommandLineCase):
         self.assertEqual({*self.left()} - {"run_0004"}, {*others, "run_0003", "run_0010"})
         self.assertEqual((outside / "keep").read_text(), "x")
 
-    def test_a_run_keeps_to_the_limits_that_the_config_names(self) -> None:
-        for _ in range(4):
-            self.real_run("--set", "keep_runs=2")
-        self.assertEqual(self.left(), ["run_0003", "run_0004"])
-
 
 OPEN = open
 
 
 class Unwritable(CommandLineCase):
-    def refused(self, code: int, words: str, *arguments: str) -> None:
-        got, out, err = self.main("--demo", *arguments)
-        self.assertEqual(got, code)
-        self.assertRegex(err, rf"^agent.py: [^\n]*{words}[^\n]*\.\n$")
-        self.assertNotIn("executor", out)
-
-    def test_a_folder_that_cannot_be_made_is_said_before_the_first_act(self) -> None:
-        (self.folder / "file").write_text("")
-        self.refused(
-            2, "cannot be used for runs", "--set", f"dump_dir={self.folder / 'file' / 'dumps'}"
-        )
-
-    def test_a_path_too_long_is_said_before_the_first_act(self) -> None:
-        self.refused(2, "cannot be used for runs", "--set", f"dump_dir={self.folder / ('x' * 300)}")
-
     def test_a_full_disk_or_a_locked_file_is_said_before_the_first_act(self) -> None:
         for number, reason in ((28, "No space left"), (13, "Permission denied")):
 
@@ -449,25 +380,22 @@ class Unwritable(CommandLineCase):
             self.assertRegex(out, rf"^error: .*cannot be written \({reason}.*\n0 turns, 0 acts")
 
     def test_a_journal_that_cannot_be_written_any_more_ends_the_run_before_the_act(self) -> None:
+        def full_at_an_intent(write: Any, line: str) -> int:
+            if '"intent"' in line:
+                raise OSError(28, "No space left on device")
+            return write(line)
+
         def faulty(path: Any, *how: Any, **more: Any) -> Any:
             file = OPEN(path, *how, **more)
             if str(path).endswith("turns.jsonl"):
-                write = file.write
-                file.write = lambda line: self.full() if '"intent"' in line else write(line)
+                file.write = functools.partial(full_at_an_intent, file.write)
             return file
 
-        with (
-            seams.desktop_of_main() as opened,
-            mock.patch.object(builtins, "open", faulty),
-        ):
+        with seams.desktop_of_main() as opened, mock.patch.object(builtins, "open", faulty):
             code, out, _ = self.main("--demo")
         self.assertEqual((code, opened[0].state), (1, agent.DemoState()))
-        self.assertRegex(
-            out, r"error: The run's folder .* cannot be written \(No space left on device\)"
-        )
-
-    def full(self) -> int:
-        raise OSError(28, "No space left on device")
+        said = r"error: The run's folder .* cannot be written \(No space left on device\)"
+        self.assertRegex(out, said)
 
 
 class Faults(EngineCase):
@@ -490,8 +418,7 @@ class Killed(EngineCase):
             return warm.run(*arguments, seconds=60)
 
         start = forked if hasattr(os, "fork") else run
-        for moment in ("event:9",):
-            self.assertRegex(trial(moment, run=start), "^resumed")
+        self.assertRegex(trial("event:9", run=start), "^resumed")
 
 
 if __name__ == "__main__":

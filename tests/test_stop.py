@@ -18,7 +18,6 @@ from unittest import mock
 import agent
 from agent import Point
 from tests.fakes import FakeWin32
-from tests.servers import ScriptedServer, stall
 from tests.sweep_faults import Faults, whole_run
 from tests.test_actuator import Stage
 
@@ -40,13 +39,16 @@ class WatchCase(unittest.TestCase):
         """A simulated Windows whose watcher has begun its rounds."""
         stage = Stage(config=config)
         with agent.watched(stage.world.api, stage.actuator):
-            rounds = len(stage.world.calls)
-            self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 6))
+            self.rounds(stage, 6)
             yield stage
-        self.assertEqual(
-            [thread for thread in threading.enumerate() if thread.name.endswith("(_watch)")], []
-        )
+        names = [thread.name for thread in threading.enumerate()]
+        self.assertEqual([name for name in names if name.endswith("(_watch)")], [])
         self.assertEqual(stage.world.problems, [])
+
+    def rounds(self, stage: Stage, more: int = 10) -> None:
+        """Waits for some of the watcher's rounds."""
+        before = len(stage.world.calls)
+        self.assertTrue(until(lambda: len(stage.world.calls) > before + more))
 
     def press(self, stage: Stage, number: int) -> None:
         stage.world.messages.append(number)
@@ -55,12 +57,15 @@ class WatchCase(unittest.TestCase):
 
 class Hotkeys(WatchCase):
     def test_the_chords_of_the_config_are_registered(self) -> None:
-        with self.watched() as stage:
-            self.assertEqual(
-                stage.world.hotkeys, {0: (NO_REPEAT | 3, ord("Q")), 1: (NO_REPEAT | 3, ord("P"))}
-            )
-        with self.watched(stop_hotkey="Shift+Win+Esc", pause_hotkey="F9") as stage:
-            self.assertEqual(stage.world.hotkeys, {0: (NO_REPEAT | 12, 0x1B), 1: (NO_REPEAT, 0x78)})
+        for config, hotkeys in (
+            ({}, {0: (NO_REPEAT | 3, ord("Q")), 1: (NO_REPEAT | 3, ord("P"))}),
+            (
+                {"stop_hotkey": "Shift+Win+Esc", "pause_hotkey": "F9"},
+                {0: (NO_REPEAT | 12, 0x1B), 1: (NO_REPEAT, 0x78)},
+            ),
+        ):
+            with self.watched(**config) as stage:
+                self.assertEqual(stage.world.hotkeys, hotkeys)
 
     def test_the_stop_hotkey_stops_and_says_which_it_was(self) -> None:
         with self.watched() as stage:
@@ -102,50 +107,15 @@ class Hotkeys(WatchCase):
             start = stage.clock.now()
             self.assertEqual(stage.attempt("click").refused, "stale_frame")
             self.assertGreaterEqual(stage.clock.now() - start, 99)
-        self.assertEqual(
-            said,
-            [
-                "paused: mouse or keyboard is in use; it goes on by itself after some quiet",
-                "paused: until ctrl+alt+p is pressed again",
-                "going on",
-            ],
-        )
-
-    def test_a_hotkey_between_any_two_events_of_an_act_ends_it_with_nothing_held(self) -> None:
-        for name in ("type_text", "drag", "press_key", "scroll_down", "double_click"):
-            for after in (1, 4) if name == "drag" else (2,):
-                with self.watched(text_batch_events=4, drag_steps=5) as stage:
-                    world, seen = stage.world, 0
-
-                    def stop_now(_event: Any, after: int = after, stage: Stage = stage) -> None:
-                        nonlocal seen
-                        seen += 1
-                        if seen == after:
-                            self.press(stage, 0)
-                            until(lambda: stage.stop.reason)
-
-                    world.on_event = stop_now
-                    arguments = {"text": "abcdefgh" * 50} if name == "type_text" else {}
-                    with contextlib.suppress(
-                        agent.Stopped
-                    ):  # the last event may have been a release
-                        stage.do(name, **arguments)
-                    world.verify()
-                    pressed = [
-                        event
-                        for event in world.events[after:]
-                        if event.down or event.kind == "move"
-                    ]
-                    self.assertLessEqual(
-                        len(pressed), 4 if name == "type_text" else 0
-                    )  # of the same SendInput
+        held = "paused: mouse or keyboard is in use; it goes on by itself after some quiet"
+        asked = "paused: until ctrl+alt+p is pressed again"
+        self.assertEqual(said, [held, asked, "going on"])
 
     def test_a_chord_that_another_program_has_ends_the_run_before_anything_is_done(self) -> None:
         stage = Stage()
         stage.world.hotkeys[9] = (NO_REPEAT | 3, ord("Q"))
-        refused = self.assertRaisesRegex(
-            agent.Stopped, r"ctrl\+alt\+q.*another program uses them \(error 1409\)"
-        )
+        words = r"ctrl\+alt\+q.*another program uses them \(error 1409\)"
+        refused = self.assertRaisesRegex(agent.Stopped, words)
         with refused, agent.watched(stage.world.api, stage.actuator):
             self.fail("it must not begin")
 
@@ -166,10 +136,8 @@ class Hotkeys(WatchCase):
 
 class Corner(WatchCase):
     def test_the_mouse_thrown_into_the_corner_stops(self) -> None:
-        for monitors, corner in (
-            (None, Point(0, 0)),
-            ([agent.Rect(0, 0, 1920, 1080), agent.Rect(-800, 0, 800, 600)], Point(-800, 0)),
-        ):
+        two = [agent.Rect(0, 0, 1920, 1080), agent.Rect(-800, 0, 800, 600)]
+        for monitors, corner in ((None, Point(0, 0)), (two, Point(-800, 0))):
             with self.watched() as stage:
                 stage.world.monitors = monitors or stage.world.monitors
                 stage.world.mouse = corner
@@ -179,27 +147,23 @@ class Corner(WatchCase):
         with self.watched() as stage:
             stage.do("click", position=[0, 0])
             self.assertEqual(stage.world.mouse, Point(0, 0))
-            rounds = len(stage.world.calls)
-            self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 10))
+            self.rounds(stage)
             self.assertEqual(stage.stop.reason, "")
 
     def test_a_mouse_that_was_in_the_corner_before_does_not_stop(self) -> None:
         stage = Stage(mouse=Point(0, 0))
         with agent.watched(stage.world.api, stage.actuator):
-            rounds = len(stage.world.calls)
-            self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 10))
+            self.rounds(stage)
             self.assertEqual(stage.stop.reason, "")
             stage.world.mouse = Point(5, 0)
-            rounds = len(stage.world.calls)
-            self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 10))
+            self.rounds(stage)
             stage.world.mouse = Point(0, 0)
             self.assertTrue(until(lambda: stage.stop.reason))
 
     def test_a_locked_desktop_does_not_end_the_watch(self) -> None:
         with self.watched() as stage:
             stage.world.fail_names = {"GetCursorPos"}
-            rounds = len(stage.world.calls)
-            self.assertTrue(until(lambda: len(stage.world.calls) > rounds + 10))
+            self.rounds(stage)
             self.press(stage, 0)
             self.assertTrue(until(lambda: stage.stop.reason == "ctrl+alt+q"))
 
@@ -245,61 +209,20 @@ class Console(WatchCase):
             stage.do("click")
 
 
-class AtOnce(unittest.TestCase):
-    """With the real clock: a stop ends at once what else would go on for an hour."""
+class Waits(unittest.TestCase):
+    def test_a_stop_ends_at_once_what_would_go_on_for_an_hour(self) -> None:
+        stop, ended = agent.Stop(), threading.Event()
 
-    def check_that_it_ends(
-        self, stop: agent.Stop, wait: Callable[[], object], begun: Callable[[], object]
-    ) -> None:
-        stopped: list[agent.Stopped] = []
-
-        def waiting() -> None:
+        def wait() -> None:
             try:
-                wait()
-            except agent.Stopped as error:
-                stopped.append(error)
+                agent.SystemClock(stop).sleep(3600)
+            except agent.Stopped:
+                ended.set()
 
-        thread = threading.Thread(target=waiting, daemon=True)
-        thread.start()
-        self.assertTrue(until(begun))
+        threading.Thread(target=wait, daemon=True).start()
         stop.set("now")
-        thread.join(60)
-        self.assertEqual((len(stopped), thread.is_alive()), (1, False))
+        self.assertTrue(ended.wait(60))
 
-    def test_after_a_stop_during_a_long_drag_nothing_comes_but_the_letting_go(self) -> None:
-        stage = Stage(config={"drag_step_ms": 1000})
-        stage.actuator = agent.Actuator(
-            stage.desktop, stage.config, agent.SystemClock(stage.stop), stage.stop
-        )
-        events: list[tuple[str, bool]] = []
-
-        def seen(event: Any) -> None:
-            events.append((event.kind, bool(stage.stop.reason)))
-            if event.kind == "button":  # at the press
-                stage.stop.set("now")
-
-        stage.world.on_event = seen
-        with self.assertRaises(agent.Stopped):
-            stage.do("drag")
-        self.assertEqual([kind for kind, stopped in events if stopped], ["button"])
-        stage.world.verify()
-
-    def test_a_stop_while_the_program_waits_ends_it(self) -> None:
-        stop = agent.Stop()
-        clock = agent.SystemClock(stop)
-        self.check_that_it_ends(stop, lambda: clock.sleep(3600), lambda: True)
-
-    def test_a_stop_while_a_request_hangs_ends_it(self) -> None:
-        stop = agent.Stop()
-        with ScriptedServer(stall) as server:
-            config = agent.load_config(
-                {"test": {"lmstudio_endpoint": server.url, "lmstudio_timeout": 3600}}
-            )
-            client = agent.ModelServer(config, agent.SystemClock(stop), stop)
-            self.check_that_it_ends(stop, lambda: client.complete(b"{}"), lambda: server.requests)
-
-
-class Signals(unittest.TestCase):
     def test_a_signal_at_any_line_of_a_wait_ends_it(self) -> None:
         for number in range(1, 40):
             waiter = threading.Thread(target=self.wait_with_signal, args=(number,), daemon=True)
@@ -334,9 +257,6 @@ class SecondAgent(unittest.TestCase):
         with mock.patch("tests.fakes.FakeWin32._WaitForSingleObject", lambda *_: 258):
             wrong = whole_run(Faults(), Faults(), Faults())
         self.assertRegex("".join(wrong), "ended with 2 and 0 clicks")
-
-    def test_a_run_that_has_the_desktop_alone_completes(self) -> None:
-        self.assertEqual(whole_run(Faults(), Faults(), Faults()), [])
 
 
 if __name__ == "__main__":

@@ -17,13 +17,7 @@ from typing import Any
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key under which WebDriver hands out elements
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-SWITCHES = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--hide-scrollbars",
-    "--force-color-profile=srgb",
-]
+SWITCHES = "--headless=new --no-sandbox --disable-gpu --hide-scrollbars --force-color-profile=srgb"
 
 
 def wait_for(found: Any, seconds: float = 10.0, what: str = "") -> Any:
@@ -48,18 +42,14 @@ class Chrome:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        self.process = subprocess.Popen(
-            [driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        nowhere = subprocess.DEVNULL
+        self.process = subprocess.Popen([driver, f"--port={port}"], stdout=nowhere, stderr=nowhere)
         self.base = f"http://127.0.0.1:{port}"
         wait_for(self.ready, 20, "for chromedriver")
-        options = {
-            "goog:chromeOptions": {"args": SWITCHES},
-            "goog:loggingPrefs": {"browser": "ALL"},
-        }
-        self.session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": options}})[
-            "sessionId"
-        ]
+        options = {"goog:chromeOptions": {"args": SWITCHES.split()}}
+        options["goog:loggingPrefs"] = {"browser": "ALL"}
+        wanted = {"capabilities": {"alwaysMatch": options}}
+        self.session = self.call("POST", "/session", wanted)["sessionId"]
 
     def ready(self) -> bool:
         try:
@@ -70,24 +60,21 @@ class Chrome:
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """One WebDriver command; its errors become AssertionError."""
         data = json.dumps(body or {}).encode() if method == "POST" else None
-        request = urllib.request.Request(
-            self.base + path, data, {"Content-Type": "application/json"}, method=method
-        )
+        kind = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.base + path, data, kind, method=method)
         try:
             with DIRECT.open(request, timeout=60) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
-            raise AssertionError(
-                f"{method} {path}: {json.load(error)['value']['message']}"
-            ) from None
+            said = json.load(error)["value"]["message"]
+            raise AssertionError(f"{method} {path}: {said}") from None
 
     def do(self, path: str, body: Any = None, method: str = "POST") -> Any:
         return self.call(method, f"/session/{self.session}{path}", body)
 
     def open(self, url: str) -> None:
-        self.do(
-            "/url", {"url": "about:blank"}
-        )  # an address that differs in its fragment only would not load again
+        # An address that differs in its fragment only would not load again.
+        self.do("/url", {"url": "about:blank"})
         self.do("/url", {"url": url})
 
     def run(self, script: str, *arguments: Any) -> Any:
@@ -95,11 +82,19 @@ class Chrome:
         return self.do("/execute/sync", {"script": script, "args": list(arguments)})
 
     def text(self, selector: str) -> str:
-        return str(
-            self.run(
-                "return (document.querySelector(arguments[0]) || {}).textContent || ''", selector
-            )
-        )
+        return "".join(self.all(selector)[:1])
+
+    def all(self, selector: str, what: str = "textContent") -> list[Any]:
+        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e[arguments[1]])"
+        return list(self.run(script, selector, what))
+
+    def seen(self, selector: str) -> bool:
+        script = "return document.querySelector(arguments[0])?.checkVisibility() || false"
+        return bool(self.run(script, selector))
+
+    def width(self) -> int:
+        """How wide the page is, beside what is seen of it, too."""
+        return int(self.run("return document.documentElement.scrollWidth"))
 
     def click(self, selector: str) -> None:
         self.do(f"/element/{self.element(selector)}/click")

@@ -5,13 +5,13 @@ python -m unittest discover -s tests/browser
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
 import sys
 import threading
 import unittest
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from chrome import InChrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
 
 import agent  # noqa: E402
-from tests.test_panel import a_panel, head, publish, turn  # noqa: E402
+from tests.test_panel import PICTURE, a_panel, act, head, publish, show, turn  # noqa: E402
 
 # A folder: the pictures that the tests look at are kept there.
 SHOTS = os.environ.get("PANEL_SHOTS")
@@ -46,22 +46,13 @@ class Browser(InChrome):
     def see(self, selector: str, text: str) -> None:
         wait_for(lambda: text in self.chrome.text(selector), what=f"for {text!r} in {selector}")
 
-    def all(self, selector: str, what: str = "textContent") -> list[Any]:
-        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e[arguments[1]])"
-        return list(self.chrome.run(script, selector, what))
-
-    def seen(self, selector: str) -> bool:
-        script = "return document.querySelector(arguments[0])?.checkVisibility() || false"
-        return bool(self.chrome.run(script, selector))
-
 
 class Page(Browser):
     def test_the_token_leaves_the_address_bar_and_a_reload_says_what_to_do(self) -> None:
         self.open()
         self.assertNotIn("#", self.chrome.run("return location.href"))
-        self.assertEqual(
-            self.chrome.run("return history.length && document.cookie + localStorage.length"), "0"
-        )
+        kept = self.chrome.run("return history.length && document.cookie + localStorage.length")
+        self.assertEqual(kept, "0")
         self.assertEqual(self.chrome.complaints(), [])
         self.chrome.do("/refresh")
         self.see("#note", "Open the address the program printed")
@@ -93,10 +84,8 @@ class Page(Browser):
         self.assertNotEqual(self.chrome.run("return document.activeElement.id"), "hint")
 
     def test_text_from_a_model_is_shown_and_not_obeyed(self) -> None:
-        evil = (
-            "</pre><script>window.evil=1</script><img src=x onerror='window.evil=1'>\x1b[31m\u202e"
-            + "A" * (1 << 20)
-        )
+        evil = "</pre><script>window.evil=1</script><img src=x onerror='window.evil=1'>"
+        evil += "\x1b[31m\u202e" + "A" * (1 << 20)
         self.open()
         run = head(task=evil, plan=evil, instructions=evil)
         publish(self.panel, [run, turn(1, said=evil, call=evil, result=evil, role=evil)])
@@ -107,9 +96,7 @@ class Page(Browser):
         self.see("article .text", "more characters")
         self.assertLess(len(self.chrome.text("article .text")), 8200)
         self.assertIsNone(self.chrome.run("return window.evil || null"))
-        self.assertEqual(
-            self.chrome.run("return document.querySelectorAll('script, img').length"), 1
-        )
+        self.assertEqual(len(self.chrome.all("script, img")), 1)
         self.assertEqual(self.chrome.complaints(), [])
 
     def test_turns_are_rows_that_grow_and_can_be_stepped_through(self) -> None:
@@ -123,7 +110,7 @@ class Page(Browser):
         changed = turn(2, call="click", result="Clicked", changed=True)
         publish(self.panel, [head(), planned, changed])
         self.see("article:not([hidden]) .chip", "changed")
-        self.assertEqual((len(self.all("li")), len(self.all("#line a"))), (2, 2))
+        self.assertEqual((len(self.chrome.all("li")), len(self.chrome.all("#line a"))), (2, 2))
         self.assertEqual(self.chrome.text("#list .now b"), "2")
         self.chrome.press("\ue012")  # left
         self.assertEqual(self.chrome.text("#list .now b"), "1")
@@ -143,13 +130,10 @@ class Page(Browser):
         publish(self.panel, [run, turn(2, call="double_click " + "w" * 200, result="w" * 200)])
         self.see("article", "double_click")
         backs = set()
-        for width in (1440, 1024, 390):
-            for dark in (False, True):
-                self.chrome.look(width, 900, dark)
-                self.assertEqual(
-                    self.chrome.run("return document.documentElement.scrollWidth"), width
-                )
-                backs.add(self.chrome.run("return getComputedStyle(document.body).backgroundColor"))
+        for width, dark in itertools.product((1440, 1024, 390), (False, True)):
+            self.chrome.look(width, 900, dark)
+            self.assertEqual(self.chrome.width(), width)
+            backs.add(self.chrome.run("return getComputedStyle(document.body).backgroundColor"))
         self.assertEqual(len(backs), 2)
 
     def test_a_second_panel_may_watch_and_closing_one_harms_nobody(self) -> None:
@@ -172,7 +156,7 @@ class Page(Browser):
         self.see("#status", "completed")
         self.see("#why", "The note is saved.")
         self.see("#note", str(self.folder.resolve() / "report.html"))
-        self.assertFalse(self.seen("#say"))
+        self.assertFalse(self.chrome.seen("#say"))
 
     def test_after_the_end_the_page_asks_on_until_the_program_is_gone(self) -> None:
         """A demo leaves its page open until nobody asks any more."""
@@ -189,6 +173,88 @@ class Page(Browser):
         self.panel.update(phase="planner is thinking")
         self.see("#status", "planner is thinking")
         wait_for(lambda: int(self.chrome.text("#status").split()[-2]) > 0)  # it ticks by itself
+
+
+def clicked(number: int, **more: Any) -> dict[str, Any]:
+    """A turn that clicked on its own screenshot."""
+    name = f"screenshots/turn_{number:04d}.png"
+    done = act("click", True, element_name=f"button {number}", position={"x": 500, "y": 400})
+    done |= {"region": (100, 100, 500, 500)}
+    said = {"said": f"words {number}", "result": f"Clicked: button {number}", "changed": True}
+    return turn(number, done, shots=[name], role="executor", **said, **more)
+
+
+class Looking(Browser):
+    def tearDown(self) -> None:
+        self.assertEqual(self.chrome.complaints(), [])
+
+    def book(self, *more: dict[str, Any]) -> list[dict[str, Any]]:
+        planned = turn(1, plan=True, plan_text="first plan", instructions="first steps")
+        return [head(), planned, clicked(2), clicked(3), turn(4, result="Thought"), *more]
+
+    def begin(self) -> None:
+        for number in range(2, 6):
+            path = self.folder / "screenshots" / f"turn_{number:04d}.png"
+            path.write_bytes(PICTURE)
+        show(self.panel, PICTURE, 5)
+        publish(self.panel, self.book(clicked(5)))
+        self.open()
+        self.see("#where", "5 / 5")
+
+    def test_until_the_first_picture_it_says_what_it_waits_for(self) -> None:
+        self.open()
+        publish(self.panel, [head(task="wait and see")])
+        self.panel.update(phase="planner is thinking")
+        self.see("#stage", "first picture")
+        self.see("#stage", "planner is thinking")
+        self.assertEqual(self.chrome.text("#where"), "")
+        show(self.panel, PICTURE, 1)
+        self.see("#stage figcaption", "live")
+
+    def test_the_arrows_show_the_pictures_the_plan_and_the_words_of_a_turn(self) -> None:
+        self.begin()
+        self.see("#stage figcaption", "live")
+        self.assertFalse(self.chrome.seen("#latest"))
+        self.chrome.click("#back")
+        self.see("#stage", "looked at no screen")
+        self.chrome.press("\ue012")
+        self.see("#stage figcaption", "before \u00b7 Click \u201cbutton 3\u201d")
+        self.assertIn("words 3", self.chrome.text("article:not([hidden])"))
+        self.assertIn("first plan", self.chrome.text("#plan"))
+        self.assertEqual(self.chrome.all("#stage img", "naturalWidth"), [64, 64])
+        self.assertTrue(self.chrome.seen(".before ellipse"))
+        self.assertTrue(self.chrome.seen(".after .region"))
+
+    def test_whoever_looks_back_stays_there_until_live(self) -> None:
+        self.begin()
+        self.chrome.press("\ue012")
+        self.chrome.press("\ue012")
+        publish(self.panel, self.book(clicked(5), clicked(6)))
+        self.see("#where", "3 / 6")
+        self.chrome.click("#latest")
+        self.see("#where", "6 / 6")
+        self.assertFalse(self.chrome.seen("#latest"))
+        publish(self.panel, self.book(clicked(5), clicked(6), clicked(7)))
+        self.see("#where", "7 / 7")
+        self.assertIn("words 7", self.chrome.text("article:not([hidden])"))
+
+    def test_a_screenshot_that_is_gone_is_said_to_be_missing(self) -> None:
+        self.begin()
+        (self.folder / "screenshots" / "turn_0002.png").unlink()
+        self.chrome.click("#list li:nth-child(2) a")
+        self.see("#where", "2 / 5")
+        self.assertNotIn("{", "".join(self.chrome.all("#list li")))
+        self.see("#stage", "The screenshot screenshots/turn_0002.png is missing.")
+        complaints = self.chrome.complaints()
+        self.assertEqual([text for text in complaints if "404" not in text], [])
+
+    def test_a_pause_is_said_and_is_not_red(self) -> None:
+        self.begin()
+        self.stop.paused = "the person moved the mouse"
+        self.see("#note", "Paused: the person moved the mouse.")
+        self.assertIn("idle", self.chrome.run("return note.className"))
+        self.chrome.click("#play")
+        wait_for(lambda: not self.chrome.seen("#note"))
 
 
 class Described(Browser):
@@ -208,11 +274,8 @@ class Demo(Browser):
     def begin(self, *options: str) -> subprocess.Popen[str]:
         """A demo whose page is open in the browser."""
         folder = f"dump_dir={self.folder}"
-        run = subprocess.Popen(
-            [sys.executable, agent.__file__, "--demo", "--panel", "--set", folder, *options],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        words = [sys.executable, agent.__file__, "--demo", "--panel", "--set", folder, *options]
+        run = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         self.addCleanup(run.wait)
         self.addCleanup(run.kill)
         assert run.stdout
@@ -236,9 +299,9 @@ class Demo(Browser):
         self.chrome.click("#play")
         self.see("#stage", "live")
         wait_for(lambda: self.chrome.text("#status") == "completed", 90)
-        rows = self.all("#list li")
+        rows = self.chrome.all("#list li")
         self.assertIn("Hello from agent.py", "".join(rows))
-        self.assertGreater(len(self.all("#list .good")), 3)
+        self.assertGreater(len(self.chrome.all("#list .good")), 3)
         log = next(self.folder.rglob("execution_log.txt")).read_text(encoding="utf-8")
         self.assertEqual(log.count("HINT FROM THE PERSON: the button is blue"), 1)
         # The server closes with the run, perhaps while the page asks it for something.
@@ -304,13 +367,13 @@ nowhere.name = "nowhere"; document.body.append(nowhere, form); form.submit();
 class Strangers(Browser):
     """Another page in the same browser, even one that knows the address and, against all odds, the token."""
 
-    def serve(self, page: Callable[[], str]) -> str:
+    def serve(self, page: bytes) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html")
                 self.end_headers()
-                self.wfile.write(page().encode())
+                self.wfile.write(page)
 
             def log_message(self, *_args: Any) -> None:
                 pass
@@ -325,30 +388,20 @@ class Strangers(Browser):
         target, token = self.panel.url.split("/#")
         for token_known in (False, True):
             page = EVIL.replace("TARGET", f'"{target}"').replace("BODY", """'{"action":"stop"}'""")
-            port = self.serve(
-                lambda page=page, known=token_known: page.replace(
-                    "TOKEN", token if known else "guess"
-                )
-            )  # type: ignore[misc]
+            page = page.replace("TOKEN", token if token_known else "guess")
+            port = self.serve(page.encode())
             for host in ("127.0.0.1", "localhost"):  # same site and another site
                 with self.subTest(host=host, token_known=token_known):
                     self.chrome.open(f"http://{host}:{port}/")
-                    wait_for(
-                        lambda: self.chrome.run("return Object.keys(results).length >= 9"),
-                        what="for the tries",
-                    )
+                    tried = "return Object.keys(results).length >= 9"
+                    wait_for(lambda tried=tried: self.chrome.run(tried), what="for the tries")
                     results = self.chrome.run("return results")
-                    self.assertEqual(
-                        results.pop("beacon"), "sent"
-                    )  # it left the browser and was refused here
-                    self.assertIn(
-                        results.pop("post_simple"), ("text:", "failed")
-                    )  # opaque: nothing to read
+                    self.assertEqual(results.pop("beacon"), "sent")  # and was refused here
+                    self.assertIn(results.pop("post_simple"), ("text:", "failed"))  # opaque
                     self.assertEqual(results.pop("frame"), "hidden")
                     self.assertEqual(set(results.values()), {"failed"}, results)
-                    self.assertEqual(
-                        (self.stop.reason, self.stop.paused, self.panel.watched()), ("", "", False)
-                    )
+                    self.assertEqual((self.stop.reason, self.stop.paused), ("", ""))
+                    self.assertFalse(self.panel.watched())
 
     def test_a_name_that_points_here_is_not_served(self) -> None:
         """DNS rebinding: the browser believes that the page belongs to evil.localhost, which leads to 127.0.0.1."""

@@ -1,10 +1,11 @@
-"""Reports in a headless Chromium: of a good run, a killed one, a hostile one and a long one, from disk and alone.
+"""Reports in a headless Chromium: what the page makes of records, and of good, killed, hostile and long runs.
 
 No console message and no request to anywhere. PANEL_SHOTS names a folder for the pictures that are looked at.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -19,32 +20,31 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
-from chrome import Chrome  # noqa: E402
+from chrome import InChrome, wait_for  # noqa: E402
 
 import agent  # noqa: E402
+from tests.test_panel import PICTURE  # noqa: E402
 
-HOSTILE = "</script><script>document.title='broken'</script><img src='https://example.com/x.png' onerror=\"document.title='x'\">"
-HOSTILE += (
-    "\n\u05e9\u05dc\u05d5\u05dd \u0627\u0644\u0633\u0644\u0627\u0645 \u202etxt.exe "
-    + "unbroken" * 90
-)
+HOSTILE = "</script><script>document.title='broken'</script>"
+HOSTILE += "<img src='https://example.com/x.png' onerror=\"document.title='x'\">"
+HOSTILE += "\n\u05e9\u05dc\u05d5\u05dd \u0627\u0644\u0633\u0644\u0627\u0645 \u202etxt.exe "
+HOSTILE += "unbroken" * 90
+LOADED = "[...document.images].filter(i => i.complete && i.naturalWidth).length"
+
+RIGHT, LEFT, ESCAPE, HOME, END = "\ue014", "\ue012", "\ue00c", "\ue011", "\ue010"
+QUESTION = {"role": "user", "content": "What now?"}
+Json = dict[str, Any]
 
 
 def run(folder: Path, *options: str, kill: str = "") -> Path:
     """A demo's folder; with `kill` the process is killed when that text is in its journal."""
-    command = [
-        sys.executable,
-        str(Path(agent.__file__)),
-        "--demo",
-        "--set",
-        f"dump_dir={folder}",
-        *options,
-    ]
+    program = [sys.executable, str(Path(agent.__file__)), "--demo"]
+    command = [*program, "--set", f"dump_dir={folder}", *options]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     journal, end = folder / "run_0001" / "turns.jsonl", time.monotonic() + 60
-    while (
-        kill and time.monotonic() < end and not (journal.exists() and kill in journal.read_text())
-    ):
+    while kill and time.monotonic() < end:
+        if journal.exists() and kill in journal.read_text():
+            break
         time.sleep(0.002)
     if kill:
         process.kill()
@@ -52,17 +52,19 @@ def run(folder: Path, *options: str, kill: str = "") -> Path:
     return folder / "run_0001"
 
 
+def report(folder: Path, *target: str) -> None:
+    """Makes the report anew, by --report."""
+    command = [sys.executable, agent.__file__, "--report", str(folder), *target]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
 def rewrite(folder: Path, change: Any) -> Path:
-    """The journal's records changed by `change(records)`, and the report made anew by --report."""
+    """The report of the journal's records as `change(records)` gives them."""
     journal = folder / "turns.jsonl"
     records = change([json.loads(line) for line in journal.read_text().splitlines()])
     journal.write_text("\n".join(map(json.dumps, records)) + "\n")
-    subprocess.run(
-        [sys.executable, str(Path(agent.__file__)), "--report", str(folder)],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    return folder
+    report(folder)
+    return folder / "report.html"
 
 
 def hostile(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -80,112 +82,322 @@ def hostile(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def lengthened(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The acts of a run again and again, 200 turns; some changed nothing, one was refused."""
     first, last = records[0], records[-1]
-    turns = [
-        r
-        for r in records
-        if r["kind"] in ("look", "intent", "result", "action") and r.get("turn") in (2, 3, 4, 5)
-    ]
+    kinds = ("look", "intent", "result", "action")
+    turns = [r for r in records if r["kind"] in kinds and r.get("turn") in (2, 3, 4, 5)]
     out = [first, *[r for r in records if r["kind"] in ("reply", "plan")][:2]]
     for number in range(2, 201):
         for record in [r for r in turns if r["turn"] == number % 4 + 2]:
-            refused = (
-                {"refused": "blocked_key", "result": "Not done: blocked"}
-                if number == 50 and record["kind"] == "result"
-                else {}
-            )
-            flags = {"changed": bool(number % 7)} if "changed" in record else {}
-            out.append(
-                {**record, "turn": number, "time": first["time"] + number * 3, **flags, **refused}
-            )
+            more = {"turn": number, "time": first["time"] + number * 3}
+            if "changed" in record:
+                more["changed"] = bool(number % 7)
+            if number == 50 and record["kind"] == "result":
+                more |= {"refused": "blocked_key", "result": "Not done: blocked"}
+            out.append({**record, **more})
     return [*out, {**last, "time": out[-1]["time"], "turns": 200}]
 
 
-class Check:
-    def __init__(self, shots: Path) -> None:
-        self.shots, self.wrong, self.chrome = shots, list[str](), Chrome()
+TURNS = """return turns.map(({ turn, role, said, call, result, changed, notes, acts, asked, shots }) =>
+  ({ turn, role, said, call, result, changed, notes, acts, asked, shots }))"""
 
-    def expect(self, fine: bool, what: str) -> None:
-        self.wrong += [] if fine else [what]
+
+class Turns(InChrome):
+    def turns(self, page: Path) -> list[Json]:
+        """The turns of a report, as its page has them."""
+        self.chrome.open(page.as_uri())
+        wait_for(lambda: self.chrome.run("return turns.length"))
+        return list(self.chrome.run(TURNS))
+
+    def told(self, *lines: Json) -> list[Json]:
+        """The turns that the page makes of these lines of a journal."""
+        records = [json.dumps({"time": 1.0, **line}) for line in ({"kind": "run"}, *lines)]
+        journal = self.folder / "turns.jsonl"
+        journal.write_text("\n".join(records) + "\n", encoding="utf-8")
+        self.assertEqual(agent.main(["--report", str(self.folder)]), 0)
+        return self.turns(self.folder / "report.html")
+
+    def test_a_turn_has_who_spoke_what_was_said_called_and_done(self) -> None:
+        turns = self.turns(run(self.folder) / "report.html")
+        self.assertEqual([turn["turn"] for turn in turns], [1, 2, 3, 4, 5, 6])
+        self.assertEqual([turn["role"] for turn in turns], ["planner"] + ["executor"] * 5)
+        plan, click, *_, end = turns
+        self.assertEqual([kind for kind, _ in plan["notes"]], ["plan"])
+        self.assertTrue(click["said"].startswith("SCREEN_SHOWS: "))
+        self.assertTrue(click["call"].startswith("double_click_screen_element "))
+        self.assertEqual((click["changed"], click["acts"][0]["changed"]), (True, True))
+        self.assertEqual(click["acts"][0]["screenshot"], click["shots"][0])
+        self.assertEqual([kind for kind, _ in end["notes"]], ["verification"])
+        self.assertEqual(end["result"], "Mission complete")
+
+    def test_a_storys_reply_is_about_the_next_turn_and_its_actions_stand_as_written(self) -> None:
+        turns = self.turns(run(self.folder, "--profile", "story") / "report.html")
+        self.assertEqual({turn["role"] for turn in turns[:-1]}, {"story"})
+        self.assertEqual(turns[1]["said"], "The desktop shows the Notes icon and no window")
+        self.assertNotIn("{", "".join(turn["said"] for turn in turns))
+        asked = [fate for turn in turns for fate in turn["asked"]]
+        self.assertEqual((asked[0]["action"]["name"], asked[0]["became"]), ("double_click", "done"))
+
+    def test_a_pause_is_told_apart_from_a_refusal(self) -> None:
+        for refused, kind in (("stale_frame", "stale_frame"), ("blocked_key", "refused")):
+            (turn,) = self.told(
+                {"kind": "intent", "turn": 1, "tool": "click"},
+                {"kind": "result", "turn": 1, "result": "Not done.", "refused": refused},
+            )
+            self.assertEqual(turn["notes"], [[kind, "Not done."]])
+
+    def test_each_note_is_shown_with_its_name(self) -> None:
+        self.told(
+            {"kind": "hint", "turn": 1, "text": "one"},
+            {"kind": "model_failed", "turn": 1, "text": "two"},
+            {"kind": "no_call", "turn": 1, "text": "three"},
+            {"kind": "archive", "turn": 1, "summary": "four"},
+            {"kind": "verification", "turn": 1, "text": "five"},
+            {"kind": "plan", "turn": 1, "done": "plan: six"},
+        )
+        shown = self.chrome.all(".text", "innerText")
+        for note in ("hint\none", "failed\ntwo", "correction\nthree", "archive\nfour", "plan\nsix"):
+            self.assertIn(note, shown)
+
+    def test_an_act_without_a_reply_is_not_the_planners(self) -> None:
+        turns = self.told(
+            {"kind": "reply", "turn": 1, "call": 1, "role": "planner"},
+            {"kind": "plan", "turn": 1, "done": "plan: go"},
+            {"kind": "action", "turn": 2, "tool": "click"},
+        )
+        self.assertEqual([turn["role"] for turn in turns], ["planner", ""])
+
+    def test_a_picture_that_lies_elsewhere_is_none(self) -> None:
+        names = ("//evil.example/a.png", "../a.png", "screenshots/turn_0001.png", "file:///a.png")
+        (turn,) = self.told(*({"kind": "look", "turn": 1, "screenshot": name} for name in names))
+        self.assertEqual(turn["shots"], ["screenshots/turn_0001.png"])
+
+
+def journal() -> list[dict[str, Any]]:
+    """Turns of every kind: a plan, an act that changed, one refused, a pause, a correction."""
+    place = {"element_name": "Save", "position": {"x": 500, "y": 400}}
+    lines: list[dict[str, Any]] = [
+        {"kind": "run", "task": "Save it", "profile": "planner"},
+        *exchange(1, "planner", "I plan"),
+        {"kind": "plan", "turn": 1, "done": "plan: go", "plan": "the plan", "instructions": "go"},
+    ]
+    for number in range(2, 7):
+        turn = {"turn": number}
+        lines.append({"kind": "look", "screenshot": f"screenshots/turn_{number:04d}.png", **turn})
+        lines += exchange(number, "executor", f"I click in turn {number}")
+        if number == 5:
+            lines.append({"kind": "no_call", "text": "Name a tool.", **turn})
+            lines += exchange(number, "executor", "Sorry, Zanzibar")
+        refused = {3: "blocked_key", 4: "stale_frame"}.get(number, "")
+        changed = None if refused else number == 2
+        came = {"result": "Not done." if refused else "Clicked: Save", "changed": changed}
+        region = [100, 100, 600, 600] if number == 2 else None
+        lines.append({"kind": "intent", "tool": "double_click", "args": place, **turn})
+        lines.append({"kind": "result", "region": region, "refused": refused, **came, **turn})
+        lines.append({"kind": "action", "tool": "double_click", "args": '"Save"', **came, **turn})
+    lines.append({"kind": "end", "turn": 6, "outcome": "stuck", "text": "Nothing helps."})
+    return lines
+
+
+def exchange(turn: int, role: str, text: str) -> list[dict[str, Any]]:
+    """A request, of which the first one has what all of them begin with, and its reply."""
+    settings = {"temperature": 0.5} if turn == 1 else {}
+    parts = {"settings": settings, f"question {turn}": QUESTION} if turn < 3 else {}
+    names = ["settings", f"question {min(turn, 2)}"]
+    about = {"turn": turn, "call": turn, "role": role}
+    message = {"role": "assistant", "content": text}
+    tokens = {"prompt": 1000, "completion": 20, "cached": 400}
+    return [
+        {"kind": "request", "sent": names, "parts": parts, **about},
+        {"kind": "reply", "message": message, "tokens": tokens, "seconds": 1.5, **about},
+    ]
+
+
+class View(InChrome):
+    """What a person can do with a report: go along the turns, enlarge, search, link, unfold."""
+
+    page: Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        folder = Path(scratch.name)
+        (folder / "screenshots").mkdir()
+        for turn in range(2, 7):
+            (folder / "screenshots" / f"turn_{turn:04d}.png").write_bytes(PICTURE)
+        times = itertools.count(1_700_000_000)
+        lines = [json.dumps({**record, "time": next(times)}) for record in journal()]
+        (folder / "turns.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        report(folder)
+        cls.page = folder / "report.html"
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.open()
+
+    def tearDown(self) -> None:
+        self.assertEqual(self.chrome.complaints(), [])
+
+    def open(self, address: str = "", width: int = 1280, dark: bool = False) -> None:
+        self.chrome.look(width, 900, dark)
+        self.chrome.open(self.page.as_uri() + address)
+        wait_for(lambda: self.chrome.all("#stage > *"))
+
+    def now(self) -> str:
+        return self.chrome.text("#list .now b")
+
+    def test_it_opens_on_the_first_turn_with_a_picture(self) -> None:
+        self.assertEqual((self.now(), self.chrome.text("#where")), ("2", "2 / 6"))
+
+    def test_an_act_shows_the_screen_before_and_after(self) -> None:
+        wait_for(lambda: len(self.chrome.all("figure")) == 2)
+        under = [
+            "before \u00b7 Double click \u201cSave\u201d",
+            "after \u00b7 the dashed box changed",
+        ]
+        self.assertEqual(self.chrome.all("figcaption"), under)
+        sources = self.chrome.all("figure img", "src")
+        self.assertEqual([source[-13:] for source in sources], ["turn_0002.png", "turn_0003.png"])
+        self.assertEqual(len(self.chrome.all(".before ellipse")), 2)
+        self.assertEqual(len(self.chrome.all(".after rect.region")), 1)
+        fill = "return [...document.querySelectorAll('svg *')].map(e => getComputedStyle(e).fill)"
+        fills = self.chrome.run(fill)
+        self.assertEqual(set(fills), {"none"})  # what is under them stays to be seen
+
+    def test_what_was_not_done_has_no_picture_after_it_and_a_dashed_ring(self) -> None:
+        self.open("#3")
+        wait_for(lambda: self.chrome.all("figcaption b") == ["before"])
+        self.assertEqual(len(self.chrome.all("ellipse.off")), 2)
+
+    def test_a_turn_that_looked_at_nothing_says_so(self) -> None:
+        self.open("#1")
+        wait_for(lambda: self.chrome.text("#stage") == "Turn 1 looked at no screen.")
+
+    def test_the_list_tells_in_words_what_was_done_and_what_went_wrong(self) -> None:
+        self.assertEqual(
+            self.chrome.all("#list .did")[:2], ["Plan: go", "Double click \u201cSave\u201d"]
+        )
+        wrong = ("refused: Not done.", "held up: Not done.", "correction: Name a tool.")
+        told = [f"\u2717 {words}" for words in (*wrong, "nothing changed")]
+        self.assertEqual(self.chrome.all("#list .wrong"), told)
+        tones = [name.split()[0] for name in self.chrome.all("#list a", "className")]
+        self.assertEqual(tones, ["plan", "good", "bad", "idle", "idle", "idle"])
+
+    def test_keys_go_along_the_turns(self) -> None:
+        seen = []
+        for key in (RIGHT, RIGHT, LEFT, END, HOME, LEFT):
+            self.chrome.press(key)
+            seen.append(self.now())
+        self.assertEqual(seen, ["3", "4", "3", "6", "1", "1"])
+        self.assertEqual(self.chrome.run("return location.hash"), "#1")
+
+    def test_a_click_enlarges_a_picture_in_place_and_another_one_ends_that(self) -> None:
+        wait_for(lambda: len(self.chrome.all("figure")) == 2)
+        width = "return document.querySelector('.before .frame').getBoundingClientRect().width"
+        before = self.chrome.run(width)
+        self.chrome.click(".before .frame")
+        self.assertGreater(self.chrome.run(width), 1.5 * before)
+        self.assertFalse(self.chrome.seen("#list"))
+        self.chrome.click(".before .frame")
+        self.assertEqual(self.chrome.run(width), before)
+        self.chrome.click(".before .frame")
+        self.chrome.press(ESCAPE)
+        self.assertEqual(self.chrome.run(width), before)
+
+    def test_an_address_and_a_row_lead_to_a_turn(self) -> None:
+        self.open("#5")
+        self.assertEqual((self.now(), self.chrome.text("#where")), ("5", "5 / 6"))
+        self.chrome.click("#list li:nth-child(2) a")
+        wait_for(lambda: self.now() == "2")
+        self.assertEqual(self.chrome.run("return location.hash"), "#2")
+
+    def test_the_browser_s_own_search_finds_what_was_said_in_any_turn(self) -> None:
+        hidden = self.chrome.all("article[hidden]", "hidden")
+        self.assertEqual(hidden, ["until-found"] * (len(self.chrome.all("article")) - 1))
+        self.chrome.run(
+            "[...document.querySelectorAll('article')].find((a) => a.textContent.includes("
+            "'Zanzibar')).dispatchEvent(new Event('beforematch', {bubbles: true}))"
+        )
+        self.assertEqual(self.now(), "5")
+
+    def test_a_request_can_be_read_whole_and_what_is_sent_again_is_written_once(self) -> None:
+        first = "article:nth-of-type(1) details"
+        parts = ["Request 1 to planner", "settings and tools", "user"]
+        parts.append("Reply 1 of planner, after 1.5 s")
+        self.assertEqual(self.chrome.all(first + " > summary"), parts)
+        self.assertEqual(self.chrome.all(first + " details pre")[1], "What now?")
+        again = "article:nth-of-type(3) details details"
+        repeated = ["settings and tools, as in request 2", "user, as in request 2"]
+        self.assertEqual(self.chrome.all(again + " summary"), repeated)
+        self.assertEqual(self.chrome.all(again + " pre"), [])
+        unfold = "document.querySelectorAll(arguments[0]).forEach((fold) => (fold.open = true))"
+        self.chrome.run(unfold, "article:nth-of-type(3) details")
+        wait_for(lambda: "What now?" in self.chrome.all(again + " pre"))
+        reply = json.loads(self.chrome.all("article:nth-of-type(5) details > pre")[-1])
+        self.assertEqual(reply["message"]["content"], "Sorry, Zanzibar")
+        self.assertEqual(reply["tokens"]["cached"], 400)
+
+    def test_the_top_says_the_most_and_folds_the_rest(self) -> None:
+        self.assertEqual(self.chrome.all("#status"), ["stuck"])
+        self.assertIn("6 turns", self.chrome.text("#figures summary"))
+        self.assertFalse(self.chrome.seen("#figures p"))
+        self.assertGreater(len(self.chrome.text("#figures p").splitlines()), 17)
+        log = self.page.with_name("execution_log.txt").as_uri()
+        self.assertEqual(self.chrome.all("#figures a", "href"), [log])
+
+
+class Reports(InChrome):
+    def setUp(self) -> None:
+        super().setUp()
+        self.shots = Path(os.environ.get("PANEL_SHOTS", self.folder))
 
     def open(
-        self,
-        page: Path,
-        name: str,
-        turns: int,
-        width: int = 1400,
-        height: int = 1100,
-        dark: bool = False,
+        self, page: Path, name: str, turns: int, width: int = 1400, height: int = 1100, **look: bool
     ) -> None:
-        """Opens a page and expects the usual: its turns, pictures that come, no message, nothing asked of anybody."""
-        self.chrome.look(width, height, dark)
-        start = time.monotonic()
+        """Opens a page with its turns and pictures, without a message, with nothing asked of others."""
+        self.chrome.look(width, height, **look)
         self.chrome.open(page.as_uri())
-        seconds = time.monotonic() - start
         time.sleep(0.4)
-        facts = self.chrome.run(
-            "return [document.querySelectorAll('article').length, document.documentElement.scrollWidth <= innerWidth,"
-            " [...document.images].filter(i => i.complete && i.naturalWidth).length,"
-            " performance.getEntriesByType('resource').map(e => e.name), document.querySelectorAll('script').length]"
-        )
-        asked = [url for url in facts[3] if not re.match(r"(file|data):", url)]
         (self.shots / f"{name}.png").write_bytes(self.chrome.screenshot())
-        self.expect(facts[0] == turns, f"{name}: {facts[0]} turns in {seconds:.2f} s")
-        self.expect(facts[1], f"{name}: nothing wider than the page")
-        self.expect(facts[2] > 0, f"{name}: {facts[2]} pictures shown")
-        self.expect(not asked, f"{name}: asked of others: {asked}")
-        complaints = self.chrome.complaints()
-        self.expect(not complaints, f"{name}: console: {complaints[:2]}")
+        self.assertEqual(len(self.chrome.all("article")), turns, name)
+        self.assertLessEqual(self.chrome.width(), width, name)
+        self.assertGreater(self.chrome.run(f"return {LOADED}"), 0, name)
+        entries = "return performance.getEntriesByType('resource').map(e => e.name)"
+        asked = [url for url in self.chrome.run(entries) if not re.match(r"(file|data):", url)]
+        self.assertEqual((asked, self.chrome.complaints()), ([], []), name)
 
-
-class Reports(unittest.TestCase):
-    def test_every_kind_of_run_can_be_read(self) -> None:
-        with tempfile.TemporaryDirectory() as scratch:
-            self.look(Path(scratch), Path(os.environ.get("PANEL_SHOTS", scratch)))
-
-    def look(self, root: Path, shots: Path) -> None:
-        check = Check(shots)
-        self.addCleanup(check.chrome.close)
-        good = run(root / "good")
-        check.open(good / "report.html", "report", 6)
-        check.chrome.press("\ue014")
-        (shots / "report_turn.png").write_bytes(check.chrome.screenshot())
-        check.open(good / "report.html", "report_dark", 6, dark=True)
-        check.open(good / "report.html", "report_phone", 6, 390, 1400)
-        crashed = run(root / "crashed", kill='"kind": "intent", "time": ')
-        check.open(crashed / "report.html", "crashed", 2)
-        check.expect(
-            "no end recorded" in check.chrome.text("#top"), "crashed: says that there is no end"
-        )
-        text = (good / "report.html").read_text()
-        (good / "torn.html").write_text(text[:-40])
-        check.open(good / "torn.html", "torn", 6)  # what was cut in two is left out
-        check.expect("Open Notes" in check.chrome.text("h1"), "torn: says what the task was")
-        check.open(rewrite(run(root / "hostile"), hostile) / "report.html", "hostile", 6)
-        shown = check.chrome.run(
-            "return [document.title, document.querySelectorAll('h1 *, article p > :not(span)').length]"
-        )
-        check.expect(
-            shown[0].startswith("completed: </script>") and shown[1] == 0,
-            f"hostile: text only, {shown[0][:40]!r}",
-        )
-        check.open(rewrite(run(root / "long"), lengthened) / "report.html", "long", 200)
-        loaded = check.chrome.run(
-            "return [...document.images].filter(i => i.complete && i.naturalWidth).length"
-        )
-        check.expect(loaded < 60, f"long: {loaded} of 199 pictures loaded so far")
-        check.open(root / "long" / "run_0001" / "report.html", "long_phone", 200, 390, 900)
-        alone = root / "alone.html"
-        subprocess.run(
-            [sys.executable, agent.__file__, "--report", str(good), str(alone)],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+    def test_a_good_run_one_that_is_cut_in_two_and_one_in_a_single_file(self) -> None:
+        good = run(self.folder / "good")
+        self.open(good / "report.html", "report", 6)
+        self.chrome.press("\ue014")
+        (self.shots / "report_turn.png").write_bytes(self.chrome.screenshot())
+        self.open(good / "report.html", "report_dark", 6, dark=True)
+        self.open(good / "report.html", "report_phone", 6, 390, 1400)
+        (good / "torn.html").write_text((good / "report.html").read_text()[:-40])
+        self.open(good / "torn.html", "torn", 6)  # what was cut in two is left out
+        self.assertIn("Open Notes", self.chrome.text("h1"))
+        alone = self.folder / "alone.html"
+        report(good, str(alone))
         for file in (good / "screenshots").iterdir():
             file.unlink()
-        check.open(alone, "exported", 6)
-        pages = check.chrome.do("/print", {"page": {}})
-        check.expect(len(pages) > 20_000, f"printed: {len(pages) * 3 // 4096} KB")
-        self.assertEqual(check.wrong, [])
+        self.open(alone, "exported", 6)
+        self.assertGreater(len(self.chrome.do("/print", {"page": {}})), 20_000)
+
+    def test_a_run_that_was_killed_says_that_there_is_no_end(self) -> None:
+        crashed = run(self.folder / "crashed", kill='"kind": "intent", "time": ')
+        self.open(crashed / "report.html", "crashed", 2)
+        self.assertIn("no end recorded", self.chrome.text("#top"))
+
+    def test_what_is_hostile_is_shown_as_text(self) -> None:
+        self.open(rewrite(run(self.folder / "hostile"), hostile), "hostile", 6)
+        self.assertRegex(self.chrome.run("return document.title"), "^completed: </script>")
+        self.assertEqual(self.chrome.all("h1 *, article p > :not(span)"), [])
+
+    def test_of_a_long_run_only_the_pictures_nearby_are_loaded(self) -> None:
+        page = rewrite(run(self.folder / "long"), lengthened)
+        self.open(page, "long", 200)
+        self.assertLess(self.chrome.run(f"return {LOADED}"), 60)
+        self.open(page, "long_phone", 200, 390, 900)
 
 
 if __name__ == "__main__":
