@@ -1,4 +1,4 @@
-"""Fails every call of a whole run in turn: python -m tests.sweep_faults [win32] [files] [http] [--step N] [--first N]
+"""Fails every call of a whole run in turn: python -m tests.sweep_faults [win32] [files] [http] [--step N]
 
 The run is the program's own `main` on a simulated Windows with a real model server on the loopback, a real folder and
 virtual time; it clicks, double-clicks, drags, types into a field, presses chords, starts a program, brings a window to
@@ -257,12 +257,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("kinds", nargs="*", default=["win32", "watcher", "files", "http"])
     parser.add_argument("--step", type=int, default=1)
-    parser.add_argument("--first", type=int, default=1)  # with --step 2: the half of one process
     options = parser.parse_args()
     total = Counter[str]()
     for kind in options.kinds:
         began = time.monotonic()
-        found = sweep(kind, options.step, options.first, most=20 if kind == "watcher" else 1 << 30)
+        found = sweep(kind, options.step, most=20 if kind == "watcher" else 1 << 30)
         seconds = time.monotonic() - began
         print(
             f"{kind}: {found['tried']} faults, {found['wrong']} wrong, {seconds:.0f} s", flush=True

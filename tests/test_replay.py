@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import agent
 from tests import seams
@@ -61,15 +61,25 @@ class Slow(agent.DemoDesktop):
 class OtherWindow(agent.DemoDesktop):
     """Where text was typed, another window has the keyboard."""
 
-    other: ClassVar[dict[str, Any]] = {"rect": agent.Rect(400, 300, 200, 100)}
-
     def foreground(self) -> agent.Window | None:
         window = super().foreground()
-        return replace(window, **self.other) if window and self.state.focus else window
+        return self.other(window) if window and self.state.focus else window
+
+    def other(self, window: agent.Window) -> agent.Window:
+        return replace(window, rect=agent.Rect(400, 300, 200, 100))
 
 
 class OtherProgram(OtherWindow):
-    other: ClassVar[dict[str, Any]] = {"program": "mail.exe"}
+    def other(self, window: agent.Window) -> agent.Window:
+        return replace(window, program="mail.exe")
+
+
+class OnTheIcon(agent.DemoDesktop):
+    """The pointer lies where the first click goes."""
+
+    def __init__(self, clock: agent.Clock) -> None:
+        super().__init__(clock)
+        self.move(agent.Point(74, 64))
 
 
 class Turning(agent.DemoDesktop):
@@ -96,40 +106,33 @@ class Replay(ReplayCase):
         code, out, _ = self.main("--replay", "2", "--demo")
         self.assertEqual(code, 0, out)
 
+    def test_what_looks_as_it_did_is_acted_on_and_what_does_not_stops_it_with_a_clear_line(
+        self,
+    ) -> None:
+        covered = (
+            r'differs: click "Save button" \(74[5-7], 76[67]\): \d+% of the screen around it is'
+            r" not as in .*turn_0005.png; at most 5% may differ\."
+        )
+        hello = "Hello from agent.py"
+        for make, wanted, text, saved in (
+            (OnTheIcon, "completed: Repeated 4 acts", hello, hello),
+            (Slow, "completed: Repeated 4 acts", hello, hello),
+            (Covered, covered, hello, None),
+            (OtherWindow, "differs: type_text", "", None),
+            (OtherProgram, "differs: type_text", "", None),
+        ):
+            with self.subTest(make):
+                code, out, _ = self.replay(make=make)
+                self.assertEqual(code, 0 if saved else 1)
+                self.assertRegex(out, wanted)
+                state = self.desktops[0].state
+                self.assertEqual((state.text, state.saved_text), (text, saved))
+
     def test_a_gate_that_refuses_ends_the_replay(self) -> None:
         code, out, _ = self.replay("--set", "blocked_windows=*")
         self.assertEqual(code, 1)
         self.assertIn("refused: Not done", out)
         self.assertIsNone(self.desktops[0].state.saved_text)
-
-    def test_a_covered_target_stops_it_before_the_act_with_a_clear_line(self) -> None:
-        code, out, _ = self.replay(make=Covered)
-        self.assertEqual(code, 1)
-        self.assertRegex(
-            out,
-            r'differs: click "Save button" \(74[5-7], 76[67]\): \d+% of the screen around it is not as'
-            r" in .*turn_0005.png; at most 5% may differ\.",
-        )
-        self.assertIsNone(self.desktops[-1].state.saved_text)
-
-    def test_the_pointer_does_not_matter(self) -> None:
-        def on_the_icon(clock: agent.Clock) -> agent.DemoDesktop:
-            desktop = agent.DemoDesktop(clock)
-            desktop.move(agent.Point(74, 64))
-            return desktop
-
-        code, out, _ = self.replay(make=on_the_icon)
-        self.assertEqual(code, 0, out)
-
-    def test_it_waits_for_a_window_that_is_slow_to_come(self) -> None:
-        code, out, _ = self.replay(make=Slow)
-        self.assertEqual(code, 0, out)
-
-    def test_another_window_or_program_with_the_keyboard_stops_a_typed_text(self) -> None:
-        for make in (OtherWindow, OtherProgram):
-            code, out, _ = self.replay(make=make)
-            self.assertEqual((code, self.desktops[0].state.text), (1, ""))
-            self.assertIn("differs: type_text", out)
 
     def test_however_often_another_look_is_needed_each_act_is_one_turn_and_done_once(self) -> None:
         code, out, _ = self.replay(make=Turning)

@@ -312,14 +312,6 @@ class Demo(Browser):
         self.chrome.open("about:blank")  # the program stays until its page is closed
         self.assertEqual(run.wait(60), 0)
 
-    def test_a_story_is_watched_while_the_program_draws_its_marks(self) -> None:
-        run = self.begin("--profile", "story", "--set", "turn_delay=0")
-        wait_for(lambda: self.chrome.text("#status") == "completed", 90)
-        self.keep("story", 1280, 900)
-        self.chrome.open("about:blank")
-        self.assertEqual(run.wait(60), 0)
-        self.assertGreaterEqual(len(list(self.folder.rglob("*annotated.png"))), 5)
-
     def keep(self, name: str, width: int, height: int) -> None:
         """Pictures of the page for README and reviewers, if a folder is given."""
         for dark in (False, True) if SHOTS else ():
