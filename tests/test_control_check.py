@@ -244,6 +244,11 @@ class TheList(ControlCase):
         self.assertIn("There is no picture", user_text(requests[0]))
         self.assertIn("Save · button", user_text(requests[0]))
 
+    def test_without_vision_only_loops_that_list_controls_run(self) -> None:
+        for profile, settings in (("chat", {}), ("native", {"executor_grammar": "qwen3-vl"})):
+            with self.assertRaises(agent.ConfigError):
+                self.trial(lambda _: PLAN, profile, vision=False, **settings)
+
 
 class WhatIsReadBack(ControlCase):
     def typed(self, known: list[Control], text: str = "Hello", **settings: Any) -> str:
