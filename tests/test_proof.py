@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import threading
 import unittest
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import agent
-from tests.samples import sample
-from tests.scripted import PROOF, EngineCase, call, text, user_text
+from tests.fakes import Foreground
+from tests.scripted import PROOF, EngineCase, PlainDesktop, call, text, user_text
 from tests.seams import little_patience
+from tests.test_actuator import Stage
 
 DONE = call("report_mission_complete", evidence=PROOF)
-KEY = call("press_keyboard_key", key="a")
 CHECKS = ("Notepad shows hello.", "The title bar has no star.")
 
 
@@ -89,6 +88,7 @@ class Checks(Judged):
 
     def test_the_plans_checks_are_told_to_executor_and_verifier_and_recorded(self) -> None:
         self.claims("1 YES: a\n2 YES: b")
+        self.assertEqual(self.made.requests[-1]["temperature"], 0)
         for who in ("executor", "verifier"):
             self.assertIn("1. Notepad shows hello.\n2. The title", self.asked(who)[0])
         self.assertEqual(self.asked("examiner"), [])
@@ -117,11 +117,6 @@ class Checks(Judged):
             self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 2), said)
         self.assertEqual(self.claims("perhaps", "1. **YES** - a\n2: yes, b").kind, "completed")
 
-    def test_the_judge_is_asked_at_temperature_0(self) -> None:
-        self.claims("1 YES: a\n2 YES: b")
-        requests = self.made.requests
-        self.assertEqual(requests[-1]["temperature"], 0)
-
     def test_the_checks_survive_a_resume(self) -> None:
         self.claims("1 YES: a\n2 NO: b", max_steps=4, not_proven_most=9)
         again = self.trial(lambda _: text(""), old=self.made.folder)
@@ -133,19 +128,45 @@ class Checks(Judged):
 
 
 class Facts(Judged):
-    YES = "1 YES: it is there"
-
     def judged(self, task: str, *checks: str, **more: Any) -> agent.Outcome:
         said = "\n".join(f"{number} YES: sure" for number in range(1, len(checks) + 1))
         return self.claims(said, task=task, checks=checks, not_proven_most=1, **more)
 
-    def test_a_file_that_is_not_there_makes_every_yes_about_it_a_no(self) -> None:
-        path = self.folder / "note.txt"
-        task = f"Write hello and save it as {path}."
-        self.assertEqual(self.judged(task, "The file note.txt is saved.").kind, "not_proven")
-        self.assertIn(f"{path} does not exist.", self.asked("verifier")[0])
-        path.write_text("hello", encoding="utf-8")
-        self.assertEqual(self.judged(task, "The file note.txt is saved.").kind, "completed")
+    def test_no_yes_is_believed_that_a_file_says_otherwise_of(self) -> None:
+        """Rows: what the file holds when the run begins, what then becomes of it (None: nothing, "":
+        it goes away), what is checked of it and whether that is believed."""
+        utf16, rich = "hullo\r\n".encode("utf-16"), rb"{\rtf1 Gr\'fc\'dfe}"
+        for name, before, after, check, believed in (
+            ("a.txt", b"", None, "The file a.txt is saved.", False),
+            ("b.txt", b"hello", None, "The file b.txt is saved.", True),
+            ("c.txt", b"", None, "The window shows hello.", False),
+            ("d.txt", utf16, None, 'd.txt contains "hello"', False),
+            ("e.txt", utf16, None, 'e.txt contains "Hullo."', True),
+            ("f.txt", b"", b"hello", 'f.txt contains "none"', False),
+            # What was there when the run began may be wanted away.
+            ("g.txt", b"old", b"new", 'g.txt has no "old" in it', True),
+            ("h.txt", b"new", None, 'h.txt has no "old" in it', False),
+            ("i.txt", b"old", b"", "i.txt is no longer there", True),
+            # What no one can read has to be another one than then.
+            ("j.docx", b"\0\1", None, 'j.docx contains "hello"', False),
+            ("k.docx", b"\0\1", b"\0\2\3", 'k.docx contains "hello"', True),
+            ("l.txt", b"", rich, 'l.txt contains "Gr\u00fc\u00dfe".', True),
+        ):
+            with self.subTest(name):
+                path = self.folder / name
+                if before:
+                    path.write_bytes(before)
+
+                def happens(path: Path = path, after: bytes | None = after) -> None:
+                    if after:
+                        path.write_bytes(after)
+                    elif after is not None and path.exists():
+                        path.unlink()
+
+                outcome = self.judged(f'Save it as "{path}"', check, happens=happens)
+                self.assertEqual(outcome.kind == "completed", believed)
+                there = path.exists()
+                self.assertEqual(f"{path} does not exist." in self.asked("verifier")[0], not there)
 
     def test_a_file_is_kept_as_it_was_and_the_end_tells_where(self) -> None:
         path = self.folder / "note.txt"
@@ -205,45 +226,6 @@ class Facts(Judged):
             for here in (name, str(path), str(path).upper(), f"{self.folder.name}/{name}"):
                 self.assertEqual(self.judged(task, f'{here} says "bye"').kind, "not_proven", here)
 
-    def test_a_file_that_the_task_wants_made_is_checked_though_no_check_names_it(self) -> None:
-        path = self.folder / "note.txt"
-        outcome = self.judged(f'Save the note as "{path}"', "The window shows hello.")
-        self.assertEqual(outcome.kind, "not_proven")
-        self.assertIn(f"{path} exists (it does not exist)", outcome.text)
-
-    def test_a_quoted_text_that_the_file_lacks_is_a_no(self) -> None:
-        path = self.folder / "note.txt"
-        path.write_text("hullo\r\n", encoding="utf-16")
-        task = f"Save hello as {path}"
-        self.assertEqual(self.judged(task, 'note.txt contains "hello"').kind, "not_proven")
-        written = partial(path.write_text, "hello")
-        path.unlink()
-        outcome = self.judged(task, 'note.txt contains "none"', happens=written)
-        self.assertEqual(outcome.kind, "not_proven")
-        path.write_text("hullo\r\n", encoding="utf-16")
-        self.assertEqual(self.judged(task, 'note.txt contains "Hullo."').kind, "completed")
-
-    def test_what_was_there_when_the_run_began_may_be_wanted_away(self) -> None:
-        path = self.folder / "note.txt"
-        path.write_text("old", encoding="utf-8")
-        task = f"Take the old text out of {path}, and then delete that"
-        check = 'note.txt has no "old" in it'
-        emptied = self.judged(task, check, happens=lambda: path.write_text("new"))
-        self.assertEqual(emptied.kind, "completed")
-        self.assertEqual(self.judged(task, check).kind, "not_proven")
-        gone = self.judged(task, "note.txt is no longer there", happens=path.unlink)
-        self.assertEqual(gone.kind, "completed")
-
-    def test_a_file_that_no_one_can_read_has_to_be_another_one_than_when_the_run_began(
-        self,
-    ) -> None:
-        path = self.folder / "report.docx"
-        path.write_bytes(b"\0\1")
-        task, check = f"Write hello into {path}", 'report.docx contains "hello"'
-        self.assertEqual(self.judged(task, check).kind, "not_proven")
-        saved = self.judged(task, check, happens=lambda: path.write_bytes(b"\0\2\3"))
-        self.assertEqual(saved.kind, "completed")
-
     def told(self, task: str, **settings: Any) -> list[str]:
         """What the verifier is told of the files that a task names."""
         self.claims("1 YES: a\n2 YES: b", task=task, not_proven_most=1, **settings)
@@ -251,41 +233,34 @@ class Facts(Judged):
         verbs = r" (exists|does not exist|cannot be looked at)\b"
         return [line for line in facts.splitlines() if re.search(verbs, line)]
 
-    def test_only_named_files_are_looked_at(self) -> None:
-        task = r'Save as "C:\My files\a b.txt", then D:\x.txt. See https://a.b/c and \\srv\share\y'
-        there = [r"C:\My files\a b.txt does not exist.", r"D:\x.txt does not exist."]
-        self.assertEqual(self.told(task), there)
-        self.assertEqual(self.told("Write hello"), [])
-        task = 'Copy "C:/x y.txt" into the folder \\\\srv\\share'
-        self.assertEqual(self.told(task), ["C:/x y.txt does not exist."])
-
-    def test_of_a_path_with_blanks_and_without_quotes_nothing_is_known(self) -> None:
+    def test_files_are_those_whose_path_cannot_be_mistaken(self) -> None:
+        for task, paths in (
+            ("Write hello", []),
+            (
+                r'Save as "C:\My files\a b.txt", then D:\x.txt. See https://a.b/c and \\srv\share\y',
+                [r"C:\My files\a b.txt", r"D:\x.txt"],
+            ),
+            ('Copy "C:/x y.txt" into the folder \\\\srv\\share', ["C:/x y.txt"]),
+            (r"Save C:\a.txt as D:\b.txt and close it", [r"C:\a.txt", r"D:\b.txt"]),
+            (r"Save it as C:\a.txt, then open notes.txt", [r"C:\a.txt"]),
+            (r"Save C:\a.txt and e.g. wait", [r"C:\a.txt"]),
+        ):
+            self.assertEqual(self.told(task), [f"{path} does not exist." for path in paths], task)
         for path in (
             r"C:\Users\John Smith\Desktop\note.txt",
             r"C:\Users\J. Smith\note.txt",
             r"C:\temp\My long note.txt",
             r"C:\v1.2 files\note.txt",
         ):
-            self.assertEqual(self.told(f"Save it as {path}."), [], path)
             self.assertEqual(self.told(f"Save it as {path}, then go on"), [], path)
+            self.assertEqual(self.told(f"Save it as {path}."), [], path)
             self.assertEqual(self.told(f'Save it as "{path}".'), [f"{path} does not exist."])
-        for task in (
-            r"Save C:\a.txt as D:\b.txt and close it",
-            r"Save it as C:\a.txt, then open notes.txt",
-            r"Save C:\a.txt and e.g. wait",
-        ):
-            self.assertIn(r"C:\a.txt does not exist.", self.told(task), task)
 
-    def test_what_a_pipe_a_code_page_or_rich_text_holds_is_not_known(self) -> None:
+    def test_what_a_pipe_or_a_code_page_holds_is_not_known_and_no_sign_is_cut(self) -> None:
         path = self.folder / "a.txt"
         path.write_bytes("Grüße".encode("cp1252"))
         self.assertNotIn("Gr", self.told(f"Open {path}")[0].removeprefix(str(path)))
-        written = partial(path.write_bytes, rb"{\rtf1 Gr\'fc\'dfe}")
-        check = 'a.txt contains "Grüße".'
-        self.assertEqual(
-            self.judged(f"Save it as {path}", check, happens=written).kind, "completed"
-        )
-        path.write_bytes("é".encode() * 500)  # cut in the middle of a sign
+        path.write_bytes("é".encode() * 500)
         self.assertTrue(self.told(f"Open {path}")[0].endswith('it begins "' + "é" * 200 + '".'))
         if hasattr(os, "mkfifo"):
             pipe = self.folder / "pipe.txt"
@@ -319,41 +294,53 @@ class Facts(Judged):
         asked = lambda path, **more: (heard(str(path)), stat(path, **more))[1]  # noqa: E731
         return mock.patch.object(Path, "stat", asked)
 
-    def test_secrets_in_a_file_are_hidden(self) -> None:
+    def test_secrets_in_a_file_are_hidden_and_no_part_of_one_is_left_where_it_is_cut(self) -> None:
         path = self.folder / "note.txt"
-        path.write_text("the code is 4711-4711", encoding="utf-8")
         self.hide = lambda value: json.loads(json.dumps(value).replace("4711-4711", "{{PIN}}"))
-        self.judged(f"Save it as {path}", "note.txt is saved")
-        self.assertIn("the code is {{PIN}}", self.asked("verifier")[0])
+        for held, told in (("the code is ", "the code is {{PIN}}"), ("x" * 195, "x{{PIN")):
+            path.write_text(f"{held}4711-4711 and so on", encoding="utf-8")
+            self.judged(f"Look into {path}", "It is saved")
+            said = self.asked("verifier")[0]
+            self.assertIn(told, said)
+            self.assertNotIn("4711", said)
 
-    def test_a_liar_with_a_judge_that_agrees_succeeds_at_most_once_where_a_fact_exists(
+
+class Clipboard(Judged):
+    def told(self, length: Any) -> str:
+        """What the verifier is told on a desktop with so much on its clipboard."""
+
+        class Copied(PlainDesktop):
+            def clipboard_length(self) -> int | None:
+                return length()  # type: ignore[no-any-return]
+
+        self.desktop_type = Copied
+        self.claims("1 YES: a\n2 YES: b", not_proven_most=1)
+        return self.asked("verifier")[0]
+
+    def test_the_verifier_is_told_how_much_text_it_holds_and_a_program_that_hangs_hangs_nothing(
         self,
     ) -> None:
-        believed = {True: 0, False: 0}
-        runs = sample(40, 4)
-        for facts in (True, False):
-            for seed in range(runs):
-                rng = random.Random(seed)
-                path = self.folder / f"{facts}{seed}.txt"
+        self.assertIn("Characters of text on the clipboard: 11.", self.told(lambda: 11))
+        self.assertNotIn("clipboard", self.told(lambda: None))
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        with little_patience():
+            self.assertNotIn("clipboard", self.told(lambda: gate.wait(60)))
 
-                def decide(request: dict[str, Any], rng: Any = rng, path: Path = path) -> Any:
-                    who = role(request)
-                    if who == "verifier":
-                        return text("YES: it is saved")
-                    if who != "executor":
-                        return call("update_execution_plan", instructions="Save it.")
-                    lies = rng.random() < 0.2
-                    if not lies and rng.random() < 0.15:
-                        path.write_text("hello", encoding="utf-8")
-                    return DONE if lies or path.exists() else KEY
-
-                trial = self.trial(decide, max_steps=60, not_proven_most=9)
-                trial.state.task = f"Write hello and save it as {path if facts else 'note'}"
-                outcome = trial.run()
-                believed[facts] += outcome.kind == "completed" and not path.exists()
-                trial.close()
-        self.assertLessEqual(believed[True], sample(1, 0))
-        self.assertGreater(believed[False], runs // 4)
+    def test_windows_tells_the_length_and_it_is_closed_again_whatever_happens(self) -> None:
+        stage = Stage()
+        self.assertEqual(stage.desktop.clipboard_length(), 0)
+        stage.world.clipboard = "secret"
+        self.assertEqual(stage.desktop.clipboard_length(), 6)
+        for refused, closed in (("GetClipboardData", 1), ("GlobalLock", 1), ("OpenClipboard", 0)):
+            stage.world.arm(names={refused})
+            self.assertIsNone(stage.desktop.clipboard_length())
+            self.assertEqual(stage.world.calls.count("CloseClipboard"), closed, refused)
+        stage.world.window = owner = replace(Foreground(), hung=True)
+        stage.world.clipboard_owner = owner.handle
+        stage.world.calls.clear()
+        self.assertIsNone(stage.desktop.clipboard_length())
+        self.assertNotIn("OpenClipboard", stage.world.calls)
 
 
 class Words(Judged):
@@ -370,10 +357,6 @@ class Words(Judged):
         self.made = self.trial(decide, "chat", verify_completion=True, **settings)
         return self.made.run()
 
-    def test_they_end_the_run_when_confirmed(self) -> None:
-        outcome = self.chat("YES: saved")
-        self.assertEqual(outcome[:2], ("completed", "I have saved the file for you."))
-
     def test_else_the_model_is_told_what_is_missing_and_goes_on_at_most_three_times(self) -> None:
         outcome = self.chat("NO: the title has a star")
         self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 5))
@@ -382,7 +365,8 @@ class Words(Judged):
         self.assertEqual(last["role"], "user")
         self.assertIn("the title has a star", str(last["content"]))
         self.assertIn("by one tool call", str(last["content"]))
-        self.assertEqual(self.chat("NO: no", "YES: now").kind, "completed")
+        outcome = self.chat("NO: no", "YES: now")
+        self.assertEqual(outcome[:2], ("completed", "I have saved the file for you."))
 
 
 if __name__ == "__main__":

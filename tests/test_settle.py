@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,10 +21,6 @@ def picture(*parts: tuple[Rect, int], width: int = 320, height: int = 180) -> by
     return bytes(canvas.pixels)
 
 
-def region(before: bytes, after: bytes) -> Rect | None:
-    return agent.difference(before, after, 320)
-
-
 CARET = (Rect(100, 50, 2, 16), 0x000000)
 
 
@@ -35,48 +29,33 @@ FLOOR_MS, INTERVAL_MS, PATIENCE_MS = 50, 30, 250
 
 
 class Regions(EngineCase):
-    def test_the_region_is_the_box_of_all_pixels_that_differ(self) -> None:
+    def test_a_region_is_the_box_of_all_pixels_that_differ_but_for_one_caret(self) -> None:
+        there = (Rect(200, 100, 20, 30), GREY)
         boxes = [
             Rect(0, 0, 1, 1),
             Rect(319, 179, 1, 1),
             Rect(10, 20, 100, 3),
             Rect(0, 90, 320, 90),
             Rect(0, 0, 320, 180),
+            Rect(100, 50, 4, 4),  # too small for a caret
+            Rect(100, 50, 6, 16),  # too wide
+            Rect(100, 50, 2, 60),  # too high
         ]
-        for box in boxes:
-            self.assertEqual(region(picture(), picture((box, GREY))), box)
-        both = picture((Rect(10, 20, 5, 5), GREY), (Rect(200, 100, 20, 30), GREY))
-        self.assertEqual(region(picture(), both), Rect(10, 20, 210, 110))
-
-    def test_a_difference_in_one_channel_counts_and_equal_pictures_have_none(self) -> None:
+        rows = [(picture(), picture((box, GREY)), box) for box in boxes]
+        rows += [
+            (picture(), picture((Rect(10, 20, 5, 5), GREY), there), Rect(10, 20, 210, 110)),
+            (picture(), picture(), None),
+            (picture(), picture(CARET), None),
+            (picture(CARET), picture(), None),
+            (picture(CARET), picture(there), there[0]),
+            (picture(), picture(CARET, (Rect(30, 100, 2, 16), 0)), Rect(30, 50, 72, 66)),
+        ]
         for channel in range(3):
             changed = bytearray(picture())
             changed[(7 * 320 + 5) * 4 + channel] ^= 1
-            self.assertEqual(region(picture(), bytes(changed)), Rect(5, 7, 1, 1))
-        self.assertIsNone(region(picture(), picture()))
-
-    def test_a_carets_blink_is_no_change_and_does_not_widen_another_one(self) -> None:
-        self.assertIsNone(region(picture(), picture(CARET)))
-        self.assertIsNone(region(picture(CARET), picture()))
-        there = Rect(200, 100, 20, 30)
-        self.assertEqual(region(picture(CARET), picture((there, GREY))), there)
-
-    def test_what_is_too_small_wide_or_high_for_a_caret_is_a_change(self) -> None:
-        for box in (Rect(100, 50, 4, 4), Rect(100, 50, 6, 16), Rect(100, 50, 2, 60)):
-            self.assertEqual(region(picture(), picture((box, GREY))), box)
-        two = picture(CARET, (Rect(30, 100, 2, 16), 0))
-        self.assertEqual(region(picture(), two), Rect(30, 50, 72, 66))
-
-    def test_a_frame_of_one_colour_is_blank_and_one_other_pixel_is_enough_not_to_be(self) -> None:
-        trial = self.trial(lambda r: PLAN)
-        look = trial.look(1)
-        frame = look.frame
-        pixels = bytes(frame.width * frame.height * 4)
-        self.assertTrue(replace(frame, clean=pixels).blank)
-        for place in (0, len(pixels) // 2, len(pixels) - 4):
-            self.assertFalse(
-                replace(frame, clean=pixels[:place] + b"\1" + pixels[place + 1 :]).blank
-            )
+            rows.append((picture(), bytes(changed), Rect(5, 7, 1, 1)))
+        for before, after, wanted in rows:
+            self.assertEqual(agent.difference(before, after, 320), wanted)
 
 
 class Settling(EngineCase):
@@ -114,55 +93,41 @@ class Settling(EngineCase):
         changed = trial.perform(chosen, look, 1).changed
         screens = [item.screen for item in heard if isinstance(item, agent.Shown)]
         (settled,) = (screen for screen in screens if isinstance(screen, agent.Frame))
-        return trial, changed, (settled.taken_at - began[0]) * 1000
+        return changed, (settled.taken_at - began[0]) * 1000
 
     def test_the_frame_is_taken_only_when_the_screen_stays_as_it_is(self) -> None:
         for rest in (10, 70, 130, 333, 900, 1500):
-            trial, changed, taken = self.act(
+            changed, taken = self.act(
                 lambda ms, rest=rest: 0 if ms < 0 else min(int(ms), rest) * 1000 + 1
             )
             self.assertTrue(changed)
             self.assertGreaterEqual(taken, rest)
             self.assertLessEqual(taken, rest + 5 * INTERVAL_MS + FLOOR_MS)
 
-    def test_a_pause_in_what_is_being_drawn_is_not_taken_for_rest(self) -> None:
-        def shows(
-            ms: float,
-        ) -> int:  # a stripe every 30 ms, except for one pause of 80 ms; at rest from 600 on
+    def test_neither_a_pause_is_taken_for_rest_nor_is_anything_waited_for_in_vain(self) -> None:
+        """Rows: what is shown, whether it is a change, from when to when the frame is taken."""
+
+        def stripes(ms: float) -> int:  # one every 30 ms but for one pause, until 600
             return 0 if ms < 0 else 1 + int(min(ms, 600) if not 200 <= ms < 280 else 200) // 30
 
-        _, changed, taken = self.act(shows)
-        self.assertTrue(changed)
-        self.assertGreaterEqual(taken, 600)
+        looks, cap = 2 * INTERVAL_MS, agent.Config().settle_cap_ms
+        for shows, changes, least, most in (
+            (stripes, True, 600, cap),
+            (lambda ms: int(ms >= 0), True, 0, FLOOR_MS + looks),
+            (lambda ms: 0x101010, False, PATIENCE_MS, PATIENCE_MS + looks),
+            (lambda ms: 0x101010 if ms < 200 else 0x202020, True, 200, cap),
+            (lambda ms: 0 if ms < 0 else int(ms) + 1, True, cap, cap + looks),
+        ):
+            changed, taken = self.act(shows)
+            self.assertEqual(changed, changes)
+            self.assertTrue(least <= taken <= most, (least, taken, most))
+        self.act(lambda ms: 0x101010, settle_cap_ms=0)  # a cap below the patience: it ends, too
 
     def test_the_programs_own_console_that_never_rests_is_neither_unrest_nor_a_change(self) -> None:
         console = agent.Window(7, "agent", "python.exe", Rect(0, 0, 9, 9), own=True)
         with mock.patch.object(self.desktop_type, "window_at", lambda *_: console):
-            trial, _, taken = self.act(lambda ms: max(0, int(ms // 30)))
-        self.assertGreaterEqual(taken, PATIENCE_MS)
-        self.assertLess(taken, PATIENCE_MS + 2 * INTERVAL_MS)
-
-    def test_one_change_at_once_costs_no_more_than_two_looks_that_agree(self) -> None:
-        trial, _, taken = self.act(lambda ms: int(ms >= 0))
-        self.assertLessEqual(taken, FLOOR_MS + 2 * INTERVAL_MS)
-
-    def test_a_screen_that_does_not_react_is_given_the_patience_and_no_more(self) -> None:
-        trial, changed, taken = self.act(lambda ms: 0x101010)
-        self.assertFalse(changed)
-        self.assertGreaterEqual(taken, PATIENCE_MS)
-        self.assertLess(taken, PATIENCE_MS + 2 * INTERVAL_MS)
-
-    def test_a_late_reaction_within_the_patience_is_waited_for(self) -> None:
-        _, changed, taken = self.act(lambda ms: 0x101010 if ms < 200 else 0x202020)
-        self.assertTrue(changed)
-        self.assertGreaterEqual(taken, 200)
-
-    def test_a_screen_that_never_rests_is_taken_after_the_cap(self) -> None:
-        trial, changed, taken = self.act(lambda ms: 0 if ms < 0 else int(ms) + 1)
-        self.assertTrue(changed)
-        self.assertGreaterEqual(taken, trial.config.settle_cap_ms)
-        self.assertLess(taken, trial.config.settle_cap_ms + 2 * INTERVAL_MS)
-        self.act(lambda ms: 0x101010, settle_cap_ms=0)  # a cap below the patience: it ends, too
+            _, taken = self.act(lambda ms: max(0, int(ms // 30)))
+        self.assertTrue(PATIENCE_MS <= taken < PATIENCE_MS + 2 * INTERVAL_MS)
 
     def test_journal_memory_and_model_are_told_the_region_on_the_grid_and_the_settling_time(
         self,
@@ -180,8 +145,6 @@ class Settling(EngineCase):
             f"\nCHANGED: region {left},{top}-{right},{bottom} on the grid\n",
             user_text(trial.requests[2]),
         )
-
-    def test_nothing_is_told_about_a_region_when_nothing_changed(self) -> None:
         decide = {"planner": PLAN, "executor": call("press_keyboard_key", key="a")}
         trial = self.trial(lambda r: decide[role_of(r)], max_steps=4)
         trial.desktop.dead = True
@@ -193,25 +156,13 @@ class Settling(EngineCase):
 class Screenshots(EngineCase):
     base = FEWER_REQUESTS
 
-    def before_a_picture(self, happens: Callable[[], object]) -> None:
-        """Lets something happen before any picture's file is written."""
-        write_bytes = Path.write_bytes
-
-        def writing(path: Path, data: bytes) -> int:
-            happens()
-            return write_bytes(path, data)
-
-        patcher = mock.patch.object(Path, "write_bytes", writing)
-        patcher.start()
-        self.addCleanup(patcher.stop)
-
     def test_a_screenshot_that_cannot_be_written_ends_the_run_before_the_next_act(self) -> None:
         trial = self.trial(
             lambda r: PLAN if role_of(r) == "planner" else call("press_keyboard_key", key="a")
         )
         full = OSError(28, "No space left on device")
-        self.before_a_picture(mock.Mock(side_effect=full))
-        self.assertRaisesRegex(agent.AgentError, "No space left", trial.run)
+        with mock.patch.object(Path, "write_bytes", side_effect=full):
+            self.assertRaisesRegex(agent.AgentError, "No space left", trial.run)
         self.assertEqual(trial.inputs, [])
         trial.close()  # says nothing more
 

@@ -5,23 +5,15 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-import agent
 from tests.described.exchange import Exchange, said
 from tests.fakes import FakeWin32, VirtualClock
-from tests.scripted import EngineCase, PlainDesktop, text
+from tests.scripted import EngineCase, text
 from tests.seams import windows_of_main
 
 WHY = {"reasoning": "it is next"}
 PLAN = said("", "update_execution_plan", instructions="Press it.", **WHY)
-CLICK = said("", "click_screen_element", element_name="Button", position=[500, 500], **WHY)
-
-
-class Blinking(PlainDesktop):
-    """A screen that is black for its first three pictures."""
-
-    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
-        shown = super().glance(area, width, height)
-        return shown if self.number > 3 else bytes(len(shown))
+THING = {"element_name": "Button", "position": [500, 500], **WHY}
+CLICK = said("", "click_screen_element", **THING)
 
 
 class Kept(EngineCase):
@@ -38,7 +30,9 @@ class Kept(EngineCase):
         """VK_MAP: a-z, 0-9, f1-f12, special keys."""
         for key in ("enter", "insert", "f13"):
             self.assertEqual(self.pressed(key), [("key", key, True), ("key", key, False)])
-        self.assertEqual(self.pressed("any key"), [])
+        # "No user confirmation, no sandbox": what asks is refused where nobody is
+        for key in ("any key", "alt+f4"):
+            self.assertEqual(self.pressed(key), [])
 
     def test_json_is_utf_8(self) -> None:
         """json.dumps with its defaults."""
@@ -49,33 +43,22 @@ class Kept(EngineCase):
 
     def test_each_run_has_a_folder_of_its_own_with_the_described_files_in_it(self) -> None:
         """dumps/execution_log.txt, dumps/screenshots/."""
-        folders = [self.acted(CLICK).folder for _ in range(2)]
+        runs = [self.acted(CLICK) for _ in range(2)]
+        folders = [run.folder for run in runs]
         self.assertEqual([folder.name for folder in folders], ["run_0001", "run_0002"])
         for name in ("execution_log.txt", "screenshots/turn_0002.png", "turns.jsonl"):
             self.assertTrue((folders[0] / name).is_file(), name)
         self.assertTrue((folders[0] / "report.html").is_file())
+        # The model that is loaded is asked: "lmstudio_model: qwen3-vl-2b-instruct"
+        self.assertEqual({request["model"] for request in runs[0].requests}, {"scripted"})
 
-    def test_a_screen_that_cannot_be_captured_pauses_the_run(self) -> None:
-        """Screen Capture Failures: RuntimeError."""
-        run = self.acted(CLICK, desktop=Blinking)
-        self.assertIn("one single colour", run.log)
-        self.assertNotEqual(run.desktop.inputs, [])
-
-    def test_a_gate_that_asks_refuses_where_nobody_is(self) -> None:
-        """No user confirmation, no sandbox."""
-        self.assertEqual(self.pressed("alt+f4"), [])
-
-    def test_a_pixel_is_the_nearest_one(self) -> None:
-        """int(x / 1000 * (width - 1)); 31.5 of the 64 pixels is 32."""
-        move = said("", "move_mouse", x=500, y=500)
-        run = Exchange(self, "pointer", [said("", "take_screenshot"), move, text("The end.")])
-        self.assertEqual(run.desktop.inputs[0], ("move", 32, 18))
-        self.assertEqual(PlainDesktop(VirtualClock()).screen(), agent.Rect(0, 0, 64, 36))
-
-    def test_the_loaded_model_is_asked_instead_of_the_described_one(self) -> None:
-        """lmstudio_model: qwen3-vl-2b-instruct."""
-        run = self.acted(CLICK)
-        self.assertEqual({request["model"] for request in run.requests}, {"scripted"})
+    def test_a_place_is_the_nearest_pixel_a_whole_step_and_refused_outside_the_grid(self) -> None:
+        """int(x / 1000 * (width - 1)); normalized_x = clamp(x, 0, 1000)."""
+        for x, moved in ((500, [("move", 32, 18)]), (1200, []), (1000, [("move", 63, 18)])):
+            run = self.acted(said("", "click_screen_element", **{**THING, "position": [x, 500]}))
+            self.assertEqual(run.desktop.inputs[:1], moved)
+        run = self.acted(said("", "click_screen_element", **{**THING, "position": [500.5, 500]}))
+        self.assertIn('TOOL click "Button" (501, 500)', run.log)
 
     def test_who_wants_a_judge_besides_gets_one(self) -> None:
         """--set lies over the description, too."""
@@ -83,13 +66,6 @@ class Kept(EngineCase):
         replies = [PLAN, done, text("1 YES: it is pressed")]
         run = Exchange(self, "planner", replies, "--set", "verify_completion=true")
         self.assertEqual(run.roles, ["planner", "executor", "verifier"])
-
-    def test_the_endpoint_is_an_address_and_no_name(self) -> None:
-        """http://localhost:1234."""
-        for profile in "planner commander chat pointer story".split():
-            options = agent.command_line().parse_args(["--profile", profile, "--described", "x"])
-            endpoint = agent.read_config(options, {}).lmstudio_endpoint
-            self.assertTrue(endpoint.startswith("http://127.0.0.1:"), endpoint)
 
     def test_the_mouse_is_moved_by_send_input(self) -> None:
         """SetCursorPos."""
