@@ -14458,7 +14458,8 @@ def _demo_reading(
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
             elif message["role"] in ("user", "tool"):
                 words.append(part["text"])
-        if looks and message["role"] == "assistant":
+        acts = "tool_calls" in message or "<tool_call>" in str(content)
+        if looks and acts:
             png = b""
     return "\n".join(words), png
 

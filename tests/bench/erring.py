@@ -99,7 +99,7 @@ def step(tool: str, why: str, sees: str = "", lacks: str = "") -> Any:
     return row._replace(tool=tool, why=why, sees=sees, lacks=lacks)
 
 
-CLICK, DOUBLE_CLICK, TYPE = "^click|^left_click", "^double_click", "^type"
+CLICK, DOUBLE_CLICK, TYPE = "^move_mouse|^click|^left_click", "^double_click", "^type"
 DONE = "complet|^done|^terminate"
 SETTINGS_PLAN = "Open Settings, click the check box of Night light and press OK"
 SETTINGS_STEPS = (
