@@ -1603,12 +1603,12 @@ PIXELS_MOST = 8192 * 4608  # more than any screen has
 
 
 def _png_around(stream: bytes, width: int, height: int) -> bytes:
-    """The one kind of PNG here: 8 bits of red, green and blue, no interlace, one zlib stream."""
+    """8 bits of red, green and blue, no interlace, one zlib stream."""
     png = PNG_SIGNATURE
     header = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
-    for tag, data in ((b"IHDR", header), (b"IDAT", stream), (b"IEND", b"")):
-        named = tag + data
-        png += struct.pack(">I", len(data))
+    for named in (b"IHDR" + header, b"IDAT" + stream, b"IEND"):
+        length = len(named) - 4
+        png += struct.pack(">I", length)
         png += named
         png += struct.pack(">I", zlib.crc32(named))
     return png
@@ -1626,7 +1626,7 @@ def rgb_to_png(rgb: bytes | bytearray, width: int, height: int) -> bytes:
 
 
 def bgrx_to_rgb(pixels: bytes) -> bytearray:
-    """Three bytes a pixel from BGRX, the four that Windows delivers."""
+    """From the four bytes of a pixel that Windows delivers; the last says nothing."""
     rgb = bytearray(len(pixels) // 4 * 3)
     for channel in range(3):
         rgb[channel::3] = pixels[2 - channel :: 4]
@@ -1635,13 +1635,11 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
 
 @lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
 def encode_png(pixels: bytes, width: int, height: int) -> bytes:
-    """A PNG of BGRX pixels, top row first."""
-    rgb = bgrx_to_rgb(pixels)
-    return rgb_to_png(rgb, width, height)
+    return rgb_to_png(bgrx_to_rgb(pixels), width, height)
 
 
 def png_size(png: bytes) -> tuple[int, int]:
-    """Width and height of a whole picture; raises AgentError for one of another kind."""
+    """Width and height; raises AgentError for a picture that `_png_around` would not write."""
     sides = png[16:24].ljust(8, b"\0")
     width, height = struct.unpack(">2I", sides)
     whole = _png_around(png[PNG_STREAM], width, height)
@@ -1654,7 +1652,7 @@ def png_size(png: bytes) -> tuple[int, int]:
 
 
 def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
-    """(RGB bytes, width, height) of a picture as `rgb_to_png` writes it; else raises AgentError."""
+    """The pixels, width and height of what `rgb_to_png` wrote; raises AgentError."""
     width, height = png_size(png)
     step = 1 + width * 3
     size = step * height
@@ -1663,10 +1661,8 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
     with suppress(zlib.error):
         # No more than the header promises, so that a small file cannot fill the memory.
         rows += unpacker.decompress(png[PNG_STREAM], size + 1)
-    if len(rows) != size or not unpacker.eof:
-        raise AgentError(f"The PNG is damaged: its pixels do not fill {width}x{height} exactly.")
-    if any(rows[::step]):
-        raise AgentError("The PNG has filtered rows, which this program does not write.")
+    if len(rows) != size or not unpacker.eof or any(rows[::step]):
+        raise AgentError(f"The PNG's pixels do not fill {width}x{height} exactly, unfiltered.")
     del rows[::step]
     return bytes(rows), width, height
 
@@ -1679,21 +1675,17 @@ def scale_bgrx(
     height: int,
 ) -> bytes:
     """`part` of a picture of `stride` pixels a row, nearest neighbour."""
-    rows: list[bytes] = []
+    # As integers pixels can be copied with a stride: a column in one go.
+    source = array("I", pixels)
+    rows = array("I")
     for y in range(height):
         source_y = part.top + y * part.height // height
-        first = source_y * stride + part.left
-        end = first + part.width
-        row = pixels[first * 4 : end * 4]
-        rows.append(row)
-    # As integers pixels can be copied with a stride: a column in one go.
-    source = array("I", b"".join(rows))
-    blank = bytes(width * height * 4)
-    scaled = array("I", blank)
+        begin = source_y * stride + part.left
+        rows += source[begin : begin + part.width]
+    scaled = array("I", bytes(width * height * 4))
     for x in range(width):
         source_x = x * part.width // width
-        column = source[source_x :: part.width]
-        scaled[x::width] = column
+        scaled[x::width] = rows[source_x :: part.width]
     return scaled.tobytes()
 
 
@@ -1717,7 +1709,7 @@ FONT_BOX = 95
 
 @cache
 def _glyph(char: str) -> tuple[int, list[Rect]]:
-    """A character's width with the gap behind it, and its strokes, in the font's own pixels."""
+    """A character's width with the gap behind it, and its strokes, in pixels of the font."""
     code = ord(char) - 32
     if not 0 <= code < FONT_BOX:
         code = FONT_BOX
@@ -1738,7 +1730,7 @@ def _glyph(char: str) -> tuple[int, list[Rect]]:
 
 @lru_cache(maxsize=1024)
 def _mixing(colour: int, part: int) -> list[bytes]:
-    """Tables for blue, green and red: each value moves part/64 of the way to that of `colour`."""
+    """Tables for blue, green and red, by which a value moves part/64 of the way to `colour`."""
     tables = []
     for level in colour.to_bytes(3, "little"):
         mixed = [value + (level - value) * part // 64 for value in range(256)]
@@ -1747,10 +1739,7 @@ def _mixing(colour: int, part: int) -> list[bytes]:
 
 
 class Canvas:
-    """Drawing on BGRX bytes, top row first.
-
-    A colour is 0xRRGGBB, places and sizes are pixels; whatever lies outside is cut off.
-    """
+    """On BGRX bytes, top row first, in colours of 0xRRGGBB; what lies outside is cut off."""
 
     def __init__(self, width: int, height: int, pixels: bytes | None = None) -> None:
         self.width = width
@@ -1766,10 +1755,7 @@ class Canvas:
         alpha: float = 1.0,
         below: bytes = b"",
     ) -> None:
-        """A rectangle with rounded corners, mixed with what is there if `alpha` is below 1.
-
-        Or with the pixels `below`, where what is there is a part of the same mark.
-        """
+        """Mixed with what is there, or was `below`, where that is a part of the same mark."""
         source = below or self.pixels
         tables = _mixing(colour, round(alpha * 64))
         for row in range(rect.height):
@@ -1796,7 +1782,7 @@ class Canvas:
         colour: int,
         scale: int = 2,
     ) -> int:
-        """One line from its top left corner, 9*scale high; returns the x after it."""
+        """One line, 9*scale high; returns the x after it."""
         for char in text:
             columns, strokes = _glyph(char)
             for stroke in strokes:
@@ -1819,7 +1805,6 @@ def _numbers(text: str) -> list[float]:
 
 
 def _colour(channels: Iterable[float]) -> int:
-    """0xRRGGBB."""
     return int.from_bytes(map(round, channels), "big")
 
 
@@ -1831,7 +1816,7 @@ def _draw_glow(
     setting: str,
     fade: float = 1,
 ) -> None:
-    """A round gradient: discs of which each covers the larger ones."""
+    """A gradient of discs, of which each covers the larger ones."""
     stops = sorted(map(_numbers, setting.split(";")), reverse=True)
     for outer, inner in pairwise(stops):
         for step in range(16, 0, -1):
@@ -1852,7 +1837,6 @@ def _draw_heat(
     radius: float,
     config: Config,
 ) -> None:
-    """Fainter and smaller with every turn of an act's `age`."""
     shrink = config.marks_trail_shrink**age
     fade = 1 - age / config.marks_trail_turns
     places = mark_places(act)
@@ -1865,11 +1849,18 @@ def _draw_heat(
         centre = to_point(nearer, canvas.area)
         below = bytes(canvas.pixels)
         reach = max(4, radius * shrink)
-        _draw_glow(canvas, below, centre, reach, config.marks_heat_stops, fade)
+        _draw_glow(
+            canvas,
+            below,
+            centre,
+            reach,
+            config.marks_heat_stops,
+            fade,
+        )
 
 
 def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
-    """A border, and inside it a round fill that reaches the corners."""
+    """A border, and inside it a glow that reaches the corners."""
     corners = []
     for place in mark_places(box):
         corner = to_point(place, canvas.area)
@@ -1884,7 +1875,13 @@ def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
     shifted = rect.moved(2 * thick, 2 * thick)
     inner = rect.intersection(shifted)
     canvas.area = inner.moved(-thick, -thick)
-    _draw_glow(canvas, below, middle_of(rect), radius, config.marks_box_stops)
+    _draw_glow(
+        canvas,
+        below,
+        middle_of(rect),
+        radius,
+        config.marks_box_stops,
+    )
     canvas.area = whole
 
 
@@ -1895,10 +1892,7 @@ def _draw_label(
     gap: int,
     taken: list[Rect],
 ) -> None:
-    """A text on a dark plate, `gap` pixels below its place, above it at the lower edge.
-
-    It moves further down where another one is `taken`, and joins those.
-    """
+    """On a plate, `gap` pixels below its place or above it, further down where that is `taken`."""
     scale = 1 + canvas.width // 1000
     columns = sum(_glyph(char)[0] for char in text)
     width = scale * (columns + 3)
@@ -1928,10 +1922,9 @@ def annotate(
     boxes: Iterable[Mark],
     config: Config,
 ) -> bytes:
-    """A frame's pixels with marks of acts, those of the latest turn first.
+    """A frame's pixels with marks of acts, of which `turns` has the latest first.
 
-    Boxes lie below heat, older heat below newer, and on top the number of each act of this turn
-    with its places on the grid, as "1 (20,30)" and "1 to (40,50)".
+    On top is the number of each act of this turn, as "1 (20,30)" and "1 to (40,50)".
     """
     canvas = Canvas(frame.width, frame.height, frame.pixels)
     radius = max(frame.width, frame.height) * config.marks_radius_scale
@@ -6028,7 +6021,7 @@ NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (Recur
 
 
 class Usage(NamedTuple):
-    """Tokens as the server counted them; None where it does not say."""
+    """None where the server does not say."""
 
     prompt_tokens: int | None = None  # the whole request: instructions, tools, texts and image
     completion_tokens: int | None = None  # all that the model wrote, its thoughts included
@@ -6055,7 +6048,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """A model as the server lists it; None where it does not say."""
+    """None where the server does not say."""
 
     name: str  # as a request has to name it
     vision: bool | None = None
@@ -6070,11 +6063,6 @@ class ModelInfo:
     architecture: str = ""  # such as qwen3vl
     # Its name on disk: a loaded one can be called something else.
     stored: str = ""
-
-
-class Fault(NamedTuple):
-    tries: int
-    sentence: str
 
 
 # Of each kind of fault how often asking again may help, within request_retries, and what the server
@@ -6095,7 +6083,6 @@ error | 1 | answered with an error ({}); look at its log
 rejected | 0 | answered with an error ({}); look at its log
 not_json | 1 | did not answer in JSON as a model server does ({}); look at its log and at
      lmstudio_endpoint
-tls | 0 | cannot be asked over TLS ({}); correct SSLKEYLOGFILE, or leave it out
 unreachable | 10 | cannot be reached ({}); check lmstudio_endpoint
 refused | 10 | is off, nothing listens there; start it in LM Studio (`lms server start`), or set
      the endpoint
@@ -6106,7 +6093,7 @@ unread_call | 0 | could not read the model's call ({})
 server | 10 | is busy, failed or lost its model ({}); look at its log,
      the free memory and other programs
 """
-FAULTS = {kind: Fault(int(tries), sentence) for kind, tries, sentence in table_rows(_FAULTS)}
+FAULTS = {kind: (int(tries), sentence) for kind, tries, sentence in table_rows(_FAULTS)}
 
 # The part of a message that tells of a call which the server could not read.
 UNREAD_CALL = "unread_call"
@@ -6159,7 +6146,7 @@ def _depth(value: object) -> int:
 
 
 def strict_json(body: bytes) -> object:
-    """The value of a text in UTF-8, in which no number is infinite; raises ValueError."""
+    """Without infinite numbers; raises ValueError."""
     text = body.decode("utf-8-sig")
     try:
         value: object = json.loads(
@@ -6173,14 +6160,14 @@ def strict_json(body: bytes) -> object:
 
 
 def found_at(value: object, path: str) -> Any:
-    """What stands at a path such as "usage.prompt_tokens", or None."""
+    """At a path such as "usage.prompt_tokens"."""
     for name in path.split("."):
         value = json_object(value).get(name)
     return value
 
 
 def _count(value: object, *paths: str) -> int | None:
-    """The first number of tokens at one of these paths, or None."""
+    """The first number of tokens at these paths."""
     for path in paths:
         found = found_at(value, path)
         if type(found) is int and 0 <= found <= TOKENS_MOST:
@@ -6198,17 +6185,14 @@ def _error_text(value: object) -> str:
 
 
 def _meant_name(name: str) -> str:
-    """What two names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b.
-
-    That is without folders, the number of a further instance and what separates the parts.
-    """
+    """What names of one model share: LM Studio calls qwen3-vl-4b-instruct qwen/qwen3-vl-4b."""
     last_part = re.split(r"[\\/]", name.lower())[-1]
     letters = re.sub(r":[0-9]+$|[^a-z0-9@]", "", last_part)
     return letters.replace("instruct", "")
 
 
 def _models(value: object) -> list[ModelInfo]:
-    """The models in any server's list, one for each loaded instance, loaded ones first."""
+    """Those of any server's list, loaded ones first."""
     entries: dict[str, JsonDict] = {}
     # llama.cpp tells of each model in both lists.
     for entry in json_list(found_at(value, "models")) + json_list(found_at(value, "data")):
@@ -6220,7 +6204,7 @@ def _models(value: object) -> list[ModelInfo]:
 
 
 def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
-    """The model of an entry of a list, once for each time that LM Studio has loaded it."""
+    """Once for each time that LM Studio has loaded a model."""
     places = ("type", "capabilities", "architecture.input_modalities")
     senses = json.dumps([found_at(entry, place) for place in places])
     # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
@@ -6258,7 +6242,7 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
 def reply_warnings(
     reply: Reply, info: ModelInfo, image_tokens: int, text_chars: int
 ) -> dict[str, str]:
-    """What a person should know about a reply: sentences by their kinds.
+    """For the person: sentences by their kinds.
 
     `image_tokens` is what the screenshots cost at least, `text_chars` the length of all else.
     """
@@ -6305,23 +6289,17 @@ DOWNLOAD_WORDS = (
 NAMES_MOST = 8  # of models that a message or a question lists
 
 
-def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
-    """The model that bears a name exactly, else the first whose stored name means it.
-
-    Without an @ any quantization is meant.
-    """
-    letters = _meant_name(wanted)
-    meant = []
-    for info in listed:
-        if wanted in (info.name, info.stored):
-            return info
-        if f"{_meant_name(info.stored)}@".startswith(f"{letters}@"):
-            meant.append(info)
-    return meant[0] if meant else None
+def _named(listed: Sequence[ModelInfo], wanted: str) -> ModelInfo | None:
+    """The one of exactly that name, else the first whose stored name means it."""
+    exact = [info for info in listed if wanted in (info.name, info.stored)]
+    # Without an @ any quantization is meant.
+    letters = f"{_meant_name(wanted)}@"
+    meant = [info for info in listed if f"{_meant_name(info.stored)}@".startswith(letters)]
+    return next(iter(exact + meant), None)
 
 
 def _place_of_family(info: ModelInfo) -> float:
-    """Infinite for an unknown one; one that thinks aloud comes after all that do not."""
+    """Infinite for an unknown one; what thinks aloud comes last."""
     letters = f"{_meant_name(info.name)} {_meant_name(info.stored)}"
     for place, family in enumerate(FAMILIES):
         if family in letters:
@@ -6330,7 +6308,7 @@ def _place_of_family(info: ModelInfo) -> float:
 
 
 def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
-    """The one loaded model, else the one of the preferred family, if there is either."""
+    """The one loaded model, else that of the preferred family."""
     meant = [info for info in able if info.loaded] or able
     if len(meant) > 1:
         meant = [info for info in meant if _place_of_family(info) < math.inf]
@@ -6351,11 +6329,9 @@ def _names_to_type(listed: list[ModelInfo]) -> str:
 
 ANSWER_BYTES_MOST = 2 << 20  # that are read: a reply is a few kB; small objects take 35 times that
 LIST_TIMEOUT_S = 15.0  # a list of models takes no computing, unlike a reply
-RETRY_AFTER_MOST_S = 60.0  # a server may ask for more patience, but a person would not have it
 
 # What an exception of the exchange means; the first family that it belongs to wins.
 _WIRE = (
-    (FileNotFoundError, "tls"),  # which the connection needs, such as that of SSLKEYLOGFILE
     (ConnectionRefusedError, "refused"),
     (ConnectionError, "incomplete"),
     (OSError, "unreachable"),
@@ -6366,11 +6342,8 @@ _WIRE = (
 _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
 
-_HttpAnswer = tuple[HTTPResponse, bytes]
-
-
 def _endpoint(setting: str) -> urllib.parse.SplitResult:
-    """The address of the chat completions that a setting means; raises ConfigError."""
+    """The address of the chat completions; raises ConfigError."""
     try:
         url = urllib.parse.urlsplit(setting)
         usable = _ADDRESS.fullmatch(setting) and url.hostname and url.port != 0
@@ -6391,7 +6364,7 @@ def _endpoint(setting: str) -> urllib.parse.SplitResult:
 
 @dataclass
 class ModelServer:
-    """The client of one model server; raises ConfigError for an unusable endpoint or key."""
+    """Raises ConfigError for an unusable endpoint or key."""
 
     config: Config
     clock: Clock
@@ -6416,21 +6389,18 @@ class ModelServer:
             )
 
     def complete(self, body: bytes) -> Reply:
-        """The reply to a request for a chat completion; raises ModelError and Stopped.
-
-        A call that the server could not read is a reply without one, so that the model hears of it.
-        """
+        """Raises ModelError and Stopped."""
         value, seconds, tries = self._ask(self.url.geturl(), body)
         choice = value["choices"][0]
         message = choice["message"]
         reason = choice.get("finish_reason")
         if len(json.dumps(message)) > REPLY_CHARS_MOST:
             reason = "length"
-            whole = message
-            message = {"role": "assistant"}
-            for name in ("content", "reasoning_content", "reasoning"):
-                text = message_text(whole.get(name))
-                message[name] = text[:REPLY_CHARS_MOST]
+            texts = {
+                name: message_text(message.get(name))[:REPLY_CHARS_MOST]
+                for name in ("content", "reasoning_content", "reasoning")
+            }
+            message = {"role": "assistant", **texts}
         usage = Usage(
             _count(value, "usage.prompt_tokens"),
             _count(value, "usage.completion_tokens"),
@@ -6454,45 +6424,41 @@ class ModelServer:
         )
 
     def _ask(self, url: str, body: bytes | None = None) -> tuple[JsonDict, float, int]:
-        """The JSON of a page, to which `body` is posted, the last exchange's seconds and the tries.
-
-        Asking again is safe, since nothing on the desktop changes by it.
-        """
+        """The JSON of a page, to which `body` is posted, the last try's seconds and the tries."""
+        # Asking again is safe, since nothing on the desktop changes by it.
         # A server that starts refuses for a while, and then loads: that patience is another one.
         failed = Counter[bool]()
         while True:
-            server_wait_s = 0.0
             begun = self.clock.now()
             try:
-                response, data = self._exchange(url, body)
-                after = response.headers.get("Retry-After", "").strip()
-                if after.isdecimal():  # a date or rubbish counts as none
-                    server_wait_s = min(RETRY_AFTER_MOST_S, float(after))
-                value = self._value(response, data, body is not None)
+                value = self._exchange(url, body)
                 seconds = self.clock.now() - begun
                 return value, seconds, failed.total() + 1
             except ModelError as error:
                 loading = error.kind == "loading"
                 failed[loading] += 1
-                most = min(FAULTS[error.kind].tries, self.config.request_retries)
+                tries, _ = FAULTS[error.kind]
+                most = min(tries, self.config.request_retries)
                 # At the start a person waits: Windows takes 2 s to refuse a connection.
                 if body is None and error.kind in ("refused", "unreachable"):
                     most = 0
                 if failed[loading] > most:
                     raise
                 first_s = 5.0 if loading else 0.5  # to load some GB takes long
-                own_wait_s = first_s * 2.0 ** (failed[loading] - 1)
-                wait_s = max(server_wait_s, own_wait_s)
+                wait_s = first_s * 2.0 ** (failed[loading] - 1)
                 sentence = str(error).rstrip(".")
                 self.notice(f"{sentence}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _exchange(self, url: str, body: bytes | None) -> _HttpAnswer:
-        """One exchange over the network; raises ModelError."""
+    def _exchange(self, url: str, body: bytes | None) -> JsonDict:
+        """Raises ModelError."""
         timeout_s = self.config.lmstudio_timeout
         if body is None:
             timeout_s = min(LIST_TIMEOUT_S, timeout_s)
-        headers = {"Content-Type": "application/json", "Connection": "close"}
+        headers = {
+            "Content-Type": "application/json",
+            "Connection": "close",
+        }
         if self.api_key:  # it goes into a header and nowhere else
             headers["Authorization"] = f"Bearer {self.api_key}"
         request = Request(url, body)
@@ -6500,7 +6466,7 @@ class ModelServer:
         sockets: list[socket.socket] = []
         given_up = threading.Event()
 
-        def answers() -> Iterator[_HttpAnswer]:
+        def answers() -> Iterator[tuple[HTTPResponse, bytes]]:
             with closing(connect(request.host, timeout=timeout_s)) as connection:
                 connection.connect()
                 sockets.append(connection.sock)
@@ -6517,8 +6483,8 @@ class ModelServer:
 
         try:
             # In a thread, since a blocked recv on Windows does not wake up for Ctrl+C.
-            for answer in taken_within(timeout_s, answers(), self.stop.check):
-                return answer
+            for response, data in taken_within(timeout_s, answers(), self.stop.check):
+                return self._value(response, data, body is not None)
             raise TimeoutError
         except TimeoutError:
             raise self._fault("timeout", f"{timeout_s:g}") from None
@@ -6528,14 +6494,13 @@ class ModelServer:
             said = getattr(error, "strerror", None) or str(error)
             raise self._fault(kind, said) from None
         finally:
-            # This ends the thread, whatever it waits for, and tells the server that it may stop
-            # computing.
+            # This ends the thread, whatever it waits for, and the server may stop computing.
             given_up.set()
             with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
     def _value(self, response: HTTPResponse, data: bytes, wants_message: bool) -> JsonDict:
-        """The JSON of an answer, with a message where one is wanted; raises ModelError."""
+        """With a message where one is wanted; raises ModelError."""
         if len(data) > ANSWER_BYTES_MOST:
             raise self._fault("not_json", f"{ANSWER_BYTES_MOST >> 20} MB")
         if response.length:  # so much of it is missing
@@ -6554,13 +6519,17 @@ class ModelServer:
             kind = next(
                 kind for kind, words in _KINDS_SAID if re.search(words, searched, re.IGNORECASE)
             )
-            status = f"status {response.status}: "
-            if is_success:
-                status = ""
-            fault = self._fault(kind, status + said)
+            if not is_success:
+                said = f"status {response.status}: {said}"
+            fault = self._fault(kind, said)
             if kind != UNREAD_CALL:
                 raise fault
-            lost = {"role": "assistant", "content": "", UNREAD_CALL: str(fault)}
+            # A reply without a call, so that the model hears of it.
+            lost = {
+                "role": "assistant",
+                "content": "",
+                UNREAD_CALL: str(fault),
+            }
             return {"choices": [{"message": lost}]}
         first, *_ = json_list(found_at(value, "choices")) or [None]
         if wants_message and not isinstance(found_at(first, "message"), dict):
@@ -6572,13 +6541,14 @@ class ModelServer:
         if self.api_key:
             said = said.replace(self.api_key, "***")
         words = server_words(self.hide(said))
-        return self._error(FAULTS[kind].sentence.format(words), kind)
+        _, sentence = FAULTS[kind]
+        return self._error(sentence.format(words), kind)
 
     def _error(self, what: str, kind: str = "no_model") -> ModelError:
         return ModelError(f"The server at {self.where} {what}.", kind)
 
     def discover(self) -> ModelInfo:
-        """The configured model, else the program's choice, else the person's; raises ModelError."""
+        """The configured one, else the program's choice, else the person's; raises ModelError."""
         config = self.config
         wanted = config.lmstudio_model
         listed = self._listed()
@@ -6628,7 +6598,7 @@ class ModelServer:
         return self.info
 
     def _listed(self) -> list[ModelInfo]:
-        """The models of the first list that names any; LM Studio's own tell most."""
+        """From the first list that names any; LM Studio's own tell most."""
         for page in ("/api/v1/models", "/api/v0/models"):
             try:
                 value, *_ = self._ask(self._root + page)
@@ -9114,12 +9084,12 @@ SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the tex
 
 @dataclass
 class Message:
-    """A text, or an image between what stands before it and the text."""
+    """A text, or an image before it."""
 
     role: str
     text: str
     image: bytes = b""  # base64 of a PNG
-    before: str = ""  # the text before the image
+    before: str = ""  # stands in front of the image
     more: Mapping[str, Any] = field(default_factory=dict)  # tool_calls and the like
     thought: str = ""
 
@@ -9129,7 +9099,7 @@ class Message:
             return 0
         # Before width and height stand a PNG's signature and the start of its first chunk.
         width, height = struct.unpack(">16x2I", base64.b64decode(self.image[:32]))
-        return int(width * height) // PATCH**2
+        return Size(width, height).pixels // PATCH**2
 
     @property
     def url(self) -> str:
@@ -9150,12 +9120,12 @@ class Message:
 
     def in_words(self) -> Message:
         """For a model that knows its tools from the text."""
-        words = [self.text] if self.text else []
+        words = [self.text]
         for call in self.more.get("tool_calls", []):
             function = call["function"]
             words.append(call_in_text(function["name"], function["arguments"]))
         role = "user" if self.role == "tool" else self.role
-        return replace(self, role=role, text="\n".join(words), more={})
+        return replace(self, role=role, text="\n".join(filter(None, words)), more={})
 
     def __str__(self) -> str:
         picture = f"{self.before}\n{self.url} ".lstrip() if self.image else ""
@@ -9163,7 +9133,7 @@ class Message:
 
 
 def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
-    """The JSON of a request; what never changes is first, for the server's prefix cache."""
+    """What never changes is first, for the server's prefix cache."""
     body = {"messages": [message.to_json() for message in messages], **settings}
     # Half characters cannot be encoded.
     return json.dumps(body, ensure_ascii=False).encode(errors="replace")
@@ -9185,10 +9155,9 @@ def reply_lines(message: JsonDict) -> list[str]:
 class Inbox:
     """What the person says meanwhile; this one is nobody's, the panel is another."""
 
-    present = False  # whether anybody can say anything at all
+    present = False  # whether anybody can say anything
 
     def take_hints(self) -> list[str]:
-        """What was said since the last call."""
         return []
 
     def take_injected(self) -> str | None:
@@ -9200,32 +9169,29 @@ class Inbox:
 
 
 def model_settings(config: Config, model: ModelInfo) -> JsonDict:
-    """The model's name, and the switch of its thinking.
-
-    LM Studio and Ollama hand nothing on to the chat template (lmstudio-bug-tracker #1573) and have
-    a switch of their own; elsewhere a template passes over what it does not know.
-    """
+    """The model's name, and the switch of its thinking."""
     settings: JsonDict = {"model": model.name}
-    if config.thinking == "auto":
-        return settings
-    if trained_in(model) in THINKING_GRAMMARS:
-        settings["chat_template_kwargs"] = {THINKING_SWITCH: config.thinking == "on"}
-    if config.thinking in model.efforts:
-        settings["reasoning_effort"] = model.efforts[config.thinking]
+    thinking = config.thinking
+    # LM Studio and Ollama hand nothing on to the chat template (lmstudio-bug-tracker #1573) and
+    # have a switch of their own; elsewhere a template passes over what it does not know.
+    if thinking != "auto" and trained_in(model) in THINKING_GRAMMARS:
+        settings["chat_template_kwargs"] = {THINKING_SWITCH: thinking == "on"}
+    if thinking in model.efforts:  # which has no "auto"
+        settings["reasoning_effort"] = model.efforts[thinking]
     return settings
 
 
 class Manner(NamedTuple):
-    """What is the same in all requests to a role."""
+    """The same in all requests to a role."""
 
     system: str
     tools: Sequence[JsonDict] = ()
-    settings: Mapping[str, float] = {}  # of the request; they go before what Config says
+    settings: Mapping[str, float] = {}  # they go before what Config says
 
 
 @dataclass
 class Voice:
-    """Speaks to the model for all roles, and counts what that costs."""
+    """Speaks to the model for all roles, and counts the costs."""
 
     config: Config
     profile: Profile
@@ -9264,8 +9230,8 @@ class Voice:
     ) -> Reply | ModelError:
         """The reply to `messages` behind the role's prompt, or the error of a failed exchange.
 
-        Several in a row are raised, and one that will not pass: a full context only if the caller
-        cannot send less the next time (`shrinks`).
+        Several in a row are raised, and one that will not pass: a full context unless the caller
+        sends less the next time (`shrinks`).
         """
         acting = role == self.profile.roles["executor"]
         manner = manner or self.manner(role)
@@ -9274,7 +9240,11 @@ class Voice:
             self._hints.append(HINT.format(self.logger.hide(hint)))
         if acting and self._hints:  # told until a reply has come
             messages = [*messages, Message("user", "\n".join(self._hints))]
-        settings, sent = self._request(role, messages, manner)
+        settings, sent = self._request(
+            role,
+            messages,
+            manner,
+        )
         body = request_body(settings, sent)
         self._tell_request(role, settings, sent, len(body))
         self.logger.publish(Phase(f"{role.name} is thinking"))
@@ -9332,7 +9302,7 @@ class Voice:
     def _tell_request(
         self, role: Role, settings: JsonDict, messages: Sequence[Message], size: int
     ) -> None:
-        """Into log and journal, in which a part is written once."""
+        """Into log and journal, each part once."""
         self.requests += 1
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
         told += [(message.to_json(), str(message)) for message in messages]
@@ -9355,7 +9325,7 @@ class Voice:
         )
 
     def _leave_list(self, why: str) -> None:
-        """The tools stand in the text from now on, unless a setting decides that."""
+        """From now on the tools stand in the text, unless a setting decides that."""
         self._left_list = True
         if self.config.calls == "auto":
             sentence = f"warning: {why}; from now on the tools stand in the text."
@@ -9367,7 +9337,7 @@ class Voice:
             self.say(text)
 
     def _bear(self, error: ModelError, shrinks: bool) -> None:
-        """Raises a failure that will not pass, and any after too many in a row."""
+        """Raises what will not pass, and any after too many in a row."""
         self._failures += 1
         stays = error.kind in PERMANENT_FAULTS and not (shrinks and error.kind == "context")
         if error.kind == "no_tools" and not self.calls_in_text:
@@ -9409,15 +9379,12 @@ class Voice:
         )
 
     def placed(self, context: str, question: str, image: bytes) -> Message:
-        """A request's first message, of which a server can reuse most of the one before.
-
-        While the picture stays the same, to the byte, so does what stands before it, and what the
-        context grew by stands behind it.
-        """
+        """A request's first message, of which a server can reuse most of the one before."""
         if not image:
             return Message("user", f"{context}\n\n{question}")
         if self.config.described:
             return Message("user", "", image, before=f"{context}\n\n{question}")
+        # While the picture stays the same, so does what stands before it; new lines go behind it.
         grown = f"{context}\n".startswith(f"{self._context}\n")
         if image != self._image or not grown:
             self._image = image
@@ -9437,7 +9404,7 @@ class Voice:
         advice: Callable[[ToolError], str],
         shrinks: bool,
     ) -> tuple[Taken | None, Reply | ModelError]:
-        """What `read` takes from a reply, and the last reply.
+        """What `read` takes from a reply, and the last one.
 
         What it raises the model is told in the words of `advice`, so many times; `read` hears
         whether one is left.
@@ -9472,8 +9439,8 @@ CORRECTED_MOST = 0.08
 class AxisFit(NamedTuple):
     """The line through the answers along one axis.
 
-    An answer lies at `scale` times the distance of its truth from the grid's middle, and `shift`
-    beside that. This default is a model without a fault.
+    They lie at `scale` times the distance of their truth from the middle, and `shift` beside that;
+    the default is a model without a fault.
     """
 
     scale: float = 1.0
@@ -9483,7 +9450,7 @@ class AxisFit(NamedTuple):
         return f"scale {self.scale:.3f}, shift {self.shift:+.0f}"
 
     def undo(self, place: float) -> int:
-        """The place that an answer means; it may lie outside the grid."""
+        """What an answer means; it may lie outside the grid."""
         away = place - GRID_MIDDLE - self.shift
         return round(GRID_MIDDLE + away / self.scale)
 
@@ -9491,7 +9458,7 @@ class AxisFit(NamedTuple):
 def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
     """What is certain of the line through (truth, answer), of which no two truths are the same.
 
-    Theil and Sen: the median of all slopes, then that of what it leaves, so that one wild answer
+    Theil and Sen: the median of all slopes, then of what it leaves, so that one wild answer
     changes nothing. How far ranks lie around a median is Kendall's and the sign test's.
     """
     slopes = []
@@ -9517,7 +9484,7 @@ def _certain_median(
     deviation: float,
     faultless: float,
 ) -> float:
-    """The median, or what has no fault if 99 % of the ranks' `deviation` hold that."""
+    """The median, or `faultless` if 99 % of the ranks' `deviation` hold that."""
     ordered = sorted(values)
     within = SURE_99 * deviation
     below = max(0, math.floor((len(ordered) - within) / 2))
@@ -9537,7 +9504,7 @@ def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
 
 
 class Correction(NamedTuple):
-    """The lines of both axes; this default changes nothing."""
+    """The default changes nothing."""
 
     x: AxisFit = AxisFit()
     y: AxisFit = AxisFit()
@@ -9547,19 +9514,19 @@ class Correction(NamedTuple):
 
     @property
     def beyond(self) -> bool:
-        """Whether the answers lie too far from the grid to be corrected."""
+        """Whether the answers lie too far off to be corrected."""
         scaled = max(abs(line.scale - 1) for line in self)
         shifted = max(abs(line.shift) for line in self)
         return max(scaled, shifted / GRID) > CORRECTED_MOST
 
     def place(self, said: Coordinate) -> Coordinate:
-        """The place that a model means; raises ToolError for one outside the grid."""
+        """Raises ToolError for one outside the grid."""
         x = self.x.undo(said.x)
         y = self.y.undo(said.y)
         return Coordinate(x, y)
 
     def box(self, said: Mapping[str, int]) -> dict[str, int]:
-        """The same for a box; it is only drawn, so what lies outside is at the edge."""
+        """It is only drawn, so what lies outside is at the edge."""
         axes = self._asdict()
         meant = {}
         for corner, place in said.items():
@@ -9588,7 +9555,7 @@ NOWHERE = Rect(0, 0, 0, 0)
 def difference(
     before: bytes, after: bytes, width: int, scale: int = 1, part: Rect | None = None
 ) -> Rect | None:
-    """The box of the pixels that differ in two looks, or a part of them, but for a single caret.
+    """The box of the pixels that differ in (a part of) two looks, but for a single caret.
 
     Both are BGRX, `width` pixels a row, `scale` times smaller than a frame.
     """
@@ -9618,13 +9585,13 @@ def difference(
 
 
 def window_box(frame: Frame) -> Rect:
-    """The front window, else the whole, in the frame's pixels."""
+    """The front window's, else the whole, in the frame's pixels."""
     rect = frame.window.rect if frame.window else frame.area
     return rect.scaled(frame.area, frame.rect)
 
 
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
-    """The working area in pixels, from the setting `area`; raises ConfigError."""
+    """The working area in pixels; raises ConfigError."""
     primary = desktop.primary()
     full = desktop.screen()
     if setting in ("primary", "all"):
@@ -9646,16 +9613,21 @@ def resolve_area(setting: str, desktop: Desktop) -> Rect:
 
 
 def part_around(point: Point, area: Rect) -> Rect:
-    """The quarter of an area around a pixel; at an edge it is moved inside."""
+    """The quarter of an area around a pixel; at an edge moved inside."""
     width = area.width // 2
     height = area.height // 2
     left = min(point.x - width // 2, area.right - width)
     top = min(point.y - height // 2, area.bottom - height)
-    return Rect(max(left, area.left), max(top, area.top), width, height)
+    return Rect(
+        max(left, area.left),
+        max(top, area.top),
+        width,
+        height,
+    )
 
 
 def frame_size(area: Rect, config: Config) -> Size:
-    """As it is set, else as image_tokens gives; raises ConfigError."""
+    """Raises ConfigError."""
     exact = Size(config.screen_capture_w, config.screen_capture_h)
     if exact.pixels:
         return exact
@@ -9668,7 +9640,7 @@ def frame_size(area: Rect, config: Config) -> Size:
 
 
 def screen_size(config: Config) -> Size:
-    """That of a usual screen's picture, where there is no screen to ask."""
+    """That of a usual screen, where there is none to ask."""
     return frame_size(Rect(0, 0, 1920, 1080), config)
 
 
@@ -9692,20 +9664,18 @@ class Eyes:
     _before: dict[int, Frame] = field(default_factory=dict)
     _closer: Point | None = None  # of what the next look shows
 
-    def zoom(self, point: Point) -> None:
-        """The next look shows the part around this pixel, the one after it all again.
-
-        Places of secrets are known on whole pictures only, so with one it stays whole.
-        """
+    def zoom(self, point: Point | None) -> None:
+        """The next look shows the part around this pixel, if any, the one after it all again."""
+        # Places of secrets are known on whole pictures only.
         self._closer = None if self.secrets else point
 
     def look(self, name: str = "") -> Look:
-        """A look to act on, once no pause holds, saved under a `name`, else that of the turn."""
+        """Once no pause holds; it is saved under a `name`, else that of the turn."""
         self.logger.publish(Phase("looking"))
         begin = self.clock.now()
         self.actuator.rest()
         closer = self._closer
-        self.forget()
+        self._closer = None
         frame = self._with_secrets_greyed(self.capture(closer))
         looked = self.clock.now()
         png = encode_png(frame.pixels, frame.width, frame.height)
@@ -9727,15 +9697,12 @@ class Eyes:
         sent = base64.b64encode(png) if self.config.vision else b""
         return Look(frame, png, sent, path)
 
-    def forget(self) -> None:
-        self._closer = None
-
     def whole(self, frame: Frame) -> Frame:
-        """A frame of all the area, by which the effect of an act is seen."""
+        """All the area, by which the effect of an act is seen."""
         return self.capture() if frame.whole else frame
 
     def capture(self, closer: Point | None = None) -> Frame:
-        """While the screen cannot be seen it waits; Win32Error after `blind_patience` seconds."""
+        """Waits while the screen cannot be seen; Win32Error after `blind_patience` seconds."""
         whole = resolve_area(self.config.area, self.desktop)
         area = part_around(closer, whole) if closer else whole
         size = frame_size(area, self.config)
@@ -9761,10 +9728,7 @@ class Eyes:
         return replace(window, title=self.logger.hide(window.title))
 
     def secret_typed(self, attempt: Attempt) -> None:
-        """From now on the field is grey; where it is not known, all of that window until it reacts.
-
-        The journal has it before the first key, for a run that is broken off and resumed.
-        """
+        """From now on the field is grey, if not known all of that window until it reacts."""
         window = attempt.front
         if window is None:
             raise ToolError("No window has the keyboard.", "stale_frame")
@@ -9775,8 +9739,14 @@ class Eyes:
             box = typed_at.rect
         else:
             self._before[number] = attempt.frame
+        # Before the first key, for a run that is resumed.
         self._keep_secret(
-            SecretRecord(place=number, handle=window.handle, window=window.rect, box=box)
+            SecretRecord(
+                place=number,
+                handle=window.handle,
+                window=window.rect,
+                box=box,
+            )
         )
 
     def _keep_secret(self, place: SecretRecord) -> None:
@@ -9819,7 +9789,7 @@ class Eyes:
         return box.moved(window.left - then.left, window.top - then.top)
 
     def windows(self) -> list[Window]:
-        """The open windows but our own; none where Windows does not tell."""
+        """But our own; none where Windows does not tell."""
         with suppress(Win32Error):
             return [self._hidden(window) for window in self.desktop.windows() if not window.own]
         return []
@@ -9832,10 +9802,7 @@ class Eyes:
     def changed(
         self, before: bytes, after: bytes, frame: Frame, scale: int = GLANCE_SCALE
     ) -> Rect | None:
-        """What differs between two looks at a frame's area, so many times smaller.
-
-        What changes in the program's own console or panel no act has done.
-        """
+        """As `difference`, but what changes in the program's own windows no act has done."""
         seen = Rect(
             0,
             0,
@@ -9859,7 +9826,7 @@ class Eyes:
         return box
 
     def watch(self, frame: Frame, seconds: float) -> bool:
-        """Waits so long, or until the screen has changed and rests; whether it changed."""
+        """Waits so long, or until the screen has changed and rests; whether it did."""
         before = self.glance(frame)
         end = self.clock.now() + seconds
         while self.clock.now() < end:
@@ -9871,11 +9838,7 @@ class Eyes:
         return False
 
     def settle(self, frame: Frame, before: bytes) -> Frame:
-        """Waits until the screen is at rest after an act, and returns a frame of then.
-
-        `before` is a glance from before it. The screen rests once a few glances agree, after a
-        change or the patience; after the cap, it is taken as it is.
-        """
+        """The frame once a few glances agree; `before` is one from before the act."""
         begin = self.clock.now()
         cap_s = self.config.settle_cap_ms / 1000
         self.clock.sleep(min(SETTLE_FLOOR_S, cap_s) + self.config.ui_settle_delay)
@@ -9884,6 +9847,7 @@ class Eyes:
         agreed = 0
         wanted = 2
         passed_s = 0.0
+        # The screen rests after a change or the patience; after the cap, it is taken as it is.
         while agreed < wanted and passed_s < cap_s:
             self.clock.sleep(SETTLE_INTERVAL_S)
             passed_s = self.clock.now() - begin
@@ -10537,7 +10501,7 @@ def judge(
         return verdict
     ask_for_checks(engine, state)
     for again in range(2):
-        engine.eyes.forget()
+        engine.eyes.zoom(None)
         look = engine.eyes.look(f"turn_{state.turn:04d}_{name}{again or ''}")
         ask = partial(ask_about, engine, state, look, state.not_yet + again)
         verdict = ask(IS_IT_DONE, evidence)
@@ -10954,7 +10918,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     turn = state.turn
     if turn - state.memory.last_recovery_turn > config.loop_recovery_cooldown:
         state.memory.last_recovery_turn = turn
-        engine.eyes.forget()  # the Start button has its place on a whole picture
+        engine.eyes.zoom(None)  # the Start button has its place on a whole picture
         look = engine.eyes.look(f"turn_{turn:04d}_recovery")
         keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
         deed = engine.perform(keys, look)
