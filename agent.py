@@ -218,7 +218,13 @@ class Rect(NamedTuple):
         return self.top + self.height
 
     @classmethod
-    def between(cls, left: int, top: int, right: int, bottom: int) -> Rect:
+    def between(
+        cls,
+        left: int,
+        top: int,
+        right: int,
+        bottom: int,
+    ) -> Rect:
         return cls(left, top, right - left, bottom - top)
 
     def moved(self, right: int, down: int) -> Rect:
@@ -278,7 +284,7 @@ Mark = Mapping[str, object]
 
 
 def mark_places(mark: Mark) -> list[Coordinate]:
-    """Raises ToolError for a place outside the grid."""
+    # Raises ToolError for a place outside the grid.
     places = []
     for number in "12" if mark.get("name", "drag") == "drag" else "1":
         x = mark.get("x" + number)
@@ -307,12 +313,10 @@ TOKENS_SHARE = 0.8
 
 @lru_cache(maxsize=16)
 def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
-    """The best size for the picture of an area: as many tokens as fit, and the area's proportions.
-
-    No side is longer than `percent` of the area's. Both are multiples of 32, unless that stretches
-    by more than 2 % or costs more than a fifth of the tokens: then they are exact, to a pixel. So
-    1366x768 gets 42 * 24 = 1,008 tokens, since a 43rd column would enlarge it.
-    """
+    """As many tokens as fit, in the proportions of the area."""
+    # No side is longer than `percent` of the area's. Both are multiples of 32, unless that
+    # stretches by more than 2 % or costs more than a fifth of the tokens: then they are exact, to a
+    # pixel. So 1366x768 gets 42 * 24 = 1,008 tokens, since a 43rd column would enlarge it.
     most = tokens * PATCH**2
     scale = min(percent / 100, math.sqrt(most / (area.width * area.height)))
     exact = Size(int(area.width * scale) or 1, int(area.height * scale) or 1)
@@ -364,7 +368,12 @@ class Frame:
 
     @property
     def rect(self) -> Rect:
-        return Rect(0, 0, self.width, self.height)
+        return Rect(
+            0,
+            0,
+            self.width,
+            self.height,
+        )
 
     @property
     def blank(self) -> bool:
@@ -574,7 +583,6 @@ class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[
 
     @property
     def memory_keep_actions(self) -> int:
-        """So many stay active when the program archives."""
         threshold = self.memory_compression_threshold
         return min(max(4, threshold // 3), threshold - 1)
 
@@ -584,7 +592,7 @@ SWITCHES |= {"false": False, "0": False, "no": False, "off": False}
 
 
 def _taken(setting: Setting, value: object) -> Any:
-    """A value of JSON, or its text, in the setting's type; None for a wrong one."""
+    # A value of JSON, or its text, in the setting's type; None for a wrong one.
     kind = type(setting.default)
     if kind is bool:
         return SWITCHES.get(str(value).strip().lower())
@@ -686,11 +694,10 @@ STOP_SLICE_S = 0.02  # nothing wakes a thread that sleeps, so it does so in slic
 
 
 class Stop:
-    """The one flag that ends a run.
+    """The one flag that ends a run."""
 
-    It is set from a signal handler or any thread, and looked at between single events of input: a
-    plain value, since the thread that a signal handler interrupts may hold a lock.
-    """
+    # It is set from a signal handler or any thread, and looked at between single events of input: a
+    # plain value, since the thread that a signal handler interrupts may hold a lock.
 
     def __init__(self) -> None:
         self.reason = ""
@@ -714,12 +721,11 @@ _SECRET_NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
 class Secrets:
-    """Values that are typed by name: the model and every file know {{NAME}} only.
+    """Values that are typed by name: the model and every file know {{NAME}} only."""
 
-    `hidden` ones are never typed. One of fewer than SECRET_CHARS_SAFE characters is hidden as a
-    whole word only, or texts that have nothing to do with it would tell it. None may be a key of
-    JSON or the name of a tool, or no journal and no call could be read.
-    """
+    # `hidden` ones are never typed. One of fewer than SECRET_CHARS_SAFE characters is hidden as a
+    # whole word only, or texts that have nothing to do with it would tell it. None may be a key of
+    # JSON or the name of a tool, or no journal and no call could be read.
 
     def __init__(
         self,
@@ -736,7 +742,11 @@ class Secrets:
                 spelling = quoted[1:-1]
                 self._names[spelling] = f"{{{{{name}}}}}"
         # The longest first: a part of another must not tear it apart.
-        longest_first = sorted(self._names, key=len, reverse=True)
+        longest_first = sorted(
+            self._names,
+            key=len,
+            reverse=True,
+        )
         self._finder = re.compile("|".join(map(self._pattern, longest_first)))
 
     def _pattern(self, spelling: str) -> str:
@@ -766,12 +776,14 @@ class Secrets:
         return self._hide_cut(text) if CUT in text else text
 
     def _hide_cut(self, text: str) -> str:
-        """Without the beginnings of values that `cut` left.
-
-        A shorter one stays: whether it is hidden would tell how a value begins.
-        """
+        # Without the beginnings of values that `cut` left. A shorter one stays: whether it is
+        # hidden would tell how a value begins.
         for spelling, name in self._names.items():
-            for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
+            for length in range(
+                len(spelling) - 1,
+                SECRET_CHARS_SAFE - 1,
+                -1,
+            ):
                 text = text.replace(spelling[:length] + CUT, name + CUT)
         return text
 
@@ -814,7 +826,7 @@ NUMBER_MOST = 1e11  # beyond, dates and sums overflow
 
 
 def read_as(value: Any, hint: object) -> Any:
-    """JSON data as this annotation says; raises TypeError where it does not fit."""
+    # JSON data as this annotation says; raises TypeError where it does not fit.
     parts = get_args(hint)
     origin = get_origin(hint)
     if NoneType in parts:
@@ -882,7 +894,11 @@ def _image_note(image: re.Match[str]) -> str:
 
 def redact(text: str) -> str:
     """Image data replaced by its length and SHA-256."""
-    return re.sub(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", _image_note, text)
+    return re.sub(
+        r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})",
+        _image_note,
+        text,
+    )
 
 
 def printable(text: str) -> str:
@@ -982,16 +998,12 @@ class ControlSource(Protocol):
     """Never raises for what other programs do or leave undone, nor waits beyond its deadline."""
 
     def ask(self, where: Where) -> Sequence[Control]:
-        """The innermost one at a pixel; of a window all that can be seen, topmost first.
-
-        Empty where nothing is known in time.
-        """
+        """The innermost one at a pixel; of a window all that can be seen, topmost first."""
+        # Empty where nothing is known in time.
 
 
 @dataclass(frozen=True)
 class KnownControls:
-    """A ControlSource that knows these controls, topmost first."""
-
     known: Sequence[Control] = ()
 
     def ask(self, where: Where) -> Sequence[Control]:
@@ -1004,7 +1016,7 @@ class KnownControls:
 
 
 class Program(NamedTuple):
-    """What can be started by its name."""
+    # What can be started by its name.
 
     name: str  # as the place where it was found calls it
     path: str  # of its shortcut or its file, which is what gets started
@@ -1012,10 +1024,9 @@ class Program(NamedTuple):
 
 
 class Desktop(Protocol):
-    """Places and sizes are in pixels of the virtual screen; what Windows refuses is a Win32Error.
+    """In pixels of the virtual screen; what Windows refuses is a Win32Error."""
 
-    Only the actuator may call the seven input methods, which come last.
-    """
+    # Only the actuator may call the seven input methods, which come last.
 
     @property
     def control_source(self) -> ControlSource: ...
@@ -1039,11 +1050,9 @@ class Desktop(Protocol):
     def foreground(self) -> Window | None:
         """The window that has the keyboard, if any; Win32Error while the desktop is locked."""
 
-    def window_at(self, point: Point) -> Window | None:
-        """The top-level window at that pixel, if any."""
+    def window_at(self, point: Point) -> Window | None: ...
 
-    def window(self, handle: int) -> Window | None:
-        """The window of that handle; None if it is gone."""
+    def window(self, handle: int) -> Window | None: ...
 
     def windows(self) -> list[Window]:
         """The visible top-level windows that have a title, the one in front first."""
@@ -1051,15 +1060,15 @@ class Desktop(Protocol):
     def programs(self) -> list[Program]: ...
 
     def clipboard_length(self) -> int | None:
-        """UTF-16 units of the clipboard's text, 0 if it holds none; None if nobody can tell."""
+        # UTF-16 units of the clipboard's text, 0 if it holds none; None if nobody can tell.
+        ...
 
     def idle_s(self) -> float:
         """Seconds since anybody last used mouse or keyboard, the program included."""
 
     def double_click_ms(self) -> int: ...
 
-    def move(self, point: Point) -> None:
-        """Puts the mouse on exactly that pixel."""
+    def move(self, point: Point) -> None: ...
 
     def button(self, name: str, down: bool) -> None:
         """Presses or releases left, right or middle, where the mouse is."""
@@ -1174,11 +1183,10 @@ class Look:
 
 @dataclass(frozen=True)
 class Deed:
-    """One act and what came of it, as far as that is known yet.
+    """One act and what came of it, as far as that is known yet."""
 
-    A gate's refusal: `refused` alone. Broken off: `refused`, `begun` and `acted`. A dry run: `dry`.
-    Done: `begun` and `acted`, with `changed` false or true.
-    """
+    # A gate's refusal: `refused` alone. Broken off: `refused`, `begun` and `acted`. A dry run:
+    # `dry`. Done: `begun` and `acted`, with `changed` false or true.
 
     act: Act
     result: str  # a sentence for the model
@@ -1199,7 +1207,8 @@ class Deed:
 
 
 class Item:
-    """What those who watch a live run get."""
+    # What those who watch a live run get.
+    ...
 
 
 RECORDS: dict[str, type[Record]] = {}
@@ -1207,10 +1216,9 @@ RECORDS: dict[str, type[Record]] = {}
 
 @dataclass
 class Record(Item):
-    """A line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970).
+    # A line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970).
 
-    Older journals may lack any field, so that each has a default.
-    """
+    # Older journals may lack any field, so that each has a default.
 
     kind: ClassVar[str]
     hints: ClassVar[Mapping[str, object]]
@@ -1234,8 +1242,7 @@ class RunRecord(Record, kind="run"):
 
 
 @dataclass
-class ResumeRecord(RunRecord, kind="resume"):
-    """A run that was broken off goes on."""
+class ResumeRecord(RunRecord, kind="resume"): ...
 
 
 @dataclass
@@ -1245,10 +1252,9 @@ class HintRecord(Record, kind="hint"):
 
 @dataclass
 class LookRecord(Record, kind="look"):
-    """Times in seconds, `window` (left, top, width, height) in the screenshot's pixels.
+    # Times in seconds, `window` (left, top, width, height) in the screenshot's pixels.
 
-    A closer look has the `part` of the screen that it shows.
-    """
+    # A closer look has the `part` of the screen that it shows.
 
     screenshot: str = ""
     width: int = 0  # of the screenshot in pixels; 0 in journals that did not say so
@@ -1262,10 +1268,9 @@ class LookRecord(Record, kind="look"):
 
 @dataclass
 class RequestRecord(Record, kind="request"):
-    """`sent` names all parts of a request, `parts` holds those that are new.
+    # `sent` names all parts of a request, `parts` holds those that are new.
 
-    First come its settings with the tools, then its messages, pictures aside.
-    """
+    # First come its settings with the tools, then its messages, pictures aside.
 
     call: int = 0
     role: str = ""
@@ -1275,10 +1280,9 @@ class RequestRecord(Record, kind="request"):
 
 @dataclass
 class ReplyRecord(Record, kind="reply"):
-    """`tokens` has prompt, completion and cached, each None if it was not said.
+    # `tokens` has prompt, completion and cached, each None if it was not said.
 
-    `thought` is about how many of the completion were thought aloud.
-    """
+    # `thought` is about how many of the completion were thought aloud.
 
     call: int = 0  # number of the request in this run
     role: str = ""
@@ -1292,16 +1296,12 @@ class ReplyRecord(Record, kind="reply"):
 
 @dataclass
 class NoCallRecord(Record, kind="no_call"):
-    """A reply held no call that could be performed."""
-
     error: str = ""
     text: str = ""
 
 
 @dataclass
 class FailureRecord(Record, kind="model_failed"):
-    """An exchange with the server failed."""
-
     error: str = ""
     text: str = ""
 
@@ -1314,8 +1314,6 @@ class IntentRecord(Record, kind="intent"):
 
 @dataclass
 class ResultRecord(Record, kind="result"):
-    """What came of the intent before it."""
-
     result: str = ""
     settle_ms: int | None = None
     act: float | None = None  # seconds until it was sent
@@ -1323,17 +1321,16 @@ class ResultRecord(Record, kind="result"):
     region: Region | None = None
     refused: str = ""
     seconds: float = 0.0
-    # What Control.to_json gives of each that was known at a place of the act.
+    # What Control.to_json gives of each that was known at a place of the act, and its `box` on the
+    # picture that this was meant for.
     targets: list[JsonDict] | None = None
-    # Where it was on the picture that the act was meant for.
-    boxes: list[Region] | None = None
     # The handle of the window in front, where it holds typed text.
     filled: int | None = None
 
 
 @dataclass
 class ActionRecord(Record, kind="action"):
-    """One turn of the acting role as memory keeps it; `tool` is the model's name for it."""
+    # One turn of the acting role as memory keeps it; `tool` is the model's name for it.
 
     tool: str = ""
     args: str = ""
@@ -1349,7 +1346,7 @@ class ActionRecord(Record, kind="action"):
 
 @dataclass
 class PlanRecord(Record, kind="plan"):
-    """The planner's turn is over; `done` says what it did."""
+    # The planner's turn is over; `done` says what it did.
 
     done: str = ""
     plan: str = ""
@@ -1359,7 +1356,7 @@ class PlanRecord(Record, kind="plan"):
 
 @dataclass
 class MemorySnapshot(Record, kind="archive"):
-    """What remains of the actions of the archived `turns`."""
+    # What remains of the actions of the archived `turns`.
 
     summary: str = ""
     patterns: str = ""
@@ -1369,15 +1366,13 @@ class MemorySnapshot(Record, kind="archive"):
 
 @dataclass
 class VerificationRecord(Record, kind="verification"):
-    """What a fresh look and the facts said of a claimed completion."""
-
     text: str = ""
     checks: Sequence[JsonDict] = ()  # each a Ruling
 
 
 @dataclass
 class StageRecord(Record, kind="stage"):
-    """Two for a story's turn: `raw` as captured, then `annotated` with its marks."""
+    # Two for a story's turn: `raw` as captured, then `annotated` with its marks.
 
     stage: str = ""
     observation: str | None = None
@@ -1390,7 +1385,7 @@ class StageRecord(Record, kind="stage"):
 
 @dataclass
 class StateRecord(Record, kind="state"):
-    """Where the run stood when its turn ended."""
+    # Where the run stood when its turn ended.
 
     mode: Mode = EXECUTION
     plan: str = ""
@@ -1408,11 +1403,10 @@ class StateRecord(Record, kind="state"):
 
 @dataclass
 class SecretRecord(Record, kind="secret"):
-    """Where a secret was typed; the last record of a `place` counts.
+    # Where a secret was typed; the last record of a `place` counts.
 
-    `window` and `box` are left, top, width, height in pixels of the screen; a box of no size is not
-    known.
-    """
+    # `window` and `box` are left, top, width, height in pixels of the screen; a box of no size is
+    # not known.
 
     place: int = 0
     handle: int = 0  # of the window
@@ -1422,8 +1416,6 @@ class SecretRecord(Record, kind="secret"):
 
 @dataclass
 class AnswerRecord(Record, kind="answer"):
-    """The person was asked for a yes, and has answered or not."""
-
     seconds: float = 0.0  # that this took
 
 
@@ -1471,14 +1463,12 @@ def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
 
 @dataclass
 class Phase(Item):
-    """What goes on now, such as "looking"."""
-
     text: str
 
 
 @dataclass
 class TurnLine(Item):
-    """What a turn leaves on the terminal."""
+    # What a turn leaves on the terminal.
 
     turn: int
     role: str
@@ -1490,7 +1480,7 @@ class TurnLine(Item):
 
 @dataclass
 class Told(Item):
-    """A text for the page, at a place of its state."""
+    # A text for the page, at a place of its state.
 
     place: str
     text: str
@@ -1498,10 +1488,9 @@ class Told(Item):
 
 @dataclass
 class Shown(Item):
-    """A new picture; of a story with the actions before it, and where its model looked.
+    # A new picture; of a story with the actions before it, and where its model looked.
 
-    It is a PNG, or the frame at rest after an act, before anybody looks in order to act again.
-    """
+    # It is a PNG, or the frame at rest after an act, before anybody looks in order to act again.
 
     screen: bytes | Frame
     turn: int
@@ -1529,7 +1518,7 @@ class Ruling(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a run ended: `kind` is a word for programs, such as stuck, `text` says why."""
+    # How a run ended: `kind` is a word for programs, such as stuck, `text` says why.
 
     kind: str
     text: str
@@ -1552,7 +1541,6 @@ class AgentMemory:
         return len(self.active_history) >= self.threshold
 
     def apply_compression(self, snapshot: MemorySnapshot) -> None:
-        """Puts a snapshot in the place of its turns."""
         self.active_history = [
             record for record in self.active_history if record.turn not in snapshot.turns
         ]
@@ -1573,14 +1561,14 @@ def clean_checks(lines: Iterable[str]) -> list[str]:
 
 @dataclass(kw_only=True)
 class AgentState(StateRecord):
-    """Where a run stands; by its counters every turn makes progress or ends the run."""
+    # Where a run stands; by its counters every turn makes progress or ends the run.
 
     task: str
     memory: AgentMemory
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
 
     def take(self, record: Record) -> None:
-        """Goes on to where this record was written."""
+        # Goes on to where this record was written.
         turn = max(self.turn, record.turn)
         if isinstance(record, ActionRecord):
             self.memory.add_action(record)
@@ -1603,9 +1591,18 @@ PIXELS_MOST = 8192 * 4608  # more than any screen has
 
 
 def _png_around(stream: bytes, width: int, height: int) -> bytes:
-    """8 bits of red, green and blue, no interlace, one zlib stream."""
+    # 8 bits of red, green and blue, no interlace, one zlib stream.
     png = PNG_SIGNATURE
-    header = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
+    header = struct.pack(
+        ">2I5B",
+        width,
+        height,
+        8,
+        2,
+        0,
+        0,
+        0,
+    )
     for named in (b"IHDR" + header, b"IDAT" + stream, b"IEND"):
         length = len(named) - 4
         png += struct.pack(">I", length)
@@ -1635,7 +1632,8 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
 
 @lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
 def encode_png(pixels: bytes, width: int, height: int) -> bytes:
-    return rgb_to_png(bgrx_to_rgb(pixels), width, height)
+    rgb = bgrx_to_rgb(pixels)
+    return rgb_to_png(rgb, width, height)
 
 
 def png_size(png: bytes) -> tuple[int, int]:
@@ -1680,12 +1678,14 @@ def scale_bgrx(
     rows = array("I")
     for y in range(height):
         source_y = part.top + y * part.height // height
-        begin = source_y * stride + part.left
-        rows += source[begin : begin + part.width]
-    scaled = array("I", bytes(width * height * 4))
+        first = source_y * stride + part.left
+        rows += source[first : first + part.width]
+    blank = bytes(width * height * 4)
+    scaled = array("I", blank)
     for x in range(width):
         source_x = x * part.width // width
-        scaled[x::width] = rows[source_x :: part.width]
+        column = rows[source_x :: part.width]
+        scaled[x::width] = column
     return scaled.tobytes()
 
 
@@ -1709,7 +1709,7 @@ FONT_BOX = 95
 
 @cache
 def _glyph(char: str) -> tuple[int, list[Rect]]:
-    """A character's width with the gap behind it, and its strokes, in pixels of the font."""
+    # A character's width with the gap behind it, and its strokes, in pixels of the font.
     code = ord(char) - 32
     if not 0 <= code < FONT_BOX:
         code = FONT_BOX
@@ -1730,7 +1730,7 @@ def _glyph(char: str) -> tuple[int, list[Rect]]:
 
 @lru_cache(maxsize=1024)
 def _mixing(colour: int, part: int) -> list[bytes]:
-    """Tables for blue, green and red, by which a value moves part/64 of the way to `colour`."""
+    # Tables for blue, green and red, by which a value moves part/64 of the way to `colour`.
     tables = []
     for level in colour.to_bytes(3, "little"):
         mixed = [value + (level - value) * part // 64 for value in range(256)]
@@ -1800,7 +1800,7 @@ def square_around(centre: Point, reach: int) -> Rect:
 
 
 def _numbers(text: str) -> list[float]:
-    """Red, green and blue to 255, and alpha to 1."""
+    # Red, green and blue to 255, and alpha to 1.
     return [float(number) for number in re.findall(r"[\d.]+", text)]
 
 
@@ -1816,7 +1816,7 @@ def _draw_glow(
     setting: str,
     fade: float = 1,
 ) -> None:
-    """A gradient of discs, of which each covers the larger ones."""
+    # A gradient of discs, of which each covers the larger ones.
     stops = sorted(map(_numbers, setting.split(";")), reverse=True)
     for outer, inner in pairwise(stops):
         for step in range(16, 0, -1):
@@ -1860,7 +1860,7 @@ def _draw_heat(
 
 
 def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
-    """A border, and inside it a glow that reaches the corners."""
+    # A border, and inside it a glow that reaches the corners.
     corners = []
     for place in mark_places(box):
         corner = to_point(place, canvas.area)
@@ -1875,13 +1875,7 @@ def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
     shifted = rect.moved(2 * thick, 2 * thick)
     inner = rect.intersection(shifted)
     canvas.area = inner.moved(-thick, -thick)
-    _draw_glow(
-        canvas,
-        below,
-        middle_of(rect),
-        radius,
-        config.marks_box_stops,
-    )
+    _draw_glow(canvas, below, middle_of(rect), radius, config.marks_box_stops)
     canvas.area = whole
 
 
@@ -1892,7 +1886,7 @@ def _draw_label(
     gap: int,
     taken: list[Rect],
 ) -> None:
-    """On a plate, `gap` pixels below its place or above it, further down where that is `taken`."""
+    # On a plate, `gap` pixels below its place or above it, further down where that is `taken`.
     scale = 1 + canvas.width // 1000
     columns = sum(_glyph(char)[0] for char in text)
     width = scale * (columns + 3)
@@ -1907,13 +1901,9 @@ def _draw_label(
         plate = plate.moved(0, height)
     taken.append(plate)
     canvas.fill(plate, 0x0F141E, alpha=0.75)
-    canvas.text(
-        plate.left + 2 * scale,
-        plate.top + scale,
-        text,
-        0xFFFFFF,
-        scale,
-    )
+    left = plate.left + 2 * scale
+    top = plate.top + scale
+    canvas.text(left, top, text, 0xFFFFFF, scale)
 
 
 def annotate(
@@ -1922,10 +1912,8 @@ def annotate(
     boxes: Iterable[Mark],
     config: Config,
 ) -> bytes:
-    """A frame's pixels with marks of acts, of which `turns` has the latest first.
-
-    On top is the number of each act of this turn, as "1 (20,30)" and "1 to (40,50)".
-    """
+    """A frame's pixels with marks of acts, of which `turns` has the latest first."""
+    # On top is the number of each act of this turn, as "1 (20,30)" and "1 to (40,50)".
     canvas = Canvas(frame.width, frame.height, frame.pixels)
     radius = max(frame.width, frame.height) * config.marks_radius_scale
     if config.marks_boxes:
@@ -1944,7 +1932,13 @@ def annotate(
         for place in mark_places(act):
             text = f"{words} ({place.x},{place.y})"
             point = to_point(place, canvas.area)
-            _draw_label(canvas, text, point, gap, taken)
+            _draw_label(
+                canvas,
+                text,
+                point,
+                gap,
+                taken,
+            )
             words = f"{number} to"
     return bytes(canvas.pixels)
 
@@ -2124,7 +2118,7 @@ EXTENDED_KEYS = frozenset(
 
 
 class Row(NamedTuple):
-    """A function of Windows; of a method `dll` is its interface and `check` its place there."""
+    # A function of Windows; of a method `dll` is its interface and `check` its place there.
 
     dll: str
     result: CType
@@ -2244,18 +2238,17 @@ def com_error(function: str, answer: int) -> Win32Error:
 
 @dataclass(eq=False)
 class Win32:
-    """The table bound to functions: `api.GetDC(None)` calls one.
+    """The table bound to functions: `api.GetDC(None)` calls one."""
 
-    It raises Win32Error when a check fails or this Windows has no such function. `resolve` takes
-    DLL, name, result type and argument types; `last_error` is GetLastError.
-    """
+    # It raises Win32Error when a check fails or this Windows has no such function. `resolve` takes
+    # DLL, name, result type and argument types; `last_error` is GetLastError.
 
     _resolve: Callable[[str, str, CType, list[CType]], WinFunction]
     _last_error: Callable[[], int]
     _rows: Mapping[str, Row] = field(default_factory=lambda: WIN32)
 
     def __getattr__(self, name: str) -> WinFunction:
-        """Binds a function at its first use."""
+        # Binds a function at its first use.
         row = self._rows.get(name)
         if row is None:
             raise AttributeError(f"WIN32 has no row for {name!r}; add one to the table.")
@@ -2393,7 +2386,7 @@ def guid(text: str) -> bytes:
 
 @dataclass(eq=False)
 class ComObject:
-    """Given back with the last reference to it; each method raises Win32Error with the HRESULT."""
+    # Given back with the last reference to it; each method raises Win32Error with the HRESULT.
 
     api: Win32
     # Many methods answer success and no object.
@@ -2450,7 +2443,7 @@ ON_OFF: Mapping[object, bool] = {0: False, 1: True}
 
 @dataclass
 class UIAutomation:
-    """The first source; it also answers for programs that speak Active Accessibility only."""
+    # The first source; it also answers for programs that speak Active Accessibility only.
 
     api: Win32
 
@@ -2482,7 +2475,7 @@ class UIAutomation:
 
 
 class AutomationElement(NamedTuple):
-    """Its properties came with it: no program is asked again for them."""
+    # Its properties came with it: no program is asked again for them.
 
     source: UIAutomation
     element: ComObject
@@ -2491,7 +2484,7 @@ class AutomationElement(NamedTuple):
         return not self._property("is offscreen")
 
     def children(self) -> Iterator[AutomationElement]:
-        """One request each: nobody has to make ten thousand rows for the first of them."""
+        # One request each: nobody has to make ten thousand rows for the first of them.
         source = self.source
         place = self.element.address
         child = source.element(source.walker, "GetFirstChildElementBuildCache", place)
@@ -2521,10 +2514,8 @@ class AutomationElement(NamedTuple):
         return value if isinstance(value, str) else None
 
     def _property(self, name: str) -> object:
-        """A number, a truth or a text; None for all else, and where the element has none.
-
-        Texts are UTF-16 wherever this runs, and cut after TEXT_MOST.
-        """
+        # A number, a truth or a text; None for all else, and where the element has none. Texts are
+        # UTF-16 wherever this runs, and cut after TEXT_MOST.
         api = self.source.api
         found = VARIANT()
         ignore_default = True
@@ -2637,13 +2628,13 @@ def popups_of(api: Win32, handle: int) -> list[int]:
 
 @dataclass
 class WindowHandles:
-    """The second source: child windows with their classes and texts."""
+    # The second source: child windows with their classes and texts.
 
     api: Win32
     listens: bool = True
 
     def at(self, handle: int, where: Where) -> WindowElement:
-        """The smallest: a grey button and a plain text let a pixel through to what is around."""
+        # The smallest: a grey button and a plain text let a pixel through to what is around.
         around = WindowElement(self, self.api, handle)
         hits = []
         if isinstance(where, Point):
@@ -2750,10 +2741,8 @@ def programs_in(folder: Path, pattern: str) -> Iterator[Program]:
 
 
 def files_in_shortcut(path: Path) -> tuple[str, ...]:
-    """The programs that a shortcut names anywhere, its arguments included, in lower case.
-
-    It (MS-SHLLINK) holds texts in the ANSI code page and in UTF-16, at any offset.
-    """
+    """The programs that a shortcut names anywhere, its arguments included, in lower case."""
+    # It (MS-SHLLINK) holds texts in the ANSI code page and in UTF-16, at any offset.
     try:
         with path.open("rb") as file:
             data = file.read(SHORTCUT_BYTES)
@@ -2807,7 +2796,7 @@ def _display_name(item: ComObject, form: int) -> str:
 
 @contextmanager
 def com_apartment(api: Win32) -> Iterator[None]:
-    """COM for this thread, as extensions of the shell may need it (Microsoft on ShellExecuteEx)."""
+    # COM for this thread, as extensions of the shell may need it (Microsoft on ShellExecuteEx).
     api.CoInitializeEx(None, COINIT_APARTMENTTHREADED | COINIT_DISABLE_OLE1DDE)
     try:
         yield
@@ -2816,7 +2805,7 @@ def com_apartment(api: Win32) -> Iterator[None]:
 
 
 def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
-    """What goes first has its name; what is not found within SCAN_DEADLINE_S is left out."""
+    # What goes first has its name; what is not found within SCAN_DEADLINE_S is left out.
     menus = [Path(environment.get(name, ""), START_MENU) for name in ("APPDATA", "PROGRAMDATA")]
     folders = map(Path, environment.get("PATH", "").split(os.pathsep))
     found = chain(
@@ -2833,10 +2822,8 @@ def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
 
 
 def console_mode(api: Win32, which: int, undo: ExitStack, on: int = 0, off: int = 0) -> bool:
-    """Switches a console's flags until `undo` closes; whether there is a console that has them.
-
-    NUL is none, though it also says that it is a terminal.
-    """
+    """Switches a console's flags until `undo` closes; whether there is a console that has them."""
+    # NUL is none, though it also says that it is a terminal.
     with suppress(Win32Error):  # there may be none, or one older than Windows 10
         console = api.GetStdHandle(which)
         mode = filled_in(DWORD, api.GetConsoleMode, console).value
@@ -2880,10 +2867,8 @@ def init_dpi(api: Win32) -> None:
 
 
 def process_owner(api: Win32, process_id: int) -> tuple[str, int]:
-    """A process's file name ("" if unknown) and integrity level, 0 if it is gone.
-
-    0x2000 is the level of an ordinary program, 0x3000 an administrator's.
-    """
+    """A process's file name ("" if unknown) and integrity level, 0 if it is gone."""
+    # 0x2000 is the level of an ordinary program, 0x3000 an administrator's.
     path = ctypes.create_unicode_buffer(PATH_CHARACTERS)
     rights = 0
     try:
@@ -2915,17 +2900,19 @@ class WindowsDesktop:
     _swapped: bool = False
     _own_windows: set[int | None] = field(default_factory=set)
 
-    def screen(self) -> Rect:
-        sides = range(SM_XVIRTUALSCREEN, SM_XVIRTUALSCREEN + 4)
-        screen = Rect(*map(self.api.GetSystemMetrics, sides))
-        if screen.width <= 0 or screen.height <= 0:
+    def _measured(self, *metrics: int) -> list[int]:
+        sides = [self.api.GetSystemMetrics(metric) for metric in metrics]
+        if min(sides[-2:]) <= 0:
             raise Win32Error(
                 "Windows reports a screen of no size; connect a display or restore the session."
             )
-        return screen
+        return sides
+
+    def screen(self) -> Rect:
+        return Rect(*self._measured(*range(SM_XVIRTUALSCREEN, SM_XVIRTUALSCREEN + 4)))
 
     def primary(self) -> Rect:
-        return Rect(0, 0, *map(self.api.GetSystemMetrics, (SM_CXSCREEN, SM_CYSCREEN)))
+        return Rect(0, 0, *self._measured(SM_CXSCREEN, SM_CYSCREEN))
 
     def on_monitor(self, point: Point) -> bool:
         return bool(self.api.MonitorFromPoint(POINT(*point), MONITOR_DEFAULTTONULL))
@@ -2954,10 +2941,8 @@ class WindowsDesktop:
     def _copies(
         self, area: Rect, width: int, height: int, quick: bool = False
     ) -> tuple[bytes, bytes]:
-        """The area scaled, as BGRX from the top: without and with the mouse pointer.
-
-        A quick one leaves lines out instead of averaging them, and has no pointer.
-        """
+        # The area scaled, as BGRX from the top: without and with the mouse pointer. A quick one
+        # leaves lines out instead of averaging them, and has no pointer.
         api = self.api
         # A negative height makes it top-down.
         header = BITMAPINFOHEADER(sizeof(BITMAPINFOHEADER), width, -height, 1, 32)
@@ -2988,7 +2973,13 @@ class WindowsDesktop:
                 self._draw_cursor(memory, area, width, height)
             return clean, pixels_now()
 
-    def _draw_cursor(self, picture_dc: int, area: Rect, width: int, height: int) -> None:
+    def _draw_cursor(
+        self,
+        picture_dc: int,
+        area: Rect,
+        width: int,
+        height: int,
+    ) -> None:
         api = self.api
         info = filled_in(CURSORINFO, api.GetCursorInfo)
         if not info.flags & CURSOR_SHOWING or not info.hCursor:
@@ -3043,7 +3034,7 @@ class WindowsDesktop:
         return sorted(found, key=lambda window: window.handle != front)
 
     def _is_cloaked(self, handle: int) -> bool:
-        """Whether a window is not shown, though it is visible, as one on another desktop."""
+        # Whether a window is not shown, though it is visible, as one on another desktop.
         cloaked = DWORD()
         place = byref(cloaked)
         self.api.DwmGetWindowAttribute(handle, DWMWA_CLOAKED, place, sizeof(cloaked))
@@ -3077,23 +3068,21 @@ class WindowsDesktop:
         )
 
     def _program_in_frame(self, frame: int) -> str:
-        """The app in a frame, "" if it is not told; all frames are of one program of Windows."""
+        # The app in a frame, "" if it is not told; all frames are of one program of Windows.
         app = self.api.FindWindowExW(frame, None, APP_CLASS, None)
         program, _ = process_owner(self.api, window_process(self.api, app)) if app else ("", 0)
         return program
 
     @cached_property
     def _own_rights(self) -> int:
-        """Medium where Windows is silent."""
+        # Medium where Windows is silent.
         _, rights = process_owner(self.api, os.getpid())
         return max(SECURITY_MANDATORY_MEDIUM_RID, rights)
 
     def own_console(self, in_front: bool) -> None:
-        """Remembers the program's console, which no act may touch.
-
-        In Windows Terminal that is an invisible window, owned by the visible one. Of another
-        terminal nothing tells but that the task was typed `in_front`.
-        """
+        """Remembers the program's console, which no act may touch."""
+        # In Windows Terminal that is an invisible window, owned by the visible one. Of another
+        # terminal nothing tells but that the task was typed `in_front`.
         console = self.api.GetConsoleWindow()
         if not console:
             return
@@ -3103,7 +3092,7 @@ class WindowsDesktop:
         self._own_windows = {console, shown}
 
     def clipboard_length(self) -> int | None:
-        """A program may render its text only now, so one that hangs is not asked."""
+        # A program may render its text only now, so one that hangs is not asked.
         api = self.api
         if not api.IsClipboardFormatAvailable(CF_UNICODETEXT):
             return 0
@@ -3129,7 +3118,7 @@ class WindowsDesktop:
         return int(self.api.GetDoubleClickTime())
 
     def move(self, point: Point) -> None:
-        """Moves by SendInput, which programs take for a real mouse, until the place holds."""
+        # Moves by SendInput, which programs take for a real mouse, until the place holds.
         screen = self.screen()
         # Windows maps 0..65536 onto the virtual screen; a pixel's middle survives its rounding.
         dx = (2 * (point.x - screen.left) + 1) * 65536 // (2 * screen.width)
@@ -3179,23 +3168,26 @@ class WindowsDesktop:
         self._send(events)
 
     def start_program(self, program: Program) -> None:
-        """While Windows asks for an administrator's rights, the shell's function does not return.
-
-        It is left behind then, and what is in front tells what goes on.
-        """
+        # While Windows asks for an administrator's rights, the shell's function does not return. It
+        # is left behind then, and what is in front tells what goes on.
 
         def started_by_the_shell() -> Iterator[int]:
             with com_apartment(self.api):  # the thread is this call's own
-                yield self.api.ShellExecuteW(None, "open", program.path, None, None, SW_SHOWNORMAL)
+                yield self.api.ShellExecuteW(
+                    None,
+                    "open",
+                    program.path,
+                    None,
+                    None,
+                    SW_SHOWNORMAL,
+                )
 
         taken_within(START_PROGRAM_S, started_by_the_shell())
 
     def bring_to_front(self, window: Window) -> None:
-        """Windows lets only the program in front give the keyboard away.
-
-        A thread that is attached to that program's input counts as part of it. Neither may hang:
-        the program in front, nor the window, which has to answer before BringWindowToTop returns.
-        """
+        # Windows lets only the program in front give the keyboard away. A thread that is attached
+        # to that program's input counts as part of it. Neither may hang: the program in front, nor
+        # the window, which has to answer before BringWindowToTop returns.
         api = self.api
         handle = window.handle
         if api.IsIconic(handle):
@@ -3221,11 +3213,17 @@ class WindowsDesktop:
         scan_code = self.api.MapVirtualKeyW(code, 0)
         return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, scan_code, flags))
 
-    def _send_mouse(self, flags: int, dx: int = 0, dy: int = 0, data: int = 0) -> None:
+    def _send_mouse(
+        self,
+        flags: int,
+        dx: int = 0,
+        dy: int = 0,
+        data: int = 0,
+    ) -> None:
         self._send([INPUT(INPUT_MOUSE, mi=MOUSEINPUT(dx, dy, data, flags))])
 
     def _send(self, events: list[INPUT]) -> None:
-        """One SendInput; if Windows takes fewer events than given, something blocks input."""
+        # One SendInput; if Windows takes fewer events than given, something blocks input.
         inputs = (INPUT * len(events))(*events)
         taken = self.api.SendInput(len(events), inputs, sizeof(INPUT))
         if taken == len(events):
@@ -3263,7 +3261,7 @@ class Known(NamedTuple):
     problems: Sequence[str] = ()
 
     def __str__(self) -> str:
-        """How many they are, and the first three of them; no values."""
+        # How many they are, and the first three of them; no values.
         names = [f"'{cut(control.name, 20)}' {control.role}" for control in self.controls[:3]]
         return f"{len(self.controls)} controls ({', '.join(names)})" if names else "nothing"
 
@@ -3298,8 +3296,13 @@ def _inner_window(api: Win32, where: Where) -> int:
     return focus_window(api) or int(api.GetForegroundWindow() or 0)
 
 
-def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
-    """What one source knows; of a window and its pop-ups what can be seen and tells."""
+def _told(
+    source: Source,
+    where: Where,
+    inner: int,
+    end: float,
+) -> Iterator[Control]:
+    # What one source knows; of a window and its pop-ups what can be seen and tells.
     api = source.api
     handles = [inner]
     if isinstance(where, Window):
@@ -3323,7 +3326,7 @@ def _in_time(end: float) -> None:
 
 
 def _listed(root: Element, shown: Rect, end: float) -> Iterator[Control]:
-    """What is shown in an element and tells; outer ones first, as what people press lies there."""
+    # What is shown in an element and tells; outer ones first, as what people press lies there.
     waiting = deque([root])
     while waiting:
         label = ""
@@ -3345,14 +3348,14 @@ def _listed(root: Element, shown: Rect, end: float) -> Iterator[Control]:
 
 
 def _is_telling(control: Control) -> bool:
-    """Whether more is known than that it is there."""
+    # Whether more is known than that it is there.
     if control.role == "edit" or control.checked is not None:
         return True
     return control.role != "pane" and bool(control.name or control.value or control.focused)
 
 
 def serve_controls(pipe: Connection) -> None:
-    """The life of the process: a query in, what is known out."""
+    # The life of the process: a query in, what is known out.
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     # The console is its parent's.
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
@@ -3370,7 +3373,7 @@ def serve_controls(pipe: Connection) -> None:
 
 
 def _leave_with_parent() -> None:
-    """Ends this process with its parent, even while a program keeps it waiting."""
+    # Ends this process with its parent, even while a program keeps it waiting.
     import multiprocessing
 
     parent = multiprocessing.parent_process()
@@ -3380,10 +3383,9 @@ def _leave_with_parent() -> None:
 
 
 class ControlsWorker:
-    """A ControlSource that asks a process of its own, which is started by the first query.
+    """A ControlSource that asks a process of its own, which is started by the first query."""
 
-    It is for one thread.
-    """
+    # It is for one thread.
 
     def __init__(self, api: Win32) -> None:
         self.api = api
@@ -3439,7 +3441,7 @@ class ControlsWorker:
             return Known()
 
     def _free_worker(self, seconds: float) -> Connection | None:
-        """The pipe of a worker that waits for a query."""
+        # The pipe of a worker that waits for a query.
         if self._worker is None:
             self._start()
         if self._worker is None:
@@ -3452,7 +3454,7 @@ class ControlsWorker:
         return None
 
     def _answer(self, pipe: Connection, seconds: float) -> Known | None:
-        """What it owes; raises EOFError or OSError if it has ended."""
+        # What it owes; raises EOFError or OSError if it has ended.
         if not pipe.poll(seconds):
             return None
         known: Known = pipe.recv()
@@ -3487,7 +3489,7 @@ class ControlsWorker:
         self._worker = None
 
     def _replace(self, why: str) -> None:
-        """`why` is the problem if it was the last."""
+        # `why` is the problem if it was the last.
         self._end()
         self._costs[self._window] += 1
         if self._costs.total() >= WORKERS_MOST:
@@ -3680,11 +3682,9 @@ _PLACE_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def read_place(value: object, sides: Sides = (GRID, GRID), boxes: bool = True) -> list[int] | None:
-    """[x, y] on the grid of a place in a space with these sides, or None; nothing is clamped.
-
-    A number up to 1, but for a whole 1, may be a share of the screen; four whose last are the
-    smaller ones may be x, y, width, height.
-    """
+    """[x, y] on the grid of a place in a space with these sides, or None; nothing is clamped."""
+    # A number up to 1, but for a whole 1, may be a share of the screen; four whose last are the
+    # smaller ones may be x, y, width, height.
     text = str(value)
     form = re.sub(r"[\s'\"]", "", _PLACE_NUMBER.sub("#", text))
     if form not in _PLACES and not (boxes and form in _BOXES):
@@ -3825,7 +3825,7 @@ def as_chord(text: str) -> str:
 
 
 def _modifiers(text: str) -> str:
-    """`Ctrl+Shift` -> `ctrl+shift`; raises ToolError."""
+    # `Ctrl+Shift` -> `ctrl+shift`; raises ToolError.
     keys = parse_chord(text)
     others = [key for key in keys if key not in MODIFIERS]
     if others:
@@ -4109,7 +4109,7 @@ class Tool(NamedTuple):
 
 
 def tools_of(tables: Mapping[type[Args], str]) -> dict[str, Tool]:
-    """The tools with these arguments, a line each: name | description | done."""
+    # The tools with these arguments, a line each: name | description | done.
     tools = {}
     for args, table in tables.items():
         for name, description, done in table_rows(table):
@@ -4171,8 +4171,6 @@ _PARTS = ("x", "y", "x1", "y1", "x2", "y2", "width", "height")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """How tools and arguments are called towards a model."""
-
     tools: Mapping[str, str]  # canonical name: shown name
     # What stands for an "argument", or for a "tool.argument": another name, other properties, none.
     shapes: Mapping[str, Shape] = field(default_factory=dict)
@@ -4216,10 +4214,8 @@ class Vocabulary:
         )
 
     def parse(self, call: ToolCall, by_model: bool = False) -> Act:
-        """A call as an Act, each argument as its kind wants it; raises ToolError.
-
-        What may be left out may hold nothing; what has to be said must not be blank, by a model.
-        """
+        """A call as an Act, each argument as its kind wants it; raises ToolError."""
+        # What may be left out may hold nothing; what has to be said must not be blank, by a model.
         tool = self.tool(call.name)
         given = call.arguments
         read: JsonDict = {}
@@ -4252,7 +4248,7 @@ class Vocabulary:
 
 
 def steps_of(act: Act) -> list[Act]:
-    """The acts that one takes: most themselves alone."""
+    # The acts that one takes: most themselves alone.
     args = act.args
     step = partial(Act, call=act.call)
     steps: list[Act] = []
@@ -4294,7 +4290,7 @@ def fold(text: str) -> str:
 
 
 def fold_label(label: str) -> str:
-    """DeleteButton, delete_button and D&elete button are the same."""
+    # DeleteButton, delete_button and D&elete button are the same.
     spaced = re.sub("_|(?<=[a-z])(?=[A-Z])", " ", label[:FACT_CHARACTERS])
     return fold(re.sub("[&~]", "", spaced))
 
@@ -4349,11 +4345,10 @@ MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_he
 
 @dataclass(frozen=True)
 class Typed:
-    """What was done in a window last: the line typed there, and what opened what it stands in.
+    """What was done in a window last: the line typed there, and what opened what it stands in."""
 
-    After win+r both `opened` and `last` are win+r; once cmd is typed, `line` is "cmd", `opened`
-    still win+r; after Enter the line is unknown again, `last` is enter.
-    """
+    # After win+r both `opened` and `last` are win+r; once cmd is typed, `line` is "cmd", `opened`
+    # still win+r; after Enter the line is unknown again, `last` is enter.
 
     place: str = ""
     line: str = UNKNOWN  # since the last Enter
@@ -4406,7 +4401,7 @@ class Typed:
 
 @dataclass
 class Attempt:
-    """An act before the gates, and what they find out about it on its way through them."""
+    # An act before the gates, and what they find out about it on its way through them.
 
     act: Act
     frame: Frame  # the look on which the model decided
@@ -4445,50 +4440,44 @@ class Attempt:
 ####################################################################################################
 
 # What a label commands. A phrase counts anywhere, a single word first or last (English commands
-# begin with it, German ones end), one behind = if nothing else is said.
+# begin with it, German ones end), one behind = if nothing else is said, one before + if more is.
 COMMANDS = {
     "delete": """
         delete, erase, wipe, discard, remove, shred, purge, overwrite, revert, revoke, reset,
-        unsubscribe, permanently, permanently delete, don't save, do not save, move to trash,
-        trash it, to trash, to the trash, move to bin, move to the bin, move to recycle bin,
-        move to the recycle bin, empty bin, empty trash, empty recycle bin, empty the recycle bin,
-        empty folder, file deletion, clear all, clear history, clear data, clear browsing data,
-        clear recent history, clear cookies, clear cache, quick format, format disk, format drive,
-        wipe disk, factory reset, reset this pc, end task, end process, stop service,
-        replace the file, replace the files, replace it, leave site, leave page, =leave,
-        leave meeting, leave group, leave team, leave call, end call, end meeting, close account,
-        cancel subscription, cancel appointment, cancel order, cancel booking, cancel reservation,
-        cancel membership, cancel meeting, cancel event
-        löschen, entfernen, verwerfen, leeren, überschreiben, zurücksetzen, endgültig, widerrufen,
-        kündigen, stornieren, absagen, abbestellen, formatieren, formatierung, schnellformatierung,
-        nicht speichern, in den papierkorb, auf werkseinstellungen, task beenden, prozess beenden,
-        dienst beenden, anruf beenden, besprechung beenden, datei ersetzen, dateien ersetzen,
-        sie ersetzen, datei im ziel ersetzen, dateien im ziel ersetzen, seite verlassen,
-        website verlassen, =verlassen, besprechung verlassen, gruppe verlassen, konto schließen
-        supprimer, suppression, effacer, vider, réinitialiser, à la corbeille, vers la corbeille,
-        ne pas enregistrer, formatage rapide, annuler la commande, annuler le rendez-vous
+        unsubscribe, permanently, permanently delete, deletion, don't save, do not save,
+        trash it, to trash, to bin, to recycle bin, empty bin, empty trash, empty recycle bin,
+        empty folder, clear all, clear history, clear data, browsing data, recent history,
+        clear cookies, clear cache, quick format, format disk, format drive, end task,
+        end process, end call, end meeting, stop service, replace file, replace files,
+        replace it, leave site, leave page, =leave, leave meeting, leave group, leave team,
+        leave call, close account, cancel subscription, cancel appointment, cancel order,
+        cancel booking, cancel reservation, cancel membership, cancel meeting, cancel event
+        löschen, entfernen, verwerfen, leeren, überschreiben, zurücksetzen, endgültig,
+        widerrufen, kündigen, stornieren, absagen, abbestellen, formatieren, formatierung,
+        schnellformatierung, nicht speichern, in den papierkorb, auf werkseinstellungen,
+        task beenden, prozess beenden, dienst beenden, anruf beenden, besprechung beenden,
+        datei ersetzen, dateien ersetzen, sie ersetzen, ziel ersetzen, verlassen,
+        konto schließen
+        supprimer, suppression, effacer, vider, réinitialiser, à la corbeille,
+        vers la corbeille, ne pas enregistrer, formatage rapide, annuler la commande,
+        annuler le rendez-vous
         eliminar, borrar, vaciar, descartar, restablecer, no guardar, limpiar el historial,
-        confirmar eliminación, eliminación de archivos, a la papelera, formatear,
-        cancelar suscripción
+        eliminación de, a la papelera, formatear, cancelar suscripción
         excluir, esvaziar, remover, elimina, svuota, rimuovi, cancella, apagar tudo
         usuń, usunąć, skasuj, opróżnij, oczyść, do kosza, nie zapisuj, zresetuj
-        удалить, очистить, опустошить, стереть, сбросить, не сохранять, в корзину,
-        форматировать
+        удалить, очистить, опустошить, стереть, сбросить, не сохранять, в корзину, форматировать
         删除, 刪除, 清空, 移除, 移至, 丢弃, 抹掉, 擦除, 重置, 不保存, 快速格式化
         verwijderen, ta bort, slett, slet, radera, poista, smazat, odstranit, törlés, =sil,
-        видалити, =삭제, 휴지통으로, ゴミ箱に, 削除, διαγραφή, șterge, hapus, xóa, حذف, מחק, हटाएं,
-        ลบ""",
+        видалити, =삭제, 휴지통으로, ゴミ箱に, 削除, διαγραφή, șterge, hapus, xóa, حذف, מחק,
+        हटाएं, ลบ""",
     "pay": """
-        pay, buy, purchase, subscribe, donate, checkout, check-out, check out, =transfer, =order,
-        bid, =confirm, book, book now, reserve, send money, top up, place order, place your order,
-        place my order, place bid, confirm bid, order now, order and pay, transfer money,
-        transfer funds, submit payment, confirm payment, confirm order, confirm purchase,
-        confirm booking, complete order, complete purchase, free trial, credit card, make payment,
-        make a payment, complete payment, complete booking, finish booking
+        pay, buy, purchase, subscribe, donate, checkout, check-out, check out, bid, book,
+        reserve, confirm, =order, order now, place+, make payment, make a payment,
+        complete payment, complete order, complete purchase, complete booking, =transfer,
+        transfer+, top up, free trial, credit card, finish booking
         zahlungspflichtig, kostenpflichtig, kaufen, bezahlen, zahlen, überweisen, überweisung,
-        bestellen, buchen, reservieren, spenden, abonnieren, bieten, =bestätigen, =kasse, zur kasse,
-        jetzt buchen, bestellung abschicken, bestellung absenden, bestellung aufgeben,
-        gebot bestätigen, gebot abgeben, zahlung bestätigen, überweisung bestätigen
+        bestellen, buchen, reservieren, spenden, abonnieren, bieten, bestätigen, =kasse,
+        zur kasse, bestellung abschicken, bestellung absenden, bestellung aufgeben
         payer, acheter, commander, réserver, virement, passer la commande, passer commande,
         faire un don
         pagar, comprar, transferir, donar, reservar, enviar pedido, hacer pedido, otro pedido,
@@ -4499,29 +4488,26 @@ COMMANDS = {
         betalen, betala, zaplatit, koupit, satın al, оплатити, купити, =구매, =결제, 購入する,
         注文を確定, kjøp, köp nu, osta, fizetés""",
     "send": """
-        send, submit, publish, upload, tweet, invite, =post, =share, =reply all, =call,
-        post comment, post reply, post now, post message, post all, reply all, reply to all,
-        share now, share with, share screen, share publicly, go live, start call, video call,
-        add comment, join now, join meeting, audio call, voice call
+        send, submit, publish, upload, tweet, invite, =post, post+, =share, share now,
+        share with, share screen, share publicly, reply all, reply to all, go live, add comment,
+        join+, =call, start call, video call, audio call, voice call
         senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
-        abgeben, einladen, anrufen, freigeben, =teilen, teilen mit, bildschirm teilen,
-        allen antworten, videoanruf, jetzt teilnehmen, jetzt beitreten
-        envoyer, renvoyer, téléverser, publier, soumettre, =partager, partager avec,
-        répondre à tous
+        abgeben, einladen, anrufen, freigeben, teilen, allen antworten, videoanruf, teilnehmen,
+        beitreten
+        envoyer, renvoyer, téléverser, publier, soumettre, partager, répondre à tous
         enviar, publicar, =compartir, subir archivo, responder a todos
-        invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij,
-        odpowiedz wszystkim
+        invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
         отправить, опубликовать, публиковать, поделиться, ответить всем
         发送, 上传, 重发, 发布, 发表, 分享
-        verzenden, versturen, skicka, odeslat, gönder, надіслати, 보내기, =전송, 送信する, lähetä,
-        küldés, trimite, kirim""",
+        verzenden, versturen, skicka, odeslat, gönder, надіслати, 보내기, =전송, 送信する,
+        lähetä, küldés, trimite, kirim""",
     "install": """
-        install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust, i accept,
-        i agree, enable macros, enable content, enable editing, real-time protection, =firewall,
-        turn off protection, disable device, merge registry, add to registry
+        install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust,
+        i accept, i agree, enable macros, enable content, enable editing, real-time protection,
+        =firewall, turn off protection, disable device, merge registry, add to registry
         installieren, deinstallieren, installation für, installation nur, zulassen, erlauben,
         vertrauen, erlaubnis erteilen, ich akzeptiere, ich stimme zu, trotzdem ausführen,
-        ausführen als, als administrator ausführen, benutzer ausführen, makros aktivieren,
+        ausführen als, als administrator, benutzer ausführen, makros aktivieren,
         inhalt aktivieren, bearbeitung aktivieren, echtzeitschutz, gerät deaktivieren
         installer, désinstaller, désinstallation, autoriser, toujours autoriser, j'accepte,
         exécuter en tant, exécuter quand même, activer le contenu
@@ -4532,11 +4518,11 @@ COMMANDS = {
         uruchom jako
         установить, разрешить, принимаю, согласен, запустить как, запустить от, запускать с
         安装, 卸载, 允许, 同意, 信任, 以管理员, 运行作为, 启用宏, 启用内容, 启用编辑
-        installeren, installera, nainstalovat, yükle, =설치, インストール, встановити, дозволити,
-        toestaan, tillåt""",
+        installeren, installera, nainstalovat, yükle, =설치, インストール, встановити,
+        дозволити, toestaan, tillåt""",
     "power": """
-        shutdown, shut down, restart, reboot, sign out, sign off, log off, log out, logoff, logout,
-        power off, hibernate
+        shutdown, shut down, restart, reboot, sign out, sign off, log off, log out, logoff,
+        logout, power off, hibernate
         herunterfahren, neustart, neustarten, neu starten, abmelden, ausschalten, ruhezustand
         éteindre, redémarrer, déconnecter, déconnexion, fermer la session, arrêter l'ordinateur
         apagar, reiniciar, cerrar sesión, spegni, arresta, riavvia, disconnetti, desligar
@@ -4548,10 +4534,11 @@ COMMANDS = {
         シャットダウン, 再起動""",
     "password": """
         password, passwords, passcode, passphrase, passwort, passwörter, kennwort, kreditkarte,
-        kreditkarteninformation, kreditkartennummer, security code, credit card, card number, cvv,
-        cvc, =pin, enter pin, pin eingeben, pin code, gespeichertes passwort, starkes passwort,
-        mot de passe, mots de passe, carte bancaire, contraseña, tarjeta de crédito, hasło, hasła,
-        numer karty, senha, пароль, пароли, номер карты, 密码, 信用卡
+        kreditkarteninformation, kreditkartennummer, security code, credit card, card number,
+        cvv, cvc, =pin, enter pin, pin eingeben, pin code, gespeichertes passwort,
+        starkes passwort, mot de passe, mots de passe, carte bancaire, contraseña,
+        tarjeta de crédito, hasło, hasła, numer karty, senha, пароль, пароли, номер карты, 密码,
+        信用卡
         wachtwoord, lösenord, heslo, parola, 비밀번호, palavra-passe, パスワード""",
 }
 # What no label commands by these words: a menu that opens, the heading of a column.
@@ -4588,7 +4575,7 @@ SAVING = (
 
 
 def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
-    """With other patterns instead of their names, as in <PROGRAM>."""
+    # With other patterns instead of their names, as in <PROGRAM>.
     return re.sub("<([A-Z_]+)>", lambda name: patterns[name[1]], text)
 
 
@@ -4649,7 +4636,7 @@ Rule = tuple[str, Mapping[str, str]]
 
 
 def rules_of(table: str) -> list[Rule]:
-    """The rules of a table by their names; each pattern has to fit its whole fact."""
+    # The rules of a table by their names; each pattern has to fit its whole fact.
     rules: list[Rule] = []
     for name, *parts in table_rows(with_patterns(table, PATTERNS)):
         rules.append((name, dict(part.split("=", 1) for part in parts)))
@@ -4744,9 +4731,11 @@ def phrases_of(table: str) -> list[str]:
 
 
 def says(clause: str, phrase: str) -> bool:
-    """Whether a clause says this: several words anywhere, one first or last, one with = alone."""
+    """Whether a clause says this, as COMMANDS tells."""
     if phrase[0] == "=":
         return clause == phrase[1:]
+    if phrase[-1] == "+":
+        return clause.startswith(f"{phrase[:-1]} ")
     if phrase >= "\u3000":  # no blanks between words
         return phrase in clause
     if " " in phrase:
@@ -4819,13 +4808,11 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
 
 
 def facts_of(attempt: Attempt) -> Facts:
-    """What rules are held against.
-
-    does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
-    control that gets it, field if it is typed into, empty if unknown), control (its name); title,
-    program; line, opened, last (see Typed); dialog (asks, line, left), runner (what runs a line
-    there) and runs (what the act has Windows run).
-    """
+    """What rules are held against."""
+    # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
+    # control that gets it, field if it is typed into, empty if unknown), control (its name); title,
+    # program; line, opened, last (see Typed); dialog (asks, line, left), runner (what runs a line
+    # there) and runs (what the act has Windows run).
     act = attempt.act
     window = next(iter(attempt.reached), Window(0, ""))
     typed = attempt.typed.of(window)
@@ -5001,8 +4988,9 @@ FILE_NAMES = {
 def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     """The program of that name or of that file, or the only one in the menu whose name begins so.
 
-    Raises ToolError with the names that are most like it. A path or an argument is no name.
+    Raises ToolError with the names that are most like it.
     """
+    # A path or an argument is no name.
     name = fold(wanted).removesuffix(".exe")
     named: dict[str, Program] = {}
     for program in programs:
@@ -5044,10 +5032,8 @@ def windows_text(windows: Sequence[Window]) -> str:
 
 
 def find_window(wanted: str, windows: Sequence[Window]) -> Window:
-    """The window of that title, or the only one whose title holds it; else a ToolError.
-
-    Of several with the very same title it is the first one, which was in front last.
-    """
+    """The window of that title, or the only one whose title holds it; else a ToolError."""
+    # Of several with the very same title it is the first one, which was in front last.
     title = fold(wanted)
     found = [window for window in windows if title and title in fold(window.title)]
     same = [window for window in found if fold(window.title) == title]
@@ -5079,10 +5065,8 @@ FRONT_POLL_S = 0.1
 
 
 def await_window(program: Program, before: Window | None, desktop: Desktop, clock: Clock) -> str:
-    """What is in front once a started program shows its window, or its time is over; for the model.
-
-    `before` was in front before.
-    """
+    """For the model: what is in front once a started program shows its window, or in vain."""
+    # `before` was in front before.
     front: Window | None = None
     since = clock.now()  # the present one came there
     end = since + OPEN_S
@@ -5147,10 +5131,8 @@ ENDING_MOST = 2
 
 @lru_cache(maxsize=1024)
 def name_words(name: str) -> tuple[str, ...]:
-    """The words of a name that tell which thing it is, as they are compared.
-
-    Without case, accents, mnemonics, signs, shortcuts (behind a tab or not) and role words.
-    """
+    """The words of a name that tell which thing it is, as they are compared."""
+    # Without case, accents, mnemonics, signs, shortcuts (behind a tab or not) and role words.
     text = _MNEMONIC.sub(" ", name.partition("\t")[0][:FACT_CHARACTERS])
     words = re.findall(r"\w+", fold_label(_SHORTCUT.sub(" ", text)))
     return tuple(_SAME_WORDS.get(word, word) for word in words if word not in _ROLE_WORDS)
@@ -5163,10 +5145,8 @@ def says_only_field(said: str) -> bool:
 
 
 def names_agree(said: str, name: str) -> bool:
-    """Whether both can mean one thing: the words of one are all among those of the other.
-
-    The order does not count. A name without a word that tells which thing it is agrees with all.
-    """
+    """Whether both can mean one thing: the words of one are all among those of the other."""
+    # The order does not count. A name without a word that tells which thing it is agrees with all.
     one = name_words(said)
     other = name_words(name)
     if not one or not other or "".join(one) == "".join(other):
@@ -5183,7 +5163,7 @@ def _are_among(words: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _is_word(word: str, other: str) -> bool:
-    """Whether both are one word, aside from its ending."""
+    # Whether both are one word, aside from its ending.
     if word == other or (re.search(_UNSPACED, word) and word in other):
         return True
     short, long = sorted((word, other), key=len)
@@ -5209,9 +5189,10 @@ def is_own(window: Window) -> bool:
 def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     """The codes of each chord that may not be pressed, and how it is written.
 
-    The hotkeys of the person are among them. Raises ConfigError for a key that does not exist, for
-    a hotkey of modifiers alone, which Windows may take and never tell of, and for two that are one.
+    Raises ConfigError for a key that does not exist, for a hotkey of modifiers alone, which
+    Windows may take and never tell of, and for two that are one.
     """
+    # The hotkeys of the person are among them.
     settings = [("stop_hotkey", config.stop_hotkey), ("pause_hotkey", config.pause_hotkey)]
     settings += [("blocked_keys", chord) for chord in split_list(config.blocked_keys)]
     blocked: dict[frozenset[int], str] = {}
@@ -5290,12 +5271,11 @@ Switch = Callable[..., None]  # presses or releases a key or a button
 
 @dataclass(repr=False)  # it holds secrets
 class Hands:
-    """Mouse and keyboard, with the checks that hold in the middle of an act, too.
+    """Mouse and keyboard, with the checks that hold in the middle of an act, too."""
 
-    Nothing stays down between acts. That a model holds something is noted: the acts that follow are
-    done with these keys, and a button is dragged along the places where the mouse was once it is
-    let go of.
-    """
+    # Nothing stays down between acts. That a model holds something is noted: the acts that follow
+    # are done with these keys, and a button is dragged along the places where the mouse was once it
+    # is let go of.
 
     desktop: Desktop
     config: Config
@@ -5521,7 +5501,7 @@ class Hands:
         self._held.remove((switch, name))
 
     def _ready(self, window: Window | None) -> None:
-        """Before each event: no stop, the mouse where the act left it, its window not forbidden."""
+        # Before each event: no stop, the mouse where the act left it, its window not forbidden.
         self.stop.check()
         if self._place and not near(self._place, self.desktop.cursor()):
             raise ToolError("Somebody moved the mouse in the middle of it.", "stale_frame")
@@ -5584,9 +5564,9 @@ class Actuator(Hands):
     def perform(self, act: Act, frame: Frame) -> Deed:
         """What became of an act of one step: through all gates, then by its hands.
 
-        Raises Stopped; a refusal is told in what it returns. A tool that is not in HANDS does
-        nothing here.
+        Raises Stopped; a refusal is told in what it returns.
         """
+        # A tool that is not in HANDS does nothing here.
         done = TOOLS[act.name].done.format(**vars(act.args))
         if act.name not in HANDS:
             return Deed(act, done)
@@ -5624,10 +5604,8 @@ class Actuator(Hands):
         return act
 
     def _use_hands(self, attempt: Attempt) -> str:
-        """Performs the act's input, after which nothing is down; what there is to say beside.
-
-        From here on the frame is used up, whatever comes of the act.
-        """
+        # Performs the act's input, after which nothing is down; what there is to say beside. From
+        # here on the frame is used up, whatever comes of the act.
         act = attempt.act
         self.attempt = attempt
         self._place = attempt.mouse or self.desktop.cursor()
@@ -5648,11 +5626,9 @@ class Actuator(Hands):
                     self.typed = self.typed.after(act, window)
 
     def settled(self) -> None:
-        """The screen is at rest: input that came in meanwhile counts as the act's own.
-
-        Wine takes a window that appears under the pointer for a move of the mouse. But where the
-        mouse is elsewhere, the person moved it.
-        """
+        """The screen is at rest: input that came in meanwhile counts as the act's own."""
+        # Wine takes a window that appears under the pointer for a move of the mouse. But where the
+        # mouse is elsewhere, the person moved it.
         if self.desktop.cursor() == self._place:
             self.last_own = self.clock.now()
 
@@ -5782,10 +5758,8 @@ def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_same_window(actuator: Actuator, attempt: Attempt) -> None:
-    """No keys, and no mouse on it, for a window that came to the front since the look.
-
-    While the desktop is locked, asking for its window raises Win32Error.
-    """
+    """No keys, and no mouse on it, for a window that came to the front since the look."""
+    # While the desktop is locked, asking for its window raises Win32Error.
     front = actuator.desktop.foreground()
     attempt.front = front
     if same_window(front, attempt.frame.window):
@@ -5859,11 +5833,9 @@ def would_do(attempt: Attempt) -> str:
 
 
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
-    """A risky act waits for the person's yes, which is good for a minute and for this act there.
-
-    Nothing is sent meanwhile, so that no act can answer the question. After it another window may
-    be in front; then the yes counts for the same act, windows and controls on a new look.
-    """
+    """A risky act waits for the person's yes, which is good for a minute and for this act there."""
+    # Nothing is sent meanwhile, so that no act can answer the question. After it another window may
+    # be in front; then the yes counts for the same act, windows and controls on a new look.
     config = actuator.config
     attempt.risks = risks_to_confirm(attempt, config)
     if not attempt.risks or config.dry_run:
@@ -5923,7 +5895,7 @@ CTRL_BREAK_EVENT = 1
 
 
 def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
-    """It polls, since GetMessage would block."""
+    # It polls, since GetMessage would block.
     stop = actuator.stop
     config = actuator.config
     message = MSG()
@@ -5968,11 +5940,11 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
 
 @contextmanager
 def close_button(api: Win32, stop: Stop) -> Iterator[None]:
-    """Closing the console stops the run, and Windows waits for all that it writes at its end."""
+    # Closing the console stops the run, and Windows waits for all that it writes at its end.
     left = threading.Event()
 
     def closed(event: int) -> bool:
-        """In a thread of its own; the program ends when it returns true."""
+        # In a thread of its own; the program ends when it returns true.
         if event <= CTRL_BREAK_EVENT:
             return False
         stop.set("the console was closed")
@@ -6021,7 +5993,7 @@ NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (Recur
 
 
 class Usage(NamedTuple):
-    """None where the server does not say."""
+    # None where the server does not say.
 
     prompt_tokens: int | None = None  # the whole request: instructions, tools, texts and image
     completion_tokens: int | None = None  # all that the model wrote, its thoughts included
@@ -6048,7 +6020,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """None where the server does not say."""
+    # None where the server does not say.
 
     name: str  # as a request has to name it
     vision: bool | None = None
@@ -6167,7 +6139,7 @@ def found_at(value: object, path: str) -> Any:
 
 
 def _count(value: object, *paths: str) -> int | None:
-    """The first number of tokens at these paths."""
+    # The first number of tokens at these paths.
     for path in paths:
         found = found_at(value, path)
         if type(found) is int and 0 <= found <= TOKENS_MOST:
@@ -6185,14 +6157,14 @@ def _error_text(value: object) -> str:
 
 
 def _meant_name(name: str) -> str:
-    """What names of one model share: LM Studio calls qwen3-vl-4b-instruct qwen/qwen3-vl-4b."""
+    # What names of one model have in common: LM Studio calls qwen3-vl-4b-instruct qwen/...-4b.
     last_part = re.split(r"[\\/]", name.lower())[-1]
     letters = re.sub(r":[0-9]+$|[^a-z0-9@]", "", last_part)
     return letters.replace("instruct", "")
 
 
 def _models(value: object) -> list[ModelInfo]:
-    """Those of any server's list, loaded ones first."""
+    # Those of any server's list, loaded ones first.
     entries: dict[str, JsonDict] = {}
     # llama.cpp tells of each model in both lists.
     for entry in json_list(found_at(value, "models")) + json_list(found_at(value, "data")):
@@ -6204,7 +6176,7 @@ def _models(value: object) -> list[ModelInfo]:
 
 
 def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
-    """Once for each time that LM Studio has loaded a model."""
+    # Once for each time that LM Studio has loaded a model.
     places = ("type", "capabilities", "architecture.input_modalities")
     senses = json.dumps([found_at(entry, place) for place in places])
     # As LM Studio tells it in /api/v1 and /api/v0, and llama.cpp in two ways.
@@ -6242,10 +6214,8 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
 def reply_warnings(
     reply: Reply, info: ModelInfo, image_tokens: int, text_chars: int
 ) -> dict[str, str]:
-    """For the person: sentences by their kinds.
-
-    `image_tokens` is what the screenshots cost at least, `text_chars` the length of all else.
-    """
+    """For the person: sentences by their kinds."""
+    # `image_tokens` is what the screenshots cost at least, `text_chars` the length of all else.
     warnings: dict[str, str] = {}
     if reply.model and _meant_name(info.name) != _meant_name(reply.model):
         name = server_words(reply.model)
@@ -6289,17 +6259,21 @@ DOWNLOAD_WORDS = (
 NAMES_MOST = 8  # of models that a message or a question lists
 
 
-def _named(listed: Sequence[ModelInfo], wanted: str) -> ModelInfo | None:
-    """The one of exactly that name, else the first whose stored name means it."""
-    exact = [info for info in listed if wanted in (info.name, info.stored)]
-    # Without an @ any quantization is meant.
-    letters = f"{_meant_name(wanted)}@"
-    meant = [info for info in listed if f"{_meant_name(info.stored)}@".startswith(letters)]
-    return next(iter(exact + meant), None)
+def _named(listed: Iterable[ModelInfo], wanted: str) -> ModelInfo | None:
+    # The one of exactly that name, else the first whose stored name means it.
+    letters = _meant_name(wanted)
+    meant = []
+    for info in listed:
+        if wanted in (info.name, info.stored):
+            return info
+        # Without an @ any quantization is meant.
+        if f"{_meant_name(info.stored)}@".startswith(f"{letters}@"):
+            meant.append(info)
+    return meant[0] if meant else None
 
 
 def _place_of_family(info: ModelInfo) -> float:
-    """Infinite for an unknown one; what thinks aloud comes last."""
+    # Infinite for an unknown one; what thinks aloud comes last.
     letters = f"{_meant_name(info.name)} {_meant_name(info.stored)}"
     for place, family in enumerate(FAMILIES):
         if family in letters:
@@ -6343,7 +6317,7 @@ _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
 
 def _endpoint(setting: str) -> urllib.parse.SplitResult:
-    """The address of the chat completions; raises ConfigError."""
+    # The address of the chat completions; raises ConfigError.
     try:
         url = urllib.parse.urlsplit(setting)
         usable = _ADDRESS.fullmatch(setting) and url.hostname and url.port != 0
@@ -6396,11 +6370,11 @@ class ModelServer:
         reason = choice.get("finish_reason")
         if len(json.dumps(message)) > REPLY_CHARS_MOST:
             reason = "length"
-            texts = {
-                name: message_text(message.get(name))[:REPLY_CHARS_MOST]
-                for name in ("content", "reasoning_content", "reasoning")
-            }
-            message = {"role": "assistant", **texts}
+            whole = message
+            message = {"role": "assistant"}
+            for name in ("content", "reasoning_content", "reasoning"):
+                text = message_text(whole.get(name))
+                message[name] = text[:REPLY_CHARS_MOST]
         usage = Usage(
             _count(value, "usage.prompt_tokens"),
             _count(value, "usage.completion_tokens"),
@@ -6424,9 +6398,9 @@ class ModelServer:
         )
 
     def _ask(self, url: str, body: bytes | None = None) -> tuple[JsonDict, float, int]:
-        """The JSON of a page, to which `body` is posted, the last try's seconds and the tries."""
-        # Asking again is safe, since nothing on the desktop changes by it.
-        # A server that starts refuses for a while, and then loads: that patience is another one.
+        # The JSON of a page, to which `body` is posted, the last try's seconds, and the tries.
+        # Asking again is safe, since nothing on the desktop changes by it. A server that starts
+        # refuses for a while, and then loads: that patience is another one.
         failed = Counter[bool]()
         while True:
             begun = self.clock.now()
@@ -6451,14 +6425,11 @@ class ModelServer:
                 self.clock.sleep(wait_s)
 
     def _exchange(self, url: str, body: bytes | None) -> JsonDict:
-        """Raises ModelError."""
+        # Raises ModelError.
         timeout_s = self.config.lmstudio_timeout
         if body is None:
             timeout_s = min(LIST_TIMEOUT_S, timeout_s)
-        headers = {
-            "Content-Type": "application/json",
-            "Connection": "close",
-        }
+        headers = {"Content-Type": "application/json", "Connection": "close"}
         if self.api_key:  # it goes into a header and nowhere else
             headers["Authorization"] = f"Bearer {self.api_key}"
         request = Request(url, body)
@@ -6499,8 +6470,13 @@ class ModelServer:
             with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
-    def _value(self, response: HTTPResponse, data: bytes, wants_message: bool) -> JsonDict:
-        """With a message where one is wanted; raises ModelError."""
+    def _value(
+        self,
+        response: HTTPResponse,
+        data: bytes,
+        wants_message: bool,
+    ) -> JsonDict:
+        # With a message where one is wanted; raises ModelError.
         if len(data) > ANSWER_BYTES_MOST:
             raise self._fault("not_json", f"{ANSWER_BYTES_MOST >> 20} MB")
         if response.length:  # so much of it is missing
@@ -6525,18 +6501,18 @@ class ModelServer:
             if kind != UNREAD_CALL:
                 raise fault
             # A reply without a call, so that the model hears of it.
-            lost = {
-                "role": "assistant",
-                "content": "",
-                UNREAD_CALL: str(fault),
-            }
+            lost = {"role": "assistant", "content": "", UNREAD_CALL: str(fault)}
             return {"choices": [{"message": lost}]}
         first, *_ = json_list(found_at(value, "choices")) or [None]
         if wants_message and not isinstance(found_at(first, "message"), dict):
             raise self._fault("not_json", "no choices[0].message")
         return json_object(value)
 
-    def _fault(self, kind: str, said: str = "") -> ModelError:
+    def _fault(
+        self,
+        kind: str,
+        said: str = "",
+    ) -> ModelError:
         # A server that repeats the key does not get it into a message.
         if self.api_key:
             said = said.replace(self.api_key, "***")
@@ -6544,7 +6520,11 @@ class ModelServer:
         _, sentence = FAULTS[kind]
         return self._error(sentence.format(words), kind)
 
-    def _error(self, what: str, kind: str = "no_model") -> ModelError:
+    def _error(
+        self,
+        what: str,
+        kind: str = "no_model",
+    ) -> ModelError:
         return ModelError(f"The server at {self.where} {what}.", kind)
 
     def discover(self) -> ModelInfo:
@@ -6598,7 +6578,7 @@ class ModelServer:
         return self.info
 
     def _listed(self) -> list[ModelInfo]:
-        """From the first list that names any; LM Studio's own tell most."""
+        # From the first list that names any; LM Studio's own tell most.
         for page in ("/api/v1/models", "/api/v0/models"):
             try:
                 value, *_ = self._ask(self._root + page)
@@ -6624,7 +6604,7 @@ _REPEATED_CHARS_LEAST = 240  # fewer are ordinary: "------"
 
 
 def cut_repetition(text: str) -> str:
-    """Each long repetition is cut to two rounds and a note on their number."""
+    # Each long repetition is cut to two rounds and a note on their number.
     place = 0
     while place + _PROBE_CHARS < len(text):
         probe = text[place : place + _PROBE_CHARS]
@@ -6650,10 +6630,8 @@ _THOUGHT_END = re.compile(rf"</(?:{_TAGS})>")
 
 
 def parted(text: str, call: str = "(?!)") -> tuple[str, list[str]]:
-    """What a text says, and what it only thought.
-
-    From the first `call` on, a pattern, a tag is left as it is: it may be part of a text to type.
-    """
+    """What a text says, and what it only thought."""
+    # From the first `call` on, a pattern, a tag is left as it is: it may be part of a text to type.
     # Said, and behind it either a call with all the rest, or the tag and the inside of a thought.
     pieces = re.split(rf"((?:{call})(?s:.*))|{_THOUGHT}", text)
     *before, said = _THOUGHT_END.split("".join(pieces[::4]))
@@ -6738,7 +6716,7 @@ _CLOSING_TAGS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]")
 
 
 def _json_calls(text: str) -> _Found:
-    """Of several without a tag between them the first has to be whole: it is carried out."""
+    # Of several without a tag between them the first has to be whole: it is carried out.
     value, text = read_json(text)
     calls = value if isinstance(value, list) else [value]
     with suppress(ValueError, ReplyError):
@@ -6749,7 +6727,7 @@ def _json_calls(text: str) -> _Found:
 
 
 def _xml_call(text: str, name: str) -> _Found:
-    """The call behind <function=name>, and what follows; raises ReplyError."""
+    # The call behind <function=name>, and what follows; raises ReplyError.
     found = _XML.match(text)
     if not found:
         body, _, _ = text.partition("<function")
@@ -6780,7 +6758,7 @@ def _tagged_calls(text: str, name: str) -> _Found:
 
 
 def _spoken_calls(text: str) -> list[object]:
-    """In order; what stands before a </think> was only thought."""
+    # In order; what stands before a </think> was only thought.
     calls: list[object] = []
     text = f"</think>{text}"  # a reply begins as it does behind a thought
     for _ in range(_OPENERS_MOST):
@@ -6811,10 +6789,8 @@ _ATTEMPT = re.compile(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|p
 
 
 def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]:
-    """All call objects of a reply, in order, as written; raises ReplyError when there is none.
-
-    A text that a limit has cut is not searched: it may look like another call.
-    """
+    # All call objects of a reply, in order, as written; raises ReplyError when there is none. A
+    # text that a limit has cut is not searched: it may look like another call.
     if message.get(UNREAD_CALL):
         raise ReplyError("The server could not read the call.", "invalid_json")
     native = message.get("tool_calls") or message.get("function_call")
@@ -6879,10 +6855,8 @@ _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
 
 
 def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
-    """A call object in any of its spellings; raises ReplyError.
-
-    Some models encode the arguments once more than the protocol, or give the whole call in them.
-    """
+    # A call object in any of its spellings; raises ReplyError. Some models encode the arguments
+    # once more than the protocol, or give the whole call in them.
     outer = json_object(call)
     inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
     pairs = [*outer.items(), *inner.items()]
@@ -6922,11 +6896,13 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     return ToolCall(tool, arguments)
 
 
-def read_call(message: JsonObject, finish_reason: str | None, words: Vocabulary) -> Act:
-    """What the first call in a reply means, read with certainty; raises ReplyError.
-
-    A broken one is not skipped for a later one, which was meant for the screen after it.
-    """
+def read_call(
+    message: JsonObject,
+    finish_reason: str | None,
+    words: Vocabulary,
+) -> Act:
+    """What the first call in a reply means, read with certainty; raises ReplyError."""
+    # A broken one is not skipped for a later one, which was meant for the screen after it.
     try:
         call, *further = _found_calls(json_object(message), finish_reason)
         called = replace(_called(call, words), ignored=len(further))
@@ -6938,7 +6914,11 @@ def read_call(message: JsonObject, finish_reason: str | None, words: Vocabulary)
 _UNREAD = ("no_call", "invalid_json", "incomplete", "cut")  # kinds of defects of a whole reply
 
 
-def explained(caught: Exception, message: object, finish_reason: str | None) -> ReplyError:
+def explained(
+    caught: Exception,
+    message: object,
+    finish_reason: str | None,
+) -> ReplyError:
     """Endless repeats and a cut explain why there is no whole call."""
     kind = "invalid_json"
     told = "The call is too deep or big."
@@ -6962,7 +6942,7 @@ def explained(caught: Exception, message: object, finish_reason: str | None) -> 
 
 
 def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolCall]:
-    """A reply's first calls that a history can repeat, up to a broken one; only to be shown."""
+    # A reply's first calls that a history can repeat, up to a broken one; only to be shown.
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError, ValueError):
         for call in _found_calls(message, finish_reason)[:4]:
@@ -6973,8 +6953,12 @@ def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolC
     return calls
 
 
-def is_answer(said: str, words: Vocabulary, insists: bool) -> bool:
-    """Whether words without a call are the final answer; with a tool's name if it `insists`."""
+def is_answer(
+    said: str,
+    words: Vocabulary,
+    insists: bool,
+) -> bool:
+    # Whether words without a call are the final answer; with a tool's name if it `insists`.
     if not said or _ATTEMPT.search(said):
         return False
     named = [name for name in words.tools.values() if name in said]
@@ -7007,11 +6991,13 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
     return observation, actions, boxes
 
 
-def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
-    """What one action of a story means, with `evidence` where it has none; raises ReplyError.
-
-    A label that it lacks stays empty: what the story says elsewhere is no word on a button.
-    """
+def read_action(
+    action: object,
+    evidence: str,
+    words: Vocabulary,
+) -> Act:
+    """What one action of a story means, with `evidence` where it has none; raises ReplyError."""
+    # A label that it lacks stays empty: what the story says elsewhere is no word on a button.
     pairs = json_object(action).items()
     given = {}
     for key, value in pairs:
@@ -7331,7 +7317,7 @@ Words = Mapping[str, list[Word]]  # by action
 
 
 def words_of_table(table: str) -> Words:
-    """A line that goes on begins farther right."""
+    # A line that goes on begins farther right.
     words: dict[str, list[Word]] = {}
     for line in re.findall(r"\S.*(?:\n {20,}.*)*", table):
         action, act, *rest = line.split(maxsplit=2)
@@ -7361,7 +7347,7 @@ CANONICAL = Vocabulary({name: name for name in TOOLS})  # as in journals
 
 
 class GrammarCall(NamedTuple):
-    """The one act that a reply in a grammar asks for, by its canonical name."""
+    # The one act that a reply in a grammar asks for, by its canonical name.
 
     name: str
     arguments: JsonDict  # places are [x, y] on the grid of 0..1000
@@ -7370,10 +7356,8 @@ class GrammarCall(NamedTuple):
 
 
 def _chords(value: object) -> JsonDict:
-    """Modifiers with one key, or single keys in turn; raises ToolError.
-
-    A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"].
-    """
+    # Modifiers with one key, or single keys in turn; raises ToolError. A list may have been written
+    # inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"].
     chords: list[str] = []
     for key in value if isinstance(value, list) else spelled_list(str(value)):
         name = str(key).removeprefix("keys=")
@@ -7385,7 +7369,7 @@ def _chords(value: object) -> JsonDict:
 
 
 def _notches(value: object) -> int | None:
-    """From notches or the screen's units; None for anything else."""
+    # From notches or the screen's units; None for anything else.
     amount = read_whole(value)
     if not amount or abs(amount) <= NOTCHES_MOST:
         return amount or None
@@ -7393,7 +7377,7 @@ def _notches(value: object) -> int | None:
 
 
 def _pages(value: object) -> JsonDict | None:
-    """Of an amount only the sign counts."""
+    # Of an amount only the sign counts.
     amount = read_number(value)
     return {"ticks": int(math.copysign(PAGE_NOTCHES, amount))} if amount else None
 
@@ -7427,11 +7411,9 @@ _TELLING = frozenset(
 
 
 def native_call(call: GrammarCall) -> ToolCall:
-    """The call of this program's tools that a grammar's call comes to.
-
-    Grammars have no word for what an act is done to, by which risks are told: the reply's sentence
-    stands for it, or the end of a silent one's thought.
-    """
+    """The call of this program's tools that a grammar's call comes to."""
+    # Grammars have no word for what an act is done to, by which risks are told: the reply's
+    # sentence stands for it, or the end of a silent one's thought.
     arguments = call.arguments
     if call.name != "type_text" or "position" in arguments:  # else nothing is clicked
         label = cut(call.said, LABEL_CHARS) or cut(call.thought[::-1], THOUGHT_END_CHARS)[::-1]
@@ -7451,11 +7433,9 @@ Written = tuple[str, JsonDict, str]
 def read_function(
     functions: Sequence[str], message: JsonObject, finish_reason: str | None
 ) -> Written:
-    """A call of a function such as computer_use, in JSON or XML; raises ReplyError.
-
-    Without functions the name of the call is the action. Some models write it there though they
-    have one, and that is as certain.
-    """
+    """A call of a function such as computer_use, in JSON or XML; raises ReplyError."""
+    # Without functions the name of the call is the action. Some models write it there though they
+    # have one, and that is as certain.
     text = message_text(message.get("content"))
     said, _ = parted(text, CALL_BEGINS)
     content = _STRAY_OPENER.sub(r"\1", text, count=1)
@@ -7524,7 +7504,7 @@ def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Wr
 
 
 class PictureRule(NamedTuple):
-    """By the processor that a model was trained with."""
+    # By the processor that a model was trained with.
 
     factor: int  # both sides are multiples of it, in pixels; its square is a token
     least_pixels: int
@@ -7534,10 +7514,8 @@ class PictureRule(NamedTuple):
         return size.pixels // self.factor**2
 
     def seen_size(self, sent: Size) -> Size:
-        """What the server makes of a picture; raises ReplyError for one that models refuse.
-
-        It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py.
-        """
+        """What the server makes of a picture; raises ReplyError for one that models refuse."""
+        # It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py.
         if max(sent) > ASPECT_MOST * min(sent):
             raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
         seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
@@ -7557,8 +7535,6 @@ _COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens"
 
 
 class Grammar(NamedTuple):
-    """How models of one training are asked and answer."""
-
     name: str
     matches: str  # in the names of models, in lower case
     frame: str  # the system text, with {tools}
@@ -7591,7 +7567,7 @@ class Grammar(NamedTuple):
             raise explained(error, message, finish_reason) from None
 
     def _certain_act(self, written: Written, message: JsonObject, sides: Sides) -> GrammarCall:
-        """What it means in this grammar's words; raises ToolError."""
+        # What it means in this grammar's words; raises ToolError.
         action, said_with, before = written
         given = {name: value for name, value in said_with.items() if value not in (None, "", [])}
         meanings = self.words.get(action, [])
@@ -7775,11 +7751,9 @@ _NOT_ITS_FORM = ("no_call", "unknown_tool", "foreign")
 def read_any(
     message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
 ) -> tuple[GrammarCall, bool]:
-    """The first act of a reply, and whether it is in the grammar `asked_in`; raises ReplyError.
-
-    In another form it counts if all grammars that read it read the same: two that share a form and
-    not a space, such as qwen3-vl and qwen2.5-vl, leave a place uncertain.
-    """
+    """The first act of a reply, and whether it is in the grammar `asked_in`; raises ReplyError."""
+    # In another form it counts if all grammars that read it read the same: two that share a form
+    # and not a space, such as qwen3-vl and qwen2.5-vl, leave a place uncertain.
     try:
         return GRAMMARS[asked_in].read(message, finish_reason, picture), True
     except ReplyError as error:
@@ -7936,10 +7910,8 @@ CALLED = "I called {} {}."  # before what is told instead of its result
 
 
 class ReportForm(NamedTuple):
-    """How an acting role reports."""
-
     orders: str  # what the instructions are called
-    kept: tuple[str, ...]  # the fields that come first where a report is cut
+    kept: tuple[str, ...]  # the fields that are left where a report is cut
     success: str  # the field that says how success looks
     step: str  # the field that says what is done, and why
     chars: int  # most of the last report
@@ -7972,7 +7944,6 @@ _REPORT_FIELD = re.compile(
 
 
 def report_fields(said: str) -> dict[str, str]:
-    """The fields of a report, each on one line."""
     _, *pieces = _REPORT_FIELD.split(said)
     found: dict[str, str] = {}
     for name, words in zip(pieces[::2], pieces[1::2], strict=True):
@@ -7981,10 +7952,8 @@ def report_fields(said: str) -> dict[str, str]:
 
 
 def told_report(said: str, form: ReportForm, most: int, whole: bool = False) -> str:
-    """A report in so many characters: the fields that tell most, else how it begins.
-
-    If `whole`, all of it where there is room, and what the other fields have left.
-    """
+    """A report in so many characters: the fields that tell most, else how it begins."""
+    # If `whole`, all of it where there is room, and what the other fields have left.
     found = report_fields(said)
     kept = {name: found.pop(name) for name in form.kept if name in found}
     if not kept or (whole and len(" ".join(said.split())) <= most):
@@ -8110,7 +8079,6 @@ def title_text(window: Window | None) -> str:
 
 
 def count_of(number: int, what: str) -> str:
-    """A number of things: 1 act, 2 acts."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
@@ -8140,7 +8108,6 @@ To call one, write exactly this as the end of your reply:
 
 
 def tools_in_text(tools: Sequence[JsonDict]) -> str:
-    """The end of a system prompt, where a list of tools does not reach the model."""
     lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
     return TOOLS_IN_TEXT.format(tools="\n".join(lines))
 
@@ -8165,13 +8132,9 @@ _RANKS = {role: rank for rank, line in enumerate(USEFUL_ROLES) for role in line.
 
 
 def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -> str:
-    """Lines `name · role · x,y`, the most useful controls first.
-
-    `most` are the largest x and y that the model can mean.
-    """
+    """Lines `name · role · x,y`, the most useful controls first."""
+    # `most` are the largest x and y that the model can mean.
     most_x, most_y = most
-    lines: list[str] = []
-    left = LINES_CHARS
     by_use = sorted(
         known,
         key=lambda control: (
@@ -8180,19 +8143,15 @@ def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -
             _RANKS.get(control.role, len(_RANKS)),
         ),
     )
+    lines: dict[str, None] = {}
     for control in by_use:
         middle = middle_of(control.rect)
-        if not control.name or not area.contains(middle):
-            continue
-        at = to_grid(middle, area)
-        place = f"{round(at.x * most_x / GRID)},{round(at.y * most_y / GRID)}"
-        line = f"{plain_line(control.name, 50)} · {control.role} · {place}"
-        left -= len(line) + 1
-        if left < 0 or len(lines) == LINES_MOST:
-            break
-        if line not in lines:
-            lines.append(line)
-    return "\n".join(lines)
+        if control.name and area.contains(middle):
+            at = to_grid(middle, area)
+            place = f"{round(at.x * most_x / GRID)},{round(at.y * most_y / GRID)}"
+            lines[f"{plain_line(control.name, 50)} · {control.role} · {place}\n"] = None
+    told = "".join([*lines][:LINES_MOST])
+    return told[:LINES_CHARS].rpartition("\n")[0]
 
 
 NO_CLAIM = "none; the run is about to end, so judge by the screenshot alone"
@@ -8215,12 +8174,10 @@ EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom")
 
 
 class Role(NamedTuple):
-    """One voice of a profile; its sampling is given as numbers or names of settings."""
-
     name: str
     prompt: str
     tools: tuple[str, ...] = ()  # canonical names
-    temperature: str | float = "lmstudio_temperature"
+    temperature: str | float = "lmstudio_temperature"  # or another setting's name
     max_tokens: str | int = "executor_max_tokens"
     extra: str = ""  # rules about the extra tools, behind the prompt
     briefing: str = ""  # before the prompt, with {task}, {plan}, {instructions} and settings
@@ -8249,9 +8206,6 @@ class Profile(NamedTuple):
     def system(self, role: Role) -> str:
         prompt = role.prompt + role.extra
         return str(prompt.format(grid=GRID_RULES, **self.vocabulary.tools))
-
-    def schemas(self, role: Role) -> list[JsonDict]:
-        return self.vocabulary.schemas(role.tools)
 
     def words(self, role: Role) -> Vocabulary:
         shown = {name: self.vocabulary.tools[name] for name in role.tools}
@@ -8283,7 +8237,9 @@ _BOX = PLACE_KIND._replace(
 
 
 def _words_of(table: str) -> dict[str, str]:
-    return dict(re.findall(r"(\S+)=(\S+)", table))
+    # What is called otherwise stands behind a =.
+    pairs = (word.partition("=") for word in table.split())
+    return {name: shown or name for name, _, shown in pairs}
 
 
 _NO_MODIFIERS: Mapping[str, Shape] = {"modifiers": {}}  # only grammars have them
@@ -8297,10 +8253,10 @@ PLANNER_WORDS = Vocabulary(
         press_key=press_keyboard_key
         scroll_down=scroll_screen_down
         scroll_up=scroll_screen_up
-        open_app=open_app
-        focus_window=focus_window
-        wait=wait
-        zoom=zoom
+        open_app
+        focus_window
+        wait
+        zoom
         report_status=report_goal_status
         archive=archive_completed_actions
         report_complete=report_mission_complete
@@ -8314,14 +8270,14 @@ COMMANDER_WORDS = Vocabulary(
         double_click=double_click_element
         right_click=right_click_element
         drag=drag_element
-        type_text=type_text
-        press_key=press_key
-        scroll_down=scroll_down
-        scroll_up=scroll_up
-        open_app=open_app
-        focus_window=focus_window
-        wait=wait
-        zoom=zoom
+        type_text
+        press_key
+        scroll_down
+        scroll_up
+        open_app
+        focus_window
+        wait
+        zoom
         archive=compress_memory
         report_status=report_progress
         report_complete=report_completion
@@ -8345,8 +8301,8 @@ CHAT_WORDS = Vocabulary(
     _words_of("""
         observe=observe_screen
         click=click_element
-        type_text=type_text
-        press_key=press_key
+        type_text
+        press_key
         scroll_at=scroll_at_position
     """),
     {
@@ -8361,20 +8317,20 @@ POINTER_WORDS = Vocabulary(
         observe=take_screenshot
         move=move_mouse
         click_here=click_mouse
-        type_text=type_text
+        type_text
         scroll_here=scroll_down
     """),
     {"reasoning": {}, "position": {"x": AXIS_KIND, "y": AXIS_KIND}, **_PLAIN_ARGUMENTS},
 )
 STORY_WORDS = Vocabulary(
     _words_of("""
-        move=move
-        click=click
-        right_click=right_click
-        double_click=double_click
-        drag=drag
-        scroll_up=scroll_up
-        wait=wait
+        move
+        click
+        right_click
+        double_click
+        drag
+        scroll_up
+        wait
         type_text=type
         press_key=key
         scroll_at=scroll
@@ -8391,7 +8347,7 @@ STORY_WORDS = Vocabulary(
 
 
 def _acting(words: Vocabulary) -> tuple[str, ...]:
-    """All but the planner's."""
+    # All but the planner's.
     return tuple(name for name in words.tools if name not in _PLANNING[0])
 
 
@@ -8547,8 +8503,6 @@ PROFILES = {
 
 
 class Scenario(NamedTuple):
-    """Its profile's own numbers are as it is described."""
-
     profile: str
     number: str
     name: str
@@ -8573,146 +8527,120 @@ SCENARIOS = [Scenario(*row) for row in table_rows(_SCENARIOS)]
 
 
 class Deviation(NamedTuple):
-    """Without `ours` the value of the setting tells it.
-
-    --described lays the described value over it, unless `why` begins with KEPT.
-    """
-
     profiles: str  # their names with blanks between them
     what: str  # a setting, or in words what it is
     described: str
-    ours: str
-    why: str
+    ours: str  # of a setting its value tells it
+    why: str  # begins with KEPT where --described leaves ours
 
 
 KEPT = "kept: "
 ALL_DESCRIBED = "planner commander chat pointer story"
 # A row a deviation, its columns as those of Deviation; what no row names is as described.
 _DEVIATIONS = """\
-planner commander | tools | only those that are described, without further arguments | open_app, \
-focus_window, wait, zoom; fields filled in, keys one after the other in one call | one turn does \
-what takes several
-planner commander chat | screen_capture_w | 1536 | | as image_tokens gives, an area keeps its \
-proportions
-pointer | screen_capture_w | 1344 | | 1376, since pointing wants 1,024 tokens of a picture
+planner commander | tools | those described, without further arguments | open_app, \
+focus_window, wait, zoom; a field and several keys in one call | one turn does what takes several
+planner commander chat | screen_capture_w | 1536 | | by image_tokens, in the area's proportions
+pointer | screen_capture_w | 1344 | | 1376: pointing wants 1,024 tokens of a picture
 planner commander chat | screen_capture_h | 864 | | the same
-pointer | screen_capture_h | 756 | | 768, the same
+pointer | screen_capture_h | 756 | | 768: the same
 planner commander | ui_settle_delay | 0.3 | | looking until the screen rests is faster and surer
 chat | ui_settle_delay | 0.1 | | the same
 pointer | ui_settle_delay | 0.06 | | the same
-planner commander chat pointer | settle_cap_ms | 0 | | looking until the screen rests is faster \
-and surer than a fixed wait
-planner commander | turn_delay | 1.5 | | no turn begins before the screen rests
+planner commander chat pointer | settle_cap_ms | 0 | | the same
+planner commander | turn_delay | 1.5 | | the same
 planner commander | char_input_delay | 0.01 | | no program was found that loses characters
-chat | char_input_delay | 0.005 | | no program was found that loses characters
+chat | char_input_delay | 0.005 | | the same
 chat | text_batch_events | 4 | | the same
-planner commander chat | scroll_ticks | 1 | | one notch is too little to see that it scrolled
+planner commander chat | scroll_ticks | 1 | | one notch is too little to see
 planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny \
 target
 planner commander | place of the picture | behind all text | behind the text that only grows | a \
 server reuses what stands before a picture
-planner commander chat pointer | calls | tools | | a model whose calls come to nothing gets its \
-tools in the text; fewer replies without a call, where the server sees to it
-planner commander | reply_corrections | 0 | | a short correction costs less than a lost turn
+planner commander chat pointer | calls | tools | | fewer replies without a call
+planner commander | reply_corrections | 0 | | a correction costs less than a lost turn
 all | request_retries | 0 | | a server that reloads its model refuses for some seconds
-planner commander chat pointer | model_failures | 0 | | one failed exchange is no reason to lose \
-a run
+planner commander chat pointer | model_failures | 0 | | one failed exchange need not end a run
 all | verify_completion | false | | small models claim completion too early
 all | derive_checks | false | | a check that was named first is not bent to the claim
 all | second_opinion | false | | a judge is led by how it is asked
 all | last_look | false | | a task may be done where a run gives up
 all | calibration | false | | a steady error of a model's places can be measured
-planner commander | context | task, plan, OPERATING_MODE, CURRENT_TURN, archives, and the last 8 \
-actions with 60 characters of their results and 140 of the replies; tool, arguments, reasoning \
-and expected result of the last action | what only grows, then the picture, window, change and \
-last report | a server reuses half of the prompt; a change of the screen says more than a result
+planner commander | context | task, plan, OPERATING_MODE, CURRENT_TURN, archives, the last 8 \
+actions with 60 characters of results and 140 of replies, the last one's reasoning | what only \
+grows, the picture, then what changes | a server reuses half of it
 chat pointer | context | grows until the server fails | its oldest steps become a line | kept: \
 nothing is lost
-planner commander | task, plan and instructions | stand in the system prompt | in the user \
-message | a system prompt that never changes is reused by the server
-planner commander | identity | "SOF" unit and specialist (commander) | unit and Operator | the \
-abbreviation tells a small model nothing
-planner | grid | four corners; LEFT, RIGHT, TOP, BOTTOM as ranges | three corners | shorter
-planner commander | review | a turn divided by review_interval, or after one that asks for it, \
-looks and leaves the next turn to the planner | so many turns after the last one, at once | no \
-turn is spent on looking alone
-planner commander | planner without instructions | is asked again in the next turn | is not asked \
-again, except after archiving | the executor goes on with what it has
+planner commander | task, plan, instructions | in the system prompt | in the user message | a \
+server reuses a system prompt that never changes
+commander | identity | "SOF" unit and specialist | unit and Operator | the abbreviation tells a \
+small model nothing
+planner | grid | four corners, LEFT, RIGHT, TOP, BOTTOM as ranges | three corners | shorter
+planner commander | review | where review_interval divides the turn, in a turn of its own | so \
+many turns after the last one | no turn is spent on looking alone
+planner commander | planner without instructions | is asked again | is not, except after archiving \
+| the executor goes on with what it has
 planner commander | last words | Mission completed in n turns; Max steps reached (n) | the \
 evidence; what is missing | they say more
-all | coordinates off the grid | are clamped onto its edge | they are refused and explained | \
-kept: an edge is not what was meant (never a guess)
-planner commander pointer | halves of the grid | become pixels unrounded | 500.5 is read as 501 | \
-kept: a step of the grid is 2 pixels of 1920, less than a model can point
-planner commander | spinning | nothing ends a planner that never instructs or archives, or a turn \
-that changes nothing | it speaks twice in a row at most, the program archives by itself; the \
-executor is told, the planner reviews, recovery keys, the end as stuck | kept: every turn makes \
-progress or ends the run
-planner commander | no usable call, too little evidence | not remembered | remembered and told | \
-kept: who is not told says the same again
+all | coordinates off the grid | clamped onto its edge | refused and explained | kept: never a \
+guess
+planner commander pointer | halves of the grid | unrounded | 500.5 is 501 | kept: a step is 2 \
+pixels of 1920
+planner commander | spinning | nothing ends it | two requests to the planner in a row at most, \
+archiving by the program; without progress a review, recovery keys, the end as stuck | kept: every \
+turn makes progress or ends the run
+planner commander | no usable call, too little evidence | forgotten | remembered and told | kept: \
+else it says the same again
 planner commander | two calls of the planner in one reply | both count | the first one counts | \
-kept: one reply, one call, certainly read
-planner commander | status | DONE, COMPLETE, COMPLETED or BLOCKED leads to a review | FINISHED, \
+kept: one reply, one call
+planner commander | status | DONE, COMPLETE, COMPLETED, BLOCKED lead to a review | FINISHED, \
 SUCCESS, FAILED, too | kept: they mean the same
-planner commander | reasoning | every tool requires it | it may be missing | kept: a click \
-without a reason is certain all the same
+planner commander | reasoning | required | may be missing | kept: a click is certain without
 planner commander | a screen that cannot be captured | ends the run | pauses it | kept: no fresh \
 frame, no action
-planner commander | recovery keys | click the Start button at the bottom left, too | \
-Escape and Ctrl+Escape | kept: on Windows 11 that click opens the Widgets
-planner commander | mouse | SetCursorPos | SendInput with absolute places, confirmed afterwards | \
-kept: programs see a real move, and a person's own is noticed
-planner commander | keys | letters, digits, f1 to f12 and 22 names | more names, the same meaning \
-| kept: what is known certainly need not be refused
+planner commander | recovery keys | a click on the Start button at the bottom left, too | Escape, \
+Ctrl+Escape | kept: on Windows 11 that click opens the Widgets
+planner commander | mouse | SetCursorPos | SendInput, confirmed | kept: programs see a real move
+planner commander | keys | letters, digits, f1 to f12, 22 names | more names | kept: they are \
+certain
 planner commander chat pointer | model and endpoint | qwen3-vl-2b-instruct at localhost | the \
-loaded one at 127.0.0.1 | kept: --model and --endpoint name others; localhost may be tried as \
-IPv6 first
-planner commander | JSON of requests | ASCII | UTF-8 | kept: the same to any server, and half the \
-bytes in other scripts
-planner commander | interruption | no resume, no graceful end | --resume; held input is released \
-| kept: nothing is lost
-chat pointer | turns for each act of max_steps | 1 | 5 | ten steps are five looks and five acts; \
-small models need more
-chat pointer | stall_stop | 0 | | ten steps end a run; more of them need what tells and ends \
-it
+loaded one at 127.0.0.1 | kept: --model and --endpoint name others
+planner commander | JSON of requests | ASCII | UTF-8 | kept: the same to any server
+planner commander | interruption | loses the run | --resume | kept: nothing is lost
+chat pointer | turns for each act of max_steps | 1 | 5 | ten steps are five looks and five acts
+chat pointer | stall_stop | 0 | | more turns need what ends them
 chat pointer | keep_last_screenshots | 2 | | pruning each turn costs the server's prefix cache
-story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn, and more \
-seconds
-story | sampling | top_p 1 | | what is not set is not sent: a server knows best
+story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn
+story | sampling | top_p 1 | | a server knows best
 story | what the model gets back of its story | all | 1,500 characters | a story that repeats \
 itself would fill the context
 chat pointer | words without a call | end the run | are held against a fresh look; what names a \
-tool is no answer | small models often say what they are about to do
-chat pointer | message of a picture | a text, then the image | the image, then a text | a server \
-reuses what stands before a text that changes
-pointer | several calls in one reply | an error, none is performed | the first one is performed | \
-a model that lists its next steps gets on
-pointer | LM Studio's log | copied to lmstudio_raw.log and, shortened, lmstudio_clean.log | is \
-not read | other programs' requests stand in it
+tool is no answer | small models say what they are about to do
+chat pointer | message of a picture | text, image | image, text | a server reuses what stands \
+before a text that changes
+pointer | several calls in one reply | an error | the first one counts | a model that lists its \
+next steps gets on
+pointer | LM Studio's log | lmstudio_raw.log and, shortened, lmstudio_clean.log | is not read | \
+other programs' requests stand in it
 story | actions | move, click, right_click, double_click, drag | type, key, scroll, scroll_up, \
-wait, done, too | a desktop without a keyboard has few tasks, and a task has an end
-story | request | prompt, then observation and picture | prompt, task, observation, picture | a \
-system prompt that never changes is reused by the server
-story | who draws the marks | a page that asks /config and /state and posts /annotated; /inject \
-is there | the program alone | the run needs no page
-chat pointer | ASCII only | other letters are left out of a typed text | it is typed exactly | \
-kept: a name without its umlauts is another name
-chat pointer | an empty reply | ends the run as a final answer | is told to the model | kept: an \
-empty reply is no answer
-all | controls, confirmation, stop, bounds | no prompt, no sandbox, Ctrl+C alone | every act \
-passes the gates | kept: one choke point, and facts beat words; --confirm never leaves out the \
-questions
-all | files | dumps/execution_log.txt, dumps/screenshots/turn_0001.png; dumps/screen_0001.png; \
-runs/run_0007/main.log | the same names in dumps/run_0001, with journal, log and report | kept: \
-no run writes over another one
-chat pointer | pixel of a place | cut off: 500 is pixel 959 of 1920 | the nearest: 960 | kept: \
-the nearest one is what was meant
-story | task | is part of the first story | stands at the end of the system prompt | kept: the \
-person gives it when the run begins
-story | an action that cannot be read | is left out | ends the turn's actions, and is told | \
-kept: what follows was meant for the screen after it
-story | CORS | for everybody | none, and every address but / needs the key | kept: another site \
-could drive the desktop
+wait, done, too | few tasks need no keyboard, and a task has an end
+story | request | prompt, observation, picture | prompt, task, observation, picture | a server \
+reuses a system prompt that never changes
+story | who draws the marks | a page, by /config, /state and /annotated; /inject is there | the \
+program | the run needs no page
+chat pointer | ASCII only | other letters are left out | text is typed exactly | kept: a name \
+without its umlauts is another name
+chat pointer | an empty reply | ends the run | is told to the model | kept: it is no answer
+all | controls, confirmation, stop, bounds | none but Ctrl+C | every act passes the gates | kept: \
+facts beat words; --confirm never leaves out the questions
+all | files | dumps/execution_log.txt, dumps/screenshots, dumps/screen_0001.png, runs/run_0007 | \
+in dumps/run_0001, with journal and report | kept: no run writes over another one
+chat pointer | pixel of a place | cut off: 500 is 959 of 1920 | the nearest: 960 | kept: that was \
+meant
+story | task | in the first story | at the end of the system prompt | kept: the person gives it
+story | an action that cannot be read | is left out | ends the turn's actions, and is told | kept: \
+what follows was meant for another screen
+story | CORS | for everybody | none, with a key | kept: another site could drive the desktop
 story | VLM_HTTP_TIMEOUT_SECONDS of 0 | waits for ever | is refused | kept: nothing may hang
 """
 
@@ -8737,7 +8665,6 @@ def described_settings(profile: str) -> JsonDict:
 
 
 def as_described(profile: Profile) -> Profile:
-    """The profile with the tools, arguments, prompts and words of its description."""
     words = profile.vocabulary
     tools = {name: shown for name, shown in words.tools.items() if name not in profile.extra}
     plain = replace(words, tools=tools, shapes={**words.shapes, **_PLAIN_ARGUMENTS})
@@ -8786,7 +8713,13 @@ def in_run(folder: Path, name: str) -> Path:
 def open_log(path: Path, mode: str = "a") -> IO[str]:
     """A text file that has each line at once; OSError for a link or a pipe."""
     ordinary = in_run(path.parent, path.name)
-    return open(ordinary, mode, 1, "utf-8", "backslashreplace")
+    return open(
+        ordinary,
+        mode,
+        1,
+        "utf-8",
+        "backslashreplace",
+    )
 
 
 def read_journal(folder: Path) -> RunJournal:
@@ -8860,10 +8793,7 @@ UNENDED_KEPT_S = 24 * 3600
 
 
 def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
-    """Deletes the oldest runs beyond what is to be kept.
-
-    The `spared` stay, and for a day one without an end: it may be resumed, or go on right now.
-    """
+    # The `spared` stay, and for a day one without an end: it may be resumed, or go on right now.
     in_use = [path.resolve() for path in spared]
     size = 0
     runs = known_runs(Path(config.dump_dir))
@@ -8898,12 +8828,12 @@ def find_run(root: Path, name: str) -> Path:
 
 
 def no_run_text(root: Path) -> str:
-    """With the whole path, as a newcomer may stand in another folder."""
+    # With the whole path, as a newcomer may stand in another folder.
     return f"There is no run in {root.absolute()} yet; give a task to begin one."
 
 
 def _new_run_folder(root: Path) -> Path:
-    """The next free one; mkdir decides, so that two runs never share one."""
+    # The next free one; mkdir decides, so that two runs never share one.
     try:
         root.mkdir(parents=True, exist_ok=True)
         number = max(known_runs(root), default=0)
@@ -8925,15 +8855,14 @@ LOG_ONLY = 3
 
 
 def _readable(text: str) -> str:
-    """Its further lines indented."""
+    # Its further lines indented.
     return printable(text).strip().replace("\n", "\n    ")
 
 
 class ExecutionLogger:
-    """A run's files, and the seam by which whoever watches it hears of each record.
+    """A run's files, and the seam by which whoever watches it hears of each record."""
 
-    What cannot be written raises AgentError, so that no run acts unrecorded.
-    """
+    # What cannot be written raises AgentError, so that no run acts unrecorded.
 
     def __init__(
         self,
@@ -8968,7 +8897,6 @@ class ExecutionLogger:
         self._write(self._log, f"\n=== {title} ===\n")
 
     def exchange(self, title: str, lines: Iterable[str]) -> None:
-        """One request or reply in words."""
         said = "\n".join([title, *lines])
         text = self.hide(redact(said))
         self.log(f"API {text}")
@@ -8977,7 +8905,6 @@ class ExecutionLogger:
             self._write(self._exchanges, f"{now} {_readable(text)}\n\n")
 
     def publish(self, item: Item) -> None:
-        """Tells those who listen."""
         for listener in self.listeners:
             listener(item)
 
@@ -8993,7 +8920,11 @@ class ExecutionLogger:
         self.publish(written)
         return stamped
 
-    def save_screenshot(self, name: str, png: bytes) -> str:
+    def save_screenshot(
+        self,
+        name: str,
+        png: bytes,
+    ) -> str:
         """Under that path in the run's folder, or by its bare name with the screenshots."""
         path = name if "." in name else f"screenshots/{name}.png"
         if self._size < self._most:
@@ -9018,7 +8949,7 @@ class ExecutionLogger:
         stream: IO[str],
         text: str,
     ) -> None:
-        """What texts fill beyond the limit ends the run, whose end is still told."""
+        # What texts fill beyond the limit ends the run, whose end is still told.
         self._size += len(text)
         if self._size > self._most * 9 / 8:
             self._most = math.inf
@@ -9119,7 +9050,7 @@ class Message:
         return {"role": self.role, "content": [part for part in parts if part.get("text") != ""]}
 
     def in_words(self) -> Message:
-        """For a model that knows its tools from the text."""
+        # For a model that knows its tools from the text.
         words = [self.text]
         for call in self.more.get("tool_calls", []):
             function = call["function"]
@@ -9133,7 +9064,7 @@ class Message:
 
 
 def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> bytes:
-    """What never changes is first, for the server's prefix cache."""
+    # What never changes is first, for the server's prefix cache.
     body = {"messages": [message.to_json() for message in messages], **settings}
     # Half characters cannot be encoded.
     return json.dumps(body, ensure_ascii=False).encode(errors="replace")
@@ -9182,8 +9113,6 @@ def model_settings(config: Config, model: ModelInfo) -> JsonDict:
 
 
 class Manner(NamedTuple):
-    """The same in all requests to a role."""
-
     system: str
     tools: Sequence[JsonDict] = ()
     settings: Mapping[str, float] = {}  # they go before what Config says
@@ -9191,8 +9120,6 @@ class Manner(NamedTuple):
 
 @dataclass
 class Voice:
-    """Speaks to the model for all roles, and counts the costs."""
-
     config: Config
     profile: Profile
     server: ModelServer
@@ -9219,7 +9146,7 @@ class Voice:
         return self.model.tools is False or self._left_list
 
     def manner(self, role: Role) -> Manner:
-        return Manner(self.profile.system(role), self.profile.schemas(role))
+        return Manner(self.profile.system(role), self.profile.vocabulary.schemas(role.tools))
 
     def ask(
         self,
@@ -9228,11 +9155,9 @@ class Voice:
         shrinks: bool = False,
         manner: Manner | None = None,
     ) -> Reply | ModelError:
-        """The reply to `messages` behind the role's prompt, or the error of a failed exchange.
-
-        Several in a row are raised, and one that will not pass: a full context unless the caller
-        sends less the next time (`shrinks`).
-        """
+        """The reply to `messages` behind the role's prompt, or the error of a failed exchange."""
+        # Several in a row are raised, and one that will not pass: a full context unless the caller
+        # sends less the next time (`shrinks`).
         acting = role == self.profile.roles["executor"]
         manner = manner or self.manner(role)
         for hint in self.inbox.take_hints():
@@ -9240,11 +9165,7 @@ class Voice:
             self._hints.append(HINT.format(self.logger.hide(hint)))
         if acting and self._hints:  # told until a reply has come
             messages = [*messages, Message("user", "\n".join(self._hints))]
-        settings, sent = self._request(
-            role,
-            messages,
-            manner,
-        )
+        settings, sent = self._request(role, messages, manner)
         body = request_body(settings, sent)
         self._tell_request(role, settings, sent, len(body))
         self.logger.publish(Phase(f"{role.name} is thinking"))
@@ -9302,7 +9223,7 @@ class Voice:
     def _tell_request(
         self, role: Role, settings: JsonDict, messages: Sequence[Message], size: int
     ) -> None:
-        """Into log and journal, each part once."""
+        # Into log and journal, each part once.
         self.requests += 1
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
         told += [(message.to_json(), str(message)) for message in messages]
@@ -9325,7 +9246,7 @@ class Voice:
         )
 
     def _leave_list(self, why: str) -> None:
-        """From now on the tools stand in the text, unless a setting decides that."""
+        # From now on the tools stand in the text, unless a setting decides that.
         self._left_list = True
         if self.config.calls == "auto":
             sentence = f"warning: {why}; from now on the tools stand in the text."
@@ -9337,7 +9258,7 @@ class Voice:
             self.say(text)
 
     def _bear(self, error: ModelError, shrinks: bool) -> None:
-        """Raises what will not pass, and any after too many in a row."""
+        # Raises what will not pass, and any after too many in a row.
         self._failures += 1
         stays = error.kind in PERMANENT_FAULTS and not (shrinks and error.kind == "context")
         if error.kind == "no_tools" and not self.calls_in_text:
@@ -9378,12 +9299,22 @@ class Voice:
             )
         )
 
-    def placed(self, context: str, question: str, image: bytes) -> Message:
+    def placed(
+        self,
+        context: str,
+        question: str,
+        image: bytes,
+    ) -> Message:
         """A request's first message, of which a server can reuse most of the one before."""
         if not image:
             return Message("user", f"{context}\n\n{question}")
         if self.config.described:
-            return Message("user", "", image, before=f"{context}\n\n{question}")
+            return Message(
+                "user",
+                "",
+                image,
+                before=f"{context}\n\n{question}",
+            )
         # While the picture stays the same, so does what stands before it; new lines go behind it.
         grown = f"{context}\n".startswith(f"{self._context}\n")
         if image != self._image or not grown:
@@ -9392,7 +9323,12 @@ class Voice:
         new_lines = context[len(self._context) :]
         if new_lines:
             question = f"SINCE_THIS_PICTURE:{new_lines}\n\n{question}"
-        return Message("user", question, image, before=self._context)
+        return Message(
+            "user",
+            question,
+            image,
+            before=self._context,
+        )
 
     def ask_until_read(
         self,
@@ -9404,13 +9340,16 @@ class Voice:
         advice: Callable[[ToolError], str],
         shrinks: bool,
     ) -> tuple[Taken | None, Reply | ModelError]:
-        """What `read` takes from a reply, and the last one.
-
-        What it raises the model is told in the words of `advice`, so many times; `read` hears
-        whether one is left.
-        """
+        """What `read` takes from a reply, and the last one."""
+        # What it raises the model is told in the words of `advice`, so many times; `read` hears
+        # whether one is left.
         for left in range(corrections, -1, -1):
-            reply = self.ask(role, messages, shrinks, manner)
+            reply = self.ask(
+                role,
+                messages,
+                shrinks,
+                manner,
+            )
             if isinstance(reply, ModelError):
                 break
             try:
@@ -9437,14 +9376,10 @@ CORRECTED_MOST = 0.08
 
 
 class AxisFit(NamedTuple):
-    """The line through the answers along one axis.
-
-    They lie at `scale` times the distance of their truth from the middle, and `shift` beside that;
-    the default is a model without a fault.
-    """
+    """Along one axis an answer lies at `scale` times the distance of its truth from the middle."""
 
     scale: float = 1.0
-    shift: float = 0.0  # grid units
+    shift: float = 0.0  # beside that, in grid units
 
     def __str__(self) -> str:
         return f"scale {self.scale:.3f}, shift {self.shift:+.0f}"
@@ -9456,23 +9391,29 @@ class AxisFit(NamedTuple):
 
 
 def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
-    """What is certain of the line through (truth, answer), of which no two truths are the same.
-
-    Theil and Sen: the median of all slopes, then of what it leaves, so that one wild answer
-    changes nothing. How far ranks lie around a median is Kendall's and the sign test's.
-    """
+    """What is certain of the line through (truth, answer), of which no two truths are the same."""
+    # Theil and Sen: the median of all slopes, then of what it leaves, so that one wild answer
+    # changes nothing. How far ranks lie around a median is Kendall's and the sign test's.
     slopes = []
     for (truth, answer), (other, answered) in combinations(pairs, 2):
         rise = answer - answered
         slopes.append(rise / (truth - other))
     number = len(pairs)
     kendall = number * (number - 1) * (2 * number + 5) / 18
-    scale = _certain_median(slopes, math.sqrt(kendall), 1.0)
+    scale = _certain_median(
+        slopes,
+        math.sqrt(kendall),
+        1.0,
+    )
     left = []
     for truth, answer in pairs:
         line = GRID_MIDDLE + scale * (truth - GRID_MIDDLE)
         left.append(answer - line)
-    shift = _certain_median(left, math.sqrt(number), 0.0)
+    shift = _certain_median(
+        left,
+        math.sqrt(number),
+        0.0,
+    )
     stretched = abs(scale - 1) * GRID_MIDDLE
     if stretched + abs(shift) < CORRECTED_LEAST:
         return AxisFit()
@@ -9484,14 +9425,15 @@ def _certain_median(
     deviation: float,
     faultless: float,
 ) -> float:
-    """The median, or `faultless` if 99 % of the ranks' `deviation` hold that."""
+    # The median, or `faultless` if 99 % of the ranks' `deviation` hold that.
     ordered = sorted(values)
     within = SURE_99 * deviation
     below = max(0, math.floor((len(ordered) - within) / 2))
     if ordered[below] <= faultless <= ordered[~below]:
         return faultless
     middle = len(ordered) // 2
-    return (ordered[middle] + ordered[~middle]) / 2
+    both = ordered[middle] + ordered[~middle]
+    return both / 2
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
@@ -9504,7 +9446,7 @@ def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
 
 
 class Correction(NamedTuple):
-    """The default changes nothing."""
+    # The default changes nothing.
 
     x: AxisFit = AxisFit()
     y: AxisFit = AxisFit()
@@ -9514,10 +9456,10 @@ class Correction(NamedTuple):
 
     @property
     def beyond(self) -> bool:
-        """Whether the answers lie too far off to be corrected."""
         scaled = max(abs(line.scale - 1) for line in self)
         shifted = max(abs(line.shift) for line in self)
-        return max(scaled, shifted / GRID) > CORRECTED_MOST
+        most = max(scaled, shifted / GRID)
+        return most > CORRECTED_MOST
 
     def place(self, said: Coordinate) -> Coordinate:
         """Raises ToolError for one outside the grid."""
@@ -9555,10 +9497,8 @@ NOWHERE = Rect(0, 0, 0, 0)
 def difference(
     before: bytes, after: bytes, width: int, scale: int = 1, part: Rect | None = None
 ) -> Rect | None:
-    """The box of the pixels that differ in (a part of) two looks, but for a single caret.
-
-    Both are BGRX, `width` pixels a row, `scale` times smaller than a frame.
-    """
+    """The box of the pixels that differ in (a part of) two looks, but for a single caret."""
+    # Both are BGRX, `width` pixels a row, `scale` times smaller than a frame.
     part = part or Rect(0, 0, width, len(after) // width // 4)
     bands: list[Rect] = []  # adjoining rows, and the columns between which they differ
     for y in range(part.top, part.bottom):
@@ -9618,12 +9558,7 @@ def part_around(point: Point, area: Rect) -> Rect:
     height = area.height // 2
     left = min(point.x - width // 2, area.right - width)
     top = min(point.y - height // 2, area.bottom - height)
-    return Rect(
-        max(left, area.left),
-        max(top, area.top),
-        width,
-        height,
-    )
+    return Rect(max(left, area.left), max(top, area.top), width, height)
 
 
 def frame_size(area: Rect, config: Config) -> Size:
@@ -9641,7 +9576,15 @@ def frame_size(area: Rect, config: Config) -> Size:
 
 def screen_size(config: Config) -> Size:
     """That of a usual screen, where there is none to ask."""
-    return frame_size(Rect(0, 0, 1920, 1080), config)
+    return frame_size(
+        Rect(
+            0,
+            0,
+            1920,
+            1080,
+        ),
+        config,
+    )
 
 
 # After an act: until the first look, between two, and until a first change is not awaited any more.
@@ -9664,8 +9607,8 @@ class Eyes:
     _before: dict[int, Frame] = field(default_factory=dict)
     _closer: Point | None = None  # of what the next look shows
 
-    def zoom(self, point: Point | None) -> None:
-        """The next look shows the part around this pixel, if any, the one after it all again."""
+    def zoom(self, point: Point) -> None:
+        """The next look shows the part around this pixel, the one after it all again."""
         # Places of secrets are known on whole pictures only.
         self._closer = None if self.secrets else point
 
@@ -9675,7 +9618,7 @@ class Eyes:
         begin = self.clock.now()
         self.actuator.rest()
         closer = self._closer
-        self._closer = None
+        self.forget()
         frame = self._with_secrets_greyed(self.capture(closer))
         looked = self.clock.now()
         png = encode_png(frame.pixels, frame.width, frame.height)
@@ -9695,7 +9638,15 @@ class Eyes:
             )
         )
         sent = base64.b64encode(png) if self.config.vision else b""
-        return Look(frame, png, sent, path)
+        return Look(
+            frame,
+            png,
+            sent,
+            path,
+        )
+
+    def forget(self) -> None:
+        self._closer = None
 
     def whole(self, frame: Frame) -> Frame:
         """All the area, by which the effect of an act is seen."""
@@ -9754,12 +9705,8 @@ class Eyes:
         self.logger.record(place)
 
     def _with_secrets_greyed(self, frame: Frame) -> Frame:
-        """Places of secrets move with their windows until these are gone."""
-        canvas = Canvas(
-            frame.width,
-            frame.height,
-            frame.pixels,
-        )
+        # Places of secrets move with their windows until these are gone.
+        canvas = Canvas(frame.width, frame.height, frame.pixels)
         for place in [*self.secrets.values()]:
             window = self.desktop.window(place.handle)
             if window:
@@ -9767,8 +9714,13 @@ class Eyes:
                 canvas.fill(box.scaled(frame.area, frame.rect), SECRET_GREY)
         return replace(frame, pixels=bytes(canvas.pixels))
 
-    def _secret_box(self, place: SecretRecord, window: Rect, frame: Frame) -> Rect:
-        """Where a place is now; that of no known field is what changed first in its window."""
+    def _secret_box(
+        self,
+        place: SecretRecord,
+        window: Rect,
+        frame: Frame,
+    ) -> Rect:
+        # Where a place is now; that of no known field is what changed first in its window.
         then = Rect(*place.window)
         box = Rect(*place.box)
         before = self._before.get(place.place)
@@ -9838,7 +9790,7 @@ class Eyes:
         return False
 
     def settle(self, frame: Frame, before: bytes) -> Frame:
-        """The frame once a few glances agree; `before` is one from before the act."""
+        # The frame once a few glances agree; `before` is one from before the act.
         begin = self.clock.now()
         cap_s = self.config.settle_cap_ms / 1000
         self.clock.sleep(min(SETTLE_FLOOR_S, cap_s) + self.config.ui_settle_delay)
@@ -9880,8 +9832,6 @@ TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu it
 
 @dataclass
 class ControlCheck:
-    """Holds clicks against what Windows knows to be there, and reads back what came of them."""
-
     config: Config
     desktop: Desktop
     hide: Callable[[str], str]  # replaces secrets
@@ -9898,8 +9848,7 @@ class ControlCheck:
         return self.config.controls != "off"
 
     def one(self, where: Point | None) -> Control | None:
-        source = self.desktop.control_source
-        return next(iter(source.ask(where)), None)
+        return next(iter(self.desktop.control_source.ask(where)), None)
 
     def listed(
         self,
@@ -9919,11 +9868,14 @@ class ControlCheck:
     def known(self, look: Look) -> Sequence[Control]:
         if not self.on or look.window is None:
             return []
-        source = self.desktop.control_source
-        return source.ask(look.window)
+        return self.desktop.control_source.ask(look.window)
 
-    def objection(self, act: Act, look: Look) -> str:
-        """Why a click is not what the model means. Said once: the same again is obeyed."""
+    def objection(
+        self,
+        act: Act,
+        look: Look,
+    ) -> str:
+        """Why a click is not what is meant. Said once: the same again is obeyed."""
         said = label_of(act)
         places = values_of(act.args, Coordinate)
         if not (self.on and self.by_name and places):
@@ -9933,14 +9885,18 @@ class ControlCheck:
         hit = self.one(point)
         if hit is None:
             return ""
-        only = self._meant(
-            said,
-            point,
-            hit,
-            look,
-        )
         key = (fold_label(said), hit.rect)
-        if only is None or key == self._told:
+        only = (
+            None
+            if key == self._told
+            else self._meant(
+                said,
+                point,
+                hit,
+                look,
+            )
+        )
+        if only is None:
             return ""
         self._told = key
         at = to_grid(middle_of(only.rect), look.frame.area)
@@ -9957,7 +9913,7 @@ class ControlCheck:
         hit: Control,
         look: Look,
     ) -> Control | None:
-        """The only other control that may be meant; none if one of them is at the point anyway."""
+        # The only other control that may be meant, if none of them is at the point.
         wants_a_field = says_only_field(said)
         # It may be meant by its name, by having none, or by what it holds.
         fits = names_agree(said, hit.name) or _is_name_of(said, cut(hit.value or "", 100))
@@ -10030,8 +9986,8 @@ class ControlCheck:
         control: Control,
         typed: str = "",
     ) -> bool:
-        """Whether a secret went into a field, or does by what was typed now."""
-        # Neither what it holds nor its place tells a field from others: both change.
+        # Whether a secret went into a field. Neither what it holds nor its place tells a field from
+        # others: both change.
         name = f"{control.window} {quoted_control(control)}"
         if self.fill(typed) != typed:
             self._secret_fields.add(name)
@@ -10076,10 +10032,7 @@ SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
 @dataclass
 class Screens:
-    """The last screens, from which a new one is told apart.
-
-    They stay unpacked, 64 MB at most: to pack and unpack them would take up to 0.1 s a turn.
-    """
+    # The last screens, unpacked, 64 MB at most: to pack them would take up to 0.1 s a turn.
 
     # Each without the mouse pointer.
     _kept: deque[tuple[Rect, bytes]] = field(default_factory=partial(deque, maxlen=SCREENS_KEPT))
@@ -10090,17 +10043,14 @@ class Screens:
             self._kept.append(screen)
 
     def is_new(self, frame: Frame, box: Rect) -> bool:
-        """Adds a screen; whether none before looked there as this one does.
-
-        What changes by itself elsewhere, such as a clock, does not make it new.
-        """
+        """Adds a screen; whether none before looked there as this one does."""
+        # What changes by itself elsewhere, such as a clock, does not make it new.
         alike = [clean for rect, clean in self._kept if rect == frame.rect]
         self.keep(frame)
         return all(difference(clean, frame.clean, frame.width, part=box) for clean in alike)
 
 
 def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
-    """What the steps of an act come to."""
     return replace(
         done[-1],
         act=act,
@@ -10114,8 +10064,6 @@ def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
 
 @dataclass
 class Engine:
-    """A turn's parts; the loops decide whom to ask and when to stop."""
-
     config: Config
     profile: Profile
     eyes: Eyes
@@ -10133,7 +10081,6 @@ class Engine:
     # That the task names, as they were when the run began; none of a resumed one.
     files: Mapping[str, FileFact] = field(default_factory=dict)
     watched: Screens = field(default_factory=Screens)  # what was looked at without an act
-    _checked: Act | None = None  # the last one of which it is known that nothing is in its way
     _tokens: int = 0  # of them in the lines on the terminal
     _reached: Screens = field(default_factory=Screens)  # what acts led to
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
@@ -10153,27 +10100,21 @@ class Engine:
 
     def objection(self, look: Look, act: Act) -> str:
         """Why a click does not reach what the model means, or nothing; raises ToolError."""
-        corrected = with_places(act, self.correction.place)
-        self._checked = act
-        return self.controls.objection(corrected, look)
+        return self.controls.objection(with_places(act, self.correction.place), look)
 
     def perform(self, act: Act, look: Look) -> Deed:
-        """Performs an act on what `look` shows, waits for rest, and records both.
-
-        Its places are corrected first: what is recorded, judged and told is where the mouse goes.
-        """
+        """What is recorded, judged and told of its places is where the mouse goes."""
         begin = self.clock.now()
         try:
-            checked = act is self._checked
             act = with_places(act, self.correction.place)
-            objection = "" if checked else self.controls.objection(act, look)
+            objection = self.controls.objection(act, look)
             deed = Deed(act, objection, refused=OTHER_CONTROL if objection else "")
         except ToolError as error:
             deed = Deed(act, str(error), refused="outside")
         logger = self.logger
         logger.record(IntentRecord(tool=act.name, args=act.given))
         logger.publish(Phase(f"doing {act.name}"))
-        told: JsonDict = {}  # what only the record has
+        told: JsonDict = {}
         if not deed.refused:
             deed = self._perform(act, look.frame, told)
         words = ""
@@ -10198,11 +10139,8 @@ class Engine:
         return deed
 
     def _perform(self, act: Act, frame: Frame, told: JsonDict) -> Deed:
-        """The deed; `told` gets its times, `act` in seconds until it was sent, and its targets.
-
-        Each step passes the gates on a look after the one before. What brings another window to
-        the front ends it, since the rest was not meant for that.
-        """
+        # `told` gets what only the record has. Each step passes the gates on a look after the one
+        # before.
         whole = self.eyes.whole(frame)
         seen = whole
         after = frame
@@ -10244,13 +10182,14 @@ class Engine:
         told["act"] = round(act_s, 3)
         told["settle_ms"] = round(1000 * settle_s)
         if deed.controls:
-            known = [replace(control, value=None) for control in deed.controls]
-            told["targets"] = [control.to_json() for control in known]
-            told["boxes"] = [on_grid(control.rect, frame.area) for control in known]
+            told["targets"] = [
+                {**replace(known, value=None).to_json(), "box": on_grid(known.rect, frame.area)}
+                for known in deed.controls
+            ]
         return self._judged(deed, whole, after)
 
     def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
-        """A deed by the frames before and after it; one that was broken off only by what is new."""
+        # A deed by the frames before and after it.
         self._reached.keep(frame)
         box = self.eyes.changed(frame.clean, after.clean, frame, 1)
         new = box is not None and self._reached.is_new(after, box)
@@ -10269,7 +10208,6 @@ class Engine:
         return replace(deed, changed=box is not None, region=region, new=new, begun=True)
 
     def is_new_place(self, act: Act) -> bool:
-        """Whether the mouse was not yet moved there since the last new screen."""
         places = set(values_of(act.args, Coordinate))
         new = not places <= self._moved_to
         self._moved_to |= places
@@ -10387,10 +10325,8 @@ def refuted(
     before: Mapping[str, FileFact],
     now: Mapping[str, FileFact],
 ) -> Iterator[Ruling]:
-    """What files certainly are not: neither when the run began, nor now.
-
-    That a file is gone, or a text taken out of it, may be what the task wanted.
-    """
+    """What files certainly are not: neither when the run began, nor now."""
+    # That a file is gone, or a text taken out of it, may be what the task wanted.
     for path, (old_state, old) in before.items():
         state, data = now[path]
         if old_state == state == NO_FILE:
@@ -10414,7 +10350,7 @@ def _plain(text: str) -> str:
 
 
 def _names(text: str, path: str) -> bool:
-    """Whether a text names a file, alone or with the end of its path."""
+    # Whether a text names a file, alone or with the end of its path.
     parts = re.split(r"\\\\|/", re.escape(path))  # which doubles each backslash
     named = reduce(r"(?:{}[\\/])?{}".format, parts)
     return bool(re.search(rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)", text, re.IGNORECASE))
@@ -10489,21 +10425,24 @@ def judge(
     evidence: str,
     name: str = "check",
 ) -> Sequence[Ruling]:
-    """Whether each check holds, by a fresh look and by facts, which stand above every word.
-
-    Nothing where nobody is to be asked; of a dry run a look would show that nothing was done.
-
-    A verdict that ends the run is believed when two questions agree; where they do not, both are
-    asked once more, about another look.
-    """
+    """Whether each check holds, by a fresh look and by facts, which stand above every word."""
+    # Nothing where nobody is to be asked; of a dry run a look would show that nothing was done. A
+    # verdict that ends the run is believed when two questions agree; where they do not, both are
+    # asked once more, about another look.
     verdict: Sequence[Ruling] = ()
     if engine.config.dry_run or not engine.config.verify_completion:
         return verdict
     ask_for_checks(engine, state)
     for again in range(2):
-        engine.eyes.zoom(None)
+        engine.eyes.forget()
         look = engine.eyes.look(f"turn_{state.turn:04d}_{name}{again or ''}")
-        ask = partial(ask_about, engine, state, look, state.not_yet + again)
+        ask = partial(
+            ask_about,
+            engine,
+            state,
+            look,
+            state.not_yet + again,
+        )
         verdict = ask(IS_IT_DONE, evidence)
         if what_lacks(verdict) or not engine.config.second_opinion:
             break
@@ -10531,10 +10470,8 @@ def ask_about(
     question: str,
     evidence: str = "",
 ) -> list[Ruling]:
-    """What the verifier says of each check, after so many refusals, unless a fact contradicts it.
-
-    An answer that decides nothing is asked for again, and then a NO.
-    """
+    """What the verifier says of each check, unless a fact contradicts it."""
+    # An answer that decides nothing is asked for again, and then a NO.
     files = file_facts(state.task)
     text = fill_form(
         VERIFIER_FORM,
@@ -10575,12 +10512,10 @@ def check_completion(
     evidence: str,
     counts: bool = True,
 ) -> tuple[Outcome | None, str]:
-    """The outcome and the result of a completion report.
-
-    It needs enough evidence, and every check confirmed. Else the planner hears what is missing;
-    `not_proven_most` such reports end the run, if they count. In a grammar a claim may be about the
-    planner's instruction, since it has one word for both: then a refused one is no false one.
-    """
+    """The outcome and the result of a completion report."""
+    # It needs enough evidence, and every check confirmed. Else the planner hears what is missing;
+    # `not_proven_most` such reports end the run, if they count. In a grammar a claim may be about
+    # the planner's instruction, since it has one word for both: then a refused one is no false one.
     config = engine.config
     length = len(evidence.strip())
     # A conversation has only its last words, and a grammar no word for evidence.
@@ -10610,22 +10545,30 @@ def last_look(
     state: AgentState,
     outcome: Outcome,
 ) -> Outcome:
-    """The outcome of a run that gave up, after a fresh look at the task.
-
-    Its last turns may have been repeats after the task was done, and refusals may have been wrong.
-    """
+    """The outcome of a run that gave up, after a fresh look at the task."""
+    # Its last turns may have been repeats after the task was done, and refusals may have been
+    # wrong.
     if outcome.kind not in ("stuck", "max_steps", "not_proven"):
         return outcome
     if not engine.config.last_look or not state.touched:
         return outcome
     try:
-        verdict = judge(engine, state, NO_CLAIM, "end")
+        verdict = judge(
+            engine,
+            state,
+            NO_CLAIM,
+            "end",
+        )
     except (ModelError, Win32Error) as error:  # the run has its end without them
         engine.say(f"warning: {error}")
         return outcome
     if what_lacks(verdict) or not verdict:
         return outcome._replace(checks=verdict)
-    return Outcome("completed", verdict[0].why or verdict[0].check, verdict)
+    return Outcome(
+        "completed",
+        verdict[0].why or verdict[0].check,
+        verdict,
+    )
 
 
 ####################################################################################################
@@ -10663,7 +10606,6 @@ TURNS_AN_ACT = 5  # of a conversation: looks, corrections, refused claims
 
 
 def most_turns(engine: Engine) -> int:
-    """A chat's limit counts acts, to which come its looks."""
     config = engine.config
     if engine.profile.loop == "chat" and not config.described:
         return config.max_steps * TURNS_AN_ACT
@@ -10676,7 +10618,7 @@ def perform_act(
     act: Act,
     look: Look,
 ) -> tuple[Deed, bool]:
-    """A deed, and whether it is progress: it led to a screen not seen of late."""
+    """A deed, and whether it is progress."""
     deed = engine.perform(act, look)
     progress = deed.new or deed.dry
     if deed.begun or deed.dry:
@@ -10696,15 +10638,19 @@ WAITS_S = 600.0  # without other progress, in which waiting and watching still c
 
 
 def may_wait(engine: Engine, state: AgentState) -> bool:
-    """Whether there was other progress not too long ago."""
     now = engine.clock.now()
     if state.waiting_since is None:
         state.waiting_since = now
     return now - state.waiting_since < WAITS_S
 
 
-def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: float) -> tuple[str, bool]:
-    """What the model is told, and whether the wait counts as progress."""
+def wait_a_while(
+    engine: Engine,
+    state: AgentState,
+    look: Look,
+    seconds: float,
+) -> tuple[str, bool]:
+    """What the model is told, and whether it is progress."""
     begin = engine.clock.now()
     changed = engine.eyes.watch(look.frame, seconds)
     waited_s = engine.clock.now() - begin
@@ -10713,7 +10659,6 @@ def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: float) 
 
 
 def is_watching(engine: Engine, state: AgentState, look: Look) -> bool:
-    """Whether a turn without an act is progress: something goes on, and not for too long."""
     news = engine.watched.is_new(look.frame, look.frame.rect)
     return news and may_wait(engine, state)
 
@@ -10731,7 +10676,7 @@ PERSON_HELPED = "The person was asked and has done it."
 
 
 def ask_person(engine: Engine, wish: str) -> str:
-    """What came of it; with a panel that is a pause, which the panel ends."""
+    """What came of it; with a panel it is a pause."""
     actuator = engine.actuator
     actuator.release()
     question = f"The model asks for your help ({cut(wish, 200)}); y once done"
@@ -10755,7 +10700,7 @@ def follow_words(
     name: str,
     text: str,
 ) -> tuple[Outcome | None, str]:
-    """The outcome and the result of what only a grammar can say."""
+    """What comes of what only a grammar can say."""
     if name == PERSON:
         return None, ask_person(engine, text)
     if "planner" in engine.profile.roles:  # which may know another way
@@ -10766,15 +10711,19 @@ def follow_words(
 
 
 def shown_act(engine: Engine, act: Act) -> str:
-    """The arguments on one line; where it is too narrow, a grammar's sentence loses its end."""
     given = act.given
     if engine.grammar:
-        given["element_name"] = given.pop("element_name", None)  # comes last
+        # A sentence, which loses its end where the line is too narrow.
+        given["element_name"] = given.pop("element_name", None)
     return shown_args(given)
 
 
-def zoom_in(engine: Engine, act: Act, look: Look, place: Coordinate) -> tuple[str, bool]:
-    """What the model is told, and whether it counts as progress."""
+def zoom_in(
+    engine: Engine,
+    act: Act,
+    look: Look,
+    place: Coordinate,
+) -> tuple[str, bool]:
     if engine.eyes.secrets:
         refused = "since a secret was typed, the screen is shown whole; act on it as it is"
         return f"Not zoomed: {refused}", False
@@ -10783,7 +10732,7 @@ def zoom_in(engine: Engine, act: Act, look: Look, place: Coordinate) -> tuple[st
 
 
 def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str) -> Course:
-    """Does what a call asks for and notes it; `said` is what the model said beside it."""
+    """`said` is what the model said beside its call."""
     outcome: Outcome | None = None
     progress = False
     args = act.args
@@ -10848,7 +10797,7 @@ def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None
 
 
 def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
-    """Replaces active actions by a summary; returns how many."""
+    """How many active actions a summary replaced."""
     active = [record.turn for record in state.memory.active_history]
     chosen = tuple(turn for turn in active if turn in args.archived_turns)
     if chosen:
@@ -10863,7 +10812,7 @@ def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
 
 
 def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
-    """Archives all but the last `keep` active actions under what is certain of them."""
+    """Archives all but the last `keep` under what is certain of them."""
     active = state.memory.active_history
     records = active[: max(1, len(active) - keep)]
     turns = tuple(record.turn for record in records)
@@ -10880,10 +10829,7 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
 
 
 def is_full(engine: Engine, reply: Reply | ModelError, more: float) -> bool:
-    """Whether the next request and its reply, `more` tokens, may not fit into the context.
-
-    By the server's count of the last ones, or by its word.
-    """
+    """Whether the next request and its reply, `more` tokens, may not fit into the context."""
     if isinstance(reply, ModelError):
         return reply.kind == "context"
     most = engine.voice.model.context_length or sys.maxsize
@@ -10894,10 +10840,7 @@ RECOVER = "recover"
 
 
 def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
-    """The outcome if the run is stuck.
-
-    Before, the executor is told, the planner reviews, the recovery keys are pressed.
-    """
+    """The planner reviews, the recovery keys are pressed, the run ends as stuck."""
     config = engine.config
     if not config.stall_stop:
         return None
@@ -10918,7 +10861,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     turn = state.turn
     if turn - state.memory.last_recovery_turn > config.loop_recovery_cooldown:
         state.memory.last_recovery_turn = turn
-        engine.eyes.zoom(None)  # the Start button has its place on a whole picture
+        engine.eyes.forget()  # the Start button has its place on a whole picture
         look = engine.eyes.look(f"turn_{turn:04d}_recovery")
         keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
         deed = engine.perform(keys, look)
@@ -10927,7 +10870,6 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
 
 
 def resume(engine: Engine, state: AgentState) -> None:
-    """Brings `state` to where the journal ends; an act with an intent and no end is unknown."""
     logger = engine.logger
     engine.began = engine.clock.now()
     journal = read_journal(logger.folder)
@@ -10946,8 +10888,6 @@ def resume(engine: Engine, state: AgentState) -> None:
                 state.memory.last_recovery_turn = record.turn
         elif isinstance(record, ActionRecord):
             pending = None
-    if "planner" not in engine.profile.roles:  # journals of older versions say PLANNING
-        state.mode = EXECUTION
     logger.turn = state.turn
     sentence = f"Going on with {logger.folder.name} after turn {state.turn}."
     engine.say(" ".join([sentence, *journal.left_out]))
@@ -11069,12 +11009,15 @@ def unseen_effect(record: ActionRecord) -> str:
     return "" if record.changed else "the screen did not change"
 
 
-def native_messages(engine: Engine, state: AgentState, native: Native, look: Look) -> list[Message]:
-    """The turns whose pictures are shown, the first with the task and the steps before it.
-
-    The last has notes on what no picture tells; without them a reply that was refused, and is shown
-    as it was, would be repeated for ever.
-    """
+def native_messages(
+    engine: Engine,
+    state: AgentState,
+    native: Native,
+    look: Look,
+) -> list[Message]:
+    """The turns whose pictures are shown, the first with the task and the steps before it."""
+    # The last has notes on what no picture tells; without them a reply that was refused, and is
+    # shown as it was, would be repeated for ever.
     config = engine.config
     grammar = native.grammar
     first_shown = native.shown[0].number if native.shown else state.turn
@@ -11196,7 +11139,6 @@ def reply_as_it_was(reply: Reply) -> str:
 
 
 def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
-    """A planner and an executor, or one role with the whole task."""
     plans = "planner" in engine.profile.roles
     if plans and not state.turn:  # what the screen was before, for people: no act relies on it
         frame = engine.eyes.capture()
@@ -11221,11 +11163,10 @@ PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the ex
 
 
 def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> Outcome | None:
-    """The turn of either; the planner's never without an executor's between."""
-    if state.mode != EXECUTION:
+    plans = "planner" in engine.profile.roles
+    if plans and state.mode != EXECUTION:  # older journals say PLANNING of one alone, too
         plan_turn(engine, state)
         return None
-    plans = "planner" in engine.profile.roles
     described = engine.config.described
     may_plan = plans and described and state.planner_streak < PLANNER_IN_A_ROW
     if may_plan and is_review_due(engine, state):
@@ -11245,7 +11186,6 @@ def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> 
 
 
 def acting_turn(engine: Engine, state: AgentState, native: Native | None) -> Outcome | None:
-    """One look, one call, one act."""
     look = engine.eyes.look()
     if native:
         act, said = ask_native(engine, state, native, look)
@@ -11267,7 +11207,6 @@ def acting_turn(engine: Engine, state: AgentState, native: Native | None) -> Out
 
 
 def history_text(record: ActionRecord, form: ReportForm, described: bool) -> str:
-    """What was sent says as much as its result."""
     if described:
         return fill_form(
             DESCRIBED_ACTION,
@@ -11334,10 +11273,7 @@ def ask_role(
     corrections: int,
     objection: Callable[[Act], str] = lambda _: "",
 ) -> tuple[Act | None, str]:
-    """What a role calls and says to a question about the run, which is told before it.
-
-    An `objection` is a correction, too. Where the context is too small, the memory gets shorter.
-    """
+    """What a role calls and says to a question, behind what is told of the run."""
     active = len(state.memory.active_history)
     voice = engine.voice
     words = engine.profile.words(role)
@@ -11376,7 +11312,6 @@ def ask_role(
 
 
 def planner_question(engine: Engine, state: AgentState) -> str:
-    """It archives when memory is full, else plans or reviews."""
     question = (
         "Review the recent actions: is there progress, failure, completion?"
         " Give the next instruction."
@@ -11449,13 +11384,13 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
 def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | None, str]:
     config = engine.config
     form = engine.profile.report
-    windows = () if config.described else engine.eyes.windows()
     listed = engine.controls.listed(look)
     last = state.memory.get_last_action_for_validation() or ActionRecord()
     found = report_fields(last.response_text)
     done = cut(last.result, 300)
     if config.described:
         done = f"{last.tool} {cut(last.args, 100)}" if last.turn else "No previous action"
+    windows = engine.eyes.windows()
     behind = [other for other in windows if not same_window(other, look.window)]
     question = fill_form(
         DESCRIBED_QUESTION if config.described else EXECUTOR_FORM,
@@ -11499,7 +11434,6 @@ ERROR_TYPES = {
 
 
 def refusal(kind: str, text: str) -> JsonDict:
-    """The content of a tool message for a call that was not performed."""
     return {"ok": False, "error": {"type": ERROR_TYPES.get(kind, kind), "message": text}}
 
 
@@ -11511,21 +11445,24 @@ class ChatStep(NamedTuple):
 
 @dataclass
 class Conversation:
-    """A chat's steps, which leave as a whole, oldest first.
-
-    A step is an assistant's message, the answers to its calls, and at most one screenshot, so that
-    no answer ever stands without its call.
-    """
+    # Its steps leave as a whole, so that no answer ever stands without its call.
 
     screenshots: int  # taken so far
+    # Each an assistant's message, the answers to its calls, and at most one screenshot.
     steps: list[list[Message]] = field(default_factory=list)
     frame: Frame | None = None  # of the last screenshot
     silent: int = 0  # replies without a call in a row
     refused: int = 0  # of them, words in a row that no fresh look confirmed
     called: int = 0  # calls so far
 
-    def add(self, said: str, thought: str, calls: Sequence[ToolCall], step: ChatStep) -> None:
-        """A step's first call gets the answer, and a screenshot is shown below it."""
+    def add(
+        self,
+        said: str,
+        thought: str,
+        calls: Sequence[ToolCall],
+        step: ChatStep,
+    ) -> None:
+        """The first call gets the answer."""
         content = json.dumps(step.answer, ensure_ascii=False)
         shown: list[JsonDict] = []
         answers = []
@@ -11568,7 +11505,6 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
 
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
-    """One reply, and the act, the error for the model or the end of the run that follows."""
     config = engine.config
     profile = engine.profile
     words = profile.words(engine.executor)
@@ -11619,17 +11555,13 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     return end_step(engine, state, chat, reply, step.progress)
 
 
-WORDS_BEFORE_A_CLAIM = 2  # replies in a row without a call that were refused
+WORDS_BEFORE_A_CLAIM = 2  # replies without a call that were refused in a row
 
 
 def final_answer(
     engine: Engine, state: AgentState, chat: Conversation, reply: Reply, said: str
 ) -> Outcome | None:
-    """Words without a call end the run if a fresh look confirms them.
-
-    A small model often says what it is about to do, and after a refusal the same once more: only
-    words after WORDS_BEFORE_A_CLAIM such replies are a claim.
-    """
+    # A small model often says what it is about to do, and after a refusal the same once more.
     stands_by_it = chat.refused >= WORDS_BEFORE_A_CLAIM
     outcome, result = check_completion(engine, state, said, counts=stands_by_it)
     record = ActionRecord("final_answer", said, result)
@@ -11645,16 +11577,19 @@ def final_answer(
     chat.steps.append(
         [spoken, Message("user", f"{result} Do the next step for it now, by one tool call.")]
     )
-    return end_step(engine, state, chat, reply, progress=False)
+    return end_step(
+        engine,
+        state,
+        chat,
+        reply,
+        progress=False,
+    )
 
 
 def perform_step(
     engine: Engine, state: AgentState, chat: Conversation, act: Act, said: str
 ) -> ChatStep:
-    """An act on a look of its own, or the screenshot that the model asked for.
-
-    Raises ToolError, stale_frame if the screen is another one than in the last screenshot.
-    """
+    """An act on a look of its own, or the screenshot that was asked for; raises ToolError."""
     config = engine.config
     observes = act.name == "observe"
     name = ""
@@ -11670,7 +11605,13 @@ def perform_step(
                 "The screen's size changed since the last screenshot; take a new one.",
                 "Another window has come to the front since the last screenshot; take a new one.",
             )
-        deed, progress, _ = carry_out(engine, state, act, look, said)
+        deed, progress, _ = carry_out(
+            engine,
+            state,
+            act,
+            look,
+            said,
+        )
         return ChatStep(deed_answer(deed), progress)
     chat.screenshots += 1
     chat.frame = frame
@@ -11698,7 +11639,7 @@ def perform_step(
 
 
 def refuse_unseen(seen: Frame, now: Frame, resized: str, another: str) -> None:
-    """Raises ToolError, in either sentence, if what the model saw is gone."""
+    """Raises ToolError if what the model saw is gone."""
     if (seen.area, seen.screen) != (now.area, now.screen):
         raise ToolError(resized, "stale_frame")
     if not same_window(seen.window, now.window):
@@ -11723,12 +11664,7 @@ SCREENSHOTS_SLACK = 2  # further ones before it prunes, since that costs the ser
 def end_step(
     engine: Engine, state: AgentState, chat: Conversation, reply: Reply, progress: bool
 ) -> Outcome | None:
-    """What follows from a step, after which there is room for the next one.
-
-    It prunes seldom, and then much at once: after that the server reads the conversation anew.
-    Where the context is full, all pictures but the last go, and if there is one only, half of the
-    steps.
-    """
+    # It prunes seldom, and then much at once, since the server reads it all anew then.
     outcome = escalate(engine, state, progress)
     if state.memory.last_recovery_turn == state.turn:
         chat.steps[-1].append(Message("user", RECOVERED))
@@ -11749,7 +11685,7 @@ def end_step(
         most = 1
         slack = 0
     if len(pictures) > most + slack or len(thoughtful) > thoughts_most + slack:
-        for message in pictures[::-1][most:]:
+        for message in pictures[:-most]:
             message.image = b""
             message.text = "(An earlier screenshot, left out.)"
         for message in thoughtful[::-1][thoughts_most:]:
@@ -11759,7 +11695,7 @@ def end_step(
 
 
 def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
-    """For all but the last `keep` steps the first message gets a line."""
+    # For all but the last `keep` steps the first message has a line.
     if len(state.memory.active_history) > keep:
         archive_by_itself(engine, state, keep)
     del chat.steps[: -keep or None]
@@ -11777,10 +11713,7 @@ class Story:
 
 
 def run_story(engine: Engine, state: AgentState) -> Outcome:
-    """Performs the last reply's actions, marks what was done, and asks again.
-
-    The first reply is configured, handed in by the person, or none; a resumed story looks first.
-    """
+    # The first reply is configured, handed in by the person, or none; resumed, it looks first.
     story = Story("")
     if not state.turn:
         story.said = engine.config.boot_vlm_output
@@ -11839,11 +11772,7 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
 
 
 def ask_for_story(engine: Engine, state: AgentState, notes: str, image: bytes) -> str:
-    """The next reply, empty if there is none.
-
-    As described the prompt holds the task, one message holds observation and picture, and what
-    the person handed in stands instead of the reply.
-    """
+    """The next reply, empty if there is none."""
     config = engine.config
     manner = engine.voice.manner(engine.executor)
     task = fill_form(
@@ -11872,7 +11801,6 @@ def ask_for_story(engine: Engine, state: AgentState, notes: str, image: bytes) -
 def perform_actions(
     engine: Engine, state: AgentState, chapter: Chapter, actions: Sequence[object]
 ) -> None:
-    """Up to the first that is not executed."""
     last = state.memory.get_last_action_for_validation()
     if last and last.result.startswith("Unknown"):
         chapter.notes.append(f" {last.result}")
@@ -11901,14 +11829,19 @@ def perform_actions(
 def perform_action(
     engine: Engine, state: AgentState, chapter: Chapter, number: int, action: object
 ) -> str:
-    """What became of an action as the model wrote it."""
     look = engine.eyes.look(f"turn_{state.turn:04d}_{number}")
     try:
         if number == 1:
             unseen = "Another window or another screen has come up since your picture."
             refuse_unseen(chapter.seen or look.frame, look.frame, unseen, unseen)
         act = read_action(action, cut(state.plan, 300), engine.profile.vocabulary)
-        deed, progress, chapter.outcome = carry_out(engine, state, act, look, state.plan)
+        deed, progress, chapter.outcome = carry_out(
+            engine,
+            state,
+            act,
+            look,
+            state.plan,
+        )
         chapter.progress = chapter.progress or progress
         result = deed.result
         if deed.performed:
@@ -11934,7 +11867,6 @@ def perform_action(
 
 
 def story_mark(act: Act) -> JsonDict:
-    """The name of an executed act, and the places where it truly was done."""
     mark = {"name": act.call.name, **act.call.arguments}
     mark.pop("label", None)
     for number, place in enumerate(values_of(act.args, Coordinate), 1):
@@ -11944,39 +11876,25 @@ def story_mark(act: Act) -> JsonDict:
 
 
 def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> None:
-    """The boxes to draw, and notes of those that are not as the model wrote them."""
+    # The boxes to draw, within the picture's edge.
     most = engine.config.max_bboxes
-    moved = []
-    refused = []
-    for number, item in enumerate(written, 1):
-        box = read_box(item)
-        if not box:
-            refused.append(str(number))
-        elif len(chapter.boxes) < most:
-            within = {corner: min(GRID, place) for corner, place in box.items()}
-            chapter.boxes.append(engine.correction.box(within))
-            if within != box:
-                moved.append(str(number))
-    if moved:
-        chapter.notes.append(f" Brought to the picture's edge: box {cut(', '.join(moved), 40)}.")
-    if refused:
+    boxes = [box for item in written if (box := read_box(item))]
+    for box in boxes[:most]:
+        within = {corner: min(GRID, place) for corner, place in box.items()}
+        chapter.boxes.append(engine.correction.box(within))
+    drawn = len(chapter.boxes)
+    if drawn < len(written):
         chapter.notes.append(
-            f" Not drawn: box {cut(', '.join(refused), 40)};"
-            " a box takes x1, y1, x2, y2, whole numbers from 0 to 1000."
+            f" Only {drawn} of {len(written)} boxes are drawn: at most {most}, each with x1, y1,"
+            " x2, y2, whole numbers from 0 to 1000."
         )
-    readable = len(written) - len(refused)
-    if readable > most:
-        chapter.notes.append(f" Only {most} of {readable} boxes are drawn.")
 
 
 PANEL_PATIENCE_S = 20.0  # until the program draws the marks itself
 
 
 def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Chapter) -> bytes:
-    """The screen with the marks, as base64; both pictures are saved.
-
-    The program draws the marks; as described a page does, where one asks for that and is in time.
-    """
+    """The screen with the marks, as base64; as described a page draws them, if it is in time."""
     logger = engine.logger
     done = chapter.done
     boxes = chapter.boxes
@@ -12016,7 +11934,6 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
     if drawn is None:
         engine.say("The panel sent no picture in time, so the program drew the marks.")
     if not drawn:
-        frame = look.frame
         pixels = annotate(frame, [done, *state.trail], boxes, engine.config)
         drawn = encode_png(pixels, frame.width, frame.height)
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
@@ -12025,7 +11942,7 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
 
 
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
-    """Held input is released on every way out."""
+    # Held input is released on every way out.
     engine.began = engine.clock.now()  # a conversation is opened before its first turn
     kept: list[str] = []
     if not state.turn:
@@ -13187,8 +13104,6 @@ BOOK_RECORDS = 5000  # of a live run, the latest ones, for a page that is opened
 
 
 class Book:
-    """The figures of a run, and its records as the page takes them."""
-
     def __init__(self, name: str, most: int = sys.maxsize) -> None:
         self.run: JsonDict = {
             "turn": -1,
@@ -13227,7 +13142,7 @@ class Book:
         self._last = item.time
 
     def _enter(self, record: Record) -> None:
-        """A record of a turn, which may begin with it."""
+        # A record of a turn, which may begin with it.
         sums = {"seconds": max(0.0, record.time - self._last), **_figures_of(record)}
         if record.turn != self._turn:
             self._turn = record.turn
@@ -13236,7 +13151,12 @@ class Book:
         item = {**to_json(record), "number": self.run["number"] + 1, "sums": sums}
         if isinstance(record, ResultRecord):
             self._refused = self._refused or record.refused != ""
-            item["hits"] = _hits_of(record)
+            # What holds others is not what was hit.
+            item["hits"] = [
+                hit
+                for hit in record.targets or ()
+                if "box" in hit and hit.get("role") not in HOLDERS
+            ]
         elif isinstance(record, ActionRecord):
             lost = record.tool == "no_call" or record.changed is False
             sums["wasted"] = int(lost or self._refused)
@@ -13288,14 +13208,6 @@ def _figures_of(record: Record) -> dict[str, float]:
     return dict.fromkeys(COUNTED.get(record.kind, ()), 1)
 
 
-def _hits_of(record: ResultRecord) -> list[JsonDict]:
-    """The controls that an act hit, each with its `box`."""
-    known = zip(record.targets or (), record.boxes or (), strict=False)
-    hits = [{**target, "box": box} for target, box in known]
-    # What holds others is not what was hit.
-    return [hit for hit in hits if str(hit.get("role")) not in HOLDERS]
-
-
 def _plan_with_checks(record: PlanRecord) -> str:
     plan = record.plan
     # A planner may say nothing beside its call, or what only an executor reports.
@@ -13307,7 +13219,6 @@ def _plan_with_checks(record: PlanRecord) -> str:
 
 
 def book_of(folder: Path) -> Book:
-    """Raises AgentError if the journal holds no run."""
     journal = read_journal(folder)
     run_of(journal, folder)
     book = Book(folder.resolve().name)
@@ -13340,8 +13251,6 @@ def report_page() -> str:
 
 
 class ReportFile:
-    """The report.html of a live run, to which each record is added."""
-
     def __init__(self, folder: Path, book: Book) -> None:
         """Makes it anew; `book` must hear of each record first. Raises AgentError."""
         path = folder / "report.html"
@@ -13408,11 +13317,9 @@ PANEL_HEADERS = {
 
 
 class PanelRequest(BaseHTTPRequestHandler):
-    """Whoever asks gets the page, which tells nothing of the run. All else is for who has the key.
-
-    It stands behind the # of the address, which browsers keep to themselves, and comes in a header,
-    which no browser sends for another site's page, whatever that page knows.
-    """
+    # Whoever asks gets the page, which tells nothing of the run. All else is for who has the key.
+    # It stands behind the # of the address, which browsers keep to themselves, and comes in a
+    # header, which no browser sends for another site's page, whatever that page knows.
 
     server: PanelServer
     timeout = PANEL_SECONDS
@@ -13452,7 +13359,7 @@ class PanelRequest(BaseHTTPRequestHandler):
         self._send(code, {"error": message})
 
     def _send(self, status: int, content: object, kind: str = "image/png") -> None:
-        """What is no bytes is sent as JSON."""
+        # What is no bytes is sent as JSON.
         if not isinstance(content, bytes):
             content = json.dumps(content).encode()
             kind = "application/json"
@@ -13583,10 +13490,8 @@ class Panel(Inbox):
         return None if self._injected.empty() else self._injected.get()
 
     def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
-        """The PNG of the picture shown last with its marks, from a page that asks /state.
-
-        None if it took over `timeout` seconds, nothing where no such page is; raises Stopped.
-        """
+        """The PNG of the picture shown last with its marks, from a page that asks /state."""
+        # None if it took over `timeout` seconds, nothing where no such page is; raises Stopped.
         end = time.monotonic() + timeout
         self._annotated = b""
         self.update(phase=WAITS_FOR_MARKS, pending_seq=seq)
@@ -13609,10 +13514,8 @@ class Panel(Inbox):
         return 200, answer or {}
 
     def _news(self, words: JsonDict) -> JsonDict:
-        """The state, and what of the book has a higher number than the last that was seen.
-
-        The wait is here, as browsers hold up the timers of a page that is not in front.
-        """
+        # The state, and what of the book has a higher number than the last that was seen. The wait
+        # is here, as browsers hold up the timers of a page that is not in front.
         time.sleep(PANEL_NEWS_S)
         run = self.book.run_item()
         known = [run, *self.book.items]
@@ -13624,7 +13527,7 @@ class Panel(Inbox):
         }
 
     def _picture(self, words: JsonDict) -> bytes:
-        """By its name, or without one the screen as it is now."""
+        # By its name, or without one the screen as it is now.
         if not words["name"]:
             return self._live()
         png = in_run(self.folder, picture_name(words["name"])).read_bytes()
@@ -13632,14 +13535,14 @@ class Panel(Inbox):
         return png
 
     def _live(self) -> bytes:
-        """The latest picture as a PNG; what nobody asks for costs a run nothing."""
+        # The latest picture as a PNG; what nobody asks for costs a run nothing.
         screen = self._screen
         if isinstance(screen, Frame):
             return encode_png(screen.pixels, screen.width, screen.height)
         return screen
 
     def _control(self, words: JsonDict) -> None:
-        """A button, or a hint; raises whatever for what is neither."""
+        # A button, or a hint; raises whatever for what is neither.
         action = words["action"]
         if action == "hint":
             text = words["text"].strip()
@@ -13705,8 +13608,6 @@ class Panel(Inbox):
 
 
 class Finding(NamedTuple):
-    """One line of the doctor's table."""
-
     what: str
     fine: bool
     text: str
@@ -13779,12 +13680,16 @@ class Asked(NamedTuple):
 
     @property
     def kept_at(self) -> Path:
-        """Where a measurement of it is kept."""
         about = self.about.encode()
         digest = hashlib.sha256(about).hexdigest()
         return Path(self.config.dump_dir, f"calibration_{digest[:16]}.json")
 
-    def ask(self, task: str, picture: bytes, tools: Sequence[Schema] = ()) -> Reply:
+    def ask(
+        self,
+        task: str,
+        picture: bytes,
+        tools: Sequence[Schema] = (),
+    ) -> Reply:
         """What it replies to a task; in a grammar of its own that is asked as a run asks it."""
         settings: JsonDict = {"temperature": 0, "max_tokens": 300}
         messages = [Message("user", task, picture)]
@@ -13868,10 +13773,8 @@ def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
 
 
 def _check_call(asked: Asked, profile: Profile) -> Finding:
-    """Has the model call a tool whose name stands in the list alone, which templates may leave out.
-
-    Raises ReplyError without a call.
-    """
+    # Has the model call a tool whose name stands in the list alone, which templates may leave out.
+    # Raises ReplyError without a call.
     words = profile.vocabulary
     tool = "press_key"
     order = "Press the key escape."
@@ -13912,9 +13815,9 @@ def keep_calibration(asked: Asked, measured: Correction) -> str:
 def correction_for(asked: Asked, notice: Say) -> Correction:
     """What undoes the faults of the model that a run asks; `notice` is told what is corrected.
 
-    A file that cannot be used is ignored, and told. Raises ConfigError if the model's places are
-    too far from what it means to be corrected.
+    Raises ConfigError if the model's places are too far from what it means to be corrected.
     """
+    # A file that cannot be used is ignored, and told.
     if not asked.config.calibration:
         return NO_CORRECTION
     path = asked.kept_at
@@ -14003,7 +13906,7 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
 
 
 def _place_in(asked: Asked, reply: Reply) -> list[Any]:
-    """The place of a reply, in whatever space; anything but two numbers is none."""
+    # The place of a reply, in whatever space; anything but two numbers is none.
     if asked.grammar:
         with suppress(ReplyError):
             return json_list(asked.call_in(reply).arguments.get("position"))
@@ -14017,7 +13920,12 @@ def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:
     info = asked.info
     pictures = GRAMMARS.get(trained_in(info), _QWEN).picture
     tokens = pictures.tokens(pictures.seen_size(asked.size))
-    warnings = reply_warnings(reply, info, tokens, len(task))
+    warnings = reply_warnings(
+        reply,
+        info,
+        tokens,
+        len(task),
+    )
     cost = f"{reply.seconds:.1f} s"
     if reply.usage.prompt_tokens:
         cost += f", {reply.usage.prompt_tokens} tokens of prompt"
@@ -14025,7 +13933,7 @@ def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:
 
 
 def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
-    """Squares of these colours on white, as the base64 text of a PNG."""
+    # Squares of these colours on white, as the base64 text of a PNG.
     canvas = Canvas(*size)
     canvas.fill(canvas.area, 0xFFFFFF)
     reach = max(4, size.height // 40)
@@ -14104,7 +14012,7 @@ DEMO_CHANGES: Mapping[str, JsonDict] = {
 
 @dataclass(frozen=True)
 class DemoState:
-    """All from which its picture and its controls follow."""
+    # All from which its picture and its controls follow.
 
     opened: bool = False
     focus: bool = False
@@ -14130,7 +14038,7 @@ class DemoState:
         return table_rows(table.format(title=self.title, status=self.status))
 
     def places(self) -> dict[str, Control]:
-        """What can be clicked now, topmost first."""
+        # What can be clicked now, topmost first.
         places = {}
         for place, box, window, role, name in self.rows(DEMO_PLACES):
             rect = Rect(*map(int, box.split()))
@@ -14142,7 +14050,6 @@ class DemoState:
         return places
 
     def after(self, place: str) -> DemoState:
-        """The state after a click there."""
         if place == "Save button":
             return replace(self, saved_text=self.text)
         return replace(self, **DEMO_CHANGES.get(place, {}))
@@ -14150,7 +14057,7 @@ class DemoState:
 
 @lru_cache(maxsize=8)  # 30 MB at most; to draw one takes some 11 ms
 def demo_picture(state: DemoState) -> bytes:
-    """As BGRX, without the pointer."""
+    # As BGRX, without the pointer.
     canvas = Canvas(DEMO_SCREEN.width, DEMO_SCREEN.height)
     for y in range(canvas.height):
         sky = 0x1C2C6E + (y // 8 << 16) + (y // 6 << 8) + y // 7
@@ -14225,7 +14132,7 @@ class DemoDesktop:
         return self.window(under[0].window) if under else None
 
     def window(self, handle: int) -> Window | None:
-        """A window's own control is the last one of it."""
+        # A window's own control is the last one of it.
         seen = None
         for control in self.state.places().values():
             if control.window == handle:
@@ -14390,7 +14297,7 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, str]:
-    """The tools of a request with their arguments, in its list or one a line in its prompt."""
+    # The tools of a request with their arguments, in its list or one a line in its prompt.
     prompt = str(request["messages"][0]["content"])
     for word, acts in DEMO_ACTS.items():
         if word in prompt:
@@ -14409,7 +14316,7 @@ def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, str]:
 def _demo_reading(
     messages: Sequence[Mapping[str, Any]], offers: Collection[str]
 ) -> tuple[str, bytes]:
-    """The user's words and the latest screenshot; one who can look must look again after an act."""
+    # The user's words and the latest screenshot; one who can look must look again after an act.
     looks = any(re.match("observe|take_screen", name) for name in offers)
     words: list[str] = []
     png = b""
@@ -14430,7 +14337,7 @@ def _demo_reading(
 
 @lru_cache(maxsize=64)  # two roles, a corrected role and the next run look at the same picture
 def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
-    """What a screenshot shows: sign -> the middle between its first and its last pixel."""
+    # What a screenshot shows: sign -> the middle between its first and its last pixel.
     rgb, width, height = png_to_rgb(png)
     sights = {}
     for name, colour in DEMO_SIGNS.items():
@@ -14451,7 +14358,7 @@ def demo_sights(png: bytes) -> Mapping[str, Coordinate]:
 def _demo_step(
     offers: Collection[str], sights: Mapping[str, Coordinate], shows: Collection[str]
 ) -> tuple[DemoStep, str]:
-    """The first step that fits, and its tool."""
+    # The first step that fits, and its tool.
     pointer = sights.get("pointer", Coordinate(0, 0))
     for step in (*DEMO_STEPS, DEMO_STUCK):
         place = sights.get(step.sees, pointer)
@@ -14468,7 +14375,7 @@ def _demo_step(
 def _demo_values(
     step: DemoStep, target: str, sights: Mapping[str, Coordinate], text: str
 ) -> dict[str, object]:
-    """By the names of arguments; any other one gets the reason."""
+    # By the names of arguments; any other one gets the reason.
     place = sights.get(target, Coordinate(0, 0))
     pair = [place.x, place.y]
     turns = {int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)}
@@ -14563,7 +14470,7 @@ FURTHER_LINE = "    | "
 
 
 def turn_row(line: TurnLine, columns: int) -> str:
-    """A row of at most so many columns, 59 or more; a long effect stands in a second."""
+    # A row of at most so many columns, 59 or more; a long effect stands in a second.
     effect = line.effect
     reason = ""
     if len(effect) > EFFECT_MOST:
@@ -14578,21 +14485,20 @@ def turn_row(line: TurnLine, columns: int) -> str:
 
 
 def row_width() -> int:
-    """A terminal's last column stays free, since some would wrap."""
+    # A terminal's last column stays free, since some would wrap.
     return max(COLUMNS_LEAST, shutil.get_terminal_size().columns - 1)
 
 
 def plain_backslashes(text: str) -> str:
-    """As the person knows a path; logs and models have each backslash twice."""
+    # As the person knows a path; logs and models have each backslash twice.
     return text.replace("\\\\", "\\")
 
 
 class Terminal:
-    """Lines that stay and, on a capable terminal, a live one below them; and what the person types.
+    """Lines that stay, on a capable terminal a live one below, and what the person types."""
 
-    Level 0 is always shown, 1 unless -q is given, 2 with -v. A thread prints, since nobody may
-    read, and whoever selects in a Windows console holds it up.
-    """
+    # Level 0 is always shown, 1 unless -q is given, 2 with -v. A thread prints, since nobody may
+    # read, and whoever selects in a Windows console holds it up.
 
     def __init__(
         self, clock: Clock, level: int, hide: Callable[[str], str], undo: ExitStack
@@ -14637,14 +14543,18 @@ class Terminal:
         shown = "\n".join([*rows, ""])
         for code, pattern in PAINT.items():
             if self.colour:
-                shown = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", shown, flags=re.MULTILINE)
+                shown = re.sub(
+                    pattern,
+                    f"\x1b[{code}m\\g<0>\x1b[0m",
+                    shown,
+                    flags=re.MULTILINE,
+                )
         self.lines.put(shown)
 
     def ask(self, question: str, waits: Callable[[], bool] = lambda: True) -> str:
-        """What the person types while it `waits`; "" for nothing.
-
-        One thread reads between questions, too: what was typed before one was printed is no answer.
-        """
+        """What the person types while it `waits`; "" for nothing."""
+        # One thread reads between questions, too: what was typed before one was printed is no
+        # answer.
         if _person_is_there() and not self._reader.ident:
             self._reader.start()
             self.clock.sleep(TYPED_BEFORE_S)
@@ -14711,7 +14621,7 @@ TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
 
 
 def read_task(options: Namespace, terminal: Terminal) -> str:
-    """Given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8."""
+    # Given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
     task = options.task or ""
     if options.demo:
         if task and task.split() != DEMO_TASK.split():
@@ -14787,13 +14697,15 @@ arguments reasoning_content refusal role system text tool tool_call_id tool_call
 
 
 def fixed_words() -> set[str]:
-    """The words that no secret may be a part of."""
+    # The words that no secret may be a part of.
     words = {"kind", *FORMAT_WORDS.split(), *RECORDS, *PROFILES, *TOOLS, *SETTINGS}
     for kind in (*RECORDS.values(), *(tool.args for tool in TOOLS.values())):
         words |= {spec.name for spec in fields(kind)}
     for profile in PROFILES.values():
         for role in profile.roles.values():
-            for function in (schema["function"] for schema in profile.schemas(role)):
+            for function in (
+                schema["function"] for schema in profile.vocabulary.schemas(role.tools)
+            ):
                 words |= {function["name"], *function["parameters"]["properties"]}
     return words
 
@@ -14836,7 +14748,7 @@ def await_page(panel: Panel, terminal: Terminal) -> None:
 
 
 def keep_page(panel: Panel, terminal: Terminal) -> None:
-    """Until it is closed, Enter is pressed, or the run is stopped."""
+    # Until it is closed, Enter is pressed, or the run is stopped.
     if panel.watched() and panel.config.demo_page_wait:
         with suppress(Stopped):
             terminal.ask("The page stays until you close it or press Enter here.", panel.watched)
@@ -14846,7 +14758,7 @@ STOP_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
 
 
 def stop_on_signals(stop: Stop) -> None:
-    """Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way."""
+    # Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way.
 
     def handler(number: int, _frame: object) -> None:
         if number != signal.SIGINT:
@@ -14995,8 +14907,9 @@ def read_config(
 ) -> Config:
     """Defaults <- profile <- described <- file <- recorded <- environment <- command line.
 
-    `recorded` is that of a run that is repeated. Raises ConfigError naming the layer.
+    Raises ConfigError naming the layer.
     """
+    # `recorded` is that of a run that is repeated.
     layers: dict[str, Mapping[str, Any]] = {}
     layers[f"profile {options.profile}"] = PROFILES[options.profile].settings
     layers["description"] = {}  # the layers above decide whether it is laid
@@ -15053,7 +14966,7 @@ DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
 
 
 def pick_scenario(options: Namespace) -> None:
-    """Puts task and profile of the scenario into `options`."""
+    # Puts task and profile of the scenario into `options`.
     wanted = (options.scenario or "").strip().lower()
     for item in SCENARIOS:
         if wanted == item.name or (wanted, options.profile) == (item.number, item.profile):
@@ -15241,7 +15154,7 @@ def doctor(options: Namespace, config: Config, stop: Stop) -> int:
 def examine(
     options: Namespace, config: Config, stop: Stop, terminal: Terminal
 ) -> Iterator[Finding]:
-    """What --check finds; the terminal tells meanwhile what it waits for."""
+    # What --check finds; the terminal tells meanwhile what it waits for.
 
     def waiting(text: str) -> None:
         terminal.take(Phase(f"waiting for {text}"))
@@ -15397,7 +15310,7 @@ def demo_endpoint(area: Rect, undo: ExitStack) -> str:
 
 
 def open_desktop(options: Namespace, clock: Clock) -> Desktop:
-    """The drawn desktop for --demo, else the real one with its pixels made exact."""
+    # The drawn desktop for --demo, else the real one with its pixels made exact.
     if options.demo:
         return DemoDesktop(clock)
     desktop = WindowsDesktop(load_win32(), clock)
@@ -15408,7 +15321,7 @@ def open_desktop(options: Namespace, clock: Clock) -> Desktop:
 
 
 def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitStack) -> None:
-    """Until `undo` closes this run has the desktop; ConfigError if another one works on it."""
+    # Until `undo` closes this run has the desktop; ConfigError if another one works on it.
     mutex = desktop.api.CreateMutexW(None, False, "Local\\agent.py")
     if desktop.api.WaitForSingleObject(mutex, 0) == WAIT_TIMEOUT:
         raise ConfigError(
@@ -15424,7 +15337,7 @@ def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitS
 
 
 def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> None:
-    """Deletes old runs, if this one acts, and copies the server's log in the end."""
+    # Deletes old runs, if this one acts, and copies the server's log in the end.
     config = engine.config
     logger = engine.logger
     spared = [logger.folder]
@@ -15491,7 +15404,7 @@ def finish(
     recording: Recording | None,
     shown_in: Panel | None,
 ) -> int:
-    """Records how it ended on every way out; a bug raises RuntimeError after that."""
+    # Records how it ended on every way out; a bug raises RuntimeError after that.
     began = engine.clock.now()
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
@@ -15512,7 +15425,14 @@ def finish(
         raise RuntimeError(engine.logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
         seconds = engine.clock.now() - began
-        tell_end(engine, state, terminal, book, outcome, seconds)
+        tell_end(
+            engine,
+            state,
+            terminal,
+            book,
+            outcome,
+            seconds,
+        )
 
 
 def tell_end(

@@ -98,8 +98,9 @@ class Screen(unittest.TestCase):
             self.assertEqual(desktop.screen(), world.screen(), name)
             self.assertEqual(desktop.primary(), monitors[0], name)
         _, desktop, _ = windows_desktop(monitors=[Rect(0, 0, 0, 0)])
-        with self.assertRaisesRegex(agent.Win32Error, "no size"):
-            desktop.screen()
+        for side in (desktop.screen, desktop.primary):
+            with self.subTest(side.__name__), self.assertRaisesRegex(agent.Win32Error, "no size"):
+                side()
 
 
 class Capture(unittest.TestCase):

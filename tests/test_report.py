@@ -95,8 +95,8 @@ class Books(EngineCase):
 
     def test_an_act_has_the_name_and_the_box_of_what_it_hit_which_is_no_window(self) -> None:
         for name, role, rect, box in (
-            ("Save", "button", agent.Rect(16, 9, 32, 18), (250, 250, 750, 750)),
-            ("Wide", "button", agent.Rect(-100, -100, 300, 300), (0, 0, 1000, 1000)),
+            ("Save", "button", agent.Rect(16, 9, 32, 18), [250, 250, 750, 750]),
+            ("Wide", "button", agent.Rect(-100, -100, 300, 300), [0, 0, 1000, 1000]),
             ("Plain", "window", agent.Rect(0, 0, 64, 36), None),
         ):
             found = self.hits(agent.Control(name, role, rect, window=1))
