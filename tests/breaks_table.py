@@ -45,9 +45,9 @@ MODULES = {
     "Panel": "test_panel",
     "Check": "test_check test_calibration",
     "Demo desktop": "test_demo test_controls",
-    "Demo model": "test_demo test_demo_ways test_adding",
+    "Demo model": "test_demo test_adding",
     "Terminal": "test_terminal test_secrets test_main",
-    "Options": "test_main test_main_words test_config",
+    "Options": "test_main test_config",
 }
 
 # Those that nothing saw once.

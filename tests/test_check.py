@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
+import sys
 import tempfile
+import threading
 import unittest
 from collections.abc import Callable
 from typing import Any
@@ -18,8 +21,6 @@ from tests.test_main import CommandLineCase
 from tests.test_model import unused_url
 
 WIDTH, HEIGHT = 640, 360
-
-
 Place = Callable[[float, float], list[int]]
 
 
@@ -202,6 +203,68 @@ class Desktops(CommandLineCase):
         found = self.check(missing)
         self.assertEqual((list(found), self.code), (["system", "desktop", "model"], 3))
         self.assertEqual(found["desktop"], "FAIL")
+
+    def test_without_a_server_the_demo_is_examined(self) -> None:
+        code, out, _ = self.main("--demo", "--check")
+        self.assertEqual(code, 0, out)
+        self.assertIn("the demo's own", out)
+
+
+class Told(CommandLineCase):
+    """It says what it knows at once, and what it waits for."""
+
+    def check(self, respond: Any = None) -> tuple[int, str, str]:
+        """With the demo's model, whose answers `respond(answers, body)` gives instead."""
+        server = agent.DemoModel()
+        self.addCleanup(server.close)
+        answers = server.respond
+        if respond:
+            server.respond = lambda body: respond(answers, body)  # type: ignore[method-assign]
+        with seams.desktop_of_main(agent.DemoDesktop):
+            return self.main("--check", "--endpoint", server.endpoint)
+
+    def test_each_line_is_printed_before_the_next_thing_is_waited_for(self) -> None:
+        seen = []
+
+        def respond(answers: Any, body: bytes) -> Any:
+            tick = threading.Event()
+            for _ in range(1000):  # a thread prints
+                if "list of models" not in sys.stdout.getvalue():  # type: ignore[attr-defined]
+                    tick.wait(0.02)
+            seen.append(sys.stdout.getvalue())  # type: ignore[attr-defined]
+            return answers(body)
+
+        self.check(respond)
+        lines = seen[0].splitlines()
+        self.assertEqual([line.split()[1] for line in lines[:2]], ["system", "waiting"])
+        self.assertRegex(seen[0], r"(?m)^ok    screen ")
+        self.assertTrue(lines[-1].startswith("...   waiting for the list of models at http"), lines)
+        self.assertNotIn("Rect", seen[0])
+
+    def test_a_hanging_model_is_told_and_ctrl_c_ends_it_in_words(self) -> None:
+        hang, press = threading.Event(), threading.Event()
+        self.addCleanup(hang.set)
+
+        def silent(answers: Any, body: bytes) -> Any:
+            if body:
+                press.set()
+                hang.wait(20)
+            return answers(body)
+
+        def press_keys() -> None:
+            if press.wait(20):
+                signal.raise_signal(signal.SIGINT)
+
+        threading.Thread(target=press_keys).start()
+        code, out, err = self.check(silent)
+        self.assertEqual(code, 130)
+        self.assertIn("to find 12 squares in pictures, at most 240 s each", out.splitlines()[-1])
+        self.assertEqual(err, "agent.py: Stopped: Ctrl+C; what is not listed was not examined.\n")
+
+    def test_what_a_server_does_not_tell_of_its_model_is_said_in_words(self) -> None:
+        bare = {"data": [{"id": "x-vl"}]}
+        _, out, _ = self.check(lambda answers, body: answers(body) if body else bare)
+        self.assertIn("the server does not tell how many tokens", out)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import agent
+from tests.fakes import VirtualClock, windows_desktop
 
 DEFAULTS = vars(agent.Config())
 NUMBERS = {
@@ -154,6 +155,29 @@ class Refusals(unittest.TestCase):
                     self.refused(**{name: value}),
                     rf" {name} \(.*\) takes a (whole )?number, {spec.takes}, not '{value}'\.$",
                 )
+
+
+class Contradictions(unittest.TestCase):
+    """Settings which contradict each other are refused before anything is done."""
+
+    def begun(self, settings: Any) -> None:
+        """A run with these settings may act."""
+        config, stop = agent.load_config({"test": settings}), agent.Stop()
+        agent.Actuator(windows_desktop()[1], config, VirtualClock(stop), stop)
+
+    def test_each_pair_is_refused_and_both_are_named_with_what_to_do(self) -> None:
+        pairs: tuple[dict[str, Any], ...] = (
+            {"vision": False, "controls": "off"},
+            {"confirm": "never", "risky_words": "publish"},
+            {"stop_hotkey": "ctrl+alt+q", "pause_hotkey": "alt+ctrl+q"},
+        )
+        for pair in pairs:
+            with self.assertRaisesRegex(agent.ConfigError, r"; (lower|leave|give) .*\.$") as caught:
+                self.begun(pair)
+            for name in pair:
+                self.assertIn(name, str(caught.exception))
+        for profile in agent.PROFILES.values():
+            self.begun(profile.settings)
 
 
 class Environment(unittest.TestCase):

@@ -1,20 +1,28 @@
-"""The drawn desktop behaves like one, and the built-in model finds its way by the pixels alone."""
+"""The demo: a drawn desktop that behaves like one, a model that finds its way by the pixels alone, and its page."""
+
+from __future__ import annotations
 
 import base64
 import json
+import shutil
 import unittest
 import urllib.request
 from dataclasses import replace
+from typing import Any
+from unittest import mock
 
 import agent
 from agent import DEMO_SIGNS, DemoDesktop, DemoState, Point, Rect
 from tests.fakes import VirtualClock
+from tests.samples import sample
+from tests.seams import PersonsClock, clock_of_main, person_at_main, windows_of_main
+from tests.test_main import HASTY, TASK, CommandLineCase
 
 NOTE = "Hello from agent.py"
-TASK = f'Open Notes, write "{NOTE}" and save it.'
 XY = {"type": "array", "items": {"type": "integer"}}
+Json = dict[str, Any]
 # Tools as the profiles name them: {tool: {property: schema}}; all properties are required.
-PLANNER = {
+PLANNER: dict[str, Json] = {
     "report_mission_complete": {"evidence": {}},
     "report_goal_status": {"goal_identifier": {}, "completion_status": {}, "evidence": {}},
     "click_screen_element": {"reasoning": {}, "element_name": {}, "position": XY},
@@ -22,83 +30,75 @@ PLANNER = {
     "type_text_input": {"reasoning": {}, "text": {}},
     "press_keyboard_key": {"reasoning": {}, "key": {}},
 }
-PLANS = {
-    "planner": (
-        {"update_execution_plan": {"instructions": {}, "reasoning": {}}},
-        "update_execution_plan",
-    ),
-    "commander": (
-        {"spawn_operator": {"operator_instructions": {}, "rationale": {}}},
-        "spawn_operator",
-    ),
-}
-ARCHIVES = {
+PLANS: tuple[dict[str, Json], ...] = (
+    {"update_execution_plan": {"instructions": {}, "reasoning": {}}},
+    {"spawn_operator": {"operator_instructions": {}, "rationale": {}}},
+)
+ARCHIVES: dict[str, Json] = {
     "archive_completed_actions": {"summary": {}, "patterns_detected": {}, "archived_turns": XY},
     "compress_memory": {"compression_summary": {}, "loop_analysis": {}, "archived_turns": XY},
 }
+OPENED = DemoState(opened=True)
+WRITTEN = DemoState(opened=True, focus=True, text=NOTE)
 
 
-def make_desktop() -> DemoDesktop:
-    return DemoDesktop(VirtualClock())
-
-
-def middle(desktop: DemoDesktop, name: str) -> Point:
-    return agent.to_point(agent.Coordinate(500, 500), desktop.state.places()[name].rect)
-
-
-def click(desktop: DemoDesktop, name: str, times: int = 1) -> None:
-    desktop.move(middle(desktop, name))
-    for _ in range(times):
-        desktop.button("left", True)
-        desktop.button("left", False)
-
-
-def notes_open(focus: bool = True) -> DemoDesktop:
-    desktop = make_desktop()
-    click(desktop, "Notes icon", 2)
-    if focus:
-        click(desktop, "text area")
+def make_desktop(state: DemoState | None = None) -> DemoDesktop:
+    desktop = DemoDesktop(VirtualClock())
+    desktop.state = state or desktop.state
     return desktop
+
+
+def go(desktop: DemoDesktop, name: str) -> None:
+    desktop.move(
+        agent.to_point(agent.Coordinate(500, 500), desktop.state.places()[name].rect),
+    )
+
+
+def click(desktop: DemoDesktop, name: str, button: str = "left") -> None:
+    go(desktop, name)
+    desktop.button(button, True)
+    desktop.button(button, False)
 
 
 def picture(desktop: DemoDesktop) -> bytes:
     return desktop.glance(desktop.screen(), 1280, 720)
 
 
-def screenshot(desktop: DemoDesktop, area=None, width=640, height=360) -> dict:
-    frame = desktop.capture(area or desktop.screen(), width, height)
-    png = agent.encode_png(frame.pixels, width, height)
-    url = "data:image/png;base64," + base64.b64encode(png).decode()
-    return {"type": "image_url", "image_url": {"url": url}}
-
-
-def schemas(tools: dict) -> list:
-    return [
-        {
-            "type": "function",
-            "function": {"name": name, "parameters": {"properties": p, "required": list(p)}},
-        }
-        for name, p in tools.items()
+def request(
+    text: str, desktop: DemoDesktop | None, tools: dict[str, Json], area: Rect | None = None
+) -> Json:
+    """A request with a picture of the desktop, or of an area of it."""
+    content: list[Json] = [{"type": "text", "text": text}]
+    if desktop:
+        frame = desktop.capture(area or desktop.screen(), 320, 180)
+        png = base64.b64encode(agent.encode_png(frame.pixels, 320, 180)).decode()
+        url = {"url": f"data:image/png;base64,{png}"}
+        content.insert(0, {"type": "image_url", "image_url": url})
+    functions = [
+        {"name": name, "parameters": {"properties": given, "required": list(given)}}
+        for name, given in tools.items()
     ]
-
-
-def user(text: str, image: dict | None = None) -> dict:
-    return {
-        "role": "user",
-        "content": ([image] if image else []) + [{"type": "text", "text": text}],
+    asked: Json = {
+        "messages": [
+            {"role": "system", "content": 'You act. "Not this."'},
+            {"role": "user", "content": content},
+        ]
     }
+    listed = [{"type": "function", "function": function} for function in functions]
+    return asked | ({"tools": listed} if tools else {})
 
 
-class Controls(unittest.TestCase):
-    def test_a_click_or_two_open_notes(self):
-        for times in (1, 2):
-            desktop = make_desktop()
-            click(desktop, "Notes icon", times)
-            self.assertTrue(desktop.state.opened)
+def called(asked: Json) -> tuple[str, Json]:
+    """The name of the one call, and its arguments."""
+    (call,) = agent.demo_reply(asked)["tool_calls"]
+    function = call["function"]
+    return function["name"], json.loads(function["arguments"])
 
-    def test_a_button_released_elsewhere_and_other_buttons_do_nothing(self):
+
+class Desktop(unittest.TestCase):
+    def test_a_button_released_elsewhere_and_other_buttons_do_nothing(self) -> None:
         desktop = make_desktop()
-        desktop.move(middle(desktop, "Notes icon"))
+        go(desktop, "Notes icon")
         icon = desktop.cursor()
         for pressed, released in ((icon, Point(600, 300)), (Point(600, 300), icon)):
             desktop.move(pressed)
@@ -106,214 +106,255 @@ class Controls(unittest.TestCase):
             desktop.move(released)
             desktop.button("left", False)
         for name in ("right", "middle"):
-            desktop.move(middle(desktop, "Notes icon"))
-            desktop.button(name, True)
-            desktop.button(name, False)
+            click(desktop, "Notes icon", name)
         self.assertEqual(desktop.state, DemoState())
+        click(desktop, "Notes icon")
+        self.assertTrue(desktop.state.opened)
 
-    def test_text_needs_the_focus(self):
-        desktop = notes_open(focus=False)
+    def test_text_needs_the_focus_and_saving_sets_title_status_and_saved_text(self) -> None:
+        desktop = make_desktop(OPENED)
         desktop.text("lost")
         self.assertEqual(desktop.state.text, "")
-        click(desktop, "text area")
-        desktop.text("kept")
-        self.assertEqual(desktop.state.text, "kept")
+        for do, saved, title in (
+            (lambda: click(desktop, "text area"), None, "Untitled"),
+            (lambda: desktop.text("abc"), None, "Untitled *"),
+            (lambda: click(desktop, "Save button"), "abc", "Saved"),
+            (lambda: desktop.text("d"), "abc", "Untitled *"),
+        ):
+            before = picture(desktop)
+            do()
+            front = desktop.foreground()
+            assert front
+            self.assertEqual((desktop.state.saved_text, front.title), (saved, f"{title} - Notes"))
+            self.assertNotEqual(picture(desktop), before)
 
-    def test_saving_sets_title_status_and_saved_text(self):
-        desktop = notes_open()
-        self.assertEqual(desktop.foreground().title, "Untitled - Notes")
-        desktop.text("abc")
-        self.assertEqual(desktop.foreground().title, "Untitled * - Notes")
-        before = picture(desktop)
-        click(desktop, "Save button")
-        self.assertEqual(
-            (desktop.state.saved_text, desktop.foreground().title), ("abc", "Saved - Notes")
-        )
-        self.assertNotEqual(picture(desktop), before)
-        desktop.text("d")
-        self.assertEqual(
-            (desktop.state.saved_text, desktop.foreground().title),
-            ("abc", "Untitled * - Notes"),
-        )
-
-
-class Pictures(unittest.TestCase):
-    def test_the_pointer_is_in_the_pixels_and_not_in_the_clean_picture(self):
+    def test_the_pointer_is_in_the_pixels_and_not_in_the_clean_picture(self) -> None:
         desktop = make_desktop()
         desktop.move(Point(200, 300))
-        first = desktop.capture(desktop.screen(), 640, 360)
-        desktop.move(Point(900, 500))
-        second = desktop.capture(desktop.screen(), 640, 360)
-        self.assertEqual(first.clean, second.clean)
-        self.assertNotEqual(first.pixels, second.pixels)
-        self.assertEqual(first.clean, desktop.glance(desktop.screen(), 640, 360))
-        changed = [
-            i // 4 for i, (a, b) in enumerate(zip(first.pixels, first.clean, strict=True)) if a != b
-        ]
-        self.assertEqual((changed[0] % 640, changed[0] // 640), (100, 150))
+        frame = desktop.capture(desktop.screen(), 640, 360)
+        self.assertEqual(frame.clean, desktop.glance(desktop.screen(), 640, 360))
+        pairs = enumerate(zip(frame.pixels, frame.clean, strict=True))
+        first = next(i // 4 for i, (shown, clean) in pairs if shown != clean)
+        self.assertEqual((first % 640, first // 640), (100, 150))
 
-    def test_a_frame_says_what_it_shows(self):
-        desktop = make_desktop()
-        area = Rect(100, 50, 640, 360)
-        first, second = desktop.capture(area, 320, 180), desktop.capture(area, 320, 180)
-        self.assertEqual((first.number, second.number), (1, 2))
-        self.assertEqual((len(first.pixels), len(first.clean)), (320 * 180 * 4, 320 * 180 * 4))
-        self.assertEqual(
-            (first.area, first.screen, first.taken_at),
-            (area, Rect(0, 0, 1280, 720), desktop.clock.now()),
-        )
-        self.assertEqual(first.window.title, "Desktop")
-
-    def test_a_part_is_the_same_part_of_the_whole(self):
-        desktop = notes_open()
+    def test_a_part_is_the_same_part_of_the_whole_and_a_long_text_shows_its_end(self) -> None:
+        desktop = make_desktop(WRITTEN)
+        desktop.text("w" * 5000)
         whole, part = picture(desktop), desktop.glance(Rect(300, 90, 200, 100), 200, 100)
         rows = [whole[((90 + y) * 1280 + 300) * 4 :][: 200 * 4] for y in range(100)]
         self.assertEqual(part, b"".join(rows))
-
-    def test_nothing_is_drawn_again_while_nothing_changes(self):
-        desktop = notes_open()
-        desktop.text("x")
-        before = picture(desktop)
-        desktop.wheel(120)
-        desktop.move(Point(1, 1))
-        self.assertEqual(picture(desktop), before)
-
-    def test_a_long_text_shows_its_end(self):
-        desktop = notes_open()
-        desktop.text("w" * 5000)
-        before = picture(desktop)
         desktop.text("\nend")
-        self.assertNotEqual(picture(desktop), before)
+        self.assertNotEqual(picture(desktop), whole)
 
-    def test_each_sign_is_the_colour_of_one_thing_only(self):
+    def test_each_sign_is_the_colour_of_one_thing_only(self) -> None:
         """In any state, a sign is seen exactly where its control is; none is the rotated bytes of another."""
         colours = {colour.to_bytes(3, "big") for colour in DEMO_SIGNS.values()}
         self.assertEqual(len(colours), len(DEMO_SIGNS))
         rotated = {c[n:] + c[:n] for c in colours for n in (1, 2)} - {b"\xff\xff\xff"}
         self.assertFalse(rotated & colours)
-        desktop = make_desktop()
-        states = [
-            desktop.state,
-            desktop.state.after("Notes icon"),
-            DemoState(opened=True, focus=True),
-            DemoState(opened=True, focus=True, text="Hi"),
-            DemoState(opened=True, focus=True, text="Hi", saved_text="Hi"),
-        ]
-        for state in states:
-            desktop.state = state
+        saved = replace(WRITTEN, saved_text=NOTE)
+        for state in (DemoState(), OPENED, replace(WRITTEN, text=""), WRITTEN, saved):
+            desktop = make_desktop(state)
             frame = desktop.capture(desktop.screen(), 768, 432)
             sights = agent.demo_sights(agent.encode_png(frame.pixels, 768, 432))
             for name, place in state.places().items():
                 if name in DEMO_SIGNS:
                     point = agent.to_point(sights[name], desktop.screen())
                     self.assertTrue(place.rect.contains(point), (name, point))
-            self.assertEqual("Save button" in sights, state.opened)
-            self.assertEqual("caret" in sights, state.focus)
-            self.assertEqual("text" in sights, bool(state.text))
-            self.assertEqual("saved mark" in sights, state.clean)
+            for sight, there in (
+                ("Save button", state.opened),
+                ("caret", state.focus),
+                ("text", bool(state.text)),
+                ("saved mark", state.clean),
+            ):
+                self.assertEqual(sight in sights, there)
 
 
 class Model(unittest.TestCase):
-    """Whole runs of each profile are tried by main(); here are single requests."""
-
-    def reply(self, text: str, desktop: DemoDesktop | None, tools: dict, area=None) -> dict:
-        pictures = screenshot(desktop, area, 320, 180) if desktop else None
-        messages = [{"role": "system", "content": 'You act. "Not this."'}, user(text, pictures)]
-        request = (
-            {"messages": messages, "tools": schemas(tools)} if tools else {"messages": messages}
-        )
-        return agent.demo_reply(json.loads(json.dumps(request)))
-
-    def called(self, text: str, desktop: DemoDesktop | None, tools: dict, **more) -> tuple:
-        """The name of the one call, and its arguments."""
-        (call,) = self.reply(text, desktop, tools, **more)["tool_calls"]
-        function = call["function"]
-        return function["name"], json.loads(function["arguments"])
-
-    def test_each_state_has_its_next_step(self):
-        opened = DemoState(opened=True)
-        focused = DemoState(opened=True, focus=True)
-        written = replace(focused, text=NOTE)
+    def test_each_state_has_its_next_step_on_the_screen_or_a_part_of_it(self) -> None:
         for state, tool, target in (
             (DemoState(), "double_click_screen_element", "Notes icon"),
-            (opened, "click_screen_element", "text area"),
-            (focused, "type_text_input", ""),
-            (written, "click_screen_element", "Save button"),
-            (opened.after("Save button"), "report_mission_complete", ""),
-            (replace(written, saved_text="older"), "click_screen_element", "Save button"),
+            (OPENED, "click_screen_element", "text area"),
+            (replace(WRITTEN, text=""), "type_text_input", ""),
+            (WRITTEN, "click_screen_element", "Save button"),
+            (OPENED.after("Save button"), "report_mission_complete", ""),
+            (replace(WRITTEN, saved_text="older"), "click_screen_element", "Save button"),
         ):
-            desktop = make_desktop()
-            desktop.state = state
-            name, arguments = self.called(TASK, desktop, PLANNER)
-            self.assertEqual((name, arguments.get("element_name", "")), (tool, target))
-            self.assertEqual(set(arguments), set(PLANNER[tool]))
-            if "position" in arguments:
-                point = agent.to_point(agent.Coordinate(*arguments["position"]), desktop.screen())
-                self.assertTrue(state.places()[target].rect.contains(point), point)
+            desktop = make_desktop(state)
+            for area in (desktop.screen(), Rect(10, 20, 1100, 700)):
+                name, arguments = called(request(TASK, desktop, PLANNER, area))
+                self.assertEqual((name, arguments.get("element_name", "")), (tool, target))
+                self.assertEqual(set(arguments), set(PLANNER[tool]))
+                self.assertEqual(arguments.get("text", NOTE), NOTE)
+                if "position" in arguments:
+                    point = agent.to_point(agent.Coordinate(*arguments["position"]), area)
+                    self.assertTrue(state.places()[target].rect.contains(point), point)
 
-    def test_it_types_the_text_of_the_request(self):
-        _, arguments = self.called('Write "Hi there" into Notes.', notes_open(), PLANNER)
-        self.assertEqual(arguments["text"], "Hi there")
-
-    def test_a_part_of_the_screen_is_read_as_well(self):
-        desktop, area = make_desktop(), Rect(10, 20, 1100, 650)
-        _, arguments = self.called(TASK, desktop, PLANNER, area=area)
-        point = agent.to_point(agent.Coordinate(*arguments["position"]), area)
-        self.assertTrue(desktop.state.places()["Notes icon"].rect.contains(point))
-
-    def test_the_planner_gets_one_plan_with_the_text_in_it(self):
-        for tools, name in PLANS.values():
-            called, arguments = self.called(f"TASK: {TASK}", None, tools | ARCHIVES)
-            self.assertEqual((called, set(arguments)), (name, set(tools[name])))
+    def test_the_planner_gets_one_plan_with_the_text_in_it_and_archives_when_asked(self) -> None:
+        listed = f"TASK: {TASK}\nCURRENT_TURN: 9\nTurn_3: click -> ok\nTurn_4: type -> ok\n%s\nNow?"
+        for plan in PLANS:
+            name, arguments = called(request(f"TASK: {TASK}", None, plan | ARCHIVES))
+            self.assertEqual(({name}, set(arguments)), (set(plan), set(plan[name])))
             self.assertIn(NOTE, next(iter(arguments.values())))
+            for archive, fields in ARCHIVES.items():
+                tools = plan | {archive: fields}
+                name, arguments = called(request(listed % "ARCHIVE_NOW", None, tools))
+                self.assertEqual((name, arguments["archived_turns"]), (archive, [3, 4]))
+                name, _ = called(request(listed % "not ARCHIVE_NOW yet", None, tools))
+                self.assertIn(name, plan)
 
-    def test_archiving_is_done_when_asked_with_the_turns_that_were_listed(self):
-        text = f"TASK: {TASK}\nCURRENT_TURN: 9\nTurn_3: click -> ok\nTurn_4: type -> ok\n%s\nNow?"
-        for archive, fields in ARCHIVES.items():
-            tools = PLANS["planner"][0] | {archive: fields}
-            name, arguments = self.called(text % "ARCHIVE_NOW", None, tools)
-            self.assertEqual((name, arguments["archived_turns"]), (archive, [3, 4]))
-            name, _ = self.called(text % "not ARCHIVE_NOW yet", None, tools)
-            self.assertEqual(name, "update_execution_plan")
+    def test_a_verification_is_answered_from_the_pixels(self) -> None:
+        for state, answer in ((WRITTEN, "^NO: "), (WRITTEN.after("Save button"), "^YES: ")):
+            asked = request(f"TASK: {TASK}\nIs it done?", make_desktop(state), {})
+            self.assertRegex(agent.demo_reply(asked)["content"], answer)
 
-    def test_a_verification_is_answered_from_the_pixels(self):
-        question = f"TASK: {TASK}\nIs it done?"
-        desktop = notes_open()
-        desktop.text(NOTE)
-        self.assertRegex(self.reply(question, desktop, {})["content"], "^NO: ")
-        click(desktop, "Save button")
-        self.assertRegex(self.reply(question, desktop, {})["content"], "^YES: ")
-
-    def test_where_nothing_is_known_it_says_so(self):
-        area = Rect(500, 10, 64, 64)
-        name, arguments = self.called(TASK, make_desktop(), PLANNER, area=area)
+    def test_where_nothing_is_known_it_says_so(self) -> None:
+        asked = request(TASK, make_desktop(), PLANNER, Rect(500, 10, 64, 64))
+        name, arguments = called(asked)
         self.assertEqual((name, arguments["completion_status"]), ("report_goal_status", "BLOCKED"))
         self.assertIn("None of the known controls", arguments["evidence"])
+        self.assertNotIn("tool_calls", agent.demo_reply(asked | {"tools": asked["tools"][:0]}))
 
-    def test_tools_that_it_does_not_know_are_left_alone_however_they_are_described(self):
-        desktop = make_desktop()
-        bare = [{"type": "function", "function": {"name": "focus_window"}}]
-        request = {"messages": [user("Go.", screenshot(desktop))], "tools": bare}
-        self.assertNotIn("tool_calls", agent.demo_reply(request))
-        request["messages"] = [user("Go.", screenshot(desktop))]
-        bare.append({"type": "function", "function": {"name": "click_what_is_new"}})
-        (call,) = agent.demo_reply(request)["tool_calls"]
-        self.assertEqual(call["function"], {"name": "click_what_is_new", "arguments": "{}"})
-
-
-class Server(unittest.TestCase):
-    def test_it_lists_its_model_and_counts_the_text_and_every_picture(self):
+    def test_its_server_lists_it_and_counts_the_text_and_every_picture(self) -> None:
         model = agent.DemoModel()
         self.addCleanup(model.close)
         opened = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
         with opened(model.endpoint.replace("chat/completions", "models"), timeout=10) as reply:
             self.assertEqual(json.load(reply)["data"][0]["type"], "vlm")
         for shots in (1, 2):
-            messages = [user("A" * 4000, screenshot(make_desktop())) for _ in range(shots)]
-            body = json.dumps({"messages": messages}).encode()
+            asked = request("A" * 4000, make_desktop(), {})
+            asked["messages"] = asked["messages"][1:] * shots
+            body = json.dumps(asked).encode()
             with opened(urllib.request.Request(model.endpoint, body), timeout=10) as reply:
                 tokens = json.load(reply)["usage"]["prompt_tokens"]
             self.assertTrue(0 < tokens - shots * (1000 + 900) < 200, tokens)
+
+
+class Runs(CommandLineCase):
+    """Whole runs of each profile, as main() carries them out; what else is in them a digest says."""
+
+    def test_it_completes_and_leaves_a_whole_run_folder(self) -> None:
+        code, out, err = self.recorded()
+        self.assertEqual((code, err), (0, ""), out)
+        records = self.records()
+        kinds = (records[0]["kind"], records[-1]["kind"], records[-1]["outcome"])
+        self.assertEqual(kinds, ("run", "end", "completed"))
+        self.assertTrue(list((self.run_folder() / "screenshots").glob("turn_*.png")))
+        log = (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8")
+        self.assertIn("API REQUEST 1", log)
+
+    def test_it_completes_with_tools_in_the_text_and_from_small_pictures(self) -> None:
+        small = ("screen_capture_w=512", "screen_capture_h=288")
+        by_words = ("planner", "commander", "chat", "pointer")
+        rows = [(name, ("calls=text",)) for name in sample(by_words, ("commander", "pointer"))]
+        rows += [(name, small) for name in sample(tuple(agent.PROFILES), ("native", "pointer"))]
+        for profile, settings in rows:
+            with self.subTest(profile, settings=settings):
+                given = [word for setting in settings for word in ("--set", setting)]
+                code, out, _ = self.main("--demo", "--profile", profile, *given)
+                self.assertEqual(code, 0, out)
+                self.assertIn("completed: ", out)
+                asked_in_words = "is asked in the grammar qwen3-vl." in out
+                self.assertEqual(asked_in_words, profile == "native")
+
+    def test_a_dry_run_touches_nothing_and_ends_once_nothing_more_can_be_seen(self) -> None:
+        touched = mock.patch.object(DemoDesktop, "button", side_effect=AssertionError("touched"))
+        for profile in agent.PROFILES:
+            with self.subTest(profile), touched:
+                words = ("--profile", profile, "--dry-run", "--max-steps", "6")
+                code, out, _ = self.main("--demo", *words)
+                self.assertEqual(code, 0, out)
+                self.assertRegex(out, r"Dry run: would (double click|click|move) ")
+                self.assertIn("none of the later steps comes into view", " ".join(out.split()))
+                self.assertIn(", 0 acts, ", out)
+
+    def test_it_knows_its_task_an_area_that_holds_it_and_no_server_of_ones_own(self) -> None:
+        environ = {"LMSTUDIO_ENDPOINT": "http://127.0.0.1:9/v1"}  # set for all runs, not for it
+        code, out, _ = self.main("--demo", TASK, "--max-steps", "1", environ=environ)
+        self.assertEqual((code, self.records()[0]["task"]), (1, TASK))
+        self.assertIn("Not completed within 1 turn.", out)
+        code, out, _ = self.main("--demo", "--area", "10,28,1020,687")  # as a refusal says
+        self.assertEqual(code, 0, out)
+
+    def test_the_area_of_the_task_holds_all_places_of_the_drawn_desktop(self) -> None:
+        least = Rect(10, 28, 1020, 687)
+        for name, place in OPENED.places().items():
+            if name != "desktop":
+                self.assertEqual(place.rect.intersection(least), place.rect, name)
+
+    def test_a_demo_is_never_resumed_on_a_real_desktop_nor_a_real_run_in_the_demo(self) -> None:
+        self.recorded("--max-steps", "2")
+        path = self.run_folder() / "turns.jsonl"
+        text, model = path.read_text("utf-8"), '"lmstudio_model": "%s"'
+        path.write_text(text.replace(model % "demo-model", model % ""), "utf-8")
+        code, out, err = self.main("--demo", "--resume")
+        self.assertEqual((code, out, err.count("\n")), (2, "", 1))
+        self.assertIn("done on a real desktop; leave out --demo.", err)
+        path.write_text(text, "utf-8")
+        for words in ("--resume", "--resume 1", "--replay 1"):
+            with windows_of_main(None):  # which nothing of a real desktop could be done with
+                code, out, _ = self.main(*words.split(), *HASTY, "--max-steps", "3")
+            self.assertIn(code, (0, 1), out)
+
+
+class PageOfADemo(CommandLineCase):
+    """A demo with a panel, in virtual time: pages come and go at given seconds."""
+
+    def watched(self, *opened: tuple[float, float], **typed: str) -> str:
+        """What a demo says whose page is open from second to second, while the person types nothing or this."""
+        clocks: list[VirtualClock] = []
+
+        def types(out: str) -> str | None:
+            return typed.get("line") if "The page stays" in out else None
+
+        def is_open(_: object) -> bool:
+            clocks[:] = clocks or [self.clock]
+            return any(first <= self.clock.time - 1000 < last for first, last in opened)
+
+        def clock_of(stop: agent.Stop) -> VirtualClock:
+            self.clock = PersonsClock(stop, keyboard, types)
+            return self.clock
+
+        with (
+            person_at_main(types) as keyboard,
+            clock_of_main(clock_of),
+            mock.patch.object(agent.Panel, "watched", is_open),
+        ):
+            waits = ("--set", "demo_page_wait=60")
+            code, out, _ = self.main("--demo", "--panel", *waits, stdin=keyboard)
+            keyboard.end()
+        self.assertEqual(code, 0)
+        self.seconds = self.clock.time - 1000
+        return out
+
+    def test_it_waits_a_minute_for_the_first_page_and_for_none_in_the_end(self) -> None:
+        out = self.watched((20, 21))
+        self.assertIn("the demo waits up to 60 s for it.\n", out)
+        self.assertNotIn("Nobody", out)
+        self.assertTrue(20 <= self.seconds < 60, self.seconds)
+        out = self.watched()
+        self.assertIn("Nobody has opened it", out)
+        self.assertNotIn("The page stays", out)
+        self.assertGreaterEqual(self.seconds, 60)
+
+    def test_the_page_stays_until_it_is_closed_or_enter_ends_it(self) -> None:
+        out = self.watched((0, 5000))
+        self.assertRegex(out, "(?s)completed:.*The page stays until you close it or press Enter")
+        self.assertAlmostEqual(self.seconds, 5000, delta=1)
+        self.watched((0, 5000), line="")
+        self.assertLess(self.seconds, 4000)
+
+    def test_a_watched_demo_runs_at_a_pace_for_eyes_unless_told_otherwise(self) -> None:
+        for words, pace in (
+            ("", 0),
+            ("--panel", 1.5),
+            ("--panel --set turn_delay=0.5", 0.5),
+        ):
+            with clock_of_main():
+                short = ("--max-steps", "1", "--set", "demo_page_wait=0")
+                self.main("--demo", *short, *words.split(), hasty=False)
+            self.assertEqual(self.records()[0]["config"]["turn_delay"], pace)
+            shutil.rmtree(self.folder / "dumps")
 
 
 if __name__ == "__main__":

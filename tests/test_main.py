@@ -1,25 +1,38 @@
-"""The command line: wiring, exit codes, one clear line for whatever is wrong, and stopping."""
+"""The command line: one clear line for whatever is wrong, what is read from a person, what is told, and stopping."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import functools
 import io
 import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
 import agent
-from tests.seams import clock_of_main, desktop_of_main, platform
+from tests.fakes import STDOUT, FakeWin32
+from tests.samples import sample
+from tests.seams import (
+    clock_of_main,
+    desktop_of_main,
+    person_there,
+    platform,
+    terminal_columns,
+    windows_of_main,
+)
+from tests.starting import environment
 from tests.timing import HANGS_S
 
 QUICK = {
@@ -124,142 +137,259 @@ class CommandLineCase(unittest.TestCase):
     def run_folder(self, number: int = 1) -> Path:
         return self.folder / "dumps" / f"run_{number:04d}"
 
+    @contextlib.contextmanager
+    def drawn(self) -> Iterator[str]:
+        """The drawn desktop in the place of a real one; gives the endpoint of a model that knows it."""
+        demo = agent.DemoModel()
+        self.addCleanup(demo.close)
+        with desktop_of_main(agent.DemoDesktop):
+            yield demo.endpoint
 
-class Demo(CommandLineCase):
-    def test_the_demo_completes_and_leaves_a_whole_run_folder(self) -> None:
-        for number, profile in enumerate(("planner", "commander"), 1):
-            code, out, err = self.main("--demo", "--profile", profile)
-            self.assertEqual((code, err), (0, ""), out)
-            records = self.records(number)
-            self.assertEqual(
-                (records[0]["kind"], records[-1]["kind"], records[-1]["outcome"]),
-                ("run", "end", "completed"),
-            )
-            self.assertTrue(list((self.run_folder(number) / "screenshots").glob("turn_*.png")))
-            self.assertIn(
-                "API REQUEST 1",
-                (self.run_folder(number) / "execution_log.txt").read_text(encoding="utf-8"),
-            )
-            self.assertRegex(
-                out.splitlines()[-1], r"turns, .* s, .* requests, .* tokens; see .*run_000"
-            )
 
-    def test_each_turn_leaves_one_line_with_turn_role_action_seconds_and_tokens(self) -> None:
-        _, out, _ = self.recorded()
-        self.assertRegex(
-            out,
-            r"(?m)^ +2  executor  double_click_screen_element .* changed +\d+\.\d s +\d+ tokens$",
-        )
-
-    def test_a_dry_run_looks_and_asks_but_does_nothing(self) -> None:
-        with mock.patch.object(agent.DemoDesktop, "button", side_effect=AssertionError("touched")):
-            code, out, _ = self.main("--demo", "--dry-run", "--max-steps", "4")
-        self.assertEqual(code, 0)
-        self.assertIn("Dry run: would double", out)
-
-    def test_too_few_turns_end_with_exit_code_1_and_say_so(self) -> None:
-        code, out, _ = self.main("--demo", "--max-steps", "2")
-        self.assertEqual(code, 1)
-        self.assertIn("Not completed within 2 turns", out)
+LONG = "a" * 300  # no file system takes a name of so many characters
+TASK = 'Open Notes, write "Hello from agent.py" and save it.'
+# The words of a command line between bars, and what its one sentence must say.
+WRONG = (
+    ("--panle|do it", "There is no option --panle; the nearest is --panel, and --help lists all."),
+    ("--max-stepz=3", "the nearest is --max-steps"),
+    ("-?", "There is no option -?; --help lists all."),
+    *((f"--demo|{word}", "knows no other task than: " + TASK) for word in ("note", "Paint")),
+    *((word, f"did you mean --{word}?") for word in "check help demo settings runs stats".split()),
+    ("/?", "did you mean --help?"),
+    (" Check ", "did you mean --check?"),
+    ("--set|max_stpes=3", "the nearest is max_steps, and --settings lists all"),
+    ("--set|nonsense=1", "there is no setting 'nonsense'; --settings lists all."),
+    ("--set|timeout=3", "the nearest is lmstudio_timeout, and --settings lists all."),
+    ("--set|max_steps", "FIELD=VALUE such as max_steps=30, not 'max_steps'"),
+    ("--set|max_steps=many", "takes a whole number, 1 to 100000, not 'many'."),
+    ("--settings|zzz", "; --settings alone lists all."),
+    ("--settings|comfirm", "the nearest is confirm,"),
+    ("--help|nothing", "only on described"),
+    ("Open|Notepad", 'The task has to stand in quotes: python agent.py "Open Notepad"'),
+    ("", "a task is given an empty text; say which"),
+    *(
+        (f"--demo|--{option}|", f"--{option} is given an empty text")
+        for option in "profile config scenario replay stats".split()
+    ),
+    ("--stats", "; use it as in --stats RUN."),
+    ("--report", "; use it as in --report RUN [FILE]."),
+    ("--max-steps", "; use it as in --max-steps N."),
+    ("--s|3", "; --help shows how options are used."),
+    (f"--stats|{LONG}", "There is no run aaa"),
+    (f"--resume|{LONG}", "There is no run aaa"),
+    ("--resume", " yet; give a task to begin one."),
+    ("--demo|--set|dump_dir=a\0b", "choose another with --set dump_dir=FOLDER."),
+    ("--config|{file}", "'max_steps' stands there twice"),
+    ("--demo|--set|dump_dir={file}", "cannot be used for runs"),
+    ("--secret|a-b|task", "a name has letters, digits and _ only"),
+    ("--demo|--confirm|always", "each act needs a yes, and nobody can be asked here"),
+    ("--demo|--area|0,0", "X1,Y1,X2,Y2 as fractions of the primary monitor such as 0.0,0.0,0.5,1.0, not '0,0'"),
+    ("--demo|--area|0,0,9000,9000", "is not inside the screen 0,0,1280,720;"),
+    ("--demo|--area|0,0,0,0", "is not inside the screen"),
+    ("--demo|--area|0.0,0.0,0.5,1.0", "leave out --area, or give 10,28,1020,687 or more."),
+    ("--demo|--no-vision", "goes by the pixels it sees"),
+    ("--demo|--profile|native|--grammar|ui-tars-1.5", "leave out --no-vision and --grammar."),
+    ("--demo|--endpoint|http://127.0.0.1:9/v1", "The demo brings its own model server;"),
+    ("--demo|--set|lmstudio_endpoint=http://127.0.0.1:9/v1", "The demo brings its own model server;"),
+)  # fmt: skip
+# Two things to do, and options of one beside another.
+PAIRS = """
+    note --resume|note --check|note --runs|--scenario web-chat --check|--check --runs|--check --resume
+    |--resume 1 --replay 1|--replay 1 --stats 1|--resume --runs|--runs --report 1|--check --panel
+    |--check --secret PIN|--runs --dry-run|--runs --panel|--resume --profile chat|-q -v
+"""
 
 
 class WrongUse(CommandLineCase):
-    def one_line(self, *argv: str, **kwargs: Any) -> str:
-        """The single line that a refused start leaves; it exits with 2 and makes no run folder."""
-        code, _, err = self.main(*argv, **kwargs)
-        self.assertEqual(code, 2)
-        self.assertEqual(len(err.strip().splitlines()), 1, err)
+    """Each is one sentence that says what to do, without the words of Python, before anything begins."""
+
+    def refused(self, *argv: str, **kwargs: Any) -> str:
+        code, out, err = self.main(*argv, **kwargs)
+        self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
+        words = err.replace(str(self.folder), "")  # whose name is random, and may hold anything
+        self.assertNotRegex(words, r"Errno|Rect\(|Scenario\.|Error|Traceback|__|argument -")
         self.assertFalse(self.run_folder().exists())
         return err
 
+    def test_each_is_told_with_what_to_do(self) -> None:
+        file = self.folder / "twice.json"
+        file.write_text('{"max_steps": 3, "max_steps": 30}', encoding="utf-8")
+        for line, words in WRONG:
+            with self.subTest(line):
+                self.assertIn(words, self.refused(*line.replace("{file}", str(file)).split("|")))
+
+    def test_of_two_words_that_do_not_go_together_none_is_passed_over_in_silence(self) -> None:
+        for pair in PAIRS.split("|"):
+            with self.subTest(pair):
+                said = self.refused("--demo", *pair.split())
+                self.assertIn("do not go together; leave out one of them.", said)
+        self.assertIn(
+            "--profile and --resume do not go", self.refused("--resume", "--profile", "chat")
+        )
+        for told in ("-q -v --help", "-q -v --help described", "note --settings max"):
+            self.assertEqual(self.main(*told.split())[0], 0)
+
     def test_an_empty_task_is_refused(self) -> None:
-        with desktop_of_main(agent.DemoDesktop):
-            demo = agent.DemoModel()
-            self.addCleanup(demo.close)
-            self.assertIn(
-                "There is no task", self.one_line("--endpoint", demo.endpoint, stdin=b"\n")
-            )
+        with self.drawn() as endpoint:
+            said = self.refused("--endpoint", endpoint, stdin=b"\n")
+        self.assertIn("There is no task", said)
 
-    def test_a_dump_folder_that_cannot_be_made_is_named(self) -> None:
-        (self.folder / "dumps").write_text("a file")
-        self.assertIn("cannot be used for runs", self.one_line("--demo"))
+    def test_settings_with_wrong_keys_are_told_before_the_task_is_asked_for(self) -> None:
+        with person_there():  # who would be asked on stdout
+            self.assertIn("nokey", self.refused("--set", "blocked_keys=ctrl+nokey"))
 
-    def test_a_bare_word_that_is_an_option_is_answered_with_it(self) -> None:
-        for word, option in (
-            *(
-                (word, f"--{word}")
-                for word in ("check", "help", "demo", "settings", "runs", "stats")
-            ),
-            ("/?", "--help"),
-            (" Check ", "--check"),
-        ):
-            self.assertIn(f"did you mean {option}?", self.one_line(word))
-        self.assertIn("--help lists all", self.one_line("-?"))
+    def test_a_folder_on_a_drive_that_is_gone_is_told(self) -> None:
+        gone = OSError(errno.EIO, "The network name is no longer available")
+        for words in ("--runs", "--stats 1"):
+            with mock.patch.object(Path, "glob", side_effect=gone):
+                self.assertIn("no longer available", self.refused(*words.split()))
+
+    def test_an_error_on_a_terminal_has_rows_that_end_between_words(self) -> None:
+        screen = io.StringIO()
+        with contextlib.redirect_stderr(screen), terminal_columns(80):
+            for terminal in (False, True):
+                with mock.patch.object(screen, "isatty", lambda there=terminal: there):
+                    agent.main(["--config", "several words " * 10])
+        plain, *rows = screen.getvalue().splitlines()
+        self.assertGreater(len(plain), 80)
+        self.assertLess(max(map(len, rows)), 80)
+        self.assertEqual(" ".join(rows).split(), plain.split())
+
+    def test_nobody_can_be_asked_but_at_a_console(self) -> None:
+        """NUL says that it is a terminal; the settings are wrong besides, which is told later."""
+        always = ("--demo", "--confirm", "always", "--set", "blocked_keys=ctrl+nokey")
+        for isatty, console in ((True, True), (True, False), (False, True)):
+            world = FakeWin32()
+            world.console_mode = 3
+            world.stdin = STDOUT if console else 99
+            stdin = mock.Mock(isatty=lambda isatty=isatty: isatty)
+            with platform("win32"), windows_of_main(world):
+                said = self.refused(*always, stdin=stdin)
+            self.assertIn("nokey" if isatty and console else "nobody can be asked", said)
+        self.assertIn("nobody can be asked", self.refused(*always, stdin=None))
+
+
+class UnfitPython(unittest.TestCase):
+    """The file is imported by a program whose Python is made to look unfit first."""
+
+    def test_a_python_that_is_unfit_is_told_which_one_is_needed(self) -> None:
+        old = "import sys; sys.version_info = (3, {0}, 18); sys.version = '3.{0}.18 (x)'"
+        needed = "needs Python 3.10 or later with 64 bit, and this is 3.{}.18"
+        rows = [(old.format(minor), needed.format(minor)) for minor in (8, 9)]
+        rows.append(("import sys; sys.maxsize = 2**31 - 1", "with 32 bit"))
+        rows.append(("import sys; sys.modules['ctypes'] = None", "needs ctypes, which"))
+        for program, words in rows:
+            self.assertIn(words, self.one_sentence(program, sys.executable))
+        for version in ("3.8", "3.9"):
+            for python in self.working_pythons(version)[: sample(None, 1)]:
+                self.assertIn(f"this is {version}.", self.one_sentence("", python))
+
+    def one_sentence(self, program: str, python: str) -> str:
+        words = [python, "-c", f"{program}\nimport agent"]
+        done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        return done.stderr
+
+    def working_pythons(self, version: str) -> list[str]:
+        """The interpreters of this version that start: a shim on the path may stand for none."""
+        kept = Path.home().glob(f".pyenv/versions/{version}.*/bin/python")
+        found = [shutil.which(f"python{version}"), *map(str, sorted(kept))]
+        starts = [python for python in found if python]
+        return [
+            python
+            for python in starts
+            if not subprocess.run([python, "-c", "pass"], capture_output=True).returncode
+        ]
+
+
+class Given(CommandLineCase):
+    """What is read from the environment and from the person."""
 
     def test_blanks_around_a_setting_say_nothing(self) -> None:
         code, _, err = self.main("--demo", "--max-steps", "1", "--set", "confirm = never ")
         self.assertEqual((code, err, self.records()[0]["config"]["confirm"]), (1, "", "never"))
 
-    def test_a_secret_is_gone_from_the_environment_once_it_is_read(self) -> None:
-        seen: list[bool] = []
-        capture = agent.DemoDesktop.capture
+    def test_a_secret_leaves_the_environment_and_the_servers_key_goes_with_each_request(
+        self,
+    ) -> None:
+        seen, keys = list[bool](), set[str | None]()
+        capture, parse = agent.DemoDesktop.capture, agent.DemoRequest.parse_request
 
         def looking(desktop: agent.DemoDesktop, *given: Any) -> agent.Frame:
             seen.append("PIN" in os.environ or "LMSTUDIO_API_KEY" in os.environ)
             return capture(desktop, *given)
 
-        secrets = {"PIN": "4711-0815", "LMSTUDIO_API_KEY": "sk-0123456789"}
-        with mock.patch.object(agent.DemoDesktop, "capture", looking):
-            self.main("--demo", "--max-steps", "2", "--secret", "PIN", environ=secrets)
-        self.assertIs(seen[-1], False)
-
-    def test_the_key_of_the_server_goes_with_each_request(self) -> None:
-        keys: list[str | None] = []
-        parse = agent.DemoRequest.parse_request
-
         def noting(request: agent.DemoRequest) -> bool:
             parsed = parse(request)
-            keys.append(request.headers["Authorization"])
+            keys.add(request.headers["Authorization"])
             return parsed
 
-        environ = {"LMSTUDIO_API_KEY": "sk-0123456789"}
-        with mock.patch.object(agent.DemoRequest, "parse_request", noting):
-            self.main("--demo", "--max-steps", "2", environ=environ)
-        self.assertGreater(len(keys), 2)
-        self.assertEqual(set(keys), {"Bearer sk-0123456789"})
+        secrets = {"PIN": "4711-0815", "LMSTUDIO_API_KEY": "sk-0123456789"}
+        with (
+            mock.patch.object(agent.DemoDesktop, "capture", looking),
+            mock.patch.object(agent.DemoRequest, "parse_request", noting),
+        ):
+            self.main("--demo", "--max-steps", "2", "--secret", "PIN", environ=secrets)
+        self.assertEqual((seen[-1], keys), (False, {"Bearer sk-0123456789"}))
 
+    def test_the_task_may_come_through_a_pipe_in_utf_8_or_from_a_window_that_gives_no_bytes(
+        self,
+    ) -> None:
+        task = 'Öffne Notes, write "Grüße €" and save it.'
+        window = io.StringIO(task + "\n")  # as IDLE's, it has no buffer
+        for number, stdin in enumerate((task.encode() + b"\r\n", window), 1):
+            with self.drawn() as endpoint:
+                code, _, _ = self.main("--endpoint", endpoint, "--max-steps", "1", stdin=stdin)
+            self.assertEqual((code, self.records(number)[0]["task"]), (1, task))
 
-class Environment(CommandLineCase):
-    def test_without_a_desktop_it_says_so_and_names_the_demo(self) -> None:
+    def test_without_a_desktop_or_a_server_it_says_what_to_do(self) -> None:
+        nowhere = ("task", "--endpoint", "http://127.0.0.1:9/v1/chat/completions")
         with platform("linux"):
-            code, _, err = self.main("do something")
-        self.assertEqual(code, 3)
-        self.assertIn("--demo", err)
-        self.assertLessEqual(len(err.splitlines()), 3)
-
-    def test_without_a_server_it_says_what_to_do(self) -> None:
+            no_desktop = self.main("do something")
         with desktop_of_main(agent.DemoDesktop):
-            code, _, err = self.main("task", "--endpoint", "http://127.0.0.1:9/v1/chat/completions")
-        self.assertEqual(code, 3)
-        self.assertIn("start it in LM Studio", err)
-        self.assertLessEqual(len(err.splitlines()), 3)
+            no_server = self.main(*nowhere)
+        for (code, _, err), words in (
+            (no_desktop, "--demo"),
+            (no_server, "start it in LM Studio"),
+        ):
+            self.assertEqual(code, 3)
+            self.assertIn(words, err)
+            self.assertLessEqual(len(err.splitlines()), 3)
 
-    def test_the_task_may_come_through_a_pipe_in_utf_8_whatever_the_console_says(self) -> None:
-        with desktop_of_main(agent.DemoDesktop):
-            demo = agent.DemoModel()
-            self.addCleanup(demo.close)
-            task = 'Öffne Notes, write "Grüße €" and save it.'
-            code, _, _ = self.main(
-                "--endpoint", demo.endpoint, "--max-steps", "1", stdin=task.encode() + b"\r\n"
-            )
-        self.assertEqual((code, self.records()[0]["task"]), (1, task))
 
-    def test_help_fits_one_screen_and_shows_examples(self) -> None:
-        code, out, _ = self.main("--help")
-        self.assertEqual(code, 0)
-        self.assertLessEqual(len(out.splitlines()), 50)
-        self.assertIn("python agent.py --demo", out)
+class Reference(CommandLineCase):
+    def test_help_fits_one_screen_of_100_columns_and_shows_examples(self) -> None:
+        for topic in ((), ("described",)):
+            code, out, _ = self.main("--help", *topic)
+            self.assertEqual(code, 0)
+            self.assertLessEqual(max(map(len, out.splitlines())), 100)
+            self.assertTrue(topic or len(out.splitlines()) <= 50)
+            self.assertTrue(topic or "python agent.py --demo" in out)
         self.assertEqual(self.main("--version")[1].strip(), f"agent.py {agent.__version__}")
+
+    def test_settings_lists_every_setting_or_those_that_have_a_word(self) -> None:
+        _, out, _ = self.main("--settings")
+        self.assertLessEqual(max(map(len, out.split("\n"))), 100)
+        flat = " ".join(out.split())
+        for name, setting in agent.SETTINGS.items():
+            self.assertIn(f"{name} = ", out)
+            self.assertIn(setting.text, flat)
+        for words in (
+            "max_steps = 50 turns; chat, pointer: acts on the desktop; takes a whole number, 1 to 100000;",
+            "in profile commander 30, chat 10, pointer 10, story 100000; environment AGENT_MAX_STEPS",
+            "takes never or risky or always",
+            "sampling = (empty) ",
+        ):
+            self.assertIn(words, flat)
+        rows = self.main("--settings", "hotkey")[1].splitlines()
+        self.assertEqual([row.split()[0] for row in rows[::2]], ["stop_hotkey", "pause_hotkey"])
+
+    def test_without_runs_there_is_a_sentence_instead_of_an_empty_table(self) -> None:
+        for words in ((), ("--set", "dump_dir=nowhere")):
+            _, out, _ = self.main("--runs", *words)
+            folder = out.removeprefix("There is no run in ").partition(" yet; give a task to")[0]
+            self.assertTrue(Path(folder).is_absolute(), out)
 
 
 class Stopping(CommandLineCase):
@@ -287,6 +417,13 @@ class Stopping(CommandLineCase):
             thread.join()
         self.assertEqual(code, 130)
         self.assertIn("stopped: Ctrl+C", out)
+        self.assertEqual(self.records()[-1]["outcome"], "stopped")
+
+    def test_a_second_ctrl_c_is_recorded_as_a_stop_and_not_as_a_failure(self) -> None:
+        with mock.patch.object(agent, "run_agent", side_effect=KeyboardInterrupt):
+            code, out, err = self.main("--demo")
+        self.assertEqual((code, err), (130, "agent.py: stopped.\n"))
+        self.assertIn("stopped: Ctrl+C, twice.", out)
         self.assertEqual(self.records()[-1]["outcome"], "stopped")
 
 

@@ -231,6 +231,22 @@ class Report(CommandLineCase):
         code, _, err = self.main("--report", "1", str(target))
         self.assertEqual((code, len(err.splitlines()), target.read_text()), (2, 1, "mine"))
 
+    def test_a_file_that_cannot_be_written_whole_leaves_no_half(self) -> None:
+        self.recorded()
+        target = self.folder / "half.html"
+        opened = open
+
+        def full(path: Any, *given: Any, **more: Any) -> Any:
+            stream = opened(path, *given, **more)
+            if str(path) == str(target):
+                stream.write = mock.Mock(side_effect=OSError(28, "No space left on device"))
+            return stream
+
+        with mock.patch("builtins.open", full):
+            code, _, err = self.main("--report", "1", str(target))
+        self.assertEqual((code, target.exists()), (2, False))
+        self.assertIn("No space left", err)
+
     def test_a_missing_or_foreign_screenshot_is_left_out_of_the_file(self) -> None:
         self.recorded()
         shots = self.run_folder() / "screenshots"

@@ -196,6 +196,9 @@ class CommandLine(CommandLineCase):
         turns = [r["turn"] for r in records if r["kind"] in ("plan", "action")]
         self.assertEqual(turns, sorted(set(turns)))
         self.assertEqual({r["profile"] for r in records if "profile" in r}, {"commander"})
+        asked = [record["tokens"] for record in records if record["kind"] == "reply"]
+        tokens = sum(told["prompt"] + told["completion"] for told in asked)  # of its whole life
+        self.assertIn(f", {len(asked)} requests, {tokens} tokens; see", out.splitlines()[-1])
 
     def test_a_native_run_of_an_older_version_whose_states_say_planning_is_resumed(self) -> None:
         self.main("--demo", "--profile", "native", "--set", "max_steps=2")

@@ -39,6 +39,7 @@ class Values(unittest.TestCase):
     def test_names_are_filled_in_and_unknown_ones_stay(self) -> None:
         filled = self.secrets.fill("a {{PIN}} b {{ LONG }} c {{OTHER}} {PIN} {{PIN")
         self.assertEqual(filled, "a 4711x b 4711xyz c {{OTHER}} {PIN} {{PIN")
+        self.assertEqual(self.secrets.unknown("{{ PIN }} {{ a.b }} {{}} {{ {{OTHER}}"), ["OTHER"])
 
     def test_values_are_hidden_the_longest_first_in_data_of_any_depth(self) -> None:
         value = {"4711x": ["say 4711xyz!", ("4711x", 4711, None)], "n": {"m": "none"}}
@@ -78,6 +79,11 @@ class Reading(unittest.TestCase):
     def test_at_a_terminal_a_missing_one_is_asked_for_without_an_echo(self) -> None:
         with person_there(), mock.patch("getpass.getpass", lambda prompt: prompt + "secret"):
             self.assertEqual(agent.read_secrets(["NOT_SET"]).values, {"NOT_SET": "NOT_SET: secret"})
+
+    def test_the_end_of_input_at_the_prompt_is_no_value(self) -> None:
+        ended = mock.patch("getpass.getpass", side_effect=EOFError)
+        with person_there(), ended, self.assertRaisesRegex(agent.ConfigError, "--secret NOT_SET"):
+            agent.read_secrets(["NOT_SET"])
 
     def test_what_cannot_be_a_secret_is_refused_without_showing_it(self) -> None:
         names = (("A B", "value1"), ("", "value1"), ("B", "value1"))

@@ -1,4 +1,4 @@
-"""The terminal of a run: lines that stay, the live line below them, colours, -q and -v, and the console's mode."""
+"""The terminal of a run: lines that stay, the live line below them, colours, -q and -v, questions, the console's mode."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from unittest import mock
 
 import agent
 from tests.fakes import FakeWin32, VirtualClock
+from tests.samples import sample
 from tests.seams import Keyboard, person_at_main, person_there, platform, terminal_columns
 from tests.starting import PROGRAM, environment
 from tests.test_main import HASTY, QUICK, CommandLineCase
 
 ERASE = "\r\x1b[K"
+ICONS_ARE_RISKY = ("--set", "risky_words=icon")  # the demo's first act is done to one
 
 
 class Screen(io.StringIO):
@@ -62,22 +64,29 @@ def printed(terminal: agent.Terminal) -> bool:
         return done.wait_for(lambda: not terminal.lines.unfinished_tasks, 60)
 
 
-class Live(unittest.TestCase):
-    def terminal(self, **environ: str) -> tuple[agent.Terminal, Screen]:
-        screen, undo = Screen(), contextlib.ExitStack()
-        self.enter(contextlib.redirect_stdout(screen))
-        self.enter(terminal_columns(60))
-        self.enter(mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1", **environ}))
-        self.enter(platform("linux"))
-        terminal = agent.Terminal(VirtualClock(agent.Stop()), 1, str, undo)
+class TerminalCase(unittest.TestCase):
+    def terminal(
+        self, columns: int = 60, stdout: Any = None, **environ: str
+    ) -> tuple[agent.Terminal, Any]:
+        """A terminal of so many columns that knows a secret; `close` ends it."""
+        screen, undo = stdout or Screen(), contextlib.ExitStack()
+        around = contextlib.ExitStack()
+        self.addCleanup(around.close)
+        for one in (
+            contextlib.redirect_stdout(screen),
+            terminal_columns(columns),
+            mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1", **environ}),
+            platform("linux"),
+        ):
+            around.enter_context(one)
+        hide = agent.Secrets({"S": "my secret is"}).hide
+        terminal = agent.Terminal(VirtualClock(agent.Stop()), 1, hide, undo)
         self.close = undo.close
         self.addCleanup(undo.close)
         return terminal, screen
 
-    def enter(self, context: Any) -> None:  # enterContext came with 3.11
-        context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
 
+class Live(TerminalCase):
     def test_the_live_line_tells_phase_seconds_turn_and_tokens_and_is_gone_in_the_end(self) -> None:
         terminal, screen = self.terminal()
         terminal.watch = lambda: "turn 3 of 50, 812 tokens"
@@ -98,24 +107,18 @@ class Live(unittest.TestCase):
         terminal.take(agent.Phase("waiting"))
         self.assertTrue(screen.seen("waiting"))
 
-    def test_a_line_said_meanwhile_stands_alone_and_stays(self) -> None:
+    def test_a_line_said_meanwhile_stands_alone_and_stays_and_the_live_line_never_wraps(
+        self,
+    ) -> None:
         terminal, screen = self.terminal()
+        terminal.watch = lambda: "x" * 200
         terminal.take(agent.Phase("looking"))
         for number in range(30):
             self.assertTrue(screen.seen("looking"))
             terminal.say(f"line {number}")
         self.close()
-        self.assertEqual(
-            shown(screen.getvalue()), [*(f"line {number}" for number in range(30)), ""]
-        )
-
-    def test_the_live_line_never_wraps(self) -> None:
-        terminal, screen = self.terminal()
-        terminal.watch = lambda: "x" * 200
-        terminal.take(agent.Phase("thinking"))
-        self.assertTrue(screen.seen("thinking"))
-        self.close()
-        self.assertLess(max(len(piece) for piece in screen.getvalue().split(ERASE)), 60)
+        self.assertEqual(shown(screen.getvalue()), [*(f"line {n}" for n in range(30)), ""])
+        self.assertLess(max(map(len, re.split(r"\r\x1b\[K|\n", screen.getvalue()))), 60)
 
     def test_colours_mark_outcomes_and_control_characters_stay_text(self) -> None:
         terminal, screen = self.terminal(NO_COLOR="")
@@ -133,34 +136,68 @@ class Live(unittest.TestCase):
         self.assertEqual(warning, "\x1b[33mwarning\x1b[0m: \\x1b[31mred")
         self.assertIn("\x1b[33munchanged\x1b[0m", turn)
 
+    def test_what_is_no_terminal_gets_plain_lines_and_no_color_takes_the_colours_only(self) -> None:
+        for stdout, environ, live, colour in (
+            (Screen(), {"NO_COLOR": ""}, True, True),
+            (Screen(), {"NO_COLOR": "1"}, True, False),
+            (Screen(), {"NO_COLOR": "", "TERM": "dumb"}, False, False),
+            (io.StringIO(), {"NO_COLOR": ""}, False, False),
+        ):
+            terminal, _ = self.terminal(stdout=stdout, **environ)
+            self.assertEqual((terminal.live, terminal.colour), (live, colour), environ)
+        with mock.patch.object(sys, "stdout", None), contextlib.ExitStack() as undo:
+            self.assertFalse(agent.Terminal(VirtualClock(), 1, str, undo).live)
+
     def test_a_closed_pipe_does_not_end_the_run(self) -> None:
         terminal, screen = self.terminal()
         screen.close()
         terminal.say("nobody reads this")
 
 
-class Ability(unittest.TestCase):
-    def ability(self, stdout: Any, **environ: str) -> agent.Terminal:
-        with (
-            mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "", **environ}),
-            mock.patch.object(sys, "stdout", stdout),
-            platform("linux"),
-            contextlib.ExitStack() as undo,
-        ):
-            return agent.Terminal(VirtualClock(agent.Stop()), 1, str, undo)
+class Rows(TerminalCase):
+    """A turn on the terminal, whatever its width, of which one column stays free."""
 
-    def test_a_terminal_has_a_live_line_and_colours(self) -> None:
-        terminal = self.ability(Screen())
-        self.assertTrue(terminal.colour and terminal.live)
+    def rows(
+        self,
+        columns: int,
+        effect: str = "changed",
+        done: str = 'click_screen_element "Save the document under another name" (120, 340)',
+    ) -> list[str]:
+        terminal, screen = self.terminal(columns + 1)
+        terminal.take(agent.TurnLine(12, "executor", done, effect, 3.2, 4711))
+        self.close()
+        return screen.getvalue().splitlines()
 
-    def test_no_color_takes_the_colours_only(self) -> None:
-        terminal = self.ability(Screen(), NO_COLOR="1")
-        self.assertTrue(terminal.live and not terminal.colour)
+    def test_a_row_fits_from_60_columns_up_and_what_matters_least_goes_first(self) -> None:
+        refused = "Not done: The person did not allow this (send); do it another way or report."
+        for columns in (*range(59, 120, sample(1, 4)), 199):
+            for effect in ("changed", "Waited 1.5 s for a change", refused):
+                first, *more = self.rows(columns, effect)
+                self.assertLessEqual(max(map(len, (first, *more))), columns)
+                self.assertTrue(all(row.startswith("    | ") for row in more), more)
+                self.assertTrue(first.startswith("  12  executor  click_screen_el"), first)
+            self.assertEqual(" ".join(row.removeprefix("    | ") for row in more), refused)
+        self.assertRegex(self.rows(59)[0], r" changed +3\.2 s$")
+        self.assertRegex(self.rows(76)[0], r" changed +3\.2 s +4711 tokens$")
 
-    def test_a_file_a_dumb_terminal_and_no_output_at_all_get_plain_lines(self) -> None:
-        for stdout, term in ((io.StringIO(), "xterm"), (Screen(), "dumb"), (None, "xterm")):
-            terminal = self.ability(stdout, TERM=term)
-            self.assertFalse(terminal.colour or terminal.live)
+    def test_a_path_has_each_backslash_once_as_the_person_knows_it(self) -> None:
+        blocked = r"Not done: 'C:\\cmd.exe' is blocked."
+        lines = " ".join(self.rows(59, blocked, r'text "C:\\Töö\\a"'))
+        self.assertIn(r'"C:\Töö\a"', lines)
+        self.assertIn(r"'C:\cmd.exe' is blocked.", lines)
+
+    def test_a_question_of_300_characters_fits_and_hides_a_secret_that_would_be_broken(
+        self,
+    ) -> None:
+        question = "not allowed: " + ("click the button " * 20)[:240] + " my secret is here: risk"
+        terminal, screen = self.terminal()
+        terminal.say(question + "\n    y allows it.")
+        self.close()
+        lines = screen.getvalue().splitlines()
+        self.assertLessEqual(max(map(len, lines)), 59)
+        whole = " ".join(line.removeprefix("    | ") for line in lines).split()
+        hidden = question.replace("my secret is", "{{S}}")
+        self.assertEqual(whole, hidden.split() + "y allows it.".split())
 
 
 @unittest.skipUnless(hasattr(os, "set_blocking"), "Windows fills a pipe otherwise")
@@ -231,50 +268,27 @@ class NobodyReads(unittest.TestCase):
         self.assertRegex(said, rb"\ncompleted: .*\n.*\n6 turns, .*report\.html\n\Z")
 
 
-def switched(world: FakeWin32, undo: contextlib.ExitStack) -> bool:
-    """Whether the console has escape sequences, which are 4 of its flags, and now on."""
-    return agent.console_mode(world.api, agent.STD_OUTPUT_HANDLE, undo, 4)
-
-
 class Console(unittest.TestCase):
-    def test_escape_sequences_are_switched_on_and_the_old_mode_comes_back(self) -> None:
-        world = FakeWin32()
-        world.console_mode = 3
-        with self.assertRaises(ZeroDivisionError), contextlib.ExitStack() as undo:
-            self.assertTrue(switched(world, undo))
-            self.assertEqual(world.console_mode, 7)
-            raise ZeroDivisionError
-        self.assertEqual(world.console_mode, 3)
-
-    def test_a_file_and_an_old_console_have_none(self) -> None:
-        for mode, old in ((None, False), (3, True)):
-            world = FakeWin32()
-            world.console_mode, world.old_console = mode, old
-            with contextlib.ExitStack() as undo:
-                self.assertFalse(switched(world, undo))
-            self.assertEqual(world.console_mode, mode)
-
-
-class Selections(unittest.TestCase):
-    """QuickEdit is 0x40, and 0x80 says that 0x40 counts."""
-
-    def test_the_mouse_selects_nothing_while_a_run_goes_on_and_the_old_mode_comes_back(
-        self,
-    ) -> None:
-        for before, during, after in ((0x1F7, 0x1B7, 0x1F7), (0x47, 0x87, 0xC7), (0x7, 0x87, 0x87)):
-            world = FakeWin32()
-            world.input_mode = before
+    def test_the_console_has_escape_sequences_and_no_selection_while_a_run_goes_on(self) -> None:
+        """Escape sequences are 4; QuickEdit is 0x40, and 0x80 says that 0x40 counts."""
+        output, typed = agent.STD_OUTPUT_HANDLE, agent.STD_INPUT_HANDLE
+        for handle, flags, old, before, during, after in (
+            (output, (4,), False, 3, 7, 3),
+            (output, (4,), True, 3, 3, 3),
+            (output, (4,), False, None, None, None),
+            (typed, (0x80, 0x40), False, 0x1F7, 0x1B7, 0x1F7),
+            (typed, (0x80, 0x40), False, 0x47, 0x87, 0xC7),
+            (typed, (0x80, 0x40), False, 0x7, 0x87, 0x87),
+            (typed, (0x80, 0x40), False, None, None, None),
+        ):
+            world, name = FakeWin32(), "console_mode" if handle == output else "input_mode"
+            world.old_console = old
+            setattr(world, name, before)
             with self.assertRaises(ZeroDivisionError), contextlib.ExitStack() as undo:
-                agent.console_mode(world.api, agent.STD_INPUT_HANDLE, undo, 0x80, 0x40)
-                self.assertEqual(world.input_mode, during)
+                switched = agent.console_mode(world.api, handle, undo, *flags)
+                self.assertEqual((getattr(world, name), switched), (during, during != before))
                 raise ZeroDivisionError
-            self.assertEqual(world.input_mode, after)
-
-    def test_without_a_console_nothing_is_changed(self) -> None:
-        world = FakeWin32()
-        with contextlib.ExitStack() as undo:
-            agent.console_mode(world.api, agent.STD_INPUT_HANDLE, undo, 0x80, 0x40)
-        self.assertIsNone(world.input_mode)
+            self.assertEqual(getattr(world, name), after)
 
 
 class Asked(unittest.TestCase):
@@ -295,12 +309,6 @@ class Asked(unittest.TestCase):
         """To a question that waits for 30 s; the line is typed at these seconds."""
         for seconds in times:
             self.clock.at(seconds, lambda: self.keyboard.type(line))
-        self.printed()
-        end = self.clock.now() + 30
-        return self.terminal.ask("Really?", lambda: self.clock.now() < end)
-
-    def printed(self) -> None:
-        """Lets the thread that prints keep up with virtual time."""
         sleep = self.clock.sleep
 
         def sleep_once_printed(seconds: float) -> None:
@@ -308,34 +316,22 @@ class Asked(unittest.TestCase):
             self.assertTrue(printed(self.terminal))
 
         self.clock.sleep = sleep_once_printed  # type: ignore[method-assign]
-
-    def test_a_line_typed_after_the_question_answers_it(self) -> None:
-        self.assertEqual(self.answer(5, line=" y "), "y")
-
-    def test_a_line_typed_before_the_first_question_is_no_answer_to_it(self) -> None:
-        self.assertEqual(self.answer(0.1), "")
-
-    def test_a_line_typed_between_two_questions_is_no_answer_to_the_second(self) -> None:
-        self.answer(5)
-        self.keyboard.type("y")
-        self.assertEqual(self.answer(), "")
+        self.begun = self.clock.now()
+        return self.terminal.ask("Really?", lambda: self.clock.now() < self.begun + 30)
 
     def test_each_question_gets_the_first_line_that_is_typed_after_it(self) -> None:
-        self.assertEqual(self.answer(5, line="one"), "one")
+        self.assertEqual(self.answer(0.1), "")  # before it
+        self.assertEqual(self.answer(5, line=" one "), "one")
         self.assertEqual(self.answer(5, line="two"), "two")
-        self.answer()
+        self.keyboard.type("y")  # between two questions
+        self.assertEqual(self.answer(), "")
+        self.assertAlmostEqual(self.clock.now() - self.begun, 30, delta=0.4)
         self.assertEqual(self.answer(5, line="three"), "three")
 
-    def test_no_line_in_time_is_an_empty_answer(self) -> None:
-        begun = self.clock.now()
-        self.assertEqual(self.answer(), "")
-        self.assertAlmostEqual(self.clock.now() - begun, 30, delta=0.4)
-
     def test_where_nothing_more_can_be_typed_the_answer_is_empty_at_once(self) -> None:
-        begun = self.clock.now()
         self.keyboard.end()
         self.assertEqual(self.answer(), "")
-        self.assertLess(self.clock.now() - begun, 29)
+        self.assertLess(self.clock.now() - self.begun, 29)
 
     def test_a_line_typed_before_the_question_is_printed_is_no_answer_to_it(self) -> None:
         hold, begun = threading.Event(), threading.Event()
@@ -354,7 +350,10 @@ class Asked(unittest.TestCase):
 
 
 class Allowed(CommandLineCase):
-    """A risky act of the demo, and a person at the console."""
+    """A risky act of the demo, and a person at the console, or nobody."""
+
+    def results(self) -> list[str]:
+        return [str(one["result"]) for one in self.records() if one["kind"] == "result"]
 
     def first_act(self, answer: str | None) -> str:
         """What came of it, where the person answers so."""
@@ -364,13 +363,13 @@ class Allowed(CommandLineCase):
 
         with person_at_main(types) as keyboard:
             # In virtual time, in which a minute may be over before the question is printed.
-            wait = "60" if answer is None else "86400"
-            risky = ("--set", "risky_words=icon", "--set", f"confirm_wait={wait}")
-            _, self.out, _ = self.main("--demo", *risky, "--max-steps", "2", stdin=keyboard)
+            wait = ("--set", f"confirm_wait={'60' if answer is None else '86400'}")
+            words = ("--demo", *ICONS_ARE_RISKY, *wait, "--max-steps", "2")
+            _, self.out, _ = self.main(*words, stdin=keyboard)
             keyboard.end()
-        results = [record for record in self.records() if record["kind"] == "result"]
+        result = self.results()[0]
         shutil.rmtree(self.folder / "dumps")
-        return str(results[0]["result"])
+        return result
 
     def test_only_a_plain_yes_allows_it(self) -> None:
         for answer in ("y", " YES "):
@@ -379,44 +378,66 @@ class Allowed(CommandLineCase):
             self.assertIn("did not allow", self.first_act(answer), answer)
         self.assertIn("y and Enter allows it; anything else or 60 s does not.", self.out)
 
+    def test_where_nobody_can_be_asked_it_is_refused_at_once_and_the_model_hears_that(self) -> None:
+        _, out, _ = self.main("--demo", *ICONS_ARE_RISKY, "--max-steps", "3")
+        self.assertIn("nobody can be asked, so use --confirm never or allow_risky", out)
+        told = r"Nobody can be asked to allow this \(double_click .*: icon\); do it"
+        self.assertRegex(self.results()[0], told)
+        self.assertNotIn("person did not", str(self.records()))
+
+    def test_a_dry_run_and_acts_allowed_in_advance_need_no_yes(self) -> None:
+        always = ("--demo", "--confirm", "always", "--max-steps", "2")
+        self.assertIn("Dry run: would double click", self.main(*always, "--dry-run")[1])
+        self.assertIn("changed", self.main(*always, "--set", "allow_risky=any act")[1])
+
 
 class Loudness(CommandLineCase):
-    def test_quiet_says_only_how_it_ended_and_verbose_what_was_said(self) -> None:
-        _, quiet, _ = self.recorded("-q")
-        self.assertEqual(
-            [line.split()[0] for line in quiet.splitlines()], ["completed:", "check", "6"]
+    def test_a_run_leaves_a_line_a_turn_and_one_that_sums_it_up_and_no_escape_sequence(
+        self,
+    ) -> None:
+        _, out, _ = self.recorded()
+        act = r"(?m)^ +2  executor  double_click_screen_element .* changed +\d+\.\d s +\d+ tokens$"
+        self.assertRegex(out, act)
+        self.assertRegex(
+            out.splitlines()[-1],
+            r"^6 turns, 4 acts, 0 refused, \d+\.\d s, of it \d+\.\d s model and \d+\.\d s program,"
+            r" 9 requests, \d+ tokens; see .*run_0001.report\.html$",
         )
-        shutil.rmtree(self.folder / "dumps")
-        _, verbose, _ = self.recorded("-v")
-        self.assertIn("SCREEN_SHOWS", verbose)
-        self.assertNotIn("base64,", verbose)
+        self.assertNotRegex(out, "[\x1b\r]")
+        self.assertIn(
+            "  check 1 YES: the green mark says Saved.\n", out
+        )  # not twice the same words
 
-    def test_what_a_person_was_told_stands_in_the_log_too_and_only_once_on_the_terminal(
+    def test_quiet_says_only_how_it_ended_and_verbose_what_was_said_and_the_log_has_all(
         self,
     ) -> None:
         for options in ((), ("-q",), ("-v",)):
             shutil.rmtree(self.folder / "dumps", ignore_errors=True)
             _, out, _ = self.recorded(*options)
             log = (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8")
-            line = '2  executor  double_click_screen_element "Notes icon"'
             entry = ' 2 executor: double_click_screen_element "Notes icon"'
             self.assertEqual((log.count(entry), out.count(entry)), (1, 0))
+            line = '2  executor  double_click_screen_element "Notes icon"'
             self.assertEqual(out.count(line), int("-q" not in options))
+            self.assertEqual("SCREEN_SHOWS" in out, "-v" in options)
+            self.assertNotIn("base64,", out)
+            if "-q" in options:
+                begins = [row.split()[0] for row in out.splitlines()]
+                self.assertEqual(begins, ["completed:", "check", "6"])
 
-    def test_the_last_line_counts_turns_acts_refusals_time_and_tokens_and_names_the_report(
-        self,
-    ) -> None:
-        _, out, _ = self.recorded()
-        self.assertRegex(
-            out.splitlines()[-1],
-            r"^6 turns, 4 acts, 0 refused, \d+\.\d s, of it \d+\.\d s model and \d+\.\d s program,"
-            r" 9 requests, \d+ tokens; see .*run_0001.report\.html$",
-        )
+    def test_quiet_says_why_it_was_not_completed(self) -> None:
+        _, out, _ = self.main("--demo", "-q", *ICONS_ARE_RISKY, "--max-steps", "2")
+        first, *middle = out.splitlines()
+        self.assertRegex(first, "^not allowed: double_click .*: icon; nobody can be asked")
+        self.assertIn("max_steps: Not completed within 2 turns.", middle)
+        row = r"(?m)^ +2  executor  double_click\S* .* Not done .*\n.*Nobody can be asked"
+        self.assertRegex(out, row)
 
-    def test_a_pipe_gets_no_escape_sequence(self) -> None:
-        _, out, _ = self.recorded()
-        self.assertNotIn("\x1b", out)
-        self.assertNotIn("\r", out)
+    def test_no_word_stands_twice_and_one_is_no_plural(self) -> None:
+        words = ("--demo", "--max-steps", "2", "--set", "stall_stop=1", *ICONS_ARE_RISKY)
+        _, out, _ = self.main(*words)
+        self.assertIn("stuck: 1 turn made no progress.", out)
+        self.assertRegex(out, r"(?m)^\d turns?, 0 acts, 1 refused")
 
     def test_a_run_on_a_terminal_leaves_the_same_lines_as_in_a_pipe(self) -> None:
         _, plain, _ = self.recorded()
