@@ -395,10 +395,11 @@ ABOUT = """
 lmstudio_endpoint | http://127.0.0.1:1234/v1/chat/completions | its URL | | LMSTUDIO_ENDPOINT
 lmstudio_model | | model to ask for; empty: the program chooses | | LMSTUDIO_MODEL
 lmstudio_timeout | 240.0 | seconds, connect to last byte | 1 to 86400 | LMSTUDIO_TIMEOUT
-lmstudio_temperature | 0.5 | acting role; higher = more varied acts | 0 to 2 | LMSTUDIO_TEMPERATURE
+lmstudio_temperature | 0.5 | acting role; higher = more varied acts; at 0.5 a grammar has its own |
+     0 to 2 | LMSTUDIO_TEMPERATURE
 planner_temperature | 0.35 | sampling of the planning role; low = consistent plans | 0 to 2
-executor_max_tokens | 1400 | tokens of a reply of the acting role | 16 to 65536 |
-     LMSTUDIO_MAX_TOKENS
+executor_max_tokens | 1400 | tokens of a reply of the acting role; at 1400 a grammar has its own |
+     16 to 65536 | LMSTUDIO_MAX_TOKENS
 planner_max_tokens | 1800 | tokens of one reply of the planning role | 16 to 65536
 request_retries | 3 | further tries where asking again is safe (refused, reset, 5xx ...) | 0 to 10
 model_failures | 3 | failed exchanges in a row that the run bears, a turn each | 0 to 100
@@ -11672,7 +11673,8 @@ def end_step(
     most = config.keep_last_screenshots or SCREENSHOTS_KEPT
     slack = 0 if config.keep_last_screenshots else SCREENSHOTS_SLACK
     thoughts_most = config.keep_last_thinks
-    picture_tokens = screen_size(config).pixels // PATCH**2
+    area = resolve_area(config.area, engine.eyes.desktop)
+    picture_tokens = frame_size(area, config).pixels // PATCH**2
     full = is_full(engine, reply, config.executor_max_tokens + picture_tokens)
     messages = [*chain(*chat.steps)]
     pictures = [message for message in messages if message.image]
