@@ -17,7 +17,7 @@ MODULES = {
     "Controls": "test_controls",
     "Windows desktop": "test_desktop test_gates",
     "Keys": "test_keys test_tools",
-    "Tools": "test_tools test_native_tools",
+    "Tools": "test_tools test_gates",
     "Risks": "test_gates test_attacks_gates test_replay",
     "Names": "test_programs test_gates",
     "Bounds": "test_gates test_actuator",
