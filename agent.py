@@ -436,7 +436,8 @@ scroll_ticks | 3 | wheel notches a scroll tool turns (the described systems: 1) 
 settle_cap_ms | 2000.0 | milliseconds until a restless screen is taken as it is; 0: at once | 0 to
      60000
 ui_settle_delay | 0.0 | further fixed seconds after an act (the described systems: 0.3) | 0 to 60
-turn_delay | 0.0 | seconds between turns (the described: 0.4 to 1.5) | 0 to 60 | AGENT_STEP_DELAY
+turn_delay | 0.0 | seconds between turns, at the cost of speed (the described: 0.4 to 1.5) | 0 to
+     60 | AGENT_STEP_DELAY
 # limits of a run
 max_steps | 50 | turns; chat, pointer: acts on the desktop | 1 to 100000 | AGENT_MAX_STEPS
 review_interval | 7 | executor turns between two planner reviews | 1 to 1000
@@ -468,10 +469,12 @@ blocked_windows | | windows never touched, by title or program, such as: *bank*;
 allowed_windows | | if given, the only windows that are touched, by title or program
 acts_per_minute | 120 | most acts a minute; the next one waits | 1 to 10000
 minutes_most | 120.0 | most minutes of a run, 0 for no limit | 0 to 100000
-takeover_quiet | 3.0 | quiet seconds before it goes on; 0: not watched | 0 to 3600
+takeover_quiet | 3.0 | quiet seconds of mouse and keyboard until it goes on; 0: not watched | 0 to
+     3600
 confirm | risky | which acts wait for a person's yes | never or risky or always
 confirm_wait | 60.0 | seconds; no answer in time is a no | 1 to 86400
-risky_words | | further words of a label that make an act risky, such as: publish; archive
+risky_words | | further words of a label that make an act risky, as in your language, such as:
+     löschen; senden
 allow_risky | | risks allowed in advance, anywhere or in a window, such as: run; send in *Bob*
 stop_hotkey | ctrl+alt+q | stops at once, whatever window is in front
 pause_hotkey | ctrl+alt+p | pauses, and goes on
@@ -2214,6 +2217,7 @@ kernel32
   BOOL GlobalUnlock(HANDLE) | any: 0: nobody has it locked any more
   INT lstrlenW(LPVOID) | any: 0: an empty text
   HWND GetConsoleWindow() | any: null: the program has none
+  DWORD GetConsoleProcessList(LPDWORD, DWORD) | any: 0: it has none
   BOOL SetConsoleCtrlHandler(PHANDLER_ROUTINE, BOOL) | any: 0: there is no console
   HANDLE GetStdHandle(DWORD)
   BOOL GetConsoleMode(HANDLE, LPDWORD)
@@ -3407,8 +3411,8 @@ class ControlsWorker:
             return [replace(control, program=program)]
         return []
 
-    def report(self, window: Window) -> tuple[str, bool]:
-        """For --check: what is seen of a window, and whether that is anything."""
+    def report(self, window: Window) -> tuple[str, bool, str]:
+        """For --check: what is seen of a window, whether that is anything, and what failed."""
         self.query(None, START_S)  # which may have to start first
         began = time.monotonic()
         known = self.query(window, HANG_S)
@@ -3416,7 +3420,9 @@ class ControlsWorker:
         told = "nothing is known here, and not needed"
         if known.controls:
             told = f"{known} in {milliseconds:.0f} ms"
-        return "; ".join(filter(None, [told, *known.problems, self.problem])), bool(known.controls)
+        if self.problem:
+            told += f"; {self.problem}"
+        return told, bool(known.controls), "; ".join(known.problems)
 
     def close(self) -> None:
         self.problem = self.problem or "The run is over."
@@ -5937,6 +5943,17 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
         )
     finally:
         ready.set()
+
+
+CONSOLE_PROCESSES = 8  # of a console of our own: Python, what starts it, and the one for controls
+
+
+def is_own_console(api: Win32) -> bool:
+    """Whether nothing but Python is in it, so that it closes with the program."""
+    ids = (DWORD * CONSOLE_PROCESSES)()
+    count = api.GetConsoleProcessList(ids, CONSOLE_PROCESSES)
+    programs = [process_owner(api, process)[0].lower() for process in ids[:count]]
+    return count > 0 and all(program.startswith("py") for program in programs)
 
 
 @contextmanager
@@ -10785,16 +10802,35 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
         args.evidence if isinstance(args, StatusArgs) else "",
         deed.known,
     )
-    note_action(engine, state, record)
+    note_action(engine, state, record, act)
     return deed, progress, outcome
 
 
-def note_action(engine: Engine, state: AgentState, record: ActionRecord) -> None:
+# What an act is about: of those that it has the first one is told.
+SUBJECTS = ("text", "key", "name", "title", "question", "element_name")
+
+
+def in_words(act: Act, by_name: bool) -> str:
+    """An act for a person's eyes: what is done to what, without the reason."""
+    given = act.given
+    if not by_name:  # in a grammar that is the model's sentence
+        given.pop("element_name", None)
+    subject = {name: given[name] for name in SUBJECTS if given.get(name)}
+    told = dict([*subject.items()][:1]) or given
+    return f"{act.name.replace('_', ' ')} {shown_args(told)}".strip()
+
+
+def note_action(
+    engine: Engine, state: AgentState, record: ActionRecord, act: Act | None = None
+) -> None:
     state.take(engine.logger.record(record))
     effect = record.result
     if record.changed is not None:
         effect = "changed" if record.changed else "unchanged"
-    engine.tell_turn(engine.executor.name, f"{record.tool} {record.args}", effect)
+    done = f"{record.tool.replace('_', ' ')} {record.args}"
+    if act:
+        done = in_words(act, engine.grammar is None)
+    engine.tell_turn(engine.executor.name, done, effect)
 
 
 def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
@@ -13614,6 +13650,7 @@ class Finding(NamedTuple):
     fine: bool
     text: str
     note: bool = False  # something is not known, which harms nothing
+    more: str = ""  # for who asks for all
 
 
 def check_system() -> Finding:
@@ -13653,8 +13690,8 @@ def check_desktop(
     if isinstance(source, ControlsWorker) and frame.window:
         waiting("the controls of that window")
         with closing(source):
-            text, knows = source.report(window)
-        yield Finding("controls", True, text, note=not knows)
+            text, knows, problems = source.report(window)
+        yield Finding("controls", True, text, not knows, problems)
 
 
 class Asked(NamedTuple):
@@ -14459,11 +14496,9 @@ PAINT = {
 
 LIVE_EVERY_S = 0.2  # the live line is written anew
 PRINT_END_S = 3.0  # in which what was said last may still be printed
-# Columns of a turn's row. What matters least gives way first: the tokens, then the end of what was
-# done; what came of it stays whole.
+# Columns of a turn's row. The end of what was done gives way; what came of it stays whole.
 PIPE_COLUMNS = 110
 COLUMNS_LEAST = 59
-COLUMNS_WITH_TOKENS = 74
 DONE_MOST = 56
 EFFECT_MOST = 16
 REASON_MOST = 600  # characters
@@ -14471,7 +14506,7 @@ REASON_MOST = 600  # characters
 FURTHER_LINE = "    | "
 
 
-def turn_row(line: TurnLine, columns: int) -> str:
+def turn_row(line: TurnLine, columns: int, counts: bool) -> str:
     # A row of at most so many columns, 59 or more; a long effect stands in a second.
     effect = line.effect
     reason = ""
@@ -14480,7 +14515,7 @@ def turn_row(line: TurnLine, columns: int) -> str:
         effect = cut(effect.partition(":")[0], EFFECT_MOST)
     front = f"{line.turn:>4}  {line.role:<9} "
     back = f" {effect:<10} {line.seconds:5.1f} s"
-    if columns >= COLUMNS_WITH_TOKENS:
+    if counts:
         back += f" {line.tokens:>6} tokens"
     left = min(DONE_MOST, columns - len(front + back))
     return f"{front}{cut(line.done, left):<{left}}{back}".rstrip() + reason
@@ -14513,8 +14548,6 @@ class Terminal:
         self.lines = Queue[str]()  # that wait to be printed; an empty one is the last
         self._erase = ""  # what removes the live line, if there is one
         self._doing = ("", 0.0)  # what goes on, and since when; replaced as a whole by a thread
-        self._typed = deque[str]()
-        self._reader = threading.Thread(target=lambda: self._typed.extend(sys.stdin), daemon=True)
         self.live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
         if self.live and sys.platform == "win32":
             sequences = ENABLE_VIRTUAL_TERMINAL_PROCESSING
@@ -14523,6 +14556,10 @@ class Terminal:
         printer = threading.Thread(target=self._print, daemon=True)
         printer.start()
         undo.callback(self._end, printer)
+
+    @property
+    def tells_all(self) -> bool:
+        return self.level > 1
 
     def say(self, text: str, level: int = 1) -> None:
         if level > self.level:
@@ -14557,25 +14594,28 @@ class Terminal:
         """What the person types while it `waits`; "" for nothing."""
         # One thread reads between questions, too: what was typed before one was printed is no
         # answer.
-        if _person_is_there() and not self._reader.ident:
-            self._reader.start()
+        typed = deque[str]()
+        reader = None
+        if _person_is_there():
+            typed, reader = typed_into(sys.stdin)
             self.clock.sleep(TYPED_BEFORE_S)
         self.say(question, 0)
         while self.lines.unfinished_tasks and waits():
             self.clock.sleep(ANSWER_EVERY_S)
-        self._typed.clear()
-        while not self._typed and waits():
+        typed.clear()
+        while not typed and waits():
             self.clock.sleep(ANSWER_EVERY_S)
-            if self._reader.ident and not self._reader.is_alive():
+            if reader and not reader.is_alive():
                 break  # nobody types any more
-        return self._typed.popleft().strip() if self._typed else ""
+        return typed.popleft().strip() if typed else ""
 
     def take(self, item: Item) -> None:
         if isinstance(item, TurnLine):
             # Hidden before it is cut and its backslashes are halved: neither part would be found.
             done = plain_backslashes(self.hide(item.done))
             effect = plain_backslashes(self.hide(item.effect))
-            self.last_row = turn_row(replace(item, done=done, effect=effect), self._columns())
+            shown = replace(item, done=done, effect=effect)
+            self.last_row = turn_row(shown, self._columns(), self.tells_all)
             self.say(self.last_row)
         elif isinstance(item, Phase):
             self._doing = (item.text, self.clock.now())
@@ -14617,6 +14657,27 @@ def _person_is_there() -> bool:
         return sys.platform != "win32" or console_mode(load_win32(), STD_INPUT_HANDLE, undo)
 
 
+@lru_cache(maxsize=1)  # one for all that asks, since a thread that reads cannot be ended
+def typed_into(stream: IO[str]) -> tuple[deque[str], threading.Thread]:
+    """The lines that are typed from now on, and the thread that reads them until there are none."""
+    lines = deque[str]()
+    reader = threading.Thread(target=lambda: lines.extend(stream), daemon=True)
+    reader.start()
+    return lines, reader
+
+
+def hold_console() -> None:
+    """Where the console closes with the program it waits until somebody has read it."""
+    if sys.platform == "win32" and _person_is_there() and is_own_console(load_win32()):
+        say("Press Enter to close this window.")
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        typed, reader = typed_into(sys.stdin)
+        typed.clear()
+        with suppress(KeyboardInterrupt):
+            while reader.is_alive() and not typed:
+                time.sleep(ANSWER_EVERY_S)
+
+
 TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
 ANSWER_EVERY_S = 0.05  # whether there is an answer
 TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
@@ -14626,10 +14687,6 @@ def read_task(options: Namespace, terminal: Terminal) -> str:
     # Given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
     task = options.task or ""
     if options.demo:
-        if task and task.split() != DEMO_TASK.split():
-            raise ConfigError(
-                f"The drawn desktop of the demo knows no other task than: {DEMO_TASK}"
-            )
         task = DEMO_TASK
     elif not task and _person_is_there():
         task = terminal.ask("Task:")
@@ -14736,6 +14793,20 @@ def allowed_by_person(
         logger.record(AnswerRecord(seconds=round(now() - begin, 3)))
 
 
+def tell_beginning(terminal: Terminal, profile: str, server: ModelServer, desktop: Desktop) -> None:
+    # Before anything is waited for.
+    ways = "Ctrl+C stops"
+    if isinstance(desktop, WindowsDesktop):
+        config = server.config
+        ways = f"{config.stop_hotkey.title()} stops, {config.pause_hotkey.title()} pauses"
+    terminal.say(f"Profile {profile}, model server {server.where}; {ways}.")
+
+
+def turns_told(engine: Engine, state: AgentState, counts: bool) -> str:
+    told = f"turn {state.turn} of {most_turns(engine)}"
+    return f"{told}, {engine.voice.tokens} tokens" if counts else told
+
+
 def await_page(panel: Panel, terminal: Terminal) -> None:
     patience_s = panel.config.demo_page_wait
     if not patience_s:
@@ -14785,43 +14856,43 @@ HELP = f"""usage: python agent.py [options] [TASK]
 
 A small local vision model (LM Studio) carries out a task on your desktop.
 
-  TASK                   what to do, in plain words and in quotes; asked for if left out
-  --profile NAME         {", ".join(PROFILES)} (default planner)
-  --described            run the profile as the system that it was described by (--help described)
-  --demo                 run against a drawn desktop and a built-in model server
+  TASK                   what to do, in quotes; asked for if left out
+  --profile NAME         {", ".join(PROFILES)}
+  --described            run a profile as the system that described it
+  --demo                 run on a drawn desktop with a built-in model
   --check                examine desktop, server and model; touches nothing
   --scenario N           a prepared task, by name or by its profile's number
   --scenarios            list the prepared tasks
   --dry-run              move and press nothing
-  --area AREA            primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels or X1,Y1,X2,Y2 in 0.0 to 1.0
-  --no-vision            send no pictures but a list of controls, for a model that reads text only
-  --endpoint URL         chat URL of the server
+  --area AREA            part of the screen that is used (--settings area)
+  --no-vision            send a list of controls instead of pictures
+  --endpoint URL         address of the model server
   --model NAME           model to ask for; by default the program chooses
-  --grammar NAME         words of the role that acts, such as qwen3-vl (native: by the model's name)
-  --max-steps N          most turns; chat, pointer: most acts on the desktop
+  --grammar NAME         words that the model is asked in (--settings grammar)
+  --max-steps N          most turns; of chat and pointer most acts
   --confirm WHEN         ask before acts: never, risky (default) or always
-  --panel                show the run in a browser, which can pause and stop it
+  --panel                show the run in a browser, with Pause and Stop
   --secret NAME...       value typed for {{{{NAME}}}}
   --resume [RUN]         go on with a run, by default the latest
   --set FIELD=VALUE...   any other setting
   --config FILE          settings from a JSON file
   --runs                 list the runs
   --stats RUN            what a run (number or folder) cost
-  --report RUN [FILE]    make its report.html anew, or a FILE that holds its pictures, too
-  --replay RUN           repeat its acts without a model; --dry-run shows them
-  --settings [WORD]      list what --set takes; WORD: only what has it in its name or meaning
+  --report RUN [FILE]    make its report anew, or as one FILE with pictures
+  --replay RUN           repeat its acts; with --dry-run list them
+  --settings [WORD]      list what --set takes; all; or what has WORD in it
   -q --quiet             say only how it ended
   -v --verbose           say all that goes into the log
-  -h --help [TOPIC]      this page; described: where profiles differ from their descriptions
+  -h --help [TOPIC]      this page, or on profiles, or on described
   --version              say which version this is
 
 examples:
   {TASK_EXAMPLE}
-  python agent.py --demo                  a whole run without Windows, LM Studio or a model
-Settings come from --config FILE (JSON), then environment variables, then the command line;
---settings lists them all. Every run leaves its log and screenshots in dumps/run_NNNN. Ctrl+C stops
-at once. Exit codes: 0 completed, 1 not completed, 2 wrong usage, 3 no server or no desktop, 130
-stopped."""
+  python agent.py --demo         a whole run without Windows, server or model
+Settings come from --config FILE (JSON), then environment variables, then the
+command line. Every run leaves its log and screenshots in dumps/run_NNNN.
+Ctrl+C stops at once. Exit codes: 0 completed, 1 not completed, 2 wrong usage,
+3 no server or no desktop, 130 stopped."""
 
 
 OPTIONS = re.findall(r"^  ((?:-\w )?--[\w-]{1,40}) ?(\S.{0,60}?)?  +\S", HELP, re.MULTILINE)
@@ -14961,6 +15032,9 @@ def refuse_idle_run(options: Namespace, config: Config) -> None:
             "The demo's model goes by the pixels it sees, and speaks tools or qwen3-vl;"
             " leave out --no-vision and --grammar."
         )
+    drawn_only = options.demo and options.replay is None
+    if drawn_only and options.task and options.task.split() != DEMO_TASK.split():
+        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {DEMO_TASK}")
     blocked_chords(config)  # raises ConfigError for keys that there are not
 
 
@@ -14988,15 +15062,15 @@ def pick_scenario(options: Namespace) -> None:
 # Look back - the options that only tell something
 ####################################################################################################
 
-HELP_WIDTH = 100
 
-
-def in_width(text: str, first: int) -> str:
+def in_columns(line: str) -> str:
+    """A line broken between words where the terminal ends, each part under its last column."""
+    hang = re.match(r" *(?:\S.{0,24}?  +)?", line)
     return textwrap.fill(
-        text,
-        HELP_WIDTH,
-        initial_indent=" " * first,
-        subsequent_indent=" " * 6,
+        line,
+        row_width(),
+        subsequent_indent=" " * (hang.end() if hang else 0),
+        break_long_words=False,
         break_on_hyphens=False,
     )
 
@@ -15004,14 +15078,26 @@ def in_width(text: str, first: int) -> str:
 def described_table() -> Iterator[str]:
     yield (
         "With --described a profile is the system of its description; what stays as ours even so is"
-        f"\nmarked {KEPT.strip()} What no row names is as described without the switch, too."
+        f" marked {KEPT.strip()} What no row names is as described without the switch, too."
     )
     for row in DESCRIBED:
         settings = PROFILES[row.profiles.split()[0]].settings
         ours = row.ours or _shown({**vars(Config()), **settings}[row.what])
         yield f"{row.what} ({row.profiles.replace(' ', ', ')})"
-        yield in_width(f"described: {row.described}; ours: {ours}", 4)
-        yield in_width(row.why, 4)
+        yield f"    described: {row.described}; ours: {ours}"
+        yield f"    {row.why}"
+
+
+def profiles_table() -> Iterator[str]:
+    for profile in PROFILES.values():
+        yield f"{profile.name:<10}  {profile.text}"
+
+
+HELP_TOPICS = {"described": described_table, "profiles": profiles_table}
+# The settings that people turn.
+TURNED = """lmstudio_endpoint lmstudio_model lmstudio_timeout calls thinking image_tokens area
+max_steps minutes_most stall_stop turn_delay scroll_ticks takeover_quiet confirm confirm_wait
+allow_risky blocked_windows allowed_windows stop_hotkey dump_dir"""
 
 
 def settings_table(word: str) -> Iterator[str]:
@@ -15020,11 +15106,16 @@ def settings_table(word: str) -> Iterator[str]:
         for setting in SETTINGS.values()
         if word.lower() in f"{setting.name} {setting.text}".lower()
     ]
+    if word == "all":
+        found = [*SETTINGS.values()]
+    elif not word:
+        found = [SETTINGS[name] for name in TURNED.split()]
+        yield "The settings that are turned most; --settings all lists all, --settings WORD finds."
     if not found:
-        hint = nearest(word, SETTINGS, "--settings alone")
+        hint = nearest(word, SETTINGS, "--settings all")
         raise ConfigError(f"No setting has {word[:60]!r} in its name or meaning; {hint}.")
     for name, default, text, _, env in found:
-        yield in_width(f"{name} = {_shown(default)}", 0)
+        yield f"{name} = {_shown(default)}"
         notes = [text, f"takes {SETTINGS[name]}"]
         others = [
             f"{profile.name} {_shown(profile.settings[name])}"
@@ -15035,7 +15126,7 @@ def settings_table(word: str) -> Iterator[str]:
             notes.append(f"in profile {', '.join(others)}")
         if env:
             notes.append(f"environment {env}")
-        yield in_width("; ".join(notes), 6)
+        yield f"      {'; '.join(notes)}"
 
 
 def _shown(value: object) -> str:
@@ -15048,10 +15139,11 @@ def look_back(options: Namespace) -> Iterator[str]:
     """The lines of the options that only tell something."""
     if options.version:
         yield f"agent.py {__version__}"
-    elif options.help == "described":
-        yield from described_table()
+    elif options.help in HELP_TOPICS:
+        yield from HELP_TOPICS[options.help]()
     elif options.help:
-        raise ConfigError(f"There is no help on {options.help[:60]!r}, only on described.")
+        topics = " and ".join(HELP_TOPICS)
+        raise ConfigError(f"There is no help on {options.help[:60]!r}, only on {topics}.")
     elif options.help is not None:
         yield HELP
     elif options.settings is not None:
@@ -15138,19 +15230,22 @@ def write_text(target: Path, text: str, mode: str) -> str:
 
 def doctor(options: Namespace, config: Config, stop: Stop) -> int:
     """The lines of --check, each as soon as it is known; 0 if everything is fine, else 3."""
-    code = 0
+    to_do = 0
     with ExitStack() as undo:
-        terminal = Terminal(SystemClock(stop), 1, str, undo)
+        terminal = Terminal(SystemClock(stop), 1 + options.verbose, str, undo)
         try:
             for finding in examine(options, config, stop, terminal):
                 verdict = "note" if finding.note else "ok  "
                 if not finding.fine:
                     verdict = "FAIL"
-                    code = Win32Error.exit_code
+                    to_do += 1
                 terminal.say(f"{verdict}  {finding.what:<12} {finding.text}", 0)
+                if finding.more:
+                    terminal.say(finding.more, 2)
         except Stopped as error:
             raise Stopped(f"{str(error)[:-1]}; what is not listed was not examined.") from None
-    return code
+        terminal.say(f"{count_of(to_do, 'thing')} to do." if to_do else "Ready.", 0)
+    return Win32Error.exit_code if to_do else 0
 
 
 def examine(
@@ -15210,9 +15305,9 @@ def old_run(options: Namespace, config: Config) -> Path | None:
 def start(options: Namespace, stop: Stop) -> int:
     """Tells something, or runs the task; returns the exit code."""
     pick_scenario(options)
-    lines = list(look_back(options))
+    lines = "\n".join(look_back(options))
     if lines:
-        say("\n".join(lines))
+        say("\n".join(map(in_columns, lines.split("\n"))))
         return 0
     config = read_config(options, os.environ)
     if options.check:
@@ -15262,6 +15357,7 @@ def run_task(
     if options.demo and not recording:
         config = replace(config, lmstudio_endpoint=demo_endpoint(area, undo))
     server = server_of(options, config, stop, terminal)
+    tell_beginning(terminal, options.profile, server, desktop)
     if recording:
         model = ModelInfo("none")
         task = f"Repeat {recording.folder}"
@@ -15295,8 +15391,7 @@ def run_task(
     elif panel:
         undo.callback(keep_page, panel, terminal)
     state = AgentState(task=task, memory=AgentMemory(config.memory_compression_threshold))
-    most = most_turns(engine)
-    terminal.watch = lambda: f"turn {state.turn} of {most}, {voice.tokens} tokens"
+    terminal.watch = partial(turns_told, engine, state, terminal.tells_all)
     begin_records(engine, state, told, resumed=old is not None)
     return finish(engine, state, terminal, book, recording, panel if options.demo else None)
 
@@ -15390,6 +15485,8 @@ def begin_records(engine: Engine, state: AgentState, told: Iterable[str], resume
     logger.record(
         kind(version=__version__, profile=name, model=model, task=state.task, config=settings)
     )
+    engine.say(f"Task: {state.task}")
+    engine.say(f"Model {model}; all of it is kept in {logger.folder}.")
     for text in filter(None, told):
         engine.say(text)
     if engine.profile.loop == "native" or engine.grammar:
@@ -15474,12 +15571,14 @@ def tell_end(
         count_of(sums["acted"], "act"),
         f"{figures['refused']} refused",
         figures["time"],
-        f"of it {figures['model']} model and {figures['in the program']} program",
-        count_of(sums["requests"], "request"),
-        count_of(sums["prompt"] + sums["completion"], "token"),
     ]
-    if sums["thought"]:
-        parts.append(f"of them about {sums['thought']} thought")
+    if terminal.tells_all:
+        parts += [
+            f"of it {figures['model']} model and {figures['in the program']} program",
+            count_of(sums["requests"], "request"),
+            count_of(sums["prompt"] + sums["completion"], "token"),
+            f"of them about {sums['thought']} thought",
+        ]
     written = logger.folder / "report.html"
     terminal.say(f"{', '.join(parts)}; see {written}", 0)
 
@@ -15490,16 +15589,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no code page may end a run
     stop = Stop()
+    code = Stopped.exit_code
     try:
         options = read_options(argv)
         stop_on_signals(stop)
-        return start(options, stop)
+        code = start(options, stop)
     except (AgentError, KeyboardInterrupt) as error:
         why = f"agent.py: {printable(str(error)) or 'stopped.'}"
         if sys.stderr and sys.stderr.isatty():  # in rows that end between words
             why = textwrap.fill(why, row_width(), break_on_hyphens=False)
         print(why, file=sys.stderr)
-        return error.exit_code if isinstance(error, AgentError) else Stopped.exit_code
+        if isinstance(error, AgentError):
+            code = error.exit_code
+    hold_console()
+    return code
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ COURTESY = frozenset(
 # Functions without a failure answer: a 0 of theirs is a plain value.
 NEVER_FAIL = frozenset(
     "GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW WindowFromPoint GetAncestor GetConsoleWindow"
-    " MonitorFromPoint FindWindowExW"
+    " MonitorFromPoint FindWindowExW GetConsoleProcessList"
     " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible IsIconic IsHungAppWindow"
     " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
     " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize CoTaskMemFree"
@@ -283,6 +283,7 @@ class FakeWin32:
         self.never_front = False  # ... and to nobody
         self.attached = False
         self.own_level, self.console, self.console_owner = 0x2000, 0, 0
+        self.console_processes = [os.getpid(), 9]  # Python, and a shell that may not be asked
         self.last_input = int(self.clock.now() * 1000) & 0xFFFFFFFF
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
         self.messages = list[int]()  # ids of hotkeys that were pressed
@@ -494,6 +495,12 @@ class FakeWin32:
 
     def _GetConsoleWindow(self) -> int:
         return self.console
+
+    def _GetConsoleProcessList(self, into: int, room: int) -> int:
+        ids = self.console_processes
+        if len(ids) <= room:
+            ctypes.memmove(into, struct.pack(f"<{len(ids)}I", *ids), 4 * len(ids))
+        return len(ids)
 
     def _SetConsoleCtrlHandler(self, handler: int | None, add: int) -> int:
         if not handler:

@@ -391,7 +391,8 @@ class Scenarios(CommandLineCase):
         self.assertEqual(self.started("--scenario", "click", "--profile", "chat")[0], "chat")
 
     def test_numbers_count_as_the_list_shows_them_for_each_profile(self) -> None:
-        lines = self.main("--scenarios")[1].splitlines()
+        listed = re.sub(r"\n +", " ", self.main("--scenarios")[1])
+        lines = listed.splitlines()
         self.assertEqual(len(lines), 7)
         for line in lines[2:5]:
             profile, number, _, words = line.split(maxsplit=3)
@@ -435,7 +436,7 @@ class Environment(CommandLineCase):
         return agent.read_config(options, environ)
 
     def test_every_variable_sets_its_field_is_named_by_a_fault_and_stands_in_the_help(self) -> None:
-        shown = self.main("--settings")[1]
+        shown = self.main("--settings", "all")[1]
         for name, setting, value, wrong in self.NAMES:
             with self.subTest(name):
                 found = getattr(self.config({name: value}), setting)

@@ -180,13 +180,14 @@ class Desktops(CommandLineCase):
         """What --check says of a desktop: the verdict of each line."""
         with seams.desktop_of_main(make) as self.opened:
             self.code, out, _ = self.main("--check", "--demo")
-        lines = [line.split() for line in out.splitlines()]
+        *rows, self.verdict = out.splitlines()
+        lines = [line.split() for line in rows]
         return {words[1]: words[0] for words in lines if words[0] != "..."}
 
     def test_the_desktop_part_never_touches_mouse_or_keyboard(self) -> None:
         found = self.check(agent.DemoDesktop)
         self.assertEqual(list(found), ["system", "screen", "capture", "window", "model"])
-        self.assertEqual((set(found.values()), self.code), ({"ok"}, 0))
+        self.assertEqual((set(found.values()), self.code, self.verdict), ({"ok"}, 0, "Ready."))
         for desktop in self.opened:
             untouched = agent.DemoDesktop(desktop.clock)
             self.assertEqual(
@@ -196,6 +197,7 @@ class Desktops(CommandLineCase):
 
     def test_a_black_screen_and_a_missing_desktop_are_failures(self) -> None:
         self.assertEqual((self.check(Black)["capture"], self.code), ("FAIL", 3))
+        self.assertEqual(self.verdict, "1 thing to do.")
 
         def missing(_: agent.Clock) -> Any:
             raise agent.Win32Error("There is no desktop; do this.")

@@ -611,7 +611,7 @@ class WithARun(CommandLineCase):
 
 
 class TheDoctor(CommandLineCase):
-    def lines(self, *replies: Any, **played: Any) -> list[str]:
+    def lines(self, *replies: Any, said: str = "-v", **played: Any) -> list[str]:
         """What --check tells of the controls; `self.verdicts` is what it thinks of each line."""
 
         def desktop(clock: Any) -> agent.WindowsDesktop:
@@ -620,8 +620,9 @@ class TheDoctor(CommandLineCase):
             return made
 
         with desktop_of_main(desktop), clock_of_main(), Workers(*replies, **played):
-            _, out, _ = self.main("--check", "--endpoint", "http://127.0.0.1:9/v1")
-        told = [line.split(maxsplit=2) for line in out.splitlines()]
+            _, out, _ = self.main("--check", said, "--endpoint", "http://127.0.0.1:9/v1")
+        self.more = [line.strip() for line in out.splitlines() if line.startswith("  ")]
+        told = [line.split(maxsplit=2) for line in out.splitlines() if line[0] != " "][:-1]
         self.verdicts = [verdict for verdict, what, _ in told if what == "controls"]
         return [text for _, what, text in told if what == "controls"]
 
@@ -636,8 +637,11 @@ class TheDoctor(CommandLineCase):
         ):
             seen = found(*controls, problems=(problem,))
             (line,) = self.lines(lambda query, seen=seen: seen if window_of(query) else FOUND)
-            self.assertRegex(line, rf"^{told}; {problem}$")
-            self.assertEqual(self.verdicts, [verdict])
+            self.assertRegex(line, rf"^{told}$")
+            self.assertEqual((self.verdicts, self.more), ([verdict], [problem]))
+        problems = found(problems=(problem,))
+        self.lines(lambda query: problems if window_of(query) else FOUND, said="--check")
+        self.assertEqual(self.more, [])
         (line,) = self.lines(HANGS, refused="This program is blocked by group policy.")
         self.assertRegex(line, "not needed.*blocked by group policy")
 

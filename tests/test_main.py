@@ -9,6 +9,7 @@ import functools
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,9 +23,10 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import agent
-from tests.fakes import STDOUT, FakeWin32
+from tests.fakes import STDOUT, FakeWin32, Foreground
 from tests.samples import sample
 from tests.seams import (
+    Keyboard,
     clock_of_main,
     desktop_of_main,
     person_there,
@@ -162,9 +164,9 @@ WRONG = (
     ("--set|timeout=3", "the nearest is lmstudio_timeout, and --settings lists all."),
     ("--set|max_steps", "FIELD=VALUE such as max_steps=30, not 'max_steps'"),
     ("--set|max_steps=many", "takes a whole number, 1 to 100000, not 'many'."),
-    ("--settings|zzz", "; --settings alone lists all."),
+    ("--settings|zzz", "; --settings all lists all."),
     ("--settings|comfirm", "the nearest is confirm,"),
-    ("--help|nothing", "only on described"),
+    ("--help|nothing", "only on described and profiles."),
     ("Open|Notepad", 'The task has to stand in quotes: python agent.py "Open Notepad"'),
     ("", "a task is given an empty text; say which"),
     *(
@@ -205,6 +207,7 @@ class WrongUse(CommandLineCase):
 
     def refused(self, *argv: str, **kwargs: Any) -> str:
         code, out, err = self.main(*argv, **kwargs)
+        out = re.sub(r"Profile .*\n", "", out)  # which is said before anything is found
         self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
         words = err.replace(str(self.folder), "")  # whose name is random, and may hold anything
         self.assertNotRegex(words, r"Errno|Rect\(|Scenario\.|Error|Traceback|__|argument -")
@@ -267,6 +270,24 @@ class WrongUse(CommandLineCase):
                 said = self.refused(*always, stdin=stdin)
             self.assertIn("nokey" if isatty and console else "nobody can be asked", said)
         self.assertIn("nobody can be asked", self.refused(*always, stdin=None))
+
+    def test_a_console_of_its_own_stays_until_enter_and_a_shell_s_does_not(self) -> None:
+        for shell in (False, True):
+            world = FakeWin32(window=Foreground(path=r"C:\Windows\System32\cmd.exe"))
+            world.console_processes = [os.getpid(), *[4711] * shell]
+            keyboard = Keyboard()
+            tick = mock.Mock(sleep=lambda _, keyboard=keyboard: keyboard.type(""))
+            before = signal.getsignal(signal.SIGINT)
+            with (
+                platform("win32"),
+                windows_of_main(world),
+                person_there(),
+                mock.patch.object(agent, "time", tick),
+            ):
+                _, out, _ = self.main("--version", stdin=keyboard)
+            keyboard.end()
+            signal.signal(signal.SIGINT, before)
+            self.assertEqual("Press Enter to close this window." in out, not shell)
 
 
 class UnfitPython(unittest.TestCase):
@@ -359,18 +380,26 @@ class Given(CommandLineCase):
 
 
 class Reference(CommandLineCase):
-    def test_help_fits_one_screen_of_100_columns_and_shows_examples(self) -> None:
-        for topic in ((), ("described",)):
-            code, out, _ = self.main("--help", *topic)
+    def test_help_settings_and_runs_fit_80_columns_and_break_between_words(self) -> None:
+        self.recorded()
+        shown = {}
+        for words in ("", "--help described", "--help profiles", "--settings all", "--runs"):
+            code, out, _ = self.main(*(words or "--help").split())
+            self.assertLess(max(map(len, out.splitlines())), 80, words)
+            shown[words] = " ".join(out.split())
             self.assertEqual(code, 0)
-            self.assertLessEqual(max(map(len, out.splitlines())), 100)
-            self.assertTrue(topic or len(out.splitlines()) <= 50)
-            self.assertTrue(topic or "python agent.py --demo" in out)
+            self.assertTrue(words or len(out.splitlines()) <= 50)
+        self.assertIn("python agent.py --demo", shown[""])
+        self.assertIn("a planner that cannot see and an", shown["--help profiles"])
+        self.assertIn(TASK, shown["--runs"])
         self.assertEqual(self.main("--version")[1].strip(), f"agent.py {agent.__version__}")
 
     def test_settings_lists_every_setting_or_those_that_have_a_word(self) -> None:
-        _, out, _ = self.main("--settings")
-        self.assertLessEqual(max(map(len, out.split("\n"))), 100)
+        turned = re.findall(r"(?m)^(\w+) = ", self.main("--settings")[1])
+        self.assertEqual(len(set(turned) & agent.SETTINGS.keys()), 20)
+        for word in ("mouse", "speed", "language"):
+            self.assertRegex(self.main("--settings", word)[1], r"\w+ = ", word)
+        _, out, _ = self.main("--settings", "all")
         flat = " ".join(out.split())
         for name, setting in agent.SETTINGS.items():
             self.assertIn(f"{name} = ", out)
@@ -388,7 +417,7 @@ class Reference(CommandLineCase):
     def test_without_runs_there_is_a_sentence_instead_of_an_empty_table(self) -> None:
         for words in ((), ("--set", "dump_dir=nowhere")):
             _, out, _ = self.main("--runs", *words)
-            folder = out.removeprefix("There is no run in ").partition(" yet; give a task to")[0]
+            folder = out.removeprefix("There is no run in ").partition(" yet; give a task")[0]
             self.assertTrue(Path(folder).is_absolute(), out)
 
 

@@ -186,7 +186,7 @@ class SameState(EngineCase):
 class CommandLine(CommandLineCase):
     def test_a_run_that_ran_out_of_turns_is_resumed_and_completed_in_its_own_folder(self) -> None:
         self.recorded("--max-steps", "3", "--profile", "commander")
-        code, out, _ = self.main("--demo", "--resume", "run_0001")
+        code, out, _ = self.main("--demo", "--resume", "run_0001", "-v")
         self.assertEqual(code, 0, out)
         self.assertIn("Going on with run_0001 after turn 3.", out)
         self.assertEqual([path.name for path in (self.folder / "dumps").iterdir()], ["run_0001"])
@@ -198,7 +198,7 @@ class CommandLine(CommandLineCase):
         self.assertEqual({r["profile"] for r in records if "profile" in r}, {"commander"})
         asked = [record["tokens"] for record in records if record["kind"] == "reply"]
         tokens = sum(told["prompt"] + told["completion"] for told in asked)  # of its whole life
-        self.assertIn(f", {len(asked)} requests, {tokens} tokens; see", out.splitlines()[-1])
+        self.assertIn(f", {len(asked)} requests, {tokens} tokens,", out.splitlines()[-1])
 
     def test_a_native_run_of_an_older_version_whose_states_say_planning_is_resumed(self) -> None:
         self.main("--demo", "--profile", "native", "--set", "max_steps=2")
@@ -380,7 +380,7 @@ class Unwritable(CommandLineCase):
             with mock.patch.object(Path, "write_bytes", faulty):
                 code, out, err = self.main("--demo")
             self.assertEqual((code, err), (1, ""))
-            self.assertRegex(out, rf"^error: .*cannot be written \({reason}.*\n0 turns, 0 acts")
+            self.assertRegex(out, rf"(?m)^error: .*cannot be written \({reason}.*\n0 turns, 0 acts")
 
     def test_a_journal_that_cannot_be_written_any_more_ends_the_run_before_the_act(self) -> None:
         def full_at_an_intent(write: Any, line: str) -> int:

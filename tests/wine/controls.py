@@ -56,7 +56,7 @@ def main() -> None:
     began = time.monotonic()
     found["list"] = [seen(known) for known in patiently(lambda: desktop.control_source.ask(front))]
     found["list_s"] = time.monotonic() - began
-    found["report"], _ = source.report(front)
+    found["report"], *_ = source.report(front)
     doctor = [sys.executable, "-X", "utf8", sys.argv[1], "--check"]
     found["check"] = subprocess.run(doctor, stdin=-3, capture_output=True, text=True).stdout
     multiprocessing.active_children()[0].kill()  # as if somebody had
