@@ -163,7 +163,7 @@ class Handle:
     """Something Windows gave out; DCs know what is selected into them, bitmaps own their memory."""
 
     def __init__(self, kind: str, **facts: Any) -> None:
-        self.kind, self.alive = kind, True
+        self.kind = kind
         self.selected, self.mode, self.brush_set = 0, 1, True
         self.width, self.height = facts.get("width", 0), facts.get("height", 0)
         self.memory: Any = facts.get("memory")
@@ -319,7 +319,8 @@ class FakeWin32:
         self.fail_inserts = 0  # how many events a failing SendInput inserts all the same
         self.calls, self.failed = list[str](), list[str]()
         self.error, self.problems = 0, list[str]()
-        self.handles: dict[int, Handle] = {}
+        self.handles: dict[int, Handle] = {}  # those that are open; `given` counts all that were
+        self.given = 0
         self._rows: dict[int, Any] = {}
         self._paint: list[tuple[Rect, int]] = []
         self.bound: dict[str, tuple[str, Any, list[Any]]] = {}
@@ -414,7 +415,7 @@ class FakeWin32:
             raise AssertionError("; ".join(wrong[:8]))
 
     def leaks(self) -> list[str]:
-        return [handle.kind for handle in self.handles.values() if handle.alive]
+        return [handle.kind for handle in self.handles.values()]
 
     def held(self) -> list[str]:
         """Buttons, keys and UTF-16 units that are down, oldest first."""
@@ -542,34 +543,26 @@ class FakeWin32:
     # -- handles
 
     def _new(self, kind: str, **facts: Any) -> int:
-        number = 0x7F00_0000_1000 + 4 * len(
-            self.handles
-        )  # above 32 bits: a handle declared as int would be cut
+        # above 32 bits: a handle declared as int would be cut
+        number = 0x7F00_0000_1000 + 4 * self.given
+        self.given += 1
         self.handles[number] = Handle(kind, **facts)
         return number
 
     def _get(self, number: int | None, kinds: str, use: str) -> Handle | None:
         """A living handle of one of these kinds, or a problem noted and ERROR_INVALID_HANDLE set."""
         handle = self.handles.get(number or 0)
-        if handle and handle.alive and handle.kind in kinds.split("|"):
+        if handle and handle.kind in kinds.split("|"):
             return handle
-        state = (
-            "unknown"
-            if not handle
-            else f"a {handle.kind}"
-            if handle.alive
-            else f"a {handle.kind} already released"
-        )
+        state = f"a {handle.kind}" if handle else "unknown or already released"
         self.problems.append(f"{use} got a handle that is {state}")
         self.error = INVALID_HANDLE
         return None
 
-    def _end(
-        self, number: int | None, kind: str, use: str
-    ) -> int:  # kind: one or several with | between
-        handle = self._get(number, kind, use)
+    def _end(self, number: int, kinds: str, use: str) -> int:
+        handle = self._get(number, kinds, use)
         if handle:
-            handle.alive = False
+            del self.handles[number]
         return int(bool(handle))
 
     # -- process and screen
@@ -635,8 +628,7 @@ class FakeWin32:
             return 0
         if handle.selected != STOCK_BITMAP and not self.failed:
             self.problems.append("DeleteDC before the former bitmap was selected back")
-        handle.alive, handle.selected = False, 0
-        return 1
+        return self._end(dc, "memory DC", "DeleteDC")
 
     def _CreateDIBSection(
         self, dc: int, info: int, usage: int, bits: int, section: int | None, offset: int
@@ -673,7 +665,7 @@ class FakeWin32:
         if thing != STOCK_BITMAP:
             if not self._get(thing, "bitmap", "SelectObject"):
                 return 0
-            if any(h.alive and h.selected == thing for h in self.handles.values()):
+            if any(handle.selected == thing for handle in self.handles.values()):
                 self.problems.append("SelectObject: the bitmap is selected already")
                 return self.refuse(INVALID_HANDLE)
         former, handle.selected = handle.selected, thing
@@ -683,14 +675,13 @@ class FakeWin32:
         handle = self._get(thing, "bitmap|cursor bitmap", "DeleteObject")
         if not handle:
             return 0
-        if any(h.alive and h.selected == thing for h in self.handles.values()):
+        if any(handle.selected == thing for handle in self.handles.values()):
             if not self.failed:
                 self.problems.append("DeleteObject of a bitmap that is selected into a DC")
             return self.refuse(INVALID_HANDLE)
-        handle.alive = False
         if handle.memory is not None:
             ctypes.memset(handle.memory, 0xDD, len(handle.memory))
-        return 1
+        return self._end(thing, handle.kind, "DeleteObject")
 
     def _SetStretchBltMode(self, dc: int, mode: int) -> int:
         handle = self._get(dc, "memory DC", "SetStretchBltMode")
@@ -742,10 +733,9 @@ class FakeWin32:
 
     def _GdiFlush(self) -> int:
         for handle in self.handles.values():
-            if handle.alive and handle.pending:
-                for draw in handle.pending:
-                    draw(handle.memory)
-                handle.pending.clear()
+            for draw in handle.pending:
+                draw(handle.memory)
+            handle.pending.clear()
         return 1
 
     # -- mouse pointer
