@@ -7,9 +7,9 @@
         --seams A,B      only these, of runs, replies, verdicts, changes, books, contexts, pictures, demos, lines and
                          places
 
-tests/compare_side.py drives either side in a process of its own, with scripted models and a simulated Windows of the
-tests, so that nothing here depends on the demo. What comes of a case is compared value by value, texts line by line.
-Every difference is printed, those that are alike once, and the exit code is 1 if there is one.
+tests/compare_side.py drives either side in a process of its own, with scripted models and a simulated Windows.
+What comes of a case is compared value by value, texts line by line. Differences that are alike are printed once, and
+the exit code is 1 if there is one.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ TIMEOUT_S = 900
 SHOWN_CHARS = 300  # of a line
 LINES_SHOWN = 9  # of each side of a difference
 SHOWN_MOST = 30  # kinds of differences that are printed
+# -P, so that the agent.py of the working folder is not found first, is for Python 3.11
+DRIVER = "import sys; sys.path.remove(''); from tests import compare_side; compare_side.main()"
+Came = dict[tuple[str, str], Any]  # (seam, case): what came of it
 
 
 class Difference(NamedTuple):
@@ -48,9 +51,6 @@ class Difference(NamedTuple):
     def kind(self) -> tuple[str, ...]:
         """What repeated differences have in common: all but the numbers."""
         return self.seam, *(re.sub(r"\d+", "N", "\n".join(side)) for side in self[2:])
-
-
-# -- the two sides
 
 
 def put_agent(name: str, folder: Path) -> Path:
@@ -68,25 +68,17 @@ def put_agent(name: str, folder: Path) -> Path:
     return folder
 
 
-def environment(checkout: Path) -> dict[str, str]:
-    """The checkout's agent.py and this tree's tests, and nothing of the person's settings."""
+def drive(checkout: Path, seams: Sequence[str], cases: int) -> Came:
+    """What this checkout's agent.py does, with this tree's tests and nothing of the person's settings."""
+    output = checkout / "lines.jsonl"
     own = ("AGENT_", "LMSTUDIO_", "PYTHON")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     path = os.pathsep.join([str(checkout), str(HERE)])
     fixed = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "NO_COLOR": "1", "TZ": "UTC"}
-    return {**kept, **fixed, "PYTHONPATH": path, "COLUMNS": "120"}
-
-
-def drive(checkout: Path, seams: Sequence[str], cases: int) -> dict[tuple[str, str], Any]:
-    """What this checkout's agent.py does: (seam, case) to what came of it."""
-    output = checkout / "lines.jsonl"
-    # -P, so that the agent.py of the working folder is not found first, is for Python 3.11
-    code = "import sys; sys.path.remove(''); from tests import compare_side; compare_side.main()"
-    arguments = [",".join(seams), str(cases), str(output)]
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-c", DRIVER, ",".join(seams), str(cases), str(output)],
         cwd=checkout,
-        env=environment(checkout),
+        env={**kept, **fixed, "PYTHONPATH": path, "COLUMNS": "120"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -98,12 +90,7 @@ def drive(checkout: Path, seams: Sequence[str], cases: int) -> dict[tuple[str, s
     return {(line["seam"], line["case"]): line["value"] for line in lines}
 
 
-# -- what differs
-
-
-def differences(
-    old: dict[tuple[str, str], Any], new: dict[tuple[str, str], Any]
-) -> Iterator[Difference]:
+def differences(old: Came, new: Came) -> Iterator[Difference]:
     """Each difference between what came of the cases on both sides."""
     for key in dict.fromkeys([*old, *new]):
         if key not in old or key not in new:
@@ -134,9 +121,6 @@ def lines(value: Any, where: str = "") -> Iterator[str]:
         yield from (f"{where}: {line}" for line in value.split("\n"))
     else:
         yield f"{where} = {json.dumps(value)}"
-
-
-# -- what is said of them
 
 
 def told(found: Sequence[Difference], cases: int) -> Iterator[str]:
@@ -172,11 +156,8 @@ def compare(old: str, new: str, seams: Sequence[str], cases: int) -> tuple[list[
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.compare",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m tests.compare", None, __doc__, formatter_class=raw)
     parser.add_argument("old", nargs="?", default="HEAD")
     parser.add_argument("new", nargs="?", default=str(HERE))
     parser.add_argument("--cases", type=int, default=2000)

@@ -1,10 +1,7 @@
-"""One side of the comparison: what one agent.py does with the same cases, as lines of JSON.
+"""What one agent.py does with fixed cases at ten seams, as lines of JSON {"seam", "case", "value"}.
 
-    python -m tests.compare_side SEAM CASES OUTPUT
-
-`python -m tests.compare` starts it once for each checkout, with that checkout's agent.py first on the path and this
-tree's tests behind it, so that both sides are driven by the same code. Each line is {"seam", "case", "value"}; `case`
-names the same case on both sides. Time is virtual everywhere, so that two runs of one checkout give the same lines.
+tests/compare.py starts it in a process of its own, with a checkout's agent.py first on the path and this tree's tests
+behind it. `case` names the same case of every checkout. Time is virtual, so that a checkout gives the same lines twice.
 """
 
 from __future__ import annotations
@@ -12,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import datetime
+import gc
 import hashlib
 import io
 import json
@@ -24,27 +22,28 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import MISSING, asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import agent
 from tests.fakes import FakeWin32, Foreground, VirtualClock
+from tests.seams import marked_pixels
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
 
 Json = dict[str, Any]
 Case = tuple[str, Any]  # its name, and what came of it
 Random = random.Random
+HERE = Path(__file__).parent
 
-# -- time, which is the same on both sides
+# -- what is the same on both sides
 
 
 class Wall:
     """The time of day, which goes as fast as the virtual clock of the present run."""
 
-    def __init__(self) -> None:
-        self.clock = VirtualClock()
+    clock = VirtualClock()
 
     def now(self) -> float:
         return 1_700_000_000 + self.clock.time
@@ -61,8 +60,7 @@ class Today(datetime.datetime):
         return cls.fromtimestamp(WALL.now(), tz)
 
 
-# What differs between two runs of the same, or follows from what is compared anyway, and how it is
-# written instead: ports, the size of a request, the lines of a traceback, pictures.
+# What differs between two runs of the same, or follows from what is compared anyway, and how it is written instead.
 ALIKE: tuple[tuple[str, Any], ...] = (
     (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
     (r"\b\d+ bytes", "N bytes"),
@@ -74,11 +72,14 @@ ALIKE: tuple[tuple[str, Any], ...] = (
 
 
 def made_alike(text: str) -> str:
-    """The one place for it; temporary folders differ, too."""
     text = text.replace(json.dumps(os.getcwd())[1:-1], "FOLDER").replace(os.getcwd(), "FOLDER")
     for pattern, instead in ALIKE:
         text = re.sub(pattern, instead, text)
     return text
+
+
+def digest(data: Any) -> str:
+    return hashlib.sha256(bytes(data)).hexdigest()[:12]
 
 
 def picture_mark(url: str) -> str:
@@ -87,13 +88,108 @@ def picture_mark(url: str) -> str:
         shown: Any = agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
     except ValueError:  # it is cut, or not a picture
         shown = url
-    return f"picture {hashlib.sha256(repr(shown).encode()).hexdigest()[:12]}"
+    return f"picture {digest(repr(shown).encode())}"
 
 
-# -- the scripted model
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[None]:
+    """A working folder that goes away."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+def lines_of(path: Path) -> list[Json]:
+    return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+
+
+def outcome(read: Callable[[], Any]) -> Any:
+    """What reading gives, or the error and what the model would be told."""
+    try:
+        return read()
+    except Exception as error:  # a bug is a result, too
+        kind = agent.ToolError if isinstance(error, agent.ToolError) else type(error)
+        return [kind.__name__, getattr(error, "kind", ""), str(error)]
+
+
+# -- what a model says: calls of its profile's tools with arguments by chance, slips, and what servers answer instead
 
 MODEL = "qwen3-vl-2b-instruct"
 TOKENS = {"planner": 1801, "executor": 1401, "judge": 200}  # of a reply, by which roles are told
+PROOF = (
+    "The button is pressed, the window shows the result and the title says that everything was"
+    " saved as it should be; nothing else is left to do."
+)
+LABELS = (
+    *("OK", "Save", "Delete", "the field", "", "Größe", "Pay now", "icon " * 30, "Send", "x"),
+    *("Format C:", "Zahlungspflichtig bestellen", "ＤＥＬＥＴＥ", "Pin to"),
+)
+KEYS = (
+    *"enter ctrl+s alt+f4 win+l ctrl+alt+delete f5 no_key a+b escape delete".split(),
+    *"shift+delete win+r alt win shift a tab ctrl+alt+q".split(),
+)
+TEXTS = (
+    *("Hello", "Grüße 😀\n", "rm -rf /", "x" * 300, "", "rd /s /q c:\\", "hunter2", "{{PIN}}"),
+    *("powershell -e", "shutdown now\n", "a b"),
+)
+TASKS = (
+    "Press the button",
+    'Write "Hello" into the note and save it as hello.txt',
+    ("Öffne die Einstellungen und schalte den Ton aus. " * 4).strip(),
+)
+VALUES: dict[str, tuple[Any, ...]] = {  # of an argument; a place is drawn by itself
+    "element_name": LABELS,
+    "text": TEXTS,
+    "key": KEYS,
+    "then": tuple([key] for key in KEYS),
+    "name": ("Notepad", "cmd", "cmd /c x", "regedit", "Paint"),
+    "title": ("Untitled", "nothing", "Bob - Chat", "My BANK - Browser", "Task Manager"),
+    "ticks": (-3, 3, 500),
+    "modifiers": (["ctrl"], ["shift"]),
+    "button": ("left", "right"),
+    "seconds": (2,),
+    "goal_identifier": ("1",),
+    "completion_status": ("COMPLETED", "BLOCKED", "IN_PROGRESS", "maybe"),
+    "evidence": (PROOF, PROOF, "done"),
+    "instructions": ("Click the button 1.", "Click the button 2.", "Click the other button."),
+    "done_when": (["The button is pressed", "hello.txt exists"],),
+    "archived_turns": ([2, 3, 4], [2, 3, 4, 5, 6]),
+    "summary": ("Some clicks.",),
+    "patterns_detected": ("none",),
+    "clear": (True,),
+    "submit": (True,),
+}
+Draw = Callable[[Random], Any]
+Bag = tuple[Any, ...]  # of messages, bytes of an HTTP answer, and what draws one
+
+
+def place(rng: Random) -> list[int]:
+    """A place on the grid, often in the part of the screen that answers, seldom outside."""
+    x = rng.choice((rng.randint(0, 600), rng.randint(0, 1000), rng.randint(700, 1000)))
+    return [x, rng.randint(0, 1000 if rng.random() < 0.95 else 1300)]
+
+
+def value_of(rng: Random, argument: str) -> Any:
+    return rng.choice(VALUES.get(argument, ("why",)))
+
+
+def arguments(
+    rng: Random, words: Any, tool: str, value: Callable[[Random, str], Any] = value_of
+) -> Json:
+    """What a model gives for a tool's arguments, in its own words; what may be left out often is."""
+    given: Json = {}
+    for argument, shape in words.shown(agent.TOOLS[tool]):
+        if argument.default is MISSING or rng.random() < 0.3:
+            is_place = "Coordinate" in str(argument.type)
+            drawn = place(rng) if is_place else value(rng, argument.name)
+            given |= dict(
+                zip(shape, drawn if len(shape) > 1 else [drawn] * len(shape), strict=True)
+            )
+    return given
 
 
 def said(content: str) -> Json:
@@ -107,8 +203,6 @@ def call(name: str, /, content: str = "", **arguments: Any) -> Json:
     return {"role": "assistant", "content": content, "tool_calls": calls}
 
 
-# A reply in a bag: a message, the bytes of an HTTP answer, or a function of a random generator.
-Bag = tuple[Any, ...]
 TOO_LONG = http(400, {"error": "the request exceeds the available context size (n_ctx 4096)"})
 FAULTS: Bag = (
     http(500, {"error": "internal error"}),
@@ -119,20 +213,118 @@ FAULTS: Bag = (
     reset,
 )
 SLIPS: Bag = (
-    said(""),
-    said("I would click the button now."),
+    *map(said, ("", "I would click the button now.", "ha " * 400)),
     said("<think>The button is at the left.</think>Let me think"),
     said('<tool_call>{"name": "no_such_tool", "arguments": {}}</tool_call>'),
     said('{"name": "click", "arguments": {"position": [5'),
-    said("ha " * 400),
     call("no_such_tool"),
     {"role": "assistant", "content": None, "tool_calls": []},
     {"role": "assistant", "reasoning_content": "So I should click.", "content": ""},
 )
-PROOF = (
-    "The button is pressed, the window shows the result and the title says that everything was"
-    " saved as it should be; nothing else is left to do."
+OTHERWISE: Bag = (lambda rng: rng.choice(SLIPS), lambda rng: rng.choice(FAULTS))
+JUDGES: Bag = (
+    said("1. YES: the window shows it\n2. YES: so it is\n3. YES: it is"),
+    said("1: NO, the window does not show it"),
+    said("YES: it is done"),
+    said("NO: nothing to be seen"),
+    said("1. The button is pressed\n2. The window shows the result"),
+    said("I cannot tell."),
+    http(500, {"error": "internal error"}),
 )
+# Which tools a role calls, one named twice twice as often, as far as its profile has them.
+ACTING = """click click click click click click double_click right_click drag type_text type_text press_key press_key
+    observe observe move move click_here click_here scroll_at scroll_here scroll_down scroll_up open_app focus_window
+    wait zoom report_status report_complete""".split()
+PLANNING = "update_plan update_plan update_plan update_plan archive".split()
+STORY_ACTS = "click double_click move drag type_text press_key scroll_at wait report_complete"
+
+
+def calling(words: Any, tool: str, value: Callable[[Random, str], Any] = value_of) -> Draw:
+    content = ("", "SCREEN_SHOWS: x\nNEXT_STEP: y", "<think>So.</think>")
+
+    def draw(rng: Random) -> Json:
+        text = value(rng, "content") if value is not value_of else rng.choice(content)
+        return call(words.tools[tool], text, **arguments(rng, words, tool, value))
+
+    return draw
+
+
+def story(rng: Random) -> Json:
+    """A story's reply with some actions and boxes."""
+    words = agent.PROFILES["story"].vocabulary
+    names = [rng.choice(STORY_ACTS.split()) for _ in range(rng.randint(0, 7))]
+    actions = [{"name": words.tools[name], **arguments(rng, words, name)} for name in names]
+    actions += [{"name": "dance"}] * (rng.random() < 0.1)
+    corners = ("x1", "y1", "x2", "y2")
+    boxes = [
+        dict(zip(corners, place(rng) + place(rng), strict=True)) for _ in range(rng.randint(0, 10))
+    ]
+    seen = {"observation": "I see a window. " * rng.randint(1, 9), "actions": actions}
+    return said(rng.choice(("", "<think>Hm.</think>")) + json.dumps({**seen, "bboxes": boxes}))
+
+
+def qwen(**arguments: Any) -> Json:
+    written = json.dumps({"name": "computer_use", "arguments": arguments})
+    return said(f"Action: do it.\n<tool_call>\n{written}\n</tool_call>")
+
+
+def tars(words: str) -> Json:
+    return said(f"Thought: I do it.\nAction: {words}")
+
+
+QWEN: Bag = (
+    *(lambda rng: qwen(action="left_click", coordinate=place(rng)),) * 5,
+    lambda rng: qwen(action="type", text=rng.choice(TEXTS)),
+    lambda rng: qwen(action="key", keys=rng.choice((["ctrl", "s"], ["enter"], ["no_key"]))),
+    lambda rng: qwen(action="scroll", coordinate=place(rng), pixels=-5),
+    lambda rng: qwen(action="left_click_drag", coordinate=place(rng)),
+    lambda rng: qwen(action="wait", time=2),
+    lambda rng: qwen(action="terminate", status=rng.choice(("success", "failure"))),
+    lambda rng: qwen(action="answer", text="It is done."),
+    lambda rng: qwen(action="dance"),
+)
+TARS: Bag = (
+    *(lambda rng: tars("click(start_box='({},{})')".format(*place(rng))),) * 5,
+    *map(tars, ("type(content='Hello')", "hotkey(key='ctrl s')", "dance()", "wait()")),
+    *map(tars, ("scroll(start_box='(30,40)', direction='down')", "call_user()")),
+    tars("finished(content='It is done.')"),
+)
+
+
+def bags_of(profile: Any) -> dict[str, Bag]:
+    """What each role of a profile says."""
+    words = profile.vocabulary
+    bags: dict[str, Bag] = {"judge": JUDGES}
+    for role, tools in (("planner", PLANNING), ("executor", ACTING)):
+        if role in profile.roles:
+            known = [tool for tool in tools if tool in profile.roles[role].tools]
+            bags[role] = (*(calling(words, tool) for tool in known), *OTHERWISE)
+    own: dict[str, Bag] = {"story": (story,) * 6, "native": QWEN}
+    if profile.name in own:
+        bags["executor"] = (*own[profile.name], *OTHERWISE)
+    elif profile.name not in ("planner", "commander"):
+        words_alone = said("The button is pressed, and the window shows it.")
+        bags["executor"] = (*bags["executor"], words_alone)
+    return bags
+
+
+BAGS = {name: bags_of(agent.PROFILES[name]) for name in sorted(agent.PROFILES)}
+DEAD = {  # nothing but acts that change nothing: the ladder of a run that is stuck
+    "planner": call("click_screen_element", element_name="OK", position=[900, 500]),
+    "commander": call("click_element", label="OK", position=[900, 500]),
+    "chat": call("click_element", label="OK", box=[900, 500]),
+    "pointer": call("click_mouse"),
+    "story": said('{"observation": "x", "actions": [{"name": "click", "x1": 900, "y1": 500}]}'),
+    "native": qwen(action="left_click", coordinate=[900, 500]),
+}
+
+
+def drawn(rng: Random, bag: Bag) -> Any:
+    """Of a bag: a message, the bytes of an answer, or `reset`."""
+    one = rng.choice(bag)
+    while callable(one) and one is not reset:
+        one = one(rng)
+    return one
 
 
 class Model(ScriptedServer):
@@ -141,10 +333,7 @@ class Model(ScriptedServer):
 
     def __init__(self, bags: dict[str, Bag], seed: str, context: int, clock: VirtualClock) -> None:
         super().__init__(hang_up)
-        self.bags = bags
-        self.seed = seed
-        self.context = context
-        self.clock = clock
+        self.bags, self.seed, self.context, self.clock = bags, seed, context, clock
         self.numbers = Counter[str]()
         self.kept: list[Case] = []
 
@@ -156,8 +345,7 @@ class Model(ScriptedServer):
             return answer(*self.page(path))
         # The order of its parts counts, blanks between them do not.
         text = made_alike(json.dumps(json.loads(body), ensure_ascii=False))
-        request = json.loads(text)
-        most = request.get("max_tokens")
+        most = json.loads(text).get("max_tokens")
         role = next((role for role in TOKENS if TOKENS[role] == most), "executor")
         rng = Random(f"{self.seed}/{role}/{self.numbers[role]}")
         self.keep(role, text)
@@ -166,16 +354,12 @@ class Model(ScriptedServer):
         used = len(text) // 4 // 64 * 64 + 60 * text.count("picture ")
         if self.context and used > self.context:
             return raw(TOO_LONG)
-        drawn = rng.choice(self.bags[role])
-        while callable(drawn) and drawn is not reset:
-            drawn = drawn(rng)
-        if drawn is reset:
-            return reset
-        if isinstance(drawn, bytes):
-            return raw(drawn)
+        one = drawn(rng, self.bags[role])
+        if not isinstance(one, dict):
+            return raw(one) if isinstance(one, bytes) else reset
         reason = rng.choice(("stop", "stop", "stop", "length"))
-        usage = {"prompt_tokens": used, "completion_tokens": len(str(drawn)) // 4}
-        choices = [{"index": 0, "message": drawn, "finish_reason": reason}]
+        usage = {"prompt_tokens": used, "completion_tokens": len(str(one)) // 4}
+        choices = [{"index": 0, "message": one, "finish_reason": reason}]
         return answer(200, reply(choices=choices, usage=usage))
 
     def keep(self, what: str, text: str) -> None:
@@ -189,7 +373,7 @@ class Model(ScriptedServer):
         return 200, {"data": [{"id": MODEL, "type": "vlm", **loaded}]}
 
 
-# -- the simulated desktop
+# -- whole runs: main() on a simulated Windows
 
 SCREEN = agent.Rect(0, 0, 640, 360)
 LIVE = 400  # what is clicked left of this column changes the screen
@@ -217,230 +401,12 @@ def desktop(clock: VirtualClock, rng: Random) -> FakeWin32:
     return world
 
 
-# -- what the roles say, by profile
-
-
-def place(rng: Random) -> list[int]:
-    """A place on the grid, often in the part of the screen that answers, seldom outside."""
-    x = rng.choice((rng.randint(0, 600), rng.randint(0, 1000), rng.randint(700, 1000)))
-    return [x, rng.randint(0, 1000 if rng.random() < 0.95 else 1300)]
-
-
-LABELS = ("OK", "Save", "Delete", "the field", "", "Größe", "Pay now", "icon " * 30)
-KEYS = ("enter", "ctrl+s", "alt+f4", "win+l", "ctrl+alt+delete", "f5", "no_key", "a+b", "escape")
-TEXTS = ("Hello", "Grüße 😀\n", "rm -rf /", "x" * 300, "")
-TASKS = (
-    "Press the button",
-    'Write "Hello" into the note and save it as hello.txt',
-    ("Öffne die Einstellungen und schalte den Ton aus. " * 4).strip(),
-)
-
-
-def two_agent_bags(names: dict[str, str], said_as: dict[str, str]) -> dict[str, Bag]:
-    """What planner and executor say in a vocabulary: canonical name to name, argument to name."""
-
-    def acting(tool: str, **arguments: Any) -> Json:
-        named = {said_as.get(name, name): value for name, value in arguments.items()}
-        return call(names.get(tool, tool), "SCREEN_SHOWS: x\nNEXT_STEP: y", **named)
-
-    def label(rng: Random) -> str:
-        return rng.choice(LABELS)
-
-    def clicking(tool: str) -> Callable[[Random], Json]:
-        return lambda rng: acting(tool, element_name=label(rng), position=place(rng))
-
-    executor: Bag = (
-        *map(clicking, ("click",) * 8 + ("double_click", "right_click")),
-        lambda rng: acting("drag", element_name=label(rng), start=place(rng), end=place(rng)),
-        lambda rng: acting("type_text", text=rng.choice(TEXTS)),
-        lambda rng: acting("type_text", text=rng.choice(TEXTS), position=place(rng), submit=True),
-        *(lambda rng: acting("press_key", key=rng.choice(KEYS)),) * 2,
-        lambda rng: acting("scroll_down"),
-        lambda rng: acting("scroll_up", position=place(rng)),
-        lambda rng: acting("open_app", name=rng.choice(("Notepad", "cmd", "Paint"))),
-        lambda rng: acting("focus_window", title=rng.choice(("Untitled", "nothing"))),
-        lambda rng: acting("wait", seconds=2),
-        lambda rng: acting("zoom", position=place(rng)),
-        lambda rng: acting(
-            "report_status",
-            goal_identifier="1",
-            completion_status=rng.choice(("COMPLETED", "BLOCKED", "IN_PROGRESS", "maybe")),
-            evidence=rng.choice((PROOF, "done")),
-        ),
-        lambda rng: acting("report_complete", evidence=rng.choice((PROOF, PROOF, "done"))),
-        lambda rng: rng.choice(SLIPS),
-        lambda rng: rng.choice(FAULTS),
-    )
-    archiving = {"patterns_detected": "none", "archived_turns": [2, 3, 4]}
-
-    def plan(rng: Random) -> Json:
-        words = f"Click the button {rng.randint(1, 9)}."
-        given = {"instructions": words, said_as.get("update_plan.reasoning", "reasoning"): "why"}
-        if rng.random() < 0.3:
-            given["done_when"] = ["The button is pressed", "hello.txt exists"]
-        return acting("update_plan", **given)
-
-    planner: Bag = (
-        *(plan,) * 5,
-        lambda rng: acting("archive", summary="Some clicks.", **archiving),
-        lambda rng: rng.choice(SLIPS),
-        lambda rng: rng.choice(FAULTS),
-    )
-    return {"planner": planner, "executor": executor, "judge": JUDGES}
-
-
-JUDGES: Bag = (
-    said("1. YES: the window shows it\n2. YES: so it is\n3. YES: it is"),
-    said("1: NO, the window does not show it"),
-    said("YES: it is done"),
-    said("NO: nothing to be seen"),
-    said("1. The button is pressed\n2. The window shows the result"),
-    said("I cannot tell."),
-    http(500, {"error": "internal error"}),
-)
-PLANNER_NAMES = {
-    **{name: f"{name}_screen_element" for name in ("click", "double_click", "right_click", "drag")},
-    "type_text": "type_text_input",
-    "press_key": "press_keyboard_key",
-    "scroll_down": "scroll_screen_down",
-    "scroll_up": "scroll_screen_up",
-    "report_status": "report_goal_status",
-    "report_complete": "report_mission_complete",
-    "update_plan": "update_execution_plan",
-    "archive": "archive_completed_actions",
-}
-COMMANDER_NAMES = {
-    **{name: f"{name}_element" for name in ("click", "double_click", "right_click", "drag")},
-    "report_status": "report_progress",
-    "report_complete": "report_completion",
-    "update_plan": "spawn_operator",
-    "archive": "compress_memory",
-}
-COMMANDER_ARGUMENTS = {
-    "element_name": "label",
-    "goal_identifier": "objective_id",
-    "completion_status": "status",
-    "summary": "compression_summary",
-    "patterns_detected": "loop_analysis",
-    "instructions": "operator_instructions",
-    "update_plan.reasoning": "rationale",
-}
-
-
-def chat_bag(*acts: Callable[[Random], Json]) -> dict[str, Bag]:
-    more: Bag = (
-        lambda rng: call("type_text", text=rng.choice(TEXTS)),
-        lambda rng: said("The button is pressed, and the window shows it."),
-        lambda rng: rng.choice(SLIPS),
-        lambda rng: rng.choice(FAULTS),
-    )
-    return {"executor": (*acts, *acts, *more), "judge": JUDGES}
-
-
-CHAT = chat_bag(
-    lambda rng: call("observe_screen"),
-    lambda rng: call("click_element", label=rng.choice(LABELS), box=place(rng)),
-    lambda rng: call("click_element", "<think>So.</think>", label="OK", box=place(rng) * 2),
-    lambda rng: call("press_key", key=rng.choice(KEYS)),
-    lambda rng: call("scroll_at_position", box=place(rng), ticks=rng.choice((-3, 3, 500))),
-)
-POINTER = chat_bag(
-    lambda rng: call("take_screenshot"),
-    lambda rng: call("move_mouse", **dict(zip("xy", place(rng), strict=True))),
-    lambda rng: call("click_mouse"),
-    lambda rng: call("click_mouse", button="right"),
-    lambda rng: call("scroll_down"),
-)
-
-
-def story(rng: Random) -> Json:
-    """A story's reply with some actions and boxes."""
-    actions = [rng.choice(STORY_ACTIONS)(rng) for _ in range(rng.randint(0, 7))]
-    boxes = []
-    for _ in range(rng.randint(0, 10)):
-        boxes.append(dict(zip(("x1", "y1", "x2", "y2"), place(rng) + place(rng), strict=True)))
-    words = {"observation": "I see a window. " * rng.randint(1, 9), "actions": actions}
-    return said(rng.choice(("", "<think>Hm.</think>")) + json.dumps({**words, "bboxes": boxes}))
-
-
-def story_place(rng: Random, *names: str) -> Json:
-    x, y = place(rng)
-    return {names[0]: x, names[1]: y}
-
-
-STORY_ACTIONS: tuple[Callable[[Random], Json], ...] = (
-    lambda rng: {"name": "click", "label": "OK", **story_place(rng, "x1", "y1")},
-    lambda rng: {"name": "double_click", **story_place(rng, "x1", "y1")},
-    lambda rng: {"name": "move", **story_place(rng, "x1", "y1")},
-    lambda rng: {"name": "drag", **story_place(rng, "x1", "y1"), **story_place(rng, "x2", "y2")},
-    lambda rng: {"name": "type", "text": rng.choice(TEXTS)},
-    lambda rng: {"name": "key", "key": rng.choice(KEYS)},
-    lambda rng: {"name": "scroll", "ticks": 2, **story_place(rng, "x1", "y1")},
-    *(lambda rng, name=name: {"name": name} for name in ("dance", "wait", "done")),
-)
-STORY: dict[str, Bag] = {
-    "executor": (*(story,) * 6, lambda rng: rng.choice(SLIPS), lambda rng: rng.choice(FAULTS)),
-    "judge": JUDGES,
-}
-
-
-def qwen(**arguments: Any) -> Json:
-    written = json.dumps({"name": "computer_use", "arguments": arguments})
-    return said(f"Action: do it.\n<tool_call>\n{written}\n</tool_call>")
-
-
-def tars(words: str) -> Json:
-    return said(f"Thought: I do it.\nAction: {words}")
-
-
-QWEN: Bag = (
-    *(lambda rng: qwen(action="left_click", coordinate=place(rng)),) * 5,
-    lambda rng: qwen(action="type", text=rng.choice(TEXTS)),
-    lambda rng: qwen(action="key", keys=rng.choice((["ctrl", "s"], ["enter"], ["no_key"]))),
-    lambda rng: qwen(action="scroll", coordinate=place(rng), pixels=-5),
-    lambda rng: qwen(action="left_click_drag", coordinate=place(rng)),
-    lambda rng: qwen(action="wait", time=2),
-    lambda rng: qwen(action="terminate", status=rng.choice(("success", "failure"))),
-    lambda rng: qwen(action="answer", text="It is done."),
-    lambda rng: qwen(action="dance"),
-    lambda rng: rng.choice(SLIPS),
-    lambda rng: rng.choice(FAULTS),
-)
-TARS: Bag = (
-    *(lambda rng: tars("click(start_box='({},{})')".format(*place(rng))),) * 5,
-    *map(tars, ("type(content='Hello')", "hotkey(key='ctrl s')")),
-    *map(tars, ("scroll(start_box='(30,40)', direction='down')", "wait()")),
-    *map(tars, ("finished(content='It is done.')", "call_user()", "dance()")),
-    lambda rng: rng.choice(SLIPS),
-    lambda rng: rng.choice(FAULTS),
-)
-BAGS = {
-    "planner": two_agent_bags(PLANNER_NAMES, {}),
-    "commander": two_agent_bags(COMMANDER_NAMES, COMMANDER_ARGUMENTS),
-    "chat": CHAT,
-    "pointer": POINTER,
-    "story": STORY,
-    "native": {"executor": QWEN, "judge": JUDGES},
-}
-DEAD = {  # nothing but acts that change nothing: the ladder of a run that is stuck
-    "planner": call("click_screen_element", element_name="OK", position=[900, 500]),
-    "commander": call("click_element", label="OK", position=[900, 500]),
-    "chat": call("click_element", label="OK", box=[900, 500]),
-    "pointer": call("click_mouse"),
-    "story": said('{"observation": "x", "actions": [{"name": "click", "x1": 900, "y1": 500}]}'),
-    "native": qwen(action="left_click", coordinate=[900, 500]),
-}
-
-
-# -- whole runs
-
-
 class Run(NamedTuple):
     """One run of a profile; `bags` are its own where it does not take the profile's."""
 
     name: str
     profile: str
-    settings: tuple[str, ...] = ()
+    settings: str = ""
     arguments: tuple[str, ...] = ()
     bags: dict[str, Bag] = {}
     context: int = 0
@@ -448,39 +414,30 @@ class Run(NamedTuple):
     more_steps: int = 0  # of the run when it is resumed
 
 
-FIXED = (
-    *(f"{role}_max_tokens={most}" for role, most in TOKENS.items() if role != "judge"),
-    "screen_capture_w=64",
-    "screen_capture_h=36",
-    "drag_steps=3",
-    "keep_runs=0",
-    "confirm=never",
-    "dump_dir=dumps",
-    "boot_vlm_output={}",
-)
-MEMORY = ("memory_compression_threshold=6", "review_interval=3")
+FIXED = """planner_max_tokens=1801 executor_max_tokens=1401 screen_capture_w=64 screen_capture_h=36 drag_steps=3
+    keep_runs=0 confirm=never dump_dir=dumps boot_vlm_output={}"""
+LONG = "max_steps=30 model_failures=50 not_proven_most=9"
+MEMORY = f"{LONG} memory_compression_threshold=6 review_interval=3"
+FAILING = "max_steps=6 model_failures=2 request_retries=0"
 
 
 def runs() -> Iterator[Run]:
-    """The scripted runs: of each profile one of everything, one that archives, one that is stuck, one
-    whose server fails and that is resumed; and what only some profiles do."""
-    for profile in BAGS:
-        long = ("max_steps=30", "model_failures=50", "not_proven_most=9")
-        yield Run("varied", profile, long)
-        yield Run("archiving", profile, (*long, *MEMORY), context=6000, task=TASKS[2])
-        yield Run("as described", profile, (*long, "described=true"), task=TASKS[1])
-        yield Run("calls in the text", profile, (*long[:3], "calls=text"), task=TASKS[1])
-        bags = {**BAGS[profile], "executor": (DEAD[profile],)}
-        yield Run("stuck", profile, ("max_steps=20",), (), bags)
-        bags = {**BAGS[profile], "executor": (*BAGS[profile]["executor"], TOO_LONG, *FAULTS)}
-        bags["judge"] = (said("1: NO, it does not show it"),)
-        failing = ("max_steps=6", "model_failures=2", "request_retries=0")
-        yield Run("failing, resumed", profile, failing, (), bags, more_steps=12)
-        dry = ("--dry-run",)
-        yield Run("dry", profile, ("max_steps=8", "confirm=risky", *long[1:]), dry)
-    bags = {"executor": TARS, "judge": JUDGES}
-    long = ("max_steps=20", "model_failures=50")
-    yield Run("tars", "native", (*long, "executor_grammar=ui-tars-1.5"), (), bags)
+    """Of each profile one of everything, one that archives, one that is stuck, one whose server fails and that is
+    resumed; and what only some profiles do."""
+    for profile, bags in BAGS.items():
+        yield Run("varied", profile, LONG)
+        yield Run("archiving", profile, MEMORY, context=6000, task=TASKS[2])
+        yield Run("as described", profile, f"{LONG} described=true", task=TASKS[1])
+        if profile not in ("native", "story"):
+            yield Run("calls in the text", profile, f"{LONG} calls=text", task=TASKS[1])
+        yield Run("stuck", profile, "max_steps=20", (), {**bags, "executor": (DEAD[profile],)})
+        failing = {**bags, "executor": (*bags["executor"], TOO_LONG, *FAULTS)}
+        failing["judge"] = (said("1: NO, it does not show it"),)
+        yield Run("failing, resumed", profile, FAILING, (), failing, more_steps=12)
+        if profile in ("planner", "pointer", "story"):
+            yield Run("dry", profile, f"{LONG} max_steps=8 confirm=risky", ("--dry-run",))
+    grammar = f"{LONG} executor_grammar=ui-tars-1.5"
+    yield Run("tars", "native", grammar, (), {"executor": (*TARS, *OTHERWISE), "judge": JUDGES})
 
 
 NOTEPAD = agent.Program("Notepad", "C:\\notepad.lnk", ("notepad.exe",))
@@ -491,12 +448,17 @@ def no_process(_: Any) -> Any:
     raise PermissionError("no process")
 
 
-def begin_on(world: FakeWin32, clock: VirtualClock) -> None:
+def clock_of(clock: VirtualClock, stop: Any) -> VirtualClock:
+    clock.stop = stop
+    return clock
+
+
+def begin_on(world: FakeWin32) -> None:
     """Puts the simulated Windows and its time in the place of the real ones."""
-    WALL.clock = clock
+    WALL.clock = world.clock
     for what, value in (
         ("load_win32", lambda *names: world.api),
-        ("SystemClock", lambda stop: clock_of(clock, stop)),
+        ("SystemClock", partial(clock_of, world.clock)),
         ("lmstudio_logs", dict),
         ("known_programs", lambda environment: [NOTEPAD]),
     ):
@@ -504,21 +466,22 @@ def begin_on(world: FakeWin32, clock: VirtualClock) -> None:
     multiprocessing.get_context = no_process  # type: ignore[assignment]
 
 
-def begin(arguments: list[str], world: FakeWin32, clock: VirtualClock) -> Json:
-    """What the program's own main() says and returns on this desktop."""
-    begin_on(world, clock)
+def begin(arguments: list[str], world: FakeWin32 | None = None) -> Json:
+    """What the program's own main() says and returns on this desktop, or on one that nothing is asked of."""
+    begin_on(world or FakeWin32())
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:
             code: Any = agent.main(arguments)
         except Exception as error:  # a bug is a result, too
             code = f"{type(error).__name__}: {error}"
+        except SystemExit as ended:
+            code = ended.code
     return {"code": code, "said": made_alike(out.getvalue())}
 
 
-def clock_of(clock: VirtualClock, stop: Any) -> VirtualClock:
-    clock.stop = stop
-    return clock
+def as_words(settings: str) -> list[str]:
+    return [part for item in settings.split() for part in ("--set", item)]
 
 
 def carry_out(run: Run, seed: str) -> Iterator[Case]:
@@ -528,14 +491,13 @@ def carry_out(run: Run, seed: str) -> Iterator[Case]:
     world = desktop(clock, Random(seed))
     bags = run.bags or BAGS[run.profile]
     with temporary_folder(), Model(bags, seed, run.context, clock) as model:
-        settings = [part for item in (*FIXED, *run.settings) for part in ("--set", item)]
-        arguments = ["--profile", run.profile, "--endpoint", model.url, *settings]
-        yield "main", begin([*arguments, *run.arguments, run.task], world, clock)
+        words = ["--endpoint", model.url, *as_words(f"{FIXED} {run.settings}")]
+        yield "main", begin(["--profile", run.profile, *words, *run.arguments, run.task], world)
         if run.more_steps:
             model.bags = BAGS[run.profile]
             world = desktop(clock, Random(seed))  # the keys that stop the first run are its own
-            more = ["--set", f"max_steps={run.more_steps}", "--resume"]
-            yield "main, resumed", begin([*arguments[2:], *more], world, clock)
+            more = [*words, *as_words(f"max_steps={run.more_steps}"), "--resume"]
+            yield "main, resumed", begin(more, world)
         yield from model.kept
         yield "typed", world.typed
         yield "clicks", [[click.button, *click.place] for click in world.clicks]
@@ -543,22 +505,9 @@ def carry_out(run: Run, seed: str) -> Iterator[Case]:
         yield from files_of(Path("dumps"))
 
 
-@contextlib.contextmanager
-def temporary_folder() -> Iterator[None]:
-    """A working folder that goes away."""
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            yield
-        finally:
-            os.chdir(before)
-
-
 def files_of(folder: Path) -> Iterator[Case]:
     """Each journal line, the log and the data of the report, and the names of all files."""
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
-    yield "files", names
+    yield "files", sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
     for path in sorted(folder.rglob("turns.jsonl")):
         numbers = Counter[str]()
         lines = made_alike(path.read_text("utf-8")).splitlines()
@@ -590,30 +539,95 @@ def parts_named(value: Any) -> Any:
     def visit(inner: Any) -> None:
         for name, part in inner.items() if isinstance(inner, dict) else enumerate(inner):
             if name == "parts" and isinstance(part, dict):
-                for old, text in part.items():
-                    named[old] = hashlib.sha256(json.dumps(text).encode()).hexdigest()[:12]
+                named.update({old: digest(json.dumps(text).encode()) for old, text in part.items()})
             if isinstance(part, (dict, list)):
                 visit(part)
 
     visit(value)
     written = json.dumps(value)
-    by_content = re.sub(r"\b[0-9a-f]{12}\b", lambda name: named.get(name[0], name[0]), written)
-    return json.loads(by_content)
+    return json.loads(re.sub(r"\b[0-9a-f]{12}\b", lambda at: named.get(at[0], at[0]), written))
 
 
 def seam_runs(cases: int) -> Iterator[Case]:
-    """The scripted runs of the six profiles; for fewer than 100 cases short ones, below 50 one of each."""
+    """The scripted runs; for fewer than 100 cases short ones, below 40 one of each profile."""
     for run in runs():
         if cases < 100:
-            run = run._replace(settings=(*run.settings, f"max_steps={max(4, cases // 4)}"))
-        if cases >= 50 or run.name == "varied":
+            run = run._replace(settings=f"{run.settings} max_steps={max(4, cases // 4)}")
+        if cases >= 40 or run.name == "varied":
             for name, value in carry_out(run, f"{run.profile}/{run.name}"):
                 yield f"{run.profile}, {run.name}: {name}", value
 
 
+# -- a context that is full, and what is left in the requests
+
+FILLER = "and so on with a long explanation of what is to be seen there " * 6
+MARK = re.compile(r"mark-\d+")
+CROWDED = """max_steps=25 model_failures=9 request_retries=1 review_interval=5 enable_loop_recovery=false
+    second_opinion=false"""
+
+
+def marked(rng: Random, argument: str) -> Any:
+    """Words that can be found again in later requests, for what is free text."""
+    words = "content element_name reasoning summary instructions evidence".split()
+    if argument not in words:
+        return value_of(rng, argument)
+    text = f"mark-{rng.randrange(10**9)} {FILLER[: rng.choice((10, 100, 400))]}"
+    thought = argument == "content" and rng.random() < 0.3
+    return f"<think>{text}</think>" if thought else text
+
+
+def marking(profile: str) -> dict[str, Bag]:
+    """Roles whose every reply carries a mark of its own."""
+    words = agent.PROFILES[profile].vocabulary
+
+    def written(rng: Random) -> Json:
+        if profile == "story":
+            act = {"name": "click", "x1": 300, "y1": 500, "label": marked(rng, "content")}
+            return said(json.dumps({"observation": marked(rng, "content"), "actions": [act]}))
+        click = qwen(action="left_click", coordinate=place(rng))
+        return said(f"{marked(rng, 'content')}\n{click['content']}")
+
+    acts = "observe click" if profile == "chat" else "observe move click_here"
+    acts = "click" if profile in ("planner", "commander") else acts
+    acting: Bag = (written,)
+    if profile not in ("story", "native"):
+        acting = tuple(calling(words, act, marked) for act in acts.split())
+    plans = ("update_plan", "update_plan", "archive") if "update_plan" in words.tools else ()
+    planning = tuple(calling(words, plan, marked) for plan in plans)
+    return {"executor": acting, "planner": planning, "judge": (said("NO: not yet"),)}
+
+
+def seam_contexts(cases: int) -> Iterator[Case]:
+    """Runs in small contexts until there were so many requests; each is a case."""
+    asked = number = 0
+    while asked < cases:
+        rng = Random(f"context {number}")
+        profile = list(BAGS)[number % len(BAGS)]
+        number += 1
+        kept = f"keep_last_screenshots={rng.randint(1, 3)} keep_last_thinks={rng.randint(0, 2)}"
+        context = rng.choice((2500, 3500, 5000, 8000, 32768))
+        run = Run("", profile, f"{CROWDED} {kept}", (), marking(profile), context)
+        before = asked
+        for name, value in carry_out(run, f"context {number}"):
+            if name.startswith(("executor ", "planner ")) and asked < cases:
+                asked += 1
+                yield f"{number}, {profile}: {name}", what_is_left(json.loads(value))
+        if asked == before:
+            raise RuntimeError(f"context {number}, {profile}, asks for nothing")
+
+
+def what_is_left(request: Json) -> Json:
+    """Which marks a request still has, where its pictures are, and how its messages follow."""
+    messages = []
+    for message in request["messages"]:
+        text = json.dumps(message)
+        pictures = len(re.findall(r"picture [0-9a-f]{12}", text))
+        messages.append([message["role"], pictures, *MARK.findall(text)])
+    return {"messages": messages}
+
+
 # -- a reply and the call, or the correction, that comes of it
 
-HERE = Path(__file__).parent
 PIECES = (
     *('"', "'", "\\", "{", "}", "[", "]", "(", ")", ",", ":", " ", "\n", "\0", "\ud800", "é", "0"),
     *("-", ".", "9" * 30, "1e999", "NaN", "null", "true", "{" * 40, '{"a":' * 40, "```json\n"),
@@ -623,47 +637,31 @@ PIECES = (
 REASONS = ("stop", "tool_calls", "length", None)
 
 
-def lines_of(path: Path) -> list[Json]:
-    return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
-
-
 def changed_text(rng: Random, text: str) -> str:
     """The text with something put in, taken out, turned round or cut off."""
     here, there = sorted(rng.randrange(len(text) + 1) for _ in range(2))
-    changed: tuple[Callable[[], str], ...] = (
-        lambda: text[:here] + rng.choice(PIECES) + text[here:],
-        lambda: text[:here] + rng.choice(PIECES) + text[here + 1 :],
-        lambda: text[:here] + text[here + 1 : there] + text[here : here + 1] + text[there:],
-        lambda: text[:here] + text[there:],
-        lambda: text[:here] + text[there:] + text[here:there],
-        lambda: text[:there],
+    begin, middle, end = text[:here], text[here:there], text[there:]
+    return rng.choice(
+        (
+            begin + rng.choice(PIECES) + middle + end,
+            begin + rng.choice(PIECES) + middle[1:] + end,
+            begin + end,
+            begin + end + middle,
+            begin + middle,
+        )
     )
-    return rng.choice(changed)()
 
 
 def changed_message(rng: Random, message: Json) -> Json:
-    """A reply with up to three slips in its text, or in the arguments of its call."""
-    written = json.dumps(message)
-    message = json.loads(written)
-    calls = message.get("tool_calls")
-    holder: Any = message
-    key = "content"
-    if isinstance(calls, list) and calls and isinstance(calls[0], dict):
-        holder = calls[0].get("function")
-        key = "arguments"
+    """A reply with up to two slips in its text, or in the arguments of its call."""
+    message = json.loads(json.dumps(message))
+    holder, key = message, "content"
+    with contextlib.suppress(LookupError, TypeError):
+        holder, key = message["tool_calls"][0]["function"], "arguments"
     for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
         if isinstance(holder, dict) and isinstance(holder.get(key), str):
             holder[key] = changed_text(rng, holder[key])
     return message
-
-
-def outcome(read: Callable[[], Any]) -> Any:
-    """What reading gives, or the error and what the model would be told."""
-    try:
-        return read()
-    except Exception as error:  # a bug is a result, too
-        kind = agent.ToolError if isinstance(error, agent.ToolError) else type(error)
-        return [kind.__name__, getattr(error, "kind", ""), str(error)]
 
 
 def read_reply(message: Json, reason: str | None, words: Any) -> Any:
@@ -675,14 +673,6 @@ def read_reply(message: Json, reason: str | None, words: Any) -> Any:
     return [act.call.name, act.call.arguments, act.name, act.shown]
 
 
-def drawn_message(rng: Random, bag: Bag) -> Json:
-    """A message of a bag; what is no message is drawn again."""
-    drawn = rng.choice(bag)
-    while callable(drawn) and drawn is not reset:
-        drawn = drawn(rng)
-    return drawn if isinstance(drawn, dict) else drawn_message(rng, bag)
-
-
 def vocabularies() -> Json:
     """By what names the replies that the tests keep call the tools."""
     words = {name: profile.vocabulary for name, profile in agent.PROFILES.items()}
@@ -692,34 +682,42 @@ def vocabularies() -> Json:
     return words
 
 
-def reply_of_case(rng: Random, kept: list[Json], words: Json) -> Any:
+KEPT_REPLIES = [
+    case
+    for path in sorted((HERE / "replies").glob("*.jsonl"))
+    for case in lines_of(path)
+    if len(str(case)) < 3000
+]
+GRAMMARS = lines_of(HERE / "data" / "grammars.jsonl")
+
+
+def reply_of_case(rng: Random) -> Any:
     """A reply that the tests keep, in the tools that it was made in."""
-    case = rng.choice(kept)
-    return read_reply(
-        changed_message(rng, case["message"]), rng.choice(REASONS), words[case["tools"]]
-    )
+    case = rng.choice(KEPT_REPLIES)
+    message = changed_message(rng, case["message"])
+    return read_reply(message, rng.choice(REASONS), vocabularies()[case["tools"]])
 
 
 def reply_of_role(rng: Random) -> Any:
     """A reply of a scripted role, in the tools of that role's requests."""
     profile = agent.PROFILES[rng.choice(("planner", "commander", "chat", "pointer"))]
     role = rng.choice(sorted(BAGS[profile.name].keys() - {"judge"}))
-    names = profile.roles[role].tools
-    shown = {name: profile.vocabulary.tools[name] for name in names}
-    message = changed_message(rng, drawn_message(rng, BAGS[profile.name][role]))
+    shown = {name: profile.vocabulary.tools[name] for name in profile.roles[role].tools}
+    message = None
+    while not isinstance(message, dict):
+        message = drawn(rng, BAGS[profile.name][role])
     words = replace(profile.vocabulary, tools=shown)
-    return read_reply(message, rng.choice(REASONS), words)
+    return read_reply(changed_message(rng, message), rng.choice(REASONS), words)
 
 
-def reply_of_grammar(rng: Random, kept: list[Json]) -> Any:
+def reply_of_grammar(rng: Random) -> Any:
     """A reply in a model's own grammar."""
-    case = rng.choice(kept)
+    case = rng.choice(GRAMMARS)
     message = changed_message(rng, case["message"])
-    grammar = agent.GRAMMARS[case["grammar"]]
     size = tuple(case.get("image") or (1280, 720))
 
     def read() -> Any:
-        call = grammar.read(message, rng.choice(REASONS), size)
+        call = agent.GRAMMARS[case["grammar"]].read(message, rng.choice(REASONS), size)
         return [call.name, call.arguments]
 
     return outcome(read)
@@ -727,7 +725,7 @@ def reply_of_grammar(rng: Random, kept: list[Json]) -> Any:
 
 def reply_of_story(rng: Random) -> Any:
     """A story's reply, and what each of its actions means."""
-    message = changed_message(rng, drawn_message(rng, STORY["executor"]))
+    message = changed_message(rng, rng.choice((story(rng), story(rng), rng.choice(SLIPS))))
     words = agent.PROFILES["story"].vocabulary
     observation, actions, boxes = agent.read_story(message)
 
@@ -740,43 +738,31 @@ def reply_of_story(rng: Random) -> Any:
 
 def seam_replies(cases: int) -> Iterator[Case]:
     """Replies whole and with slips, in all vocabularies and grammars."""
-    folder = HERE / "replies"
-    words = vocabularies()
-    kept = [case for path in sorted(folder.glob("*.jsonl")) for case in lines_of(path)]
-    kept = [case for case in kept if len(str(case)) < 3000]
-    grammars = lines_of(HERE / "data" / "grammars.jsonl")
-    kinds: tuple[tuple[str, Callable[[Random], Any]], ...] = (
-        ("kept", lambda rng: reply_of_case(rng, kept, words)),
-        ("role", reply_of_role),
-        ("grammar", lambda rng: reply_of_grammar(rng, grammars)),
-        ("story", reply_of_story),
-    )
+    kinds = (reply_of_case, reply_of_role, reply_of_grammar, reply_of_story)
     for number in range(cases):
-        kind, read = kinds[number % 4]
-        yield f"{kind} {number}", read(Random(f"reply {number}"))
+        read = kinds[number % 4]
+        yield f"{read.__name__} {number}", read(Random(f"reply {number}"))
 
 
 # -- an act and windows, and what the gates say
 
 AREA = agent.Rect(0, 0, 560, 320)
-
-
-def front(
-    title: str, rect: tuple[int, int, int, int], path: str, *more: Any, **named: Any
-) -> Foreground:
-    return Foreground(title, agent.Rect(*rect), path, *more, **named)
-
-
 NOTEPAD_PATH = Foreground().path
-WINDOWS = (
-    front("Untitled - Notepad", (0, 0, 400, 300), NOTEPAD_PATH, 0x20002),
-    front("My BANK - Browser", (100, 50, 500, 200), "C:\\b\\chrome.exe", 0x20004, 12),
-    front("Task Manager", (0, 0, 300, 200), "C:\\w\\taskmgr.exe", 0x20006, 13, level=0x3000),
-    front("cmd", (50, 50, 300, 250), "C:\\w\\cmd.exe", 0x20008, 14, "ConsoleWindowClass"),
-    front("Delete File", (150, 80, 200, 120), NOTEPAD_PATH, 0x2000A, 4711, "#32770", 0x20002),
-    front("Anmelden", (570, 0, 60, 100), "C:\\x\\keepass.exe", 0x2000C, 15),
-    front("Start", (0, 300, 640, 60), "C:\\w\\explorer.exe", 0x2000E, 16, "Shell_TrayWnd"),
-    front("Bob - Chat", (10, 10, 620, 340), "C:\\c\\chat.exe", 0x20010, 17),
+WINDOWS = tuple(
+    Foreground(title, agent.Rect(*rect), *more)
+    for title, rect, *more in (
+        ("Untitled - Notepad", (0, 0, 400, 300), NOTEPAD_PATH, 0x20002),
+        ("My BANK - Browser", (100, 50, 500, 200), "C:\\b\\chrome.exe", 0x20004, 12),
+        ("cmd", (50, 50, 300, 250), "C:\\w\\cmd.exe", 0x20008, 14, "ConsoleWindowClass"),
+        ("Delete File", (150, 80, 200, 120), NOTEPAD_PATH, 0x2000A, 4711, "#32770", 0x20002),
+        ("Anmelden", (570, 0, 60, 100), "C:\\x\\keepass.exe", 0x2000C, 15),
+        ("Start", (0, 300, 640, 60), "C:\\w\\explorer.exe", 0x2000E, 16, "Shell_TrayWnd"),
+        ("Bob - Chat", (10, 10, 620, 340), "C:\\c\\chat.exe", 0x20010, 17),
+    )
+) + (
+    Foreground(
+        "Task Manager", agent.Rect(0, 0, 300, 200), "C:\\w\\taskmgr.exe", 0x20006, 13, level=0x3000
+    ),
 )
 SETTINGS: tuple[Json, ...] = (
     {},
@@ -790,48 +776,16 @@ SETTINGS: tuple[Json, ...] = (
     {"allow_risky": "password; any act in *Bob*"},
     {"blocked_keys": "ctrl+s; f5", "acts_per_minute": 2},
 )
-LABELS_MORE = (
-    *LABELS,
-    *"Send|Format C:|Zahlungspflichtig bestellen|ＤＥＬＥＴＥ|x|Pin to".split("|"),
-)
-TEXTS_MORE = (
-    *TEXTS,
-    *"rd /s /q c:\\|hunter2|{{PIN}}|powershell -e|shutdown now\n|a b".split("|"),
-)
-KEYS_MORE = (*KEYS, *"delete shift+delete win+r alt win shift a tab ctrl+alt+q".split())
-
-
-def random_act(rng: Random) -> tuple[str, Json]:
-    """A tool by its canonical name, and its arguments."""
-    label = {"element_name": rng.choice(LABELS_MORE)}
-    at = {"position": place(rng)}
-    entered = {"clear": True, "submit": True}
-    programs = ("Notepad", "cmd", "cmd /c x", "regedit", "Paint")
-    acts: tuple[Callable[[], tuple[str, Json]], ...] = (
-        lambda: (rng.choice(("click", "double_click", "right_click")), {**label, **at}),
-        lambda: ("click", {**label, **at}),
-        lambda: ("drag", {**label, "start": place(rng), "end": place(rng)}),
-        lambda: ("type_text", {"text": rng.choice(TEXTS_MORE)}),
-        lambda: ("type_text", {"text": rng.choice(TEXTS_MORE), **at, **entered}),
-        lambda: ("press_key", {"key": rng.choice(KEYS_MORE)}),
-        lambda: ("press_key", {"key": rng.choice(KEYS_MORE), "then": [rng.choice(KEYS_MORE)]}),
-        lambda: (rng.choice(("key_down", "key_up")), {"key": rng.choice(KEYS_MORE)}),
-        lambda: ("scroll_down", {}),
-        lambda: ("open_app", {"name": rng.choice(programs)}),
-        lambda: ("focus_window", {"title": rng.choice([w.title for w in WINDOWS] + ["nothing"])}),
-        lambda: ("move", at),
-        lambda: ("click_here", {}),
-    )
-    return rng.choice(acts)()
+GATED = """click click click double_click right_click drag type_text type_text press_key press_key key_down key_up
+    scroll_down open_app focus_window move click_here""".split()
 
 
 def random_control(rng: Random) -> Any:
     """What Windows may know to be somewhere."""
-    rect = agent.Rect(rng.randint(0, 300), rng.randint(0, 200), rng.randint(20, 400), 150)
     return agent.Control(
-        rng.choice(LABELS_MORE),
+        rng.choice(LABELS),
         rng.choice(("button", "edit", "link", "menu item", "document")),
-        rect,
+        agent.Rect(rng.randint(0, 300), rng.randint(0, 200), rng.randint(20, 400), 150),
         focused=rng.random() < 0.5,
         password=rng.random() < 0.3,
         window=rng.choice(WINDOWS).handle,
@@ -845,19 +799,18 @@ class Verdicts:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.world = FakeWin32(monitors=[SCREEN], mouse=agent.Point(rng.randint(0, 600), 30))
-        self.clock = self.world.clock
         self.told: list[Any] = []
         self.frame: Any = None
         self.change_windows()
-        begin_on(self.world, self.clock)
-        self.desktop = agent.WindowsDesktop(self.world.api, self.clock)
+        begin_on(self.world)
+        clock = self.world.clock
+        self.desktop = agent.WindowsDesktop(self.world.api, clock)
         known = [random_control(rng) for _ in range(rng.choice((0, 0, 1, 2, 4)))]
         self.desktop.control_source = agent.KnownControls(known)
-        config = agent.load_config({"case": rng.choice(SETTINGS)})
         self.actuator = agent.Actuator(
             self.desktop,
-            config,
-            self.clock,
+            agent.load_config({"case": rng.choice(SETTINGS)}),
+            clock,
             agent.Stop(),
             lambda text: self.told.append(["told", text]),
             self.answer,
@@ -867,13 +820,12 @@ class Verdicts:
 
     def change_windows(self) -> None:
         front, *others = self.rng.sample(WINDOWS, self.rng.randint(1, 4))
-        self.world.window = front
-        self.world.others = others
+        self.world.window, self.world.others = front, others
 
     def answer(self, question: str) -> bool:
         """The person says yes or no; meanwhile the screen may change."""
         self.told.append(["asked", question])
-        self.clock.advance(self.rng.choice((1, 30, 90)))
+        self.world.clock.advance(self.rng.choice((1, 30, 90)))
         self.meanwhile(0.2)
         return self.rng.random() < 0.6
 
@@ -885,21 +837,20 @@ class Verdicts:
             lambda: self.world.person(agent.Point(5, 5)),
             lambda: setattr(self.world, "locked", True),
             lambda: self.world.monitors.append(agent.Rect(640, 0, 100, 100)),
-            lambda: self.clock.advance(70),
+            lambda: self.world.clock.advance(70),
         )
         if self.rng.random() < chance:
             self.rng.choice(happens)()
 
     def act(self) -> None:
         """One act on a look of its own, step by step until one is refused."""
-        words = agent.Vocabulary({name: name for name in agent.TOOLS})
-        name, arguments = random_act(self.rng)
-        given = json.dumps(arguments)
+        name = self.rng.choice(GATED)
+        offered = agent.Vocabulary({name: name}, {"modifiers": {}})
+        given = json.dumps(arguments(self.rng, offered, name))
         if self.rng.random() < 0.1:
             given = changed_text(self.rng, given)
         message = {"tool_calls": [{"function": {"name": name, "arguments": given}}]}
         try:
-            offered = replace(words, tools={name: name}, shapes={"modifiers": {}})
             act = agent.read_call(message, "stop", offered)
         except agent.AgentError as error:
             self.told.append(["no act", str(error)])
@@ -923,7 +874,7 @@ class Verdicts:
             "events": dict(world.kinds()),
             "opened": world.programs_opened,
             "front": world.window and world.window.title,
-            "seconds": round(self.clock.time, 3),
+            "seconds": round(world.clock.time, 3),
             "problems": world.problems,
         }
 
@@ -938,7 +889,7 @@ def seam_verdicts(cases: int) -> Iterator[Case]:
         yield f"{number}", verdicts.left()
 
 
-# -- two looks and what changed between them
+# -- pictures: what changed between two looks, and marks
 
 
 def blocks(rng: Random, width: int, height: int) -> bytearray:
@@ -969,33 +920,57 @@ def seam_changes(cases: int) -> Iterator[Case]:
         after = bytearray(before)
         for _ in range(rng.choice((0, 1, 1, 2, 3))):
             thin = ((1, rng.randint(6, 50)), (rng.randint(1, 6), 12), (1, 1))
-            flat = (rng.randint(1, 64), 3)
-            across, down = rng.choice((*thin, flat, (rng.randint(1, 40), rng.randint(1, 40))))
-            paint(rng, after, width, height, across, down)
+            blot = (rng.randint(1, 40), rng.randint(1, 40))
+            paint(rng, after, width, height, *rng.choice((*thin, (rng.randint(1, 64), 3), blot)))
         scale = rng.choice((1, 1, 2, 4))
         yield f"{number}", agent.difference(bytes(before), bytes(after), width, scale)
 
 
+def numbers(rng: Random) -> dict[str, int]:
+    """Two places on the grid, as marks have them."""
+    return {name: rng.randint(0, 1000) for name in ("x1", "y1", "x2", "y2")}
+
+
+def seam_pictures(cases: int) -> Iterator[Case]:
+    """The marks of random turns on plain rectangles, and that picture packed and unpacked."""
+    acts = ("click", "double_click", "move", "scroll", "key", "drag", "drag")
+    for number in range(cases):
+        rng = Random(f"picture {number}")
+        width, height = rng.randint(40, 240), rng.randint(30, 160)
+        plain = bytes(blocks(rng, width, height))
+        turns = [[{"name": rng.choice(acts), **numbers(rng)} for _ in range(rng.randint(0, 3))]]
+        turns += [[{"name": "click", **numbers(rng)}] for _ in range(rng.randint(0, 2))]
+        boxes = [numbers(rng) for _ in range(rng.randint(0, 3))]
+        config = agent.load_config({"case": {"marks_radius_scale": rng.choice((0.05, 0.11))}})
+        marks = marked_pixels((plain, width, height), turns, boxes, config)
+        again = agent.png_to_rgb(agent.encode_png(marks, width, height))
+        yield f"{number}", [digest(marks), digest(repr(again).encode())]
+
+
 # -- a journal, and what is said of the run
 
-ARCHIVED: Json = {"archived_count": 2, "turns": [2, 3]}
 REFUSED: Json = {"check": "pressed", "holds": False, "why": "not seen"}
-BARE: Json = {"config": {}}
+RESUMED: Json = {"version": "1", "profile": "planner", "model": "m", "task": "t", "config": {}}
 SAMPLES: tuple[Json, ...] = (
     {"kind": "role", "name": "executor", "system": "You act.", "tools": []},
     {"kind": "hint", "text": "Take the other button."},
     {"kind": "no_call", "error": "no_call", "text": "The reply holds no tool call."},
     {"kind": "model_failed", "error": "server", "text": "The server is busy."},
-    {"kind": "archive", "summary": "Some.", "patterns": "none", **ARCHIVED},
+    {
+        "kind": "archive",
+        "summary": "Some.",
+        "patterns": "none",
+        "archived_count": 2,
+        "turns": [2, 3],
+    },
     {"kind": "verification", "text": "NO: not pressed", "checks": [REFUSED]},
-    {"kind": "resume", "version": "1", "profile": "planner", "model": "m", "task": "t", **BARE},
+    {"kind": "resume", **RESUMED},
     {"kind": "result", "result": "No.", "refused": "risky", "changed": None, "seconds": 3.5},
     {"kind": "secret", "handle": 1, "program": "x.exe", "region": [1, 2, 3, 4]},
     {"kind": "of_tomorrow", "text": "?"},
     {"kind": "end", "outcome": "stuck", "text": "No progress.", "turns": 9, "seconds": 9.0},
 )
-LONG = "x" * 400
-ODD = (None, True, 0, -1, 1e308, 10**30, "", LONG, "<script>", [], {}, [[]], {"a": None})
+ODD = (None, True, 0, -1, 1e308, 10**30, "", "x" * 400, "<script>", [], {}, [[]], {"a": None})
 
 
 def random_journal(rng: Random, kept: list[str]) -> bytes:
@@ -1037,132 +1012,114 @@ def seam_books(cases: int) -> Iterator[Case]:
         folder = Path("run_0001")
         folder.mkdir()
         for number in range(cases):
-            rng = Random(f"book {number}")
-            (folder / "turns.jsonl").write_bytes(random_journal(rng, kept))
-            yield f"{number}", outcome(lambda: book_items(folder))
+            (folder / "turns.jsonl").write_bytes(random_journal(Random(f"book {number}"), kept))
+            yield f"{number}", outcome(partial(book_items, folder))
 
 
 def book_items(folder: Path) -> Any:
-    book = agent.book_of(folder)
     journal = agent.read_journal(folder)
     return {
         "report": report_data(agent.report_text(folder)),
-        "debrief": book.debrief().split("\n"),
+        "debrief": agent.book_of(folder).debrief().split("\n"),
         "damaged": journal.damaged,
-        "ignored": passed_over(journal),
+        "left out": list(journal.left_out),
     }
 
 
-def passed_over(journal: Any) -> list[str]:
-    """The fields that the journal's reader did not know."""
-    told = "Unknown fields left out: "
-    names = [line[len(told) : -1] for line in journal.left_out if told in line]
-    return names[0].split(", ") if names else []
+# -- what demos do, what the command line says, what is measured
 
 
-# -- a context that is full, and what is left in the requests
-
-FILLER = "and so on with a long explanation of what is to be seen there " * 6
-MARK = re.compile(r"mark-\d+")
-
-
-def marked(rng: Random) -> str:
-    """Words that can be found again in later requests."""
-    return f"mark-{rng.randrange(10**9)} {FILLER[: rng.choice((10, 100, 400))]}"
-
-
-def marking(profile: str) -> dict[str, Bag]:
-    """Roles whose every reply carries a mark of its own."""
-    names = COMMANDER_NAMES if profile == "commander" else PLANNER_NAMES
-    said_as = COMMANDER_ARGUMENTS if profile == "commander" else {}
-
-    def acting(rng: Random) -> Json:
-        at = [rng.randint(0, 600), rng.randint(0, 1000)]
-        if profile in ("planner", "commander"):
-            label = said_as.get("element_name", "element_name")
-            return call(names["click"], marked(rng), **{label: marked(rng), "position": at})
-        if profile == "chat":
-            acts = (
-                call("observe_screen", marked(rng)),
-                call("click_element", f"<think>{marked(rng)}</think>", label=marked(rng), box=at),
-            )
-            return rng.choice(acts)
-        if profile == "pointer":
-            acts = (
-                call("take_screenshot", marked(rng)),
-                call("move_mouse", marked(rng), x=at[0], y=at[1]),
-                call("click_mouse", f"<think>{marked(rng)}</think>"),
-            )
-            return rng.choice(acts)
-        act = {"name": "click", "x1": at[0], "y1": at[1], "label": marked(rng)}
-        if profile == "story":
-            return said(json.dumps({"observation": marked(rng), "actions": [act]}))
-        written = {"action": "left_click", "coordinate": at}
-        return said(f"{marked(rng)}\n" + qwen(**written)["content"])
-
-    def planning(rng: Random) -> Json:
-        words = said_as.get("instructions", "instructions")
-        why = said_as.get("update_plan.reasoning", "reasoning")
-        return call(names["update_plan"], marked(rng), **{words: marked(rng), why: "x"})
-
-    def archiving(rng: Random) -> Json:
-        given = {"summary": marked(rng), "patterns_detected": "x"}
-        named = {said_as.get(name, name): value for name, value in given.items()}
-        return call(names["archive"], archived_turns=[2, 3, 4, 5, 6], **named)
-
-    planner: Bag = (planning, planning, archiving)
-    return {"executor": (acting,), "planner": planner, "judge": (said("NO: not yet"),)}
+def seam_demos(cases: int) -> Iterator[Case]:
+    """Random input on the drawn desktop; then the demo of each profile, and what goes on from its run."""
+    for number in range(cases):
+        rng = Random(f"demo {number}")
+        desktop = agent.DemoDesktop(VirtualClock())  # type: ignore[arg-type]
+        seen = []
+        for _ in range(rng.randint(2, 8)):
+            use(rng, desktop)
+            area = agent.Rect(rng.randint(0, 300), rng.randint(0, 200), 800, 450)
+            frame = desktop.capture(area, 160, 90)
+            front = frame.window and frame.window.title
+            at = desktop.window_at(desktop.cursor())
+            seen.append([digest(frame.pixels), front, at and at.title])
+        yield f"{number}", [seen, asdict(desktop.state)]
+    for profile in BAGS if cases >= 30 else ["planner"]:
+        with temporary_folder():
+            demo = ["--demo", "--profile", profile]
+            demo += as_words("screen_capture_w=640 screen_capture_h=360")
+            for name, more in (("demo", []), ("dry", ["--dry-run"]), ("again", ["--replay", "1"])):
+                yield f"{profile}: {name}", begin([*demo, *more])
+            for name, value in files_of(Path("dumps")):
+                yield f"{profile}: {name}", value
 
 
-def seam_contexts(cases: int) -> Iterator[Case]:
-    """Runs in small contexts until there were so many requests; each is a case."""
-    asked = number = 0
-    while asked < cases:
-        rng = Random(f"context {number}")
-        profile = sorted(BAGS)[number % len(BAGS)]
-        number += 1
-        settings = (
-            f"keep_last_screenshots={rng.randint(1, 3)}",
-            f"keep_last_thinks={rng.randint(0, 2)}",
-            *("max_steps=25", "model_failures=9", "request_retries=1", "review_interval=5"),
-            *("enable_loop_recovery=false", "second_opinion=false"),
-        )
-        context = rng.choice((2500, 3500, 5000, 8000, 32768))
-        run = Run("", profile, settings, (), marking(profile), context)
-        before = asked
-        for name, value in carry_out(run, f"context {number}"):
-            if name.startswith(("executor ", "planner ")) and asked < cases:
-                asked += 1
-                yield f"{number}, {profile}: {name}", what_is_left(json.loads(value))
-        if asked == before:
-            raise RuntimeError(f"context {number}, {profile}, asks for nothing")
+def use(rng: Random, desktop: Any) -> None:
+    """A click on one of its places, a key, or text."""
+    rect = rng.choice(list(desktop.state.places().values())).rect
+    if rng.random() < 0.6:
+        desktop.move(agent.Point(rect.left + rect.width // 2, rect.top + rect.height // 2))
+        for down in (True, False) * rng.choice((1, 2)):
+            desktop.button("left", down)
+    elif rng.random() < 0.5:
+        names = rng.choice("escape ctrl+s win enter backspace shift+a space".split()).split("+")
+        for name in names:
+            desktop.key(name, True)
+        for name in reversed(names):
+            desktop.key(name, False)
+    else:
+        desktop.text(rng.choice(("Hello", "a", "Grüße\n", "x" * 60, "\t")))
+    desktop.clock.advance(rng.choice((0.1, 1)))
 
 
-def what_is_left(request: Json) -> Json:
-    """Which marks a request still has, where its pictures are, and how its messages follow."""
-    messages = []
-    for message in request["messages"]:
-        text = json.dumps(message)
-        pictures = len(re.findall(r"picture [0-9a-f]{12}", text))
-        messages.append([message["role"], pictures, *MARK.findall(text)])
-    return {"messages": messages}
+LINES = (
+    "--help|--help described|--help nothing|--version|--settings|--settings drag|--settings nothing"
+    "|--scenarios|--profiles|--runs|--stats|--runs 3|--stats 2|--report 1|--report 2 out.html"
+    "|--replay 9|--resume|--resume 4|--dry-run|--set x=1|--set max_steps=0|--set settle_ms|--nonsense"
+    "|--demo --profile nobody|--area 1,2|--area 0,0,10,10 --demo|help|check|--endpoint ftp://x task"
+    "|--report|--replay 1 --resume|--demo --check|--runs --stats|--config nowhere.json task|--secret X"
+)
 
 
-SEAMS: dict[str, Callable[[int], Iterator[Case]]] = {
-    "runs": seam_runs,
-    "replies": seam_replies,
-    "verdicts": seam_verdicts,
-    "changes": seam_changes,
-    "books": seam_books,
-    "contexts": seam_contexts,
-}
+def seam_lines(cases: int) -> Iterator[Case]:
+    """What the command line answers, in a folder with some kept runs, and what --check says of models."""
+    with temporary_folder():
+        paths = sorted((HERE / "journals").glob("*/turns.jsonl"))
+        for number, path in enumerate(paths, 1):
+            run = Path("dumps", f"run_{number:04}")
+            run.mkdir(parents=True)
+            (run / "turns.jsonl").write_bytes(path.read_bytes())
+        for line in LINES.split("|"):
+            yield line, begin([*line.split(), "--set", "dump_dir=dumps"])
+    for number in range(max(6, cases // 10)):
+        yield f"--check {number}", checked(Random(f"check {number}"))
 
 
-def main() -> int:
-    from tests.compare_more import SEAMS_MORE
+def checked(rng: Random) -> Any:
+    """What --check finds of a model that says something else."""
+    world = FakeWin32(monitors=[SCREEN])
+    profile = rng.choice(list(BAGS))
+    with temporary_folder(), Model(BAGS[profile], str(rng.random()), 8000, world.clock) as model:
+        given = begin(["--check", "--profile", profile, "--endpoint", model.url], world)
+        return [given, [text for _, text in model.kept]]
 
-    SEAMS.update(SEAMS_MORE)
+
+def seam_places(cases: int) -> Iterator[Case]:
+    """Answers beside their truth, by a fault and noise, and the line that is certain of them."""
+    for number in range(cases):
+        rng = Random(f"place {number}")
+        scale, shift = rng.choice((1, 1, 1.02, 0.9)), rng.choice((0, 0, 4, -30))
+        truths = sorted(rng.sample(range(1000), rng.randint(6, 12)))
+        answers = [scale * at + shift + rng.gauss(0, rng.choice((0, 2, 9))) for at in truths]
+        fit = agent.fit_axis(list(zip(truths, answers, strict=True)))
+        yield f"{number}", [str(fit), [fit.undo(place) for place in (0, 250, 999)]]
+
+
+SEAMS = {name[5:]: seam for name, seam in globals().items() if name.startswith("seam_")}
+
+
+def main() -> None:
     seams, cases, output = sys.argv[1:]
+    gc.set_threshold(100_000, 50, 100)
     time.time = WALL.now
     setattr(agent, "datetime", Today)  # noqa: B010 - no name that the tests use
     with open(output, "w", encoding="utf-8") as stream:
@@ -1170,8 +1127,3 @@ def main() -> int:
             for name, value in SEAMS[seam](int(cases)):
                 line = {"seam": seam, "case": name, "value": value}
                 stream.write(json.dumps(line, default=str) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,17 +17,15 @@ from pathlib import Path
 from tests import compare
 
 FILE = compare.HERE / "tests" / "data" / "kept.json"
-# Generated cases at each seam; of the scripted runs a quarter as many turns.
-CASES = {"runs": 60, "demos": 30, "lines": 200, "pictures": 120}
+CASES = {"runs": 40, "demos": 30, "lines": 200, "pictures": 100}  # of runs a quarter as many turns
 CASES_ELSEWHERE = 150
-Kept = dict[str, dict[str, str]]  # seam, case: digest
 
 
-def digests(seam: str) -> dict[str, str]:
+def digests(seam: str, agent: str = str(compare.HERE)) -> dict[str, str]:
     """Each case of a seam, a whole run being one, with the digest of what comes of it now."""
     parts: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        side = compare.put_agent(str(compare.HERE), Path(folder, "side"))
+        side = compare.put_agent(agent, Path(folder, "side"))
         came = compare.drive(side, [seam], CASES.get(seam, CASES_ELSEWHERE))
     for (_, case), value in came.items():
         parts.setdefault(case.partition(": ")[0], []).append(json.dumps([case, value]))
@@ -38,8 +35,9 @@ def digests(seam: str) -> dict[str, str]:
     }
 
 
-def read() -> Kept:
-    kept: Kept = json.loads(FILE.read_text("utf-8"))
+def read() -> dict[str, dict[str, str]]:
+    """Of each seam its cases with their digests."""
+    kept: dict[str, dict[str, str]] = json.loads(FILE.read_text("utf-8"))
     return kept
 
 
@@ -48,15 +46,14 @@ def differing(old: dict[str, str], new: dict[str, str]) -> Iterable[str]:
     return [case for case in {**old, **new} if old.get(case) != new.get(case)]
 
 
-def main() -> int:
-    before = read() if FILE.is_file() else {}
+def main() -> None:
+    before = read()
     after = {seam: digests(seam) for seam in compare.SEAMS}
     FILE.write_text(json.dumps(after, indent=0, ensure_ascii=False) + "\n", "utf-8")
     for seam in compare.SEAMS:
         cases = list(differing(before.get(seam, {}), after[seam]))
         print(f"{seam}: {len(cases)} of {len(after[seam])} cases differ {cases[:5]}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

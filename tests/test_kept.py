@@ -1,12 +1,35 @@
-"""No change of behaviour goes unseen: each seam comes to what somebody looked at last."""
+"""No change of behaviour goes unseen: each seam comes to what somebody looked at last; and a comparison tells how."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import tempfile
 import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import agent
 from tests import compare, kept
+from tests.compare import Difference
 
 LOOK = "`python -m tests.compare HEAD --seams {}` shows how, `python -m tests.kept` keeps it"
+CASES = 25  # of each seam; enough for what is planted
+# Tiny changes in a copy of agent.py, by their seam: what stands there, what instead, and a sign that is told.
+# All are made at once; none but the one of contexts changes which marks are left there.
+PLANTED = {
+    "runs": ("You are the Computer Task Executor", "You are the Computer Work Executor", "Work"),
+    "replies": ("{error} Nothing was done.", "{error} Nothing was lost.", "lost"),
+    "verdicts": ("is blocked.", "is blacked.", "blacked"),
+    "changes": ("CARET_WIDTH = 4 ", "CARET_WIDTH = 6 ", "changes: "),
+    "books": ("not told by this server", "never told by it", "never told"),
+    "contexts": ("most = config.keep_last_thinks", "most = config.keep_last_thinks + 1", "mark-"),
+    "pictures": ("0x0F141E, alpha=0.75", "0x0F141E, alpha=0.5", "pictures: "),
+    "demos": ("| demo desktop\n", "| demo desk\n", "demos: "),
+    "lines": ("is no task; did you mean", "is no job; did you mean", "job"),
+    "places": ("SURE_99 = 2.575829", "SURE_99 = 1.0", "places: "),
+}
 
 
 def kept_seam(seam: str) -> type[unittest.TestCase]:
@@ -22,6 +45,81 @@ def kept_seam(seam: str) -> type[unittest.TestCase]:
 
 
 globals().update({seam.title(): kept_seam(seam) for seam in compare.SEAMS})
+
+
+class Comparison(unittest.TestCase):
+    def test_a_tiny_change_is_found_at_each_seam_and_each_profile_is_driven(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        planted = Path(folder.name, "planted")
+        planted.mkdir()
+        source = Path(agent.__file__).read_text("utf-8")
+        for old, new, _ in PLANTED.values():
+            self.assertTrue(old in source, old)  # the whole source is no message
+            source = source.replace(old, new, 1)
+        (planted / "agent.py").write_text(source, "utf-8")
+        plain = compare.put_agent(str(compare.HERE), Path(folder.name, "plain"))
+        came = [compare.drive(side, compare.SEAMS, CASES) for side in (plain, planted)]
+        asked = {case.split(",")[0] for seam, case in came[0] if seam == "runs"}
+        self.assertEqual(asked, set(agent.PROFILES))
+        found = [*compare.differences(*came)]
+        for seam, (_, _, sign) in PLANTED.items():
+            with self.subTest(seam):
+                here = [f"{seam}: {one.old} {one.new}" for one in found if one.seam == seam]
+                self.assertTrue(any(sign in one for one in here))
+
+    def test_each_difference_is_told_by_its_place_and_with_both_sides(self) -> None:
+        for old, new, *wanted in (
+            ({"a": [1, {"b": "x"}]}, {"a": [1, {"b": "y"}]}, [".a[].b: x"], [".a[].b: y"]),
+            ({"c": 1, "d": True}, {"d": 1}, [".c = 1", ".d = true"], [".d = 1"]),
+            ({"e": "null"}, {"e": None}, [".e: null"], [".e = null"]),
+            ("a\nb\nc", "a\nB\nc", [": b"], [": B"]),
+            ([1, 2, 3, 4], [1, 3, 4], ["[] = 2"], []),
+            ([], {}, [" = []"], [" = {}"]),
+            ('{"a": 1}', '{"a":1}', ['{"a": 1}'], ['{"a":1}']),
+        ):
+            with self.subTest(old=old, new=new):
+                sides = ({("runs", "case"): side} for side in (old, new))
+                found = [[list(one.old), list(one.new)] for one in compare.differences(*sides)]
+                self.assertEqual(found, [wanted])
+
+    def test_another_order_and_a_case_of_one_side_alone_are_found(self) -> None:
+        orders = ({("runs", "a"): {"a": 1, "b": 2}}, {("runs", "a"): {"b": 2, "a": 1}})
+        self.assertEqual(len(list(compare.differences(*orders))), 2)
+        found = list(compare.differences({("runs", "a"): "x"}, {("runs", "b"): "y"}))
+        wanted = [("runs", "a", ("the case a",), ()), ("runs", "b", (), ("the case b",))]
+        self.assertEqual(found, wanted)
+
+    def test_what_is_told_is_short_and_names_equal_differences_once(self) -> None:
+        long = "the same words " * 50
+        found = [
+            Difference("runs", f"case {n}", (f"{long}old {n}",), (f"{long}new {n}",))
+            for n in range(50)
+        ]
+        said = list(compare.told(found, 50))
+        self.assertEqual(len(said), 4, said)
+        self.assertIn("(and 49 more like it)", said[0])
+        self.assertRegex(said[1], r"^    - \.\.\..{,60}old 0$")
+        self.assertRegex(said[2], r"^    \+ \.\.\..{,60}new 0$")
+
+    def test_a_wrong_name_is_told_in_a_sentence_and_the_exit_code_tells_a_difference(self) -> None:
+        for arguments, sentence in (
+            (["no_such_commit"], "no_such_commit is no commit and no folder with an agent.py"),
+            ([".", "--seams", "runs,walls"], "there is no seam walls; there are runs"),
+        ):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as caught:
+                compare.main(arguments)
+            self.assertIn(sentence, f"{caught.exception}{said.getvalue()}")
+        here = str(compare.HERE)
+        for code, new in ((0, "same"), (1, "other")):
+            came: dict[str, Any] = {"old": {("runs", "a"): "same"}, "new": {("runs", "a"): new}}
+            with (
+                mock.patch.object(compare, "drive", lambda side, *_, came=came: came[side.name]),
+                contextlib.redirect_stdout(io.StringIO()) as said,
+            ):
+                self.assertEqual(compare.main([here, here]), code)
+            self.assertIn(f"1 cases, {code} differences", said.getvalue())
 
 
 if __name__ == "__main__":
