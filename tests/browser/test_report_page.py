@@ -5,13 +5,14 @@ No console message and no request to anywhere. PANEL_SHOTS names a folder for th
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import json
 import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -23,16 +24,14 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 from chrome import InChrome, wait_for  # noqa: E402
 
 import agent  # noqa: E402
-from tests.test_panel import PICTURE  # noqa: E402
+from tests.test_panel import PICTURE, RUN, act, plan, reply  # noqa: E402
 
 HOSTILE = "</script><script>document.title='broken'</script>"
 HOSTILE += "<img src='https://example.com/x.png' onerror=\"document.title='x'\">"
 HOSTILE += "\n\u05e9\u05dc\u05d5\u05dd \u0627\u0644\u0633\u0644\u0627\u0645 \u202etxt.exe "
 HOSTILE += "unbroken" * 90
 LOADED = "[...document.images].filter(i => i.complete && i.naturalWidth).length"
-
 RIGHT, LEFT, ESCAPE, HOME, END = "\ue014", "\ue012", "\ue00c", "\ue011", "\ue010"
-QUESTION = {"role": "user", "content": "What now?"}
 Json = dict[str, Any]
 
 
@@ -41,33 +40,34 @@ def run(folder: Path, *options: str, kill: str = "") -> Path:
     program = [sys.executable, str(Path(agent.__file__)), "--demo"]
     command = [*program, "--set", f"dump_dir={folder}", *options]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    journal, end = folder / "run_0001" / "turns.jsonl", time.monotonic() + 60
-    while kill and time.monotonic() < end:
-        if journal.exists() and kill in journal.read_text():
-            break
-        time.sleep(0.002)
+    journal = folder / "run_0001" / "turns.jsonl"
     if kill:
+        wait_for(lambda: journal.exists() and kill in journal.read_text(), 60, "for " + kill)
         process.kill()
     process.wait(60)
     return folder / "run_0001"
 
 
-def report(folder: Path, *target: str) -> None:
+def report(folder: Path, *target: str) -> Path:
     """Makes the report anew, by --report."""
-    command = [sys.executable, agent.__file__, "--report", str(folder), *target]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-def rewrite(folder: Path, change: Any) -> Path:
-    """The report of the journal's records as `change(records)` gives them."""
-    journal = folder / "turns.jsonl"
-    records = change([json.loads(line) for line in journal.read_text().splitlines()])
-    journal.write_text("\n".join(map(json.dumps, records)) + "\n")
-    report(folder)
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert agent.main(["--report", str(folder), *target]) == 0
     return folder / "report.html"
 
 
-def hostile(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def written(folder: Path, records: list[Json]) -> Path:
+    """The report of these records, one a second unless they say when."""
+    times = itertools.count(1_700_000_000)
+    lines = [json.dumps({"time": next(times), **record}) for record in records]
+    (folder / "turns.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return report(folder)
+
+
+def records_of(folder: Path) -> list[Json]:
+    return [json.loads(line) for line in (folder / "turns.jsonl").read_text().splitlines()]
+
+
+def hostile(records: list[Json]) -> list[Json]:
     for record in records:
         for name in ("text", "task", "result", "response_text", "args", "instructions"):
             if isinstance(record.get(name), str):
@@ -79,25 +79,18 @@ def hostile(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return records
 
 
-def lengthened(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The acts of a run again and again, 200 turns; some changed nothing, one was refused."""
+def lengthened(records: list[Json]) -> list[Json]:
+    """The acts of a run again and again, 200 turns; some changed nothing."""
     first, last = records[0], records[-1]
-    kinds = ("look", "intent", "result", "action")
-    turns = [r for r in records if r["kind"] in kinds and r.get("turn") in (2, 3, 4, 5)]
+    turns = [r for r in records if r["kind"] in ("look", "intent", "result", "action")]
     out = [first, *[r for r in records if r["kind"] in ("reply", "plan")][:2]]
     for number in range(2, 201):
         for record in [r for r in turns if r["turn"] == number % 4 + 2]:
             more = {"turn": number, "time": first["time"] + number * 3}
             if "changed" in record:
                 more["changed"] = bool(number % 7)
-            if number == 50 and record["kind"] == "result":
-                more |= {"refused": "blocked_key", "result": "Not done: blocked"}
             out.append({**record, **more})
     return [*out, {**last, "time": out[-1]["time"], "turns": 200}]
-
-
-TURNS = """return turns.map(({ turn, role, said, call, result, changed, notes, acts, asked, shots }) =>
-  ({ turn, role, said, call, result, changed, notes, acts, asked, shots }))"""
 
 
 class Turns(InChrome):
@@ -105,22 +98,19 @@ class Turns(InChrome):
         """The turns of a report, as its page has them."""
         self.chrome.open(page.as_uri())
         wait_for(lambda: self.chrome.run("return turns.length"))
-        return list(self.chrome.run(TURNS))
+        fields = "turn, role, said, call, result, changed, notes, acts, asked, shots"
+        return list(self.chrome.run(f"return turns.map(({{ {fields} }}) => ({{ {fields} }}))"))
 
     def told(self, *lines: Json) -> list[Json]:
         """The turns that the page makes of these lines of a journal."""
-        records = [json.dumps({"time": 1.0, **line}) for line in ({"kind": "run"}, *lines)]
-        journal = self.folder / "turns.jsonl"
-        journal.write_text("\n".join(records) + "\n", encoding="utf-8")
-        self.assertEqual(agent.main(["--report", str(self.folder)]), 0)
-        return self.turns(self.folder / "report.html")
+        return self.turns(written(self.folder, [{"kind": "run"}, *lines]))
 
     def test_a_turn_has_who_spoke_what_was_said_called_and_done(self) -> None:
         turns = self.turns(run(self.folder) / "report.html")
         self.assertEqual([turn["turn"] for turn in turns], [1, 2, 3, 4, 5, 6])
         self.assertEqual([turn["role"] for turn in turns], ["planner"] + ["executor"] * 5)
-        plan, click, *_, end = turns
-        self.assertEqual([kind for kind, _ in plan["notes"]], ["plan"])
+        planned, click, *_, end = turns
+        self.assertEqual([kind for kind, _ in planned["notes"]], ["plan"])
         self.assertTrue(click["said"].startswith("SCREEN_SHOWS: "))
         self.assertTrue(click["call"].startswith("double_click_screen_element "))
         self.assertEqual((click["changed"], click["acts"][0]["changed"]), (True, True))
@@ -136,15 +126,13 @@ class Turns(InChrome):
         asked = [fate for turn in turns for fate in turn["asked"]]
         self.assertEqual((asked[0]["action"]["name"], asked[0]["became"]), ("double_click", "done"))
 
-    def test_a_pause_is_told_apart_from_a_refusal(self) -> None:
+    def test_each_note_has_its_name_and_a_pause_is_told_apart_from_a_refusal(self) -> None:
         for refused, kind in (("stale_frame", "stale_frame"), ("blocked_key", "refused")):
             (turn,) = self.told(
                 {"kind": "intent", "turn": 1, "tool": "click"},
                 {"kind": "result", "turn": 1, "result": "Not done.", "refused": refused},
             )
             self.assertEqual(turn["notes"], [[kind, "Not done."]])
-
-    def test_each_note_is_shown_with_its_name(self) -> None:
         self.told(
             {"kind": "hint", "turn": 1, "text": "one"},
             {"kind": "model_failed", "turn": 1, "text": "two"},
@@ -157,28 +145,34 @@ class Turns(InChrome):
         for note in ("hint\none", "failed\ntwo", "correction\nthree", "archive\nfour", "plan\nsix"):
             self.assertIn(note, shown)
 
-    def test_an_act_without_a_reply_is_not_the_planners(self) -> None:
-        turns = self.told(
-            {"kind": "reply", "turn": 1, "call": 1, "role": "planner"},
-            {"kind": "plan", "turn": 1, "done": "plan: go"},
-            {"kind": "action", "turn": 2, "tool": "click"},
-        )
+    def test_an_act_without_a_reply_is_nobodys_and_a_picture_that_lies_elsewhere_is_none(
+        self,
+    ) -> None:
+        turns = self.told(reply(1, role="planner"), plan(1, "go"), act(2, "click", ""))
         self.assertEqual([turn["role"] for turn in turns], ["planner", ""])
-
-    def test_a_picture_that_lies_elsewhere_is_none(self) -> None:
         names = ("//evil.example/a.png", "../a.png", "screenshots/turn_0001.png", "file:///a.png")
         (turn,) = self.told(*({"kind": "look", "turn": 1, "screenshot": name} for name in names))
         self.assertEqual(turn["shots"], ["screenshots/turn_0001.png"])
 
 
-def journal() -> list[dict[str, Any]]:
+def exchange(turn: int, role: str, text: str) -> list[Json]:
+    """A request, of which the first one has what all of them begin with, and its reply."""
+    question = {"role": "user", "content": "What now?"}
+    settings = {"temperature": 0.5} if turn == 1 else {}
+    parts = {"settings": settings, f"question {turn}": question} if turn < 3 else {}
+    about = {"turn": turn, "call": turn, "role": role}
+    tokens = {"prompt": 1000, "completion": 20, "cached": 400}
+    sent = ["settings", f"question {min(turn, 2)}"]
+    return [
+        {"kind": "request", "sent": sent, "parts": parts, **about},
+        {**reply(turn, text, role), "call": turn, "tokens": tokens, "seconds": 1.5},
+    ]
+
+
+def every_kind() -> list[Json]:
     """Turns of every kind: a plan, an act that changed, one refused, a pause, a correction."""
     place = {"element_name": "Save", "position": {"x": 500, "y": 400}}
-    lines: list[dict[str, Any]] = [
-        {"kind": "run", "task": "Save it", "profile": "planner"},
-        *exchange(1, "planner", "I plan"),
-        {"kind": "plan", "turn": 1, "done": "plan: go", "plan": "the plan", "instructions": "go"},
-    ]
+    lines: list[Json] = [RUN, *exchange(1, "planner", "I plan"), plan(1, "go", "the plan")]
     for number in range(2, 7):
         turn = {"turn": number}
         lines.append({"kind": "look", "screenshot": f"screenshots/turn_{number:04d}.png", **turn})
@@ -188,130 +182,85 @@ def journal() -> list[dict[str, Any]]:
             lines += exchange(number, "executor", "Sorry, Zanzibar")
         refused = {3: "blocked_key", 4: "stale_frame"}.get(number, "")
         changed = None if refused else number == 2
-        came = {"result": "Not done." if refused else "Clicked: Save", "changed": changed}
+        result = "Not done." if refused else "Clicked: Save"
         region = [100, 100, 600, 600] if number == 2 else None
+        came = {"result": result, "changed": changed, "region": region, "refused": refused}
         lines.append({"kind": "intent", "tool": "double_click", "args": place, **turn})
-        lines.append({"kind": "result", "region": region, "refused": refused, **came, **turn})
-        lines.append({"kind": "action", "tool": "double_click", "args": '"Save"', **came, **turn})
+        lines.append({"kind": "result", **came, **turn})
+        lines.append({**act(number, "double_click", result, changed), "args": '"Save"'})
     lines.append({"kind": "end", "turn": 6, "outcome": "stuck", "text": "Nothing helps."})
     return lines
-
-
-def exchange(turn: int, role: str, text: str) -> list[dict[str, Any]]:
-    """A request, of which the first one has what all of them begin with, and its reply."""
-    settings = {"temperature": 0.5} if turn == 1 else {}
-    parts = {"settings": settings, f"question {turn}": QUESTION} if turn < 3 else {}
-    names = ["settings", f"question {min(turn, 2)}"]
-    about = {"turn": turn, "call": turn, "role": role}
-    message = {"role": "assistant", "content": text}
-    tokens = {"prompt": 1000, "completion": 20, "cached": 400}
-    return [
-        {"kind": "request", "sent": names, "parts": parts, **about},
-        {"kind": "reply", "message": message, "tokens": tokens, "seconds": 1.5, **about},
-    ]
 
 
 class View(InChrome):
     """What a person can do with a report: go along the turns, enlarge, search, link, unfold."""
 
-    page: Path
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        super().setUpClass()
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        folder = Path(scratch.name)
-        (folder / "screenshots").mkdir()
-        for turn in range(2, 7):
-            (folder / "screenshots" / f"turn_{turn:04d}.png").write_bytes(PICTURE)
-        times = itertools.count(1_700_000_000)
-        lines = [json.dumps({**record, "time": next(times)}) for record in journal()]
-        (folder / "turns.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        report(folder)
-        cls.page = folder / "report.html"
-
     def setUp(self) -> None:
         super().setUp()
+        (self.folder / "screenshots").mkdir()
+        for turn in range(2, 7):
+            (self.folder / "screenshots" / f"turn_{turn:04d}.png").write_bytes(PICTURE)
+        self.page = written(self.folder, every_kind())
         self.open()
 
     def tearDown(self) -> None:
         self.assertEqual(self.chrome.complaints(), [])
 
-    def open(self, address: str = "", width: int = 1280, dark: bool = False) -> None:
-        self.chrome.look(width, 900, dark)
+    def open(self, address: str = "") -> None:
+        self.chrome.look(1280, 900)
         self.chrome.open(self.page.as_uri() + address)
         wait_for(lambda: self.chrome.all("#stage > *"))
 
     def now(self) -> str:
         return self.chrome.text("#list .now b")
 
-    def test_it_opens_on_the_first_turn_with_a_picture(self) -> None:
+    def test_it_opens_on_the_first_turn_with_a_picture_before_and_after(self) -> None:
         self.assertEqual((self.now(), self.chrome.text("#where")), ("2", "2 / 6"))
-
-    def test_an_act_shows_the_screen_before_and_after(self) -> None:
         wait_for(lambda: len(self.chrome.all("figure")) == 2)
-        under = [
-            "before \u00b7 Double click \u201cSave\u201d",
-            "after \u00b7 the dashed box changed",
-        ]
-        self.assertEqual(self.chrome.all("figcaption"), under)
+        under = self.chrome.all("figcaption")
+        self.assertEqual(under[0], "before \u00b7 Double click \u201cSave\u201d")
+        self.assertEqual(under[1], "after \u00b7 the dashed box changed")
         sources = self.chrome.all("figure img", "src")
         self.assertEqual([source[-13:] for source in sources], ["turn_0002.png", "turn_0003.png"])
         self.assertEqual(len(self.chrome.all(".before ellipse")), 2)
         self.assertEqual(len(self.chrome.all(".after rect.region")), 1)
         fill = "return [...document.querySelectorAll('svg *')].map(e => getComputedStyle(e).fill)"
-        fills = self.chrome.run(fill)
-        self.assertEqual(set(fills), {"none"})  # what is under them stays to be seen
-
-    def test_what_was_not_done_has_no_picture_after_it_and_a_dashed_ring(self) -> None:
-        self.open("#3")
+        self.assertEqual(set(self.chrome.run(fill)), {"none"})  # what is under them is seen
+        self.open("#3")  # of what was not done there is none after it
         wait_for(lambda: self.chrome.all("figcaption b") == ["before"])
         self.assertEqual(len(self.chrome.all("ellipse.off")), 2)
-
-    def test_a_turn_that_looked_at_nothing_says_so(self) -> None:
         self.open("#1")
         wait_for(lambda: self.chrome.text("#stage") == "Turn 1 looked at no screen.")
 
-    def test_the_list_tells_in_words_what_was_done_and_what_went_wrong(self) -> None:
-        self.assertEqual(
-            self.chrome.all("#list .did")[:2], ["Plan: go", "Double click \u201cSave\u201d"]
-        )
+    def test_top_and_list_tell_in_words_what_was_done_and_what_went_wrong(self) -> None:
+        done = ["Plan: go", "Double click \u201cSave\u201d"]
+        self.assertEqual(self.chrome.all("#list .did")[:2], done)
         wrong = ("refused: Not done.", "held up: Not done.", "correction: Name a tool.")
         told = [f"\u2717 {words}" for words in (*wrong, "nothing changed")]
         self.assertEqual(self.chrome.all("#list .wrong"), told)
         tones = [name.split()[0] for name in self.chrome.all("#list a", "className")]
         self.assertEqual(tones, ["plan", "good", "bad", "idle", "idle", "idle"])
+        self.assertEqual(self.chrome.all("#status"), ["stuck"])
+        self.assertIn("6 turns", self.chrome.text("#figures summary"))
+        self.assertFalse(self.chrome.seen("#figures p"))
+        self.assertGreater(len(self.chrome.text("#figures p").splitlines()), 17)
+        log = self.page.with_name("execution_log.txt").as_uri()
+        self.assertEqual(self.chrome.all("#figures a", "href"), [log])
 
-    def test_keys_go_along_the_turns(self) -> None:
+    def test_keys_rows_and_addresses_lead_to_a_turn_and_the_browsers_own_search_finds_one(
+        self,
+    ) -> None:
         seen = []
         for key in (RIGHT, RIGHT, LEFT, END, HOME, LEFT):
             self.chrome.press(key)
             seen.append(self.now())
         self.assertEqual(seen, ["3", "4", "3", "6", "1", "1"])
         self.assertEqual(self.chrome.run("return location.hash"), "#1")
-
-    def test_a_click_enlarges_a_picture_in_place_and_another_one_ends_that(self) -> None:
-        wait_for(lambda: len(self.chrome.all("figure")) == 2)
-        width = "return document.querySelector('.before .frame').getBoundingClientRect().width"
-        before = self.chrome.run(width)
-        self.chrome.click(".before .frame")
-        self.assertGreater(self.chrome.run(width), 1.5 * before)
-        self.assertFalse(self.chrome.seen("#list"))
-        self.chrome.click(".before .frame")
-        self.assertEqual(self.chrome.run(width), before)
-        self.chrome.click(".before .frame")
-        self.chrome.press(ESCAPE)
-        self.assertEqual(self.chrome.run(width), before)
-
-    def test_an_address_and_a_row_lead_to_a_turn(self) -> None:
         self.open("#5")
         self.assertEqual((self.now(), self.chrome.text("#where")), ("5", "5 / 6"))
         self.chrome.click("#list li:nth-child(2) a")
         wait_for(lambda: self.now() == "2")
         self.assertEqual(self.chrome.run("return location.hash"), "#2")
-
-    def test_the_browser_s_own_search_finds_what_was_said_in_any_turn(self) -> None:
         hidden = self.chrome.all("article[hidden]", "hidden")
         self.assertEqual(hidden, ["until-found"] * (len(self.chrome.all("article")) - 1))
         self.chrome.run(
@@ -319,6 +268,17 @@ class View(InChrome):
             "'Zanzibar')).dispatchEvent(new Event('beforematch', {bubbles: true}))"
         )
         self.assertEqual(self.now(), "5")
+
+    def test_a_click_enlarges_a_picture_in_place_and_another_one_ends_that(self) -> None:
+        wait_for(lambda: len(self.chrome.all("figure")) == 2)
+        width = "return document.querySelector('.before .frame').getBoundingClientRect().width"
+        before = self.chrome.run(width)
+        for end in (lambda: self.chrome.click(".before .frame"), lambda: self.chrome.press(ESCAPE)):
+            self.chrome.click(".before .frame")
+            self.assertGreater(self.chrome.run(width), 1.5 * before)
+            self.assertFalse(self.chrome.seen("#list"))
+            end()
+            self.assertEqual(self.chrome.run(width), before)
 
     def test_a_request_can_be_read_whole_and_what_is_sent_again_is_written_once(self) -> None:
         first = "article:nth-of-type(1) details"
@@ -333,24 +293,12 @@ class View(InChrome):
         unfold = "document.querySelectorAll(arguments[0]).forEach((fold) => (fold.open = true))"
         self.chrome.run(unfold, "article:nth-of-type(3) details")
         wait_for(lambda: "What now?" in self.chrome.all(again + " pre"))
-        reply = json.loads(self.chrome.all("article:nth-of-type(5) details > pre")[-1])
-        self.assertEqual(reply["message"]["content"], "Sorry, Zanzibar")
-        self.assertEqual(reply["tokens"]["cached"], 400)
-
-    def test_the_top_says_the_most_and_folds_the_rest(self) -> None:
-        self.assertEqual(self.chrome.all("#status"), ["stuck"])
-        self.assertIn("6 turns", self.chrome.text("#figures summary"))
-        self.assertFalse(self.chrome.seen("#figures p"))
-        self.assertGreater(len(self.chrome.text("#figures p").splitlines()), 17)
-        log = self.page.with_name("execution_log.txt").as_uri()
-        self.assertEqual(self.chrome.all("#figures a", "href"), [log])
+        said = json.loads(self.chrome.all("article:nth-of-type(5) details > pre")[-1])
+        self.assertEqual(said["message"]["content"], "Sorry, Zanzibar")
+        self.assertEqual(said["tokens"]["cached"], 400)
 
 
 class Reports(InChrome):
-    def setUp(self) -> None:
-        super().setUp()
-        self.shots = Path(os.environ.get("PANEL_SHOTS", self.folder))
-
     def open(
         self, page: Path, name: str, turns: int, width: int = 1400, height: int = 1100, **look: bool
     ) -> None:
@@ -358,7 +306,8 @@ class Reports(InChrome):
         self.chrome.look(width, height, **look)
         self.chrome.open(page.as_uri())
         time.sleep(0.4)
-        (self.shots / f"{name}.png").write_bytes(self.chrome.screenshot())
+        shots = Path(os.environ.get("PANEL_SHOTS", self.folder))
+        (shots / f"{name}.png").write_bytes(self.chrome.screenshot())
         self.assertEqual(len(self.chrome.all("article")), turns, name)
         self.assertLessEqual(self.chrome.width(), width, name)
         self.assertGreater(self.chrome.run(f"return {LOADED}"), 0, name)
@@ -369,8 +318,6 @@ class Reports(InChrome):
     def test_a_good_run_one_that_is_cut_in_two_and_one_in_a_single_file(self) -> None:
         good = run(self.folder / "good")
         self.open(good / "report.html", "report", 6)
-        self.chrome.press("\ue014")
-        (self.shots / "report_turn.png").write_bytes(self.chrome.screenshot())
         self.open(good / "report.html", "report_dark", 6, dark=True)
         self.open(good / "report.html", "report_phone", 6, 390, 1400)
         (good / "torn.html").write_text((good / "report.html").read_text()[:-40])
@@ -388,16 +335,17 @@ class Reports(InChrome):
         self.open(crashed / "report.html", "crashed", 2)
         self.assertIn("no end recorded", self.chrome.text("#top"))
 
-    def test_what_is_hostile_is_shown_as_text(self) -> None:
-        self.open(rewrite(run(self.folder / "hostile"), hostile), "hostile", 6)
+    def test_what_is_hostile_is_text_and_of_a_long_run_only_the_pictures_nearby_are_loaded(
+        self,
+    ) -> None:
+        good = run(self.folder / "good")
+        records = records_of(good)
+        self.open(written(good, lengthened(records)), "long", 200)
+        self.assertLess(self.chrome.run(f"return {LOADED}"), 60)
+        self.open(good / "report.html", "long_phone", 200, 390, 900)
+        self.open(written(good, hostile(records)), "hostile", 6)
         self.assertRegex(self.chrome.run("return document.title"), "^completed: </script>")
         self.assertEqual(self.chrome.all("h1 *, article p > :not(span)"), [])
-
-    def test_of_a_long_run_only_the_pictures_nearby_are_loaded(self) -> None:
-        page = rewrite(run(self.folder / "long"), lengthened)
-        self.open(page, "long", 200)
-        self.assertLess(self.chrome.run(f"return {LOADED}"), 60)
-        self.open(page, "long_phone", 200, 390, 900)
 
 
 if __name__ == "__main__":
