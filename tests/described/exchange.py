@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import agent
@@ -15,20 +16,11 @@ from tests.seams import clock_of_main, desktop_of_main, person_there
 from tests.servers import ScriptedServer, Step, answer, hang_up, reply
 
 TASK = "Press the button"
+# What each request of a run has by its description: its tools with their arguments, words of its texts.
+FILE = Path(__file__).with_name("requests.jsonl")
 
 
-def call_names(request: dict[str, Any]) -> list[str]:
-    """The names of the tools that a request offers."""
-    return [item["function"]["name"] for item in request.get("tools", [])]
-
-
-def arguments(request: dict[str, Any], name: str) -> tuple[set[str], set[str]]:
-    """The arguments of a tool that a request offers, and those of them that it requires."""
-    for item in request["tools"]:
-        if item["function"]["name"] == name:
-            parameters = item["function"]["parameters"]
-            return set(parameters["properties"]), set(parameters["required"])
-    raise AssertionError(name)
+ROWS = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 
 def said(content: str, name: str, /, **given: Any) -> Message:
@@ -131,3 +123,24 @@ class Exchange:
     def screenshots(self) -> list[str]:
         """The names of the run's screenshots."""
         return sorted(path.name for path in (self.folder / "screenshots").iterdir())
+
+
+def has_what_is_described(case: EngineCase, profile: str, run: Exchange) -> None:
+    """Holds the requests of a run against their rows in requests.jsonl."""
+    for row in ROWS:
+        if row["profile"] != profile:
+            continue
+        number = row["request"]
+        for words in row.get("system", []):
+            with case.subTest(profile, number=number, words=words):
+                case.assertIn(words, run.system(number))
+        for words in row.get("user", []):
+            with case.subTest(profile, number=number, words=words):
+                case.assertIn(words, run.user(number))
+        if "tools" in row:
+            functions = [item["function"] for item in run.requests[number - 1]["tools"]]
+            offered = {f["name"]: f["parameters"]["properties"].keys() for f in functions}
+            case.assertEqual(offered.keys(), row["tools"].keys())
+            for name, given in row["tools"].items():  # a conversation has more of its own
+                same = set(given) == set(offered[name]) if "planner" in run.roles else True
+                case.assertTrue(same and set(given) <= set(offered[name]), name)
