@@ -7,7 +7,7 @@ module that nobody has begun, the longest first. What fails is printed in full, 
 A module that prints something of its own has failed.
 With --times a table of what each module took comes before the end. With --whole those proofs are tried whole of which
 the suite has a part (tests/samples.py); without a module these are the modules that have one, and
-tests.attacks.check_patterns, which the suite leaves out.
+tests.attacks.patterns, which the suite leaves out.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def sampled() -> list[str]:
     """The modules that try a part of something long, and the one that is long itself."""
     files = {name: ROOT / f"{name.replace('.', '/')}.py" for name in modules()}
     parts = [name for name, file in files.items() if "sample(" in file.read_text(encoding="utf-8")]
-    return ["tests.attacks.check_patterns", *parts]
+    return ["tests.attacks.patterns", *parts]
 
 
 # -- one of the processes

@@ -1,4 +1,4 @@
-"""Programs that attack agent.py: each attack says whether it got through. See tests/test_attacks.py."""
+"""Programs that attack agent.py: each function named attack_... says whether it got through. See tests/test_attacks.py."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tests.scripted import EngineCase
@@ -14,17 +15,8 @@ from tests.scripted import EngineCase
 Attack = Callable[..., bool]
 
 
-class Attacks(list[tuple[str, Attack]]):
-    """The attacks of a program, each under the number of what it attacks."""
-
-    def numbered(self, number: str) -> Callable[[Attack], Attack]:
-        """Puts an attack into the table."""
-
-        def note(attack: Attack) -> Attack:
-            self.append((number, attack))
-            return attack
-
-        return note
+def attacks_of(module: ModuleType) -> list[Attack]:
+    return [attack for name, attack in vars(module).items() if name.startswith("attack_")]
 
 
 def gets_through(attack: Attack) -> bool:

@@ -1,30 +1,28 @@
 """Every regular expression of agent.py against texts that were grown from it: the time must stay linear.
 
-    python -m tests.attacks.patterns [FILE]     with texts of 4000 characters; the suite has some of 2000
+    python -m tests.attacks.patterns            with texts of 4000 characters
+    python -m unittest tests.attacks.patterns   with texts of 2000, and that a slow one is found
 
 A pattern is found wherever `re` is called: as a literal, as a name of the file, as a local that is put together from
-those, or as a string of a table that the function reads. Texts are grown from the parts of the pattern's own syntax
-tree: each part again and again, behind what comes before it and with an end that does not fit. Doubling a text may
-take 2.5 times as long at most; the best of several counts, and only texts that take long enough to be measured. A
-first look, at a text and one some times as long, lets those through that are far from a square.
+those, or in a table. Texts are grown from the parts of the pattern's own syntax tree: each part again and again, behind
+what comes before it and with an end that does not fit. Doubling a text may take 2.5 times as long at most.
 """
 
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
 import os
 import re
 import sys
 import time
+import unittest
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
+
+import agent
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -33,150 +31,106 @@ with warnings.catch_warnings():
     except ImportError:  # Python 3.10
         import sre_parse as parser  # type: ignore[no-redef]
 
-SOURCE = Path(__file__).resolve().parents[2] / "agent.py"
-METHODS = set("search match fullmatch sub split findall finditer".split())
-RULES_OF_WHOLE_TEXTS = {"RISKS", "RUNNERS", "ENTERED", "SHOWING_ONLY"}  # tables
-JOINS = {"join", "escape", "map"}  # the calls that put a pattern together
+SOURCE = Path(agent.__file__).read_text("utf-8")
+METHODS = set("search match fullmatch sub split findall finditer compile".split())
+OF_WHOLE_TEXTS = {
+    "RISKS",
+    "RUNNERS",
+    "ENTERED",
+    "SHOWING_ONLY",
+}  # tables whose texts are short and matched whole
 MEASURABLE_S = 0.000_06
-CHARS_LEAST = 1_000
-CHARS_MOST = 2_000
-CHARS_LONG = 4_000  # of the program: for what is slow only where a text is long
+CHARS, CHARS_LONG = 2_000, 4_000
 TIMES_MOST = 2.5
-TIMES_CLEAR = 3.5  # a square has 4
-AGAIN = 12  # measurements at most before a pattern counts as slow
-AGAIN_CLEAR = 3
-ENDS = ("", "\0")
-
-
-class Use(NamedTuple):
-    """A pattern, how it is used, and the line where."""
-
-    pattern: str | bytes
-    flags: int
-    method: str
-    line: int
-
-
-def loaded(path: Path) -> ModuleType:
-    """The file as a module of its own, so that two versions can be compared."""
-    if path == SOURCE:
-        return importlib.import_module("agent")
-    spec = importlib.util.spec_from_file_location(f"attacked_{abs(hash(path))}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@cache
-def uses(path: Path) -> list[Use]:
-    """Every use of a regular expression in the file; raises LookupError where its pattern cannot be found."""
-    text = path.read_text(encoding="utf-8")
-    module, tree = loaded(path), ast.parse(text)
-    found: dict[tuple[Any, ...], Use] = {}
-    for function, node in calls(tree):
-        for use in uses_of_call(module, function, node):
-            found.setdefault(use[:3], use)
-    used = {use.pattern for use in found.values()}
-    for name, value in vars(module).items():  # those in tables are searched with, but for rules
-        method = "fullmatch" if name in RULES_OF_WHOLE_TEXTS else "search"
-        for pattern in compiled_in(value):
-            if pattern.pattern not in used:
-                use = Use(pattern.pattern, pattern.flags & ~re.UNICODE, method, 0)
-                found.setdefault(use[:3], use)
-    return list(found.values())
-
-
-def calls(tree: ast.Module) -> Iterator[tuple[ast.AST | None, ast.Call]]:
-    """Every call, with the outermost function that it stands in."""
-    for top in tree.body:
-        owners = [top] if not isinstance(top, ast.ClassDef) else top.body
-        for owner in owners:
-            for node in ast.walk(owner):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    yield (owner if isinstance(owner, ast.FunctionDef) else None), node
-
-
-# Patterns that are built while the program runs, and why none of them can be slow.
-PLAIN = {
-    "'|'.join(map(self._pattern, longest_first))": "one of the secrets, each of them escaped",
-    "like": "of the tables of rules, compiled at the top, so found there",
-    r"'(\\w+) (\\w+)'": "the file's own table is searched",
-    r"'(\\S+)=(\\S+)'": "the file's own table is searched",
-}
-
-
-# Patterns that a function builds of what it is given, which is one of these.
-GIVEN: dict[str, Callable[[ModuleType], list[str]]] = {
+# Patterns that are built while the program runs: why none of them can be slow, or what they are then.
+BUILT: dict[str, Callable[[Any], list[str]]] = {
+    "'|'.join(map(self._pattern, longest_first))": lambda module: [],  # secrets, each of them escaped
+    "like": lambda module: [],  # of the tables of rules, compiled at the top, so found there
+    r"'(\\w+) (\\w+)'": lambda module: [],  # the file's own table is searched
+    r"'(\\S+)=(\\S+)'": lambda module: [],
     "pattern": lambda module: [rf"(?P<call>(?:{module.CALL_BEGINS})(?s:.*))|{module._THOUGHT}"],
     "call": lambda module: [module.CALL_BEGINS],
 }
 
 
-def uses_of_call(module: ModuleType, function: ast.AST | None, node: ast.Call) -> list[Use]:
-    """The patterns of `re.search(pattern, ...)`, of `COMPILED.search(...)` and of a compiled one in a table."""
-    method, owner = node.func.attr, node.func.value
-    of_re = isinstance(owner, ast.Name) and owner.id == "re"
-    if not of_re and method not in METHODS:
-        return []
-    known = names_in(module, function)
-    if of_re:
-        if method not in METHODS and (method != "compile" or function is None):
-            return []  # what the file compiles at its top is found by its value
-        if ast.unparse(node.args[0]) in PLAIN:
-            return []
-        value = evaluated(node.args[0], known)
-        if value == ast.unparse(node.args[0]):
-            value = None  # a parameter: its patterns come from a table
-        flags = 0
-        for argument in [*node.args[1:], *(word.value for word in node.keywords)]:
-            flag = evaluated(argument, {"re": re})
-            flags |= int(flag) if isinstance(flag, re.RegexFlag) else 0
-        texts = [value] if isinstance(value, (str, bytes)) else strings_read_by(module, function)
-        if not texts and ast.unparse(node.args[0]) in GIVEN:
-            texts = GIVEN[ast.unparse(node.args[0])](module)
+class Use(NamedTuple):
+    """A pattern and how it is used."""
+
+    pattern: str | bytes
+    flags: int
+    method: str
+
+
+def uses(module: Any, source: str) -> set[Use]:
+    """Every use of a regular expression in the file; raises LookupError where its pattern cannot be found."""
+    found = set[Use]()
+    for top in ast.parse(source).body:
+        for owner in top.body if isinstance(top, ast.ClassDef) else [top]:
+            names: dict[str, Any] = {}
+            for node in ast.walk(owner):
+                called = node.func if isinstance(node, ast.Call) else None
+                if isinstance(called, ast.Attribute) and called.attr in METHODS:
+                    names = names or names_in(module, owner)
+                    found.update(uses_of_call(module, owner, node, names))
+    used = {use.pattern for use in found}
+    for name, value in vars(module).items():
+        method = "fullmatch" if name in OF_WHOLE_TEXTS else "search"
+        for one in parts_of(value):
+            if isinstance(one, re.Pattern) and one.pattern not in used:
+                found.add(Use(one.pattern, one.flags & ~re.UNICODE, method))
+    return found
+
+
+def uses_of_call(module: Any, owner: ast.stmt, node: Any, names: dict[str, Any]) -> Iterator[Use]:
+    """The patterns of `re.search(pattern, ...)`, or of `COMPILED.search(...)`."""
+    method, written = node.func.attr, node.args and ast.unparse(node.args[0])
+    if ast.unparse(node.func.value) != "re":
+        value = None if method == "compile" else evaluated(node.func.value, names)
+        if isinstance(value, re.Pattern):
+            yield Use(value.pattern, value.flags & ~re.UNICODE, method)
+        return
+    if method == "compile" and not isinstance(owner, ast.FunctionDef):
+        return  # what the file compiles at its top is found by its value
+    flags = [
+        evaluated(given, {"re": re})
+        for given in (*node.args[1:], *(k.value for k in node.keywords))
+    ]
+    value = evaluated(node.args[0], names)
+    tables = [vars(module).get(part.id) for part in ast.walk(owner) if isinstance(part, ast.Name)]
+    texts = [value] if isinstance(value, (str, bytes)) else []
+    if written in BUILT:
+        texts = BUILT[written](module)
+    elif not texts:
+        texts = [one for table in tables for one in parts_of(table) if is_pattern(one)]
         if not texts:
             raise LookupError(f"line {node.lineno}: where its patterns come from cannot be seen")
-        method = "search" if method == "compile" else method
-        return [Use(text, flags, method, node.lineno) for text in texts]
-    value = evaluated(owner, known)
-    if isinstance(value, re.Pattern):
-        return [Use(value.pattern, value.flags & ~re.UNICODE, method, node.lineno)]
-    return []
+    for text in texts:
+        flag = sum(int(flag) for flag in flags if isinstance(flag, re.RegexFlag))
+        yield Use(text, flag, "search" if method == "compile" else method)
 
 
-def compiled_in(value: Any) -> list[re.Pattern[Any]]:
-    """The compiled patterns in a table, at any depth."""
-    if isinstance(value, re.Pattern):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (tuple, list)):
-        return [pattern for item in value for pattern in compiled_in(item)]
-    return []
-
-
-@cache
-def names_in(module: ModuleType, function: ast.AST | None) -> dict[str, Any]:
+def names_in(module: Any, function: ast.stmt) -> dict[str, Any]:
     """What the file defines, and those locals of a function that are put together from it."""
     known = dict(vars(module))
-    if isinstance(function, ast.FunctionDef):
-        nodes = list(ast.walk(function))
-        for node in nodes:
-            if isinstance(node, ast.arg):
-                known[node.arg] = node.arg  # a word such as any other
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                known[node.id] = None
-        for node in nodes:
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                known[node.targets[0].id] = evaluated(node.value, known)
+    nodes = list(ast.walk(function))
+    for node in nodes:
+        if isinstance(node, ast.arg) or (
+            isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        ):
+            known[node.arg if isinstance(node, ast.arg) else node.id] = None
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            known[node.targets[0].id] = evaluated(node.value, known)
     return known
 
 
 def evaluated(node: ast.AST, known: dict[str, Any]) -> Any:
     """The value of an expression that puts texts together and calls nothing else, or None."""
     for part in ast.walk(node):
-        if isinstance(part, ast.Call) and ast.unparse(part.func).rpartition(".")[2] not in JOINS:
+        if isinstance(part, ast.Call) and ast.unparse(part.func).rpartition(".")[2] not in (
+            "join",
+            "escape",
+        ):
             return None
     try:
         return eval(compile(ast.Expression(node), "", "eval"), dict(known))  # our own source
@@ -184,38 +138,29 @@ def evaluated(node: ast.AST, known: dict[str, Any]) -> Any:
         return None
 
 
-def strings_read_by(module: ModuleType, function: ast.AST | None) -> list[str]:
-    """Every string in the file's tables that a function names."""
-    texts: list[str] = []
-    for node in ast.walk(function or ast.Module([], [])):
-        value = vars(module).get(node.id) if isinstance(node, ast.Name) else None
-        if isinstance(value, (tuple, list, dict, set, frozenset)):
-            texts += filter(is_pattern, strings_in(value))
-    return list(dict.fromkeys(texts))
+def parts_of(value: Any) -> Iterator[Any]:
+    """What a table holds, at any depth."""
+    if isinstance(value, dict):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, (tuple, list, set, frozenset)):
+        for item in value:
+            yield from parts_of(item)
+    else:
+        yield value
 
 
-def is_pattern(text: str) -> bool:
-    """Whether a text can be a pattern at all; the words of a prompt stand in tables, too."""
+def is_pattern(text: Any) -> bool:
+    """Whether it can be a pattern at all; the words of a prompt stand in tables, too."""
     try:
-        re.compile(text)
+        return isinstance(text, str) and bool(re.compile(text))
     except re.error:
         return False
-    return True
-
-
-def strings_in(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict) or hasattr(value, "items"):
-        value = [*value.keys(), *value.values()]
-    elif is_dataclass(value):
-        value = [getattr(value, spec.name) for spec in fields(value)]
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return [text for item in value for text in strings_in(item)]
-    return []
 
 
 # -- texts that are grown from a pattern
+
+REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
+CLASSES = {"SPACE": " \n", "WORD": "a1", "NOT_WORD": " .", "DIGIT": "1"}
 
 
 def spelled(parts: Any) -> str:
@@ -224,12 +169,9 @@ def spelled(parts: Any) -> str:
 
 
 def spelled_part(kind: str, value: Any) -> str:
-    if kind == "LITERAL":
-        return chr(value)
-    if kind == "NOT_LITERAL":
-        return "a" if value != ord("a") else "b"
-    if kind == "ANY":
-        return "a"
+    if kind in ("LITERAL", "NOT_LITERAL", "ANY"):
+        other = "a" if value != ord("a") else "b"
+        return chr(value) if kind == "LITERAL" else other
     if kind == "IN":
         return members(value)[0]
     if kind == "BRANCH":
@@ -241,17 +183,6 @@ def spelled_part(kind: str, value: Any) -> str:
     return spelled(value) if kind == "ATOMIC_GROUP" else ""
 
 
-REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
-CLASSES = {
-    "SPACE": " \n",
-    "NOT_SPACE": "a",
-    "WORD": "a1",
-    "NOT_WORD": " .",
-    "DIGIT": "1",
-    "NOT_DIGIT": "a",
-}
-
-
 def members(items: Any) -> list[str]:
     """Some characters of a class."""
     found: list[str] = []
@@ -260,20 +191,17 @@ def members(items: Any) -> list[str]:
         if name in ("LITERAL", "RANGE"):
             found += map(chr, value if name == "RANGE" else (value,))
         elif name == "CATEGORY":
-            found += CLASSES[str(value).removeprefix("CATEGORY_")]
+            found += CLASSES.get(str(value).removeprefix("CATEGORY_"), "a")
     if any(str(kind) == "NEGATE" for kind, _ in items):
         return [char for char in "a1 \n<\"'\\{" if char not in found] or ["a"]
     return found or ["a"]
 
 
 def pieces(parts: Any, before: str = "") -> Iterator[tuple[str, str]]:
-    """(what comes before, a piece) for every part of a syntax tree, at any depth.
-
-    Letters that follow each other are one piece, and each letter is one with nothing before it: no
-    letter of a word is repeated by its pattern where another one is not.
-    """
+    """(what comes before, a piece) for every part of a syntax tree, at any depth; letters that follow each other are
+    one piece, and each is one by itself."""
     word = ""
-    for kind, value in parts:
+    for kind, value in [*parts, ("END", None)]:
         name = str(kind)
         own = spelled_part(name, value)
         if name == "LITERAL":
@@ -282,139 +210,124 @@ def pieces(parts: Any, before: str = "") -> Iterator[tuple[str, str]]:
             continue
         if word:
             yield before, word
-            before += word
-            word = ""
+            before, word = before + word, ""
         yield before, own
+        inner: list[Any] = []
         if name == "IN":
-            for char in members(value):
-                yield before, char
+            yield from ((before, char) for char in members(value))
         elif name == "BRANCH":
-            for branch in value[1]:
-                yield before, spelled(branch)
-                yield from pieces(branch, before)
-        elif name in ("SUBPATTERN", "ASSERT", "ASSERT_NOT"):
-            yield from pieces(value[-1], before)
-        elif name in REPEATS:
-            yield from pieces(value[2], before)
+            yield from ((before, spelled(branch)) for branch in value[1])
+            inner = value[1]
+        elif name in ("SUBPATTERN", "ASSERT", "ASSERT_NOT", *REPEATS):
+            inner = [value[-1]]
         elif name == "ATOMIC_GROUP":
-            yield from pieces(value, before)
+            inner = [value]
+        for part in inner:
+            yield from pieces(part, before)
         before += own
-    if word:
-        yield before, word
 
 
-class Grown(NamedTuple):
-    """A text of any length: a head, a piece again and again, and an end."""
-
-    head: str
-    piece: str
-    end: str
-
-    def text(self, chars: int) -> str:
-        return self.head + self.piece * max(1, chars // len(self.piece)) + self.end
-
-
-def grown_texts(pattern: str) -> list[Grown]:
-    texts: dict[Grown, None] = {}
+def grown_texts(pattern: str) -> dict[tuple[str, str, str], None]:
+    """Head, piece that is repeated, and end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = parser.parse(pattern)
     whole = spelled(tree)
+    texts: dict[tuple[str, str, str], None] = {}
     for before, piece in [("", whole), ("", whole[:-1]), ("", "\n"), ("", " "), *pieces(tree)]:
-        for end in ENDS:
-            for head, body in (("", piece), (before, piece), ("", before + piece)):
-                if body and len(head) < 2000:
-                    texts[Grown(head, body, end)] = None
-    return list(texts)
+        for head, body in (("", piece), (before, piece), ("", before + piece)):
+            if body and len(head) < 2000:
+                texts |= {(head, body, end): None for end in ("", "\0")}
+    return texts
 
 
-# -- time
+# -- time: of this thread's processor, so that what else the machine does counts little; Windows counts it too coarsely
 
-# the processor's time of this thread, so that what else the machine does counts little; Windows counts it too coarsely
 now = time.perf_counter if os.name == "nt" else time.thread_time
-
-
-def seconds(read: Callable[[Any], object], text: str | bytes) -> float:
-    begin = now()
-    read(text)
-    return max(now() - begin, 1e-7)
 
 
 def reader(use: Use) -> Callable[[Any], object]:
     """What the program does with the pattern and a text."""
-    compiled = re.compile(use.pattern, use.flags)
-    method = getattr(compiled, use.method)
+    method = getattr(re.compile(use.pattern, use.flags), use.method)
     empty: Any = b"" if isinstance(use.pattern, bytes) else ""
     if use.method == "sub":
         return lambda text: method(empty, text)
-    if use.method == "finditer":
-        return lambda text: list(method(text))
-    return method
+    return (lambda text: list(method(text))) if use.method == "finditer" else method
 
 
-def times_slower(use: Use, grown: Grown, chars_most: int = CHARS_MOST) -> float:
-    """How much longer twice the text takes; 1 where even a long text takes no time."""
+def times_slower(use: Use, grown: tuple[str, str, str], chars: int) -> float:
+    """How much longer twice the text takes, at least; 1 where even a long text takes no time."""
+    head, piece, end = grown
     read = reader(use)
 
-    def text_of(chars: int) -> str | bytes:
-        text = grown.text(chars)
-        return text.encode("latin-1", "replace") if isinstance(use.pattern, bytes) else text
+    def seconds(count: int) -> float:
+        text: Any = head + piece * max(1, count // len(piece)) + end
+        text = text.encode("latin-1", "replace") if isinstance(use.pattern, bytes) else text
+        begin = now()
+        read(text)
+        return max(now() - begin, 1e-7)
 
-    if looks_linear(read, text_of, chars_most):
-        return 1.0
-    chars = max(chars_most // 2, CHARS_LEAST)
-    while chars > CHARS_LEAST and seconds(read, text_of(chars)) > 8 * MEASURABLE_S:
+    few = seconds(chars // 8)
+    while few > 8 * MEASURABLE_S and chars > 1_000:  # else the slow ones would take minutes
         chars //= 2
-    texts = (text_of(chars), text_of(2 * chars))
+        few = seconds(chars // 8)
+    many = seconds(chars) if few < 100 * MEASURABLE_S else 16 * few
+    if (
+        many < MEASURABLE_S or few < many < 12 * few
+    ):  # eight times the text: 8 times as long, not 64
+        return 1.0
     least = [float("inf"), float("inf")]
-    for number in range(AGAIN):
-        for place, text in enumerate(texts):
-            least[place] = min(least[place], seconds(read, text))
+    for number in range(12):
+        least = [min(least[place], seconds(chars * (1 + place) // 2)) for place in (0, 1)]
         ratio = least[1] / least[0]
-        if ratio <= 2.2 or (number + 1 >= AGAIN_CLEAR and ratio >= TIMES_CLEAR):
+        if ratio <= 2.2 or (number > 1 and ratio >= 3.5):  # a square has 4
             break
     return least[1] / least[0]
 
 
-def looks_linear(
-    read: Callable[[Any], object], text_of: Callable[[int], str | bytes], chars_most: int
-) -> bool:
-    """A first look: eight times the text takes 8 times as long, or 64 times.
-
-    Where the short text takes long already, four times the text will do: 4 times as long, or 16.
-    """
-    few = seconds(read, text_of(chars_most // 8))
-    if few > 8 * MEASURABLE_S:
-        return seconds(read, text_of(chars_most // 2)) < 6 * few
-    many = seconds(read, text_of(chars_most))
-    return many < MEASURABLE_S or few < many < 12 * few
-
-
-def slow(path: Path = SOURCE, chars_most: int = CHARS_MOST) -> list[str]:
+def slow(module: Any = agent, source: str = SOURCE, chars: int = CHARS) -> list[str]:
     """A sentence for each pattern whose time grows faster than its text."""
     sentences = []
-    for use in uses(path):
-        source = use.pattern.decode() if isinstance(use.pattern, bytes) else use.pattern
-        for grown in grown_texts(source):
-            ratio = times_slower(use, grown, chars_most)
-            for _ in range(3):  # a machine that is busy slows the longer text down by chance
-                if ratio > TIMES_MOST:
-                    ratio = min(ratio, times_slower(use, grown, chars_most))
-            if ratio > TIMES_MOST:
-                sentences.append(
-                    f"line {use.line}: {use.method} {source[:60]!r} takes {ratio:.1f} times as long"
-                    f" with twice the text {grown.head[:20]!r} {grown.piece[:20]!r}* {grown.end!r}"
-                )
+    for use in sorted(uses(module, source), key=repr):
+        text = use.pattern.decode() if isinstance(use.pattern, bytes) else use.pattern
+        for grown in grown_texts(text):
+            # a machine that is busy slows the longer text down by chance
+            if all(times_slower(use, grown, chars) > TIMES_MOST for _ in range(3)):
+                sentences.append(f"{use.method} {text[:60]!r} slows down with {grown!r:.90}")
                 break
     return sentences
 
 
+class Patterns(unittest.TestCase):
+    def test_no_pattern_takes_more_than_linear_time_for_texts_grown_from_it(self) -> None:
+        self.assertGreater(len(uses(agent, SOURCE)), 80)
+        self.assertEqual(slow(), [])
+
+    def test_no_pattern_asks_for_a_backslash_where_it_means_a_class_of_letters(self) -> None:
+        for use in uses(agent, SOURCE):
+            text = use.pattern if isinstance(use.pattern, str) else use.pattern.decode()
+            self.assertNotRegex(text, r"(?<!\\)(\\\\)+[wdsbWDSB]")
+
+    def test_a_slow_pattern_is_found_wherever_it_stands_and_told_from_a_quick_one(self) -> None:
+        for count, source in (
+            (0, r'QUICK = re.compile(r"\A[a-z]+\Z")' + "\ndef f(t): return QUICK.match(t)"),
+            (1, r'SLOW = re.compile(r"\s*\s*\Z")' + "\ndef f(t): return SLOW.match(t)"),
+            (1, r'TABLE = (("a", re.compile(r"no (\w+ )*loaded")),)'),
+            (
+                1,
+                r'RULES = {"x": [r"a+b|\n+:"]}'
+                + "\ndef f(t, r=0):\n return re.search(r, t), RULES",
+            ),
+            (1, 'def f(t):\n number = "[0-9]+"\n return re.sub(f"{number}!", "", t)'),
+        ):
+            module: Any = ModuleType("attacked")
+            exec("import re\n" + source, vars(module))
+            self.assertEqual(len(slow(module, source)), count, source)
+
+
 def main() -> int:
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE
-    found = uses(path)
-    sentences = slow(path, CHARS_LONG)
-    print("\n".join(sentences))
-    print(f"{len(found)} patterns, {len(sentences)} slow")
+    sentences = slow(chars=CHARS_LONG)
+    print(*sentences, f"{len(uses(agent, SOURCE))} patterns, {len(sentences)} slow", sep="\n")
     return 1 if sentences else 0
 
 
