@@ -25,13 +25,11 @@ def frames_shown(png: bytes) -> list[bytes]:
     """Each frame as a viewer shows it: what a part holds is laid over the frame before."""
     shown = bytearray(moving.WIDTH * HEIGHT // 2 * 3)
     found = []
-    place: tuple[int, ...] = ()
     for tag, data in chunks(png):
         if tag == b"fcTL":
-            place = struct.unpack(">5I", data[:20])
+            _, wide, high, left, top = struct.unpack(">5I", data[:20])
         if tag in (b"IDAT", b"fdAT"):
             rows = zlib.decompress(data[4:] if tag == b"fdAT" else data)
-            _, wide, high, left, top = place
             for y in range(high):
                 first = ((top + y) * moving.WIDTH + left) * 3
                 row = rows[y * (wide * 3 + 1) + 1 : (y + 1) * (wide * 3 + 1)]
