@@ -58,80 +58,60 @@ def from_the_readme(beginning: str) -> str:
     return rows[0][0] or rows[0][1]
 
 
-def is_open(lines: list[str]) -> bool:
-    """Whether a bracket of these lines is closed further down."""
-    text = "".join(lines)
-    return any(text.count(one) > text.count(other) for one, other in ("()", "[]", "{}"))
+def last_of(lines: list[str], first: int) -> int:
+    """The line behind the statement that begins at this one, whose brackets are all closed."""
+    behind, text = first + 1, lines[first]
+    while any(text.count(one) > text.count(other) for one, other in ("()", "[]", "{}")):
+        text += lines[behind]
+        behind += 1
+    return behind
 
 
-class Copy:
-    """A copy of the file in a folder of its own, which gets rows until it is written."""
+def place_of(lines: list[str], standing: str) -> int:
+    """The one line of the file that begins so."""
+    places = [n for n, line in enumerate(lines) if line.strip().startswith(standing)]
+    if len(places) != 1:
+        raise AssertionError(f"There must be one row that begins with {standing}")
+    return places[0]
 
-    def __init__(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        unittest.addModuleCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.source = (CHECKOUT / "agent.py").read_text(encoding="utf-8")
 
-    def insert(self, row: str, standing: str) -> None:
-        """Puts a row behind the one line of the file that begins with `standing`, as far to the right."""
-        lines = self.source.splitlines()
-        places = [n for n, line in enumerate(lines) if line.strip().startswith(standing)]
-        if len(places) != 1:
-            raise AssertionError(f"There must be one row that begins with {standing}")
-        left = len(lines[places[0]]) - len(lines[places[0]].lstrip())
-        behind = places[0] + 1
-        while is_open(lines[places[0] : behind]):
-            behind += 1
-        lines.insert(behind, " " * left + row)
-        self.source = "\n".join(lines) + "\n"
+def put(lines: list[str], row: str, standing: str) -> None:
+    """Puts a row behind the one that begins with `standing`, as far to the right."""
+    place = place_of(lines, standing)
+    left = len(lines[place]) - len(lines[place].lstrip())
+    lines.insert(last_of(lines, place), " " * left + row)
 
-    def insert_tool(self, *vocabularies: str) -> None:
-        """The tool by its recipe, named in these vocabularies."""
-        self.insert(from_the_readme("quadruple_click |"), TOOLS_ROW)
-        self.insert(from_the_readme('"quadruple_click": lambda'), HANDS_ROW)
-        for profile in vocabularies:
-            self.insert(from_the_readme("quadruple_click="), VOCABULARY_ROWS[profile])
 
-    def copy_profile(self) -> None:
-        """Copies the row of a profile behind it, and gives the copy another name and other words."""
-        lines = self.source.splitlines()
-        beginning = f'        Profile(\n            "{COPIED_PROFILE}",\n'
-        if self.source.count(beginning) != 1:
-            raise AssertionError(f"PROFILES must have one row of {COPIED_PROFILE}")
-        first = self.source[: self.source.index(beginning)].count("\n")
-        last = first + 1
-        while is_open(lines[first:last]):
-            last += 1
-        copied = "\n".join(lines[first:last])
-        if ITS_WORDS not in copied:
-            raise AssertionError(f"{COPIED_PROFILE} must have {ITS_WORDS}")
-        copied = copied.replace(f'"{COPIED_PROFILE}"', '"sixth"', 1)
-        lines.insert(last, copied.replace(ITS_WORDS, OTHER_WORDS))
-        self.source = "\n".join(lines) + "\n"
-
-    def load(self) -> ModuleType:
-        """The copy as a module beside the agent of the tests."""
-        path = self.folder / "agent.py"
-        path.write_text(self.source, encoding="utf-8")
-        spec = importlib.util.spec_from_file_location("agent_with_rows", path)
-        if spec is None or spec.loader is None:
-            raise AssertionError(f"{path} must be a module")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module.__name__] = module
-        unittest.addModuleCleanup(sys.modules.pop, module.__name__)
-        spec.loader.exec_module(module)
-        return module
+def copy_profile(lines: list[str]) -> None:
+    """Copies the row of a profile behind it, and gives the copy another name and other words."""
+    first = place_of(lines, f'"{COPIED_PROFILE}",') - 1
+    last = last_of(lines, first)
+    copied = "\n".join(lines[first:last]).replace(f'"{COPIED_PROFILE}"', '"sixth"', 1)
+    if ITS_WORDS not in copied:
+        raise AssertionError(f"{COPIED_PROFILE} must have {ITS_WORDS}")
+    lines.insert(last, copied.replace(ITS_WORDS, OTHER_WORDS))
 
 
 @cache
 def with_all_rows() -> ModuleType:
     """A copy with the tool, named in each vocabulary of the list, a sixth profile and a function of Win32."""
-    copy = Copy()
-    copy.insert_tool(*VOCABULARY_ROWS)
-    copy.insert(WIN32_FUNCTION, WIN32_ROW)
-    copy.copy_profile()
-    return copy.load()
+    lines = (CHECKOUT / "agent.py").read_text(encoding="utf-8").splitlines()
+    put(lines, from_the_readme("quadruple_click |"), TOOLS_ROW)
+    put(lines, from_the_readme('"quadruple_click": lambda'), HANDS_ROW)
+    for standing in VOCABULARY_ROWS.values():
+        put(lines, from_the_readme("quadruple_click="), standing)
+    put(lines, WIN32_FUNCTION, WIN32_ROW)
+    copy_profile(lines)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "agent.py")
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        spec = importlib.util.spec_from_file_location("agent_with_rows", path)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module.__name__] = module
+        spec.loader.exec_module(module)
+    unittest.addModuleCleanup(sys.modules.pop, module.__name__)
+    return module
 
 
 class AddingCase(test_main.CommandLineCase):
@@ -153,8 +133,10 @@ class AddingCase(test_main.CommandLineCase):
 
 
 class ATool(AddingCase):
-    def demo(self, *words: str) -> tuple[int, str, list[dict[str, Any]]]:
-        """With a model that uses the tool as soon as it sees the Notes icon."""
+    def test_a_tool_by_the_recipe_is_used_by_the_demos_model_in_each_profile_that_names_it(
+        self,
+    ) -> None:
+        """It sees it fit for the Notes icon; nothing comes of it, so the run ends at its last turn."""
         copy = with_all_rows()
         step = copy.DemoStep("^quadruple_click", "It can be tried", "Notes icon")
         acts = {"quadruple_click_element": "x1 y1 label"}
@@ -162,35 +144,22 @@ class ATool(AddingCase):
             mock.patch.object(copy, "DEMO_STEPS", (step, *copy.DEMO_STEPS)),
             mock.patch.dict(copy.DEMO_ACTS[copy.DEMO_STORY], acts),
         ):
-            return super().demo(*words)
-
-    def check_acts(self, profile: str) -> None:
-        """It is carried out on the Notes icon; nothing comes of it, so the run ends at its last turn."""
-        code, said, records = self.demo(profile, "--max-steps", "3")
-        self.assertEqual(code, 1, said)
-        self.assertIn("max_steps", said)
-        acts = [record for record in records if record["kind"] == "intent"]
-        results = [record["result"] for record in records if record["kind"] == "result"]
-        self.assertEqual(acts[0]["tool"], "quadruple_click", said)
-        self.assertEqual(acts[0]["args"]["element_name"], "Notes icon")
-        self.assertEqual(results[0], "Clicked four times: Notes icon")
-
-    def test_a_tool_by_the_recipe_is_used_by_the_demos_model_in_each_profile_that_names_it(
-        self,
-    ) -> None:
-        for profile in VOCABULARY_ROWS:
-            with self.subTest(profile):
-                self.check_acts(profile)
-                shutil.rmtree(self.run_folder())
-
-    def test_a_vocabulary_without_the_tool_does_not_offer_it(self) -> None:
-        code, said, records = self.demo(WITHOUT_THE_TOOL)
+            for profile in VOCABULARY_ROWS:
+                with self.subTest(profile):
+                    code, said, records = self.demo(profile, "--max-steps", "3")
+                    self.assertEqual((code, "max_steps" in said), (1, True), said)
+                    done = [one for one in records if one["kind"] in ("intent", "result")]
+                    self.assertEqual(done[0]["tool"], "quadruple_click", said)
+                    self.assertEqual(done[0]["args"]["element_name"], "Notes icon")
+                    self.assertEqual(done[1]["result"], "Clicked four times: Notes icon")
+                    shutil.rmtree(self.run_folder())
+            code, said, records = self.demo(WITHOUT_THE_TOOL)
         self.assertEqual(code, 0, said)
         self.assertNotIn("quadruple_click", str(records))
 
 
 class AProfile(AddingCase):
-    def test_a_sixth_profile_is_a_row_of_data(self) -> None:
+    def test_a_sixth_profile_is_a_row_of_data_and_is_named_where_they_are_listed(self) -> None:
         code, said, records = self.demo("sixth")
         self.assertEqual(code, 0, said)
         self.assertEqual(records[0]["profile"], "sixth")
@@ -198,11 +167,8 @@ class AProfile(AddingCase):
         used = {record["tool"] for record in records if record["kind"] == "action"}
         self.assertLessEqual({words["double_click"], words["report_complete"]}, used)
         self.assertEqual(records[-1]["outcome"], "completed")
-
-    def test_it_is_named_where_the_profiles_are_listed(self) -> None:
         code, said = self.main_of_the_copy("--help")
-        self.assertEqual(code, 0, said)
-        self.assertIn("sixth", said)
+        self.assertEqual((code, "sixth" in said), (0, True), said)
 
 
 class AWin32Function(AddingCase):
@@ -221,12 +187,10 @@ class AWin32Function(AddingCase):
             api.GetCaretBlinkTime()
         return asked, [*found, str(failed.exception).split()[2], failed.exception.code]
 
-    def test_a_function_is_a_row_and_can_be_called_and_checked(self) -> None:
+    def test_a_function_is_a_row_and_can_be_called_and_checked_by_its_name_alone(self) -> None:
         asked, found = self.called(with_all_rows())
         self.assertEqual(asked, [("user32", "GetCaretBlinkTime", ctypes.c_uint32, [])])
         self.assertEqual(found, [530, "GetCaretBlinkTime", 5])
-
-    def test_without_its_row_it_is_asked_for_by_name(self) -> None:
         with self.assertRaisesRegex(AttributeError, "GetCaretBlinkTime"):
             self.called(agent)
 

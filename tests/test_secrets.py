@@ -17,7 +17,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import FakeWin32, Foreground, VirtualClock
-from tests.scripted import PROOF, EngineCase, Person, Trial, call, role_of, text
+from tests.scripted import PROOF, EngineCase, Person, PlainDesktop, Trial, call, role_of, text
 from tests.seams import clock_of_main, person_there, windows_of_main
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply
 from tests.test_actuator import Stage
@@ -45,24 +45,22 @@ class Values(unittest.TestCase):
         value = {"4711x": ["say 4711xyz!", ("4711x", 4711, None)], "n": {"m": "none"}}
         hidden = {"{{PIN}}": ["say {{LONG}}!", ["{{PIN}}", 4711, None]], "n": {"m": "none"}}
         self.assertEqual(self.secrets.hide(value), hidden)
+        # A short one as a word only.
+        hidden_words = agent.Secrets({"PIN": "4711"}).hide("4711 of 47112, 04711 or x4711; 4711.")
+        self.assertEqual(hidden_words, "{{PIN}} of 47112, 04711 or x4711; {{PIN}}.")
 
-    def test_a_value_is_found_as_json_and_error_messages_spell_it(self) -> None:
+    def test_a_value_is_found_as_json_and_error_messages_spell_it_and_where_it_was_cut(
+        self,
+    ) -> None:
         written = json.dumps({"a": CANARY}, ensure_ascii=False)
         for spelling in (CANARY, json.dumps(CANARY), written, repr(CANARY)):
             hidden = agent.Secrets({"X": CANARY}).hide(f"<{spelling}>")
             self.assertEqual(("{{X}}" in hidden, "quoted" in hidden), (True, False))
-
-    def test_a_value_that_was_cut_in_its_middle_does_not_show_its_beginning(self) -> None:
-        secrets = agent.Secrets({"PASSWORD": PLAIN})
         for shown in range(8, len(PLAIN)):
             line = agent.cut(f"{'y' * 20} {PLAIN} and more", 21 + shown + 3)
             self.assertTrue(line.endswith(PLAIN[:shown] + "..."), line)
-            hidden = {"title": "y" * 20 + " {{PASSWORD}}..."}
-            self.assertEqual(secrets.hide({"title": line}), hidden)
-
-    def test_a_short_value_is_hidden_as_a_word_and_left_in_longer_ones(self) -> None:
-        hidden = agent.Secrets({"PIN": "4711"}).hide("4711 of 47112, 04711 or x4711; 4711.")
-        self.assertEqual(hidden, "{{PIN}} of 47112, 04711 or x4711; {{PIN}}.")
+            told = agent.Secrets({"PASSWORD": PLAIN}).hide({"title": line})
+            self.assertEqual(told, {"title": "y" * 20 + " {{PASSWORD}}..."})
 
     def test_only_names_of_the_programs_own_stay_as_they_are_whatever_a_secret_is(self) -> None:
         words = agent.fixed_words()
@@ -71,16 +69,11 @@ class Values(unittest.TestCase):
 
 
 class Reading(unittest.TestCase):
-    def test_a_value_comes_from_the_environment(self) -> None:
-        with mock.patch.dict(os.environ, {"MY_PASSWORD": "correct horse"}):
-            values = agent.read_secrets(["MY_PASSWORD"]).values
-        self.assertEqual(values, {"MY_PASSWORD": "correct horse"})
-
-    def test_at_a_terminal_a_missing_one_is_asked_for_without_an_echo(self) -> None:
-        with person_there(), mock.patch("getpass.getpass", lambda prompt: prompt + "secret"):
-            self.assertEqual(agent.read_secrets(["NOT_SET"]).values, {"NOT_SET": "NOT_SET: secret"})
-
-    def test_the_end_of_input_at_the_prompt_is_no_value(self) -> None:
+    def test_a_value_comes_from_the_environment_or_is_asked_for_without_an_echo(self) -> None:
+        asked = mock.patch("getpass.getpass", lambda prompt: prompt + "secret")
+        with mock.patch.dict(os.environ, {"MY_PASSWORD": "correct horse"}), person_there(), asked:
+            values = agent.read_secrets(["MY_PASSWORD", "NOT_SET"]).values
+        self.assertEqual(values, {"MY_PASSWORD": "correct horse", "NOT_SET": "NOT_SET: secret"})
         ended = mock.patch("getpass.getpass", side_effect=EOFError)
         with person_there(), ended, self.assertRaisesRegex(agent.ConfigError, "--secret NOT_SET"):
             agent.read_secrets(["NOT_SET"])
@@ -126,38 +119,33 @@ class Hints(EngineCase):
 
 
 class Blanking(EngineCase):
-    def typed(self) -> tuple[Trial, list[agent.Window], int]:
-        """A secret in the first of some windows, the last of which is in front, and where it shows."""
-        trial = self.trial(lambda r: text("-"), confirm="never")
+    def typed(self, *windows: agent.Window) -> tuple[Trial, list[agent.Window], agent.Deed]:
+        """A secret that is typed where the last of some windows is in front."""
+        trial, there = self.trial(lambda r: text("-"), confirm="never"), list(windows)
         trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
-        windows = [agent.Window(1, "Login", "plain.exe", trial.desktop.screen())]
-        trial.desktop.foreground = lambda: windows[-1]
-        trial.desktop.window = lambda handle: {w.handle: w for w in windows}.get(handle)
-        typing = agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
-        look = trial.look(1)
-        trial.perform(trial.profile.vocabulary.parse(typing), look, 1)
-        # A square that the typing made.
-        return trial, windows, trial.engine.eyes.capture().pixels.index(b"\xff\xff\xff")
-
-    def test_where_a_secret_was_typed_pictures_are_grey_until_that_window_is_gone(self) -> None:
-        trial, windows, bright = self.typed()
-        for colour in (b"\x80\x80\x80", b"\xff\xff\xff"):
-            pixels = trial.look(2).frame.pixels
-            self.assertEqual(pixels[bright : bright + 3], colour)
-            windows[0] = replace(windows[0], handle=2)
-
-    def test_no_window_in_front_uncovers_it(self) -> None:
-        trial, windows, bright = self.typed()
-        for rect in (agent.Rect(0, 0, 2, 2), agent.Rect(-5, -5, 4, 4), trial.desktop.screen()):
-            windows.append(agent.Window(2, "Save as", "plain.exe", rect))
-            self.assertEqual(trial.look(2).frame.pixels[bright : bright + 3], b"\x80\x80\x80")
-
-    def test_where_no_window_has_the_keyboard_it_is_not_typed(self) -> None:
-        trial = self.trial(lambda r: text("-"), confirm="never")
-        trial.hidden = agent.Secrets({"PASSWORD": PLAIN})
-        trial.desktop.foreground = lambda: None
+        trial.desktop.foreground = lambda: there[-1] if there else None
+        trial.desktop.window = lambda handle: {w.handle: w for w in there}.get(handle)
         typing = agent.ToolCall("type_text_input", {"text": "{{PASSWORD}}"})
         deed = trial.perform(trial.profile.vocabulary.parse(typing), trial.look(1), 1)
+        return trial, there, deed
+
+    def test_where_a_secret_was_typed_pictures_are_grey_until_that_window_is_gone(self) -> None:
+        screen = PlainDesktop(VirtualClock()).screen()
+        trial, windows, _ = self.typed(agent.Window(1, "Login", "plain.exe", screen))
+        # A square that the typing made.
+        bright = trial.engine.eyes.capture().pixels.index(b"\xff\xff\xff")
+
+        def shown() -> bytes:
+            return trial.look(2).frame.pixels[bright : bright + 3]
+
+        for rect in (agent.Rect(0, 0, 2, 2), agent.Rect(-5, -5, 4, 4), screen):  # uncovers nothing
+            windows.append(agent.Window(2, "Save as", "plain.exe", rect))
+            self.assertEqual(shown(), b"\x80\x80\x80")
+        windows[0] = replace(windows[0], handle=3)
+        self.assertEqual(shown(), b"\xff\xff\xff")
+
+    def test_where_no_window_has_the_keyboard_it_is_not_typed(self) -> None:
+        trial, _, deed = self.typed()
         self.assertEqual((deed.refused, trial.desktop.inputs), ("stale_frame", []))
 
 
