@@ -6,7 +6,6 @@ import base64
 import contextlib
 import hashlib
 import http.client
-import io
 import itertools
 import json
 import os
@@ -25,13 +24,15 @@ from unittest import mock
 
 import agent
 from tests.scripted import EngineCase, call
-from tests.seams import person_there
-from tests.test_main import CommandLineCase
+from tests.seams import person_at_main, record
+from tests.test_main import TASK, CommandLineCase
 
 PICTURE = agent.rgb_to_png(bytes(64 * 48 * 3), 64, 48)
 AREA = agent.Rect(0, 0, 32, 16)
 FRAME = agent.Frame(1, 32, 16, bytes(32 * 16 * 4), bytes(32 * 16 * 4), AREA, AREA, 0.0)
 Json = dict[str, Any]
+RUN: Json = {"kind": "run", "task": "Draw", "profile": "planner"}
+NOTHING = {"seen": 0}  # what a page knows that was just opened
 
 
 def a_panel(config: agent.Config, stop: agent.Stop, folder: Path = Path("run_0001")) -> agent.Panel:
@@ -43,72 +44,26 @@ def show(panel: agent.Panel, png: bytes, turn: int, *more: Any) -> None:
     panel.take(agent.Shown(png, turn, *more))
 
 
-def tell(panel: agent.Panel, *records: Json) -> None:
+def tell(panel: agent.Panel, *lines: Json) -> None:
     """Lines of a journal, for the book and then for the panel, as in a run."""
-    for line in records:
-        record, ignored = agent.from_json({"time": 1.0, **line})
-        assert not ignored, ignored
-        panel.book.take(record)
-        panel.take(record)
+    for line in lines:
+        read = record(**{"time": 1.0, **line})
+        panel.book.take(read)
+        panel.take(read)
 
 
-def head(**more: Any) -> Json:
-    """The run itself, for `publish`: its task, its plan, how it ended."""
-    return {"task": "Draw", **more}
+def reply(turn: int, said: str = "", role: str = "executor") -> Json:
+    message = {"role": "assistant", "content": said}
+    return {"kind": "reply", "turn": turn, "role": role, "message": message}
 
 
-def turn(number: int, *acts: Json, **more: Any) -> Json:
-    """A turn for `publish`."""
-    return {"turn": number, "acts": acts, **more}
+def act(turn: int, tool: str, result: str, changed: bool | None = None) -> Json:
+    return {"kind": "action", "turn": turn, "tool": tool, "result": result, "changed": changed}
 
 
-def act(tool: str, changed: bool | None, **args: Any) -> Json:
-    """An act of such a turn; one that nothing is known of is still done."""
-    return {"tool": tool, "args": args, "changed": changed}
-
-
-def publish(panel: agent.Panel, items: list[Json]) -> None:
-    """Tells the panel a run and its turns, as `head` and `turn` give them, but nothing twice."""
-    run, *turns = items
-    records: list[Json] = [{"kind": "run", "task": run["task"], "profile": "planner"}]
-    for item in turns:
-        records += lines_of(item)
-    if "plan" in run:
-        plan = {"plan": run["plan"], "instructions": run.get("instructions", "")}
-        records.append({"kind": "plan", "turn": turns[-1]["turn"] if turns else 1, **plan})
-    if run.get("outcome"):
-        end = {"outcome": run["outcome"], "text": run.get("text", "")}
-        records.append({"kind": "end", "turn": 9999, **end})
-    told = vars(panel).setdefault("told", [])
-    new = [record for record in records if record not in told]
-    told += new
-    tell(panel, *new)
-
-
-def lines_of(item: Json) -> list[Json]:
-    """The lines of a journal that make such a turn."""
-    turn = {"turn": item["turn"]}
-    said = {"role": "assistant", "content": item.get("said", "")}
-    role = item.get("role", "executor")
-    lines: list[Json] = [{"kind": "reply", "role": role, "message": said, **turn}]
-    shots = item.get("shots", ())
-    lines += [{"kind": "look", "screenshot": name, **turn} for name in shots]
-    for one in item["acts"]:
-        lines.append({"kind": "intent", "tool": one["tool"], "args": one["args"], **turn})
-        if one["changed"] is not None:
-            region = list(one["region"]) if "region" in one else None
-            lines.append({"kind": "result", "changed": one["changed"], "region": region, **turn})
-    if item.get("plan"):
-        plan = {"plan": item.get("plan_text", ""), "instructions": item.get("instructions", "")}
-        lines.append({"kind": "plan", "done": item.get("result", ""), **plan, **turn})
-    elif item.get("result"):
-        lines.append({"kind": "action", "tool": item.get("call", "click"), **turn})
-        lines[-1] |= {"result": item["result"], "changed": item.get("changed")}
-        lines[-1] |= {"response_text": item.get("said", "")}
-    return lines
-
-
-NOTHING = {"seen": 0}  # what a page knows that was just opened
+def plan(turn: int, instructions: str, text: str = "") -> Json:
+    told = {"plan": text, "instructions": instructions, "done": "plan: go"}
+    return {"kind": "plan", "turn": turn, **told}
 
 
 class PanelTest(unittest.TestCase):
@@ -128,8 +83,6 @@ class PanelTest(unittest.TestCase):
         self.addCleanup(self.panel.server.shutdown)
         self.address, self.token = self.panel.url.split("/#")
         self.port = int(self.address.rpartition(":")[2])
-
-    # -- talking to it
 
     def raw(self, request: bytes) -> tuple[int, bytes]:
         """(status, whole answer) for the bytes of a request; 0 if it is hung up without a word."""
@@ -153,17 +106,15 @@ class PanelTest(unittest.TestCase):
         lines = [f"{name}: {value}" for name, value in headers.items() if value is not None]
         return "\r\n".join([line, *lines, "", ""]).encode("latin-1")
 
-    def ask(self, route: str, words: Any = None, **changed: str | None) -> tuple[int, Any]:
+    def ask(self, route: str, words: Any = None) -> tuple[int, Any]:
         """(status, what the answer says) to the words, or the bytes, of a body."""
         body = words if isinstance(words, bytes) else json.dumps(words).encode()
-        if route.startswith("GET"):
-            body = b""
-        else:
-            changed = {"Content_Length": str(len(body)), **changed}
-        status, answer = self.raw(self.head(f"{route} HTTP/1.1", **changed) + body)
+        length = {} if route.startswith("GET") else {"Content_Length": str(len(body))}
+        status, answer = self.raw(
+            self.head(f"{route} HTTP/1.1", **length) + (body if length else b"")
+        )
         top, _, content = answer.partition(b"\r\n\r\n")
-        is_json = b"application/json" in top
-        return status, json.loads(content) if is_json else content
+        return status, json.loads(content) if b"application/json" in top else content
 
     def news(self, before: Json | None = None) -> Any:
         """What a page is told that was told `before` last."""
@@ -192,41 +143,40 @@ STOPS: Json = {  # what each address would take and do
 STOP = b'{"action":"stop"}'
 OURS = {"GET /", "POST /news", "POST /picture", "POST /control"}
 AS_DESCRIBED = {"GET /state", "GET /config", "POST /inject", "POST /annotated"}
-METHODS = ("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "TRACE", "PATCH", "CONNECT", "get")
+METHODS = "GET POST PUT DELETE OPTIONS HEAD TRACE PATCH CONNECT get".split()
 PATHS = ("/", "/state", "/config", *STOPS, "/events", "/favicon.ico", "/agent.py", "*")
-OTHER_PATHS = (
-    *("/news/", "/./news", "/x/../news", "/%6eews", "/NEWS", "/news?", "/news#", "/news;a", "news"),
-    *("\\news", "http://127.0.0.1/news", "/../../etc/passwd", "/..%2f..%2fetc/passwd"),
-)
+OTHER_PATHS = r"""
+    /news/ /./news /x/../news /%6eews /NEWS /news? /news# /news;a news \news
+    http://127.0.0.1/news /../../etc/passwd /..%2f..%2fetc/passwd
+""".split()
 
 
 class Gate(PanelTest):
     described = True
 
-    def answered(self, paths: tuple[str, ...], **changed: str | None) -> set[str]:
+    def answered(self, *paths: str, **changed: str | None) -> set[str]:
         """Which methods and paths are not refused to such a request."""
         found = set()
         for method, path in itertools.product(METHODS, paths):
-            body = json.dumps(STOPS.get(path, {})).encode()
-            line = f"{method} {path} HTTP/1.1"
-            length = str(len(body)) if method != "GET" else None
-            request = self.head(line, **{"Content_Length": length, **changed})
-            status, answer = self.raw(request + (body if length else b""))
+            body = json.dumps(STOPS.get(path, {})).encode() if method != "GET" else b""
+            length = str(len(body)) if body else None
+            request = self.head(
+                f"{method} {path} HTTP/1.1", **{"Content_Length": length, **changed}
+            )
+            status, answer = self.raw(request + body)
             self.assertNotIn(b"Access-Control", answer)
             self.assertNotIn(b"to be kept", answer)
             if status not in (0, 400, 401, 403, 404, 405, 501):
                 found.add(f"{method} {path}")
         return found
 
-    def test_with_the_key_each_address_has_one_method(self) -> None:
+    def test_with_the_key_each_address_has_one_method_and_one_spelling(self) -> None:
+        self.assertEqual(self.answered(*OTHER_PATHS), set())
+        self.untouched()
         # A picture that nobody awaits is a conflict, as described.
-        self.assertEqual(self.answered(PATHS), OURS | AS_DESCRIBED)
+        self.assertEqual(self.answered(*PATHS), OURS | AS_DESCRIBED)
         self.assertEqual(self.stop.reason, "Stop in the panel")
         self.assertEqual(self.panel.take_injected(), "{}")
-
-    def test_no_other_spelling_of_an_address_exists(self) -> None:
-        self.assertEqual(self.answered(OTHER_PATHS), set())
-        self.untouched()
 
     def test_nobody_without_the_key_gets_more_than_the_page(self) -> None:
         tell(self.panel, {"kind": "run", "task": "to be kept"})
@@ -242,9 +192,9 @@ class Gate(PanelTest):
         }
         for name, changed in wrong.items():
             with self.subTest(name):
-                self.assertEqual(self.answered(PATHS, **changed), {"GET /"})
+                self.assertEqual(self.answered(*PATHS, **changed), {"GET /"})
         for path in (f"/?{self.token}", f"/news?key={self.token}", f"/{self.token}"):
-            self.assertEqual(self.answered((path,), Authorization=None), set())
+            self.assertEqual(self.answered(path, Authorization=None), set())
         self.untouched()
 
     def test_nobody_gets_anything_under_another_name(self) -> None:
@@ -256,22 +206,24 @@ class Gate(PanelTest):
         plain = (None, "", "evil.example", "127.0.0.1", f"{here}.evil.example")
         for host in (*plain, *others, *twice):
             with self.subTest(host):
-                self.assertEqual(self.answered(PATHS, Host=host), set())
+                self.assertEqual(self.answered(*PATHS, Host=host), set())
         self.untouched()
 
-    def test_only_a_plain_length_is_read(self) -> None:
+    def test_only_a_plain_length_is_read_and_none_where_the_head_is_refused(self) -> None:
         lengths = ("", "-17", "+17", "0x11", "1\xb2", "17, 17", "9" * 9, "9" * 400)
-        for status, headers, body in (
+        rows: list[tuple[int, dict[str, str | None], bytes]] = [
             *((411, {"Content_Length": length}, STOP) for length in lengths),
             (404, {}, STOP),  # of which nothing is read
             (404, {"Transfer_Encoding": "chunked"}, b"11\r\n" + STOP + b"\r\n0\r\n\r\n"),
             (404, {"Content_Length": "5"}, STOP),
-        ):
+            (401, {"Content_Length": "17", "Authorization": None}, b""),
+        ]
+        for status, headers, body in rows:
             head = self.head("POST /control HTTP/1.1", **headers)
             self.assertEqual(self.raw(head + body)[0], status, headers)
         self.untouched()
 
-    def test_what_is_no_request_of_http_1_is_none(self) -> None:
+    def test_what_is_no_request_of_http_1_is_none_and_a_connection_is_for_one(self) -> None:
         host = f"\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode()
         for line in (b"GET / HTTP/2.0", b"GET  / HTTP/1.1 x", b"\x16\x03\x01", b"", b"GET / x y"):
             self.assertIn(self.raw(line + host)[0], (0, 400, 501, 505), line)
@@ -279,8 +231,6 @@ class Gate(PanelTest):
         self.assertEqual(self.raw(b"GET /\r\n\r\n")[0], 403)
         self.assertEqual(self.raw(b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 4000)[0], 431)
         self.assertEqual(self.raw(b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n\r\n")[0], 414)
-
-    def test_a_connection_is_for_one_request(self) -> None:
         news = json.dumps(NOTHING).encode()
         for version, kept in (("1.0", "keep-alive"), ("1.1", "keep-alive"), ("1.1", "close")):
             more = {"Connection": kept, "Content_Length": str(len(news))}
@@ -322,7 +272,7 @@ class Gate(PanelTest):
 
 class Undescribed(PanelTest):
     def test_without_described_there_are_four_addresses(self) -> None:
-        self.assertEqual(Gate.answered(self, PATHS), OURS)  # type: ignore[arg-type]
+        self.assertEqual(Gate.answered(self, *PATHS), OURS)  # type: ignore[arg-type]
 
 
 class Stalled(PanelTest):
@@ -341,18 +291,12 @@ class Stalled(PanelTest):
             self.raw(b"\r\n")
         return made
 
-    def test_fifty_of_them_hold_up_nobody(self) -> None:
+    def test_fifty_of_them_hold_up_nobody_and_they_are_hung_up_on(self) -> None:
         self.stalled(50)
         self.assertEqual(self.news()["phase"], "starting")
-
-    def test_they_are_hung_up_on(self) -> None:
         with mock.patch.object(self.panel.server.RequestHandlerClass, "timeout", 0.05):
             for connection in self.stalled(4):
                 self.assertEqual(connection.recv(100), b"")
-
-    def test_the_body_is_not_waited_for_when_the_head_is_refused(self) -> None:
-        line = self.head("POST /control HTTP/1.1", Authorization=None, Content_Length="17")
-        self.assertEqual(self.raw(line)[0], 401)
 
 
 class Control(PanelTest):
@@ -372,11 +316,11 @@ class Control(PanelTest):
             self.stop.check()
 
     def test_what_is_no_command_is_refused(self) -> None:
-        hint = {"action": "hint"}
         bodies = (b"", b"{", b"[]", b"null", b'"pause"', b"\xff\xfe", b"[" * 50000, {}, [], 5)
         actions: list[Any] = ["explode", "", ["stop"], {"stop": 1}, None, "hint"]
         wrong = [*bodies, *({"action": action} for action in actions)]
-        wrong += [{**hint, "text": text} for text in ("  ", 5, None, ["x"], "x" * 2001)]
+        texts = ("  ", 5, None, ["x"], "x" * 2001)
+        wrong += [{"action": "hint", "text": text} for text in texts]
         for path, body in itertools.product(("/control", "/news", "/picture"), wrong):
             status, answer = self.ask(f"POST {path}", body)
             self.assertEqual((status, list(answer)), (404, ["error"]), str(body)[:80])
@@ -384,68 +328,63 @@ class Control(PanelTest):
 
 
 class News(PanelTest):
-    def turns(self, news: Json) -> list[int]:
-        return [item["turn"] for item in news["items"]]
+    def told(self, news: Json) -> list[tuple[int, Any]]:
+        return [(item["turn"], item.get("kind")) for item in news["items"]]
 
     def test_a_page_gets_the_run_and_its_turns_and_then_only_what_is_new(self) -> None:
-        publish(self.panel, [head(), turn(1), turn(2, said="I save")])
+        tell(self.panel, RUN, reply(1), reply(2, "I save"))
         first = self.news()
-        self.assertEqual((self.turns(first), first["items"][0]["task"]), ([-1, 1, 2], "Draw"))
+        self.assertEqual(self.told(first), [(-1, None), (1, "reply"), (2, "reply")])
+        self.assertEqual(first["items"][0]["task"], "Draw")
         self.assertEqual(first["report"], str(self.folder / "report.html"))
         self.assertEqual(first["items"][2]["message"]["content"], "I save")
-        tell(self.panel, *lines_of(turn(3)))
+        tell(self.panel, reply(3))
         self.panel.take(agent.Phase("acting"))
         second = self.news(first)
-        self.assertEqual((self.turns(second), second["phase"]), ([-1, 3], "acting"))
-        tell(self.panel, {"kind": "intent", "turn": 3})
-        second = self.news(second)
-        self.assertEqual([item.get("kind") for item in second["items"]], [None, "intent"])
-        third = self.news(second)
-        self.assertEqual(self.turns(third), [])
-        self.assertEqual(self.turns(self.news()), [-1, 1, 2, 3, 3])
+        self.assertEqual((self.told(second)[1:], second["phase"]), ([(3, "reply")], "acting"))
+        self.assertEqual(self.told(self.news(second)), [])
+        self.assertEqual(len(self.told(self.news())), 4)
 
     def test_what_is_entered_while_a_page_asks_is_told_once_and_the_next_time(self) -> None:
-        publish(self.panel, [head(), turn(1)])
-        book = self.panel.book
-        about_run = book.run_item
+        tell(self.panel, RUN, reply(1))
+        about_run = self.panel.book.run_item
 
         def interrupted() -> Json:
             run = about_run()
             tell(self.panel, {"kind": "hint", "turn": 1})
             return run
 
-        with mock.patch.object(book, "run_item", interrupted):
+        with mock.patch.object(self.panel.book, "run_item", interrupted):
             first = self.news()
-        self.assertEqual([item.get("kind") for item in first["items"]], [None, "reply"])
-        second = self.news(first)
-        self.assertEqual([item.get("kind") for item in second["items"]], [None, "hint"])
+        self.assertEqual(self.told(first), [(-1, None), (1, "reply")])
+        self.assertEqual(self.told(self.news(first)), [(-1, None), (1, "hint")])
 
     def test_a_book_that_keeps_its_latest_records_only_is_followed_all_the_same(self) -> None:
         self.panel.book = agent.Book("run_0001", 2)
-        heard: list[int] = []
+        heard: list[Any] = []
         news = None
         for number in range(1, 6):
-            tell(self.panel, {"kind": "run"}, *lines_of(turn(number)))
+            tell(self.panel, RUN, reply(number))
             news = self.news(news)
-            heard += self.turns(news)[1:]
-        self.assertEqual(heard, [1, 2, 3, 4, 5])
+            heard += self.told(news)[1:]
+        self.assertEqual(heard, [(number, "reply") for number in range(1, 6)])
 
     def test_a_megabyte_of_hostile_text_arrives_as_text(self) -> None:
         text = "</script><script>alert(1)</script>\x1b[31mred\u202e\ud800" + "A" * (1 << 20)
-        publish(self.panel, [head(), turn(1, said=text)])
+        tell(self.panel, RUN, reply(1, text))
         show(self.panel, PICTURE, 1, [], [], text)
         news = self.news()
         said = news["items"][1]["message"]["content"]
         self.assertEqual((said, news["observation"]), (text, text))
 
     def test_a_failure_is_shown_until_a_reply_comes(self) -> None:
-        tell(self.panel, {"kind": "run"}, {"kind": "model_failed", "text": "No reply came."})
-        self.assertEqual(self.news()["error"], "No reply came.")
-        tell(self.panel, {"kind": "reply", "role": "planner"})
-        self.assertEqual(self.news()["error"], "")
-        # A reply without a call is the model's affair.
-        tell(self.panel, {"kind": "no_call", "error": "no_call", "text": "No call."})
-        self.assertEqual(self.news()["error"], "")
+        for line, error in (
+            ({"kind": "model_failed", "text": "No reply came."}, "No reply came."),
+            ({"kind": "reply", "role": "planner"}, ""),
+            ({"kind": "no_call", "error": "no_call", "text": "No call."}, ""),
+        ):
+            tell(self.panel, RUN, line)
+            self.assertEqual(self.news()["error"], error)
 
     def test_whether_a_page_is_open_is_known_for_two_seconds(self) -> None:
         self.assertFalse(self.panel.watched())
@@ -457,21 +396,17 @@ class News(PanelTest):
                 self.assertEqual(self.panel.watched(), open_still)
 
     def test_the_end_is_told_before_the_server_goes(self) -> None:
-        heard: list[Json] = [self.ask("POST /news", NOTHING)[1]]
-
-        def read() -> None:
-            while not heard[-1]["over"]:
-                heard.append(self.ask("POST /news", NOTHING)[1])
-
         now = time.monotonic()
         with mock.patch.object(time, "monotonic", lambda: now):  # its time does not run out
-            self.ask("POST /news", NOTHING)
-            publish(self.panel, [head(outcome="stuck", text="It is stuck.")])
+            heard = self.news()
+            end = {"kind": "end", "outcome": "stuck", "text": "It is stuck."}
+            tell(self.panel, RUN, end)
             closing = threading.Thread(target=self.panel.close)
             closing.start()
-            read()
+            while not heard["over"]:
+                heard = self.news()
             closing.join()
-        self.assertEqual((heard[-1]["phase"], heard[-1]["over"]), ("stuck", True))
+        self.assertEqual((heard["phase"], heard["over"]), ("stuck", True))
         with self.assertRaises(OSError):
             self.news()
 
@@ -483,15 +418,15 @@ class Pictures(PanelTest):
     def picture(self, name: Any) -> tuple[int, Any]:
         return self.ask("POST /picture", {"name": name})
 
-    def test_a_screenshot_of_the_run_is_given_by_its_name(self) -> None:
+    def test_a_screenshot_of_the_run_is_given_by_its_name_and_no_other_name_leads_anywhere(
+        self,
+    ) -> None:
         for name in ("screenshots/turn_0002.png", "turn_0003_raw.png"):
             self.put(name)
             self.assertEqual(self.picture(name), (200, PICTURE))
         for data in (b"", b"GIF89a", PICTURE[:-1], b"x" + PICTURE):  # no whole PNG
             self.put("turn_0001.png", data)
             self.assertEqual(self.picture("turn_0001.png")[0], 404, data[:9])
-
-    def test_no_other_name_leads_anywhere(self) -> None:
         outside = self.folder.parent / "outside.png"
         outside.write_bytes(PICTURE)
         self.put("turns.jsonl", b"secret")
@@ -605,48 +540,44 @@ class Port(PanelTest):
 
 
 class AtRest(EngineCase):
-    def typed(self, text: str) -> tuple[list[Any], Any]:
-        """What a run tells of one act, and its trial."""
-        trial = self.trial(lambda request: call("none"), confirm="never")
-        trial.hidden = agent.Secrets({"PASSWORD": "battery"})
-        items: list[Any] = []
-        trial.listen(items.append)
-        typing = agent.ToolCall("type_text_input", {"text": text})
-        trial.perform(trial.profile.vocabulary.parse(typing), trial.look(1), 1)
-        return items, trial
-
-    def test_the_frame_that_an_act_took_anyway_is_shown_before_its_result(self) -> None:
-        items, trial = self.typed("hello")
-        kinds = [type(item).__name__ for item in items if type(item).__name__ != "Phase"]
-        self.assertEqual(kinds[-3:], ["IntentRecord", "Shown", "ResultRecord"])
-        shown = [item.screen for item in items if isinstance(item, agent.Shown)][-1]
-        self.assertEqual((shown.number, trial.desktop.number), (2, 2))
-
-    def test_where_a_secret_was_typed_only_a_look_shows_the_screen(self) -> None:
-        items, _ = self.typed("{{PASSWORD}}")
-        shown = [item.screen for item in items if isinstance(item, agent.Shown)]
-        self.assertFalse([screen for screen in shown if isinstance(screen, agent.Frame)])
+    def test_the_frame_that_an_act_took_anyway_is_shown_unless_a_secret_was_typed(self) -> None:
+        for text, frames in (("hello", [2]), ("{{PASSWORD}}", [])):
+            trial = self.trial(lambda request: call("none"), confirm="never")
+            trial.hidden = agent.Secrets({"PASSWORD": "battery"})
+            items: list[Any] = []
+            trial.listen(items.append)
+            typing = agent.ToolCall("type_text_input", {"text": text})
+            trial.perform(trial.profile.vocabulary.parse(typing), trial.look(1), 1)
+            shown = [item.screen for item in items if isinstance(item, agent.Shown)]
+            found = [screen.number for screen in shown if isinstance(screen, agent.Frame)]
+            self.assertEqual(found, frames)
+            if frames:
+                self.assertEqual(trial.desktop.number, 2)
+                self.assertEqual(type(items[-1]).__name__, "ResultRecord")
 
 
-class Person(threading.Thread):
-    """Somebody who opens the page of a run that prints its address, and does something there."""
+@mock.patch.object(agent, "PANEL_NEWS_S", 0)
+class Wired(CommandLineCase):
+    """Runs of the demo with somebody at their page, who asks it whenever the program sleeps."""
 
-    def __init__(self, react: Callable[[Person, Json], Any]) -> None:
-        super().__init__(daemon=True)
-        self.react = react
-        self.url = ""
-        self.told: list[Json] = []
+    def run_with(
+        self, react: Callable[[Json], str | None], *arguments: str
+    ) -> tuple[int, str, list[Json]]:
+        """Exit code, what was said, and what the page told; `react` may type a line at the terminal."""
+        heard: list[Json] = []
 
-    def run(self) -> None:
-        found = None
-        while not found:
-            said = sys.stdout
-            found = isinstance(said, io.StringIO) and re.search(r"panel: (\S+)\n", said.getvalue())
-        self.url = found[1]  # type: ignore[index]
-        with contextlib.suppress(OSError):  # the program has ended
-            while not self.told or not self.told[-1]["over"]:
-                self.told.append(self.ask("/news", NOTHING))
-                self.react(self, self.told[-1])
+        def types(out: str) -> str | None:
+            found = re.search(r"panel: (\S+)\n", out)
+            if not found:
+                return None
+            self.url = found[1]
+            heard.append(self.ask("/news", NOTHING))
+            return react(heard[-1])
+
+        with person_at_main(types) as keyboard:
+            code, out, _ = self.main("--demo", "--panel", *arguments, stdin=keyboard)
+            keyboard.end()
+        return code, out, heard
 
     def ask(self, path: str, words: Json) -> Any:
         address, key = self.url.removeprefix("http://").split("/#")
@@ -655,72 +586,28 @@ class Person(threading.Thread):
             connection.request("POST", path, json.dumps(words), headers)
             return json.loads(connection.getresponse().read())
 
-
-class Console(io.StringIO):
-    """A standard input at which somebody sits, who types what is put there."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.typed = queue.Queue[str]()
-
-    def isatty(self) -> bool:
-        return True
-
-    def __next__(self) -> str:
-        return self.typed.get()
-
-
-@mock.patch.object(agent, "PANEL_NEWS_S", 0)
-class Wired(CommandLineCase):
-    def run_with(
-        self, react: Callable[[Person, Json], Any], *arguments: str
-    ) -> tuple[int, str, Person]:
-        """A demo with a panel, and somebody at its page."""
-        person = Person(react)
-        person.start()
-        code, out, _ = self.main("--demo", "--panel", *arguments)
-        person.join(60)
-        return code, out, person
-
     def test_a_run_shows_itself_and_says_where_on_the_terminal_only(self) -> None:
-        code, out, person = self.run_with(lambda person, news: None)
-        self.assertEqual((code, out.count(person.url)), (0, 1))
-        told = [item for news in person.told for item in news["items"]]
-        items = {item["turn"]: item for item in told}
-        self.assertEqual(sorted(items), [-1, 1, 2, 3, 4, 5, 6])
-        self.assertEqual(items[-1]["task"], 'Open Notes, write "Hello from agent.py" and save it.')
-        self.assertEqual((items[-1]["outcome"], person.told[-1]["phase"]), ("completed",) * 2)
-        key = person.url.partition("#")[2]
+        code, out, heard = self.run_with(lambda news: None)
+        self.assertEqual((code, out.count(self.url)), (0, 1))
+        items = {item["turn"]: item for news in heard for item in news["items"]}
+        self.assertLessEqual({-1, 1, 2, 3, 4, 5}, items.keys())
+        self.assertEqual(items[-1]["task"], TASK)
+        key = self.url.partition("#")[2]
         for file in self.run_folder().rglob("*"):
             self.assertFalse(file.is_file() and key.encode() in file.read_bytes(), file)
 
     def test_stop_in_the_panel_ends_the_run(self) -> None:
-        code, out, _ = self.run_with(lambda person, _: person.ask("/control", {"action": "stop"}))
+        code, out, _ = self.run_with(lambda _: self.ask("/control", {"action": "stop"}) or None)
         self.assertEqual(code, 130)
         self.assertIn("Stop in the panel", out)
 
     def test_a_question_shows_in_the_panel_until_it_is_answered_at_the_terminal(self) -> None:
-        console = Console()
-        shown: list[str] = []
-
-        def react(person: Person, news: Json) -> None:
-            if news["error"]:  # what is typed before the question is printed does not count
-                console.typed.put("y\n")
-            shown.append(news["error"])
-
-        person = Person(react)
-        person.start()
-        settings = f"dump_dir={self.folder} demo_page_wait=0 confirm_wait=60 turn_delay=0".split()
-        given = [word for setting in settings for word in ("--set", setting)]
-        out = io.StringIO()
-        typed = mock.patch.object(sys, "stdin", console)
-        with typed, person_there(), contextlib.redirect_stdout(out):
-            code = agent.main(["--demo", "--panel", "--confirm", "always", *given])
-        person.join(60)
-        self.assertEqual(code, 0, out.getvalue())
-        questions = [text for text in shown if text]
+        always = ("--confirm", "always", "--set", "confirm_wait=86400")
+        code, out, heard = self.run_with(lambda news: "y" if news["error"] else None, *always)
+        self.assertEqual(code, 0, out)
+        questions = [news["error"] for news in heard if news["error"]]
         self.assertIn("It waits for a yes at the terminal: double_click", questions[0])
-        self.assertEqual(shown[-1], "")
+        self.assertEqual(heard[-1]["error"], "")
 
     def test_a_taken_port_is_said_in_one_line(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:

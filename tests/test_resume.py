@@ -8,6 +8,7 @@ import functools
 import itertools
 import json
 import os
+import shutil
 import time
 from dataclasses import fields, replace
 from pathlib import Path
@@ -61,6 +62,7 @@ class Journals(EngineCase):
 
         trial.listen(noted)
         trial.run()
+        self.lines_of_run = (trial.folder / "turns.jsonl").read_text().splitlines(keepends=True)
         return trial, seen
 
     def resumed(self, lines: list[str], torn: str = "") -> tuple[agent.AgentState, list[str], Path]:
@@ -73,30 +75,24 @@ class Journals(EngineCase):
         self.again.resume()
         return self.again.state, self.lines, copy
 
-    def whole(self, trial: Trial) -> list[str]:
-        return (trial.folder / "turns.jsonl").read_text().splitlines(keepends=True)
-
-    def test_a_run_goes_on_with_the_plan_memory_archives_and_counts_that_it_had(self) -> None:
-        trial, seen = self.long_run()
-        lines = self.whole(trial)
+    def test_cut_off_anywhere_it_goes_on_with_what_it_had_and_no_earlier_than_its_last_act(
+        self,
+    ) -> None:
+        _, seen = self.long_run()
+        lines = self.lines_of_run
         self.assertGreater(len(seen), 20)
         self.assertTrue(any(state["snapshots"] for _, state in seen))
         for count, state in seen:
-            restored, _, _ = self.resumed(lines[:count])
-            self.assertEqual(facts(restored), state)
-
-    def test_cut_off_anywhere_it_goes_on_no_earlier_than_its_last_act(self) -> None:
-        trial, _ = self.long_run()
-        lines = self.whole(trial)
+            self.assertEqual(facts(self.resumed(lines[:count])[0]), state)
         for count in range(1, len(lines), 5):
             entries = [json.loads(line) for line in lines[:count]]
             intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
-            state, _, _ = self.resumed(lines[:count], lines[count][: len(lines[count]) // 2])
-            archived = [turn for snapshot in state.memory.all_snapshots for turn in snapshot.turns]
-            remembered = archived + [record.turn for record in state.memory.active_history]
+            cut, _, _ = self.resumed(lines[:count], lines[count][: len(lines[count]) // 2])
+            archived = [turn for snapshot in cut.memory.all_snapshots for turn in snapshot.turns]
+            remembered = archived + [record.turn for record in cut.memory.active_history]
             self.assertEqual(len(remembered), len(set(remembered)))
             self.assertLessEqual(set(intents), set(remembered))
-            self.assertEqual(state.turn, max(entry.get("turn") or 0 for entry in entries))
+            self.assertEqual(cut.turn, max(entry.get("turn") or 0 for entry in entries))
 
     def test_a_torn_end_is_dropped_before_anything_is_added(self) -> None:
         whole = ['{"kind": "plan", "turn": 1}\n']
@@ -122,21 +118,18 @@ class Journals(EngineCase):
         shown = user_text(self.again.requests[0])  # as acts are, and not as JSON
         self.assertIn('Turn_3: click "Run..." (16, 972) -> Unknown: the program ended', shown)
 
-    def test_a_damaged_middle_is_reported_with_its_lines_and_the_rest_is_used(self) -> None:
-        trial, seen = self.long_run()
-        lines = self.whole(trial)
+    def test_damaged_and_changed_lines_are_told_and_do_no_harm(self) -> None:
+        _, seen = self.long_run()
+        lines = self.lines_of_run
         odd = ("\x00\x00", "{}}", "[1]", "7", "", '{"kind": ', "[" * 5000)
         for damage in (f"{line}\n" for line in odd):
-            spoilt = [*lines[:6], damage, *lines[7:]]
-            state, said, _ = self.resumed(spoilt)
+            state, said, _ = self.resumed([*lines[:6], damage, *lines[7:]])
             self.assertIn("Damaged lines left out: 7.", said[0])
             self.assertEqual(state.turn, seen[-1][1]["turn"])
-
-    def test_records_that_somebody_changed_do_no_harm(self) -> None:
-        odd = """{"kind": "state"}|{"kind": "state", "turn": "x"}|{"kind": "action", "turn": 1}
+        changed = """{"kind": "state"}|{"kind": "state", "turn": "x"}|{"kind": "action", "turn": 1}
             |{"kind": "intent"}|{"kind": "archive", "summary": 1}|{"kind": []}
             |{"turn": null, "kind": "plan"}|{"kind": "action", "a": 1}"""
-        state, _, _ = self.resumed([f"{line.strip()}\n" for line in odd.split("|")])
+        state, _, _ = self.resumed([f"{line.strip()}\n" for line in changed.split("|")])
         self.assertEqual((state.turn, state.mode), (1, "EXECUTION"))
         self.assertEqual([record.tool for record in state.memory.active_history], ["", ""])
 
@@ -157,14 +150,19 @@ class SameState(EngineCase):
         # interrupted begins anew, since nobody waited meanwhile.
         self.assertEqual(own - kept, {"task", "memory", "waiting_since"})
 
-    def test_the_recovery_keys_keep_their_distance(self) -> None:
+    def test_the_recovery_keys_keep_their_distance_and_the_first_picture_is_kept(self) -> None:
         click = call("click_screen_element", element_name="x", position=[5, 5])
         trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else click, max_steps=9)
         trial.desktop.dead = True  # so that no act leads anywhere
+        self.begin(trial)
         trial.run()
-        turn = trial.state.memory.last_recovery_turn
+        path = trial.folder / "screenshots" / "turn_0000.png"
+        turn, before = trial.state.memory.last_recovery_turn, path.stat().st_mtime_ns
         self.assertGreater(turn, 0)
-        self.assertEqual(self.again(trial).state.memory.last_recovery_turn, turn)
+        again = self.again(trial)
+        self.assertEqual(again.state.memory.last_recovery_turn, turn)
+        again.run()
+        self.assertEqual(path.stat().st_mtime_ns, before)
 
     def test_a_window_that_holds_typed_text_is_still_known(self) -> None:
         trial = self.trial(lambda request: PLAN)
@@ -172,15 +170,6 @@ class SameState(EngineCase):
         trial.engine.filled = 77
         trial.perform(seams.act("wait", seconds=1), look, 1)
         self.assertEqual((trial.engine.filled, self.again(trial).engine.filled), (77, 77))
-
-    def test_the_first_picture_is_kept(self) -> None:
-        trial = self.trial(lambda request: PLAN, max_steps=1)
-        self.begin(trial)
-        trial.run()
-        path = trial.folder / "screenshots" / "turn_0000.png"
-        before = path.stat().st_mtime_ns
-        self.again(trial).run()
-        self.assertEqual(path.stat().st_mtime_ns, before)
 
 
 class CommandLine(CommandLineCase):
@@ -199,20 +188,8 @@ class CommandLine(CommandLineCase):
         asked = [record["tokens"] for record in records if record["kind"] == "reply"]
         tokens = sum(told["prompt"] + told["completion"] for told in asked)  # of its whole life
         self.assertIn(f", {len(asked)} requests, {tokens} tokens,", out.splitlines()[-1])
-
-    def test_a_native_run_of_an_older_version_whose_states_say_planning_is_resumed(self) -> None:
-        self.main("--demo", "--profile", "native", "--set", "max_steps=2")
-        journal = self.run_folder() / "turns.jsonl"
-        older = journal.read_text("utf-8").replace('"mode": "EXECUTION"', '"mode": "PLANNING"')
-        self.assertIn('"mode": "PLANNING"', older)
-        journal.write_text(older, encoding="utf-8")
-        code, out, err = self.main("--resume", "--set", "max_steps=12")
-        self.assertEqual((code, err), (0, ""), out)
-
-    def test_the_latest_run_is_meant_if_none_is_named(self) -> None:
-        self.recorded("--max-steps", "2")
         self.main("--demo", "--max-steps", "2")
-        _, out, _ = self.main("--demo", "--resume", "--max-steps", "3")
+        _, out, _ = self.main("--demo", "--resume", "--max-steps", "3")  # the latest is meant
         self.assertIn("Going on with run_0002 after turn 2.", out)
 
     def test_what_cannot_be_resumed_is_said_in_one_line(self) -> None:
@@ -244,39 +221,41 @@ class Housekeeping(CommandLineCase):
             run = root / f"run_{number:04d}"
             (run / "screenshots").mkdir(parents=True)
             (run / "screenshots" / "a.png").write_bytes(bytes(size))
-            (run / "turns.jsonl").write_bytes(self.BEGIN)
-            self.age(run / "turns.jsonl")
+            self.journal(run, self.BEGIN)
         return root
 
-    def real_run(self, *argv: str, task: str = "Open Notes") -> None:
-        """A run of one turn that is no demo, on a drawn desktop."""
-        demo = agent.DemoModel()
-        self.addCleanup(demo.close)
-        with seams.desktop_of_main(agent.DemoDesktop):
-            words = [*filter(None, [task]), "--endpoint", demo.endpoint, "--max-steps", "1"]
-            code, _, err = self.main(*words, *argv)
-        self.assertEqual((code, err), (1, ""))
+    def journal(self, run: Path, content: bytes, is_old: bool = True) -> None:
+        """Of a run; an old one is no run that another program may be at."""
+        run.mkdir(parents=True, exist_ok=True)
+        (run / "turns.jsonl").write_bytes(content)
+        long_ago = time.time() - (24 * 60 * 60 + 60) * is_old
+        os.utime(run / "turns.jsonl", (long_ago, long_ago))
 
-    def age(self, path: Path) -> None:
-        """Makes it older than a run that another program may be at."""
-        long_ago = time.time() - 24 * 60 * 60 - 60
-        os.utime(path, (long_ago, long_ago))
+    def real_run(self, *argv: str, task: str = "Open Notes", runs: int = 0, mb: int = 0) -> None:
+        """A run of one turn that is no demo, on a drawn desktop, with these limits."""
+        words = [*filter(None, [task]), "--max-steps", "1"]
+        words += ["--set", f"keep_runs={runs}", "--set", f"keep_megabytes={mb}"]
+        with self.drawn() as endpoint:
+            code, _, err = self.main(*words, "--endpoint", endpoint, *argv)
+        self.assertEqual((code, err), (1, ""))
 
     def left(self) -> list[str]:
         return sorted(path.name for path in (self.folder / "dumps").iterdir())
 
     def test_runs_beyond_the_count_go_oldest_first_by_number_not_by_name(self) -> None:
         self.make(1, 2, 9999, 10000, 10001)
-        self.real_run("--set", "keep_runs=3")
-        self.assertEqual(self.left(), ["run_10000", "run_10001", "run_10002"])
+        self.real_run()
+        self.assertEqual(len(self.left()), 6)  # without limits nothing goes
+        self.real_run(runs=3)
+        self.assertEqual(self.left(), ["run_10001", "run_10002", "run_10003"])
 
     def test_runs_beyond_the_size_go_but_never_the_one_that_is_written(self) -> None:
-        self.make(1, 2, 3, size=700_000)
-        self.real_run("--set", "keep_megabytes=2")
+        root = self.make(1, 2, 3, size=700_000)
+        self.real_run(mb=2)
         self.assertEqual(self.left(), ["run_0002", "run_0003", "run_0004"])
-        (self.folder / "dumps" / "run_0004" / "big").write_bytes(bytes(5_000_000))
-        self.age(self.folder / "dumps" / "run_0004" / "turns.jsonl")
-        self.real_run("--set", "keep_megabytes=2")
+        (root / "run_0004" / "big").write_bytes(bytes(5_000_000))
+        self.journal(root / "run_0004", self.BEGIN)
+        self.real_run(mb=2)
         self.assertEqual(self.left(), ["run_0005"])
 
     def test_a_run_beyond_the_size_keeps_no_further_pictures(self) -> None:
@@ -297,74 +276,59 @@ class Housekeeping(CommandLineCase):
         root = self.make(*range(1, 9))
         lines = (turn, turn + end, end + turn, turn + end + turn, quoted, b"")
         for number, more in enumerate(lines, 1):
-            (root / f"run_{number:04d}" / "turns.jsonl").write_bytes(self.BEGIN + more)
-        self.age(root / "run_0003" / "turns.jsonl")
-        self.real_run("--set", "keep_runs=1", "--set", "keep_megabytes=1")
+            self.journal(root / f"run_{number:04d}", self.BEGIN + more, is_old=number == 3)
+        self.real_run(runs=1, mb=1)
         # Its end is the last line, or it is old.
         self.assertEqual(self.left(), [f"run_{number:04d}" for number in (1, 4, 5, 6, 9)])
 
-    def test_folders_of_somebody_else_stay_whatever_they_are_called(self) -> None:
-        root = self.folder / "dumps"
-        looked = b'{"kind": "look"}\n' + self.BEGIN
-        contents = (b"", b"accuracy 0.9\n", b'{"kind": "end"}\n', looked)
-        for number in range(1, 121):
-            folder = root / f"run_{number}"
-            folder.mkdir(parents=True)
-            (folder / "results.csv").write_text("a whole night")
-            if number % 5:
-                (folder / "turns.jsonl").write_bytes(contents[number % 5 - 1])
-                self.age(folder / "turns.jsonl")
-            self.age(folder)
-        self.real_run("--set", "keep_runs=1")
-        self.assertEqual(len(list(root.glob("run_*/results.csv"))), 120)
-
-    def test_a_run_that_is_resumed_is_not_deleted_though_it_is_old(self) -> None:
-        self.real_run()
-        self.make(2, 3)
-        self.real_run("--resume", "1", "--set", "keep_runs=1", task="")
-        self.assertEqual(self.left(), ["run_0001", "run_0003"])
-
-    def test_a_run_that_is_repeated_is_not_deleted_though_it_is_old(self) -> None:
-        self.real_run("--max-steps", "3")
-        self.age(self.run_folder() / "turns.jsonl")
-        self.make(2, 3)
-        for dry, left in ((["--dry-run"], 3), ([], 2)):
-            with seams.desktop_of_main(agent.DemoDesktop):
-                code, out, err = self.main("--replay", "1", *dry, "--set", "keep_runs=1")
-            self.assertEqual((code, err), (0, ""), out)
-            self.assertIn("run_0001", self.left())
-            self.assertEqual(len(self.left()), left)
-
-    def test_only_a_run_that_acts_deletes_old_ones(self) -> None:
-        self.make(1, 2, 3)
-        keep = ("--set", "keep_runs=1")
-        self.real_run("--dry-run", *keep)
-        self.main("--demo", "--max-steps", "1", *keep)
-        for look in (["--runs"], ["--stats", "1"], ["--report", "1"]):
-            self.main(*look, *keep)
-        self.assertEqual(len(self.left()), 5)
-        self.real_run(*keep)
-        self.assertEqual({*self.left()} & {"run_0001", "run_0002", "run_0003"}, set())
-
-    def test_without_limits_nothing_is_deleted(self) -> None:
-        self.make(*range(1, 30))
-        self.real_run("--set", "keep_runs=0", "--set", "keep_megabytes=0")
-        self.assertEqual(len(self.left()), 30)
-
-    def test_nothing_but_folders_called_run_and_a_number_is_ever_deleted(self) -> None:
+    def test_what_is_somebody_elses_stays_whatever_it_is_called(self) -> None:
         root, outside = self.make(7, 8, 9), self.folder / "outside"
         outside.mkdir()
         (outside / "keep").write_text("x")
         others = ["run_0001x", "notes", "run_", "RUN_0002", "run_-1", "old_run_0001"]
         for name in others:
             (root / name).mkdir()
+        contents = (
+            b"",
+            b"accuracy 0.9\n",
+            b'{"kind": "end"}\n',
+            b'{"kind": "look"}\n' + self.BEGIN,
+        )
+        for number, content in enumerate(contents, 5):
+            self.journal(root / f"run_{number}", content)
         (root / "run_0003").write_text("a file")
         with contextlib.suppress(OSError):  # Windows lets only some people make links
             (root / "run_0004").symlink_to(outside, target_is_directory=True)
             (root / "run_0007" / "link").symlink_to(outside, target_is_directory=True)
-        self.real_run("--set", "keep_runs=1", "--set", "keep_megabytes=1")
+        self.real_run(runs=1, mb=1)
+        others += [f"run_{number}" for number in range(5, 9)]
         self.assertEqual({*self.left()} - {"run_0004"}, {*others, "run_0003", "run_0010"})
         self.assertEqual((outside / "keep").read_text(), "x")
+
+    def test_a_run_that_is_resumed_or_repeated_is_not_deleted_though_it_is_old(self) -> None:
+        for dry, left in ((["--dry-run"], 3), ([], 2)):
+            self.real_run("--max-steps", "3")
+            self.journal(self.run_folder(), (self.run_folder() / "turns.jsonl").read_bytes())
+            self.make(2, 3)
+            with seams.desktop_of_main(agent.DemoDesktop):
+                code, out, err = self.main("--replay", "1", *dry, "--set", "keep_runs=1")
+            self.assertEqual((code, err), (0, ""), out)
+            self.assertIn("run_0001", self.left())
+            self.assertEqual(len(self.left()), left)
+            self.real_run("--resume", "1", "--max-steps", "4", task="", runs=1)
+            self.assertIn("run_0001", self.left())
+            shutil.rmtree(self.folder / "dumps")
+
+    def test_only_a_run_that_acts_deletes_old_ones(self) -> None:
+        self.make(1, 2, 3)
+        self.real_run("--dry-run", runs=1)
+        keep = ("--set", "keep_runs=1")
+        self.main("--demo", "--max-steps", "1", *keep)
+        for look in (["--runs"], ["--stats", "1"], ["--report", "1"]):
+            self.main(*look, *keep)
+        self.assertEqual(len(self.left()), 5)
+        self.real_run(runs=1)
+        self.assertEqual({*self.left()} & {"run_0001", "run_0002", "run_0003"}, set())
 
 
 OPEN = open

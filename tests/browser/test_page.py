@@ -21,10 +21,28 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from chrome import InChrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
 
 import agent  # noqa: E402
-from tests.test_panel import PICTURE, a_panel, act, head, publish, show, turn  # noqa: E402
+from tests.test_panel import PICTURE, RUN, a_panel, act, plan, reply, show, tell  # noqa: E402
 
 # A folder: the pictures that the tests look at are kept there.
 SHOTS = os.environ.get("PANEL_SHOTS")
+LEFT, ESCAPE, ENTER = "\ue012", "\ue00c", "\ue007"
+
+
+def end(outcome: str, text: str) -> dict[str, Any]:
+    return {"kind": "end", "outcome": outcome, "text": text}
+
+
+def clicked(number: int) -> list[dict[str, Any]]:
+    """A turn that clicked on its own screenshot."""
+    turn = {"turn": number}
+    args = {"element_name": f"button {number}", "position": {"x": 500, "y": 400}}
+    return [
+        reply(number, f"words {number}"),
+        {"kind": "look", "screenshot": f"screenshots/turn_{number:04d}.png", **turn},
+        {"kind": "intent", "tool": "click", "args": args, **turn},
+        {"kind": "result", "changed": True, "region": [100, 100, 500, 500], **turn},
+        act(number, "click", f"Clicked: button {number}", True),
+    ]
 
 
 class Browser(InChrome):
@@ -39,7 +57,9 @@ class Browser(InChrome):
         self.chrome.look(1440, 960)
         self.chrome.complaints()
 
-    def open(self) -> None:
+    def open(self, *lines: dict[str, Any]) -> None:
+        """The page of a run of which these lines were told."""
+        tell(self.panel, *lines)
         self.chrome.open(self.panel.url)
         wait_for(self.panel.watched, what="for the page to listen")
 
@@ -57,9 +77,8 @@ class Page(Browser):
         self.chrome.do("/refresh")
         self.see("#note", "Open the address the program printed")
 
-    def test_pause_resume_and_stop_by_button(self) -> None:
-        self.open()
-        publish(self.panel, [head()])
+    def test_pause_resume_and_stop_by_button_and_a_hint_by_the_keyboard_alone(self) -> None:
+        self.open(RUN)
         self.see("h1", "Draw")
         self.chrome.click("#play")
         wait_for(lambda: self.stop.paused)
@@ -67,28 +86,23 @@ class Page(Browser):
         self.see("#play", "Resume")
         self.chrome.click("#play")
         wait_for(lambda: not self.stop.paused)
-        self.chrome.click("#stop")
-        wait_for(lambda: self.stop.reason)
-
-    def test_a_hint_can_be_given_by_the_keyboard_alone(self) -> None:
-        self.open()
-        publish(self.panel, [head()])
         self.see("#play", "Pause")
         self.chrome.press("h")
         self.assertEqual(self.chrome.run("return document.activeElement.id"), "hint")
         self.chrome.type("#hint", "try the h menu")  # h is a letter here
-        self.chrome.press("\ue007")  # Enter
+        self.chrome.press(ENTER)
         self.assertEqual(wait_for(self.panel.take_hints), ["try the h menu"])
         self.see("#note", "at its next turn")
-        self.chrome.press("\ue00c")  # Escape leaves the field
+        self.chrome.press(ESCAPE)  # leaves the field
         self.assertNotEqual(self.chrome.run("return document.activeElement.id"), "hint")
+        self.chrome.click("#stop")
+        wait_for(lambda: self.stop.reason)
 
     def test_text_from_a_model_is_shown_and_not_obeyed(self) -> None:
         evil = "</pre><script>window.evil=1</script><img src=x onerror='window.evil=1'>"
         evil += "\x1b[31m\u202e" + "A" * (1 << 20)
-        self.open()
-        run = head(task=evil, plan=evil, instructions=evil)
-        publish(self.panel, [run, turn(1, said=evil, call=evil, result=evil, role=evil)])
+        said = reply(1, evil, evil)
+        self.open({**RUN, "task": evil}, said, act(1, evil, evil), plan(1, evil, evil))
         self.panel.update(error=evil, phase=evil[:90])
         for selector in ("h1", "#plan", "#note", "#list", "article"):
             self.see(selector, "<script>window.evil=1</script>")
@@ -99,35 +113,25 @@ class Page(Browser):
         self.assertEqual(len(self.chrome.all("script, img")), 1)
         self.assertEqual(self.chrome.complaints(), [])
 
-    def test_turns_are_rows_that_grow_and_can_be_stepped_through(self) -> None:
-        self.open()
-        planned = turn(1, result="plan: go", plan=True, instructions="Draw a line")
-        publish(self.panel, [head(), planned])
+    def test_turns_are_rows_that_grow_and_what_is_unfolded_stays_so(self) -> None:
+        self.open(RUN, reply(1), plan(1, "Draw a line"))
         self.see("#list", "Plan: Draw a line")
-        publish(self.panel, [head(), planned, turn(2, call="wait", result="Waited")])
+        tell(self.panel, reply(2, "I look"), act(2, "wait", "Waited"))
         self.see("#list .now", "Wait")
         self.assertEqual(self.chrome.text("article:not([hidden]) .chip"), "")
-        changed = turn(2, call="click", result="Clicked", changed=True)
-        publish(self.panel, [head(), planned, changed])
+        fold = "document.querySelector('article:not([hidden]) details').open"
+        self.chrome.run(fold + " = true")
+        tell(self.panel, act(2, "click", "Clicked", True))
         self.see("article:not([hidden]) .chip", "changed")
+        self.assertTrue(self.chrome.run("return " + fold))
         self.assertEqual((len(self.chrome.all("li")), len(self.chrome.all("#line a"))), (2, 2))
         self.assertEqual(self.chrome.text("#list .now b"), "2")
-        self.chrome.press("\ue012")  # left
+        self.chrome.press(LEFT)
         self.assertEqual(self.chrome.text("#list .now b"), "1")
 
-    def test_what_is_unfolded_stays_so_while_the_turn_grows(self) -> None:
-        self.open()
-        publish(self.panel, [head(), turn(1, said="I look")])
-        self.see("article", "I look")
-        self.chrome.run("document.querySelector('article details').open = true")
-        publish(self.panel, [head(), turn(1, said="I look twice", call="wait", result="Waited")])
-        self.see("article", "Waited")
-        self.assertTrue(self.chrome.run("return document.querySelector('article details').open"))
-
     def test_it_is_readable_at_every_width_and_in_the_dark(self) -> None:
-        self.open()
-        run = head(plan="w" * 300, instructions="go " * 80)
-        publish(self.panel, [run, turn(2, call="double_click " + "w" * 200, result="w" * 200)])
+        long = act(2, "double_click", "w" * 200)
+        self.open(RUN, reply(2, "w" * 200), plan(2, "go " * 80, "w" * 300), long)
         self.see("article", "double_click")
         backs = set()
         for width, dark in itertools.product((1440, 1024, 390), (False, True)):
@@ -141,100 +145,70 @@ class Page(Browser):
         first = self.chrome.do("/window", method="GET")
         second = self.chrome.do("/window/new", {"type": "tab"})["handle"]
         self.chrome.do("/window", {"handle": second})
-        self.chrome.open(self.panel.url)
-        publish(self.panel, [head()])
+        self.open(RUN)
         self.see("h1", "Draw")
         self.chrome.do("/window", method="DELETE")
         self.chrome.do("/window", {"handle": first})
-        publish(self.panel, [head(plan="still here")])
+        tell(self.panel, plan(1, "still here"))
         self.see("#plan", "still here")
 
-    def test_when_the_run_ends_the_page_says_how_and_where_its_report_is(self) -> None:
-        self.open()
-        publish(self.panel, [head(outcome="completed", text="The note is saved.")])
-        self.panel.close()
+    def test_when_the_run_ends_the_page_says_how_and_asks_on_until_the_program_is_gone(
+        self,
+    ) -> None:
+        """A demo leaves its page open until nobody asks any more."""
+        self.open(RUN, end("completed", "The note is saved."))
         self.see("#status", "completed")
         self.see("#why", "The note is saved.")
+        tell(self.panel, end("stuck", "It was told once more."))
+        self.see("#why", "It was told once more.")
+        self.panel.close()
         self.see("#note", str(self.folder.resolve() / "report.html"))
         self.assertFalse(self.chrome.seen("#say"))
-
-    def test_after_the_end_the_page_asks_on_until_the_program_is_gone(self) -> None:
-        """A demo leaves its page open until nobody asks any more."""
-        self.open()
-        publish(self.panel, [head(outcome="completed", text="The note is saved.")])
-        self.see("#status", "completed")
-        publish(self.panel, [head(outcome="stuck", text="It was told once more.")])
-        self.see("#why", "It was told once more.")
-        self.assertTrue(self.panel.watched())
-
-    def test_a_clock_tells_how_long_it_has_been_at_what_it_does(self) -> None:
-        self.open()
-        publish(self.panel, [head()])
-        self.panel.update(phase="planner is thinking")
-        self.see("#status", "planner is thinking")
-        wait_for(lambda: int(self.chrome.text("#status").split()[-2]) > 0)  # it ticks by itself
-
-
-def clicked(number: int, **more: Any) -> dict[str, Any]:
-    """A turn that clicked on its own screenshot."""
-    name = f"screenshots/turn_{number:04d}.png"
-    done = act("click", True, element_name=f"button {number}", position={"x": 500, "y": 400})
-    done |= {"region": (100, 100, 500, 500)}
-    said = {"said": f"words {number}", "result": f"Clicked: button {number}", "changed": True}
-    return turn(number, done, shots=[name], role="executor", **said, **more)
 
 
 class Looking(Browser):
     def tearDown(self) -> None:
         self.assertEqual(self.chrome.complaints(), [])
 
-    def book(self, *more: dict[str, Any]) -> list[dict[str, Any]]:
-        planned = turn(1, plan=True, plan_text="first plan", instructions="first steps")
-        return [head(), planned, clicked(2), clicked(3), turn(4, result="Thought"), *more]
-
     def begin(self) -> None:
         for number in range(2, 6):
             path = self.folder / "screenshots" / f"turn_{number:04d}.png"
             path.write_bytes(PICTURE)
         show(self.panel, PICTURE, 5)
-        publish(self.panel, self.book(clicked(5)))
-        self.open()
+        thought = [reply(4), act(4, "report", "Thought")]
+        planned = [reply(1), plan(1, "first steps", "first plan")]
+        self.open(RUN, *planned, *clicked(2), *clicked(3), *thought, *clicked(5))
         self.see("#where", "5 / 5")
 
-    def test_until_the_first_picture_it_says_what_it_waits_for(self) -> None:
-        self.open()
-        publish(self.panel, [head(task="wait and see")])
+    def test_until_the_first_picture_it_says_what_it_waits_for_and_for_how_long(self) -> None:
+        self.open({**RUN, "task": "wait and see"})
         self.panel.update(phase="planner is thinking")
         self.see("#stage", "first picture")
         self.see("#stage", "planner is thinking")
         self.assertEqual(self.chrome.text("#where"), "")
+        wait_for(lambda: int(self.chrome.text("#status").split()[-2]) > 0)  # it ticks by itself
         show(self.panel, PICTURE, 1)
         self.see("#stage figcaption", "live")
 
-    def test_the_arrows_show_the_pictures_the_plan_and_the_words_of_a_turn(self) -> None:
+    def test_the_arrows_show_the_pictures_the_plan_and_the_words_of_a_turn_until_live(self) -> None:
         self.begin()
         self.see("#stage figcaption", "live")
         self.assertFalse(self.chrome.seen("#latest"))
         self.chrome.click("#back")
         self.see("#stage", "looked at no screen")
-        self.chrome.press("\ue012")
+        self.chrome.press(LEFT)
         self.see("#stage figcaption", "before \u00b7 Click \u201cbutton 3\u201d")
         self.assertIn("words 3", self.chrome.text("article:not([hidden])"))
         self.assertIn("first plan", self.chrome.text("#plan"))
         self.assertEqual(self.chrome.all("#stage img", "naturalWidth"), [64, 64])
         self.assertTrue(self.chrome.seen(".before ellipse"))
         self.assertTrue(self.chrome.seen(".after .region"))
-
-    def test_whoever_looks_back_stays_there_until_live(self) -> None:
-        self.begin()
-        self.chrome.press("\ue012")
-        self.chrome.press("\ue012")
-        publish(self.panel, self.book(clicked(5), clicked(6)))
-        self.see("#where", "3 / 6")
+        tell(self.panel, *clicked(6))
+        self.see("#where", "3 / 6")  # whoever looks back stays there
         self.chrome.click("#latest")
         self.see("#where", "6 / 6")
         self.assertFalse(self.chrome.seen("#latest"))
-        publish(self.panel, self.book(clicked(5), clicked(6), clicked(7)))
+        tell(self.panel, *clicked(7))
         self.see("#where", "7 / 7")
         self.assertIn("words 7", self.chrome.text("article:not([hidden])"))
 
@@ -261,8 +235,7 @@ class Described(Browser):
     described = True
 
     def test_a_first_reply_can_be_injected(self) -> None:
-        self.open()
-        publish(self.panel, [head()])
+        self.open(RUN)
         self.panel.update(phase="waiting_inject")
         self.see("#send", "Inject")
         self.chrome.type("#hint", '{"observation": "start"}')
@@ -271,11 +244,12 @@ class Described(Browser):
 
 
 class Demo(Browser):
-    def begin(self, *options: str) -> subprocess.Popen[str]:
+    def begin(self) -> subprocess.Popen[str]:
         """A demo whose page is open in the browser."""
-        folder = f"dump_dir={self.folder}"
-        words = [sys.executable, agent.__file__, "--demo", "--panel", "--set", folder, *options]
-        run = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        words = [sys.executable, agent.__file__, "--demo", "--panel", "--set"]
+        run = subprocess.Popen(
+            [*words, f"dump_dir={self.folder}"], stdout=subprocess.PIPE, text=True
+        )
         self.addCleanup(run.wait)
         self.addCleanup(run.kill)
         assert run.stdout
@@ -293,14 +267,13 @@ class Demo(Browser):
         self.see("#plan", "Open Notes")
         self.chrome.click("#play")
         self.see("#status", "paused")
-        self.chrome.type("#hint", "the button is blue\ue007")
+        self.chrome.type("#hint", "the button is blue" + ENTER)
         self.see("#note", "at its next turn")
         self.keep("paused", 1440, 880)
         self.chrome.click("#play")
         self.see("#stage", "live")
         wait_for(lambda: self.chrome.text("#status") == "completed", 90)
-        rows = self.chrome.all("#list li")
-        self.assertIn("Hello from agent.py", "".join(rows))
+        self.assertIn("Hello from agent.py", "".join(self.chrome.all("#list li")))
         self.assertGreater(len(self.chrome.all("#list .good")), 3)
         log = next(self.folder.rglob("execution_log.txt")).read_text(encoding="utf-8")
         self.assertEqual(log.count("HINT FROM THE PERSON: the button is blue"), 1)
