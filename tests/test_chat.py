@@ -190,11 +190,11 @@ class Errors(ChatCase):
 class Endings(ChatCase):
     def test_the_final_text_has_its_thinking_stripped_and_thinking_alone_is_none(self) -> None:
         for said in (
-            "<think>done?</think>Yes, open.",
-            "so it is</think>\nYes, open.",
-            "Yes, open.<think>what now",
+            "<think>so?</think>Done: open.",
+            "so it is</think>\nDone: open.",
+            "Done: open.<think>what now",
         ):
-            self.assertEqual(self.chat(text(said))[1], agent.Outcome("completed", "Yes, open."))
+            self.assertEqual(self.chat(text(said))[1], agent.Outcome("completed", "Done: open."))
         thinking = {**text(""), "reasoning_content": "hm"}
         own_words = text("I gave no usable tool call.")  # those of the program
         for reply in (text("<think>hm"), text("<think>hm</think>"), text(""), thinking, own_words):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import unittest
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import agent
@@ -23,20 +25,42 @@ class SecondOpinion(Judged):
     def opinions(self, *verdicts: str, **settings: Any) -> agent.Outcome:
         return self.claims(*verdicts, second_opinion=True, **settings)
 
-    def test_a_completion_is_believed_only_when_both_questions_are_answered_so(self) -> None:
-        self.assertEqual(self.opinions(YES, YES).kind, "completed")
-        first, second = self.asked("verifier")
+    def test_a_completion_is_believed_when_four_more_say_yes_than_no(self) -> None:
+        self.assertEqual(self.opinions(YES).kind, "completed")
+        first, second, _, _ = self.asked("verifier")
         self.assertIn("CLAIM", first)
         self.assertNotIn("CLAIM", second)  # by which a judge is led
         self.assertIn(MISSING, second)
         self.assertIn("2. The title bar has no star.", second)
 
-    def test_where_they_disagree_both_are_asked_once_more_and_told_of_it(self) -> None:
-        self.assertEqual(self.opinions(YES, NO, YES, YES).kind, "completed")
+    def test_where_they_disagree_it_is_asked_on_and_told_of_it(self) -> None:
+        self.assertEqual(self.opinions(YES, NO, YES).kind, "completed")
+        self.assertEqual(len(self.asked("verifier")), 6)
         self.assertIn("1 earlier look said NO", self.asked("verifier")[2])
-        outcome = self.opinions(YES, NO, YES, NO, not_proven_most=1)
-        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 4))
-        self.assertIn("a star", outcome.text)
+        for verdicts, asked in (((YES, NO, NO), 3), ((YES, NO, YES, NO, YES, NO), 6)):
+            outcome = self.opinions(*verdicts, not_proven_most=1)
+            self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", asked))
+            self.assertIn("a star", outcome.text)
+
+    def test_a_new_file_that_holds_what_a_check_quotes_needs_no_further_question(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "a.txt")
+            checks = (f'{path} holds "Grüße".', "The title bar has no star.")
+            for held, asked in (("Grüße", 1), ("Gruß", 1), ("", 1)):
+                path.unlink(missing_ok=True)
+
+                def save(text: str = held) -> None:
+                    path.write_bytes(text.encode("utf-16"))
+
+                task = f"Save it as {path}"
+                outcome = self.opinions(
+                    YES, task=task, checks=checks, happens=save, not_proven_most=1
+                )
+                self.assertEqual(outcome.kind == "completed", held == "Grüße")
+                self.assertEqual(len(self.asked("verifier")), asked)
+                path.write_text("Grüße")  # that was there before
+                self.opinions(YES, task=task, checks=checks, not_proven_most=1)
+                self.assertEqual(len(self.asked("verifier")), 4)
 
     def test_a_refusal_needs_no_second_answer(self) -> None:
         self.opinions(NO, not_proven_most=1)
@@ -74,7 +98,7 @@ class WhatCounts(Judged):
 
         trial = self.trial(decide, "chat", verify_completion=True, stall_stop=8)
         self.assertEqual(trial.run().kind, "stuck")
-        self.assertEqual(trial.state.not_yet, 0)
+        self.assertEqual(trial.records("verification"), [])
 
     def test_refusals_that_end_a_run_are_looked_into_once_more(self) -> None:
         def decide(request: dict[str, Any]) -> dict[str, Any]:

@@ -370,13 +370,15 @@ class TwoAgents(EngineCase):
         )
         self.assertEqual(trial.run().kind, "stuck")
 
-    def test_recovery_respects_its_cooldown_and_its_switch(self) -> None:
-        for enabled, wanted in ((True, 2), (False, 0)):
-            settings = {"stall_stop": 14, "loop_recovery_cooldown": 6}
+    def test_after_the_recovery_keys_the_count_begins_anew_once(self) -> None:
+        for enabled, wanted in ((True, 1), (False, 0)):
+            settings = {"stall_stop": 5, "max_steps": 30}
             trial = self.playing(CLICK["planner"], enable_loop_recovery=enabled, **settings)
             trial.desktop.dead = True
             trial.run()
-            self.assertEqual(sum(r["tool"] == "recover" for r in trial.records("intent")), wanted)
+            tools = [record["tool"] for record in trial.records("intent")]
+            self.assertEqual(tools.count("recover"), wanted)
+            self.assertEqual(len(tools) - wanted, 8 if wanted else 5)
 
     def test_what_a_server_has_read_is_mostly_sent_as_it_was(self) -> None:
         """The prompt and the tools never change, the image stands behind what only grows."""

@@ -243,7 +243,7 @@ class Meanings(NativeCase):
     def test_each_of_several_acts_is_done_on_a_look_of_its_own(self) -> None:
         trial, _, _ = self.play(said("key", keys=["a", "b"]), DONE)
         keys = [value for kind, value, *_ in trial.inputs if kind == "key"]
-        self.assertEqual((keys, len(trial.records("look"))), (["a", "a", "b", "b"], 3))
+        self.assertEqual((keys, len(trial.records("look"))), (["a", "a", "b", "b"], 4))
 
 
 class People(NativeCase):

@@ -106,9 +106,9 @@ class Checks(Judged):
         outcome = self.claims("YES: it is", checks=(), examined="I do not know.")
         self.assertEqual([ruling.check for ruling in outcome.checks], ["Write hello"])
 
-    def test_after_three_refused_completions_the_run_ends_as_not_proven(self) -> None:
+    def test_after_five_refused_completions_the_run_ends_as_not_proven(self) -> None:
         outcome = self.claims("1 YES: a\n2 NO: a star")
-        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 3))
+        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 5))
         self.assertIn("not yet: The title bar has no star. (a star)", self.asked("planner")[1])
 
     def test_what_decides_nothing_is_asked_again_once_and_is_a_no(self) -> None:
@@ -256,10 +256,11 @@ class Facts(Judged):
             self.assertEqual(self.told(f"Save it as {path}."), [], path)
             self.assertEqual(self.told(f'Save it as "{path}".'), [f"{path} does not exist."])
 
-    def test_what_a_pipe_or_a_code_page_holds_is_not_known_and_no_sign_is_cut(self) -> None:
+    def test_what_a_pipe_holds_is_not_known_a_code_pages_text_is_and_no_sign_is_cut(self) -> None:
         path = self.folder / "a.txt"
-        path.write_bytes("Grüße".encode("cp1252"))
-        self.assertNotIn("Gr", self.told(f"Open {path}")[0].removeprefix(str(path)))
+        for form in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"):
+            path.write_bytes("Grüße".encode(form))
+            self.assertTrue(self.told(f"Open {path}")[0].endswith('it holds "Grüße".'), form)
         path.write_bytes("é".encode() * 500)
         self.assertTrue(self.told(f"Open {path}")[0].endswith('it begins "' + "é" * 200 + '".'))
         if hasattr(os, "mkfifo"):
@@ -352,12 +353,12 @@ class Words(Judged):
         def decide(request: dict[str, Any]) -> dict[str, Any]:
             if role(request) == "verifier":
                 return text(next(answers, verdicts[-1]))
-            return text("I have saved the file for you.")
+            return text("DONE: the file is saved for you.")
 
         self.made = self.trial(decide, "chat", verify_completion=True, **settings)
         return self.made.run()
 
-    def test_else_the_model_is_told_what_is_missing_and_goes_on_at_most_three_times(self) -> None:
+    def test_else_the_model_is_told_what_is_missing_and_goes_on_at_most_five_times(self) -> None:
         outcome = self.chat("NO: the title has a star")
         self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 5))
         executor = [r for r in self.made.requests if role(r) == "executor"]
@@ -366,7 +367,7 @@ class Words(Judged):
         self.assertIn("the title has a star", str(last["content"]))
         self.assertIn("by one tool call", str(last["content"]))
         outcome = self.chat("NO: no", "YES: now")
-        self.assertEqual(outcome[:2], ("completed", "I have saved the file for you."))
+        self.assertEqual(outcome[:2], ("completed", "DONE: the file is saved for you."))
 
 
 if __name__ == "__main__":

@@ -258,7 +258,7 @@ class Report(CommandLineCase):
         journal.write_text(text)
         self.assertEqual(self.main("--report", "1", str(self.folder / "run.html"))[0], 0)
         shown = [*pictures_in((self.folder / "run.html").read_text())]
-        names = ("turn_0002", "turn_0006", "turn_0006_check")
+        names = ("turn_0002", "turn_0006", "turn_0006_check", "turn_0006_check1")
         self.assertEqual(shown, [f"screenshots/{name}.png" for name in names])
 
 
