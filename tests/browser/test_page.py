@@ -255,9 +255,9 @@ class Demo(Browser):
         assert run.stdout
         self.addCleanup(run.stdout.close)
         for line in run.stdout:
-            found = re.search(r"http://127\S+", line)
+            found = re.search(r"panel: (\S+)", line)
             if found:
-                self.chrome.open(found[0])
+                self.chrome.open(found[1])
                 return run
         raise AssertionError("no address was printed")
 
