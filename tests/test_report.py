@@ -15,7 +15,6 @@ from unittest import mock
 import agent
 from tests import seams
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, page_items
-from tests.seams import desktop_of_main
 from tests.test_main import CommandLineCase, copy_folder
 
 HOSTILE = (
@@ -51,35 +50,24 @@ def run_of(page: str) -> dict[str, Any]:
 class Books(EngineCase):
     base = FEWER_REQUESTS
 
-    def setUp(self) -> None:
-        super().setUp()
-        self.undo = ExitStack()
-        self.addCleanup(self.undo.close)
-
     @mock.patch.object(agent, "BOOK_RECORDS", 100)
     def test_a_long_run_keeps_its_latest_records_and_the_sums_of_all(self) -> None:
-        trial = self.trial(lambda request: PLAN)
-        logger = trial.engine.logger
-        book = agent.keep_book(logger, None, self.undo)
+        trial, undo = self.trial(lambda request: PLAN), ExitStack()
+        self.addCleanup(undo.close)
+        book = agent.keep_book(trial.engine.logger, None, undo)
         self.begin(trial)
         for turn in range(1, 401):
             path = "screenshots/turn_0001.png"
-            logger.record(seams.record("look", turn=turn, screenshot=path, capture=0.5))
-            logger.record(seams.record("plan", turn=turn, done="plan"))
-            logger.record(seams.record("state", turn=turn))
+            look = seams.record("look", turn=turn, screenshot=path, capture=0.5)
+            plan = seams.record("plan", turn=turn, done="plan")
+            trial.write(look, plan, seams.record("state", turn=turn))
         kept = [item["turn"] for item in page_items(book)]
         self.assertEqual((len(kept), set(kept)), (101, {-1, *range(351, 401)}))
-        facts = dict(agent.book_of(logger.folder).figures())
+        facts = dict(agent.book_of(trial.folder).figures())
         self.assertEqual((facts["turns"], facts["capture"]), ("400", "200.0 s"))
         self.assertEqual(dict(book.figures()), facts)
-        shown = {item["turn"] for item in blocks((logger.folder / "report.html").read_text())}
+        shown = {item["turn"] for item in blocks((trial.folder / "report.html").read_text())}
         self.assertEqual(shown, {-1, *range(1, 401)})
-
-    def test_a_report_that_cannot_be_begun_is_one_sentence(self) -> None:
-        logger = self.trial(lambda request: PLAN).engine.logger
-        full = mock.patch.object(agent, "report_page", side_effect=OSError(28, "No space left"))
-        with full, self.assertRaisesRegex(agent.AgentError, r"report.html cannot be written \(No"):
-            agent.ReportFile(logger.folder, agent.Book("run"))
 
     def hits(self, *known: agent.Control) -> list[dict[str, Any]]:
         """What the book has of a click in the middle of a screen that has those controls."""
@@ -107,11 +95,14 @@ class Books(EngineCase):
         self,
     ) -> None:
         book = agent.Book("run_0001")
-        book.take(seams.record("run", turn=0, time=1000.0))
-        book.take(seams.record("reply", turn=1, call=1, role="executor", time=1003.0))
-        book.take(seams.record("resume", turn=0, time=9000.0))
-        book.take(seams.record("look", turn=1, screenshot="", time=9001.0))
-        book.take(seams.record("action", turn=2, tool="click", time=9003.0))
+        for kind, turn, time in (
+            ("run", 0, 1000.0),
+            ("reply", 1, 1003.0),
+            ("resume", 0, 9000.0),
+            ("look", 1, 9001.0),
+            ("action", 2, 9003.0),
+        ):
+            book.take(seams.record(kind, turn=turn, time=time))
         seconds = Counter[int]()
         for item in book.items:
             seconds[item["turn"]] += item["sums"]["seconds"]
@@ -119,18 +110,18 @@ class Books(EngineCase):
         self.assertEqual((book.run["sums"]["seconds"], book.run["sums"]["turns"]), (6.0, 2))
 
     def test_a_planner_that_said_nothing_or_reported_has_its_instructions_shown(self) -> None:
-        proof = "Done when:\n1. It is saved."
         for said, shown in (
-            ("First A.", f"First A.\n\n{proof}"),
-            ("", f"Open Notes.\n\n{proof}"),
-            ("SCREEN_SHOWS: It takes steps.\nNEXT_STEP: plan", f"Open Notes.\n\n{proof}"),
-            ("**ACT**: go", f"Open Notes.\n\n{proof}"),
+            ("First A.", "First A."),
+            ("", "Open Notes."),
+            ("SCREEN_SHOWS: It takes steps.\nNEXT_STEP: plan", "Open Notes."),
+            ("**ACT**: go", "Open Notes."),
         ):
             book = agent.Book("run_0001")
             told = {"plan": said, "instructions": "Open Notes.", "done_when": ["It is saved."]}
             book.take(seams.record("run"))
             book.take(seams.record("plan", turn=1, **told))
-            self.assertEqual(book.items[0]["plan"], shown)
+            proof = "\n\nDone when:\n1. It is saved."
+            self.assertEqual(book.items[0]["plan"], shown + proof)
 
 
 class Report(CommandLineCase):
@@ -149,12 +140,12 @@ class Report(CommandLineCase):
         self.assertEqual(numbers, list(range(2, 2 + len(numbers))))
 
     def test_a_report_that_was_deleted_is_made_anew_when_its_run_goes_on(self) -> None:
-        self.main("--demo", "--max-steps", "3")
+        self.recorded("--max-steps", "2")
         (self.run_folder() / "report.html").unlink()
         self.main("--demo", "--resume", "1", "--set", "max_steps=20")
         numbers = [item["turn"] for item in blocks(self.page())]
         self.assertEqual(sorted(set(numbers)), [-1, *range(1, max(numbers) + 1)])
-        self.assertGreater(max(numbers), 3)
+        self.assertGreater(max(numbers), 2)
         self.assertEqual(run_of(self.page())["outcome"], "completed")
 
     def test_the_report_stands_while_the_run_is_under_way(self) -> None:
@@ -170,69 +161,9 @@ class Report(CommandLineCase):
             self.main("--demo")
         self.assertEqual(acted, [4, 1, True])
 
-    def test_a_report_that_cannot_be_written_does_not_end_the_run(self) -> None:
+    def test_a_report_that_cannot_be_written_ends_no_run_and_leaves_no_half(self) -> None:
         with mock.patch.object(agent, "data_block", side_effect=OSError("disk")):
             self.assertEqual(self.main("--demo")[0], 0)
-
-    def test_nothing_from_outside_becomes_markup(self) -> None:
-        task = f'Open Notes, write "Hello" and save it. {HOSTILE}'
-        model = agent.DemoModel()
-        self.addCleanup(model.close)
-        with desktop_of_main(agent.DemoDesktop):
-            self.main(task, "--endpoint", model.endpoint)
-        page = self.page()
-        self.assertEqual(len(re.findall("<script", page)), 1 + len(blocks(page)))
-        self.assertNotIn("<img", page)
-        self.assertIn(HOSTILE.split()[1], run_of(page)["task"])
-
-    def test_the_page_allows_its_own_script_and_pictures_and_nothing_else(self) -> None:
-        self.main("--demo", "--max-steps", "1")
-        page = self.page()
-        allowed = ["default-src 'none'", "img-src file: data: 'self'"]
-        for part in ("style", "script"):
-            (own,) = re.findall(f"<{part}>(.*?)</{part}>", page, re.DOTALL)
-            digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
-            allowed.append(f"{part}-src 'sha256-{digest}'")
-        self.assertNotIn("</body>", page)  # what a run adds to it stands inside
-        self.assertIn(f'content="{"; ".join(allowed)}"', page)
-        self.assertEqual(
-            set(re.findall(r"https?://[^\s\"']+", page.partition("application/json")[0])),
-            {"http://www.w3.org/2000/svg"},
-        )
-
-    def test_the_page_never_sets_markup(self) -> None:
-        never = r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\("
-        self.assertNotRegex(agent.PAGE, never)
-
-    def test_the_page_has_a_name_and_a_tone_for_each_note_and_knows_who_judges(self) -> None:
-        table = re.search(r"NOTES = \{(.*?)\};", agent.PAGE, re.S)
-        assert table
-        named = re.findall(r"(?m)^ +(\w+): \[", table[1])
-        self.assertEqual(len(named), 8)
-        self.assertLessEqual({*named} - {"refused", "stale_frame"}, agent.RECORDS.keys())
-        self.assertLessEqual(agent.COUNTED.keys(), {*named})
-        self.assertIn(f"const JUDGES = {json.dumps([*agent._JUDGES])};", agent.PAGE)
-
-    def test_one_file_holds_the_pictures_as_they_are(self) -> None:
-        self.main("--demo", "--max-steps", "3")
-        code, _, _ = self.main("--report", "1", str(self.folder / "run.html"))
-        page = (self.folder / "run.html").read_text(encoding="utf-8")
-        pictures = pictures_in(page)
-        shots = {item["screenshot"] for item in records_in(page) if item["kind"] == "look"}
-        self.assertEqual((code, set(pictures)), (0, shots))
-        kept = (self.run_folder() / "screenshots" / "turn_0003.png").read_bytes()
-        url = pictures["screenshots/turn_0003.png"]
-        self.assertEqual(base64.b64decode(url.removeprefix("data:image/png;base64,")), kept)
-
-    def test_a_file_that_is_there_already_is_left_alone(self) -> None:
-        self.recorded()
-        target = self.folder / "mine.html"
-        target.write_text("mine")
-        code, _, err = self.main("--report", "1", str(target))
-        self.assertEqual((code, len(err.splitlines()), target.read_text()), (2, 1, "mine"))
-
-    def test_a_file_that_cannot_be_written_whole_leaves_no_half(self) -> None:
-        self.recorded()
         target = self.folder / "half.html"
         opened = open
 
@@ -247,22 +178,72 @@ class Report(CommandLineCase):
         self.assertEqual((code, target.exists()), (2, False))
         self.assertIn("No space left", err)
 
-    def test_a_missing_or_foreign_screenshot_is_left_out_of_the_file(self) -> None:
+    def test_nothing_from_outside_becomes_markup(self) -> None:
+        task = f'Open Notes, write "Hello" and save it. {HOSTILE}'
+        with self.drawn() as endpoint:
+            self.main(task, "--endpoint", endpoint, "--max-steps", "3")
+        page = self.page()
+        self.assertEqual(len(re.findall("<script", page)), 1 + len(blocks(page)))
+        self.assertNotIn("<img", page)
+        self.assertIn(HOSTILE.split()[1], run_of(page)["task"])
+        never = r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\("
+        self.assertNotRegex(agent.PAGE, never)
+
+    def test_the_page_allows_its_own_script_and_pictures_and_nothing_else(self) -> None:
         self.recorded()
-        shots = self.run_folder() / "screenshots"
+        page = self.page()
+        allowed = ["default-src 'none'", "img-src file: data: 'self'"]
+        for part in ("style", "script"):
+            (own,) = re.findall(f"<{part}>(.*?)</{part}>", page, re.DOTALL)
+            digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+            allowed.append(f"{part}-src 'sha256-{digest}'")
+        self.assertNotIn("</body>", page)  # what a run adds to it stands inside
+        self.assertIn(f'content="{"; ".join(allowed)}"', page)
+        asked = re.findall(r"https?://[^\s\"']+", page.partition("application/json")[0])
+        self.assertEqual(set(asked), {"http://www.w3.org/2000/svg"})
+
+    def test_the_page_has_a_name_and_a_tone_for_each_note_and_knows_who_judges(self) -> None:
+        table = re.search(r"NOTES = \{(.*?)\};", agent.PAGE, re.S)
+        assert table
+        named = re.findall(r"(?m)^ +(\w+): \[", table[1])
+        self.assertEqual(len(named), 8)
+        self.assertLessEqual({*named} - {"refused", "stale_frame"}, agent.RECORDS.keys())
+        self.assertLessEqual(agent.COUNTED.keys(), {*named})
+        self.assertIn(f"const JUDGES = {json.dumps([*agent._JUDGES])};", agent.PAGE)
+
+    def test_one_file_holds_the_pictures_as_they_are_but_none_that_is_missing_or_foreign(
+        self,
+    ) -> None:
+        self.recorded()
+        target, shots = self.folder / "run.html", self.run_folder() / "screenshots"
+        self.assertEqual(self.main("--report", "1", str(target))[0], 0)
+        pictures = pictures_in(target.read_text(encoding="utf-8"))
+        for name, url in pictures.items():
+            data = base64.b64decode(url.removeprefix("data:image/png;base64,"))
+            self.assertEqual((self.run_folder() / name).read_bytes(), data)
+        before = target.read_text()
+        code, _, err = self.main("--report", "1", str(target))  # one that is there is left alone
+        self.assertEqual((code, len(err.splitlines()), target.read_text()), (2, 1, before))
         (shots / "turn_0003.png").unlink()
         (shots / "turn_0004.png").write_bytes(b"no picture")
         (self.folder / "secret.png").write_bytes((shots / "turn_0002.png").read_bytes())
         journal = self.run_folder() / "turns.jsonl"
         text = journal.read_text().replace("screenshots/turn_0005.png", "../../secret.png")
         journal.write_text(text)
-        self.assertEqual(self.main("--report", "1", str(self.folder / "run.html"))[0], 0)
-        shown = [*pictures_in((self.folder / "run.html").read_text())]
-        names = ("turn_0002", "turn_0006", "turn_0006_check", "turn_0006_check1")
-        self.assertEqual(shown, [f"screenshots/{name}.png" for name in names])
+        self.assertEqual(self.main("--report", "1", str(self.folder / "again.html"))[0], 0)
+        gone = {f"screenshots/turn_000{number}.png" for number in (3, 4, 5)}
+        shown = {*pictures_in((self.folder / "again.html").read_text())}
+        self.assertEqual(shown, pictures.keys() - gone)
+        self.assertLessEqual(gone, pictures.keys())
 
 
 class Runs(CommandLineCase):
+    def rows(self) -> list[str]:
+        """The table of runs, each in one line."""
+        code, out, err = self.main("--runs")
+        self.assertEqual((code, err), (0, ""))
+        return re.sub(r"\n {10}", " ", out).splitlines()
+
     def test_the_table_lists_runs_and_says_what_is_wrong_with_damaged_ones(self) -> None:
         self.recorded()
         self.main("--demo", "--max-steps", "2", "--profile", "commander")
@@ -274,9 +255,7 @@ class Runs(CommandLineCase):
             journal = self.run_folder(number) / "turns.jsonl"
             text = re.sub(r'"time": [\d.]+', f'"time": {said}', journal.read_text(), count=1)
             journal.write_text(text)
-        code, out, err = self.main("--runs")
-        lines = out.splitlines()
-        self.assertEqual((code, err, len(lines)), (0, "", 8))
+        lines = self.rows()
         # A time that cannot be is none, and the rest can be read.
         timeless = r"  19(69|70)-\d\d-\d\d .*completed +6 "
         for line, wanted in zip(
@@ -306,10 +285,10 @@ class Runs(CommandLineCase):
             text = journal.read_text(encoding="utf-8")
             self.assertIn(before, text)
             journal.write_text(text.replace(before, after, 1), encoding="utf-8")
-        code, out, err = self.main("--runs")
-        self.assertEqual((code, err, len(out.splitlines())), (0, "", 6))
+        listed = self.rows()
+        self.assertEqual(len(listed), 6)
         for number, _, _, told in rows:
-            self.assertRegex(out, rf"(?m)^run_000{number} .* completed .*{told}")
+            self.assertRegex(listed[number], rf"^run_000{number} .* completed .*{told}")
             journal = self.run_folder(number) / "turns.jsonl"
             for option in (["--stats"], ["--report"], ["--demo", "--max-steps", "1", "--resume"]):
                 resumed = "--resume" in option
