@@ -20,7 +20,7 @@ import agent
 from agent import Control, Point, Rect, Window
 from tests import fake_controls
 from tests.fake_controls import FakeControls, Node, Win
-from tests.fakes import FakeWin32, Foreground, VirtualClock
+from tests.fakes import FakeWin32, Foreground
 from tests.samples import sample
 from tests.seams import clock_of_main, desktop_of_main, windows_of_main
 from tests.test_main import CommandLineCase
@@ -43,24 +43,21 @@ def dialog(*nodes: Node, **window: Any) -> Win:
     return Win(**{"handle": 7, "class_name": "#32770", "text": "Save as", "root": root, **window})
 
 
+# The child windows of a dialog of which UI Automation knows nothing, and what is told of them.
+CHILDREN = [
+    (Win(10, "Static", "File &name:", Rect(20, 140, 60, 24)), ("File name:", "text", None, None, True, False)),
+    (Win(11, "Edit", "a.txt", Rect(100, 140, 200, 24)), ("File name:", "edit", "a.txt", None, True, False)),
+    (Win(12, "Button", "&Save", MIDDLE), ("Save", "button", None, None, True, False)),
+    (Win(13, "Button", "Read only", Rect(100, 220, 80, 24), 0x50000003, check=1), ("Read only", "checkbox", None, True, True, False)),
+    (Win(14, "Button", "Left", Rect(100, 260, 80, 24), 0x50000009, enabled=False), ("Left", "radio button", None, False, False, False)),
+    (Win(15, "Edit", "geheim", Rect(100, 180, 200, 24), 0x50000020), ("", "edit", None, None, True, True)),
+    (Win(16, "Button", "Gone", Rect(100, 300, 80, 24), visible=False), None),
+]  # fmt: skip
+
+
 def plain_dialog() -> list[Win]:
-    """A window of child windows, of which UI Automation knows nothing."""
-    check, radio, password = (0x50000000 | style for style in (3, 9, 0x20))
-    return [
-        Win(7, "#32770", "Save as"),
-        *(
-            replace(child, parent=7)
-            for child in (
-                Win(10, "Static", "File &name:", Rect(20, 140, 60, 24)),
-                Win(11, "Edit", "a.txt", Rect(100, 140, 200, 24)),
-                Win(12, "Button", "&Save", MIDDLE),
-                Win(13, "Button", "Read only", Rect(100, 220, 80, 24), check, check=1),
-                Win(14, "Button", "Left", Rect(100, 260, 80, 24), radio, enabled=False),
-                Win(15, "Edit", "geheim", Rect(100, 180, 200, 24), password),
-                Win(16, "Button", "Gone", Rect(100, 300, 80, 24), visible=False),
-            )
-        ),
-    ]
+    """A window of child windows."""
+    return [Win(7, "#32770", "Save as"), *(replace(child, parent=7) for child, _ in CHILDREN)]
 
 
 class TheTables(unittest.TestCase):
@@ -82,147 +79,109 @@ class TheTables(unittest.TestCase):
 
 
 class WhatUIAutomationTells(unittest.TestCase):
-    def setUp(self) -> None:
-        self.world = FakeControls([dialog(*PARTS)])
-        self.addCleanup(self.world.verify)
+    def world(self, *windows: Win, **how: Any) -> FakeControls:
+        world = FakeControls(windows or [dialog(*PARTS)], **how)
+        self.addCleanup(world.verify)
+        return world
 
     def test_a_control_tells_what_it_is_holds_and_shows_but_never_a_password(self) -> None:
         plain = Control("", "edit", MIDDLE, window=7, process=4711)
-        for node, control in (
-            (SAVE, replace(plain, name="&Save", role="button")),
-            (FIELD, replace(plain, name="File name", value="a.txt", focused=True)),
-            (SECRET, replace(plain, name="Password", password=True)),
-            (BOX, replace(plain, name="Read only", role="checkbox", checked=True)),
-            (RADIO, replace(plain, name="Left", role="radio button", checked=False, enabled=False)),
-        ):
-            told, problems = self.world.ask(point=(node.rect.left + 1, node.rect.top + 1))
-            self.assertEqual((told, problems), ([replace(control, rect=node.rect)], []))
-        self.assertEqual([control.name for control in self.world.ask()[0]], ["File name"])
+        told: list[tuple[Node, dict[str, Any]]] = [
+            (SAVE, {"name": "&Save", "role": "button"}),
+            (FIELD, {"name": "File name", "value": "a.txt", "focused": True}),
+            (SECRET, {"name": "Password", "password": True}),
+            (BOX, {"name": "Read only", "role": "checkbox", "checked": True}),
+            (replace(BOX, toggled=2), {"name": "Read only", "role": "checkbox"}),  # neither
+            (RADIO, {"name": "Left", "role": "radio button", "checked": False, "enabled": False}),
+        ]
+        for node, control in told:
+            at = (node.rect.left + 1, node.rect.top + 1)
+            found = self.world(dialog(*PARTS[:3], node, HIDDEN)).ask(point=at)
+            self.assertEqual(found, ([replace(plain, rect=node.rect, **control)], []))
+        self.assertEqual([control.name for control in self.world().ask()[0]], ["File name"])
 
-    def test_a_checkbox_that_is_neither_checked_nor_not_says_neither(self) -> None:
-        world = FakeControls([dialog(replace(BOX, toggled=2))])
-        (box,), _ = world.ask(point=(101, 221))
-        self.assertIsNone(box.checked)
-        world.verify()
-
-    def test_a_list_has_what_can_be_seen(self) -> None:
-        controls, problems = self.world.ask(window=7)
-        self.assertEqual(
-            [control.name for control in controls],
-            ["&Save", "File name", "Password", "Read only", "Left"],
-        )
+    def test_a_list_has_what_can_be_seen_with_popups_before_the_window(self) -> None:
+        controls, problems = self.world().ask(window=7)
+        names = [control.name for control in controls]
+        self.assertEqual(names, ["&Save", "File name", "Password", "Read only", "Left"])
         self.assertEqual(problems, [])
+        below = Rect(0, 20, 100, 100)
+        items = Node("", 50009, children=[Node("Open", 50011, Rect(0, 20, 90, 20))])
+        strange = Node("", children=[Node("Strange", rect=MIDDLE)])
+        others = (
+            Win(9, "Other", "", process=1, root=strange),
+            Win(8, "#32768", "", below, root=items),
+        )
+        controls, _ = self.world(*others, dialog(SAVE)).ask(window=7)
+        self.assertEqual([(c.name, c.window) for c in controls], [("Open", 8), ("&Save", 7)])
 
     def test_of_ten_thousand_rows_the_first_are_told_and_none_is_made_in_vain(self) -> None:
         rows = [Node(f"Row {number}", 50007, Rect(100, 300, 200, 20)) for number in range(10_000)]
-        listing = Node("Files", 50008, Rect(100, 300, 200, 200), children=rows)
-        world = FakeControls([dialog(SAVE, listing)])
+        world = self.world(dialog(SAVE, Node("Files", 50008, MIDDLE, children=rows)))
         controls, problems = world.ask(window=7)
         self.assertEqual((len(controls), problems), (2 + ROWS_MOST, []))
         self.assertEqual(controls[-1].name, f"Row {ROWS_MOST - 1}")
         self.assertLess(len(world.calls), 2000)
-        world.verify()
         groups = [Node("g", 50026, MIDDLE, children=[SAVE] * ROWS_MOST) for _ in range(6)]
-        world = FakeControls([dialog(*groups)])
-        self.assertEqual(len(world.ask(window=7)[0]), 300)
-        world.verify()
+        self.assertEqual(len(self.world(dialog(*groups)).ask(window=7)[0]), 300)
 
     def test_controls_in_one_another_are_followed_however_deep_they_lie(self) -> None:
         node = Node("innermost", 50000, MIDDLE)
         for depth in range(60):
             node = Node(f"group {depth}", 50026, MIDDLE, children=[node])
-        world = FakeControls([dialog(node)])
-        controls, _ = world.ask(window=7)
+        controls, _ = self.world(dialog(node)).ask(window=7)
         self.assertEqual([controls[0].name, controls[-1].name], ["group 59", "innermost"])
-        world.verify()
 
     def test_a_list_whose_time_is_over_tells_what_it_had(self) -> None:
         with mock.patch.object(time, "monotonic", side_effect=iter(range(10_000))):
-            controls, problems = self.world.ask(seconds=6, window=7)
-        self.assertLess(len(controls), 5)
-        self.assertGreater(len(controls), 0)
+            controls, problems = self.world().ask(seconds=6, window=7)
+        self.assertTrue(0 < len(controls) < 5)
         self.assertEqual(problems, ["The time for it is over"])
-
-    def test_popups_come_before_the_window(self) -> None:
-        menu = Win(
-            8,
-            "#32768",
-            "",
-            Rect(0, 20, 100, 100),
-            root=Node("", 50009, children=[Node("Open", 50011, Rect(0, 20, 90, 20))]),
-        )
-        other = Win(
-            9, "Other", "", process=1, root=Node("", children=[Node("Strange", rect=MIDDLE)])
-        )
-        world = FakeControls([other, menu, dialog(SAVE)])
-        controls, _ = world.ask(window=7)
-        self.assertEqual(
-            [(control.name, control.window) for control in controls], [("Open", 8), ("&Save", 7)]
-        )
-        world.verify()
 
 
 class WhatWindowHandlesTell(unittest.TestCase):
-    def setUp(self) -> None:
-        self.windows = plain_dialog()
-        self.world = FakeControls(self.windows, automation=False)
-        self.addCleanup(self.world.verify)
+    def world(self, *windows: Win) -> FakeControls:
+        world = FakeControls(windows or plain_dialog(), automation=False)
+        self.addCleanup(world.verify)
+        return world
 
-    def test_child_windows_are_controls(self) -> None:
-        controls, problems = self.world.ask(window=7)
-        self.assertEqual(
-            [(c.name, c.role, c.value, c.checked, c.enabled, c.password) for c in controls],
-            [
-                ("File name:", "text", None, None, True, False),
-                ("File name:", "edit", "a.txt", None, True, False),
-                ("Save", "button", None, None, True, False),
-                ("Read only", "checkbox", None, True, True, False),
-                ("Left", "radio button", None, False, False, False),
-                ("", "edit", None, None, True, True),
-            ],
-        )
+    def test_child_windows_are_controls_of_which_the_innermost_at_a_point_is_told(self) -> None:
+        world = self.world()
+        controls, problems = world.ask(window=7)
+        found = [(c.name, c.role, c.value, c.checked, c.enabled, c.password) for c in controls]
+        self.assertEqual(found, [told for _, told in CHILDREN if told])
         self.assertEqual(len(problems), 1)
-
-    def test_the_innermost_window_at_a_point_is_told_and_the_one_with_the_keyboard(self) -> None:
-        for place, name in (
-            ((101, 101), "Save"),
-            ((30, 150), "File name:"),
-            ((700, 500), "Save as"),
-        ):
-            controls, _ = self.world.ask(point=place)
-            self.assertEqual(controls[0].name, name)
-        self.world.focus = 11
-        ((field,), _) = self.world.ask()
+        for place, name in ((101, 101), "Save"), ((30, 150), "File name:"), ((700, 500), "Save as"):
+            self.assertEqual(world.ask(point=place)[0][0].name, name)
+        world.focus = 11
+        ((field,), _) = world.ask()
         self.assertEqual((field.value, field.focused, field.window), ("a.txt", True, 7))
-
-    def test_a_window_at_the_top_is_a_window_whatever_its_class_begins_with(self) -> None:
-        world = FakeControls([Win(7, "EditPlus", "a.txt")], automation=False)
-        controls, _ = world.ask(point=(30, 150))
+        # One at the top is a window whatever its class begins with.
+        controls, _ = self.world(Win(7, "EditPlus", "a.txt")).ask(point=(30, 150))
         self.assertEqual(controls[0].role, "window")
 
     def test_a_field_of_which_nobody_says_that_it_is_no_password_is_not_read(self) -> None:
-        window = Win(15, "Edit", "geheim", MIDDLE, parent=7, style=0)
-        world = FakeControls([Win(7), window], automation=False)
-        controls, _ = world.ask(point=(101, 101))
+        field = Win(15, "Edit", "geheim", MIDDLE, parent=7, style=0)
+        controls, _ = self.world(Win(7), field).ask(point=(101, 101))
         self.assertEqual((controls[0].value, controls[0].password), (None, True))
 
     def test_a_child_that_is_gone_meanwhile_hides_no_other(self) -> None:
-        rect = self.world.api.GetWindowRect
+        world = self.world()
+        rect = world.api.GetWindowRect
 
         def gone(handle: int, *rest: Any) -> Any:
             if handle == 10:
                 raise agent.Win32Error("gone", "GetWindowRect", 1400)
             return rect(handle, *rest)
 
-        with mock.patch.object(self.world.api, "GetWindowRect", gone):
-            controls, _ = self.world.ask(point=(101, 101))
+        with mock.patch.object(world.api, "GetWindowRect", gone):
+            controls, _ = world.ask(point=(101, 101))
         self.assertEqual([control.name for control in controls], ["Save"])
 
     def test_a_window_that_does_not_pump_messages_is_asked_one_and_told_all_the_same(self) -> None:
-        for window in self.windows:
-            window.deaf = True
-        world = FakeControls([self.windows[0], *self.windows[1:]])
-        self.windows[0].root = Node("never asked")
+        windows = [replace(window, deaf=True) for window in plain_dialog()]
+        windows[0].root = Node("never asked")
+        world = FakeControls(windows)
         controls, problems = world.ask(window=7)
         self.assertEqual([control.role for control in controls], ["edit", "edit"])
         self.assertEqual(problems, [])
@@ -237,11 +196,7 @@ class EveryCallFailing(unittest.TestCase):
     In the suite these are some calls and the first of each function.
     """
 
-    QUERIES = (
-        {"point": (101, 101)},
-        {},
-        {"window": 7},
-    )
+    QUERIES: tuple[dict[str, Any], ...] = ({"point": (101, 101)}, {}, {"window": 7})
 
     def world(self, automation: bool) -> FakeControls:
         rows = [Node("a", 50007, MIDDLE), Node("b", 50007, MIDDLE)]
@@ -393,19 +348,13 @@ class TheWorker(unittest.TestCase):
         entered(self, mock.patch.object(agent, "POINT_DEADLINE_S", 5.0))
 
     def test_a_control_is_told_with_its_program(self) -> None:
-        source = self.source(lambda query: found(SAVE_CONTROL, replace(SAVE_CONTROL, process=4711)))
-        listed = source.ask(Window(7, "", "notepad.exe"))
-        self.assertEqual([control.program for control in listed], ["notepad.exe"] * 2)
         source = self.source(lambda query: found(replace(SAVE_CONTROL, process=4711)))
         self.workers.world.window = Foreground(process=4711)
-        told = one(source, Point(101, 101))
-        self.assertEqual(told and told.program, "notepad.exe")
-        told = one(source, None)
-        self.assertEqual(told and told.program, "notepad.exe")
+        for where in (Window(7, "", "notepad.exe"), Point(101, 101), None):
+            (told,) = source.ask(where)
+            self.assertEqual(told.program, "notepad.exe")
 
-    def test_it_is_started_by_the_first_query_while_ctrl_c_is_ignored_which_it_inherits(
-        self,
-    ) -> None:
+    def test_the_first_query_starts_it_while_ctrl_c_is_ignored_which_it_inherits(self) -> None:
         source = self.source(lambda query: FOUND)
         self.assertEqual(self.workers.made, [])
         self.assertEqual(one(source, Point(101, -5)), SAVE_CONTROL)
@@ -455,14 +404,14 @@ class TheWorker(unittest.TestCase):
         self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
         self.assertEqual(len(self.workers.made), 3)
 
-    def test_a_window_that_costs_workers_is_left_alone_and_the_others_stay_known(self) -> None:
+    def test_a_window_that_costs_workers_is_left_alone_and_after_a_few_all_go_on_without(
+        self,
+    ) -> None:
         source = self.source(lambda query: DIES if window_of(query) == 7 else FOUND)
         for _ in range(9):
             self.assertEqual(listed(source, 7, 5.0), [])
         self.assertEqual(listed(source, 8, 5.0), [SAVE_CONTROL])
         self.assertLess(len(self.workers.made), WORKERS_MOST)
-
-    def test_workers_are_replaced_a_few_times_and_then_everything_goes_on_without(self) -> None:
         source = self.source(lambda query: DIES)
         for window in range(20):
             self.assertEqual(listed(source, window, 5.0), [])
@@ -476,16 +425,12 @@ class TheWorker(unittest.TestCase):
         self.assertEqual(len(self.workers.made), 1)
         self.assertIn("blocked by group policy", source.problem)
 
-    def test_a_worker_that_is_not_ready_yet_is_waited_for(self) -> None:
+    def test_one_that_is_not_ready_is_waited_for_and_after_the_end_none_is_started(self) -> None:
         source = self.source(lambda query: FOUND, ready=False)
         for _ in range(5):
             self.assertEqual(listed(source, 7, 0.01), [])
         self.workers.made[0].ready.set()
         self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
-
-    def test_after_the_end_nothing_is_started_any_more(self) -> None:
-        source = self.source(lambda query: FOUND)
-        one(source, Point(1, 1))
         source.close()
         self.assertTrue(self.workers.made[0].ended)
         self.assertIsNone(one(source, Point(1, 1)))
@@ -533,35 +478,28 @@ class TheProcess(unittest.TestCase):
         process.join()
         self.assertEqual(multiprocessing.active_children(), [])
 
-    def test_it_ends_with_its_parent_even_while_a_program_keeps_it_waiting(self) -> None:
-        parent = subprocess.Popen(
-            [sys.executable, "-c", HANGING_PARENT],
-            cwd=Path(agent.__file__).parent,
-            stdout=subprocess.PIPE,
-            text=True,
+    def python(self, words: str) -> Any:
+        """A Python of its own that runs this."""
+        folder = Path(agent.__file__).parent
+        return subprocess.Popen(
+            [sys.executable, "-c", words], cwd=folder, stdout=-1, stderr=-1, text=True
         )
-        with parent:
-            assert parent.stdout
+
+    def test_it_ends_with_its_parent_even_while_a_program_keeps_it_waiting(self) -> None:
+        with self.python(HANGING_PARENT) as parent:
             self.assertEqual(parent.stdout.readline(), "asked\n")
             parent.kill()
             # Its end has come once nobody has this pipe any more.
             self.assertEqual(parent.stdout.read(), "")
 
-    def test_one_that_fails_says_nothing_on_the_console(self) -> None:
-        done = subprocess.run(
-            [sys.executable, "-c", FAILING], cwd=Path(agent.__file__).parent, capture_output=True
-        )
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"ended", b""))
-
-    def test_nothing_of_it_is_loaded_at_the_start(self) -> None:
-        told = subprocess.run(
-            [sys.executable, "-c", "import agent, sys; print('multiprocessing' in sys.modules)"],
-            cwd=Path(agent.__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        self.assertEqual(told.stdout.strip(), "False")
+    def test_one_that_fails_says_nothing_on_the_console_and_none_is_loaded_at_the_start(
+        self,
+    ) -> None:
+        unloaded = "import agent, sys; print('multiprocessing' in sys.modules, end='')"
+        for words, said in ((FAILING, "ended"), (unloaded, "False")):
+            with self.python(words) as process:
+                self.assertEqual(process.communicate(), (said, ""))
+                self.assertEqual(process.returncode, 0)
 
 
 FAILING = """
@@ -588,13 +526,10 @@ with really(serve_nothing):
 
 
 class WithARun(CommandLineCase):
-    def test_the_worker_is_started_with_the_run_and_ended_with_it_unless_controls_are_off(
-        self,
-    ) -> None:
+    def test_the_worker_lives_as_long_as_the_run_and_not_where_controls_are_off(self) -> None:
         for setting, done in (
             ("off", []),
-            ("check", ["query", "close"]),
-            ("list", ["query", "close"]),
+            *((setting, ["query", "close"]) for setting in ("check", "list")),
         ):
             worker = mock.create_autospec(agent.ControlsWorker, instance=True)
 
@@ -649,9 +584,7 @@ class TheDoctor(CommandLineCase):
 class KnownControls(unittest.TestCase):
     """What a drawn desktop tells of its own controls, and a control in the journal."""
 
-    def test_the_topmost_one_at_a_point_the_one_with_the_keyboard_and_a_windows_are_told(
-        self,
-    ) -> None:
+    def test_the_topmost_at_a_point_the_one_with_the_keyboard_and_a_windows_are_told(self) -> None:
         save = Control("Save", "button", Rect(10, 10, 80, 24), window=7)
         field = Control("Name", "edit", Rect(10, 50, 200, 24), focused=True, window=7)
         back = Control("", "window", Rect(0, 0, 400, 300), window=8)
@@ -665,29 +598,15 @@ class KnownControls(unittest.TestCase):
         ):
             self.assertEqual(source.ask(where), told)
 
-    def test_all_that_is_known_of_one_stands_in_its_json_and_what_is_as_usual_is_left_out(
-        self,
-    ) -> None:
+    def test_in_json_all_that_is_known_is_kept_and_what_is_as_usual_left_out(self) -> None:
         plain = Control("", "text", Rect(1, 2, 3, 4))
         self.assertEqual(plain.to_json(), {"name": "", "role": "text", "rect": [1, 2, 3, 4]})
         for control in (
-            SAVE_CONTROL,
-            replace(plain, value="a.txt", focused=True, process=4711),
+            replace(plain, value="a.txt", focused=True, process=4711, window=7),
             replace(plain, checked=False, enabled=False, password=True),
         ):
             entry = json.loads(json.dumps(control.to_json()))
             self.assertEqual(Control(rect=Rect(*entry.pop("rect")), **entry), control)
-
-    def test_the_drawn_desktop_tells_its_field_its_text_and_the_controls_of_a_window(self) -> None:
-        desktop = agent.DemoDesktop(VirtualClock())
-        desktop.state = agent.DemoState(opened=True)
-        self.assertEqual(desktop.control_source.ask(None), [])
-        desktop.state = agent.DemoState(opened=True, focus=True, text="Hello")
-        (field,) = desktop.control_source.ask(None)
-        self.assertEqual([field], desktop.control_source.ask(Point(600, 300)))
-        self.assertEqual((field.name, field.role, field.value), ("Text area", "edit", "Hello"))
-        names = [control.name for control in desktop.control_source.ask(desktop.foreground())]
-        self.assertEqual(names, ["Save", "Text area", "Untitled * - Notes"])
 
 
 class PackagedApps(unittest.TestCase):
