@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import unittest
 from dataclasses import replace
@@ -53,14 +54,8 @@ class ControlCase(EngineCase):
     @staticmethod
     def pressed(trial: Trial) -> list[tuple[Any, ...]]:
         """Where the button went down."""
-        desktop = trial.desktop
-        places = []
-        place: tuple[Any, ...] = ()
-        for item in desktop.inputs:
-            place = item if item[0] == "move" else place
-            if item[0] == "button" and item[2]:
-                places.append(place[1:])
-        return places
+        pairs = itertools.pairwise(trial.desktop.inputs)
+        return [move[1:] for move, event in pairs if event == ("button", "left", True)]
 
 
 SAVE_BELOW = Control("Save", "button", Rect(0, 20, 20, 10), window=1)
@@ -171,9 +166,7 @@ class TheGates(ControlCase):
         meant = trial.profile.vocabulary.parse(agent.ToolCall(name, arguments))
         return trial.perform(meant, trial.look(1), 1)
 
-    def test_a_button_whose_true_name_is_a_risk_asks_and_a_window_of_that_name_does_not(
-        self,
-    ) -> None:
+    def test_a_button_whose_true_name_is_a_risk_asks_and_a_window_of_it_does_not(self) -> None:
         window = Control("Delete the file?", "window", SAVE.rect, window=1)
         place = {"element_name": "next", "position": ON_SAVE, "reasoning": ""}
         for known, refused in (
@@ -187,9 +180,7 @@ class TheGates(ControlCase):
                 self.assertIn("which is 'Delete'", question)
                 self.assertLessEqual(len(question), 300)
 
-    def test_a_password_field_takes_secrets_by_name_only_and_is_grey_from_the_first_key(
-        self,
-    ) -> None:
+    def test_a_password_field_takes_secrets_by_name_and_is_grey_from_the_first_key(self) -> None:
         edit = Control("Word", "edit", Rect(0, 20, 60, 10), focused=True, password=True, window=1)
         deed = self.perform([edit], "type_text_input", text="hunter2")
         self.assertEqual((deed.refused, deed.begun), ("password_field", False))
@@ -203,20 +194,15 @@ class TheGates(ControlCase):
         self.assertEqual(self.used.records("secret")[0]["box"], [0, 20, 60, 10])
 
     def test_a_control_of_a_blocked_program_is_out_of_reach_whatever_shows_it(self) -> None:
-        inside = Control("Save", "button", SAVE.rect, window=1, program="bank.exe")
-        blocked = {"blocked_windows": "bank.exe"}
-        deed = self.perform(
-            [inside],
-            "click_screen_element",
-            element_name="Save",
-            position=ON_SAVE,
-            reasoning="",
-            settings=blocked,
-        )
-        self.assertEqual(deed.refused, "forbidden_window")
-        typed = replace(inside, focused=True)
-        deed = self.perform([typed], "type_text_input", text="x", settings=blocked)
-        self.assertEqual(deed.refused, "forbidden_window")
+        inside = Control("Save", "button", SAVE.rect, focused=True, window=1, program="bank.exe")
+        given = {"settings": {"blocked_windows": "bank.exe"}}
+        clicked = {"element_name": "Save", "position": ON_SAVE, "reasoning": ""}
+        for name, arguments in (
+            ("click_screen_element", clicked),
+            ("type_text_input", {"text": "x"}),
+        ):
+            deed = self.perform([inside], name, **arguments, **given)
+            self.assertEqual(deed.refused, "forbidden_window")
 
 
 class TheList(ControlCase):
@@ -238,48 +224,39 @@ class TheList(ControlCase):
             self.assertEqual(len(lines) == 40, name == "Button")
             self.assertLessEqual(len("\n".join(lines)), characters)
 
-    def test_without_vision_no_picture_is_sent(self) -> None:
+    def test_without_vision_it_stands_for_the_picture_in_the_loops_that_have_it(self) -> None:
         _, _, requests = self.run_turn([click("Save", ON_SAVE)], [SAVE], vision=False)
         self.assertNotIn("image_url", str(requests))
         self.assertIn("There is no picture", user_text(requests[0]))
         self.assertIn("Save · button", user_text(requests[0]))
-
-    def test_without_vision_only_loops_that_list_controls_run(self) -> None:
         for profile, settings in (("chat", {}), ("native", {"executor_grammar": "qwen3-vl"})):
             with self.assertRaises(agent.ConfigError):
                 self.trial(lambda _: PLAN, profile, vision=False, **settings)
 
 
-class WhatIsReadBack(ControlCase):
-    def typed(self, known: list[Control], text: str = "Hello", **settings: Any) -> str:
-        reply = call("type_text_input", text=text)
-        trial, _, _ = self.run_turn([reply], known, **settings)
-        return trial.history[-1].result
+EDIT = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
+# The control that has the keyboard, and what is told behind "Typed: Hello".
+HOLDS = '; the field now holds "Hello"'
+READ = [
+    (EDIT, HOLDS),
+    (replace(EDIT, value="Hallo"), '; the field now holds "Hallo", which lacks what was typed'),
+    (replace(EDIT, value=""), "; the field is empty now, which lacks what was typed"),
+    (replace(EDIT, password=True), ""),
+    (replace(SAVE, focused=True), "; the keyboard was on 'Save' (button), which takes no text"),
+]
 
+
+class WhatIsReadBack(ControlCase):
     def test_the_result_says_what_the_field_holds_unless_it_is_a_password(self) -> None:
-        edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
-        holds = 'Typed: Hello; the field now holds "Hello"'
-        for control, result in (
-            (edit, holds),
-            (
-                replace(edit, value="Hallo"),
-                'Typed: Hello; the field now holds "Hallo", which lacks what was typed',
-            ),
-            (
-                replace(edit, value=""),
-                "Typed: Hello; the field is empty now, which lacks what was typed",
-            ),
-            (replace(edit, password=True), "Typed: Hello"),
-            (
-                replace(SAVE, focused=True),
-                "Typed: Hello; the keyboard was on 'Save' (button), which takes no text",
-            ),
-        ):
-            self.assertEqual(self.typed([control], allow_risky="password"), result)
+        typed = call("type_text_input", text="Hello")
+        for control, result in READ:
+            trial, _, _ = self.run_turn([typed], [control], allow_risky="password")
+            self.assertEqual(trial.history[-1].result, f"Typed: Hello{result}")
             told = "The keyboard is in 'Name' (edit), which holds \"Hello\"."
-            self.assertEqual(told in self.facts, result == holds)
+            self.assertEqual(told in self.facts, result == HOLDS)
             self.assertIn('Open windows: "Plain".', self.facts)
-        self.assertLess(len(self.typed([replace(edit, value="Hello" * 99)])), 130)
+        trial, _, _ = self.run_turn([typed], [replace(EDIT, value="Hello" * 99)])
+        self.assertLess(len(trial.history[-1].result), 130)
 
     def test_a_field_that_a_secret_went_into_is_never_read_again(self) -> None:
         card = Control("Card", "edit", Rect(0, 20, 60, 10), focused=True, window=1)
@@ -315,11 +292,10 @@ class WhatIsReadBack(ControlCase):
         return trial, user_text(trial.requests[-1])
 
     def test_no_focus_is_said_only_once_a_focus_was_known(self) -> None:
-        edit = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
-        trial, state, _ = self.run_turn([call("type_text_input", text="Hello")], [])
+        trial, _, _ = self.run_turn([call("type_text_input", text="Hello")], [])
         self.assertEqual(trial.history[-1].result, "Typed: Hello")
         typed = act("type_text", text="Hello")
-        trial.desktop.control_source = KnownControls([edit])
+        trial.desktop.control_source = KnownControls([EDIT])
         trial.perform(typed, trial.look(2), 2)
         trial.desktop.control_source = KnownControls([SAVE])
         deed = trial.perform(typed, trial.look(3), 3)
@@ -338,8 +314,7 @@ class Names(unittest.TestCase):
                 self.assertEqual(names_agree(row["said"], row["name"]), row["same"])
                 self.assertEqual(names_agree(row["name"], row["said"]), row["same"])
 
-    def test_a_long_name_costs_little(self) -> None:
-        self.assertTrue(names_agree("a" * 100_000, "a" * 100_000))
+        self.assertTrue(names_agree("a" * 100_000, "a" * 100_000))  # costs little
         self.assertFalse(names_agree("Open " + "ctrl+" * 20_000, "Save me"))
 
 

@@ -168,26 +168,7 @@ class Facts(Judged):
                 there = path.exists()
                 self.assertEqual(f"{path} does not exist." in self.asked("verifier")[0], not there)
 
-    def test_a_file_is_kept_as_it_was_and_the_end_tells_where(self) -> None:
-        path = self.folder / "note.txt"
-        path.write_text("hello", encoding="utf-8")
-        outcome = self.judged(f"Empty {path}.", "note.txt is empty.", happens=path.unlink)
-        self.assertIn("the run's folder has kept_1_note.txt.", outcome.text)
-        self.assertEqual((self.made.folder / "kept_1_note.txt").read_text("utf-8"), "hello")
-
-    @mock.patch.object(agent, "FILE_BYTES", 8)
-    def test_files_are_kept_up_to_a_limit_for_all_and_one_that_is_named_twice_counts_once(
-        self,
-    ) -> None:
-        paths = [self.folder / name for name in ("a.txt", "b.txt", "c.txt")]
-        for path, words in zip(paths, ("hello", "worlds", "you"), strict=True):
-            path.write_text(words, encoding="utf-8")
-        named = f"{paths[0]}, {paths[0]}, {paths[0]}, {paths[1]}, {paths[2]}"
-        self.judged(f"Look at {named}.", "a.txt is there.")
-        kept = sorted(path.name for path in self.made.folder.glob("kept_*"))
-        self.assertEqual(kept, ["kept_1_a.txt", "kept_2_c.txt"])
-
-    def test_a_file_that_cannot_be_read_keeps_no_other_from_being_kept(self) -> None:
+    def test_a_file_is_kept_as_it_was_beside_one_that_cannot_be_read(self) -> None:
         closed, path = self.folder / "closed.txt", self.folder / "note.txt"
         for file in (closed, path):
             file.write_text("hello", encoding="utf-8")
@@ -198,9 +179,21 @@ class Facts(Judged):
                 raise PermissionError(13, "in use")
             return read(place)
 
+        task = f"Empty {closed} and {path}."
         with mock.patch.object(Path, "read_bytes", reading):
-            self.judged(f"Empty {closed} and {path}.", "note.txt is empty.", happens=path.unlink)
+            outcome = self.judged(task, "note.txt is empty.", happens=path.unlink)
+        self.assertIn("the run's folder has kept_1_note.txt.", outcome.text)
         self.assertEqual((self.made.folder / "kept_1_note.txt").read_text("utf-8"), "hello")
+
+    @mock.patch.object(agent, "FILE_BYTES", 8)
+    def test_files_are_kept_up_to_a_limit_for_all_and_one_named_twice_counts_once(self) -> None:
+        paths = [self.folder / name for name in ("a.txt", "b.txt", "c.txt")]
+        for path, words in zip(paths, ("hello", "worlds", "you"), strict=True):
+            path.write_text(words, encoding="utf-8")
+        named = f"{paths[0]}, {paths[0]}, {paths[0]}, {paths[1]}, {paths[2]}"
+        self.judged(f"Look at {named}.", "a.txt is there.")
+        kept = sorted(path.name for path in self.made.folder.glob("kept_*"))
+        self.assertEqual(kept, ["kept_1_a.txt", "kept_2_c.txt"])
 
     def test_a_file_is_known_by_a_path_with_blanks_and_other_signs(self) -> None:
         for folder in ("My Files", "JOHN~1", "Files (x86)"):
@@ -212,19 +205,15 @@ class Facts(Judged):
                 self.assertEqual(outcome.kind, "not_proven", named)
 
     def test_a_file_is_not_taken_for_one_whose_name_holds_its_name(self) -> None:
-        for name, other in (
-            ("1.txt", "11.txt"),
-            ("a.txt", "a.txt.bak"),
-            ("b.txt", "my-b.txt"),
-            ("c.txt", "d/c.txt"),
-        ):
+        for name, other in (("1.txt", "11.txt"), ("a.txt", "a.txt.bak"), ("c.txt", "d/c.txt")):
             path = self.folder / name
             path.write_text("hello", encoding="utf-8")
-            task = f"Open {path}"
-            for there in (other, f"{self.folder / other}"):
-                self.assertEqual(self.judged(task, f'{there} says "bye"').kind, "completed", there)
-            for here in (name, str(path), str(path).upper(), f"{self.folder.name}/{name}"):
-                self.assertEqual(self.judged(task, f'{here} says "bye"').kind, "not_proven", here)
+            for said, kind in (
+                *((there, "completed") for there in (other, str(self.folder / other))),
+                *((here, "not_proven") for here in (name, str(path).upper())),
+                (f"{self.folder.name}/{name}", "not_proven"),
+            ):
+                self.assertEqual(self.judged(f"Open {path}", f'{said} says "bye"').kind, kind, said)
 
     def told(self, task: str, **settings: Any) -> list[str]:
         """What the verifier is told of the files that a task names."""
@@ -234,26 +223,23 @@ class Facts(Judged):
         return [line for line in facts.splitlines() if re.search(verbs, line)]
 
     def test_files_are_those_whose_path_cannot_be_mistaken(self) -> None:
+        two = r'Save as "C:\My files\a b.txt", then D:\x.txt. See https://a.b/c and \\srv\share\y'
         for task, paths in (
-            ("Write hello", []),
-            (
-                r'Save as "C:\My files\a b.txt", then D:\x.txt. See https://a.b/c and \\srv\share\y',
-                [r"C:\My files\a b.txt", r"D:\x.txt"],
-            ),
-            ('Copy "C:/x y.txt" into the folder \\\\srv\\share', ["C:/x y.txt"]),
-            (r"Save C:\a.txt as D:\b.txt and close it", [r"C:\a.txt", r"D:\b.txt"]),
-            (r"Save it as C:\a.txt, then open notes.txt", [r"C:\a.txt"]),
-            (r"Save C:\a.txt and e.g. wait", [r"C:\a.txt"]),
+            ("Write hello", ""),
+            (two, r"C:\My files\a b.txt|D:\x.txt"),
+            ('Copy "C:/x y.txt" into the folder \\\\srv\\share', "C:/x y.txt"),
+            (r"Save C:\a.txt as D:\b.txt and close it", r"C:\a.txt|D:\b.txt"),
+            (r"Save it as C:\a.txt, then open notes.txt", r"C:\a.txt"),
+            (r"Save C:\a.txt and e.g. wait", r"C:\a.txt"),
         ):
-            self.assertEqual(self.told(task), [f"{path} does not exist." for path in paths], task)
+            wanted = [f"{path} does not exist." for path in paths.split("|") if path]
+            self.assertEqual(self.told(task), wanted, task)
         for path in (
             r"C:\Users\John Smith\Desktop\note.txt",
             r"C:\Users\J. Smith\note.txt",
-            r"C:\temp\My long note.txt",
             r"C:\v1.2 files\note.txt",
         ):
             self.assertEqual(self.told(f"Save it as {path}, then go on"), [], path)
-            self.assertEqual(self.told(f"Save it as {path}."), [], path)
             self.assertEqual(self.told(f'Save it as "{path}".'), [f"{path} does not exist."])
 
     def test_what_a_pipe_holds_is_not_known_a_code_pages_text_is_and_no_sign_is_cut(self) -> None:
@@ -318,9 +304,7 @@ class Clipboard(Judged):
         self.claims("1 YES: a\n2 YES: b", not_proven_most=1)
         return self.asked("verifier")[0]
 
-    def test_the_verifier_is_told_how_much_text_it_holds_and_a_program_that_hangs_hangs_nothing(
-        self,
-    ) -> None:
+    def test_the_verifier_is_told_how_much_text_it_holds_and_waits_for_no_program(self) -> None:
         self.assertIn("Characters of text on the clipboard: 11.", self.told(lambda: 11))
         self.assertNotIn("clipboard", self.told(lambda: None))
         gate = threading.Event()
