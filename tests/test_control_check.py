@@ -128,7 +128,7 @@ class OtherLoops(ControlCase):
     def test_in_a_chat_it_is_a_refused_act_and_obeyed_the_second_time(self) -> None:
         replies = [call("observe_screen")]
         replies += [call("click_element", label="Save", x=600, y=100)] * 2
-        replies += [scripted.text("Saved.")]
+        replies += [scripted.text("Done: saved.")]
         server: list[dict[str, Any]] = []
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import unittest
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,13 +29,20 @@ LAYOUTS = {
     "one": [PRIMARY],
     "odd size": [Rect(0, 0, 1366, 769)],
     "one to the left": [Rect(0, 0, 2560, 1440), Rect(-1920, 200, 1920, 1080)],
-    "above and right": [
-        Rect(0, 0, 1680, 1050),
-        Rect(1680, -1110, 3840, 2160),
-        Rect(-1080, -500, 1080, 1920),
-    ],
+    "above and right": [Rect(0, 0, 1680, 1050), Rect(1680, -1110, 3840, 2160), Rect(-1080, -500, 1080, 1920)],
     "very wide": [Rect(0, 0, 3840, 2160), Rect(3840, 0, 5120, 1440), Rect(-3840, -7, 3840, 2160)],
-}
+}  # fmt: skip
+# What each drawn cursor gives: where the mouse is, the area, how much smaller the picture is, the rectangle that is
+# drawn and how many pixels of it are seen.
+POINTERS: list[tuple[str, tuple[int, int], Rect, int, Any, int | None]] = [
+    ("cross", (116, 115), Rect(80, 80, 80, 80), 1, (20, 20, 32, 32), 32 * 32),
+    ("big", (400, 300), PRIMARY, 10, (36, 27, 9, 8), 72),
+    ("beam", (508, 510), Rect(400, 400, 160, 160), 1, (100, 100, 32, 32), None),  # half as high as its mask, being monochrome
+    ("arrow", (90, 95), Rect(100, 100, 50, 50), 1, (-10, -5, 32, 32), 22 * 27),  # cut
+    ("arrow", (-1900, 250), Rect(-1920, 200, 192, 108), 1, (20, 50, 32, 32), None),
+    ("arrow", (0, 0), PRIMARY, 120, (0, 0, 1, 1), None),  # never scaled away
+    *((hidden, (20, 20), Rect(0, 0, 64, 36), 1, None, 0) for hidden in ("hidden", "suppressed", "none")),
+]  # fmt: skip
 OWNER = {
     "screen DC": "ReleaseDC",
     "memory DC": "DeleteDC",
@@ -45,7 +52,6 @@ OWNER = {
     "process": "CloseHandle",
     "token": "CloseHandle",
 }
-SENTENCE = r"^[A-Z][^\n]*[.]$"
 
 
 def bgrx(colour: int) -> bytes:
@@ -61,37 +67,23 @@ def view(world: FakeWin32, area: Rect) -> bytes:
     )
 
 
-def pointer_pixels(frame: agent.Frame) -> set[tuple[int, int]]:
-    spots = {
-        i // 4
-        for i in range(0, len(frame.pixels), 4)
-        if frame.pixels[i : i + 4] == bgrx(POINTER_COLOUR)
-    }
-    return {(spot % frame.width, spot // frame.width) for spot in spots}
-
-
 MOUSEEVENTF_LEFTUP = 0x0004
 
 
-class Dpi(unittest.TestCase):
-    def awareness(self, missing: tuple[str, ...] = (), **answers: int) -> list[str]:
-        world, desktop, _ = windows_desktop(dpi=answers, missing=missing)
-        agent.init_dpi(desktop.api)
-        self.assertEqual(world.problems, [])
-        return world.calls
-
-    def test_per_monitor_v2_comes_first_the_older_call_next_and_neither_ends_the_program(
-        self,
-    ) -> None:
-        newer, older = "SetProcessDpiAwarenessContext", "SetProcessDPIAware"
-        self.assertEqual(self.awareness(), [newer])
-        for refused in (87, 5):  # not known, set already
-            self.assertEqual(self.awareness(**{newer: refused}), [newer, older])
-        self.assertEqual(self.awareness(missing=(newer,)), [older])
-        self.assertEqual(self.awareness(**{newer: 87, older: 31}), [newer, older])
-
-
 class Screen(unittest.TestCase):
+    def test_per_monitor_dpi_is_asked_for_first_and_the_older_one_next(self) -> None:
+        newer, older = "SetProcessDpiAwarenessContext", "SetProcessDPIAware"
+        for answers, missing, called in (
+            ({}, (), [newer]),
+            ({newer: 87}, (), [newer, older]),  # not known
+            ({newer: 5}, (), [newer, older]),  # set already
+            ({}, (newer,), [older]),
+            ({newer: 87, older: 31}, (), [newer, older]),
+        ):
+            world, desktop, _ = windows_desktop(dpi=answers, missing=missing)
+            agent.init_dpi(desktop.api)
+            self.assertEqual((world.problems, world.calls), ([], called))
+
     def test_the_screen_is_the_bounding_rectangle_of_all_monitors(self) -> None:
         for name, monitors in LAYOUTS.items():
             world, desktop, _ = windows_desktop(monitors=monitors)
@@ -121,17 +113,6 @@ class Capture(unittest.TestCase):
             self.assertEqual(desktop.glance(area, area.width, area.height), frame.clean)
             world.verify()
 
-    def test_a_scaled_picture_keeps_its_four_corners(self) -> None:
-        world, desktop, _ = windows_desktop(cursor="hidden")
-        for rect, colour in (
-            (Rect(0, 0, 960, 540), 0x112233),
-            (Rect(960, 540, 960, 540), 0x445566),
-        ):
-            world.fill(rect, colour)
-        frame = desktop.capture(PRIMARY, 192, 108)
-        pixel = [frame.clean[i * 4 : i * 4 + 4] for i in (0, 95, 192 * 54 + 96, 192 * 108 - 1)]
-        self.assertEqual(pixel, [bgrx(0x112233)] * 2 + [bgrx(0x445566)] * 2)
-
     def test_a_frame_says_which_window_has_the_keyboard_if_any(self) -> None:
         rect = Rect(-8, 5, 300, 200)
         plain = agent.Window(0x20002, "", "", class_name="Notepad")
@@ -151,9 +132,7 @@ class Capture(unittest.TestCase):
             self.assertEqual(desktop.capture(PRIMARY, 16, 9).window, window)
             world.verify()
 
-    def test_an_app_of_the_store_is_known_by_its_own_program_and_not_by_that_of_its_frame(
-        self,
-    ) -> None:
+    def test_an_app_of_the_store_is_known_by_its_program_and_a_dialog_by_its_owner(self) -> None:
         host = r"C:\Windows\System32\ApplicationFrameHost.exe"
         frame = Foreground("Inbox", path=host, handle=77, class_name="ApplicationFrameWindow")
         world, desktop, _ = windows_desktop(window=frame)
@@ -164,6 +143,11 @@ class Capture(unittest.TestCase):
         world.others = [replace(app, class_name="Windows.UI.Core.CoreWindow")]
         window = desktop.foreground()
         self.assertEqual((window.handle, window.program) if window else None, (77, "HxOutlook.exe"))
+        world.others = [Foreground("Main", handle=0x60002)]
+        world.window = Foreground("Save as", class_name="#32770", owner=0x60002)
+        window = desktop.foreground()
+        assert window and window.owner
+        self.assertEqual((window.owner.title, window.owner.owner), ("Main", None))
         world.verify()
 
     def test_a_locked_desktop_is_an_error_that_says_what_to_do(self) -> None:
@@ -181,37 +165,20 @@ class Capture(unittest.TestCase):
 
 
 class MousePointer(unittest.TestCase):
-    def shown(
-        self, cursor: str, mouse: Point, area: Rect, width: int, height: int
-    ) -> tuple[FakeWin32, agent.Frame]:
-        world, desktop, _ = windows_desktop(cursor=cursor, mouse=mouse)
-        frame = desktop.capture(area, width, height)
-        world.verify()
-        return world, frame
-
-    def test_it_is_drawn_where_its_hotspot_lies_scaled_with_the_picture(self) -> None:
-        lower_left = Rect(-1920, 200, 192, 108)
-        for cursor, mouse, area, scale, drawn, pixels in (
-            ("cross", (116, 115), Rect(80, 80, 80, 80), 1, (20, 20, 32, 32), 32 * 32),
-            ("big", (400, 300), PRIMARY, 10, (36, 27, 9, 8), 72),
-            # Half as high as its mask, being monochrome.
-            ("beam", (508, 510), Rect(400, 400, 160, 160), 1, (100, 100, 32, 32), None),
-            ("arrow", (90, 95), Rect(100, 100, 50, 50), 1, (-10, -5, 32, 32), 22 * 27),  # cut
-            ("arrow", (-1900, 250), lower_left, 1, (20, 50, 32, 32), None),
-            ("arrow", (0, 0), PRIMARY, 120, (0, 0, 1, 1), None),  # never scaled away
-            ("hidden", (20, 20), Rect(0, 0, 64, 36), 1, None, 0),
-            ("suppressed", (20, 20), Rect(0, 0, 64, 36), 1, None, 0),
-            ("none", (20, 20), Rect(0, 0, 64, 36), 1, None, 0),
-        ):
+    def test_it_is_drawn_where_its_hotspot_lies_but_not_into_the_clean_picture(self) -> None:
+        for cursor, mouse, area, scale, drawn, pixels in POINTERS:
             with self.subTest(cursor=cursor, area=area):
                 layout = LAYOUTS["one to the left" if area.left < 0 else "one"]
-                world, desktop, _ = windows_desktop(
-                    cursor=cursor, mouse=Point(*mouse), monitors=layout
-                )
+                given = {"cursor": cursor, "mouse": Point(*mouse), "monitors": layout}
+                world, desktop, _ = windows_desktop(**given)
                 frame = desktop.capture(area, area.width // scale, area.height // scale)
                 self.assertEqual(world.drawn, [drawn] if drawn else [])
-                if pixels is not None:
-                    self.assertEqual(len(pointer_pixels(frame)), pixels)
+                self.assertEqual(frame.pixels != frame.clean, bool(drawn))
+                if scale == 1:
+                    self.assertEqual(frame.clean, view(world, area))
+                shown = range(0, len(frame.pixels), 4)
+                spots = [i for i in shown if frame.pixels[i : i + 4] == bgrx(POINTER_COLOUR)]
+                self.assertEqual(len(spots), len(spots) if pixels is None else pixels)
                 world.verify()
 
     def test_a_pointer_withdrawn_by_its_program_in_this_very_moment_is_not_drawn(self) -> None:
@@ -229,90 +196,47 @@ class MousePointer(unittest.TestCase):
         self.assertEqual((world.drawn, frame.pixels), ([], frame.clean))
         world.verify()
 
-    def test_the_clean_picture_never_shows_the_pointer(self) -> None:
-        for cursor in CURSORS:
-            world, frame = self.shown(cursor, Point(30, 20), Rect(0, 0, 64, 36), 64, 36)
-            self.assertEqual(frame.clean, view(world, Rect(0, 0, 64, 36)), cursor)
-            self.assertEqual(frame.pixels != frame.clean, bool(world.drawn), cursor)
-
 
 class Faults(unittest.TestCase):
     """Every call of a look fails in turn."""
 
-    def sweep(
-        self, cursor: str | Pointer, onwards: bool, act: Callable[[agent.WindowsDesktop], Any]
-    ) -> int:
-        """The number of calls that could fail; `act` is tried once for each."""
-        whole = act(windows_desktop(cursor=cursor)[1])
-        for number in range(1, 1000):
-            world, desktop, _ = windows_desktop(cursor=cursor)
-            world.arm(onwards=number) if onwards else world.arm(at=number)
-            try:
-                result, error = act(desktop), None
-            except agent.AgentError as failure:
-                result, error = None, failure
-            if not world.failed:
-                return number - 1
-            first = world.failed[0]
-            with self.subTest(number=number, function=first, onwards=onwards):
-                self.assertEqual(world.problems, [])
-                if error is None:
-                    self.assertFalse(onwards)
-                    self.assertIn(first, COURTESY | NEVER_FAIL | RELEASES)
-                    if first != "GetIconInfo":  # the pointer is left out then
-                        self.same(result, whole)
-                else:
-                    self.assertIsInstance(error, agent.Win32Error)
-                    self.assertRegex(str(error), SENTENCE)
-                    self.assertFalse(not onwards and first in COURTESY)
-                self.released(world, onwards)
-        raise AssertionError("it never ends")
-
-    def same(self, result: Any, whole: Any) -> None:
-        if isinstance(whole, agent.Frame):
-            result, whole = (
-                (result.pixels, result.clean, result.area),
-                (whole.pixels, whole.clean, whole.area),
-            )
-        self.assertEqual(result, whole)
-
-    def released(self, world: FakeWin32, onwards: bool) -> None:
-        """One failure leaves nothing open; where a release fails for ever, it was tried again."""
-        if not onwards:
-            self.assertEqual(world.leaks(), [])
-        for kind in world.leaks():
-            self.assertGreaterEqual(world.failed.count(OWNER[kind]), 2, kind)
+    def looked(self, cursor: str, glance: bool, **fault: Any) -> tuple[FakeWin32, Any, bool]:
+        """The simulated Windows, what was seen, and whether that was an error."""
+        world, desktop, _ = windows_desktop(cursor=cursor)
+        world.arm(**fault)
+        try:
+            if glance:
+                return world, desktop.glance(PRIMARY, 32, 18), False
+            frame = desktop.capture(PRIMARY, 32, 18)
+            return world, (frame.pixels, frame.clean, frame.area), False
+        except agent.Win32Error as error:
+            self.assertRegex(str(error), r"^[A-Z][^\n]*[.]$")
+            return world, None, True
 
     def test_a_look_releases_everything_whichever_call_fails(self) -> None:
-        for name in CURSORS:
-            for onwards in (False, True) if name == "arrow" else (False,):
-                with self.subTest(cursor=name):
-                    calls = self.sweep(
-                        name, onwards, lambda desktop: desktop.capture(PRIMARY, 32, 18)
-                    )
-                    drawn = CURSORS[name].flags == 1 and CURSORS[name].handle
-                    self.assertGreaterEqual(calls, 31 if drawn else 26)
-        for onwards in (False, True):
-            calls = self.sweep("arrow", onwards, lambda desktop: desktop.glance(PRIMARY, 32, 18))
-            self.assertGreater(calls, 9)
+        kinds = [*((name, False) for name in CURSORS), ("arrow", True)]
+        for (cursor, glance), which in itertools.product(kinds, ("at", "onwards")):
+            whole, seen, _ = self.looked(cursor, glance)
+            self.assertGreater(len(whole.calls), 9 if glance else 25)
+            for number in range(1, len(whole.calls) + 1):
+                world, result, failed = self.looked(cursor, glance, **{which: number})
+                first = world.failed[0]
+                with self.subTest(cursor, number=number, function=first, which=which):
+                    self.assertEqual(world.problems, [])
+                    if which == "at":
+                        self.assertEqual(world.leaks(), [])
+                        borne = COURTESY | NEVER_FAIL | RELEASES
+                        self.assertTrue(first not in COURTESY if failed else first in borne)
+                    if not failed and first != "GetIconInfo":  # the pointer is left out then
+                        self.assertEqual((which, result), ("at", seen))
+                    for kind in world.leaks():  # where a release fails for ever, it was tried again
+                        self.assertGreaterEqual(world.failed.count(OWNER[kind]), 2, kind)
 
     def test_one_function_failing_for_ever_leaves_open_only_what_it_alone_releases(self) -> None:
         for name in agent.WIN32:
-            world, desktop, _ = windows_desktop(cursor="beam")
-            world.arm(names={name})
-            try:
-                desktop.capture(PRIMARY, 32, 18)
-            except agent.AgentError as error:
-                self.assertIsInstance(error, agent.Win32Error)
+            world, _, _ = self.looked("beam", False, names={name})
             self.assertEqual(world.problems, [], name)
             self.assertEqual({OWNER[kind] for kind in world.leaks()} - {name}, set(), name)
-
-    def test_five_hundred_captures_leave_no_handle(self) -> None:
-        for name in CURSORS:
-            world, desktop, _ = windows_desktop(cursor=name)
-            for _ in range(500 // len(CURSORS) + 1):
-                desktop.capture(Rect(0, 0, 8, 4), 8, 4)
-            world.verify()
 
 
 class Moving(unittest.TestCase):
@@ -358,20 +282,15 @@ class Moving(unittest.TestCase):
             desktop.move(Point(-5, 0))  # the left monitor begins 200 pixels lower
 
 
-class ButtonsAndWheel(unittest.TestCase):
-    def pressed(self, swapped: bool) -> list[tuple[str, bool]]:
-        world, desktop, _ = windows_desktop(swapped=swapped)
-        for name in ("left", "right", "middle"):
-            desktop.button(name, True)
-            self.assertEqual(world.held(), [f"button {name}"])
-            desktop.button(name, False)
-        world.verify()
-        return [(event.value, event.down) for event in world.events]
-
+class Input(unittest.TestCase):
     def test_each_button_goes_down_and_up_swapped_or_not(self) -> None:
-        once = [(name, down) for name in ("left", "right", "middle") for down in (True, False)]
         for swapped in (False, True):
-            self.assertEqual(self.pressed(swapped), once)
+            world, desktop, _ = windows_desktop(swapped=swapped)
+            for name in ("left", "right", "middle"):
+                desktop.button(name, True)
+                self.assertEqual(world.held(), [f"button {name}"])
+                desktop.button(name, False)
+            world.verify()
 
     def test_buttons_swapped_while_one_is_held_do_not_leave_it_down(self) -> None:
         world, desktop, _ = windows_desktop()
@@ -383,47 +302,29 @@ class ButtonsAndWheel(unittest.TestCase):
         self.assertEqual(flags, [MOUSEEVENTF_LEFTUP])
 
     def test_the_wheel_turns_in_four_directions(self) -> None:
-        for units, horizontal, kind in (
-            (120, False, "wheel"),
-            (-120, False, "wheel"),
-            (240, True, "hwheel"),
-            (-240, True, "hwheel"),
-        ):
+        for units, kind in ((120, "wheel"), (-120, "wheel"), (240, "hwheel"), (-240, "hwheel")):
             world, desktop, _ = windows_desktop()
-            desktop.wheel(units, horizontal)
+            desktop.wheel(units, kind == "hwheel")
             self.assertEqual(world.wheel, {"wheel": 0, "hwheel": 0, kind: units})
             world.verify()
 
-
-class Keys(unittest.TestCase):
     EXTENDED = """left right up down home end pageup pagedown insert delete win rwin rctrl ralt menu numdivide
         numenter printscreen numlock""".split()
     PLAIN = """a z 0 9 f1 f12 f24 enter tab escape space backspace shift ctrl alt lshift rshift lctrl lalt num0 num9
         numadd numsubtract nummultiply numdecimal capslock scrolllock pause ; = , - . / ` [ ] ' <""".split()
 
-    def press(self, name: str) -> Any:
-        world, desktop, _ = windows_desktop()
-        desktop.key(name, True)
-        self.assertEqual(len(world.held()), 1)
-        desktop.key(name, False)
-        world.verify()
-        down, up = world.events
-        self.assertEqual((down.value, down.extended, down.scan), (up.value, up.extended, up.scan))
-        return down
-
-    def test_every_key_goes_down_and_up_with_its_code_and_those_beside_the_numpad_extended(
-        self,
-    ) -> None:
+    def test_every_key_has_its_code_and_those_beside_the_numpad_are_extended(self) -> None:
         for name, code in VK_MAP.items():
-            event = self.press(name)
-            self.assertEqual(
-                (event.kind, event.value, event.scan), ("key", code, code ^ 0x80), name
-            )
-            if name in (*self.EXTENDED, *self.PLAIN, "\\"):
-                self.assertEqual(event.extended, name in self.EXTENDED, name)
+            world, desktop, _ = windows_desktop()
+            desktop.key(name, True)
+            self.assertEqual(len(world.held()), 1)
+            desktop.key(name, False)
+            world.verify()
+            for event in world.events:
+                self.assertEqual((event.kind, event.value, event.scan), ("key", code, code ^ 0x80))
+                if name in (*self.EXTENDED, *self.PLAIN, "\\"):
+                    self.assertEqual(event.extended, name in self.EXTENDED, name)
 
-
-class Text(unittest.TestCase):
     def test_characters_arrive_whatever_the_keyboard_layout_and_line_ends_are_keys(self) -> None:
         letters = "äöüß€“„ñç ŁęЖдΩ あ漢字 한글 עברית عربي हिन्दी e\u0301"
         for text, presses in (
@@ -439,11 +340,7 @@ class Text(unittest.TestCase):
             if presses:
                 self.assertEqual([event.value for event in world.events if event.down], presses)
 
-
-class ShortInput(unittest.TestCase):
-    """SendInput takes fewer events than it was given."""
-
-    def test_it_is_an_error_that_tells_how_many_arrived(self) -> None:
+    def test_fewer_events_taken_than_given_are_an_error_that_tells_how_many_arrived(self) -> None:
         world, desktop, _ = windows_desktop()
         world.insert_at_most = 0
         for act, arguments in (

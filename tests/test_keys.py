@@ -72,45 +72,28 @@ class Keys(unittest.TestCase):
         self.assertEqual((chord(" "), chord("ctrl+space")), (("space",), ("ctrl", "space")))
 
     def test_every_key_of_the_table_is_a_chord_of_its_own(self) -> None:
-        for name in VK_MAP:
-            self.assertEqual(chord(name), (name,))
-            self.assertEqual(chord(f"ctrl+{name}")[-1], name)
-
-    def test_the_keys_that_people_and_models_ask_for_exist(self) -> None:
-        wanted = """ctrl alt shift tab space home end up Right f1 f24 menu apps num0 numpad9 lshift rshift lalt
-            volumeup playpause a Z 0 9 ; = , / [ ] comma slash ` ' \\""".split()
-        for name in wanted:
+        wanted = "apps numpad9 lshift volumeup playpause a Z 0 ; = , / [ ] comma slash ` ' \\"
+        for name in [*VK_MAP, *wanted.split()]:
             self.assertEqual(len(chord(name)), 1, name)
+            self.assertEqual(chord(f"ctrl+{name}")[-1], chord(name)[0])
 
     def test_what_is_no_key_is_refused_by_name(self) -> None:
-        for text in "kaboom|ctrl+s+|+s|ctrl+|ctrl-|ctrl -|++||\n|f25|ctrl++s|é|Hello|+++".split(
-            "|"
-        ):
+        signs = "kaboom|ctrl+s+|+s|ctrl+|ctrl-|ctrl -|++||\n|f25|ctrl++s|é|Hello|+++"
+        for text in signs.split("|"):
             self.assertIn(f"no key {text!r};", self.refusal(text))
         self.assertIn("no key 'foo';", self.refusal("ctrl+foo"))
-        self.assertIn("no key 'lctl';", self.refusal("lctl+a"))
-        endless = self.refusal("e" + "[" * 2000)
-        self.assertIn("no key 'e[[[", endless)
-        self.assertLess(len(endless), 120)
-
-    def test_two_keys_at_once_are_refused(self) -> None:
+        self.assertLess(len(self.refusal("e" + "[" * 2000)), 120)
         for text in ("a+b", "ctrl+k+c", "enter+tab", "up up"):
             self.assertIn("names 2 keys at once", self.refusal(text))
 
-
-class Lists(unittest.TestCase):
-    def test_a_list_of_keys_is_their_chord(self) -> None:
+    def test_a_list_of_keys_is_their_chord_and_another_list_is_refused(self) -> None:
         for keys, wanted in (
-            (["ctrl", "s"], "ctrl+s"),
             (["s", "Ctrl"], "ctrl+s"),
             (["Control", "Shift", "Page Up"], "ctrl+shift+pageup"),
             (["enter"], "enter"),
             (["ctrl", "+"], "ctrl+numadd"),
         ):
-            with self.subTest(keys):
-                self.assertEqual(pressed(keys), wanted)
-
-    def test_a_list_that_is_no_chord_is_refused(self) -> None:
+            self.assertEqual(pressed(keys), wanted)
         for keys in (["a", "b"], ["ctrl", "nonsense"], ["ctrl", 5], ["ctrl+a", "x"], [["ctrl"]]):
             with self.subTest(keys), self.assertRaises(agent.ToolError):
                 pressed(keys)

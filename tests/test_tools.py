@@ -14,15 +14,8 @@ AREAS = (
     *(Rect(0, 0, 1920, 1080), Rect(-1920, 200, 1536, 864), Rect(5, -3000, 3840, 2160)),
     *(Rect(10, 10, 1001, 1001), Rect(7, 8, 1, 1), Rect(7, 8, 2, 3), Rect(0, 0, 17, 9)),
 )
-TOOLS = {
-    "click": "click_it",
-    "drag": "drag",
-    "type_text": "write",
-    "press_key": "press",
-    "scroll_down": "down",
-    "report_complete": "done",
-    "archive": "forget",
-}
+TOOLS = {"click": "click_it", "drag": "drag", "type_text": "write", "press_key": "press"}
+TOOLS |= {"scroll_down": "down", "report_complete": "done", "archive": "forget"}
 ARGUMENTS: dict[str, Any] = {
     "click.element_name": "label",
     "position": "place",
@@ -46,11 +39,6 @@ def read(name: str, /, **arguments: Any) -> Any:
 
 
 class Values(unittest.TestCase):
-    def test_a_coordinate_outside_the_grid_is_refused_never_clamped(self) -> None:
-        for x, y in ((-1, 0), (0, -1), (1001, 0), (0, 1001), (5000, 5000)):
-            with self.assertRaisesRegex(ToolError, rf"\({x}, {y}\)"):
-                Coordinate(x, y)
-
     def test_a_place_is_the_pixel_that_is_nearest_to_it(self) -> None:
         """Counted by hand: 500 of 1000 on 1920 pixels is 959.5, and a half goes up."""
         for area, place, pixel in (
@@ -119,7 +107,7 @@ class Calls(unittest.TestCase):
         forgotten = read("forget", summary="s", archived_turns=[1, 2]).args.archived_turns
         self.assertEqual(forgotten, (1, 2))
 
-    def test_what_a_model_says_is_refused_in_the_names_that_it_knows(self) -> None:
+    def test_what_is_not_certain_is_refused_in_the_names_that_the_model_knows(self) -> None:
         for name in ("click", "Click_it", "scroll_down", "archive"):
             words = f"There is no tool {name!r}; the tools are {', '.join(TOOLS.values())}."
             self.refused(read, name, {**OK, "place": [1, 2]}, "unknown_tool", words)
@@ -132,27 +120,21 @@ class Calls(unittest.TestCase):
         for turns in (["one"], "one", 1, [1.5], [True]):
             given = {"summary": "s", "archived_turns": turns}
             self.refused(read, "forget", given, "invalid_args", "archived_turns must")
-
-    def test_a_place_is_two_whole_numbers_of_the_grid_and_never_clamped(self) -> None:
         wanted = "place must be [x, y] in whole numbers from 0 to 1000"
         shapes: tuple[Any, ...] = ([1], [1, 2, 3], [], {"a": 1, "y": 2}, 5, [0.5, 2], [True, False])
         for place in (*shapes, [[1, 2]], [None, 1]):
             self.refused(read, "click_it", {**OK, "place": place}, "invalid_box", wanted)
-        for place in ([1001, 5], [-1, 5], [5, -1], [960, 1040], [10**30, 0]):
+        for place in ([1001, 5], [-1, 5], [5, -1], [960, 1040], [10**30, 0]):  # never clamped
             self.refused(read, "click_it", {**OK, "place": place}, "invalid_box", "")
             self.refused(parse, "click_it", {**OK, "place": place}, "invalid_box", "0 to 1000")
 
     def test_a_call_that_somebody_changed_in_a_journal_is_refused(self) -> None:
         for name, arguments, kind, words in (
             ("klick", {"label": "OK", "place": [1, 2]}, "unknown_tool", "There is no tool 'klick'"),
-            ("click_it", {"label": "OK"}, "missing_place", "place is missing"),
             ("click_it", {"label": "OK", "place": 5}, "invalid_box", "place must be"),
             ("click_it", {"place": ["1", "2"]}, "missing_label", "label is missing"),
             ("click_it", {"label": None, "place": [1, 2]}, "invalid_args", "label must be"),
-            ("write", {"text": ["a"]}, "invalid_args", "text must be"),
-            ("write", {}, "missing_text", "text is missing"),
             ("press", {"key": "ctrl+foo"}, "invalid_key", "no key 'foo'"),
-            ("forget", {"summary": "", "archived_turns": 1}, "invalid_args", "archived_turns must"),
         ):
             self.refused(parse, name, arguments, kind, words)
 

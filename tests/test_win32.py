@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import inspect
 import re
@@ -75,18 +76,6 @@ class Table(unittest.TestCase):
         returned = {name for name, row in agent.WIN32.items() if ctypes.sizeof(row.result) == 8}
         self.assertEqual(returned, set(HANDLES_RETURNED))
 
-    def test_a_handle_above_32_bits_arrives_whole(self) -> None:
-        dc = self.world.api.GetDC(None)
-        self.assertGreater(dc, 1 << 32)
-        self.assertEqual(self.world.api.ReleaseDC(None, dc), 1)
-        self.world.verify()
-
-    def test_more_arguments_than_declared_are_noticed(self) -> None:
-        self.world.api.GetSystemMetrics(0, 1)
-        self.assertEqual(len(self.world.problems), 1)
-        with self.assertRaises(AssertionError):
-            self.world.verify()
-
     def test_a_failing_call_raises_an_error_that_names_it_and_its_code_if_it_can_fail(self) -> None:
         for name in agent.WIN32:
             with self.subTest(name):
@@ -135,14 +124,6 @@ class Table(unittest.TestCase):
         self.assertEqual(names & set(agent.WIN32), NEVER_FAIL | {"SendInput"})
         self.assertEqual([row for row in rows if not re.search(r"\| any: .", row)], [])
 
-    def test_a_name_without_a_row_is_named_and_told_where_to_add_it(self) -> None:
-        with self.assertRaises(AttributeError) as caught:
-            self.world.api.BlockInput(True)
-        self.assertEqual(
-            str(caught.exception), "WIN32 has no row for 'BlockInput'; add one to the table."
-        )
-        self.assertNotIn("BlockInput", self.world.calls)
-
     def test_the_real_table_is_loaded_on_windows_only(self) -> None:
         if sys.platform == "win32":
             self.assertGreater(agent.load_win32().GetDoubleClickTime(), 0)
@@ -154,55 +135,39 @@ class Table(unittest.TestCase):
 class SimulatedWindows(unittest.TestCase):
     """The simulation must notice what it is there to notice."""
 
-    def setUp(self) -> None:
-        self.world = FakeWin32(window=Foreground())
-        self.api = self.world.api
-
-    def bitmap(self, dc: int) -> int:
-        header, bits = struct.pack("<IiiHHI20x", 40, 4, -4, 1, 32, 0), ctypes.c_void_p()
-        return int(self.api.CreateDIBSection(dc, header, 0, ctypes.byref(bits), None, 0))
-
-    def test_a_leak_and_a_wrong_use_are_noticed(self) -> None:
-        api = self.api
+    def test_a_leak_a_wrong_use_and_a_press_without_release_are_noticed(self) -> None:
+        world = FakeWin32(window=Foreground())
+        api = world.api
         dc = api.GetDC(None)
-        self.assertEqual(self.world.leaks(), ["screen DC"])
-        memory, bitmap = api.CreateCompatibleDC(dc), self.bitmap(dc)
+        self.assertGreater(dc, 1 << 32)
+        self.assertEqual(world.leaks(), ["screen DC"])
+        header, bits = struct.pack("<IiiHHI20x", 40, 4, -4, 1, 32, 0), ctypes.c_void_p()
+        bitmap = int(api.CreateDIBSection(dc, header, 0, ctypes.byref(bits), None, 0))
+        memory = api.CreateCompatibleDC(dc)
         api.SelectObject(memory, bitmap)
         api.SetStretchBltMode(memory, HALFTONE)
-        api.StretchBlt(memory, 0, 0, 4, 4, dc, 0, 0, 4, 4, SRCCOPY)
-        self.assertRegex(self.world.problems[-1], "HALFTONE, without SetBrushOrgEx")
-        self.assertEqual(api.SendInput(1, bytes(40), 28), 0)
-        self.assertRegex(self.world.problems[-1], "cbSize is 28")
         uses: list[tuple[Any, str]] = [
+            (lambda: api.GetSystemMetrics(0, 1), "got 2 arguments, declared are 1"),
+            (
+                lambda: api.StretchBlt(memory, 0, 0, 4, 4, dc, 0, 0, 4, 4, SRCCOPY),
+                "HALFTONE, without",
+            ),
+            (lambda: api.SendInput(1, bytes(40), 28), "cbSize is 28"),
             (lambda: api.DeleteDC(dc), "DeleteDC got a handle that is a screen DC"),
             (lambda: api.DeleteObject(bitmap), "DeleteObject of a bitmap that is selected"),
-            (lambda: api.ReleaseDC(None, dc), "ReleaseDC got .* already released"),
-            (lambda: api.CreateCompatibleDC(dc), "CreateCompatibleDC got .* already released"),
+            (
+                lambda: api.ReleaseDC(None, dc) and api.ReleaseDC(None, dc),
+                "unknown or already released",
+            ),
         ]
-        for number, (use, problem) in enumerate(uses):
-            if number == 2:
-                api.ReleaseDC(None, dc)
-            with self.assertRaises(agent.Win32Error):
+        for use, problem in uses:
+            with contextlib.suppress(agent.Win32Error):
                 use()
-            self.assertRegex(self.world.problems[-1], problem)
-
-    def test_a_press_without_release_is_noticed(self) -> None:
-        desktop = agent.WindowsDesktop(self.api, self.world.clock)
-        desktop.key("ctrl", True)
+            self.assertRegex(world.problems[-1], problem)
+        world = FakeWin32()
+        agent.WindowsDesktop(world.api, world.clock).key("ctrl", True)
         with self.assertRaisesRegex(AssertionError, "still held: key"):
-            self.world.verify()
-
-    def test_calls_fail_where_they_are_told_to(self) -> None:
-        self.world.arm(at=2)
-        self.api.GetDoubleClickTime()
-        with self.assertRaises(agent.Win32Error):
-            self.api.GetDoubleClickTime()
-        self.assertEqual(self.api.GetDoubleClickTime(), 500)
-        self.world.arm(onwards=1)
-        for _ in range(3):
-            with self.assertRaises(agent.Win32Error):
-                self.api.GetDoubleClickTime()
-        self.assertEqual(self.world.failed, ["GetDoubleClickTime"] * 3)
+            world.verify()
 
 
 if __name__ == "__main__":
