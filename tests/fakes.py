@@ -55,6 +55,25 @@ RELEASES = frozenset(
 )
 
 
+ANSWERS: dict[str, Callable[..., int]] = {
+    "OpenClipboard": lambda window: 1,
+    "CloseClipboard": lambda: 1,
+    "GlobalUnlock": lambda memory: 0,
+    "CoTaskMemFree": lambda memory: 0,
+    "GetCurrentThreadId": lambda: 98,
+    # no folder of all apps, as under Wine
+    "SHCreateItemFromParsingName": lambda name, bind, iid, place: -2147024894,
+}
+ATTRIBUTES = {
+    "GetConsoleWindow": "console",
+    "GetDoubleClickTime": "double_click_ms",
+    "GetClipboardOwner": "clipboard_owner",
+}
+OF_WINDOW = {"IsWindowVisible": "visible", "IsIconic": "minimised", "IsHungAppWindow": "hung"}
+STDOUT = 0x7F00_0000_0004
+STOCK_BITMAP = 0x7F00_0000_0001
+
+
 class VirtualClock:
     """The one agent.Clock of the tests: sleeping takes no time, is listed, and runs what `at` planned for that time.
 
@@ -159,6 +178,12 @@ class Foreground:
     level: int = 0x2000  # integrity: low 0x1000, medium, high (administrator) 0x3000; 0: the token may not be opened
 
 
+def put(into: int, form: str, *values: Any) -> None:
+    """Writes a little-endian structure without ctypes' own layout."""
+    data = struct.pack(f"<{form}", *values)
+    ctypes.memmove(into, data, len(data))
+
+
 class Handle:
     """Something Windows gave out; DCs know what is selected into them, bitmaps own their memory."""
 
@@ -213,10 +238,6 @@ def sample(screen: Rect, row: Callable[[int], Any], area: Rect, width: int, heig
     return b"".join(rows)
 
 
-STDOUT = 0x7F00_0000_0004
-STOCK_BITMAP = 0x7F00_0000_0001
-
-
 class Entered(threading.local):
     """What answers the calls that this thread is in; one may be made while another is answered."""
 
@@ -242,88 +263,73 @@ class FakeWin32:
     monitors[0] is the primary and starts at (0, 0). `picture(x, y)` gives 0xRRGGBB for a pixel of the virtual screen.
     """
 
+    picture: Callable[[int, int], int] | None = None
+    mouse = Point(400, 300)
+    window: Foreground | None = Foreground()
+    swapped = locked = False
+    double_click_ms = 500
+    shell_answer = 42  # of ShellExecuteW; up to 32 it is an error
+    opens: Foreground | None = None  # comes to the front when a program is started
+    keeps_front = False  # the window in front gives the keyboard away to attached threads only
+    never_front = False  # ... and to nobody
+    attached = False
+    own_level, console, console_owner = 0x2000, 0, 0
+    mutex_taken, on_close = False, None
+    ignores_ctrl_c = False
+    old_console = False  # older than Windows 10
+    stdin = STDOUT  # what standard input is: a console, or another handle
+    input_mode: int | None = None  # of the console's input, if there is one
+    console_mode: int | None = None  # of a console on stdout: 3 or 7 with escape sequences
+    mouse_stuck = False  # another program holds it: neither SendInput nor SetCursorPos moves it
+    insert_at_most: int | None = None  # events that every SendInput takes at most
+    clipboard: str | None = None
+    clipboard_owner = 0  # the handle of the window whose text it is
+    on_event: Callable[[Event], Any] | None = None
+    # faults: the Nth call (from 1), all from the Nth on, all of these names
+    fail_at: int | None = None
+    fail_from: int | None = None
+    fail_names: frozenset[str] = frozenset()
+    fail_times = 1 << 30
+    fail_inserts = 0  # how many events a failing SendInput inserts all the same
+    typed = ""  # as an edit control would hold it; line ends are \n
+    error = 0
+    given = 0  # handles, ever
+    _high = 0
+
     def __init__(
         self,
         monitors: Iterable[Rect] = (Rect(0, 0, 1920, 1080),),
-        picture: Callable[[int, int], int] | None = None,
         cursor: str | Pointer = "arrow",
-        mouse: Point = Point(400, 300),  # noqa: B008 - frozen
-        window: Foreground | None = Foreground(),
-        swapped: bool = False,
-        locked: bool = False,
         missing: Iterable[str] = (),
         dpi: dict[str, int] | None = None,
-        double_click_ms: int = 500,
         clock: VirtualClock | None = None,
+        **state: Any,
     ) -> None:
-        self.monitors, self.picture, self.mouse, self.window = (
-            list(monitors),
-            picture,
-            mouse,
-            window,
-        )
+        self.monitors = list(monitors)
         self.pointer = CURSORS[cursor] if isinstance(cursor, str) else cursor
-        self.swapped, self.locked, self.missing, self.dpi = (
-            swapped,
-            locked,
-            frozenset(missing),
-            dict(dpi or {}),
-        )
-        self.double_click_ms, self.clock = double_click_ms, clock or VirtualClock()
+        self.missing, self.dpi = frozenset(missing), dict(dpi or {})
+        self.clock = clock or VirtualClock()
+        for name, value in state.items():
+            getattr(self, name)  # such a property there is
+            setattr(self, name, value)
         self.others = list[Foreground]()  # further windows, topmost first
         self.programs_opened = list[str]()  # the paths given to ShellExecuteW
-        self.shell_answer = 42  # its answer; up to 32 they are errors
-        self.apartments = dict[
-            int, int
-        ]()  # of each thread that COM is ready in, as it was asked for
-        self.opens: Foreground | None = None  # comes to the front when a program is started
-        self.keeps_front = (
-            False  # the window in front gives the keyboard away to attached threads only
-        )
-        self.never_front = False  # ... and to nobody
-        self.attached = False
-        self.own_level, self.console, self.console_owner = 0x2000, 0, 0
-        self.console_processes = [os.getpid(), 9]  # Python, and a shell that may not be asked
-        self.last_input = int(self.clock.now() * 1000) & 0xFFFFFFFF
+        self.apartments = dict[int, int]()  # of each thread with COM, as it was asked for
+        self.last_input = self._GetTickCount()
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
         self.messages = list[int]()  # ids of hotkeys that were pressed
-        self.mutex_taken, self.on_close = False, None
-        self.ignores_ctrl_c = False
-        self.old_console = False  # older than Windows 10
-        self.stdin = STDOUT  # what standard input is: a console, or another handle
-        self.input_mode: int | None = None  # of the console's input, if there is one
-        self.console_mode: int | None = (
-            None  # of a console on stdout: 3 or 7 with escape sequences; None is a file
-        )
-        self.mouse_stuck = (
-            False  # another program holds the mouse: neither SendInput nor SetCursorPos moves it
-        )
-        self.insert_at_most: int | None = None  # events that every SendInput takes at most
         # what happened
         self.events, self.clicks = list[Event](), list[Click]()
-        self.typed = ""  # as an edit control would hold it; line ends are \n
-        self.chords: list[
-            tuple[int, ...]
-        ] = []  # keys that were down together when the first of them was let go
+        self.chords = list[tuple[int, ...]]()  # keys that were down when the first was let go
         self.wheel = {"wheel": 0, "hwheel": 0}
-        self.sent: list[int] = []  # events of each SendInput
-        self.drawn: list[tuple[int, int, int, int]] = []  # rectangles of DrawIconEx
-        self.on_event: Callable[[Event], Any] | None = None
-        self._down: list[tuple[str, Any]] = []
-        self._high = 0
-        # faults: the Nth call (from 1), all from the Nth on, all of these names
-        self.fail_at: int | None = None
-        self.fail_from: int | None = None
-        self.fail_names: set[str] = set()
-        self.fail_times = 1 << 30
-        self.fail_inserts = 0  # how many events a failing SendInput inserts all the same
-        self.calls, self.failed = list[str](), list[str]()
-        self.error, self.problems = 0, list[str]()
-        self.handles: dict[int, Handle] = {}  # those that are open; `given` counts all that were
-        self.given = 0
-        self._rows: dict[int, Any] = {}
-        self._paint: list[tuple[Rect, int]] = []
-        self.bound: dict[str, tuple[str, Any, list[Any]]] = {}
+        self.sent = list[int]()  # events of each SendInput
+        self.drawn = list[tuple[int, int, int, int]]()  # rectangles of DrawIconEx
+        self.calls, self.failed, self.problems = list[str](), list[str](), list[str]()
+        self.handles = dict[int, Handle]()  # those that are open
+        self.bound = dict[str, tuple[str, Any, list[Any]]]()
+        self._down = list[tuple[str, Any]]()
+        self._rows = dict[int, Any]()
+        self._paint = list[tuple[Rect, int]]()
         self.api = agent.Win32(self.resolve, lambda: self.error)
 
     # -- the seam
@@ -334,7 +340,7 @@ class FakeWin32:
             raise OSError(f"[WinError 126] {dll} could not be found")
         if name in self.missing:
             raise AttributeError(f"function '{name}' not found")
-        body = getattr(self, f"_{name}")
+        body = self.body(name)
         self.bound[name] = (dll, restype, argtypes)
 
         def answer(*arguments: Any) -> Any:
@@ -362,6 +368,17 @@ class FakeWin32:
                 answers.pop()
 
         return function
+
+    def body(self, name: str) -> Callable[..., Any]:
+        """What answers a function: a constant, an attribute, a property of a window, or a method of its name."""
+        if name in ANSWERS:
+            return ANSWERS[name]
+        if name in ATTRIBUTES:
+            return lambda: getattr(self, ATTRIBUTES[name])
+        if name in OF_WINDOW:
+            return lambda handle: int(getattr(self._shown(handle), OF_WINDOW[name], False))
+        body: Callable[..., Any] = getattr(self, f"_{name}")
+        return body
 
     def _answer(self, name: str, body: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         self.calls.append(name)
@@ -463,12 +480,12 @@ class FakeWin32:
     def person(self, mouse: Point | None = None) -> None:
         """The person uses the keyboard, or the mouse, which is at that place then."""
         self.mouse = mouse or self.mouse
-        self.last_input = int(self.clock.now() * 1000) & 0xFFFFFFFF
+        self.last_input = self._GetTickCount()
 
     def _GetLastInputInfo(self, into: int) -> int:
         if struct.unpack("<I", ctypes.string_at(into, 4)) != (8,):
             self.problems.append("GetLastInputInfo: cbSize is not 8")
-        ctypes.memmove(into, struct.pack("<II", 8, self.last_input), 8)
+        put(into, "II", 8, self.last_input)
         return 1
 
     def _GetTickCount(self) -> int:
@@ -487,15 +504,10 @@ class FakeWin32:
             return 0
         if (first, last, remove) != (0x0312, 0x0312, 1):
             self.problems.append("PeekMessageW does not remove WM_HOTKEY alone")
-        ctypes.memmove(
-            into, struct.pack("<QI4xQqIii4x", 0, 0x0312, self.messages.pop(0), 0, 0, 0, 0), 48
-        )
+        put(into, "QI4xQqIii4x", 0, 0x0312, self.messages.pop(0), 0, 0, 0, 0)
         return 1
 
     # -- process
-
-    def _GetConsoleWindow(self) -> int:
-        return self.console
 
     def _GetConsoleProcessList(self, into: int, room: int) -> int:
         ids = self.console_processes
@@ -516,11 +528,11 @@ class FakeWin32:
 
     def _GetConsoleMode(self, handle: int, out: Any) -> int:
         if self.input_mode is not None and handle == self.stdin:
-            ctypes.memmove(out, struct.pack("<I", self.input_mode), 4)
+            put(out, "I", self.input_mode)
             return 1
         if handle != STDOUT or self.console_mode is None:
             return self.refuse(6)  # ERROR_INVALID_HANDLE
-        ctypes.memmove(out, struct.pack("<I", self.console_mode), 4)
+        put(out, "I", self.console_mode)
         return 1
 
     def _SetConsoleMode(self, handle: int, mode: int) -> int:
@@ -595,9 +607,6 @@ class FakeWin32:
         return {**sizes, 76: screen.left, 77: screen.top, 78: screen.width, 79: screen.height}[
             index
         ]
-
-    def _GetDoubleClickTime(self) -> int:
-        return self.double_click_ms
 
     def _OpenInputDesktop(self, _flags: int, _inherit: int, _access: int) -> int:
         return self.refuse(ACCESS_DENIED) if self.locked else self._new("desktop")
@@ -745,11 +754,7 @@ class FakeWin32:
             self.problems.append("GetCursorInfo: cbSize is not 24")
             return self.refuse(INVALID_PARAMETER)
         pointer = self.pointer
-        ctypes.memmove(
-            info,
-            struct.pack("<IIQii", 24, pointer.flags, pointer.handle, self.mouse.x, self.mouse.y),
-            24,
-        )
+        put(info, "IIQii", 24, pointer.flags, pointer.handle, self.mouse.x, self.mouse.y)
         return 1
 
     def _GetIconInfo(self, cursor: int, info: int) -> int:
@@ -761,7 +766,7 @@ class FakeWin32:
         colour = (
             self._new("cursor bitmap", width=pointer.width, height=high) if pointer.colour else 0
         )
-        ctypes.memmove(info, struct.pack("<iII4xQQ", 0, *pointer.hot, mask, colour), 32)
+        put(info, "iII4xQQ", 0, *pointer.hot, mask, colour)
         return 1
 
     def _DrawIconEx(
@@ -797,7 +802,7 @@ class FakeWin32:
         return 1
 
     def _GetCursorPos(self, into: int) -> int:
-        ctypes.memmove(into, struct.pack("<ii", self.mouse.x, self.mouse.y), 8)
+        put(into, "ii", self.mouse.x, self.mouse.y)
         return 1
 
     def _SetCursorPos(self, x: int, y: int) -> int:
@@ -835,38 +840,17 @@ class FakeWin32:
                 return 0
         return 1
 
-    def _IsWindowVisible(self, handle: int) -> int:
-        shown = self._shown(handle)
-        return int(bool(shown and shown.visible))
-
     def _DwmGetWindowAttribute(self, handle: int, what: int, into: int, size: int) -> int:
         shown = self._shown(handle)
         if not shown or (what, size) != (14, 4):
             return E_FAIL
-        ctypes.memmove(into, struct.pack("<I", 2 * shown.cloaked), 4)
+        put(into, "I", 2 * shown.cloaked)
         return 0
-
-    def _IsIconic(self, handle: int) -> int:
-        shown = self._shown(handle)
-        return int(bool(shown and shown.minimised))
-
-    def _IsHungAppWindow(self, handle: int) -> int:
-        shown = self._shown(handle)
-        return int(bool(shown and shown.hung))
 
     # -- the clipboard, of which Windows gives one address
 
-    clipboard: str | None = None
-    clipboard_owner = 0  # the handle of the window whose text it is
-
     def _IsClipboardFormatAvailable(self, form: int) -> int:
         return int(form == 13 and self.clipboard is not None)
-
-    def _GetClipboardOwner(self) -> int:
-        return self.clipboard_owner
-
-    def _OpenClipboard(self, window: int) -> int:
-        return 1
 
     def _GetClipboardData(self, form: int) -> int:
         return 77 if form == 13 and self.clipboard is not None else 0
@@ -876,12 +860,6 @@ class FakeWin32:
 
     def _lstrlenW(self, text: int) -> int:
         return len(self.clipboard or "") if text == 78 else 0
-
-    def _GlobalUnlock(self, memory: int) -> int:
-        return 0
-
-    def _CloseClipboard(self) -> int:
-        return 1
 
     def _ShowWindowAsync(self, handle: int, how: int) -> int:
         if how != 9:
@@ -908,21 +886,11 @@ class FakeWin32:
         self.attached = bool(attach)
         return 1
 
-    def _GetCurrentThreadId(self) -> int:
-        return 98
-
     def _CoInitializeEx(self, reserved: int | None, kind: int) -> int:
         if reserved is not None:
             self.problems.append(f"CoInitializeEx: {reserved}")
         self.apartments[threading.get_ident()] = kind
         return 0
-
-    def _CoTaskMemFree(self, _memory: int | None) -> int:
-        return 0
-
-    def _SHCreateItemFromParsingName(self, _name: str, _bind: Any, _iid: Any, _place: Any) -> int:
-        """There is no folder of all apps here, as under Wine."""
-        return -2147024894
 
     def _CoUninitialize(self) -> int:
         del self.apartments[threading.get_ident()]
@@ -1009,7 +977,7 @@ class FakeWin32:
         if not window:
             return 0
         if into:
-            ctypes.memmove(into, struct.pack("<I", window.process), 4)
+            put(into, "I", window.process)
         return 99
 
     def _OpenProcess(self, access: int, _inherit: int, process: int) -> int:
@@ -1031,7 +999,7 @@ class FakeWin32:
             return 0
         if room <= len(handle.window.path):
             return self.refuse(122)  # ERROR_INSUFFICIENT_BUFFER
-        ctypes.memmove(size, struct.pack("<I", self._write(into, room, handle.window.path)), 4)
+        put(size, "I", self._write(into, room, handle.window.path))
         return 1
 
     def _OpenProcessToken(self, process: int, access: int, into: int) -> int:
@@ -1042,7 +1010,7 @@ class FakeWin32:
             self.problems.append(
                 f"OpenProcessToken asks for the right {access:#x}, more than it needs"
             )
-        ctypes.memmove(into, struct.pack("<Q", self._new("token", window=handle.window)), 8)
+        put(into, "Q", self._new("token", window=handle.window))
         return 1
 
     def _GetTokenInformation(self, token: int, kind: int, into: int, room: int, needed: int) -> int:
@@ -1051,7 +1019,7 @@ class FakeWin32:
             return self.refuse(INVALID_PARAMETER)
         sid = struct.pack("<BB6sI", 1, 1, bytes([0, 0, 0, 0, 0, 16]), handle.window.level)
         ctypes.memmove(into, struct.pack("<QQ", into + 16, 0x60) + sid, 28)
-        ctypes.memmove(needed, struct.pack("<I", 28), 4)
+        put(needed, "I", 28)
         return 1
 
     # -- input

@@ -61,7 +61,7 @@ class Table(unittest.TestCase):
 
     def test_every_row_has_as_many_arguments_as_the_simulated_function(self) -> None:
         for name, row in agent.WIN32.items():
-            known = inspect.signature(getattr(self.world, f"_{name}")).parameters.values()
+            known = inspect.signature(self.world.body(name)).parameters.values()
             named = [p for p in known if p.kind is not p.VAR_POSITIONAL and p.default is p.empty]
             # StretchBlt: six by name, five in the rest.
             wanted = 11 if len(known) > len(named) and name == "StretchBlt" else len(named)
