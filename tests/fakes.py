@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import count
 from operator import itemgetter
 from typing import Any
 
@@ -293,7 +294,6 @@ class FakeWin32:
     fail_inserts = 0  # how many events a failing SendInput inserts all the same
     typed = ""  # as an edit control would hold it; line ends are \n
     error = 0
-    given = 0  # handles, ever
     _high = 0
 
     def __init__(
@@ -326,6 +326,8 @@ class FakeWin32:
         self.drawn = list[tuple[int, int, int, int]]()  # rectangles of DrawIconEx
         self.calls, self.failed, self.problems = list[str](), list[str](), list[str]()
         self.handles = dict[int, Handle]()  # those that are open
+        # above 32 bits: a handle declared as int would be cut
+        self._numbers = count(0x7F00_0000_1000, 4)
         self.bound = dict[str, tuple[str, Any, list[Any]]]()
         self._down = list[tuple[str, Any]]()
         self._rows = dict[int, Any]()
@@ -432,7 +434,7 @@ class FakeWin32:
             raise AssertionError("; ".join(wrong[:8]))
 
     def leaks(self) -> list[str]:
-        return [handle.kind for handle in self.handles.values()]
+        return [handle.kind for handle in list(self.handles.values())]
 
     def held(self) -> list[str]:
         """Buttons, keys and UTF-16 units that are down, oldest first."""
@@ -555,9 +557,7 @@ class FakeWin32:
     # -- handles
 
     def _new(self, kind: str, **facts: Any) -> int:
-        # above 32 bits: a handle declared as int would be cut
-        number = 0x7F00_0000_1000 + 4 * self.given
-        self.given += 1
+        number = next(self._numbers)
         self.handles[number] = Handle(kind, **facts)
         return number
 
@@ -674,7 +674,7 @@ class FakeWin32:
         if thing != STOCK_BITMAP:
             if not self._get(thing, "bitmap", "SelectObject"):
                 return 0
-            if any(handle.selected == thing for handle in self.handles.values()):
+            if any(handle.selected == thing for handle in list(self.handles.values())):
                 self.problems.append("SelectObject: the bitmap is selected already")
                 return self.refuse(INVALID_HANDLE)
         former, handle.selected = handle.selected, thing
@@ -684,7 +684,7 @@ class FakeWin32:
         handle = self._get(thing, "bitmap|cursor bitmap", "DeleteObject")
         if not handle:
             return 0
-        if any(handle.selected == thing for handle in self.handles.values()):
+        if any(handle.selected == thing for handle in list(self.handles.values())):
             if not self.failed:
                 self.problems.append("DeleteObject of a bitmap that is selected into a DC")
             return self.refuse(INVALID_HANDLE)
@@ -741,7 +741,7 @@ class FakeWin32:
         return own_sample(self.screen(), area, width, height)
 
     def _GdiFlush(self) -> int:
-        for handle in self.handles.values():
+        for handle in list(self.handles.values()):
             for draw in handle.pending:
                 draw(handle.memory)
             handle.pending.clear()
