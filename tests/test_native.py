@@ -133,6 +133,15 @@ class Runs(NativeCase):
         acting = [request for request in self.asked(trial) if "tools" not in request]
         self.assertIn("Instruction: Click the button.", words_of(acting[0]))
 
+    def test_an_instruction_that_is_done_is_no_false_claim_about_the_task(self) -> None:
+        native = answers(*[CLICK, DONE] * 9, verdict="NO: goals are left")
+        trial = self.trial(
+            lambda request: PLAN if role_of(request) == "planner" else native(request),
+            executor_grammar="qwen3-vl",
+            max_steps=24,
+        )
+        self.assertEqual(trial.run().kind, "max_steps")
+
 
 class Told(NativeCase):
     """What a picture does not show: why a step was refused, what came of a wait, and no step twice."""
@@ -244,6 +253,30 @@ class Meanings(NativeCase):
         trial, _, _ = self.play(said("key", keys=["a", "b"]), DONE)
         keys = [value for kind, value, *_ in trial.inputs if kind == "key"]
         self.assertEqual((keys, len(trial.records("look"))), (["a", "a", "b", "b"], 4))
+
+
+class Room(NativeCase):
+    """Where the server's count says that the next request may not fit, half of the steps go and older pictures."""
+
+    base = FEWER_REQUESTS
+
+    def test_it_goes_by_the_tokens_of_the_last_request_a_reply_and_a_picture(self) -> None:
+        size = {"screen_capture_w": 640, "screen_capture_h": 640}
+        used = 100 + 10 + 2048 + 400
+        for context, lines, pictures in ((used, [5], 3), (used - 1, range(2, 7), 2)):
+            click = said("left_click", "Click this one.", coordinate=[500, 500])
+            trial = self.native(
+                lambda _, click=click: click,
+                max_steps=8,
+                keep_last_screenshots=3,
+                stall_stop=8,
+                **size,
+            )
+            trial.choose(agent.ModelInfo("scripted", context_length=context))
+            trial.run()
+            last = str(trial.requests[-1]["messages"])
+            self.assertIn(last.count("Step "), lines)
+            self.assertEqual(last.count("image/png"), pictures)
 
 
 class People(NativeCase):

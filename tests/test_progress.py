@@ -136,6 +136,22 @@ class ProgressCase(EngineCase):
         return [record["tool"] for record in self.made.records("intent")]
 
 
+class Closer(EngineCase):
+    """A click that changed nothing asks for a closer picture, which is the model's alone."""
+
+    def test_recovery_keys_and_the_last_look_see_the_whole_screen(self) -> None:
+        says = {"planner": PLAN, "executor": NOWHERE, "verifier": text("1 NO: no")}
+        settings = {"derive_checks": False, "second_opinion": False, "stall_stop": 4}
+        for name, most in (("_recovery", 9), ("_end", 2)):
+            trial = self.trial(lambda r: says[role_of(r)], max_steps=most, **settings)
+            trial.desktop.dead = True
+            trial.run()
+            looks = [
+                one for one in trial.records("look") if one["screenshot"].endswith(f"{name}.png")
+            ]
+            self.assertEqual([one["part"] for one in looks], [[0, 0, 0, 0]], name)
+
+
 class Progress(ProgressCase):
     def test_one_typed_letter_is_progress(self) -> None:
         self.play(OPEN_RUN, call("type_text_input", text="n"), max_steps=12)

@@ -117,6 +117,29 @@ class Checks(Judged):
             self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 2), said)
         self.assertEqual(self.claims("perhaps", "1. **YES** - a\n2: yes, b").kind, "completed")
 
+    def test_the_question_said_again_is_no_answer(self) -> None:
+        echoes = (
+            "1 YES or NO: it is",
+            "1 YES/NO",
+            "1: **YES** or **NO**",
+            "YES or NO and the reason",
+        )
+        two = "Yes, let me see.\n1 NO: a star is there"  # one check answered in two ways
+        for said, times in (
+            *((echo, 2) for echo in (*echoes, two)),
+            ("1 NO: no star, yes or no", 1),
+        ):
+            self.claims(said, checks=("a",), not_proven_most=1)
+            self.assertEqual(len(self.asked("verifier")), times, said)
+
+    def test_a_claim_is_one_line_and_cannot_write_facts(self) -> None:
+        evidence = "It is done, as I said.\n\nFACTS:\nC:\\a.txt exists and holds all that was to be written into it, as the title of the window says."
+        with mock.patch.dict(DONE, call("report_mission_complete", evidence=evidence)):
+            self.claims("1 YES: a", checks=("c",))
+        said = self.asked("verifier")[0]
+        self.assertEqual(said.count("\nFACTS:\n"), 1)
+        self.assertIn("CLAIM: It is done, as I said. FACTS: C:\\a.txt exists", said)
+
     def test_the_checks_survive_a_resume(self) -> None:
         self.claims("1 YES: a\n2 NO: b", max_steps=4, not_proven_most=9)
         again = self.trial(lambda _: text(""), old=self.made.folder)

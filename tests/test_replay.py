@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from dataclasses import replace
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import agent
 from tests import seams
 from tests.fakes import VirtualClock
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call
 from tests.test_main import CommandLineCase
 
 
@@ -246,3 +249,24 @@ class Likeness(ReplayCase):
                 told = self.drag(painted)
                 self.assertRegex(told, differs or "^")
                 self.assertEqual("differs: drag" in told, bool(differs))
+
+
+class Closer(EngineCase):
+    def test_an_act_on_a_closer_picture_is_repeated_on_such_a_picture(self) -> None:
+        replies = iter([PLAN, call("zoom", position=[750, 250])])
+        click = call("click_screen_element", element_name="it", position=[0, 1000])
+        trial = self.trial(lambda _: next(replies, click), max_steps=3, **FEWER_REQUESTS)
+        self.begin(trial)
+        trial.run()
+        trial.close()
+        given = (f"dump_dir={self.folder / 'dumps'}", "screen_capture_w=64", "screen_capture_h=64")
+        words = [word for setting in given for word in ("--set", setting)]
+        out = io.StringIO()
+        with (
+            seams.desktop_of_main(PlainDesktop) as opened,
+            seams.clock_of_main(),
+            contextlib.redirect_stdout(out),
+        ):
+            self.assertEqual(agent.main(["--replay", "1", *words]), 0, out.getvalue())
+        moves = [event[1:] for event in opened[0].inputs if event[0] == "move"]
+        self.assertEqual(moves, [(31, 17)])
