@@ -1141,6 +1141,10 @@ def shown_args(args: Mapping[str, object]) -> str:
     return " ".join(words)
 
 
+# What an act is about: of those that it has the first one is told.
+SUBJECTS = ("text", "key", "name", "title", "question", "element_name")
+
+
 @dataclass(frozen=True)
 class Act:
     """A call that passed parsing: the tool's canonical name, its arguments, the call as said."""
@@ -1166,6 +1170,15 @@ class Act:
     @property
     def reasoning(self) -> str:
         return self.call.thought or str(getattr(self.args, "reasoning", ""))
+
+    def in_words(self, by_name: bool = True) -> str:
+        """For a person: what is done to what, without the reason."""
+        given = self.given
+        if not by_name:  # in a grammar the name is the model's sentence
+            given.pop("element_name", None)
+        subject = {name: given[name] for name in SUBJECTS if given.get(name)}
+        told = dict([*subject.items()][:1]) or given
+        return f"{self.name.replace('_', ' ')} {shown_args(told)}".strip()
 
     def __str__(self) -> str:
         return f"{self.name} {self.shown}".strip()
@@ -1407,6 +1420,7 @@ class StateRecord(Record, kind="state"):
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
     done_when: list[str] = field(default_factory=list)  # what proves the task done
     not_yet: int = 0  # completions that a fresh look refused since an act led to something new
+    questions: int = 0  # to the person
 
 
 @dataclass
@@ -1571,13 +1585,19 @@ def clean_checks(lines: Iterable[str]) -> list[str]:
 class AgentState(StateRecord):
     # Where a run stands; by its counters every turn makes progress or ends the run.
 
-    task: str
+    task: str = ""
     memory: AgentMemory
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
+    first: int = 0  # the turn before the first one of this task
 
     def take(self, record: Record) -> None:
         # Goes on to where this record was written.
         turn = max(self.turn, record.turn)
+        if isinstance(record, RunRecord) and record.task != self.task:
+            if self.task:
+                self.memory.apply_compression(MemorySnapshot(f"An earlier task: {self.task}"))
+            fresh = StateRecord(plan=self.plan, trail=self.trail)
+            vars(self).update(vars(fresh), task=record.task, first=turn)
         if isinstance(record, ActionRecord):
             self.memory.add_action(record)
         elif isinstance(record, MemorySnapshot):
@@ -4067,6 +4087,11 @@ class SayArgs:
 
 
 @dataclass(frozen=True)
+class AskArgs:
+    question: str
+
+
+@dataclass(frozen=True)
 class DoneArgs:
     evidence: str
 
@@ -4165,6 +4190,7 @@ TOOLS = tools_of(
         SayArgs: """
             answer | End with an answer.  |
             failed | End without success. |""",
+        AskArgs: "ask_person | Ask the person what only they know or can do, once. |",
         WaitArgs: "wait | Wait until the screen changes. |",
         ZoomArgs: "zoom | A closer look, for one action. |",
         DoneArgs: "report_complete | Whole task done; visible proof, 100 or more characters. |",
@@ -4925,9 +4951,9 @@ def question_about(attempt: Attempt) -> str:
             also = f", which is {plain_line(name, 40)!r},"
     if attempt.enters and attempt.enters not in text:
         also += f", which enters {attempt.enters!r},"
-    said = plain_line(str(act), max(60, 130 - len(also)))
+    said = plain_line(act.in_words(), max(60, 130 - len(also)))
     if text:
-        said = f"{act.name} {printable(json.dumps(text, ensure_ascii=False))}"
+        said = f"{act.name.replace('_', ' ')} {printable(json.dumps(text, ensure_ascii=False))}"
     if len(said) + len(also) > TEXT_SHOWN:
         raise ToolError(
             "The person has to allow this text, which is too long to be shown; type it in parts"
@@ -5293,7 +5319,9 @@ class Hands:
     clock: Clock
     stop: Stop
     notice: Say = lambda text: None
-    confirm: Callable[[str], bool] = lambda question: False
+    # Whether the person allows it, None for no answer; and what the person answers.
+    confirm: Callable[[str], bool | None] = lambda question: False
+    ask: Callable[[str], str | None] = lambda question: None
     secrets: Secrets = field(default_factory=Secrets)
     # Called before the first key of one.
     typing_secret: Callable[..., object] | None = None
@@ -5853,12 +5881,13 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
         return
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
-        if not actuator.confirm(question_about(attempt)):
+        allowed = actuator.confirm(question_about(attempt))
+        if not allowed:
             risks = ", ".join(attempt.risks)
-            raise ToolError(
-                f"The person did not allow this ({risks}); do it another way or report.",
-                "not_allowed",
-            )
+            why = "The person did not allow this"
+            if allowed is None:
+                why = "Nobody answered whether this is allowed"
+            raise ToolError(f"{why} ({risks}); do it another way or report.", "not_allowed")
         actuator.bring_back(attempt.front)
         actuator.last_own = actuator.clock.now()
         actuator.allowed = wanted
@@ -7876,7 +7905,8 @@ bboxes: places that matter
 - actions, in order: {{"name": "{click}", "x1": 0, "y1": 0, "label": "the element"}}, so too \
 {double_click}, {right_click}, {move}, {scroll_at} (down; {scroll_up} takes no place), {drag} \
 with x2 and y2; {{"name": "{type_text}", "text": "exact text"}}; {{"name": "{press_key}", "key": \
-"ctrl+s"}}; {{"name": "{wait}"}}; alone {{"name": "{report_complete}"}}, when the screenshot \
+"ctrl+s"}}; {{"name": "{wait}"}}; {{"name": "{ask_person}", "question": "what only the person \
+knows"}}; alone {{"name": "{report_complete}"}}, when the screenshot \
 proves that the task is done and the observation says how
 Places are whole numbers on a grid: 0, 0 top left, 1000, 1000 bottom right; aim at centres, and \
 only at what this screenshot shows: an action that opens something is your last but {wait}. Click \
@@ -8196,7 +8226,7 @@ tool. When the whole task is done, call {report_complete} with the visible proof
 
 
 # Further tools by which one turn does what takes several.
-EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom")
+EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom", "ask_person")
 
 
 class Role(NamedTuple):
@@ -8283,6 +8313,7 @@ PLANNER_WORDS = Vocabulary(
         focus_window
         wait
         zoom
+        ask_person
         report_status=report_goal_status
         archive=archive_completed_actions
         report_complete=report_mission_complete
@@ -8304,6 +8335,7 @@ COMMANDER_WORDS = Vocabulary(
         focus_window
         wait
         zoom
+        ask_person
         archive=compress_memory
         report_status=report_progress
         report_complete=report_completion
@@ -8330,6 +8362,7 @@ CHAT_WORDS = Vocabulary(
         type_text
         press_key
         scroll_at=scroll_at_position
+        ask_person
     """),
     {
         "element_name": "label",
@@ -8345,6 +8378,7 @@ POINTER_WORDS = Vocabulary(
         click_here=click_mouse
         type_text
         scroll_here=scroll_down
+        ask_person
     """),
     {"reasoning": {}, "position": {"x": AXIS_KIND, "y": AXIS_KIND}, **_PLAIN_ARGUMENTS},
 )
@@ -8360,6 +8394,7 @@ STORY_WORDS = Vocabulary(
         type_text=type
         press_key=key
         scroll_at=scroll
+        ask_person=ask
         report_complete=done
     """),
     {
@@ -8522,7 +8557,9 @@ PROFILES = {
                 **_JUDGES,
             },
             {"max_steps": 100000, "stall_stop": 0},
-            extra=("type_text", "press_key", "scroll_at", "scroll_up", "wait", "report_complete"),
+            extra=(
+                "type_text press_key scroll_at scroll_up wait ask_person report_complete".split()
+            ),
         ),
     )
 }
@@ -8566,6 +8603,7 @@ ALL_DESCRIBED = "planner commander chat pointer story"
 _DEVIATIONS = """\
 planner commander | tools | those described, without further arguments | open_app, \
 focus_window, wait, zoom; a field and several keys in one call | one turn does what takes several
+planner commander chat pointer | questions | none | ask_person | what only the person knows
 planner commander chat | screen_capture_w | 1536 | | by image_tokens, in the area's proportions
 pointer | screen_capture_w | 1344 | | 1376: pointing wants 1,024 tokens of a picture
 planner commander chat | screen_capture_h | 864 | | the same
@@ -8649,7 +8687,7 @@ next steps gets on
 pointer | LM Studio's log | lmstudio_raw.log and, shortened, lmstudio_clean.log | is not read | \
 other programs' requests stand in it
 story | actions | move, click, right_click, double_click, drag | type, key, scroll, scroll_up, \
-wait, done, too | few tasks need no keyboard, and a task has an end
+wait, ask, done, too | few tasks need no keyboard, and a task has an end
 story | request | prompt, observation, picture | prompt, task, observation, picture | a server \
 reuses a system prompt that never changes
 story | who draws the marks | a page, by /config, /state and /annotated; /inject is there | the \
@@ -9113,6 +9151,13 @@ class Inbox:
     """What the person says meanwhile; this one is nobody's, the panel is another."""
 
     present = False  # whether anybody can say anything
+
+    def watched(self) -> bool:
+        return False
+
+    def take_answer(self) -> str:
+        """What was said to the question that is shown; "" for nothing yet."""
+        return ""
 
     def take_hints(self) -> list[str]:
         return []
@@ -10322,12 +10367,13 @@ def keep_files(
 ) -> list[str]:
     """The names of the copies in the run's folder, FILE_BYTES in all; none has a secret."""
     kept: list[str] = []
+    before = len([*logger.folder.glob("kept_*")])  # of an earlier task
     left = FILE_BYTES
     for path, (_, data) in files.items():
         text = data.decode("latin-1") if data else ""
         if data and len(data) <= left and logger.hide(text) == text:
             left -= len(data)
-            name = f"kept_{len(kept) + 1}_{Path(path).name[-80:]}"
+            name = f"kept_{before + len(kept) + 1}_{Path(path).name[-80:]}"
             with suppress(OSError):
                 in_run(logger.folder, name).write_bytes(data)
                 kept.append(name)
@@ -10650,7 +10696,7 @@ def run_turns(
 ) -> Outcome:
     logger = engine.logger
     most = most_turns(engine)
-    while state.turn < most:
+    while state.turn < state.first + most:
         state.turn += 1
         engine.began = engine.clock.now()
         logger.turn = state.turn
@@ -10739,37 +10785,32 @@ ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
 Course = tuple[Deed, bool, Outcome | None]  # what came of a call: it, progress, the run's end
 
 
-PERSON_HELPED = "The person was asked and has done it."
+QUESTIONS_MOST = 3  # of a task
+QUESTION_CHARS = 300
 
 
-def ask_person(engine: Engine, wish: str) -> str:
-    """What came of it; with a panel it is a pause."""
+def ask_person(engine: Engine, state: AgentState, question: str) -> tuple[str, bool]:
+    """What the model is told, and whether it is progress: an answer is.
+
+    It is asked at most QUESTIONS_MOST times a task, so that no model spins on it; nothing is held
+    down meanwhile, and the person's own input afterwards counts as the program's.
+    """
+    if state.questions >= QUESTIONS_MOST:
+        return "Not asked, since too much was asked before; go on without, or report.", False
+    state.questions += 1
     actuator = engine.actuator
     actuator.release()
-    question = f"The model asks for your help ({cut(wish, 200)}); y once done"
-    if engine.voice.inbox.present:
-        actuator.stop.paused = question
-        actuator.rest()
-        return PERSON_HELPED
-    try:
-        helped = actuator.confirm(question)
-    except ToolError:
-        return "Nobody can be asked; do it another way, or end with failure."
+    said = cut(question, QUESTION_CHARS)
+    answer = actuator.ask(said)
     actuator.last_own = engine.clock.now()
-    if helped:
-        return PERSON_HELPED
-    return "The person was asked and did not do it; go on without, or end with failure."
+    if answer is None:
+        return "Nobody is there; go on without, or report.", False
+    answer = cut(answer, QUESTION_CHARS)
+    return f"The person answers: {answer!r}", True
 
 
-def follow_words(
-    engine: Engine,
-    state: AgentState,
-    name: str,
-    text: str,
-) -> tuple[Outcome | None, str]:
+def follow_words(engine: Engine, state: AgentState, text: str) -> tuple[Outcome | None, str]:
     """What comes of what only a grammar can say."""
-    if name == PERSON:
-        return None, ask_person(engine, text)
     if "planner" in engine.profile.roles:  # which may know another way
         state.needs_review = True
         return None, GOAL_STATUS.format("instructions", "BLOCKED")
@@ -10815,8 +10856,10 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
         else:
             progress = is_watching(engine, state, look)
     elif isinstance(args, SayArgs):
-        outcome, result = follow_words(engine, state, act.name, args.text)
-        progress = result == PERSON_HELPED
+        outcome, result = follow_words(engine, state, args.text)
+    elif isinstance(args, AskArgs):
+        result, progress = ask_person(engine, state, args.question)
+        deed = replace(deed, begun=True)
     elif act.name == "screenshot":
         result = "Looked"
         progress = is_watching(engine, state, look)
@@ -10855,30 +10898,20 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
     return deed, progress, outcome
 
 
-# What an act is about: of those that it has the first one is told.
-SUBJECTS = ("text", "key", "name", "title", "question", "element_name")
-
-
-def in_words(act: Act, by_name: bool) -> str:
-    """An act for a person's eyes: what is done to what, without the reason."""
-    given = act.given
-    if not by_name:  # in a grammar that is the model's sentence
-        given.pop("element_name", None)
-    subject = {name: given[name] for name in SUBJECTS if given.get(name)}
-    told = dict([*subject.items()][:1]) or given
-    return f"{act.name.replace('_', ' ')} {shown_args(told)}".strip()
-
-
 def note_action(
     engine: Engine, state: AgentState, record: ActionRecord, act: Act | None = None
 ) -> None:
+    """Into memory, journal and log, and as a row onto the terminal.
+
+    The row tells the `act` in a person's words; without one it has those of the record.
+    """
     state.take(engine.logger.record(record))
     effect = record.result
     if record.changed is not None:
         effect = "changed" if record.changed else "unchanged"
     done = f"{record.tool.replace('_', ' ')} {record.args}"
     if act:
-        done = in_words(act, engine.grammar is None)
+        done = act.in_words(engine.grammar is None)
     engine.tell_turn(engine.executor.name, done, effect)
 
 
@@ -11159,6 +11192,8 @@ def native_act(call: GrammarCall) -> Act:
     elif name in ("finished", "answer"):
         name = name.replace("finished", "report_complete")
         args = DoneArgs(words or "the task is done")
+    elif name == PERSON:
+        args = AskArgs(words or "Do the next step here yourself. Is it done?")
     return Act(
         name,
         args,
@@ -11950,7 +11985,7 @@ def perform_action(
         result = deed.result
         if deed.performed:
             chapter.done.append(story_mark(deed.act))
-            if not deed.dry:
+            if not (deed.dry or isinstance(act.args, AskArgs)):
                 return "done"
             # The picture cannot show it, and a story has no other memory.
             chapter.notes.append(f" {result}.")
@@ -12049,7 +12084,7 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
     # Held input is released on every way out.
     engine.began = engine.clock.now()  # a conversation is opened before its first turn
     kept: list[str] = []
-    if not state.turn:
+    if state.turn == state.first:
         engine.files = file_facts(state.task)
         kept = keep_files(engine.files, engine.logger)
     try:
@@ -13051,7 +13086,7 @@ async function sendWords(event) {
   if (!text) return;
   const taken = await (state.phase === "waiting_inject"
     ? send("/inject", { vlm_text: text }, "Injected.")
-    : send("/control", { action: "hint", text }, "The model gets your hint at its next turn."));
+    : send("/control", { action: "hint", text }, "The model gets it."));
   if (taken) byId("hint").value = "";
 }
 
@@ -13064,7 +13099,8 @@ function showNews(news) {
   }
   if (noteOf() !== before) showNote(noteOf(), endTone());
   setText(byId("play"), state.paused ? "Resume" : "Pause");
-  setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : "Send hint");
+  const says = state.question ? "Answer" : "Send hint";
+  setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : says);
   byId("say").hidden = Boolean(run.outcome);
   showStatus();
   showStage();
@@ -13512,6 +13548,7 @@ class Panel(Inbox):
             "phase": "starting",
             "since": time.time(),
             "error": "",
+            "question": "",
             "picture": 0,
             "settled": False,  # whether that is of the screen at rest after the latest act
             "turn": 0,
@@ -13525,6 +13562,7 @@ class Panel(Inbox):
             "over": False,
         }
         self._hints = SimpleQueue[str]()
+        self._answers = SimpleQueue[str]()
         self._injected = SimpleQueue[str]()
         self._annotated = b""
         self.routes: dict[str, Callable[[JsonDict], object]] = {
@@ -13590,6 +13628,9 @@ class Panel(Inbox):
     def take_hints(self) -> list[str]:
         return [self._hints.get() for _ in range(self._hints.qsize())]
 
+    def take_answer(self) -> str:
+        return "" if self._answers.empty() else self._answers.get()
+
     def take_injected(self) -> str | None:
         return None if self._injected.empty() else self._injected.get()
 
@@ -13652,7 +13693,8 @@ class Panel(Inbox):
             text = words["text"].strip()
             if not 0 < len(text) <= PANEL_HINT_MOST:
                 raise ValueError(action)
-            self._hints.put(text)
+            said = self._answers if self._state["question"] else self._hints
+            said.put(text)
         elif action == "stop":
             self.stop.set("Stop in the panel")
         else:
@@ -14656,8 +14698,13 @@ class Terminal:
                 )
         self.lines.put(shown)
 
-    def ask(self, question: str, waits: Callable[[], bool] = lambda: True) -> str:
-        """What the person types while it `waits`; "" for nothing."""
+    def ask(
+        self,
+        question: str,
+        waits: Callable[[], bool] = lambda: True,
+        others: Iterable[Callable[[], str]] = (),
+    ) -> str:
+        """What the person types while it `waits`, or says in other ways; "" for nothing."""
         # One thread reads between questions, too: what was typed before one was printed is no
         # answer.
         typed = deque[str]()
@@ -14671,6 +14718,8 @@ class Terminal:
         typed.clear()
         while not typed and waits():
             self.clock.sleep(ANSWER_EVERY_S)
+            for said in filter(None, [other() for other in others]):
+                return said
             if reader and not reader.is_alive():
                 break  # nobody types any more
         return typed.popleft().strip() if typed else ""
@@ -14744,6 +14793,7 @@ def hold_console() -> None:
                 time.sleep(ANSWER_EVERY_S)
 
 
+QUESTION_PATIENCE = 5  # times as long as for a yes: there may be something to do first
 TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
 ANSWER_EVERY_S = 0.05  # whether there is an answer
 TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
@@ -14835,28 +14885,71 @@ def fixed_words() -> set[str]:
     return words
 
 
-def allowed_by_person(
-    config: Config, terminal: Terminal, logger: ExecutionLogger, question: str
-) -> bool:
-    """No answer in time is a no; raises ToolError where nobody can be asked."""
-    if not _person_is_there():
-        advice = "nobody can be asked, so use --confirm never or allow_risky"
-        terminal.say(f"not allowed: {question}; {advice}", 0)
-        raise ToolError(NOBODY_TO_ASK.format(question), "not_allowed")
-    waits = f"It waits for a yes at the terminal: {logger.hide(question)}"
-    logger.publish(Told("error", waits))
-    now = terminal.clock.now
-    begin = now()
-    try:
-        answer = terminal.ask(
-            f"Allow this? {question}\n"
-            f"    y and Enter allows it; anything else or {config.confirm_wait:g} s does not.",
-            lambda: now() - begin < config.confirm_wait,
+@dataclass
+class Person:
+    """Who is asked at the terminal and, unless it is for a yes, in the panel."""
+
+    config: Config
+    terminal: Terminal
+    logger: ExecutionLogger
+    desktop: Desktop
+    inbox: Inbox = field(default_factory=Inbox)
+
+    def allows(self, question: str) -> bool | None:
+        """None for no answer in time; raises ToolError where nobody can be asked."""
+        if not _person_is_there():
+            advice = "nobody can be asked, so use --confirm never or allow_risky"
+            self.terminal.say(f"not allowed: {question}; {advice}", 0)
+            raise ToolError(NOBODY_TO_ASK.format(question), "not_allowed")
+        wait_s = self.config.confirm_wait
+        answer = self._asked(
+            f"Allow this? {question}",
+            f"y and Enter allows it; anything else or {wait_s:g} s does not.",
+            "It waits for a yes at the terminal",
+            wait_s,
         )
-        return answer.lower() in ("y", "yes")
-    finally:
-        logger.publish(Told("error", ""))
-        logger.record(AnswerRecord(seconds=round(now() - begin, 3)))
+        return None if answer is None else answer.lower() in ("y", "yes")
+
+    def answers(self, question: str) -> str | None:
+        """None where nobody is there."""
+        if not _person_is_there() and not self.inbox.watched():
+            return None
+        self.logger.publish(Told("question", question))
+        try:
+            return self._asked(
+                f"The model asks: {question}",
+                "Type an answer, such as yes, and press Enter.",
+                "It waits for an answer, here or at the terminal",
+                QUESTION_PATIENCE * self.config.confirm_wait,
+                self.inbox.take_answer,
+            )
+        finally:
+            self.logger.publish(Told("question", ""))
+
+    def _asked(
+        self, question: str, how: str, waits: str, wait_s: float, *others: Callable[[], str]
+    ) -> str | None:
+        logger = self.logger
+        logger.publish(Told("error", f"{waits}: {logger.hide(question)}"))
+        now = self.terminal.clock.now
+        begin = now()
+
+        def in_time() -> bool:
+            return now() - begin < wait_s
+
+        try:
+            answer = self.terminal.ask(f"{question}\n    {how}", in_time, others)
+            return answer if answer or in_time() else None
+        finally:
+            logger.publish(Told("error", ""))
+            logger.record(AnswerRecord(seconds=round(now() - begin, 3)))
+
+
+def next_task(terminal: Terminal) -> str:
+    if _person_is_there():
+        with suppress(Stopped):
+            return terminal.ask("Anything else? Type the next task, or press Enter to end.")
+    return ""
 
 
 def tell_beginning(terminal: Terminal, profile: str, server: ModelServer, desktop: Desktop) -> None:
@@ -14869,7 +14962,7 @@ def tell_beginning(terminal: Terminal, profile: str, server: ModelServer, deskto
 
 
 def turns_told(engine: Engine, state: AgentState, counts: bool) -> str:
-    told = f"turn {state.turn} of {most_turns(engine)}"
+    told = f"turn {state.turn} of {state.first + most_turns(engine)}"
     return f"{told}, {engine.voice.tokens} tokens" if counts else told
 
 
@@ -14940,6 +15033,7 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --panel                show the run in a browser, with Pause and Stop
   --secret NAME...       value typed for {{{{NAME}}}}
   --resume [RUN]         go on with a run, by default the latest
+  --task TEXT            with --resume: its next task, with the same memory
   --set FIELD=VALUE...   any other setting
   --config FILE          settings from a JSON file
   --runs                 list the runs
@@ -14976,7 +15070,8 @@ SHORT_NAMES = {
     "grammar": "executor_grammar",
 }
 # Of each line one is said: the other would be passed over.
-ONE_OF = """task check scenario resume runs stats report replay
+ONE_OF = """words task check scenario runs stats report replay
+words check scenario resume runs stats report replay
 quiet verbose
 profile resume
 panel check runs stats report
@@ -14997,7 +15092,7 @@ class CommandParser(ArgumentParser):
 
 def command_line() -> ArgumentParser:
     parser = CommandParser(add_help=False)
-    parser.add_argument("task", nargs="?")
+    parser.add_argument("words", nargs="?")
     for names, operands in OPTIONS:
         parser.add_argument(*names.split(), **OPERANDS[re.sub("[A-Z=]+", "X", operands)])
     return parser
@@ -15012,9 +15107,9 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
             name = word.partition("=")[0]
             raise ConfigError(f"There is no option {name[:60]}; {nearest(name, names, '--help')}.")
     if rest:
-        task = " ".join([str(options.task), *rest])
+        task = " ".join([str(options.words), *rest])
         raise ConfigError(f'The task has to stand in quotes: python agent.py "{task[:200]}"')
-    task = options.task
+    task = options.words
     word = "help" if task in ("/?", "?") else str(task).strip().lower()
     if f"--{word}" in names:
         raise ConfigError(f"{task!r} is no task; did you mean --{word}?")
@@ -15024,6 +15119,7 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
         )
     if options.help is None:
         refuse_idle_words(options)
+    options.task = options.task or options.words
     return options
 
 
@@ -15032,7 +15128,7 @@ def refuse_idle_words(options: Namespace) -> None:
     given = {}
     for name, value in vars(options).items():
         if value not in (None, False, []):
-            given[name] = "a task" if name == "task" else f"--{name.replace('_', '-')}"
+            given[name] = "a task" if name == "words" else f"--{name.replace('_', '-')}"
         if value in ("", [""]) and name not in ("settings", "resume"):  # as of an unset variable
             raise ConfigError(f"{given[name]} is given an empty text; say which, or leave it out.")
     for line in ONE_OF.splitlines():
@@ -15341,6 +15437,10 @@ def examine(
         yield from check_model(config, chosen_profile(options.profile, config), server, waiting)
 
 
+def is_completed(record: Record) -> bool:
+    return isinstance(record, EndRecord) and record.outcome == "completed"
+
+
 def old_run(options: Namespace, config: Config) -> Path | None:
     """The folder of the run that is gone on with or repeated, whose task `options` get."""
     repeats = options.replay is not None
@@ -15355,14 +15455,14 @@ def old_run(options: Namespace, config: Config) -> Path | None:
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
-    elif not repeats and isinstance(last, EndRecord) and last.outcome == "completed":
-        fault = "was completed; there is nothing to resume"
+    elif not (repeats or options.task) and is_completed(last):
+        fault = "was completed; give it a next task with --task"
     elif options.demo and not drawn:
         fault = "was done on a real desktop; leave out --demo"
     if fault:
         raise ConfigError(f"{folder.name} {fault}.")
     options.demo = drawn
-    options.task = run.task
+    options.task = options.task or run.task
     if not repeats:
         options.profile = run.profile
     return folder
@@ -15440,8 +15540,8 @@ def run_task(
     book = keep_book(logger, old, undo)
     logger.listeners.append(terminal.take)
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
-    confirm = partial(allowed_by_person, config, terminal, logger)
-    actuator = Actuator(desktop, config, clock, stop, notice, confirm, secrets, task=task)
+    who = Person(config, terminal, logger, desktop)
+    actuator = Actuator(desktop, config, clock, stop, notice, who.allows, who.answers, secrets)
     if isinstance(desktop, WindowsDesktop):
         undo.enter_context(watched(desktop.api, actuator))
     eyes = Eyes(config, desktop, actuator, logger, clock, notice)
@@ -15451,15 +15551,36 @@ def run_task(
     engine.correction = corrected
     logger.notice = terminal.say
     server.notice = notice
-    panel = open_panel(engine, book, terminal, undo) if options.panel else None
+    panel = open_panel(engine, book, who, undo) if options.panel else None
     if not options.demo:
         tend_files(engine, recording, undo)
     elif panel:
         undo.callback(keep_page, panel, terminal)
-    state = AgentState(task=task, memory=AgentMemory(config.memory_compression_threshold))
+    shown_in = panel if options.demo else None
+    carry_on = partial(work_on, engine, terminal, book, recording, shown_in)
+    code = carry_on(task, told, resumed=old is not None)
+    while not (options.task or options.demo) and code in (0, 1) and (task := next_task(terminal)):
+        code = carry_on(secrets.hide(task), [], resumed=True)
+    return code
+
+
+def work_on(
+    engine: Engine,
+    terminal: Terminal,
+    book: Book,
+    recording: Recording | None,
+    shown_in: Panel | None,
+    task: str,
+    told: Iterable[str],
+    resumed: bool,
+) -> int:
+    # From the beginning of a task to its end; all that was before is in the journal.
+    state = AgentState(memory=AgentMemory(engine.config.memory_compression_threshold))
+    engine.actuator.task = task
+    engine.actuator.began = engine.clock.now()
     terminal.watch = partial(turns_told, engine, state, terminal.tells_all)
-    begin_records(engine, state, told, resumed=old is not None)
-    return finish(engine, state, terminal, book, recording, panel if options.demo else None)
+    begin_records(engine, state, task, told, resumed)
+    return finish(engine, state, terminal, book, recording, shown_in)
 
 
 def demo_endpoint(area: Rect, undo: ExitStack) -> str:
@@ -15528,30 +15649,32 @@ def keep_book(logger: ExecutionLogger, old: Path | None, undo: ExitStack) -> Boo
     return book
 
 
-def open_panel(engine: Engine, book: Book, terminal: Terminal, undo: ExitStack) -> Panel:
+def open_panel(engine: Engine, book: Book, person: Person, undo: ExitStack) -> Panel:
     logger = engine.logger
     panel = Panel(engine.config, engine.actuator.stop, book, logger.folder)
     undo.callback(panel.close)
-    terminal.say(f"panel: {panel.url}", 0)  # and into no log
+    person.terminal.say(f"panel: {panel.url}", 0)  # and into no log
     logger.listeners.append(panel.take)
     engine.voice.inbox = panel
+    person.inbox = panel
     return panel
 
 
-def begin_records(engine: Engine, state: AgentState, told: Iterable[str], resumed: bool) -> None:
+def begin_records(
+    engine: Engine, state: AgentState, task: str, told: Iterable[str], resumed: bool
+) -> None:
     name = engine.profile.name
     model = engine.voice.model.name
     logger = engine.logger
     logger.section("EXECUTION LOG START")
     logger.log(f"agent.py {__version__}, profile {name}, model {model}")
     logger.section("INITIALIZATION")
-    logger.log(f"TASK: {state.task}\n{engine.config}")
+    logger.log(f"TASK: {task}\n{engine.config}")
     kind = ResumeRecord if resumed else RunRecord
     settings = asdict(engine.config)
-    logger.record(
-        kind(version=__version__, profile=name, model=model, task=state.task, config=settings)
-    )
-    engine.say(f"Task: {state.task}")
+    begun = kind(version=__version__, profile=name, model=model, task=task, config=settings)
+    state.take(logger.record(begun))
+    engine.say(f"Task: {task}")
     engine.say(f"Model {model}; all of it is kept in {logger.folder}.")
     for text in filter(None, told):
         engine.say(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import unittest
 from dataclasses import replace
 from typing import Any
@@ -57,6 +58,13 @@ CLAIM = {
     "pointer": text("It is pressed."),
     "story": story({"name": "done"}, observation=PROOF),
     "native": qwen("terminate", status="success"),
+}
+ASK = {
+    "story": story({"name": "ask", "question": "Which file?"}),
+    "native": qwen("interact", text="Which file?"),
+    **dict.fromkeys(
+        ("planner", "commander", "chat", "pointer"), call("ask_person", question="Which file?")
+    ),
 }
 PLANS = {
     "planner": PLAN,
@@ -172,6 +180,27 @@ class EveryProfile(EngineCase):
                 self.assertIn("HINT FROM THE PERSON: press the green one", str(trial.requests[:2]))
                 if agent.PROFILES[profile].loop != "chat":  # there it stays a part of what was said
                     self.assertNotIn("green one", str(trial.requests[2:]))
+
+    def test_the_person_is_asked_at_most_three_times_and_the_answer_told(self) -> None:
+        for (profile, asks), answer in itertools.product(ASK.items(), ("a.txt", None)):
+            with self.subTest(profile, answer=answer):
+                questions: list[str] = []
+                own = {"executor_grammar": "gui-owl-1.5"} if profile == "native" else {}
+                trial = self.saying(profile, asks, max_steps=12, stall_stop=8, **own)
+                trial.engine.actuator.ask = lambda q, a=answer, n=questions: n.append(q) or a
+                self.assertIn(trial.run().kind, ("stuck", "max_steps"))
+                self.assertEqual(questions, ["Which file?"] * 3)
+                told = r"The person answers: \W*a\.txt" if answer else "Nobody is there"
+                self.assertRegex(str(trial.requests[1:]), told)
+                self.assertEqual(trial.inputs, [])
+
+    def test_every_profile_but_one_as_described_offers_to_ask(self) -> None:
+        for name in ASK:
+            plain = agent.PROFILES[name]
+            for profile in (plain, agent.as_described(plain))[: 1 + (name != "native")]:
+                role = profile.roles["executor"]
+                told = str(profile.vocabulary.schemas(role.tools)) + profile.system(role)
+                self.assertEqual(bool(re.search(r"\bask(_person)?['\"]", told)), profile is plain)
 
     def test_each_act_has_its_intent_before_and_its_result_after_it_and_no_image_in_a_log(
         self,

@@ -183,7 +183,7 @@ WRONG = (
     ("--demo|--set|dump_dir=a\0b", "choose another with --set dump_dir=FOLDER."),
     ("--config|{file}", "'max_steps' stands there twice"),
     ("--demo|--set|dump_dir={file}", "cannot be used for runs"),
-    ("--secret|a-b|task", "a name has letters, digits and _ only"),
+    ("--secret|a-b|note", "a name has letters, digits and _ only"),
     ("--demo|--confirm|always", "each act needs a yes, and nobody can be asked here"),
     ("--demo|--area|0,0", "X1,Y1,X2,Y2 as fractions of the primary monitor such as 0.0,0.0,0.5,1.0, not '0,0'"),
     ("--demo|--area|0,0,9000,9000", "is not inside the screen 0,0,1280,720;"),
@@ -365,7 +365,7 @@ class Given(CommandLineCase):
             self.assertEqual((code, self.records(number)[0]["task"]), (1, task))
 
     def test_without_a_desktop_or_a_server_it_says_what_to_do(self) -> None:
-        nowhere = ("task", "--endpoint", "http://127.0.0.1:9/v1/chat/completions")
+        nowhere = ("note", "--endpoint", "http://127.0.0.1:9/v1/chat/completions")
         with platform("linux"):
             no_desktop = self.main("do something")
         with desktop_of_main(agent.DemoDesktop):

@@ -14,7 +14,7 @@ from unittest import mock
 
 import agent
 from tests.samples import sample
-from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, Person, Trial, role_of, text
+from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, Trial, role_of, text
 from tests.scripted import call as tool_call
 from tests.seams import check_of_model
 from tests.spoken import spoken
@@ -287,32 +287,24 @@ class People(NativeCase):
         return self.native(answers(wish, DONE), "gui-owl-1.5")
 
     def test_the_person_is_asked_and_the_model_told_what_came_of_it(self) -> None:
-        on = "go on without, or end with failure."
-        nobody = "Nobody can be asked; do it another way, or end with failure."
         for answer, told in (
-            ([True], "The person was asked and has done it."),
-            ([False], f"The person was asked and did not do it; {on}"),
-            (agent.ToolError("nobody"), nobody),
+            ("yes, done", "The person answers: 'yes, done'"),
+            (None, "Nobody is there; go on without, or report."),
         ):
-            confirm = mock.Mock(side_effect=answer)
+            asked = mock.Mock(return_value=answer)
             trial = self.wish()
-            trial.ask(confirm)
+            trial.engine.actuator.ask = asked
             self.assertEqual(trial.run().kind, "completed")
-            self.assertIn("close the dialog", confirm.call_args[0][0])
+            self.assertEqual(asked.call_args[0][0], "close the dialog")
             self.assertEqual((trial.history[0].tool, trial.history[0].result), ("ask_person", told))
             self.assertIn(told, words_of(self.asked(trial)[1]))
 
-    def test_with_a_panel_it_is_a_pause_that_the_panel_ends(self) -> None:
-        trial = self.wish()
-        trial.hear(Person())
-
-        def go_on() -> None:
-            self.assertIn("close the dialog", trial.stop.paused)
-            trial.stop.paused = ""
-
-        trial.clock.at(5, go_on)
-        self.assertEqual(trial.run().kind, "completed")
-        self.assertEqual(trial.history[0].result, "The person was asked and has done it.")
+    def test_a_model_that_asks_again_and_again_is_not_heard_again_and_gets_stuck(self) -> None:
+        wish = said("interact", text="close the dialog")
+        trial = self.native(lambda request: wish, "gui-owl-1.5", stall_stop=4)
+        trial.engine.actuator.ask = asked = mock.Mock(return_value="no")
+        self.assertEqual(trial.run().kind, "stuck")
+        self.assertEqual(asked.call_count, agent.QUESTIONS_MOST)
 
 
 # How small models spoil a reply in the ways of its grammar: a pattern and what stands for it.

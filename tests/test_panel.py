@@ -315,6 +315,15 @@ class Control(PanelTest):
         with self.assertRaisesRegex(agent.Stopped, "Stopped: Stop in the panel."):
             self.stop.check()
 
+    def test_while_a_question_waits_what_is_said_is_its_answer(self) -> None:
+        self.panel.take(agent.Told("question", "Which file?"))
+        self.assertEqual(self.ask("POST /news", {"seen": 0})[1]["question"], "Which file?")
+        self.ask("POST /control", {"action": "hint", "text": "a.txt"})
+        self.panel.take(agent.Told("question", ""))
+        self.ask("POST /control", {"action": "hint", "text": "go on"})
+        self.assertEqual((self.panel.take_answer(), self.panel.take_answer()), ("a.txt", ""))
+        self.assertEqual(self.panel.take_hints(), ["go on"])
+
     def test_what_is_no_command_is_refused(self) -> None:
         bodies = (b"", b"{", b"[]", b"null", b'"pause"', b"\xff\xfe", b"[" * 50000, {}, [], 5)
         actions: list[Any] = ["explode", "", ["stop"], {"stop": 1}, None, "hint"]
@@ -606,7 +615,7 @@ class Wired(CommandLineCase):
         code, out, heard = self.run_with(lambda news: "y" if news["error"] else None, *always)
         self.assertEqual(code, 0, out)
         questions = [news["error"] for news in heard if news["error"]]
-        self.assertIn("It waits for a yes at the terminal: double_click", questions[0])
+        self.assertIn("It waits for a yes at the terminal: Allow this? double click", questions[0])
         self.assertEqual(heard[-1]["error"], "")
 
     def test_a_taken_port_is_said_in_one_line(self) -> None:

@@ -146,9 +146,9 @@ class SameState(EngineCase):
     def test_each_field_of_the_state_is_kept_or_known_not_to_be(self) -> None:
         kept = {spec.name for spec in fields(agent.StateRecord)}
         own = {spec.name for spec in fields(agent.AgentState)}
-        # The task stands in another record, the memory's actions in theirs; a wait that was
+        # The task and its first turn stand in another record, the memory's actions in theirs; a wait that was
         # interrupted begins anew, since nobody waited meanwhile.
-        self.assertEqual(own - kept, {"task", "memory", "waiting_since"})
+        self.assertEqual(own - kept, {"task", "memory", "waiting_since", "first"})
 
     def test_the_recovery_keys_keep_their_distance_and_the_first_picture_is_kept(self) -> None:
         click = call("click_screen_element", element_name="x", position=[5, 5])

@@ -22,7 +22,7 @@ from tests.fakes import FakeWin32, VirtualClock
 from tests.samples import sample
 from tests.seams import Keyboard, person_at_main, person_there, platform, terminal_columns
 from tests.starting import PROGRAM, environment
-from tests.test_main import HASTY, QUICK, CommandLineCase
+from tests.test_main import HASTY, QUICK, TASK, CommandLineCase
 
 ERASE = "\r\x1b[K"
 ICONS_ARE_RISKY = ("--set", "risky_words=icon")  # the demo's first act is done to one
@@ -348,6 +348,85 @@ class Asked(unittest.TestCase):
             self.assertEqual(self.terminal.ask("Really?", lambda: self.clock.now() < end), "")
 
 
+class Questions(CommandLineCase):
+    """What a model asks, in virtual time: answered at the terminal or in the panel, whichever is first."""
+
+    def answer(self, there: bool = True, **said: float) -> str | None:
+        """Who says `typed` or `written` at these seconds gets it back."""
+        clock = VirtualClock()
+        with contextlib.ExitStack() as undo:
+            undo.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            undo.enter_context(person_there(there))
+            keyboard = Keyboard()
+            undo.enter_context(mock.patch.object(sys, "stdin", keyboard))
+            undo.callback(keyboard.end)
+            terminal = agent.Terminal(clock, 1, str, undo)
+            logger = mock.Mock(hide=str)
+            inbox = mock.Mock(watched=lambda: "written" in said, take_answer=lambda: "".join(page))
+            page: list[str] = []
+
+            def write() -> None:
+                page.append("written")
+
+            for name, seconds in said.items():
+                clock.at(seconds, write if name == "written" else lambda: keyboard.type("typed"))
+            sleep = clock.sleep
+            clock.sleep = lambda seconds: (sleep(seconds), printed(terminal))  # type: ignore
+            person = agent.Person(agent.Config(), terminal, logger, agent.DemoDesktop(clock), inbox)
+            answer = person.answers("Which file?")
+            told = [call.args[0] for call in logger.publish.call_args_list]
+        self.seconds = clock.now() - 1000
+        if there or said:
+            self.assertIn("at the terminal", next(one.text for one in told if one.place == "error"))
+            self.assertEqual([one.text for one in told if one.place == "question"][-1], "")
+        return answer
+
+    def test_the_first_answer_counts_and_without_one_nobody_is_there(self) -> None:
+        self.assertEqual(self.answer(typed=9), "typed")
+        self.assertEqual(self.answer(typed=9, written=5), "written")
+        self.assertEqual(self.answer(there=False, written=5), "written")
+        self.assertEqual(self.answer(), None)
+        self.assertGreater(self.seconds, 299)
+        self.assertEqual(self.answer(there=False), None)
+        self.assertEqual(self.seconds, 0)
+
+    def test_a_task_from_the_prompt_is_followed_by_another_in_the_same_run(self) -> None:
+        def types(out: str) -> str | None:
+            if out.endswith("Task:\n"):
+                return TASK
+            if not out.endswith("Enter to end.\n"):
+                return None
+            return "" if "Task: Save it" in out else "Save it once more"
+
+        with self.drawn() as endpoint, person_at_main(types) as keyboard:
+            words = ("--endpoint", endpoint, "--max-steps", "6")
+            code, out, err = self.main(*words, stdin=keyboard)
+            keyboard.end()
+        self.assertEqual((code, err), (0, ""), out)
+        self.completed_twice("Save it once more")
+
+    def completed_twice(self, further: str) -> None:
+        about = [r for r in self.records() if r["kind"] in ("run", "resume", "end")]
+        self.assertEqual([r["kind"] for r in about], ["run", "end", "resume", "end"])
+        self.assertEqual([about[0]["task"], about[2]["task"]], [TASK, further])
+        self.assertEqual({about[1]["outcome"], about[3]["outcome"]}, {"completed"})
+        self.assertGreater(about[3]["turns"], about[1]["turns"])
+        self.assertFalse(self.run_folder(2).exists())
+
+    def test_a_completed_run_is_resumed_with_a_next_task_and_remembers_the_one_before(self) -> None:
+        with self.drawn() as endpoint:
+            words = ("--endpoint", endpoint, "--max-steps", "6")
+            self.main(TASK, *words)
+            code, _, err = self.main("--resume", *words)
+            self.assertEqual(code, 2)
+            self.assertIn("was completed; give it a next task with --task", err)
+            code, out, _ = self.main("--resume", "--task", "Save it as b.txt", *words)
+        self.assertEqual(code, 0, out)
+        self.completed_twice("Save it as b.txt")
+        sent = str([r["parts"] for r in self.records() if r["kind"] == "request"])
+        self.assertIn(f"An earlier task: {TASK}", sent.replace('\\"', '"'))
+
+
 class Allowed(CommandLineCase):
     """A risky act of the demo, and a person at the console, or nobody."""
 
@@ -374,13 +453,14 @@ class Allowed(CommandLineCase):
         for answer in ("y", " YES "):
             self.assertNotIn("did not allow", self.first_act(answer), answer)
         for answer in ("n", "", "yep", "yes no", None):
-            self.assertIn("did not allow", self.first_act(answer), answer)
+            why = "Nobody answered whether" if answer is None else "The person did not allow"
+            self.assertIn(why, self.first_act(answer), answer)
         self.assertIn("y and Enter allows it; anything else or 60 s does not.", self.out)
 
     def test_where_nobody_can_be_asked_it_is_refused_at_once_and_the_model_hears_that(self) -> None:
         _, out, _ = self.main("--demo", *ICONS_ARE_RISKY, "--max-steps", "3")
         self.assertIn("nobody can be asked, so use --confirm never or allow_risky", out)
-        told = r"Nobody can be asked to allow this \(double_click .*: icon\); do it"
+        told = r"Nobody can be asked to allow this \(double click .*: icon\); do it"
         self.assertRegex(self.results()[0], told)
         self.assertNotIn("person did not", str(self.records()))
 
@@ -429,7 +509,7 @@ class Loudness(CommandLineCase):
     def test_quiet_says_why_it_was_not_completed(self) -> None:
         _, out, _ = self.main("--demo", "-q", *ICONS_ARE_RISKY, "--max-steps", "2")
         first, *middle = out.splitlines()
-        self.assertRegex(first, "^not allowed: double_click .*: icon; nobody can be asked")
+        self.assertRegex(first, "^not allowed: double click .*: icon; nobody can be asked")
         self.assertIn("max_steps: Not completed within 2 turns.", middle)
         row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody can be asked"
         self.assertRegex(out, row)
