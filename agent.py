@@ -10789,7 +10789,11 @@ QUESTIONS_MOST = 3  # of a task
 QUESTION_CHARS = 300
 
 
-def ask_person(engine: Engine, state: AgentState, question: str) -> tuple[str, bool]:
+def ask_person(
+    engine: Engine,
+    state: AgentState,
+    question: str,
+) -> tuple[str, bool]:
     """What the model is told, and whether it is progress: an answer is.
 
     It is asked at most QUESTIONS_MOST times a task, so that no model spins on it; nothing is held
@@ -10809,7 +10813,11 @@ def ask_person(engine: Engine, state: AgentState, question: str) -> tuple[str, b
     return f"The person answers: {answer!r}", True
 
 
-def follow_words(engine: Engine, state: AgentState, text: str) -> tuple[Outcome | None, str]:
+def follow_words(
+    engine: Engine,
+    state: AgentState,
+    text: str,
+) -> tuple[Outcome | None, str]:
     """What comes of what only a grammar can say."""
     if "planner" in engine.profile.roles:  # which may know another way
         state.needs_review = True
