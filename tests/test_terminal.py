@@ -475,7 +475,7 @@ class Loudness(CommandLineCase):
         self,
     ) -> None:
         counted = (
-            r", of it \d+\.\d s model and \d+\.\d s program, 9 requests, \d+ tokens,.* thought"
+            r", of it \d+\.\d s model and \d+\.\d s program, \d+ requests, \d+ tokens,.* thought"
         )
         for options, tokens, more in (((), "", ""), (("-v",), r" +\d+ tokens", counted)):
             shutil.rmtree(self.folder / "dumps", ignore_errors=True)
