@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import tempfile
@@ -12,12 +13,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from agent import Program
+from agent import Program, Rect
+from tests import test_gates
 from tests.fakes import Foreground, windows_desktop
 from tests.samples import sample
 from tests.seams import little_patience
-from tests.test_actuator import Stage
+from tests.test_actuator import PRIMARY, Stage
 
+FILE = Path(__file__).parent / "data" / "programs.jsonl"
 MENU = "C:\\Menu\\"
 IN_THE_MENU = """Notepad: notepad.exe | Paint Studio: studio.exe | Paint Room: room.exe | Zürich Maps: maps.exe
     | Work Shell: cmd.exe | Tools: prompt.exe setup.bat | Uninstall Maps: unins000.exe | Mozilla Browser: firefox.exe
@@ -33,16 +36,35 @@ PROGRAMS = [
         for name in ("paint", "calc", "regedit", "notes-of-one")
     ),
 ]
+OTHERS = [
+    Foreground(title, handle=0x20002 + 0x10000 * number, process=number % 3, **more)
+    for number, (title, more) in enumerate(
+        (
+            ("Budget 2024 - Calc", {"path": "C:\\calc.exe"}),
+            ("Bücher - Files", {"path": "C:\\files.exe"}),
+            ("Budget 2025 - Calc", {"path": "C:\\calc.exe"}),
+            ("Elsewhere", {"cloaked": True}),
+            ("Hidden", {"visible": False}),
+            ("", {}),
+            ("Program Manager", {"class_name": "Progman"}),
+        ),
+        1,
+    )
+]
+
 HARMLESS = {"Notepad", "Mozilla Browser", "calc", "paint"}
 ELSE = Foreground(path="C:\\other.exe", title="Else")
 
 
-class ProgramCase(unittest.TestCase):
-    def stage(self, config: dict[str, Any] | None = None, **world: Any) -> Stage:
-        """A simulated Windows with PROGRAMS, of which the next one started shows a Notepad."""
-        made = Stage(config=config)
+class ProgramCase(test_gates.RowCase):
+    def stage(
+        self, area: Rect = PRIMARY, config: dict[str, Any] | None = None, **world: Any
+    ) -> Stage:
+        """A simulated Windows with PROGRAMS, of which the next one started shows a Notepad, and OTHERS."""
+        made = Stage(area, config)
         made.desktop._programs = PROGRAMS
         made.world.opens = Foreground("Fresh - Notepad", handle=0x30002, process=4712)
+        made.world.others = [replace(other) for other in OTHERS]
         for name, value in world.items():
             setattr(made.world, name, value)
         return made
@@ -52,42 +74,20 @@ class ProgramCase(unittest.TestCase):
 
 
 class Names(ProgramCase):
-    def tried(self, name: str) -> tuple[list[str], Any]:
-        """What is started by that name, and what became of the act."""
-        made = self.stage()
-        made.actuator.confirm = lambda question: True
-        performed = self.opened(made, name)
-        self.assertEqual(bool(made.world.programs_opened), not performed.refused)
-        return made.world.programs_opened, performed
+    def test_each_name_starts_or_shows_what_its_row_says(self) -> None:
+        self.hold([json.loads(line) for line in FILE.read_text("utf-8").splitlines()])
 
-    def test_a_program_is_found_by_what_people_and_models_call_it(self) -> None:
-        for names, path in (
-            ("notepad | NOTEPAD | Notepad.exe |  Notepad  | note", MENU + "Notepad.lnk"),
-            ("zurich maps | zür", MENU + "Zürich Maps.lnk"),
-            ("mozilla | firefox | Firefox.exe", MENU + "Mozilla Browser.lnk"),
-            ("paint", "C:\\Windows\\paint.exe"),  # an exact name goes before longer ones
-            ("Calculator | Rechner", "C:\\Windows\\calc.exe"),
-            ("Registry Editor", "C:\\Windows\\regedit.exe"),
-        ):
-            for name in names.split(" | "):
-                self.assertEqual(self.tried(name)[0], [path], name)
-
-    def test_what_is_no_name_or_that_of_several_gets_candidates(self) -> None:
-        for name, candidates in (
-            ("pain", "Paint Studio, Paint Room"),
-            ("notpad", "Notepad"),
-            ("firefo", "Mozilla Browser"),
-            *((MENU + "Notepad.lnk", ""), ("C:\\Windows\\calc.exe", "")),
-            *((name, "") for name in ("notepad & calc", "cmd /c del *", "", " ", ".exe", "\x00")),
-            *((name, "") for name in ("prompt", "play.exe", "../notepad", "notepad C:\\x.txt")),
-        ):
-            performed = self.tried(name)[1]
-            self.assertIn(performed.refused, ("no_program", "empty_text"), name)
-            self.assertIn(candidates, performed.result)
+    def test_a_program_without_a_name_is_not_what_nobody_else_is_called(self) -> None:
         for nameless in (Program("", "x.lnk"), Program("X", "x.lnk", (".exe",))):
             made = self.stage()
             made.desktop._programs = [nameless]
             self.assertEqual(self.opened(made, "Kalkulator9").refused, "no_program")
+
+    def test_at_most_twelve_titles_are_told_each_cut_and_on_one_line(self) -> None:
+        many = [Foreground(f"{n}\n" + "x" * 500, handle=90 + n) for n in range(30)]
+        told = self.stage(others=many).attempt("focus_window", title="no such title").result
+        self.assertEqual((told.count('"; "'), "\n" in told), (11, False))
+        self.assertLess(len(told), 12 * 60)
 
     def test_at_most_eight_candidates_are_listed_each_on_one_line(self) -> None:
         made = self.stage()
@@ -111,7 +111,7 @@ class Names(ProgramCase):
             "😀",
         ]
         dice, started = random.Random(1), 0
-        made = self.stage({"acts_per_minute": 10_000, "minutes_most": 0}, opens=None)
+        made = self.stage(config={"acts_per_minute": 10_000, "minutes_most": 0}, opens=None)
         by_path = {program.path: program.name for program in PROGRAMS}
         for _ in range(sample(2_000, 500)):
             parts = [dice.choice((dice.choice(pieces), dice.choice(signs)))]
@@ -130,16 +130,11 @@ class Names(ProgramCase):
 
 
 class OpenApp(ProgramCase):
-    def test_it_starts_the_shortcut_and_says_which_window_came_to_the_front(self) -> None:
+    def test_com_is_ready_in_the_thread_that_asks_the_shell_and_let_go_of(self) -> None:
         made = self.stage()
-        performed = self.opened(made, "notepad")
-        self.assertEqual(made.world.programs_opened, [MENU + "Notepad.lnk"])
-        self.assertEqual(performed.result, 'Opened: notepad; in front: "Fresh - Notepad"')
-        self.assertTrue(performed.acted)
-        # COM was ready in the thread that asked the shell, and let go of.
+        self.assertTrue(self.opened(made, "notepad").acted)
         self.assertIn("CoInitializeEx", made.world.calls)
         self.assertEqual(made.world.apartments, {})
-        made.world.verify()
 
     def test_a_shell_that_asks_the_person_first_is_not_waited_for(self) -> None:
         made = self.stage(window=ELSE)
@@ -167,120 +162,12 @@ class OpenApp(ProgramCase):
             ("calc", {"opens": frame}, None, 'in front: "Frame"', 2),  # it has stood by then
             ("notepad", {"opens": None}, None, 'in front: "Untitled - Notepad"', 3),  # as before
         ):
-            made = self.stage({"confirm": "never"}, **world)
+            made = self.stage(config={"confirm": "never"}, **world)
             if later:
                 made.clock.at(4, lambda w=made.world, later=later: setattr(w, "window", later))
             began = made.clock.now()
             self.assertIn(words, self.opened(made, name).result)
             self.assertAlmostEqual(made.clock.now() - began, seconds, delta=0.5)
-
-    def test_a_program_that_is_not_harmless_is_asked_about(self) -> None:
-        both = "Open Zürich Maps and Work Shell"
-        for name, task, risk in (
-            ("zürich", "", "run"),
-            ("work shell", "", "terminal"),
-            ("uninstall maps", "", "install"),
-            ("zürich maps", both, ""),
-            ("work shell", both, "terminal"),
-        ):
-            for answer in (False, True):
-                made, asked = self.stage(), list[str]()
-                made.actuator.task = task
-                made.actuator.confirm = lambda q, asked=asked, a=answer: bool(asked.append(q)) or a
-                performed = self.opened(made, name)
-                done = answer or not risk
-                self.assertEqual(performed.refused, "" if done else "not_allowed", name)
-                self.assertEqual(len(made.world.programs_opened), int(done))
-                self.assertEqual(len(asked), int(bool(risk)))
-                self.assertRegex("".join(asked), rf": .*\b{risk}\b[^:]*$" if risk else "^$")
-
-    def test_a_blocked_program_is_not_started_and_in_a_dry_run_none(self) -> None:
-        for config, refused in (
-            ({"blocked_windows": "notepad.exe"}, "forbidden_window"),
-            ({"allowed_windows": "word.exe"}, "forbidden_window"),
-            ({"dry_run": True}, ""),
-        ):
-            made = self.stage(config)
-            self.assertEqual(self.opened(made, "notepad").refused, refused)
-            self.assertEqual(made.world.programs_opened, [])
-
-
-class FocusWindow(unittest.TestCase):
-    OTHERS = [
-        Foreground(title, handle=0x20002 + 0x10000 * number, process=number % 3, **more)
-        for number, (title, more) in enumerate(
-            (
-                ("Budget 2024 - Calc", {"path": "C:\\calc.exe"}),
-                ("Bücher - Files", {"path": "C:\\files.exe"}),
-                ("Budget 2025 - Calc", {"path": "C:\\calc.exe"}),
-                ("Elsewhere", {"cloaked": True}),
-                ("Hidden", {"visible": False}),
-                ("", {}),
-                ("Program Manager", {"class_name": "Progman"}),
-            ),
-            1,
-        )
-    ]
-
-    def focused(self, title: str, config: Any = None, **world: Any) -> Any:
-        self.made = Stage(config=config)
-        self.world = self.made.world
-        self.world.others = [replace(other) for other in self.OTHERS]
-        for name, value in world.items():
-            setattr(self.world, name, value)
-        if "console" in world:
-            self.made.desktop.own_console(False)
-        return self.made.attempt("focus_window", title=title)
-
-    def test_a_part_of_the_title_is_enough_whatever_its_case_and_accents(self) -> None:
-        for keeps_front in (False, True):  # then it gives the keyboard to an attached thread
-            performed = self.focused("bucher", keeps_front=keeps_front)
-            self.assertEqual(performed.result, 'In front: bucher; its title: "Bücher - Files"')
-            self.assertEqual(self.world.window.title, "Bücher - Files")
-            self.assertFalse(self.world.attached)
-            self.world.verify()
-
-    def test_a_minimised_window_is_restored(self) -> None:
-        small = Foreground("Small", handle=0x30002, minimised=True)
-        self.assertEqual(self.focused("small", others=[small]).refused, "")
-        self.assertFalse(self.world.window.minimised)
-
-    def test_a_part_of_two_titles_or_of_none_is_told_the_visible_titled_windows(self) -> None:
-        titles = '"Budget 2024 - Calc"; "Bücher - Files"; "Budget 2025 - Calc"'
-        for title, told in (
-            ("budget", "2 windows have"),
-            *((title, "No window has") for title in ("word", "", "hidden")),
-        ):
-            performed = self.focused(title)
-            self.assertEqual((performed.refused, performed.begun), ("no_window", False))
-            self.assertIn(told, performed.result)
-            self.assertIn(titles if told.startswith("No") else "Budget 2025", performed.result)
-
-    def test_at_most_twelve_titles_are_told_each_cut_and_on_one_line(self) -> None:
-        many = [Foreground(f"{n}\n" + "x" * 500, handle=90 + n) for n in range(30)]
-        told = self.focused("no such title", others=many).result
-        self.assertEqual((told.count('"; "'), "\n" in told), (11, False))
-        self.assertLess(len(told), 12 * 60)
-
-    def test_a_window_that_stays_behind_or_hangs_is_a_failure_and_not_waited_for(self) -> None:
-        hung = [replace(other, hung=True) for other in self.OTHERS]
-        for world, never in (
-            ({"never_front": True}, "nothing"),
-            ({"others": hung, "keeps_front": True}, "BringWindowToTop"),
-            ({"window": Foreground(hung=True), "keeps_front": True}, "AttachThreadInput"),
-        ):
-            performed = self.focused("bücher", **world)
-            self.assertEqual(performed.refused, "not_in_front")
-            self.assertIn('Open windows: "Untitled - Notepad"', performed.result)
-            self.assertNotIn(never, self.world.calls)
-            self.assertFalse(self.world.attached)
-
-    def test_a_blocked_window_stays_behind_and_the_programs_own_is_none_to_the_model(self) -> None:
-        performed = self.focused("bücher", {"blocked_windows": "*files*"})
-        self.assertEqual((performed.refused, performed.acted), ("forbidden_window", False))
-        self.assertEqual(self.world.window.title, "Untitled - Notepad")
-        performed = self.focused("bücher", console=0x40002, console_owner=0x40002)
-        self.assertEqual((performed.refused, "Files" in performed.result), ("no_window", False))
 
 
 class WhatWindowsLists(unittest.TestCase):
