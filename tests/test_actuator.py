@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from agent import Point, Rect, ToolCall, ToolError
+from agent import Point, Rect, ToolCall
 from tests.fakes import (
     COURTESY,
     NEVER_FAIL,
@@ -114,9 +114,6 @@ def act(name: str, /, **arguments: Any) -> agent.Act:
 
 def strokes(world: FakeWin32) -> list[tuple[str, bool]]:
     return [(event.value, event.down) for event in world.events if event.kind == "button"]
-
-
-LEFT_AND_RIGHT = [PRIMARY, Rect(1920, 540, 1920, 1080)]
 
 
 class Gates(unittest.TestCase):
@@ -227,34 +224,6 @@ class Mouse(unittest.TestCase):
         path = [event.place for event in stage.world.events if event.kind == "move"]
         self.assertEqual(path, [Point(100 + 10 * i, 100 + 20 * i) for i in range(16)])
 
-    def test_a_drag_too_short_for_windows_is_refused_before_anything_is_pressed(self) -> None:
-        for end, refused in (
-            ([504, 504], True),
-            ([505, 500], False),
-            ([500, 495], False),
-            ([499, 501], True),
-        ):
-            stage = Stage(Rect(0, 0, 1001, 1001))
-            performed = stage.attempt("drag", start=[500, 500], end=end)
-            self.assertEqual(performed.refused, "invalid_box" if refused else "")
-            self.assertEqual("too close together" in performed.result, refused)
-            self.assertEqual(stage.world.events == [], refused)
-
-    def test_a_drag_whose_way_leaves_the_monitors_lets_go(self) -> None:
-        stage = Stage(Rect(0, 0, 3840, 1620), monitors=LEFT_AND_RIGHT)
-        performed = stage.attempt("drag", start=[450, 50], end=[900, 400])
-        self.assertEqual((performed.refused, performed.begun), ("invalid_box", True))
-        stage.world.verify()
-
-    def test_an_unknown_button_and_a_key_that_is_none_to_hold_are_refused(self) -> None:
-        self.assertRegex(Stage().attempt("mouse_up").result, "is not held")
-        for name, given, words in (
-            ("mouse_down", {"button": "fourth"}, "button must be left, right or middle, not 'four"),
-            ("click", {"modifiers": "ctrl+a"}, "a is no key to hold"),
-        ):
-            with self.assertRaisesRegex(ToolError, words):
-                Stage().do(name, **given)
-
 
 class Held(unittest.TestCase):
     """That a key is held is noted, for three acts at most; nothing is down between acts."""
@@ -310,28 +279,6 @@ class Typing(unittest.TestCase):
         stage = Stage(config={"text_batch_events": 8, "char_input_delay": 0.01})
         stage.do("type_text", text="abcd")
         self.assertEqual(stage.clock.sleeps, [0.01, 0.01])
-
-    def test_a_path_that_became_keys_is_refused_and_a_text_that_looks_like_one_is_not(self) -> None:
-        for text in ("C:\temp\new.txt", 'open "D:\files"', "a D:\backup"):
-            with self.subTest(text), self.assertRaisesRegex(ToolError, "single backslashes"):
-                Stage().attempt("type_text", text=text)
-        for text in ("Note:\tdone", "Option A:\nfirst, second", "At 5:\r\nlunch", "C:\\temp"):
-            with self.subTest(text):
-                self.assertEqual(Stage().attempt("type_text", text=text).refused, "")
-
-    def test_chords_go_down_in_order_and_up_in_reverse(self) -> None:
-        for text, codes in {
-            "ctrl+shift+escape": (0x11, 0x10, 0x1B),
-            "s+ctrl": (0x11, 0x53),
-            "rctrl+ralt+1": (0xA3, 0xA5, 0x31),
-        }.items():
-            stage = Stage(config={"blocked_keys": "", "confirm": "never"})
-            stage.do("press_key", key=text)
-            events = [(event.value, event.down) for event in stage.world.events]
-            self.assertEqual(
-                events, [(c, True) for c in codes] + [(c, False) for c in reversed(codes)], text
-            )
-            stage.world.verify()
 
 
 class NothingHeld(unittest.TestCase):
