@@ -20,7 +20,7 @@ from unittest import mock
 import agent
 from agent import Point, Rect
 from tests.fakes import Foreground
-from tests.fuzz_gates import fuzz
+from tests.long.gates import fuzz
 from tests.samples import sample
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, role_of, user_text
 from tests.seams import VK_MAP
@@ -351,8 +351,8 @@ class ThroughTheEngine(EngineCase):
 
 class Fuzz(unittest.TestCase):
     def test_thousands_of_random_acts_let_nothing_through_that_a_rule_forbids(self) -> None:
-        # python -m tests.fuzz_gates tries as many as it is told.
-        counts = fuzz(sample(20_000, 1_000), seed=6)
+        # python -m tests.long gates tries as many as it is told.
+        counts = fuzz(sample(20_000, 1_000), seed=8)
         self.assertEqual(counts["violations"], 0)
         kinds = "done blocked_key forbidden_window invalid_box no_program no_window not_allowed"
         self.assertGreater(min(counts[key] for key in kinds.split()), 10)

@@ -10,7 +10,8 @@ from typing import Any
 from unittest import mock
 
 from agent import GRAMMARS, TOOLS, ReplyError, Size, native_call, read_any
-from tests import fuzz_grammars, seams
+from tests import seams
+from tests.long import grammars
 from tests.samples import sample
 
 DATA = Path(__file__).parent / "data"
@@ -200,8 +201,8 @@ class Hostile(unittest.TestCase):
         for name in GRAMMARS:
             with self.subTest(name):
                 # Without the program's limit of time, which a collection of garbage may pass.
-                with mock.patch.object(fuzz_grammars, "SECONDS_MOST", math.inf):
-                    calls = fuzz_grammars.run(sample(400, 75), name, seed=1)
+                with mock.patch.object(grammars, "SECONDS_MOST", math.inf):
+                    calls = grammars.run(sample(400, 75), name, seed=1)
                 self.assertGreater(calls, 5)
 
     def test_long_replies_of_anything_are_refused_soon(self) -> None:

@@ -5,15 +5,15 @@ import json
 import unittest
 
 from agent import PLANNER_WORDS, PROFILES, ModelError, ReplyError, correction, read_call, read_story
-from tests import fuzz_replies
 from tests.growth import MOST, growth
+from tests.long import replies
 from tests.samples import sample
 from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, in_words, role_of, text
 from tests.servers import ScriptedServer, answer
 from tests.test_model import model_server
 
-TOOLS = fuzz_replies.VOCABULARIES
-CASES = fuzz_replies.load_cases()
+TOOLS = replies.VOCABULARIES
+CASES = replies.load_cases()
 OWN = PROFILES["planner"].vocabulary
 CLICK, TYPE, PRESS = "click_screen_element", "type_text_input", "press_keyboard_key"
 
@@ -66,12 +66,12 @@ class Cases(unittest.TestCase):
         cuts = 0
         for number, case in enumerate(CASES):
             if "call" in case:
-                cuts += fuzz_replies.cut_everywhere(case, places=(number % every, every))
+                cuts += replies.cut_everywhere(case, places=(number % every, every))
         self.assertGreater(cuts, 20_000 // every)
 
     def test_thousands_of_mutated_replies_give_a_call_or_a_reply_error(self):
         count = sample(20_000, 3_000)
-        self.assertGreaterEqual(fuzz_replies.run(count, seed=3), count)
+        self.assertGreaterEqual(replies.run(count, seed=3), count)
 
     def test_the_fuzzer_notices_a_reader_that_closes_strings(self):
         def closing(message, finish_reason, tools):
@@ -85,7 +85,7 @@ class Cases(unittest.TestCase):
         whole = native('{"text": "whole"}', TYPE)
         case = {"message": whole, "finish_reason": "stop", "tools": "planner"}
         with self.assertRaises(AssertionError):
-            fuzz_replies.cut_everywhere(case, closing)
+            replies.cut_everywhere(case, closing)
 
 
 # What is said again and again: signs, tags, beginnings and whole calls.

@@ -17,10 +17,10 @@ from unittest import mock
 
 import agent
 from tests import seams
-from tests.kill_and_resume import run, trial
+from tests.long.faults import sweep
+from tests.long.kill import run, trial
 from tests.scripted import PLAN, EngineCase, Trial, call, role_of, text, user_text
 from tests.starting import Warm
-from tests.sweep_faults import sweep
 from tests.test_main import CommandLineCase
 
 
@@ -376,12 +376,12 @@ class Faults(EngineCase):
 
 class Killed(EngineCase):
     def test_some_kills_are_survived_with_every_effect_brought_about_once(self) -> None:
-        warm = Warm("import tests.kept_demo as agent")
+        warm = Warm("import tests.long.kill as agent; agent.main = agent.demo")
         self.addCleanup(warm.end)
 
         def forked(words: list[str], _: float | None) -> tuple[int, str]:
             """As `run`, with the program imported already."""
-            arguments = words[words.index("tests.kept_demo") + 1 :]
+            arguments = words[words.index("tests.long.kill") + 1 :]
             return warm.run(*arguments, seconds=60)
 
         start = forked if hasattr(os, "fork") else run

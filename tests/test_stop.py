@@ -17,7 +17,7 @@ from unittest import mock
 import agent
 from agent import Point
 from tests.fakes import FakeWin32
-from tests.sweep_faults import Faults, whole_run
+from tests.long.faults import Faults, whole_run
 from tests.test_actuator import Stage
 from tests.timing import HANGS_S, comes_true
 

@@ -28,7 +28,7 @@ from rig import (
 )
 
 sys.path.append(str(ROOT))
-from tests import kill_and_resume  # a program of the tests, one folder up
+from tests.long import kill  # a program of the tests, one folder up
 
 # From the call of xdotool to the end of the run. An idle machine takes less than 0.1 s, a busy one takes over 1 s; each
 # of these acts and requests would go on for 6 s or more. What the program itself takes is asked by tests.test_stop.
@@ -348,10 +348,10 @@ class Killed(unittest.TestCase):
         """As many as AGENT_KILLS says: 50 by hand, some in the gate."""
         count = int(os.environ.get("AGENT_KILLS", "3"))
         with Desktop() as desktop:
-            kill_and_resume.PYTHON[:] = ["wine", windows_python(), "-X", "utf8"]
-            kill_and_resume.ENVIRONMENT = desktop.environment
-            kill_and_resume.shown = windows_path
-            found = kill_and_resume.at_random(count, 1, seed=8)
+            kill.PYTHON[:] = ["wine", windows_python(), "-X", "utf8"]
+            kill.ENVIRONMENT = desktop.environment
+            kill.shown = windows_path
+            found = kill.at_random(count, 1, seed=8)
         print(dict(found))
         self.assertEqual(found.total(), count)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from agent import GRAMMARS, ReplyError
-from tests.fuzz_replies import ODD, SIGNS, mutated, oddly_shaped
+from tests.long.replies import ODD, SIGNS, mutated, oddly_shaped
 
 # The sizes that pictures have before the model, as they are documented for a factor of 28.
 RESIZED = {(1920, 1080): (1932, 1092), (1440, 900): (1428, 896), (1536, 864): (1540, 868)}
@@ -318,3 +318,9 @@ def run(count: int, grammar: str, seed: int = 0) -> int:
             ]
         calls += read_one(rng, grammar, picture, samples)
     return calls
+
+
+def main(count: int = 1_000_000, seed: int = 0) -> bool:
+    for name in GRAMMARS:
+        print(f"{name}: {run(count // len(GRAMMARS), name, seed)} calls", flush=True)
+    return True

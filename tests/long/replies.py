@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent import PROFILES, Act, ReplyError, Vocabulary, read_call
 
-FOLDER = Path(__file__).parent / "replies"
+FOLDER = Path(__file__).parents[1] / "replies"
 PLANNER = PROFILES["planner"].vocabulary.tools
 # By what names the cases call the tools.
 VOCABULARIES = {
@@ -168,3 +168,9 @@ def run(count, seed=0, read=read_call):
             ends = [rng.randrange(size_of(holder[key])) for _ in range(2)]
             done += check_cuts(read, message, reason, tools, whole, ends)
     return done
+
+
+def main(count=1_000_000, seed=0):
+    """A wrong one is raised as an AssertionError."""
+    print(f"{run(count, seed)} replies")
+    return True

@@ -1,16 +1,13 @@
-"""Fails every call of a whole run in turn: python -m tests.sweep_faults [win32] [files] [http] [--step N]
+"""Every call of a whole run fails in turn: the Nth Win32 call, file call or HTTP exchange, alone or with all that follow.
 
 The run is the program's own `main` on a simulated Windows with a real model server on the loopback, a real folder and
-virtual time; it clicks, double-clicks, drags, types into a field, presses chords, starts a program, brings a window to
-the front, scrolls, and reports. Fault number N is the Nth
-Win32 call, file call or HTTP exchange, once alone and once with all that follow, N = 1, 2, ... until a run meets none.
-Each run must end with one of the program's exit codes, hold nothing, leave no handle open, do nothing after its journal
+virtual time; it clicks, drags, types, presses chords, starts a program, brings a window to the front, scrolls, reports.
+Each must end with one of the program's exit codes, hold nothing, leave no handle open, do nothing after its journal
 could not be written, and leave a journal that can be read.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import itertools
@@ -19,7 +16,6 @@ import os
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,13 +72,16 @@ class Faults:
         self.failed += [what] if fails else []
         return fails
 
+    def no_space(self, what: str) -> None:
+        if self(what):
+            raise OSError(28, "No space left on device")
+
 
 class SweptWin32(FakeWin32):
     """Fails calls of the program's main thread only, so that the count does not depend on when the watcher polls."""
 
-    def __init__(self, faults: Faults, thread: str, **world: Any) -> None:
-        self.faults, self.thread = faults, thread
-        super().__init__(**world)
+    faults = Faults()
+    thread = "main"
 
     def _answer(self, name: str, body: Any, arguments: tuple[Any, ...]) -> Any:
         main = threading.current_thread() is threading.main_thread()
@@ -105,8 +104,7 @@ class Model(ScriptedServer):
         if head.startswith(b"GET"):
             listed = b"/api/v0/models" in head
             return answer(200, MODELS) if listed else answer(404, {"error": "Unexpected endpoint"})
-        role = role_of(json.loads(body))
-        message = {"planner": PLAN, "verifier": text("YES: done")}.get(role)
+        message = {"planner": PLAN, "verifier": text("YES: done")}.get(role_of(json.loads(body)))
         message = message or next(self.acts, call("report_mission_complete", evidence=PROOF))
         return answer(200, reply(choices=[{"message": message, "finish_reason": "stop"}]))
 
@@ -132,7 +130,7 @@ class FaultyFile:
 
     def _call(self, name: str, method: Any, arguments: tuple[Any, ...]) -> Any:
         try:
-            no_space(self._faults, name + self._of)
+            self._faults.no_space(name + self._of)
         except OSError:
             if name == "close":
                 method()  # a stream whose close fails is closed all the same
@@ -140,46 +138,36 @@ class FaultyFile:
         return method(*arguments)
 
 
-def no_space(faults: Faults, what: str) -> None:
-    if faults(what):
-        raise OSError(28, "No space left on device")
-
-
 @contextlib.contextmanager
 def faulty_files(faults: Faults, folder: Path) -> Iterator[None]:
     """Every call on a path inside `folder`, and on a stream opened there, goes through `faults`."""
+
+    def wrapping(real: Any, name: str) -> Any:
+        def wrapped(path: Path, *arguments: Any, **more: Any) -> Any:
+            if folder not in (path, *path.parents):
+                return real(path, *arguments, **more)
+            faults.no_space(name)
+            result = real(path, *arguments, **more)
+            textual = name == "open" and "b" not in str(more.get("mode", arguments[:1]))
+            return FaultyFile(result, faults) if textual else result
+
+        return wrapped
+
+    opened = open
+
+    def ours(path: Any, mode: str = "r", *arguments: Any, **more: Any) -> Any:
+        if not isinstance(path, Path) or folder not in path.parents:
+            return opened(path, mode, *arguments, **more)
+        faults.no_space({"a": "open", "rb": "read_bytes"}.get(mode, "write_bytes"))
+        result = opened(path, mode, *arguments, **more)
+        return FaultyFile(result, faults) if mode == "a" else result
+
     with contextlib.ExitStack() as stack:
         for name in ("open", "mkdir", "write_bytes", "unlink", "read_bytes", "glob", "lstat"):
-            real = getattr(Path, name)
-
-            def wrapped(
-                self: Path, *arguments: Any, _real: Any = real, _name: str = name, **more: Any
-            ) -> Any:
-                if folder not in (self, *self.parents):
-                    return _real(self, *arguments, **more)
-                no_space(faults, _name)
-                result = _real(self, *arguments, **more)
-                textual = _name == "open" and "b" not in str(more.get("mode", arguments[:1]))
-                return FaultyFile(result, faults) if textual else result
-
+            wrapped = wrapping(getattr(Path, name), name)
             stack.enter_context(mock.patch.object(Path, name, wrapped))
-        opened = open
-
-        def ours(path: Any, mode: str = "r", *arguments: Any, **more: Any) -> Any:
-            if not isinstance(path, Path) or folder not in path.parents:
-                return opened(path, mode, *arguments, **more)
-            no_space(faults, {"a": "open", "rb": "read_bytes"}.get(mode, "write_bytes"))
-            result = opened(path, mode, *arguments, **more)
-            return FaultyFile(result, faults) if mode == "a" else result
-
         stack.enter_context(mock.patch("builtins.open", ours))
         yield
-
-
-def stopped_by(clock: VirtualClock, stop: agent.Stop) -> VirtualClock:
-    """The clock of the simulated Windows, stopped as main() is."""
-    clock.stop = stop
-    return clock
 
 
 def whole_run(
@@ -187,30 +175,35 @@ def whole_run(
 ) -> list[str]:
     """One run with these faults; returns what is wrong with its end."""
     clock = VirtualClock()
-    world = SweptWin32(win32, thread, clock=clock)
+    world = SweptWin32(clock=clock, faults=win32, thread=thread)
     world.opens = Foreground("Letter - Notepad", handle=0x40002)
     files.note = lambda: len(world.events)
+
+    def clock_stopped_by(stop: agent.Stop) -> VirtualClock:
+        clock.stop = stop
+        return clock
+
     out, folder = io.StringIO(), tempfile.TemporaryDirectory()
     root = Path(folder.name, "files")
-    with folder, contextlib.ExitStack() as stack:
-        model = stack.enter_context(Model(exchanges, fault))
-        settings = [*SETTINGS, f"dump_dir={root}/dumps"]
-        words = [part for item in settings for part in ("--set", item)]
-        menu = Path(folder.name, "Microsoft", "Windows", "Start Menu", "Programs", "Notepad.lnk")
-        menu.parent.mkdir(parents=True)
-        menu.write_bytes(b"C:\\notepad.exe")
-        stack.enter_context(mock.patch.dict(os.environ, {"APPDATA": folder.name, "PATH": ""}))
-        stack.enter_context(mock.patch.object(sys, "stdin", None))
-        stack.enter_context(windows_of_main(world))
-        stack.enter_context(clock_of_main(lambda stop: stopped_by(clock, stop)))
-        stack.enter_context(contextlib.redirect_stdout(out))
-        stack.enter_context(contextlib.redirect_stderr(out))
-        stack.enter_context(faulty_files(files, root))
-        try:
-            code: Any = agent.main([*words, "--endpoint", model.url, "Do it"])
-        except Exception as error:  # a fault that ended the program
-            code = f"{type(error).__name__}: {error}"
-        stack.close()
+    menu = Path(folder.name, "Microsoft", "Windows", "Start Menu", "Programs", "Notepad.lnk")
+    menu.parent.mkdir(parents=True)
+    menu.write_bytes(b"C:\\notepad.exe")
+    words = [part for item in (*SETTINGS, f"dump_dir={root}/dumps") for part in ("--set", item)]
+    with folder:
+        with (
+            Model(exchanges, fault) as model,
+            mock.patch.dict(os.environ, {"APPDATA": folder.name, "PATH": ""}),
+            mock.patch.object(sys, "stdin", None),
+            windows_of_main(world),
+            clock_of_main(clock_stopped_by),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(out),
+            faulty_files(files, root),
+        ):
+            try:
+                code: Any = agent.main([*words, "--endpoint", model.url, "Do it"])
+            except Exception as error:  # a fault that ended the program
+                code = f"{type(error).__name__}: {error}"
         journals = list(Path(folder.name).rglob("turns.jsonl"))
         damaged = [agent.read_journal(path.parent).damaged for path in journals]
     wrong = [] if code in (0, 1, 2, 3, 130) else [f"ended with {code}"]
@@ -233,7 +226,7 @@ def whole_run(
 
 
 def sweep(kind: str, step: int = 1, first: int = 1, most: int = 1 << 30) -> Counter[str]:
-    """Counts the faults tried; what goes wrong is printed and counted as `wrong`."""
+    """Counts the faults tried until a run meets none; what goes wrong is printed and counted as `wrong`."""
     counts = Counter[str]()
     names = HTTP_FAULTS if kind == "http" else [""]
     for variant, onwards in itertools.product(names, (False, True)):
@@ -241,8 +234,8 @@ def sweep(kind: str, step: int = 1, first: int = 1, most: int = 1 << 30) -> Coun
             faults = {name: Faults() for name in ("win32", "files", "http")}
             faults["win32" if kind == "watcher" else kind] = tried = Faults(number, onwards)
             thread = "watcher" if kind == "watcher" else "main"
-            step_ = HTTP_FAULTS.get(variant, reset)
-            wrong = whole_run(faults["win32"], faults["files"], faults["http"], step_, thread)
+            fault = HTTP_FAULTS.get(variant, reset)
+            wrong = whole_run(faults["win32"], faults["files"], faults["http"], fault, thread)
             if not tried.failed and kind != "watcher":
                 break
             counts["tried"] += bool(tried.failed)
@@ -253,19 +246,10 @@ def sweep(kind: str, step: int = 1, first: int = 1, most: int = 1 << 30) -> Coun
     return counts
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("kinds", nargs="*", default=["win32", "watcher", "files", "http"])
-    parser.add_argument("--step", type=int, default=1)
-    options = parser.parse_args()
+def main(every: int = 1) -> bool:
     total = Counter[str]()
-    for kind in options.kinds:
-        began = time.monotonic()
-        found = sweep(kind, options.step, most=20 if kind == "watcher" else 1 << 30)
-        seconds = time.monotonic() - began
-        print(
-            f"{kind}: {found['tried']} faults, {found['wrong']} wrong, {seconds:.0f} s", flush=True
-        )
+    for kind in ("win32", "watcher", "files", "http"):
+        found = sweep(kind, every, most=20 if kind == "watcher" else 1 << 30)
+        print(f"{kind}: {found['tried']} faults, {found['wrong']} wrong", flush=True)
         total.update(found)
-    print(f"in all {total['tried']} faults tried, {total['wrong']} wrong")
-    sys.exit(1 if total["wrong"] else 0)
+    return not total["wrong"]

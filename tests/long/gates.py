@@ -1,11 +1,10 @@
-"""Random chords, coordinates, drags and texts against the gates: python -m tests.fuzz_gates 1000000 [SEED]
+"""Random chords, coordinates, drags and texts against the gates, on a plain desktop that judges what arrives.
 
-Each act goes through Actuator.perform on a plain recording desktop, one of several steps step by step as the turn engine
-takes it. What arrives is judged by rules written here anew, without the program's own tables: no event outside the
-working area, none to a forbidden window, no blocked chord down, no text over the limit or while a key is down, nothing
-held afterwards, nothing pressed by a refused act, no program started that is not on the list, and nothing from a risky
-act without a yes of the last minute to this act in this window, on a screen that still looks as in the model's picture.
-Keys that earlier acts are said to hold count for a chord.
+Each act goes through Actuator.perform, one of several steps step by step as the turn engine takes it. The rules are
+written here anew, without the program's own tables: no event outside the working area, none to a forbidden window, no
+blocked chord down, no text while a key is down, nothing held afterwards, nothing pressed by a refused act, no program
+started that is not on the list, and nothing from a risky act without a yes of the last minute to this act in this
+window. Keys that earlier acts are said to hold count for a chord.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-import time
 from collections import Counter
 from typing import Any
 
@@ -61,13 +59,23 @@ BLOCKED = [
     for keys in "win+l ctrl+alt+delete ctrl+shift+escape sleep ctrl+alt+q ctrl+alt+p".split()
 ]
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
+SETTINGS = {
+    "blocked_windows": "*bank*",
+    "minutes_most": 0,
+    "acts_per_minute": 10000,
+    "drag_steps": 4,
+}
+KINDS = """press_key press_key press_key click double_click right_click drag drag type_text type_text scroll_down
+key_down key_down key_up mouse_down mouse_up open_app focus_window scroll move""".split()
 
 
-def plain(key: str) -> set[str]:
-    """What a key's name in VK_MAP stands for, sides aside; the right alt may be AltGr, which is ctrl+alt."""
-    if key == "ralt":
-        return {"ctrl", "alt"}
-    return {key[1:] if key[1:] in ("ctrl", "alt", "shift", "win") else key}
+def plain(*keys: str) -> set[str]:
+    """What names of VK_MAP stand for, sides aside; the right alt may be AltGr, which is ctrl+alt."""
+    found = set[str]()
+    for key in keys:
+        of_a_side = key[1:] in ("ctrl", "alt", "shift", "win")
+        found |= {"ctrl", "alt"} if key == "ralt" else {key[1:] if of_a_side else key}
+    return found
 
 
 class Recorder(PlainDesktop):
@@ -87,7 +95,11 @@ class Recorder(PlainDesktop):
     def programs(self) -> list[agent.Program]:
         return PROGRAMS
 
+    def note(self, bad: bool, what: str) -> None:
+        self.wrong += [what] if bad else []
+
     def judge(self, bad: bool, what: str) -> None:
+        """A judgement about an event."""
         self.events += 1
         self.note(bad, what)
 
@@ -102,8 +114,7 @@ class Recorder(PlainDesktop):
         return self.front
 
     def window_at(self, point: Point) -> agent.Window:
-        order = [self.front, *WINDOWS]
-        return next(window for window in order if window.rect.contains(point))
+        return next(window for window in self.windows() if window.rect.contains(point))
 
     def window(self, handle: int) -> agent.Window | None:
         return next((window for window in self.windows() if window.handle == handle), None)
@@ -115,11 +126,6 @@ class Recorder(PlainDesktop):
     def bring_to_front(self, window: agent.Window) -> None:
         self.judge(window.handle in FORBIDDEN, f"{window.title} to the front")
         self.front = window
-
-    def note(self, bad: bool, what: str) -> None:
-        """A judgement about something that is no event."""
-        if bad:
-            self.wrong.append(what)
 
     def move(self, point: Point) -> None:
         self.judge(not AREA.contains(point), f"move to {point}")
@@ -143,8 +149,7 @@ class Recorder(PlainDesktop):
             self.judge(bad, f"keys {sorted(held)} to {self.front.title}")
 
     def held_keys(self) -> set[str]:
-        """The keys that are down, sides aside."""
-        return set[str]().union(*(plain(key) for kind, key in self.down if kind == "key"))
+        return plain(*(key for kind, key in self.down if kind == "key"))
 
     def text(self, text: str) -> None:
         keys = self.held_keys()
@@ -155,10 +160,6 @@ class Recorder(PlainDesktop):
         (self.down.add if down else self.down.discard)((kind, name))
 
 
-KINDS = """press_key press_key press_key click double_click right_click drag drag type_text type_text scroll_down
-key_down key_down key_up mouse_down mouse_up open_app focus_window scroll move""".split()
-
-
 def random_chord(rng: random.Random, sides: int = 3) -> str:
     keys = [rng.choice(side) for side in rng.sample(SIDES, rng.randint(0, sides))]
     keys += rng.sample(PLAIN, rng.randint(0, 1))
@@ -166,48 +167,36 @@ def random_chord(rng: random.Random, sides: int = 3) -> str:
     return rng.choice(("+", " + ", "+")).join(keys) or "a"
 
 
-def random_typing(rng: random.Random, place: list[int]) -> dict[str, Any]:
-    """A text, with whatever it may take before and after it."""
-    text = "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 60)))
-    given: dict[str, Any] = {"text": rng.choice([text, text, text, *RISKY_TEXTS])}
-    more = {"position": place, "clear": True, "submit": True}
-    return given | {name: more[name] for name in more if rng.random() < 0.2}
-
-
 def random_call(rng: random.Random) -> ToolCall:
     """One call as a model might make it; coordinates a little beyond the grid, too."""
     kind = rng.choice(KINDS)
-    places = [[rng.randint(-20, 1020) for _ in range(2)] for _ in range(2)]
+    here, there = ([rng.randint(-20, 1020) for _ in range(2)] for _ in range(2))
     label = {"element_name": rng.choice(LABELS)}
-    if kind == "press_key":
-        then = [random_chord(rng) for _ in range(rng.choice((0, 0, 0, 1, 3)))]
-        given: dict[str, Any] = {"key": random_chord(rng)} | ({"then": then} if then else {})
-    elif kind in ("key_down", "key_up"):
-        held = rng.choice(("shift", "RShift", "lalt", "win", "ctrl", random_chord(rng, 1)))
-        given = {"key": held}
-    elif kind == "type_text":
-        given = random_typing(rng, places[0])
-    elif kind == "drag":
-        given = label | {"start": places[0], "end": places[1]}
-    elif kind == "open_app":
-        given = {"name": rng.choice(PROGRAM_NAMES)}
-    elif kind == "focus_window":
-        given = {"title": rng.choice(TITLES)}
-    elif kind == "scroll":
-        given = {"ticks": rng.choice((-1, 2)), "position": places[0]}
-    elif kind == "scroll_down":
-        given = {}
-    else:
-        given = {"position": places[0]} | (label if kind != "move" else {})
-    return ToolCall(kind, given)
+    then = [random_chord(rng) for _ in range(rng.choice((0, 0, 0, 1, 3)))]
+    held = rng.choice(("shift", "RShift", "lalt", "win", "ctrl", random_chord(rng, 1)))
+    text = "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 60)))
+    typed: dict[str, Any] = {"text": rng.choice([text, text, text, *RISKY_TEXTS])}
+    more = {"position": here, "clear": True, "submit": True}
+    typed |= {name: more[name] for name in more if rng.random() < 0.2}
+    given: dict[str, dict[str, Any]] = {
+        "press_key": {"key": random_chord(rng)} | ({"then": then} if then else {}),
+        **dict.fromkeys(("key_down", "key_up"), {"key": held}),
+        "type_text": typed,
+        "drag": label | {"start": here, "end": there},
+        "open_app": {"name": rng.choice(PROGRAM_NAMES)},
+        "focus_window": {"title": rng.choice(TITLES)},
+        "scroll": {"ticks": rng.choice((-1, 2)), "position": here},
+        "scroll_down": {},
+        "move": {"position": here},
+    }
+    return ToolCall(kind, given.get(kind, {"position": here, **label}))
 
 
 def is_risky(act: agent.Act, held: set[str]) -> bool:
     """Whether an act is one of the few that are certainly risky, by its plain words and the keys that are held."""
     values = vars(act.args)
-    keys = set[str]()
-    if act.name != "key_up" and values.get("key"):
-        keys = set[str]().union(*(plain(key) for key in str(values["key"]).split("+")))
+    pressed = str(values.get("key") or "").split("+") if act.name != "key_up" else []
+    keys = plain(*filter(None, pressed))
     chords = [chord for chord in RISKY_CHORDS if chord - {"shift", "alt"} <= keys]
     return (
         values.get("element_name") in RISKY_LABELS
@@ -217,15 +206,21 @@ def is_risky(act: agent.Act, held: set[str]) -> bool:
     )
 
 
-class Person:
-    """Answers questions at random, after a while, during which the screen may change."""
+class Trial:
+    """The actuator, a person who answers questions at random, and what is known of both."""
 
-    def __init__(self, rng: random.Random, desktop: Recorder) -> None:
-        self.rng, self.desktop = rng, desktop
+    def __init__(self, seed: int) -> None:
+        self.rng, clock = random.Random(seed), VirtualClock(look_s=1.0)
+        self.counts, self.number = Counter[str](), 0
+        self.desktop = Recorder(clock)
+        config = agent.load_config({"fuzz": SETTINGS})
+        self.actuator = agent.Actuator(
+            self.desktop, config, clock, agent.Stop(), confirm=self.answer
+        )
         self.act: agent.Act | None = None
         self.yes: tuple[str, list[int], float] | None = None  # the act, its windows, when
 
-    def windows(self) -> list[int]:
+    def reached(self) -> list[int]:
         """Which windows the act reaches: those under its places, or the one in front."""
         if self.act and self.act.name == "open_app":
             return [0]
@@ -235,41 +230,20 @@ class Person:
         return [window.handle for window in found]
 
     def answer(self, question: str) -> bool:
+        """Yes or no, after a while."""
         self.desktop.note(len(question) > 300, f"a question of {len(question)} characters")
         self.desktop.clock.advance(self.rng.choice((1, 30, 100)))
         if self.rng.random() < 0.5:
             return False
-        self.yes = (str(self.act), self.windows(), self.desktop.clock.time)
+        self.yes = (str(self.act), self.reached(), self.desktop.clock.time)
         return True
 
     def allowed(self) -> bool:
         """Whether the last yes is to this act, in its windows, and of the last minute."""
         if not self.yes:
             return False
-        act, windows, at = self.yes
-        late = self.desktop.clock.time - at > YES_S + 10  # looks at the clock take time here
-        return act == str(self.act) and windows == self.windows() and not late
-
-
-class Trial:
-    """The actuator, the person, and what is known of both."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng, clock = random.Random(seed), VirtualClock(look_s=1.0)
-        self.counts, self.number = Counter[str](), 0
-        self.desktop = Recorder(clock)
-        settings = {
-            "blocked_windows": "*bank*",
-            "minutes_most": 0,
-            "acts_per_minute": 10000,
-            "drag_steps": 4,
-        }
-        config = agent.load_config({"fuzz": settings})
-        self.person = Person(self.rng, self.desktop)
-        self.actuator = agent.Actuator(
-            self.desktop, config, clock, agent.Stop(), confirm=self.person.answer
-        )
-        self.last: agent.Act | None = None
+        late = self.desktop.clock.time - self.yes[2] > YES_S + 10  # looks at the clock take time
+        return self.yes[:2] == (str(self.act), self.reached()) and not late
 
     def change(self) -> None:
         """The windows go their own ways."""
@@ -288,20 +262,18 @@ class Trial:
         try:
             for name in dict.fromkeys(names):
                 self.actuator._hold(name)
+            self.counts["done"] += 1
         except agent.ToolError as error:
             self.counts[error.kind] += 1
-        else:
-            self.counts["done"] += 1
         finally:
             self.actuator.release()
         self.judge_held()
 
-    def act(self) -> None:
+    def random_act(self) -> None:
         """A random act, step by step until one is refused or leads to another window."""
         self.change()
-        front, seen = self.desktop.front, self.desktop.front
-        if self.rng.random() < 0.1:
-            seen = self.rng.choice(WINDOWS)
+        front = self.desktop.front
+        seen = self.rng.choice(WINDOWS) if self.rng.random() < 0.1 else front
         again = not self.actuator.keys and self.rng.random() < 0.3
         try:
             act = self.last if again and self.last else WORDS.parse(self.call())
@@ -314,6 +286,8 @@ class Trial:
             if self.step(step, seen) or self.desktop.front != front:
                 break
 
+    last: agent.Act | None = None
+
     def call(self) -> ToolCall:
         """A random call; while keys are held often one that they make another of."""
         if self.actuator.keys and self.rng.random() < 0.8:
@@ -325,28 +299,25 @@ class Trial:
     def step(self, act: agent.Act, seen: agent.Window) -> bool:
         """Whether one step was refused."""
         self.number += 1
-        desktop, person = self.desktop, self.person
-        frame = desktop.look(self.number, seen)
-        noted = set[str]().union(*map(plain, self.actuator.keys))
-        events, person.act, risky = desktop.events, act, is_risky(act, noted)
-        performed = self.actuator.perform(act, frame)
-        if risky and desktop.events != events and performed.acted:
-            desktop.note(not person.allowed(), f"{act} without a yes")
+        desktop, self.act = self.desktop, act
+        frame, events = desktop.look(self.number, seen), desktop.events
+        risky = is_risky(act, plain(*self.actuator.keys))
+        done = self.actuator.perform(act, frame)
+        came = desktop.events != events
+        if risky and came and done.acted:
+            desktop.note(not self.allowed(), f"{act} without a yes")
             self.counts["risky, allowed"] += 1
-            person.yes = None
-        if performed.refused and not performed.begun and desktop.events != events:
-            desktop.wrong.append(f"events of a refused act: {performed.result}")
+            self.yes = None
+        refused_whole = done.refused and not done.begun
+        desktop.note(bool(refused_whole and came), f"events of a refused act: {done.result}")
         self.judge_held()
-        self.counts[
-            "outside" if "outside" in performed.result else performed.refused or "done"
-        ] += 1
-        return bool(performed.refused)
+        self.counts["outside" if "outside" in done.result else done.refused or "done"] += 1
+        return bool(done.refused)
 
     def judge_held(self) -> None:
         """Nothing is down."""
-        if self.desktop.down:
-            self.desktop.wrong.append(f"held: {self.desktop.down}")
-            self.desktop.down.clear()
+        self.desktop.note(bool(self.desktop.down), f"held: {self.desktop.down}")
+        self.desktop.down.clear()
 
 
 def fuzz(count: int, seed: int = 0, to_the_first: bool = False) -> Counter[str]:
@@ -359,7 +330,7 @@ def fuzz(count: int, seed: int = 0, to_the_first: bool = False) -> Counter[str]:
         if not trial.actuator.keys and trial.rng.random() < 0.1:
             trial.separate_presses()
         else:
-            trial.act()
+            trial.random_act()
     wrong = trial.desktop.wrong
     trial.counts["violations"], trial.counts["events"] = len(wrong), trial.desktop.events
     for what in wrong[:10]:
@@ -367,8 +338,7 @@ def fuzz(count: int, seed: int = 0, to_the_first: bool = False) -> Counter[str]:
     return trial.counts
 
 
-if __name__ == "__main__":
-    start = time.perf_counter()
-    result = fuzz(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
-    print(dict(result), f"{time.perf_counter() - start:.0f} s")
-    sys.exit(1 if result["violations"] else 0)
+def main(count: int = 1_000_000, seed: int = 0) -> bool:
+    counts = fuzz(count, seed)
+    print(dict(counts))
+    return not counts["violations"]

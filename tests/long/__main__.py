@@ -1,0 +1,45 @@
+"""Programs that take minutes, for a night or a release: python -m tests.long NAME [NUMBER ...]
+
+    faults [EVERY]          fails each call of a whole run in turn, or each so-manyth: Win32 calls, file calls, HTTP
+    kill [MOMENTS [SEED]]   kills the demo at each line of its journal, after each input event and at random moments
+                            (500), and resumes it
+    soak [TURNS]            ten thousand turns of one run, whose memory, handles, threads and files must stay flat
+    gates [ACTS [SEED]]     a million random acts against rules of the gates that are written anew
+    replies [COUNT [SEED]]  a million mutated and cut replies
+    grammars [COUNT [SEED]] the same in each grammar that models were trained in
+
+What each asks for stands at the top of its module in tests/long/. The exit code is 0 if all held. The suite has parts
+of them; `python -m tests --whole` has more.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from tests.long import faults, gates, grammars, kill, replies, soak
+
+PROGRAMS: dict[str, Callable[..., bool]] = {
+    "faults": faults.main,
+    "kill": kill.main,
+    "soak": soak.main,
+    "gates": gates.main,
+    "replies": replies.main,
+    "grammars": grammars.main,
+}
+
+
+def main(words: list[str]) -> int:
+    name, *numbers = words or ["none"]
+    if name not in PROGRAMS or not all(number.isdecimal() for number in numbers):
+        print(__doc__)
+        return 2
+    began = time.monotonic()
+    held = PROGRAMS[name](*map(int, numbers))
+    print(f"{name}: {'held' if held else 'WRONG'}, {time.monotonic() - began:.0f} s")
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

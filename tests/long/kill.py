@@ -1,0 +1,230 @@
+"""The demo is killed without warning and resumed.
+
+    python -m tests.long.kill WORLD.json MOMENT [arguments of agent.py ...]     is the demo that is killed
+
+Once at every line of the journal (before it, in its middle, after it), once after every input event, and at random
+moments. Each time the resumed run must complete the task, with every effect on the desktop brought about once, nothing
+held, and a journal whose every line can be read.
+
+WORLD.json holds the drawn desktop from one start to the next, written after every single input event, as a real one
+would keep it; `effects` counts what the events brought about. MOMENT is `none`, `event:N` (after the Nth input event),
+or `journal:N:before`, `journal:N:torn` or `journal:N:after` the Nth line of the journal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import agent
+
+# -- the demo that can end itself
+
+
+def die() -> None:
+    if hasattr(signal, "SIGKILL"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(137)
+
+
+class KeptDesktop(agent.DemoDesktop):
+    """A DemoDesktop whose state lives in a file; the class attributes are set before the program starts."""
+
+    path = ""
+    die_after = 0
+    events = 0
+
+    def __init__(self, clock: agent.Clock) -> None:
+        super().__init__(clock)
+        self.effects = Counter[str]()
+        self.held = set[str]()  # the keys that are down
+        if os.path.exists(self.path):
+            kept = json.loads(Path(self.path).read_text("utf-8"))
+            self.state = agent.DemoState(**kept["state"])
+            self.held = set(kept["held"])
+            self._cursor = agent.Point(*kept["cursor"])
+            self._pressed = kept["pressed"]
+            self.effects.update(kept["effects"])
+
+    def _keep(self, event: Callable[[], None]) -> None:
+        before = self.state
+        event()
+        after = self.state
+        self.effects["opened"] += after.opened and not before.opened
+        self.effects["closed"] += before.opened and not after.opened
+        self.effects["focused"] += after.focus and not before.focus
+        self.effects["typed"] += len(after.text) > len(before.text)
+        self.effects["saved"] += after.clean and not before.clean
+        kept = {"state": asdict(after), "held": sorted(self.held), "cursor": [*self._cursor]}
+        kept |= {"pressed": self._pressed, "effects": dict(self.effects)}
+        Path(self.path + ".new").write_text(json.dumps(kept), "utf-8")
+        os.replace(self.path + ".new", self.path)
+        type(self).events += 1
+        if self.events == self.die_after:
+            die()
+
+    def move(self, point: agent.Point) -> None:
+        self._keep(lambda: super(KeptDesktop, self).move(point))
+
+    def button(self, name: str, down: bool) -> None:
+        self._keep(lambda: super(KeptDesktop, self).button(name, down))
+
+    def key(self, name: str, down: bool) -> None:
+        self._keep(lambda: (self.held.add if down else self.held.discard)(name))
+
+    def text(self, text: str) -> None:
+        self._keep(lambda: super(KeptDesktop, self).text(text))
+
+
+def die_at_line(number: int, how: str) -> None:
+    """Ends the program at that line of turns.jsonl: before it, with half of it written, or after it."""
+    write = agent.ExecutionLogger._write
+    lines = 0
+
+    def counted(self: Any, stream: Any, text: str) -> None:
+        nonlocal lines
+        lines += stream is self._turns
+        if stream is self._turns and lines == number:
+            if how != "before":
+                write(self, stream, text if how == "after" else text[: len(text) // 2])
+            die()
+        write(self, stream, text)
+
+    agent.ExecutionLogger._write = counted  # type: ignore[method-assign]
+
+
+def demo(words: Sequence[str]) -> int:
+    KeptDesktop.path, moment, *arguments = words
+    agent.DemoDesktop = KeptDesktop  # type: ignore[misc]
+    kind, _, rest = moment.partition(":")
+    if kind == "event":
+        KeptDesktop.die_after = int(rest)
+    elif kind == "journal":
+        number, _, how = rest.partition(":")
+        die_at_line(int(number), how)
+    return agent.main(["--demo", *arguments])
+
+
+# -- who starts, kills and resumes it
+
+ROOT = Path(agent.__file__).resolve().parent
+# Small pictures take a third off each run.
+QUICK = "settle_cap_ms=60 screen_capture_w=320 screen_capture_h=180".split()
+# tests/wine/test_stop.py puts the Windows Python here, and the way that it is told a path
+PYTHON, ENVIRONMENT = [sys.executable], dict(os.environ)
+shown: Callable[[Path], str] = str  # and the way that it is told a path
+ONCE = {"opened": 1, "focused": 1, "typed": 1, "saved": 1}
+Run = Callable[[list[str], "float | None"], tuple[int, str]]
+
+
+def command(folder: Path, moment: str, *more: str) -> list[str]:
+    settings = (*QUICK, f"dump_dir={shown(folder / 'dumps')}")
+    words = [part for item in settings for part in ("--set", item)]
+    world = shown(folder / "world.json")
+    return [*PYTHON, "-m", "tests.long.kill", world, moment, *words, *more]
+
+
+def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
+    """(exit code, output); killed after that many seconds."""
+    pipe, merged = subprocess.PIPE, subprocess.STDOUT
+    process = subprocess.Popen(
+        words, cwd=ROOT, env=ENVIRONMENT, stdin=pipe, stdout=pipe, stderr=merged
+    )
+    try:
+        output, _ = process.communicate(timeout=600 if after_s is None else after_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, _ = process.communicate()
+    return process.returncode, output.decode(errors="replace")
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "dumps" / "run_0001" / "turns.jsonl").read_bytes().decode().split("\n")
+    assert lines.pop() == "", "the journal ends in the middle of a line"
+    return [json.loads(line) for line in lines]
+
+
+def trial(moment: str, after_s: float | None = None, run: Run = run) -> str:
+    """What became of one kill: `ended` if the run was over before it, else where it was resumed; raises AssertionError."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        code, output = run(command(folder, moment), after_s)
+        if code == 0:
+            return "ended"
+        assert code in (-9, 137), (code, output)
+        journal = folder / "dumps" / "run_0001" / "turns.jsonl"
+        begun = journal.exists() and b"\n" in journal.read_bytes()
+        code, output = run(command(folder, "none", *(["--resume"] if begun else [])), None)
+        where = "resumed" if begun else "begun anew"
+        if begun and "was completed" in output:
+            code, where = 0, "completed already"
+        assert code == 0, (moment, after_s, code, output)
+        world = json.loads((folder / "world.json").read_text())
+        effects = {key: count for key, count in world["effects"].items() if count}
+        assert effects == ONCE, (moment, after_s, effects, output)
+        assert world["held"] == [] and world["state"]["saved_text"] == "Hello from agent.py", world
+        if begun:
+            entries = records(folder)
+            intents = [entry["turn"] for entry in entries if entry["kind"] == "intent"]
+            acted = {entry["turn"]: entry for entry in entries if entry["kind"] == "action"}
+            once = len(intents) == len(set(intents)) and set(intents) <= set(acted)
+            assert once, (moment, intents)
+            if any(str(entry["result"]).startswith("Unknown") for entry in acted.values()):
+                where += " with an unknown act"
+        return where
+
+
+def sweep(kind: str, *variants: str) -> Counter[str]:
+    """Kills at moment 1, 2, ... until the run ends before it."""
+    counts = Counter[str]()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for first in range(1, 1000, 8):
+            numbers = range(first, first + 8)
+            moments = [f"{kind}:{number}{how}" for number in numbers for how in variants]
+            found = list(pool.map(trial, moments))
+            counts.update(found)
+            if set(found[-len(variants) :]) == {"ended"}:
+                del counts["ended"]
+                return counts
+    raise AssertionError("the run never ends")
+
+
+def at_random(count: int, workers: int, seed: int) -> Counter[str]:
+    """Kills at random moments from shortly before the journal's first line on; a run that was over is not counted."""
+    with tempfile.TemporaryDirectory() as name:
+        start, clock = time.time(), time.monotonic()
+        code, output = run(command(Path(name), "none"))
+        whole = time.monotonic() - clock
+        assert code == 0, output
+        begun = float(records(Path(name))[0]["time"]) - start
+    rng, counts = random.Random(seed), Counter[str]()
+    with ThreadPoolExecutor(workers) as pool:
+        while missing := count - counts.total():
+            moments = [rng.uniform(begun - 0.02, whole) for _ in range(missing)]
+            found = pool.map(lambda after: trial("none", after), moments)
+            counts.update(where for where in found if where != "ended")
+    return counts
+
+
+def main(moments: int = 500, seed: int = 1) -> bool:
+    """What goes wrong is raised as an AssertionError."""
+    print("at each journal line:", dict(sweep("journal", ":before", ":torn", ":after")), flush=True)
+    print("after each input event:", dict(sweep("event", "")), flush=True)
+    print("at random moments:", dict(at_random(moments, os.cpu_count() or 1, seed)), flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(demo(sys.argv[1:]))
