@@ -141,7 +141,7 @@ class Asking(unittest.TestCase):
             word for row in GRAMMARS.values() for group in row.words.values() for word in group
         ]
         acts = {word.act for word in words}
-        self.assertEqual(acts - TOOLS.keys(), {"screenshot", "finished", "ask_person"})
+        self.assertEqual(acts - TOOLS.keys(), {"screenshot", "finished"})
         for name in ("qwen3-vl", "gui-owl-1.5", "qwen3.5-xml", "fara-7b"):
             self.assertEqual(
                 set(GRAMMARS[name].actions.split()) - GRAMMARS[name].words.keys(), set()
