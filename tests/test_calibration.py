@@ -25,8 +25,6 @@ SETTINGS = {"turn_delay": 0, "screen_capture_w": 1280, "screen_capture_h": 720}
 SMALL = {"screen_capture_w": 640, "screen_capture_h": 360}
 # Answers of both axes that are off in turn, by as much as a small model's are.
 NOISE = (30, 30, -25, -25, -30, -30, 25, 25, 28, 28, -27, -27)
-
-
 COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09010}
 
 
@@ -147,13 +145,6 @@ def file_name() -> str:
         return path.name
 
 
-class Folder(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name) / "dumps"
-
-
 class Lines(unittest.TestCase):
     def test_what_is_measured_is_undone_and_what_may_be_chance_is_left_alone(self) -> None:
         aside, wild = (0,) * 4 + (-380,) + (0,) * 40, (0,) * 6
@@ -161,13 +152,7 @@ class Lines(unittest.TestCase):
             ("a swollen picture", 1.0206, {}, (990, 50), (980, 59)),
             ("its middle", 1.0206, {}, (500, 500), (500, 500)),
             ("a shift before the scale", 0.94, {"shift": 60}, (184, 936), (100, 900)),
-            (
-                "a neighbour taken instead",
-                1.0,
-                {"shift": 6, "noise": aside},
-                (106, 906),
-                (100, 900),
-            ),
+            ("a neighbour taken", 1.0, {"shift": 6, "noise": aside}, (106, 906), (100, 900)),
             ("chance", 1.004, {"noise": NOISE}, (900, 100), (900, 100)),
             ("one wild answer", 0.96, {"noise": (*wild, -300, *(0,) * 40)}, (39, 961), (20, 980)),
             ("one far beyond", 0.96, {"noise": (*wild, 500, *(0,) * 40)}, (39, 961), (20, 980)),
@@ -187,24 +172,31 @@ class Lines(unittest.TestCase):
         for scale, shift, told in ((0.91, 0, "0.91"), (0.0, 0, "0.00"), (1.0, 90, "1.00")):
             with self.assertRaisesRegex(agent.ConfigError, f"{told}.*measured with --check"):
                 correction_by(scale, shift=shift)
-
-    def test_a_place_that_means_one_outside_the_screen_is_refused(self) -> None:
+        # A place that means one outside the screen.
         with self.assertRaisesRegex(agent.ToolError, "outside the grid"):
             correction_by(0.95).place(agent.Coordinate(990, 500))
 
 
-class Kept(Folder):
+class Kept(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name) / "dumps"
+
     def test_it_comes_back_for_its_model_and_replaces_the_older_one(self) -> None:
-        measured(self.root, Swollen(0.95))
-        measured(self.root, Swollen(0.96), model="other")
-        measured(self.root, Swollen(1.05))
+        for scale, model in ((0.95, "qwen"), (0.96, "other"), (1.05, "qwen")):
+            measured(self.root, Swollen(scale), model)
         far = agent.Coordinate(900, 100)
         self.assertEqual(corrected(self.root).correction.place(far).x, 881)
         self.assertEqual(corrected(self.root, "other").correction.place(far).x, 917)
         self.assertEqual(len(kept(self.root)), 2)
 
-    def test_a_damaged_file_is_ignored_with_one_sentence(self) -> None:
-        measured(self.root, Swollen(0.95))
+    def test_a_damaged_file_or_another_version_of_the_server_is_told_in_one_sentence(self) -> None:
+        measured(self.root, Swollen(0.95), build="b1")
+        same, newer = (corrected(self.root, build=build) for build in ("b1", "b2"))
+        self.assertEqual((corrects(same.correction), corrects(newer.correction)), (True, False))
+        self.assertIn("Places are corrected", same.text)
+        self.assertIn("another version", newer.text)
         (whole,) = kept(self.root)
         for text in (
             "{",
@@ -216,21 +208,32 @@ class Kept(Folder):
             json.dumps(whole)[:-9],
         ):
             (self.root / file_name()).write_text(text)
-            found = corrected(self.root)
+            found = corrected(self.root, build="b1")
             self.assertFalse(corrects(found.correction), text[:40])
             self.assertRegex(found.text, r"^[^\n]*--check measures anew$")
 
-    def test_another_version_of_the_server_is_noticed(self) -> None:
-        measured(self.root, Swollen(1.03), build="b1")
-        same = corrected(self.root, build="b1")
-        self.assertIn("Places are corrected", same.text)
-        self.assertTrue(corrects(same.correction))
-        newer = corrected(self.root, build="b2")
-        self.assertFalse(corrects(newer.correction))
-        self.assertIn("another version", newer.text)
-
     def test_programs_that_write_at_once_leave_a_whole_file(self) -> None:
-        program = """
+        both = []
+        for name in ("one", "two"):
+            command = [sys.executable, "-c", WRITES, str(self.root), name]
+            home = Path(agent.__file__).parent
+            both.append(subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE))
+        for process in both:
+            output, _ = process.communicate(timeout=120)
+            self.assertEqual((process.returncode, output), (0, b""))
+        self.assertEqual(len(kept(self.root)), 8)
+
+    def test_a_model_clicks_the_squares_in_its_own_grammar_and_that_is_kept_for_it(self) -> None:
+        for grammar in SAID:
+            model = Clicking(0.98, model=grammar)
+            found = check_of_model(config_of(self.root), "native", model)
+            self.assertIn("corrected from now on: across scale 0.98", found["calibration"])
+            self.assertEqual(model.requests, 13)  # the last one is a key
+            ends = [one["of"][-len(grammar) - 2 :] for one in kept(self.root)]
+            self.assertIn(f", {grammar}", ends)
+
+
+WRITES = """
 import sys
 from pathlib import Path
 from tests.test_calibration import Swollen, measured
@@ -238,17 +241,6 @@ root = Path(sys.argv[1])
 for n in range(4):
     measured(root, Swollen(1.03), f"{sys.argv[2]} {n}", screen_capture_w=320, screen_capture_h=180)
 """
-        home = Path(agent.__file__).parent
-        both = []
-        for name in ("one", "two"):
-            command = [sys.executable, "-c", program, str(self.root), name]
-            both.append(subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE))
-        for process in both:
-            output, _ = process.communicate(timeout=120)
-            self.assertEqual((process.returncode, output), (0, b""))
-        self.assertEqual(len(kept(self.root)), 8)
-
-
 # How models of these grammars click a place of their own space.
 SAID = {
     "qwen3-vl": 'Action: Click.\n<tool_call>\n{"name": "computer_use", "arguments":'
@@ -264,19 +256,6 @@ class Clicking(Swollen):
         if self.info.name.startswith("ui-tars"):  # pixels of the picture as it sees it
             x, y = round(x * 1288 / 1000), round(y * 728 / 1000)
         return SAID[self.info.name] % (x, y)
-
-
-class Grammars(Folder):
-    def test_a_model_clicks_the_squares_in_its_own_grammar_and_that_is_kept_for_it(self) -> None:
-        for grammar in SAID:
-            with self.subTest(grammar):
-                model = Clicking(0.98, model=grammar)
-                found = check_of_model(config_of(self.root), "native", model)
-                self.assertIn("corrected from now on: across scale 0.98", found["calibration"])
-                self.assertEqual(model.requests, 13)  # the last one is a key
-                self.assertIn(
-                    f", {grammar}", [one["of"][-len(grammar) - 2 :] for one in kept(self.root)]
-                )
 
 
 class OnTheDemo(EngineCase):

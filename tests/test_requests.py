@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import unittest
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -98,19 +99,29 @@ class CallsInTheText(EngineCase):
         self.assertIn("<tool_call>", system)
         self.assertNotIn("tool_choice", requests[-1])
 
-    def test_what_is_known_of_the_server_or_set_decides_it_from_the_start(self) -> None:
+    def test_what_is_known_of_the_server_or_set_decides_how_a_call_is_asked_for(self) -> None:
+        llama = agent.ModelInfo("scripted", llama_cpp=True)
         blind = agent.ModelInfo("scripted", tools=False)
-        for begin, model, settings, listed in (
-            ([text("A plan."), PLAN], None, {"max_steps": 6}, True),  # one call is enough
-            ([], None, {"calls": "tools"}, True),
-            ([], None, {"calls": "text"}, False),
-            ([], blind, {}, False),
+        one_call = [text("A plan."), PLAN]  # is enough
+        for profile, begin, model, settings, choice in (
+            ("planner", one_call, None, {"max_steps": 6}, "auto"),
+            ("planner", [], None, {"calls": "tools"}, "auto"),
+            ("planner", [], None, {"calls": "text"}, None),
+            ("planner", [], blind, {}, None),
+            ("planner", [], llama, {"max_steps": 1}, "required"),  # where the server sees to it,
+            ("chat", [], llama, {"max_steps": 1}, "auto"),  # and none must end the run
+            ("planner", [], llama, {"max_steps": 1, "calls": "tools"}, "auto"),
+            ("planner", [], None, {"max_steps": 1, "calls": "required"}, "required"),
         ):
             replies = iter(begin)
-            requests = self.run_with(
-                lambda _, replies=replies: next(replies, text("I look.")), model=model, **settings
-            )
-            self.assertEqual({"tools" in request for request in requests}, {listed}, settings)
+
+            def decide(_: Request, replies: Iterator[Request] = replies) -> Request:
+                return next(replies, text("I look."))
+
+            with self.subTest(profile=profile, choice=choice, **settings):
+                requests = self.run_with(decide, profile, model, **settings)
+                found = {(("tools" in r), r.get("tool_choice")) for r in requests}
+                self.assertEqual(found, {(choice is not None, choice)})
 
     def test_a_server_that_refuses_tools_is_given_them_in_the_text(self) -> None:
         def decide(request: Request) -> Request:
@@ -124,33 +135,14 @@ class CallsInTheText(EngineCase):
         with self.assertRaises(agent.ModelError):
             self.run_with(decide, calls="tools")
 
-    def test_a_call_is_required_where_the_server_sees_to_it_and_none_must_end_the_run(self) -> None:
-        llama = agent.ModelInfo("scripted", llama_cpp=True)
-        for profile, model, settings, wanted in (
-            ("planner", llama, {}, "required"),
-            ("planner", None, {}, "auto"),
-            ("chat", llama, {}, "auto"),
-            ("planner", llama, {"calls": "tools"}, "auto"),
-            ("planner", None, {"calls": "required"}, "required"),
-        ):
-            with self.subTest(profile=profile, **settings):
-                requests = self.run_with(
-                    lambda _: text("-"), profile, model, **{"max_steps": 1, **settings}
-                )
-                self.assertEqual({r["tool_choice"] for r in requests}, {wanted})
-
-
-class WhatWillNotPass(EngineCase):
     def test_a_request_that_can_never_fit_is_sent_once(self) -> None:
-        for profile in agent.PROFILES:
-            for kind in ("context", "no_vision"):
-                with self.subTest(profile=profile, kind=kind):
-                    fault = agent.ModelError("It has 3000 of 2048 tokens.", kind)
-                    trial = self.trial(mock.Mock(side_effect=fault), profile)
-                    with self.assertRaisesRegex(agent.ModelError, "3000 of 2048") as caught:
-                        trial.run()
-                    self.assertEqual(caught.exception.exit_code, 3)
-                    self.assertEqual(len(trial.requests), 1)
+        for profile, kind in itertools.product(agent.PROFILES, ("context", "no_vision")):
+            with self.subTest(profile=profile, kind=kind):
+                fault = agent.ModelError("It has 3000 of 2048 tokens.", kind)
+                trial = self.trial(mock.Mock(side_effect=fault), profile)
+                with self.assertRaisesRegex(agent.ModelError, "3000 of 2048") as caught:
+                    trial.run()
+                self.assertEqual((caught.exception.exit_code, len(trial.requests)), (3, 1))
 
 
 class Conversations(EngineCase):
@@ -227,11 +219,6 @@ class Thinking(EngineCase):
         told = ("chat_template_kwargs", "reasoning_effort")
         return [{name: r[name] for name in told if name in r} for r in trial.requests]
 
-    def listed(self, path: str, page: Request) -> agent.ModelInfo:
-        """The model of a server with this list."""
-        with RoutedServer({path: http(200, page)}, LMS_OTHER) as server:
-            return model_server(server.url).discover()
-
     def test_off_stands_in_each_request_of_each_profile_and_of_the_check(self) -> None:
         for profile in agent.PROFILES:
             said = self.said(profile, self.model, "off")
@@ -246,24 +233,32 @@ class Thinking(EngineCase):
             check_of_model(config, profile, server)
             asked = [json.loads(asked.args[0]) for asked in server.complete.call_args_list]
             self.assertGreaterEqual(len(asked), 2)
-            for body in asked:
-                self.assertEqual(body["chat_template_kwargs"], {"enable_thinking": False})
+            switches = [body["chat_template_kwargs"] for body in asked]
+            self.assertEqual(switches, [{"enable_thinking": False}] * len(asked))
 
     def test_each_model_has_its_own_switch_or_none(self) -> None:
-        efforts = {"allowed_options": ["off", "on"], "default": "on"}
-        thinks = native(
-            "qwen/qwen3.5-4b", True, capabilities={"vision": True, "reasoning": efforts}
+        def listed(path: str, page: Request) -> agent.ModelInfo:
+            with RoutedServer({path: http(200, page)}, LMS_OTHER) as server:
+                return model_server(server.url).discover()
+
+        reasoning = {"allowed_options": ["off", "on"], "default": "on"}
+        able = {"vision": True, "reasoning": reasoning}
+        thinker, plain = (
+            listed("/api/v1/models", {"models": [native(name, True, **more)]})
+            for name, more in (
+                ("qwen/qwen3.5-4b", {"capabilities": able}),
+                ("qwen/qwen3-vl-4b", {}),
+            )
         )
-        lists, other = native("qwen/qwen3-vl-4b", True), {"id": "qwen3.5:4b", "owned_by": "library"}
-        thinker = self.listed("/api/v1/models", {"models": [thinks]})
-        plain = self.listed("/api/v1/models", {"models": [lists]})
-        ollama = self.listed("/v1/models", {"object": "list", "data": [other]})
+        entry = {"id": "qwen3.5:4b", "owned_by": "library"}
+        ollama = listed("/v1/models", {"object": "list", "data": [entry]})
+        named = agent.ModelInfo
         for model, thinking, wanted in (
-            (agent.ModelInfo("qwen3.5-4b"), "off", QUIET),
-            (agent.ModelInfo("qwen3.5-4b"), "on", THINKING),
-            (agent.ModelInfo("qwen3.5-4b"), "auto", {}),
-            (agent.ModelInfo("my-model"), "off", QUIET),
-            (agent.ModelInfo("qwen3-vl-8b-thinking"), "off", {}),
+            (named("qwen3.5-4b"), "off", QUIET),
+            (named("qwen3.5-4b"), "on", THINKING),
+            (named("qwen3.5-4b"), "auto", {}),
+            (named("my-model"), "off", QUIET),
+            (named("qwen3-vl-8b-thinking"), "off", {}),
             (thinker, "off", {"reasoning_effort": "none"}),
             (thinker, "on", {"reasoning_effort": "medium"}),
             (plain, "off", {}),

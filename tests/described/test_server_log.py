@@ -86,16 +86,14 @@ class ServerLog(CommandLineCase):
             )
             self.start(*LOGGED, "--max-steps", "1", "x")
             raw, human = self.logs()
-            self.assertEqual("old place\n" in raw, bool(written))
-            self.assertEqual(bool(raw), bool(written))
+            self.assertEqual(("old place\n" in raw, bool(raw)), (bool(written),) * 2)
             self.assertIn(told, human)
 
     def test_a_run_that_is_stopped_or_fails_keeps_the_log_too(self) -> None:
-        fail = (400, {"error": {"message": "no"}})
         for happens, code in (
             (lambda: signal.raise_signal(signal.SIGINT), 130),
             (lambda: signal.raise_signal(signal.SIGTERM), 130),
-            (lambda: fail, 3),
+            (lambda: (400, {"error": {"message": "no"}}), 3),
         ):
             calls = itertools.count()
             at_reply = lambda c=calls, what=happens: what() if next(c) > 4 else None  # noqa: E731
@@ -104,10 +102,9 @@ class ServerLog(CommandLineCase):
 
     def test_without_the_switch_nothing_outside_of_the_runs_folder_is_read(self) -> None:
         for words in (("--profile", "pointer"), ("--profile", "chat", "--described")):
-            with self.subTest(words=words):
-                self.start(*words, "--max-steps", "2", "x")
-                raw, human = self.logs()
-                self.assertEqual((raw, "LM Studio" in human), ("", False))
+            self.start(*words, "--max-steps", "2", "x")
+            raw, human = self.logs()
+            self.assertEqual((raw, "LM Studio" in human), ("", False), words)
 
 
 if __name__ == "__main__":
