@@ -34,21 +34,6 @@ class Marks(unittest.TestCase):
         with self.assertRaises(agent.ToolError):
             marked([act("click", 500, 1001)])
 
-    def test_spots_at_the_edges_are_cut_off_and_keys_and_text_leave_none(self) -> None:
-        corners = [act("drag", 0, 0, 1000, 1000), act("click", 1000, 0), act("move", 0, 1000)]
-        self.assertEqual(len(marked(corners)), len(GREY))
-        keys = [{"name": "type", "text": "hello"}, {"name": "key", "key": "enter"}]
-        self.assertEqual(marked(keys), GREY)
-
-    def test_older_turns_are_fainter_and_the_oldest_is_gone(self) -> None:
-        config, reds = agent.Config(), []
-        for age in range(1, 6):
-            turns: list[list[dict[str, Any]]] = [[]] * age + [[act("click", 500, 500)]]
-            pixels = marked_pixels((GREY, WIDE, HIGH), turns, [], config)
-            reds.append(pixels[(HIGH // 2 * WIDE + WIDE // 2) * 4 + 2])
-        self.assertEqual(reds[:3], sorted(set(reds[:3]), reverse=True))
-        self.assertEqual([red > 128 for red in reds], [True] * 3 + [False] * 2)
-
     def test_the_given_pixels_stay_as_they_are_and_marks_are_the_same_every_time(self) -> None:
         before = random.Random(5).randbytes(len(GREY))
         turn = [act("click", 100, 200), act("drag", 20, 900, 990, 10)]

@@ -6,13 +6,12 @@ import base64
 import json
 import shutil
 import unittest
-import urllib.request
 from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import agent
-from agent import DEMO_SIGNS, DemoDesktop, DemoState, Point, Rect
+from agent import DEMO_SIGNS, DemoDesktop, DemoState, Rect
 from tests.fakes import VirtualClock
 from tests.samples import sample
 from tests.seams import PersonsClock, clock_of_main, person_at_main, windows_of_main
@@ -30,14 +29,6 @@ PLANNER: dict[str, Json] = {
     "type_text_input": {"reasoning": {}, "text": {}},
     "press_keyboard_key": {"reasoning": {}, "key": {}},
 }
-PLANS: tuple[dict[str, Json], ...] = (
-    {"update_execution_plan": {"instructions": {}, "reasoning": {}}},
-    {"spawn_operator": {"operator_instructions": {}, "rationale": {}}},
-)
-ARCHIVES: dict[str, Json] = {
-    "archive_completed_actions": {"summary": {}, "patterns_detected": {}, "archived_turns": XY},
-    "compress_memory": {"compression_summary": {}, "loop_analysis": {}, "archived_turns": XY},
-}
 OPENED = DemoState(opened=True)
 WRITTEN = DemoState(opened=True, focus=True, text=NOTE)
 
@@ -46,22 +37,6 @@ def make_desktop(state: DemoState | None = None) -> DemoDesktop:
     desktop = DemoDesktop(VirtualClock())
     desktop.state = state or desktop.state
     return desktop
-
-
-def go(desktop: DemoDesktop, name: str) -> None:
-    desktop.move(
-        agent.to_point(agent.Coordinate(500, 500), desktop.state.places()[name].rect),
-    )
-
-
-def click(desktop: DemoDesktop, name: str, button: str = "left") -> None:
-    go(desktop, name)
-    desktop.button(button, True)
-    desktop.button(button, False)
-
-
-def picture(desktop: DemoDesktop) -> bytes:
-    return desktop.glance(desktop.screen(), 1280, 720)
 
 
 def request(
@@ -95,57 +70,7 @@ def called(asked: Json) -> tuple[str, Json]:
     return function["name"], json.loads(function["arguments"])
 
 
-class Desktop(unittest.TestCase):
-    def test_a_button_released_elsewhere_and_other_buttons_do_nothing(self) -> None:
-        desktop = make_desktop()
-        go(desktop, "Notes icon")
-        icon = desktop.cursor()
-        for pressed, released in ((icon, Point(600, 300)), (Point(600, 300), icon)):
-            desktop.move(pressed)
-            desktop.button("left", True)
-            desktop.move(released)
-            desktop.button("left", False)
-        for name in ("right", "middle"):
-            click(desktop, "Notes icon", name)
-        self.assertEqual(desktop.state, DemoState())
-        click(desktop, "Notes icon")
-        self.assertTrue(desktop.state.opened)
-
-    def test_text_needs_the_focus_and_saving_sets_title_status_and_saved_text(self) -> None:
-        desktop = make_desktop(OPENED)
-        desktop.text("lost")
-        self.assertEqual(desktop.state.text, "")
-        for do, saved, title in (
-            (lambda: click(desktop, "text area"), None, "Untitled"),
-            (lambda: desktop.text("abc"), None, "Untitled *"),
-            (lambda: click(desktop, "Save button"), "abc", "Saved"),
-            (lambda: desktop.text("d"), "abc", "Untitled *"),
-        ):
-            before = picture(desktop)
-            do()
-            front = desktop.foreground()
-            assert front
-            self.assertEqual((desktop.state.saved_text, front.title), (saved, f"{title} - Notes"))
-            self.assertNotEqual(picture(desktop), before)
-
-    def test_the_pointer_is_in_the_pixels_and_not_in_the_clean_picture(self) -> None:
-        desktop = make_desktop()
-        desktop.move(Point(200, 300))
-        frame = desktop.capture(desktop.screen(), 640, 360)
-        self.assertEqual(frame.clean, desktop.glance(desktop.screen(), 640, 360))
-        pairs = enumerate(zip(frame.pixels, frame.clean, strict=True))
-        first = next(i // 4 for i, (shown, clean) in pairs if shown != clean)
-        self.assertEqual((first % 640, first // 640), (100, 150))
-
-    def test_a_part_is_the_same_part_of_the_whole_and_a_long_text_shows_its_end(self) -> None:
-        desktop = make_desktop(WRITTEN)
-        desktop.text("w" * 5000)
-        whole, part = picture(desktop), desktop.glance(Rect(300, 90, 200, 100), 200, 100)
-        rows = [whole[((90 + y) * 1280 + 300) * 4 :][: 200 * 4] for y in range(100)]
-        self.assertEqual(part, b"".join(rows))
-        desktop.text("\nend")
-        self.assertNotEqual(picture(desktop), whole)
-
+class Model(unittest.TestCase):
     def test_each_sign_is_the_colour_of_one_thing_only(self) -> None:
         """In any state, a sign is seen exactly where its control is; none is the rotated bytes of another."""
         colours = {colour.to_bytes(3, "big") for colour in DEMO_SIGNS.values()}
@@ -169,8 +94,6 @@ class Desktop(unittest.TestCase):
             ):
                 self.assertEqual(sight in sights, there)
 
-
-class Model(unittest.TestCase):
     def test_each_state_has_its_next_step_on_the_screen_or_a_part_of_it(self) -> None:
         for state, tool, target in (
             (DemoState(), "double_click_screen_element", "Notes icon"),
@@ -190,44 +113,10 @@ class Model(unittest.TestCase):
                     point = agent.to_point(agent.Coordinate(*arguments["position"]), area)
                     self.assertTrue(state.places()[target].rect.contains(point), point)
 
-    def test_the_planner_gets_one_plan_with_the_text_in_it_and_archives_when_asked(self) -> None:
-        listed = f"TASK: {TASK}\nCURRENT_TURN: 9\nTurn_3: click -> ok\nTurn_4: type -> ok\n%s\nNow?"
-        for plan in PLANS:
-            name, arguments = called(request(f"TASK: {TASK}", None, plan | ARCHIVES))
-            self.assertEqual(({name}, set(arguments)), (set(plan), set(plan[name])))
-            self.assertIn(NOTE, next(iter(arguments.values())))
-            for archive, fields in ARCHIVES.items():
-                tools = plan | {archive: fields}
-                name, arguments = called(request(listed % "ARCHIVE_NOW", None, tools))
-                self.assertEqual((name, arguments["archived_turns"]), (archive, [3, 4]))
-                name, _ = called(request(listed % "not ARCHIVE_NOW yet", None, tools))
-                self.assertIn(name, plan)
-
     def test_a_verification_is_answered_from_the_pixels(self) -> None:
         for state, answer in ((WRITTEN, "^NO: "), (WRITTEN.after("Save button"), "^YES: ")):
             asked = request(f"TASK: {TASK}\nIs it done?", make_desktop(state), {})
             self.assertRegex(agent.demo_reply(asked)["content"], answer)
-
-    def test_where_nothing_is_known_it_says_so(self) -> None:
-        asked = request(TASK, make_desktop(), PLANNER, Rect(500, 10, 64, 64))
-        name, arguments = called(asked)
-        self.assertEqual((name, arguments["completion_status"]), ("report_goal_status", "BLOCKED"))
-        self.assertIn("None of the known controls", arguments["evidence"])
-        self.assertNotIn("tool_calls", agent.demo_reply(asked | {"tools": asked["tools"][:0]}))
-
-    def test_its_server_lists_it_and_counts_the_text_and_every_picture(self) -> None:
-        model = agent.DemoModel()
-        self.addCleanup(model.close)
-        opened = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
-        with opened(model.endpoint.replace("chat/completions", "models"), timeout=10) as reply:
-            self.assertEqual(json.load(reply)["data"][0]["type"], "vlm")
-        for shots in (1, 2):
-            asked = request("A" * 4000, make_desktop(), {})
-            asked["messages"] = asked["messages"][1:] * shots
-            body = json.dumps(asked).encode()
-            with opened(urllib.request.Request(model.endpoint, body), timeout=10) as reply:
-                tokens = json.load(reply)["usage"]["prompt_tokens"]
-            self.assertTrue(0 < tokens - shots * (1000 + 900) < 200, tokens)
 
 
 class Runs(CommandLineCase):

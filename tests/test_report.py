@@ -7,14 +7,13 @@ import hashlib
 import json
 import re
 import unittest
-from collections import Counter
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
 
 import agent
 from tests import seams
-from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, page_items
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, page_items
 from tests.test_main import CommandLineCase, copy_folder
 
 HOSTILE = (
@@ -68,60 +67,6 @@ class Books(EngineCase):
         self.assertEqual(dict(book.figures()), facts)
         shown = {item["turn"] for item in blocks((trial.folder / "report.html").read_text())}
         self.assertEqual(shown, {-1, *range(1, 401)})
-
-    def hits(self, *known: agent.Control) -> list[dict[str, Any]]:
-        """What the book has of a click in the middle of a screen that has those controls."""
-        click = call("click_screen_element", element_name="Save", position=[500, 500])
-        answers = iter([PLAN, click])
-        trial = self.trial(lambda request: next(answers), max_steps=2)
-        trial.desktop.control_source = agent.KnownControls(known)
-        self.begin(trial)
-        trial.run()
-        (result,) = [item for item in agent.book_of(trial.folder).items if item["kind"] == "result"]
-        hits: list[dict[str, Any]] = result["hits"]
-        return hits
-
-    def test_an_act_has_the_name_and_the_box_of_what_it_hit_which_is_no_window(self) -> None:
-        for name, role, rect, box in (
-            ("Save", "button", agent.Rect(16, 9, 32, 18), [250, 250, 750, 750]),
-            ("Wide", "button", agent.Rect(-100, -100, 300, 300), [0, 0, 1000, 1000]),
-            ("Plain", "window", agent.Rect(0, 0, 64, 36), None),
-        ):
-            found = self.hits(agent.Control(name, role, rect, window=1))
-            wanted = [(name, role, box)] if box else []
-            self.assertEqual([(hit["name"], hit["role"], hit["box"]) for hit in found], wanted)
-
-    def test_the_time_between_two_processes_belongs_to_no_turn_even_in_the_middle_of_one(
-        self,
-    ) -> None:
-        book = agent.Book("run_0001")
-        for kind, turn, time in (
-            ("run", 0, 1000.0),
-            ("reply", 1, 1003.0),
-            ("resume", 0, 9000.0),
-            ("look", 1, 9001.0),
-            ("action", 2, 9003.0),
-        ):
-            book.take(seams.record(kind, turn=turn, time=time))
-        seconds = Counter[int]()
-        for item in book.items:
-            seconds[item["turn"]] += item["sums"]["seconds"]
-        self.assertEqual(seconds, {1: 4.0, 2: 2.0})
-        self.assertEqual((book.run["sums"]["seconds"], book.run["sums"]["turns"]), (6.0, 2))
-
-    def test_a_planner_that_said_nothing_or_reported_has_its_instructions_shown(self) -> None:
-        for said, shown in (
-            ("First A.", "First A."),
-            ("", "Open Notes."),
-            ("SCREEN_SHOWS: It takes steps.\nNEXT_STEP: plan", "Open Notes."),
-            ("**ACT**: go", "Open Notes."),
-        ):
-            book = agent.Book("run_0001")
-            told = {"plan": said, "instructions": "Open Notes.", "done_when": ["It is saved."]}
-            book.take(seams.record("run"))
-            book.take(seams.record("plan", turn=1, **told))
-            proof = "\n\nDone when:\n1. It is saved."
-            self.assertEqual(book.items[0]["plan"], shown + proof)
 
 
 class Report(CommandLineCase):

@@ -514,12 +514,6 @@ class Loudness(CommandLineCase):
         row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody can be asked"
         self.assertRegex(out, row)
 
-    def test_no_word_stands_twice_and_one_is_no_plural(self) -> None:
-        words = ("--demo", "--max-steps", "2", "--set", "stall_stop=1", *ICONS_ARE_RISKY)
-        _, out, _ = self.main(*words)
-        self.assertIn("stuck: 1 turn made no progress.", out)
-        self.assertRegex(out, r"(?m)^\d turns?, 0 acts, 1 refused")
-
     def test_a_run_on_a_terminal_leaves_the_same_lines_as_in_a_pipe(self) -> None:
         _, plain, _ = self.recorded()
         screen = Screen()

@@ -140,18 +140,6 @@ class Page(Browser):
             backs.add(self.chrome.run("return getComputedStyle(document.body).backgroundColor"))
         self.assertEqual(len(backs), 2)
 
-    def test_a_second_panel_may_watch_and_closing_one_harms_nobody(self) -> None:
-        self.open()
-        first = self.chrome.do("/window", method="GET")
-        second = self.chrome.do("/window/new", {"type": "tab"})["handle"]
-        self.chrome.do("/window", {"handle": second})
-        self.open(RUN)
-        self.see("h1", "Draw")
-        self.chrome.do("/window", method="DELETE")
-        self.chrome.do("/window", {"handle": first})
-        tell(self.panel, plan(1, "still here"))
-        self.see("#plan", "still here")
-
     def test_when_the_run_ends_the_page_says_how_and_asks_on_until_the_program_is_gone(
         self,
     ) -> None:
@@ -221,14 +209,6 @@ class Looking(Browser):
         self.see("#stage", "The screenshot screenshots/turn_0002.png is missing.")
         complaints = self.chrome.complaints()
         self.assertEqual([text for text in complaints if "404" not in text], [])
-
-    def test_a_pause_is_said_and_is_not_red(self) -> None:
-        self.begin()
-        self.stop.paused = "the person moved the mouse"
-        self.see("#note", "Paused: the person moved the mouse.")
-        self.assertIn("idle", self.chrome.run("return note.className"))
-        self.chrome.click("#play")
-        wait_for(lambda: not self.chrome.seen("#note"))
 
 
 class Described(Browser):
