@@ -133,9 +133,7 @@ class AddingCase(test_main.CommandLineCase):
 
 
 class ATool(AddingCase):
-    def test_a_tool_by_the_recipe_is_used_by_the_demos_model_in_each_profile_that_names_it(
-        self,
-    ) -> None:
+    def test_a_tool_by_the_recipe_is_used_in_each_profile_that_names_it(self) -> None:
         """It sees it fit for the Notes icon; nothing comes of it, so the run ends at its last turn."""
         copy = with_all_rows()
         step = copy.DemoStep("^quadruple_click", "It can be tried", "Notes icon")
@@ -193,7 +191,3 @@ class AWin32Function(AddingCase):
         self.assertEqual(found, [530, "GetCaretBlinkTime", 5])
         with self.assertRaisesRegex(AttributeError, "GetCaretBlinkTime"):
             self.called(agent)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -113,7 +113,3 @@ class StoryBoxes(StoryCase):
                 self.assertIn(wanted, words)
                 self.assertLess(len(words), 250)
                 self.assertTrue(wanted or "box" not in words.lower(), words)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -292,13 +292,6 @@ class OnTheDemo(EngineCase):
         self.assertTrue(corrects(corrected(self.folder, **own).correction))
         self.assertFalse(corrects(corrected(self.folder, calibration=False, **own).correction))
 
-    def test_a_true_model_is_not_corrected_and_one_that_is_switched_off_says_so(self) -> None:
-        self.assertIn("0-1000 grid: across scale 1.000", measured(self.folder, Swollen(1.0)))
-        found = corrected(self.folder)
-        self.assertEqual((corrects(found.correction), found.text), (False, ""))
-        text = measured(self.folder, Swollen(1.02), calibration=False)
-        self.assertIn("not corrected", text)
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -18,7 +18,6 @@ from tests.scripted import call, text
 from tests.servers import ScriptedServer, Step, answer
 from tests.test_calibration import asked_place
 from tests.test_main import CommandLineCase
-from tests.test_model import unused_url
 
 WIDTH, HEIGHT = 640, 360
 Place = Callable[[float, float], list[int]]
@@ -141,34 +140,6 @@ class Check(unittest.TestCase):
         self.assertEqual((finding.fine, len(asked)), (False, 1))
         self.assertIn("set calls to text", finding.text)
 
-    def test_each_profile_is_asked_for_a_call_of_a_tool_that_it_has(self) -> None:
-        for name in ("commander", "chat", "pointer", "story"):
-            for profile in (agent.PROFILES[name], agent.as_described(agent.PROFILES[name])):
-                offered: list[str] = []
-
-                class Willing(Studio):
-                    """Calls whatever it is offered."""
-
-                    def message(self, request: dict[str, Any]) -> dict[str, Any]:
-                        if "tools" not in request:
-                            return super().message(request)
-                        function = request["tools"][0]["function"]
-                        offered.append(function["name"])  # noqa: B023
-                        key = function["parameters"]["required"][0]
-                        return call(function["name"], **{key: "escape"})
-
-                with self.subTest(name, described=profile is not agent.PROFILES[name]):
-                    findings = self.findings(Willing(), profile=profile)
-                    self.assertEqual([f.text for f in findings.values() if not f.fine], [])
-                    wanted = {"pointer": ["type_text"], "story": []}
-                    self.assertEqual(offered[:1], wanted.get(name, offered))
-                    self.assertEqual("tool calls" in findings, name != "story")
-
-    def test_a_dead_port_says_that_no_server_listens(self) -> None:
-        finding = self.examine(unused_url())["server"]
-        self.assertFalse(finding.fine)
-        self.assertIn("nothing listens there", finding.text)
-
 
 class Black(agent.DemoDesktop):
     def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
@@ -205,11 +176,6 @@ class Desktops(CommandLineCase):
         found = self.check(missing)
         self.assertEqual((list(found), self.code), (["system", "desktop", "model"], 3))
         self.assertEqual(found["desktop"], "FAIL")
-
-    def test_without_a_server_the_demo_is_examined(self) -> None:
-        code, out, _ = self.main("--demo", "--check")
-        self.assertEqual(code, 0, out)
-        self.assertIn("the demo's own", out)
 
 
 class Told(CommandLineCase):
@@ -267,7 +233,3 @@ class Told(CommandLineCase):
         bare = {"data": [{"id": "x-vl"}]}
         _, out, _ = self.check(lambda answers, body: answers(body) if body else bare)
         self.assertIn("the server does not tell how many tokens", out)
-
-
-if __name__ == "__main__":
-    unittest.main()

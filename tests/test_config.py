@@ -202,7 +202,3 @@ class File(unittest.TestCase):
         endless.write_text(" " * (1 << 20) + "{}")
         for path in (*paths, endless):
             self.assertIn(" (no file of at most 1 MB is there); ", self.refused(path))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -244,7 +244,3 @@ class PageOfADemo(CommandLineCase):
                 self.main("--demo", *short, *words.split(), hasty=False)
             self.assertEqual(self.records()[0]["config"]["turn_delay"], pace)
             shutil.rmtree(self.folder / "dumps")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -78,7 +78,3 @@ class Programs(unittest.TestCase):
         desktops = [DrawnDesktop(VirtualClock(), state) for state in states]
         seen = {desktop.glance(desktop.screen(), 640, 360) for desktop in desktops}
         self.assertEqual(len(seen), len(states))
-
-
-if __name__ == "__main__":
-    unittest.main()

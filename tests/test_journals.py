@@ -80,9 +80,7 @@ class Older(CommandLineCase):
             self.assertEqual(code, 1, out)
             self.assertIn("of the screen around it is not as in", out)
 
-    def test_each_goes_on_after_a_cut_takes_no_act_for_unfinished_and_comes_to_its_end(
-        self,
-    ) -> None:
+    def test_each_goes_on_after_a_cut_and_comes_to_its_end(self) -> None:
         self.assertEqual(sorted(path.name for path in JOURNALS.iterdir()), sorted(PROFILES))
         for profiles, change in (
             (LOOPS, cut_after_its_third_turn),

@@ -331,9 +331,7 @@ class Given(CommandLineCase):
         code, _, err = self.main("--demo", "--max-steps", "1", "--set", "confirm = never ")
         self.assertEqual((code, err, self.records()[0]["config"]["confirm"]), (1, "", "never"))
 
-    def test_a_secret_leaves_the_environment_and_the_servers_key_goes_with_each_request(
-        self,
-    ) -> None:
+    def test_a_secret_leaves_the_environment_and_the_key_goes_with_each_request(self) -> None:
         seen, keys = list[bool](), set[str | None]()
         capture, parse = agent.DemoDesktop.capture, agent.DemoRequest.parse_request
 
@@ -354,9 +352,7 @@ class Given(CommandLineCase):
             self.main("--demo", "--max-steps", "2", "--secret", "PIN", environ=secrets)
         self.assertEqual((seen[-1], keys), (False, {"Bearer sk-0123456789"}))
 
-    def test_the_task_may_come_through_a_pipe_in_utf_8_or_from_a_window_that_gives_no_bytes(
-        self,
-    ) -> None:
+    def test_the_task_may_come_through_a_pipe_in_utf_8_or_from_a_window_of_text(self) -> None:
         task = 'Öffne Notes, write "Grüße €" and save it.'
         window = io.StringIO(task + "\n")  # as IDLE's, it has no buffer
         for number, stdin in enumerate((task.encode() + b"\r\n", window), 1):
@@ -454,7 +450,3 @@ class Stopping(CommandLineCase):
         self.assertEqual((code, err), (130, "agent.py: stopped.\n"))
         self.assertIn("stopped: Ctrl+C, twice.", out)
         self.assertEqual(self.records()[-1]["outcome"], "stopped")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -183,9 +183,7 @@ class Faults(unittest.TestCase):
 
         self.assertTrue(comes_true(gone), "the worker is still there")
 
-    def test_every_fault_of_a_server_has_its_sentence_its_kind_and_its_tries_and_may_pass(
-        self,
-    ) -> None:
+    def test_every_fault_has_its_sentence_its_kind_and_its_tries_and_may_pass(self) -> None:
         for fault in FAULTS:
             with self.subTest(fault.name), ScriptedServer(fault.step) as server:
                 error = self.failure(model_server(server.url))
@@ -238,9 +236,7 @@ class Faults(unittest.TestCase):
                         self.assertIn(self.failure(client).kind, ("incomplete", "not_json"))
                 self.assertEqual(client.complete(b"{}").message["content"], "é")
 
-    def test_one_deadline_covers_silence_and_trickling_alike_and_a_stop_ends_them_at_once(
-        self,
-    ) -> None:
+    def test_one_deadline_covers_silence_and_trickling_and_a_stop_ends_them(self) -> None:
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{"
         drops = trickle(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"), trickle(b"H", b"T")
         for number, step in enumerate((stall, trickle(head), *drops)):
@@ -280,9 +276,7 @@ class Faults(unittest.TestCase):
 
 
 class Exchanges(unittest.TestCase):
-    def test_the_request_is_plain_passes_every_proxy_by_and_carries_the_key_only_as_a_header(
-        self,
-    ) -> None:
+    def test_the_request_is_plain_passes_proxies_by_and_has_the_key_as_a_header(self) -> None:
         body = json.dumps({"model": "x"}).encode()
         proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY", "all_proxy"), "http://127.0.0.1:9")
         with ScriptedServer(GOOD) as server, mock.patch.dict(os.environ, proxies):
@@ -432,9 +426,7 @@ class Endpoints(unittest.TestCase):
         ):
             self.assertEqual(model_server(given).url.geturl(), url)
 
-    def test_an_unusable_endpoint_or_key_is_refused_in_one_sentence_that_shows_no_secret(
-        self,
-    ) -> None:
+    def test_an_unusable_endpoint_or_key_is_refused_and_shows_no_secret(self) -> None:
         wrong = ["", "localhost:1234", "ftp://x/y", "http://", "http:///v1", "http://h:99999/"]
         wrong += ["http://h:x/", "http://a b/", "http://[::1", "http://h/\u00e9"]
         wrong += ["http://h/\r\nX: y", "file:///etc/passwd", "http://me:hidden@host/"]
@@ -639,7 +631,3 @@ class Warnings(EngineCase):
         ):  # fmt: skip
             with self.subTest(f"{wanted} {context} {model} {tokens}"):
                 self.assertRegex(self.warnings(wanted, context, model, tokens), words or r"\A\Z")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -150,7 +150,3 @@ class Grammars(unittest.TestCase):
             ("gta1-7b", "qwen2_5_vl", "tools"),
         ):
             self.assertEqual(agent.grammar_for(name, told), grammar, name)
-
-
-if __name__ == "__main__":
-    unittest.main()

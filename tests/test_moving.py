@@ -54,7 +54,3 @@ class AMovingPicture(unittest.TestCase):
         first, last = frames
         self.assertGreater(first[CENTRE], first[CENTRE + 2] + 50)  # orange: red above blue
         self.assertEqual(last[CENTRE : CENTRE + 3], bytes([200] * 3))
-
-
-if __name__ == "__main__":
-    unittest.main()

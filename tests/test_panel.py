@@ -368,16 +368,6 @@ class News(PanelTest):
         self.assertEqual(self.told(first), [(-1, None), (1, "reply")])
         self.assertEqual(self.told(self.news(first)), [(-1, None), (1, "hint")])
 
-    def test_a_book_that_keeps_its_latest_records_only_is_followed_all_the_same(self) -> None:
-        self.panel.book = agent.Book("run_0001", 2)
-        heard: list[Any] = []
-        news = None
-        for number in range(1, 6):
-            tell(self.panel, RUN, reply(number))
-            news = self.news(news)
-            heard += self.told(news)[1:]
-        self.assertEqual(heard, [(number, "reply") for number in range(1, 6)])
-
     def test_a_megabyte_of_hostile_text_arrives_as_text(self) -> None:
         text = "</script><script>alert(1)</script>\x1b[31mred\u202e\ud800" + "A" * (1 << 20)
         tell(self.panel, RUN, reply(1, text))
@@ -385,15 +375,6 @@ class News(PanelTest):
         news = self.news()
         said = news["items"][1]["message"]["content"]
         self.assertEqual((said, news["observation"]), (text, text))
-
-    def test_a_failure_is_shown_until_a_reply_comes(self) -> None:
-        for line, error in (
-            ({"kind": "model_failed", "text": "No reply came."}, "No reply came."),
-            ({"kind": "reply", "role": "planner"}, ""),
-            ({"kind": "no_call", "error": "no_call", "text": "No call."}, ""),
-        ):
-            tell(self.panel, RUN, line)
-            self.assertEqual(self.news()["error"], error)
 
     def test_whether_a_page_is_open_is_known_for_two_seconds(self) -> None:
         self.assertFalse(self.panel.watched())
@@ -427,9 +408,7 @@ class Pictures(PanelTest):
     def picture(self, name: Any) -> tuple[int, Any]:
         return self.ask("POST /picture", {"name": name})
 
-    def test_a_screenshot_of_the_run_is_given_by_its_name_and_no_other_name_leads_anywhere(
-        self,
-    ) -> None:
+    def test_a_screenshot_is_given_by_its_name_and_no_other_name_leads_anywhere(self) -> None:
         for name in ("screenshots/turn_0002.png", "turn_0003_raw.png"):
             self.put(name)
             self.assertEqual(self.picture(name), (200, PICTURE))
@@ -507,12 +486,6 @@ class Annotated(PanelTest):
         self.assertEqual((state["pending_seq"], state["annotated_seq"]), (3, 3))
         self.assertEqual(self.post(3), 409)
 
-    def test_who_asks_for_nothing_is_not_awaited_and_a_slow_page_not_for_long(self) -> None:
-        self.news()
-        self.assertEqual(self.panel.wait_annotated(3, 60), b"")
-        self.ask("GET /state")
-        self.assertIsNone(self.panel.wait_annotated(3, 0))
-
 
 class Port(PanelTest):
     def test_after_closing_the_port_is_free_and_the_threads_are_gone(self) -> None:
@@ -538,14 +511,6 @@ class Port(PanelTest):
             with mock.patch.object(socket, "SO_EXCLUSIVEADDRUSE", -5, create=True):
                 self.panel.server.server_bind()
         self.assertEqual(options[0], (socket.SOL_SOCKET, -5, 1))
-
-    @unittest.skipIf(sys.platform == "win32", "Windows lets nobody else take it, and so not us")
-    def test_elsewhere_a_port_just_left_can_be_taken_again(self) -> None:
-        """The side that hangs up first keeps the port busy for a minute, unless it is asked for so."""
-        self.news()
-        self.panel.close()
-        with contextlib.closing(a_panel(agent.Config(panel_port=self.port), self.stop)) as again:
-            self.assertIn(f":{self.port}/", again.url)
 
 
 class AtRest(EngineCase):
@@ -636,7 +601,3 @@ class Wired(CommandLineCase):
         with mock.patch.object(socket.socket, "listen", noted):
             code, out, _ = self.main("--demo")
         self.assertEqual((code, "panel" in out, len(listening)), (0, False, 1))  # the model's
-
-
-if __name__ == "__main__":
-    unittest.main()

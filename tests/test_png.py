@@ -117,7 +117,3 @@ class Drawing(unittest.TestCase):
             pictures[char] = bytes(canvas.pixels)
         self.assertEqual(len(set(pictures.values())), 96)
         self.assertEqual(pictures["\u00fc"], pictures["\U0001f600"])
-
-
-if __name__ == "__main__":
-    unittest.main()

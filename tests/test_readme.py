@@ -148,7 +148,3 @@ class Names(unittest.TestCase):
 
     def test_it_stays_under_200_lines(self) -> None:
         self.assertLess(len(README.splitlines()), 200)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -97,9 +97,7 @@ class Turning(agent.DemoDesktop):
 
 
 class Replay(ReplayCase):
-    def test_the_acts_are_repeated_without_a_model_with_the_same_result_and_so_is_that(
-        self,
-    ) -> None:
+    def test_the_acts_are_repeated_without_a_model_and_so_is_that(self) -> None:
         code, out, err = self.replay()
         self.assertEqual((code, err), (0, ""), out)
         self.assertEqual(self.desktops[0].state.saved_text, "Hello from agent.py")
@@ -109,9 +107,7 @@ class Replay(ReplayCase):
         code, out, _ = self.main("--replay", "2", "--demo")
         self.assertEqual(code, 0, out)
 
-    def test_what_looks_as_it_did_is_acted_on_and_what_does_not_stops_it_with_a_clear_line(
-        self,
-    ) -> None:
+    def test_what_looks_as_it_did_is_acted_on_and_what_does_not_stops_it(self) -> None:
         covered = (
             r'differs: click "Save button" \(74[5-7], 76[67]\): \d+% of the screen around it is'
             r" not as in .*turn_0005.png; at most 5% may differ\."
@@ -168,9 +164,7 @@ class Replay(ReplayCase):
         self.assertEqual((code, self.desktops), (1, []))
         self.assertRegex(err, "cannot be repeated: it is damaged")
 
-    def test_a_missing_screenshot_an_odd_act_or_a_damaged_record_ends_it_with_one_line(
-        self,
-    ) -> None:
+    def test_a_missing_picture_an_odd_act_or_a_damaged_record_ends_it_in_a_line(self) -> None:
         journal = self.run_folder() / "turns.jsonl"
         whole = journal.read_text()
         for old, new, wanted in (

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import unittest
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
@@ -156,9 +155,7 @@ class Report(CommandLineCase):
         self.assertLessEqual(agent.COUNTED.keys(), {*named})
         self.assertIn(f"const JUDGES = {json.dumps([*agent._JUDGES])};", agent.PAGE)
 
-    def test_one_file_holds_the_pictures_as_they_are_but_none_that_is_missing_or_foreign(
-        self,
-    ) -> None:
+    def test_one_file_holds_the_pictures_but_none_that_is_missing_or_foreign(self) -> None:
         self.recorded()
         target, shots = self.folder / "run.html", self.run_folder() / "screenshots"
         self.assertEqual(self.main("--report", "1", str(target))[0], 0)
@@ -267,7 +264,3 @@ class Runs(CommandLineCase):
             self.assertEqual((code, rows), (0, figures))
         names = [name for name, _ in figures]
         self.assertEqual(names[-6:], ["encode", "request", "model", "act", "settle", "capture"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -75,9 +75,7 @@ class Journals(EngineCase):
         self.again.resume()
         return self.again.state, self.lines, copy
 
-    def test_cut_off_anywhere_it_goes_on_with_what_it_had_and_no_earlier_than_its_last_act(
-        self,
-    ) -> None:
+    def test_cut_off_anywhere_it_goes_on_with_what_it_had_and_after_its_last_act(self) -> None:
         _, seen = self.long_run()
         lines = self.lines_of_run
         self.assertGreater(len(seen), 20)
@@ -386,9 +384,3 @@ class Killed(EngineCase):
 
         start = forked if hasattr(os, "fork") else run
         self.assertRegex(trial("event:9", run=start), "^resumed")
-
-
-if __name__ == "__main__":
-    import unittest
-
-    unittest.main()

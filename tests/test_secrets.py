@@ -49,9 +49,7 @@ class Values(unittest.TestCase):
         hidden_words = agent.Secrets({"PIN": "4711"}).hide("4711 of 47112, 04711 or x4711; 4711.")
         self.assertEqual(hidden_words, "{{PIN}} of 47112, 04711 or x4711; {{PIN}}.")
 
-    def test_a_value_is_found_as_json_and_error_messages_spell_it_and_where_it_was_cut(
-        self,
-    ) -> None:
+    def test_a_value_is_found_however_it_is_spelled_and_where_it_was_cut(self) -> None:
         written = json.dumps({"a": CANARY}, ensure_ascii=False)
         for spelling in (CANARY, json.dumps(CANARY), written, repr(CANARY)):
             hidden = agent.Secrets({"X": CANARY}).hide(f"<{spelling}>")
@@ -263,7 +261,3 @@ class Canary(unittest.TestCase):
         self.assertEqual(self.hits({**self.files, "error": told.encode()}), [])
         (log,) = [data for name, data in self.files.items() if name.endswith("execution_log.txt")]
         self.assertIn("ZeroDivisionError: {{TOKEN}} by zero", log.decode())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -68,9 +68,7 @@ class Hotkeys(WatchCase):
             self.assertEqual(stage.stop.reason, "ctrl+alt+q")
         self.assertEqual(stage.world.events, [])
 
-    def test_the_pause_hotkey_pauses_goes_on_and_keeps_a_pause_that_would_have_ended_by_itself(
-        self,
-    ) -> None:
+    def test_the_pause_hotkey_pauses_goes_on_and_keeps_a_pause_that_would_end(self) -> None:
         said: list[str] = []
         with self.watched() as stage:
             self.press(stage, 1)
@@ -128,9 +126,7 @@ class Corner(WatchCase):
                 stage.world.mouse = corner
                 self.assertTrue(comes_true(lambda: stage.stop.reason == "the mouse in the corner"))
 
-    def test_the_program_itself_may_click_into_the_corner_and_a_mouse_may_have_been_there(
-        self,
-    ) -> None:
+    def test_the_program_may_click_into_the_corner_and_the_mouse_have_been_there(self) -> None:
         with self.watched() as stage:
             stage.do("click", position=[0, 0])
             self.assertEqual(stage.world.mouse, Point(0, 0))
@@ -232,13 +228,7 @@ class Waits(unittest.TestCase):
 
 
 class SecondAgent(unittest.TestCase):
-    def test_a_second_agent_on_the_same_desktop_is_refused_in_one_line_before_anything_is_done(
-        self,
-    ) -> None:
+    def test_a_second_agent_on_the_same_desktop_is_refused_before_anything(self) -> None:
         with mock.patch("tests.fakes.FakeWin32._WaitForSingleObject", lambda *_: 258):
             wrong = whole_run(Faults(), Faults(), Faults())
         self.assertRegex("".join(wrong), "ended with 2 and 0 clicks")
-
-
-if __name__ == "__main__":
-    unittest.main()

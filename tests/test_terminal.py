@@ -107,9 +107,7 @@ class Live(TerminalCase):
         terminal.take(agent.Phase("waiting"))
         self.assertTrue(screen.seen("waiting"))
 
-    def test_a_line_said_meanwhile_stands_alone_and_stays_and_the_live_line_never_wraps(
-        self,
-    ) -> None:
+    def test_a_line_said_meanwhile_stands_alone_and_the_live_line_never_wraps(self) -> None:
         terminal, screen = self.terminal()
         terminal.watch = lambda: "x" * 200
         terminal.take(agent.Phase("looking"))
@@ -185,9 +183,7 @@ class Rows(TerminalCase):
         self.assertIn(r'"C:\Töö\a"', lines)
         self.assertIn(r"'C:\cmd.exe' is blocked.", lines)
 
-    def test_a_question_of_300_characters_fits_and_hides_a_secret_that_would_be_broken(
-        self,
-    ) -> None:
+    def test_a_long_question_fits_and_hides_a_secret_that_would_be_broken(self) -> None:
         question = "not allowed: " + ("click the button " * 20)[:240] + " my secret is here: risk"
         terminal, screen = self.terminal()
         terminal.say(question + "\n    y allows it.")
@@ -471,9 +467,7 @@ class Allowed(CommandLineCase):
 
 
 class Loudness(CommandLineCase):
-    def test_a_run_leaves_a_line_a_turn_and_one_that_sums_it_up_and_no_escape_sequence(
-        self,
-    ) -> None:
+    def test_a_run_leaves_a_line_a_turn_and_a_sum_and_no_escape_sequence(self) -> None:
         counted = (
             r", of it \d+\.\d s model and \d+\.\d s program, \d+ requests, \d+ tokens,.* thought"
         )
@@ -489,9 +483,7 @@ class Loudness(CommandLineCase):
             "  check 1 YES: the green mark says Saved.\n", out
         )  # not twice the same words
 
-    def test_quiet_says_only_how_it_ended_and_verbose_what_was_said_and_the_log_has_all(
-        self,
-    ) -> None:
+    def test_quiet_says_how_it_ended_verbose_what_was_said_and_the_log_all(self) -> None:
         for options in ((), ("-q",), ("-v",)):
             shutil.rmtree(self.folder / "dumps", ignore_errors=True)
             _, out, _ = self.recorded(*options)
@@ -530,7 +522,3 @@ class Loudness(CommandLineCase):
             for text in (plain, "\n".join(shown(screen.getvalue())))
         ]
         self.assertEqual(words[0], words[1])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import threading
-import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -46,13 +45,11 @@ def clicked(number: int) -> list[dict[str, Any]]:
 
 
 class Browser(InChrome):
-    described = False
-
     def setUp(self) -> None:
         super().setUp()
         (self.folder / "screenshots").mkdir()
         self.stop = agent.Stop()
-        self.panel = a_panel(agent.Config(described=self.described), self.stop, self.folder)
+        self.panel = a_panel(agent.Config(), self.stop, self.folder)
         self.addCleanup(self.panel.close)
         self.chrome.look(1440, 960)
         self.chrome.complaints()
@@ -140,9 +137,7 @@ class Page(Browser):
             backs.add(self.chrome.run("return getComputedStyle(document.body).backgroundColor"))
         self.assertEqual(len(backs), 2)
 
-    def test_when_the_run_ends_the_page_says_how_and_asks_on_until_the_program_is_gone(
-        self,
-    ) -> None:
+    def test_the_page_says_how_the_run_ended_and_asks_on_until_the_program_ends(self) -> None:
         """A demo leaves its page open until nobody asks any more."""
         self.open(RUN, end("completed", "The note is saved."))
         self.see("#status", "completed")
@@ -209,18 +204,6 @@ class Looking(Browser):
         self.see("#stage", "The screenshot screenshots/turn_0002.png is missing.")
         complaints = self.chrome.complaints()
         self.assertEqual([text for text in complaints if "404" not in text], [])
-
-
-class Described(Browser):
-    described = True
-
-    def test_a_first_reply_can_be_injected(self) -> None:
-        self.open(RUN)
-        self.panel.update(phase="waiting_inject")
-        self.see("#send", "Inject")
-        self.chrome.type("#hint", '{"observation": "start"}')
-        self.chrome.click("#send")
-        self.assertEqual(wait_for(self.panel.take_injected), '{"observation": "start"}')
 
 
 class Demo(Browser):
@@ -352,7 +335,3 @@ class Strangers(Browser):
         """DNS rebinding: the browser believes that the page belongs to evil.localhost, which leads to 127.0.0.1."""
         self.chrome.open(self.panel.url.replace("127.0.0.1", "evil.localhost"))
         self.see("body", "Wrong Host.")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -14,7 +14,6 @@ import re
 import subprocess
 import sys
 import time
-import unittest
 from pathlib import Path
 from typing import Any
 
@@ -145,9 +144,7 @@ class Turns(InChrome):
         for note in ("hint\none", "failed\ntwo", "correction\nthree", "archive\nfour", "plan\nsix"):
             self.assertIn(note, shown)
 
-    def test_an_act_without_a_reply_is_nobodys_and_a_picture_that_lies_elsewhere_is_none(
-        self,
-    ) -> None:
+    def test_an_act_without_a_reply_is_nobodys_and_a_picture_elsewhere_is_none(self) -> None:
         turns = self.told(reply(1, role="planner"), plan(1, "go"), act(2, "click", ""))
         self.assertEqual([turn["role"] for turn in turns], ["planner", ""])
         names = ("//evil.example/a.png", "../a.png", "screenshots/turn_0001.png", "file:///a.png")
@@ -247,9 +244,7 @@ class View(InChrome):
         log = self.page.with_name("execution_log.txt").as_uri()
         self.assertEqual(self.chrome.all("#figures a", "href"), [log])
 
-    def test_keys_rows_and_addresses_lead_to_a_turn_and_the_browsers_own_search_finds_one(
-        self,
-    ) -> None:
+    def test_keys_rows_addresses_and_the_browsers_search_lead_to_a_turn(self) -> None:
         seen = []
         for key in (RIGHT, RIGHT, LEFT, END, HOME, LEFT):
             self.chrome.press(key)
@@ -335,9 +330,7 @@ class Reports(InChrome):
         self.open(crashed / "report.html", "crashed", 2)
         self.assertIn("no end recorded", self.chrome.text("#top"))
 
-    def test_what_is_hostile_is_text_and_of_a_long_run_only_the_pictures_nearby_are_loaded(
-        self,
-    ) -> None:
+    def test_what_is_hostile_is_text_and_a_long_run_loads_the_pictures_nearby(self) -> None:
         good = run(self.folder / "good")
         records = records_of(good)
         self.open(written(good, lengthened(records)), "long", 200)
@@ -346,7 +339,3 @@ class Reports(InChrome):
         self.open(written(good, hostile(records)), "hostile", 6)
         self.assertRegex(self.chrome.run("return document.title"), "^completed: </script>")
         self.assertEqual(self.chrome.all("h1 *, article p > :not(span)"), [])
-
-
-if __name__ == "__main__":
-    unittest.main()

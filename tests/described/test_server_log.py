@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import unittest
 from typing import Any
 from unittest import mock
 
@@ -105,7 +104,3 @@ class ServerLog(CommandLineCase):
             self.start(*words, "--max-steps", "2", "x")
             raw, human = self.logs()
             self.assertEqual((raw, "LM Studio" in human), ("", False), words)
-
-
-if __name__ == "__main__":
-    unittest.main()
