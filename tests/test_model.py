@@ -11,8 +11,10 @@ import socket
 import threading
 import time
 import unittest
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import agent
@@ -45,110 +47,41 @@ def model_server(
     return agent.ModelServer(config, clock or VirtualClock(), stop or agent.Stop(), KEY)
 
 
-class Fault(NamedTuple):
-    """What the server shows, what the error must be, and how many exchanges it may cost (4 = all retries)."""
-
-    name: str
-    step: Step
-    kind: str
-    exchanges: int
-    words: str  # must stand in the sentence
-
-
 def said(status: int, error: Any) -> Step:
-    return answer(status, error if isinstance(error, bytes) else {"error": error})
+    return answer(status, {"error": error})
 
 
-LMS_NONE = (
-    "No models loaded. Please load a model in the developer page or use the 'lms load' command."
-)
-LMS_KEEP = (
-    "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with context "
-    "length of only 4096 tokens, which is not enough. Try to load the model with a larger context length, or provide a "
-    "shorter input"
-)
-CPP_CONTEXT = {
-    "code": 400,
-    "message": "the request exceeds the available context size. try increasing the context size",
-    "type": "exceed_context_size_error",
-    "n_prompt_tokens": 1407,
-    "n_ctx": 256,
-}
+def step_of(row: dict[str, Any]) -> Step:
+    """What the server of a row does."""
+    if "raw" in row:
+        return raw(row["raw"].encode())
+    body = row["body"].encode() if isinstance(row["body"], str) else row["body"]
+    return answer(row["status"], body, row.get("headers", ()), row.get("sized", True))
+
+
 NUMBER = b'{"usage": {"prompt_tokens": %s}, "choices": [{"message": {"content": "x"}}]}'
-
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+MEGABYTES = b"100000\r\n%s\r\n" % (b" " * 0x100000) * 9
+# What servers answer: faults and lists of models, those that are found in them and those that are not.
+DATA = Path(__file__).parent / "data" / "servers.jsonl"
+ROWS = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
+# What the server does, what the error must be, how many exchanges it may cost (4 = all retries), and what its sentence holds.
 FAULTS = (
-    Fault("reset", reset, "incomplete", 4, "broke off"),
-    Fault("closed without a word", hang_up, "incomplete", 4, "broke off"),
-    Fault("cut in the status line", raw(b"HTTP/1.1 2"), "incomplete", 4, "whole HTTP answer"),
-    Fault("another protocol", raw(b"SSH-2.0-OpenSSH_9.6\r\n"), "incomplete", 4, "check that it is a model server"),
-    Fault("cut body", raw(http(200, reply())[:-9]), "incomplete", 4, "broke off"),
-    Fault("cut chunk", raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{}"), "incomplete", 4, "broke off"),
-    Fault("negative chunk", raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n{}\r\n"), "incomplete", 4, "broke"),
-    Fault("cut body without length", raw(http(200, reply(), sized=False)[:-9]), "not_json", 2, "JSON"),
-    Fault("oversized", answer(200, b" " * ((2 << 20) + 1)), "not_json", 2, "2 MB"),
-    Fault("oversized in chunks", raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"100000\r\n%s\r\n" % (b" " * 0x100000) * 9), "not_json", 2, "2 MB"),
-    Fault("HTML", answer(200, b"<html>hello</html>"), "not_json", 2, "JSON"),
-    Fault("not UTF-8", answer(200, b'{"a": "\xff"}'), "not_json", 2, "JSON"),
-    Fault("stream of events", answer(200, b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "not_json", 2, "JSON"),
-    Fault("nested deeply", answer(200, b"[" * 100000 + b"]" * 100000), "not_json", 2, "JSON"),
-    Fault("nested somewhat", answer(200, b"[" * 99 + b"]" * 99), "not_json", 2, "nested too deeply"),
-    Fault("redirect", answer(302, b"", ["Location: http://example.com/"]), "not_found", 1, "final address"),
-    Fault("permanent redirect", answer(308, b"No models loaded.", ["Location: /v2"]), "not_found", 1, "status 308"),
-    Fault("gzip", answer(200, gzip.compress(b"{}"), ["Content-Encoding: gzip"]), "not_json", 2, "JSON"),
-    Fault("gzip without saying so", answer(200, gzip.compress(b"{}")), "not_json", 2, "JSON"),
-    Fault("200 with error object", said(200, {"message": "odd", "code": 7}), "error", 2, "(odd)"),
-    Fault("200 with error string", said(200, "odd\nthing."), "error", 2, "(odd thing)"),
-    Fault("200 with a known error", said(200, LMS_KEEP), "context", 1, "8192 tokens or more"),
-    Fault("200 with unknown page", said(200, "Unexpected endpoint or method. (POST /x)"), "not_found", 1, "no such page"),
-    Fault("empty 200", answer(200), "not_json", 2, "JSON"),
-    Fault("empty 200 without length", answer(200, sized=False), "not_json", 2, "JSON"),
-    Fault("204", answer(204), "not_json", 2, "JSON"),
-    Fault("no choices", answer(200, reply(choices=[])), "not_json", 2, "choices[0].message"),
-    Fault("choices null", answer(200, reply(choices=None)), "not_json", 2, "choices[0].message"),
-    Fault("choice a string", answer(200, reply(choices=["x"])), "not_json", 2, "choices[0].message"),
-    Fault("message a string", answer(200, reply(choices=[{"message": "x"}])), "not_json", 2, "choices[0].message"),
-    Fault("a list", answer(200, []), "not_json", 2, "choices[0].message"),
-    Fault("a number", answer(200, b"7"), "error", 2, "(7)"),
-    Fault("400", said(400, "'messages' is required"), "rejected", 1, "status 400: 'messages' is required"),
-    Fault("400 with nothing", answer(400), "rejected", 1, "(status 400)"),
-    Fault("400 no model (LM Studio)", said(400, {"message": LMS_NONE}), "no_model", 1, "lms load"),
-    Fault("404 no model (LM Studio)", said(404, {"message": LMS_NONE}), "no_model", 1, "lms load"),
-    Fault("400 overflow (LM Studio)", said(400, LMS_KEEP), "context", 1, "8192"),
-    Fault("400 n_keep (LM Studio)", said(400, "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 10247 >= n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter prompt."), "context", 1, "8192"),
-    Fault("400 mid-generation (LM Studio)", said(400, "Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not currently support mid-generation context overflow. Try reloading with a larger context length or shortening the prompt/chat."), "context", 1, "8192"),
-    Fault("400 small for vision (LM Studio)", said(400, "For vision-enabled models, please use context size 1500 or larger"), "context", 1, "8192"),
-    Fault("400 no vision (LM Studio)", said(400, "Model does not support images. Please use a model that does."), "no_vision", 1, "cannot see images"),
-    Fault("400 crashed (LM Studio)", said(400, "The model has crashed without additional information. (Exit code: null)"), "server", 4, "lost its model"),
-    Fault("400 unloaded (LM Studio)", said(400, "Model unloaded."), "server", 4, "lost its model"),
-    Fault("400 unknown model (LM Studio)", said(400, {"message": 'Invalid model identifier "x". Please specify a valid downloaded model', "code": "model_not_found"}), "no_model", 1, "lmstudio_model"),
-    Fault("400 several models (LM Studio)", said(400, "Multiple models are loaded. Please specify a model by providing a 'model' field."), "no_model", 1, "lmstudio_model"),
-    Fault("400 failed to load (LM Studio)", said(400, "Failed to load model: insufficient system resources"), "no_model", 1, "choose a smaller one"),
-    Fault("400 overflow (llama.cpp)", said(400, CPP_CONTEXT), "context", 1, "8192"),
-    Fault("500 overflow (llama.cpp, older)", said(500, CPP_CONTEXT), "context", 1, "8192"),
-    Fault("500 no mmproj (llama.cpp)", said(500, {"code": 500, "message": "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", "type": "server_error"}), "no_vision", 1, "cannot see images"),
-    Fault("500 tools (llama.cpp)", said(500, {"message": "tools param requires --jinja flag"}), "no_tools", 1, "tools"),
-    Fault("503 loading (llama.cpp)", said(503, {"message": "Loading model", "type": "unavailable_error", "code": 503}), "loading", 4, "still loading"),
-    Fault("404 page (llama.cpp)", said(404, {"message": "File Not Found", "type": "not_found_error", "code": 404}), "not_found", 1, "no such page"),
-    Fault("400 overflow (vLLM)", answer(400, {"object": "error", "message": "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens.", "type": "BadRequestError", "code": 400}), "context", 1, "8192"),
-    Fault("400 text model (vLLM)", answer(400, {"object": "error", "message": "Qwen3-4B is not a multimodal model"}), "no_vision", 1, "cannot see images"),
-    Fault("404 model (vLLM)", answer(404, {"object": "error", "message": "The model `x` does not exist.", "code": 404}), "no_model", 1, "lmstudio_model"),
-    Fault("400 tools (vLLM)", answer(400, {"object": "error", "message": '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'}), "no_tools", 1, "tools"),
-    Fault("404 page (vLLM)", answer(404, {"detail": "Not Found"}), "not_found", 1, "no such page"),
-    Fault("404 model (Ollama)", said(404, 'model "x" not found, try pulling it first'), "no_model", 1, "lmstudio_model"),
-    Fault("404 page (Ollama)", answer(404, b"404 page not found"), "not_found", 1, "no such page"),
-    Fault("400 tools (Ollama)", said(400, {"message": "registry.ollama.ai/library/x does not support tools"}), "no_tools", 1, "tools"),
-    Fault("503 busy (Ollama)", said(503, "server busy, please try again.  maximum pending requests exceeded"), "server", 4, "busy"),
-    Fault("401", said(401, {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}), "auth", 1, "LMSTUDIO_API_KEY"),
-    Fault("403", answer(403, b""), "auth", 1, "LMSTUDIO_API_KEY"),
-    Fault("404", answer(404, b""), "not_found", 1, "lmstudio_endpoint"),
-    Fault("408", answer(408), "server", 4, "status 408"),
-    Fault("409", answer(409), "server", 4, "status 409"),
-    Fault("429", said(429, {"message": "Rate limit reached"}), "server", 4, "status 429: Rate limit reached"),
-    Fault("500", said(500, {"message": "Internal error"}), "server", 4, "status 500: Internal error"),
-    Fault("502 in HTML", answer(502, b"<html>Bad Gateway</html>"), "server", 4, "status 502"),
-    Fault("503", answer(503), "server", 4, "(status 503)"),
-    Fault("504", answer(504), "server", 4, "(status 504)"),
-    Fault("501", answer(501), "rejected", 1, "(status 501)"),
+    ("reset", reset, "incomplete", 4, "broke off"),
+    ("closed without a word", hang_up, "incomplete", 4, "broke off"),
+    ("cut body", raw(http(200, reply())[:-9]), "incomplete", 4, "broke off"),
+    ("cut body without length", raw(http(200, reply(), sized=False)[:-9]), "not_json", 2, "JSON"),
+    ("oversized", answer(200, b" " * ((2 << 20) + 1)), "not_json", 2, "2 MB"),
+    ("oversized in chunks", raw(CHUNKED + MEGABYTES), "not_json", 2, "2 MB"),
+    ("not UTF-8", answer(200, b'{"a": "\xff"}'), "not_json", 2, "JSON"),
+    ("nested deeply", answer(200, b"[" * 100000 + b"]" * 100000), "not_json", 2, "JSON"),
+    ("gzip", answer(200, gzip.compress(b"{}"), ["Content-Encoding: gzip"]), "not_json", 2, "JSON"),
+    ("gzip without saying so", answer(200, gzip.compress(b"{}")), "not_json", 2, "JSON"),
+    *(
+        (row["name"], step_of(row), row["kind"], row["tries"], row["words"])
+        for row in ROWS
+        if row["is"] == "fault"
+    ),
 )  # fmt: skip
 
 
@@ -184,18 +117,18 @@ class Faults(unittest.TestCase):
         self.assertTrue(comes_true(gone), "the worker is still there")
 
     def test_every_fault_has_its_sentence_its_kind_and_its_tries_and_may_pass(self) -> None:
-        for fault in FAULTS:
-            with self.subTest(fault.name), ScriptedServer(fault.step) as server:
+        for name, step, kind, exchanges, words in FAULTS:
+            with self.subTest(name), ScriptedServer(step) as server:
                 error = self.failure(model_server(server.url))
                 found = (error.kind, len(server.requests))
-                self.assertEqual((fault.kind, fault.exchanges), found, str(error))
-                for words in (fault.words, f"127.0.0.1:{server.port}"):
-                    self.assertIn(words, str(error))
+                self.assertEqual((kind, exchanges), found, str(error))
+                self.assertIn(words, str(error))
+                self.assertIn(f"127.0.0.1:{server.port}", str(error))
                 self.assertNotIn(KEY, str(error) + repr(error))
                 self.assertIsNone(error.__cause__)
-            if fault.exchanges > 1:
-                with self.subTest(fault.name):  # it may pass
-                    got = received(fault.step, GOOD)
+            if exchanges > 1:
+                with self.subTest(name):  # it may pass
+                    got = received(step, GOOD)
                     self.assertEqual((got.message["content"], got.tries), ("hello", 2))
 
     def test_only_the_front_of_an_errors_text_is_searched(self) -> None:
@@ -450,67 +383,21 @@ def native(key: str, vision: bool, *contexts: int, **extra: Any) -> dict[str, An
     return {**entry, "loaded_instances": loaded, **extra}
 
 
-def older(name: str, kind: str, length: int | None = None) -> dict[str, Any]:
-    """One model of LM Studio's /api/v0/models."""
-    state: dict[str, Any] = {"state": "not-loaded"}
-    if length:
-        state = {"state": "loaded", "loaded_context_length": length}
-    capable = {"capabilities": ["tool_use"], "max_context_length": 262144}
-    return {"id": name, "object": "model", "type": kind, **capable, **state}
-
-
 def plain(*names: str, **extra: Any) -> dict[str, Any]:
     return {"object": "list", "data": [{"id": name, "object": "model", **extra} for name in names]}
 
 
-EMBED = {
-    "type": "embedding",
-    "key": "text-embedding-nomic",
-    "loaded_instances": [{"id": "x", "config": {}}],
-}
 LMS_OTHER = http(200, {"error": "Unexpected endpoint or method. (GET /x)"})
-CPP_OTHER = http(
-    404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}
-)
+CPP_OTHER = http(404, {"error": {"message": "File Not Found", "type": "not_found_error"}})
 OLLAMA_OTHER = http(404, b"404 page not found")
 VLLM_OTHER = http(404, {"detail": "Not Found"})
-SEES = {
-    "name": "/m/Qwen3VL-2B-Q4.gguf",
-    "type": "model",
-    "capabilities": ["completion", "multimodal"],
+OTHERS = {
+    "LM Studio": LMS_OTHER,
+    "llama.cpp": CPP_OTHER,
+    "Ollama": OLLAMA_OTHER,
+    "vLLM": VLLM_OTHER,
 }
-CPP_LIST = {"models": [SEES], **plain(SEES["name"], meta={"n_ctx_train": 262144, "n_ctx": 8192})}
 WANTED = "qwen3-vl-2b-instruct"
-Info = agent.ModelInfo
-
-FOUND = (
-    ("LM Studio, loaded", "/api/v1/models", {"models": [EMBED, native(WANTED, True, 8192)]}, LMS_OTHER, Info(WANTED, True, True, 8192), ""),
-    ("LM Studio, under its publisher", "/api/v1/models", {"models": [native("qwen/Qwen3-VL-2B-Instruct", True, 4096)]}, LMS_OTHER, Info("qwen/Qwen3-VL-2B-Instruct", True, True, 4096), ""),
-    ("LM Studio, exact before alike", "/api/v1/models", {"models": [native("b/" + WANTED, True, 1), native(WANTED, True, 2)]}, LMS_OTHER, Info(WANTED, True, True, 2), ""),
-    ("LM Studio, loaded under another name", "/api/v1/models", {"models": [native(WANTED, True, loaded_instances=[{"id": "eye", "config": {"context_length": 9}}])]}, LMS_OTHER, Info("eye", True, True, 9), ""),
-    ("LM Studio, downloaded only", "/api/v1/models", {"models": [native("a", True, 1), native(WANTED, True)]}, LMS_OTHER, Info(WANTED, True, False), "not loaded yet"),
-    ("LM Studio, another one loaded", "/api/v1/models", {"models": [native("text", False, 4096), native("qwen/qwen3-vl-8b", True, 8192), native("gemma", True)]}, LMS_OTHER, Info("qwen/qwen3-vl-8b", True, True, 8192), "using the loaded one, qwen/qwen3-vl-8b"),
-    ("LM Studio 0.3, loaded", "/api/v0/models", {"data": [older("x", "llm", 1), older(WANTED, "vlm", 4096)]}, LMS_OTHER, Info(WANTED, True, True, 4096), ""),
-    ("LM Studio 0.3, another one loaded", "/api/v0/models", {"data": [older("text-embedding-x", "embeddings", 1), older("y", "vlm"), older("z", "vlm", 5)]}, LMS_OTHER, Info("z", True, True, 5), "using the loaded one, z"),
-    ("llama.cpp", "/v1/models", CPP_LIST, CPP_OTHER, Info("/m/Qwen3VL-2B-Q4.gguf", True, None, 8192), "is not there; using"),
-    ("Ollama", "/v1/models", plain("qwen3-vl:2b", "gemma:4b", WANTED, owned_by="library"), OLLAMA_OTHER, Info(WANTED), ""),
-    ("vLLM", "/v1/models", plain("Qwen/Qwen3-VL-2B-Instruct", max_model_len=16384), VLLM_OTHER, Info("Qwen/Qwen3-VL-2B-Instruct", None, None, 16384), ""),
-    ("Lemonade, plain list under /api/v1", "/api/v1/models", plain("text-embedding-nomic", "only"), OLLAMA_OTHER, Info("only"), "is not there; using"),
-)  # fmt: skip
-
-NOT_FOUND = (
-    ("nothing there", "/v1/models", plain(), LMS_OTHER, "no_model", "`lms get qwen/qwen3-vl-4b` (3.3 GB"),
-    ("only embeddings", "/v1/models", plain("text-embedding-x"), LMS_OTHER, "no_model", "no vision model"),
-    ("configured one is text only", "/api/v1/models", {"models": [native("qwen/qwen3-vl-8b", True, 1), native(WANTED, False, 1)]}, LMS_OTHER, "no_vision", f"{WANTED} reads text only"),
-    ("only a text model is loaded", "/api/v0/models", {"data": [older("t", "llm", 1)]}, LMS_OTHER, "no_vision", "no vision model"),
-    ("several to choose from", "/v1/models", plain("a", "b"), OLLAMA_OTHER, "no_model", "choose one: --model a, --model b."),
-    ("no list at all", "/", {}, OLLAMA_OTHER, "not_found", "no such page"),
-    ("rubbish", "/v1/models", b"<html>", http(200, b"<html>"), "not_json", "JSON"),
-    ("odd shapes", "/v1/models", {"data": [7, {"id": 7}, {"id": ""}, None], "models": {"a": 1}}, LMS_OTHER, "no_model", ""),
-    ("llama.cpp, a model that reads text only", "/v1/models", {"models": [{"name": "m", "model": "m", "capabilities": []}], "data": [{"id": "m", "owned_by": "llamacpp", "architecture": {"input_modalities": ["text"]}}]}, CPP_OTHER, "no_vision", "text only: m"),
-    ("llama.cpp, an older one of text only", "/v1/models", {"models": [{"name": "m", "model": "m", "capabilities": ["completion"]}], "data": [{"id": "m", "owned_by": "llamacpp"}]}, CPP_OTHER, "no_vision", "text only: m"),
-    ("wrong key", "/v1/models", plain("a"), http(401, b""), "auth", "LMSTUDIO_API_KEY"),
-)  # fmt: skip
 
 
 def listed(modalities: list[str] | None, capabilities: list[str], server: str = "llamacpp") -> Any:
@@ -522,21 +409,30 @@ def listed(modalities: list[str] | None, capabilities: list[str], server: str = 
 
 
 class Discovery(unittest.TestCase):
+    def servers(self, what: str) -> Iterator[tuple[dict[str, Any], RoutedServer]]:
+        """The rows of a kind, each with its server."""
+        for row in ROWS:
+            if row["is"] == what:
+                routes = {row["path"]: http(200, row["page"])}
+                with (
+                    self.subTest(row["name"]),
+                    RoutedServer(routes, OTHERS[row["other"]]) as server,
+                ):
+                    yield row, server
+
     def test_the_model_is_found_on_every_kind_of_server(self) -> None:
-        for name, path, page, other, info, note in FOUND:
-            with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
-                is_there = "using" not in note
-                client = model_server(server.url, lmstudio_model=WANTED if is_there else "")
-                got = client.discover()
-                found = replace(got, note="", stored="", architecture="", efforts={})
-                self.assertEqual(found, info)
-                if is_there:
-                    self.assertIn(note, got.note)
-                    self.assertEqual(bool(note), bool(got.note))
-                self.assertIs(client.info, got)
-                asked = [request.split(b" ")[1].decode() for request in server.requests]
-                order = ["/api/v1/models", "/api/v0/models", "/v1/models"]
-                self.assertEqual(list(dict.fromkeys(asked)), order[: order.index(path) + 1])
+        for row, server in self.servers("found"):
+            is_there = "using" not in row["note"]
+            client = model_server(server.url, lmstudio_model=WANTED if is_there else "")
+            got = client.discover()
+            self.assertEqual([got.name, got.vision, got.loaded, got.context_length], row["info"])
+            if is_there:
+                self.assertIn(row["note"], got.note)
+                self.assertEqual(bool(row["note"]), bool(got.note))
+            self.assertIs(client.info, got)
+            asked = [request.split(b" ")[1].decode() for request in server.requests]
+            order = ["/api/v1/models", "/api/v0/models", "/v1/models"]
+            self.assertEqual(list(dict.fromkeys(asked)), order[: order.index(row["path"]) + 1])
 
     def refused(self, client: agent.ModelServer) -> agent.ModelError:
         with self.assertRaises(agent.ModelError) as caught:
@@ -546,26 +442,31 @@ class Discovery(unittest.TestCase):
 
     def test_a_named_model_that_is_not_there_is_refused_with_the_list(self) -> None:
         """Where only the profile names it, another one stands in."""
-        rows = [row for row in FOUND if "using" in row[-1]]
-        self.assertEqual(len(rows), 4)
-        for name, path, page, other, info, _ in rows:
-            with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
+        for row, server in self.servers("found"):
+            if "using" in row["note"]:
                 client = model_server(server.url, lmstudio_model=WANTED)
-                error = self.refused(client)
+                error, name = self.refused(client), row["info"][0]
                 self.assertEqual(error.kind, "no_model")
                 self.assertIn(f"has no model {WANTED}; choose one: ", str(error))
-                self.assertIn(f"--model {info.name}", str(error))
+                self.assertIn(f"--model {name}", str(error))
                 client.profile_model = WANTED
-                self.assertEqual(client.discover().name, info.name)
+                self.assertEqual(client.discover().name, name)
                 self.assertIn("is not there; using", client.info.note)
 
     def test_a_model_that_cannot_be_used_is_said_with_the_remedy(self) -> None:
-        for name, path, page, other, kind, words in NOT_FOUND:
-            wanted = WANTED if name.startswith("configured") else ""
-            with self.subTest(name), RoutedServer({path: http(200, page)}, other) as server:
-                error = self.refused(model_server(server.url, lmstudio_model=wanted))
-                self.assertEqual(error.kind, kind)
-                self.assertIn(words, str(error))
+        for row, server in self.servers("not found"):
+            wanted = WANTED if row["name"].startswith("configured") else ""
+            error = self.refused(model_server(server.url, lmstudio_model=wanted))
+            self.assertEqual(error.kind, row["kind"])
+            self.assertIn(row["words"], str(error))
+        for other, kind, words in (
+            (http(200, b"<html>"), "not_json", "JSON"),
+            (http(401, b""), "auth", "LMSTUDIO_API_KEY"),
+        ):
+            with RoutedServer({}, other) as server:
+                error = self.refused(model_server(server.url))
+            self.assertEqual(error.kind, kind)
+            self.assertIn(words, str(error))
 
     def test_at_the_start_a_dead_or_missing_server_is_said_once_and_not_waited_for(self) -> None:
         clock = VirtualClock()
@@ -606,7 +507,7 @@ class Warnings(EngineCase):
     """What a run says of a reply that does not fit what was asked."""
 
     def warnings(self, wanted: str, context: int | None, model: str, tokens: int | None) -> str:
-        self.model = Info(wanted, context_length=context)
+        self.model = agent.ModelInfo(wanted, context_length=context)
         trial = self.trial(lambda _: PLAN, max_steps=1, screen_capture_w=1536, screen_capture_h=864)
         trial.state.execution_instructions = "Go on"
         plain = trial.server.complete
