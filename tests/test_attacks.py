@@ -35,7 +35,6 @@ class Attacks(unittest.TestCase):
 
     @unittest.skipIf(os.name == "nt", "links and pipes take rights on Windows")
     def test_nothing_from_outside_gets_through_and_no_picture_shows_what_was_typed(self) -> None:
-        self.addCleanup(outside.WARM.end)
         for attack in (*attacks_of(outside), *attacks_of(secrets), *gates.SCENES):
             with self.subTest(attack.__name__):
                 self.assertFalse(gets_through(attack), attack.__doc__)

@@ -16,11 +16,10 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests import seams
+from tests import seams, starting
 from tests.long.faults import sweep
-from tests.long.kill import run, trial
+from tests.long.kill import trial
 from tests.scripted import PLAN, EngineCase, Trial, call, role_of, text, user_text
-from tests.starting import Warm
 from tests.test_main import CommandLineCase
 
 
@@ -374,13 +373,9 @@ class Faults(EngineCase):
 
 class Killed(EngineCase):
     def test_some_kills_are_survived_with_every_effect_brought_about_once(self) -> None:
-        warm = Warm("import tests.long.kill as agent; agent.main = agent.demo")
-        self.addCleanup(warm.end)
-
-        def forked(words: list[str], _: float | None) -> tuple[int, str]:
-            """As `run`, with the program imported already."""
+        def started(words: list[str], _: float | None) -> tuple[int, str]:
+            """As kill.run, with the program imported already."""
             arguments = words[words.index("tests.long.kill") + 1 :]
-            return warm.run(*arguments, seconds=60)
+            return starting.run(*arguments, seconds=60, main="tests.long.kill.demo")
 
-        start = forked if hasattr(os, "fork") else run
-        self.assertRegex(trial("event:9", run=start), "^resumed")
+        self.assertRegex(trial("event:9", run=started), "^resumed")
