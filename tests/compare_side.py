@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import agent
 from tests.fakes import FakeWin32, Foreground, VirtualClock
+from tests.long import gates, replies
 from tests.seams import marked_pixels
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
 
@@ -628,28 +629,7 @@ def what_is_left(request: Json) -> Json:
 
 # -- a reply and the call, or the correction, that comes of it
 
-PIECES = (
-    *('"', "'", "\\", "{", "}", "[", "]", "(", ")", ",", ":", " ", "\n", "\0", "\ud800", "é", "0"),
-    *("-", ".", "9" * 30, "1e999", "NaN", "null", "true", "{" * 40, '{"a":' * 40, "```json\n"),
-    *("<think>", "</think>", "<tool_call>", "</tool_call>", "<|im_end|>", "[1, 2]", "functions."),
-    *('"name": ', '"arguments": {', '"position": [1, 2], ', "Action: ", "start_box=", "click("),
-)
 REASONS = ("stop", "tool_calls", "length", None)
-
-
-def changed_text(rng: Random, text: str) -> str:
-    """The text with something put in, taken out, turned round or cut off."""
-    here, there = sorted(rng.randrange(len(text) + 1) for _ in range(2))
-    begin, middle, end = text[:here], text[here:there], text[there:]
-    return rng.choice(
-        (
-            begin + rng.choice(PIECES) + middle + end,
-            begin + rng.choice(PIECES) + middle[1:] + end,
-            begin + end,
-            begin + end + middle,
-            begin + middle,
-        )
-    )
 
 
 def changed_message(rng: Random, message: Json) -> Json:
@@ -660,7 +640,7 @@ def changed_message(rng: Random, message: Json) -> Json:
         holder, key = message["tool_calls"][0]["function"], "arguments"
     for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
         if isinstance(holder, dict) and isinstance(holder.get(key), str):
-            holder[key] = changed_text(rng, holder[key])
+            holder[key] = replies.mutated(rng, holder[key])
     return message
 
 
@@ -673,21 +653,7 @@ def read_reply(message: Json, reason: str | None, words: Any) -> Any:
     return [act.call.name, act.call.arguments, act.name, act.shown]
 
 
-def vocabularies() -> Json:
-    """By what names the replies that the tests keep call the tools."""
-    words = {name: profile.vocabulary for name, profile in agent.PROFILES.items()}
-    planner = {**words["planner"].tools, "scroll": "scroll_screen"}
-    words["planner"] = agent.Vocabulary(planner, {"ticks": "amount", "modifiers": {}})
-    words["other"] = agent.Vocabulary({"wait": "wait"})
-    return words
-
-
-KEPT_REPLIES = [
-    case
-    for path in sorted((HERE / "replies").glob("*.jsonl"))
-    for case in lines_of(path)
-    if len(str(case)) < 3000
-]
+KEPT_REPLIES = [case for case in replies.load_cases() if len(str(case)) < 3000]
 GRAMMARS = lines_of(HERE / "data" / "grammars.jsonl")
 
 
@@ -695,7 +661,7 @@ def reply_of_case(rng: Random) -> Any:
     """A reply that the tests keep, in the tools that it was made in."""
     case = rng.choice(KEPT_REPLIES)
     message = changed_message(rng, case["message"])
-    return read_reply(message, rng.choice(REASONS), vocabularies()[case["tools"]])
+    return read_reply(message, rng.choice(REASONS), replies.VOCABULARIES[case["tools"]])
 
 
 def reply_of_role(rng: Random) -> Any:
@@ -746,24 +712,6 @@ def seam_replies(cases: int) -> Iterator[Case]:
 
 # -- an act and windows, and what the gates say
 
-AREA = agent.Rect(0, 0, 560, 320)
-NOTEPAD_PATH = Foreground().path
-WINDOWS = tuple(
-    Foreground(title, agent.Rect(*rect), *more)
-    for title, rect, *more in (
-        ("Untitled - Notepad", (0, 0, 400, 300), NOTEPAD_PATH, 0x20002),
-        ("My BANK - Browser", (100, 50, 500, 200), "C:\\b\\chrome.exe", 0x20004, 12),
-        ("cmd", (50, 50, 300, 250), "C:\\w\\cmd.exe", 0x20008, 14, "ConsoleWindowClass"),
-        ("Delete File", (150, 80, 200, 120), NOTEPAD_PATH, 0x2000A, 4711, "#32770", 0x20002),
-        ("Anmelden", (570, 0, 60, 100), "C:\\x\\keepass.exe", 0x2000C, 15),
-        ("Start", (0, 300, 640, 60), "C:\\w\\explorer.exe", 0x2000E, 16, "Shell_TrayWnd"),
-        ("Bob - Chat", (10, 10, 620, 340), "C:\\c\\chat.exe", 0x20010, 17),
-    )
-) + (
-    Foreground(
-        "Task Manager", agent.Rect(0, 0, 300, 200), "C:\\w\\taskmgr.exe", 0x20006, 13, level=0x3000
-    ),
-)
 SETTINGS: tuple[Json, ...] = (
     {},
     {},
@@ -776,8 +724,6 @@ SETTINGS: tuple[Json, ...] = (
     {"allow_risky": "password; any act in *Bob*"},
     {"blocked_keys": "ctrl+s; f5", "acts_per_minute": 2},
 )
-GATED = """click click click double_click right_click drag type_text type_text press_key press_key key_down key_up
-    scroll_down open_app focus_window move click_here""".split()
 
 
 def random_control(rng: Random) -> Any:
@@ -785,108 +731,25 @@ def random_control(rng: Random) -> Any:
     return agent.Control(
         rng.choice(LABELS),
         rng.choice(("button", "edit", "link", "menu item", "document")),
-        agent.Rect(rng.randint(0, 300), rng.randint(0, 200), rng.randint(20, 400), 150),
+        agent.Rect(rng.randint(-100, 600), rng.randint(50, 500), rng.randint(20, 800), 300),
         focused=rng.random() < 0.5,
         password=rng.random() < 0.3,
-        window=rng.choice(WINDOWS).handle,
-        program=rng.choice(("notepad.exe", "keepass.exe", "")),
+        window=rng.randint(1, 5),
+        program=rng.choice(("editor.exe", "keepass.exe", "")),
     )
 
 
-class Verdicts:
-    """A person, a few windows and an actuator: one case of the gates."""
-
-    def __init__(self, rng: Random) -> None:
-        self.rng = rng
-        self.world = FakeWin32(monitors=[SCREEN], mouse=agent.Point(rng.randint(0, 600), 30))
-        self.told: list[Any] = []
-        self.frame: Any = None
-        self.change_windows()
-        begin_on(self.world)
-        clock = self.world.clock
-        self.desktop = agent.WindowsDesktop(self.world.api, clock)
-        known = [random_control(rng) for _ in range(rng.choice((0, 0, 1, 2, 4)))]
-        self.desktop.control_source = agent.KnownControls(known)
-        self.actuator = agent.Actuator(
-            self.desktop,
-            agent.load_config({"case": rng.choice(SETTINGS)}),
-            clock,
-            agent.Stop(),
-            lambda text: self.told.append(["told", text]),
-            self.answer,
-            agent.Secrets({"PIN": "4711"}),
-        )
-        self.actuator.task = rng.choice(("Open regedit and look", TASKS[0]))
-
-    def change_windows(self) -> None:
-        front, *others = self.rng.sample(WINDOWS, self.rng.randint(1, 4))
-        self.world.window, self.world.others = front, others
-
-    def answer(self, question: str) -> bool:
-        """The person says yes or no; meanwhile the screen may change."""
-        self.told.append(["asked", question])
-        self.world.clock.advance(self.rng.choice((1, 30, 90)))
-        self.meanwhile(0.2)
-        return self.rng.random() < 0.6
-
-    def meanwhile(self, chance: float) -> None:
-        """Something may happen between the look and the act."""
-        happens: tuple[Callable[[], Any], ...] = (
-            self.change_windows,
-            lambda: self.world.fill(agent.Rect(0, 0, 500, 300), self.rng.randint(0, 0xFFFFFF)),
-            lambda: self.world.person(agent.Point(5, 5)),
-            lambda: setattr(self.world, "locked", True),
-            lambda: self.world.monitors.append(agent.Rect(640, 0, 100, 100)),
-            lambda: self.world.clock.advance(70),
-        )
-        if self.rng.random() < chance:
-            self.rng.choice(happens)()
-
-    def act(self) -> None:
-        """One act on a look of its own, step by step until one is refused."""
-        name = self.rng.choice(GATED)
-        offered = agent.Vocabulary({name: name}, {"modifiers": {}})
-        given = json.dumps(arguments(self.rng, offered, name))
-        if self.rng.random() < 0.1:
-            given = changed_text(self.rng, given)
-        message = {"tool_calls": [{"function": {"name": name, "arguments": given}}]}
-        try:
-            act = agent.read_call(message, "stop", offered)
-        except agent.AgentError as error:
-            self.told.append(["no act", str(error)])
-            return
-        for step in agent.steps_of(act):
-            if self.rng.random() < 0.9 or not self.frame:  # else the same look once more
-                self.frame = self.desktop.capture(AREA, 56, 32)
-            self.meanwhile(0.3)
-            done = self.actuator.perform(step, self.frame)
-            self.told.append([step.name, step.shown, done.result, done.refused, done.acted])
-            if done.refused:
-                return
-
-    def left(self) -> Json:
-        """What became of it all."""
-        world = self.world
-        return {
-            "acts": self.told,
-            "typed": world.typed,
-            "clicks": [[click.button, *click.place, click.double] for click in world.clicks],
-            "events": dict(world.kinds()),
-            "opened": world.programs_opened,
-            "front": world.window and world.window.title,
-            "seconds": round(world.clock.time, 3),
-            "problems": world.problems,
-        }
-
-
 def seam_verdicts(cases: int) -> Iterator[Case]:
-    """Acts on random windows, up to three in a row, and a person who may be asked."""
+    """Acts of the gates' fuzz, a few in a row, with other settings and controls."""
     for number in range(cases):
         rng = Random(f"verdict {number}")
-        verdicts = Verdicts(rng)
-        for _ in range(rng.choice((1, 1, 2, 3))):
-            outcome(verdicts.act)
-        yield f"{number}", verdicts.left()
+        trial = gates.Trial(f"verdict {number}", **rng.choice(SETTINGS))
+        known = [random_control(rng) for _ in range(rng.choice((0, 0, 1, 2, 4)))]
+        trial.desktop.control_source = agent.KnownControls(known)
+        trial.actuator.task = rng.choice(("Open regedit and look", TASKS[0]))
+        for _ in range(rng.choice((1, 1, 2, 3, 4))):
+            trial.random_act()
+        yield f"{number}", [*trial.desktop.told, dict(trial.counts), trial.desktop.clock.time]
 
 
 # -- pictures: what changed between two looks, and marks

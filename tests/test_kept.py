@@ -21,7 +21,7 @@ CASES = 25  # of each seam; enough for what is planted
 PLANTED = {
     "runs": ("You are the Computer Task Executor", "You are the Computer Work Executor", "Work"),
     "replies": ("{error} Nothing was done.", "{error} Nothing was lost.", "lost"),
-    "verdicts": ("is blocked.", "is blacked.", "blacked"),
+    "verdicts": ("runs as administrator, so", "runs as Administrator, so", "Administrator, so"),
     "changes": ("CARET_WIDTH = 4 ", "CARET_WIDTH = 6 ", "changes: "),
     "books": ("not told by this server", "never told by it", "never told"),
     "contexts": ("most = config.keep_last_thinks", "most = config.keep_last_thinks + 1", "mark-"),

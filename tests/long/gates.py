@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-from collections import Counter
+from collections import Counter, deque
 from typing import Any
 
 import agent
@@ -85,6 +85,7 @@ class Recorder(PlainDesktop):
         super().__init__(clock)
         self.place, self.front = Point(0, 100), WINDOWS[0]
         self.down, self.wrong, self.events = set[tuple[str, str]](), list[str](), 0
+        self.told = deque[Any](maxlen=1000)  # what arrived, was asked and came of acts
 
     def screen(self) -> Rect:
         return SCREEN
@@ -101,6 +102,7 @@ class Recorder(PlainDesktop):
     def judge(self, bad: bool, what: str) -> None:
         """A judgement about an event."""
         self.events += 1
+        self.told.append(what)
         self.note(bad, what)
 
     def capture(self, area: Rect, width: int, height: int) -> agent.Frame:
@@ -209,11 +211,11 @@ def is_risky(act: agent.Act, held: set[str]) -> bool:
 class Trial:
     """The actuator, a person who answers questions at random, and what is known of both."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | str, **settings: Any) -> None:
         self.rng, clock = random.Random(seed), VirtualClock(look_s=1.0)
         self.counts, self.number = Counter[str](), 0
         self.desktop = Recorder(clock)
-        config = agent.load_config({"fuzz": SETTINGS})
+        config = agent.load_config({"fuzz": {**SETTINGS, **settings}})
         self.actuator = agent.Actuator(
             self.desktop, config, clock, agent.Stop(), confirm=self.answer
         )
@@ -231,6 +233,7 @@ class Trial:
 
     def answer(self, question: str) -> bool:
         """Yes or no, after a while."""
+        self.desktop.told.append(question)
         self.desktop.note(len(question) > 300, f"a question of {len(question)} characters")
         self.desktop.clock.advance(self.rng.choice((1, 30, 100)))
         if self.rng.random() < 0.5:
@@ -303,6 +306,7 @@ class Trial:
         frame, events = desktop.look(self.number, seen), desktop.events
         risky = is_risky(act, plain(*self.actuator.keys))
         done = self.actuator.perform(act, frame)
+        desktop.told.append([act.name, act.shown, done.result, done.refused, done.acted])
         came = desktop.events != events
         if risky and came and done.acted:
             desktop.note(not self.allowed(), f"{act} without a yes")
