@@ -12,7 +12,7 @@ MODULES = {
     "Values": "test_tools test_actuator",
     "Seams": "test_stop test_secrets",
     "Records": "test_resume test_loops",
-    "Pictures": "test_png test_annotate",
+    "Pictures": "test_pictures",
     "Win32 table": "test_win32 test_programs",
     "Controls": "test_controls",
     "Windows desktop": "test_desktop test_gates",

@@ -1,0 +1,276 @@
+"""The room Pictures, and pictures of runs: the PNG format, scaling, drawing, marks, and a moving one.
+
+Of marked pictures a digest (tests.test_kept) says the rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import struct
+import tempfile
+import unittest
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import agent
+from agent import AgentError, Canvas, Rect
+from tests.pictures import moving
+from tests.seams import chunk, chunks, marked_pixels, rgb_of
+from tests.test_story import StoryCase, told
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+SIZES = [(w, h) for w in (1, 2, 3, 16, 17, 255) for h in (1, 2, 31, 33)]
+
+
+def noise(size: int, seed: int = 7) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+def png_file(
+    rows: bytes, width: int, height: int, kind: tuple[int, ...] = (8, 2, 0, 0, 0)
+) -> bytes:
+    header = chunk(b"IHDR", struct.pack(">II5B", width, height, *kind))
+    stream = chunk(b"IDAT", zlib.compress(rows))
+    return SIGNATURE + header + stream + chunk(b"IEND", b"")
+
+
+def plain_decode(png: bytes) -> tuple[bytes, int, int]:
+    """A decoder for PNGs without filter that checks every length, CRC and the whole stream's Adler-32."""
+    found: dict[bytes, bytes] = {}
+    for tag, data in chunks(png):
+        found[tag] = found.get(tag, b"") + data
+    whole = SIGNATURE + b"".join(chunk(tag, data) for tag, data in chunks(png))
+    assert png == whole and list(found) == [b"IHDR", b"IDAT", b"IEND"]
+    width, height, *kind = struct.unpack(">II5B", found[b"IHDR"])
+    assert kind == [8, 2, 0, 0, 0]
+    rows, step = zlib.decompress(found[b"IDAT"]), width * 3 + 1
+    assert len(rows) == step * height and not any(rows[::step])
+    return b"".join(rows[y * step + 1 : (y + 1) * step] for y in range(height)), width, height
+
+
+class Encoding(unittest.TestCase):
+    def check(self, pixels: bytes, width: int, height: int) -> None:
+        rgb, png = rgb_of(pixels), agent.encode_png(pixels, width, height)
+        self.assertEqual(plain_decode(png), (rgb, width, height))
+        self.assertEqual(agent.png_to_rgb(png), (rgb, width, height))
+        self.assertEqual(plain_decode(agent.rgb_to_png(rgb, width, height)), (rgb, width, height))
+
+    def test_every_pixel_is_kept_in_each_size_and_of_each_frame_of_a_changing_screen(self) -> None:
+        for width, height in SIZES:
+            with self.subTest(width=width, height=height):
+                self.check(noise(width * height * 4), width, height)
+                self.check((bytes(range(251)) * 200)[: width * height * 4], width, height)
+        dice, canvas = random.Random(5), Canvas(80, 200)
+        for _ in range(40):
+            place = Rect(dice.randrange(80), dice.randrange(200), 9, dice.randrange(60))
+            canvas.fill(place, dice.randrange(1 << 24))
+            self.check(bytes(canvas.pixels), 80, 200)
+        self.check(bytes(canvas.pixels), 200, 80)  # another size of as many bytes
+
+
+class Decoding(unittest.TestCase):
+    def test_whatever_is_not_a_whole_rgb_picture_is_refused_in_one_sentence(self) -> None:
+        good = png_file(b"\0abc", 1, 1)
+        kinds = {"sixteen bits": (16, 2), "palette": (8, 3), "alpha": (8, 6)}
+        unsummed = chunk(b"IDAT", zlib.compress(b"\0abc")[:-2])
+        broken = {
+            "no signature": good[1:],
+            "a changed byte": good[:44] + bytes([good[44] ^ 1]) + good[45:],
+            "header last": good[:8] + good[33:],
+            "too few pixels": png_file(b"\0ab", 1, 1),
+            "too many pixels": png_file(b"\0abcd", 1, 1),
+            "no pixels": png_file(b"", 0, 4),
+            "a filter": png_file(b"\2abc", 1, 1),
+            "a bomb": png_file(b"", 1 << 20, 1 << 20),
+            "no checksum": good[:33] + unsummed + chunk(b"IEND", b""),
+            "no zlib stream": good[:33] + chunk(b"IDAT", b"xx") + chunk(b"IEND", b""),
+            "interlaced": png_file(b"\0abc", 1, 1, (8, 2, 0, 0, 1)),
+            **{name: png_file(b"\0abc", 1, 1, (*kind, 0, 0, 0)) for name, kind in kinds.items()},
+            **{f"cut at {end}": good[:end] for end in range(len(good))},
+        }
+        for name, png in broken.items():
+            with self.subTest(name), self.assertRaisesRegex(AgentError, r"^[A-Z].*\.$"):
+                agent.png_to_rgb(png)
+        with self.assertRaisesRegex(AgentError, "to 8192x4608 pixels"):  # before it is unpacked
+            agent.png_to_rgb(broken["a bomb"])
+
+
+class Drawing(unittest.TestCase):
+    def test_every_pixel_is_the_nearest_one_of_the_part_that_is_shown(self) -> None:
+        pixels = noise(40 * 30 * 4)
+        parts = (Rect(0, 0, 40, 30), Rect(3, 5, 30, 20), Rect(39, 29, 1, 1), Rect(0, 7, 40, 1))
+        sizes = ((48, 36), (40, 30), (10, 6), (7, 41), (1, 1), (97, 71))
+        for part, (wide, high) in itertools.product(parts, sizes):
+            wanted = bytearray()
+            for y, x in itertools.product(range(high), range(wide)):
+                row, column = part.top + y * part.height // high, x * part.width // wide
+                wanted += pixels[(row * 40 + part.left + column) * 4 :][:4]
+            self.assertEqual(agent.scale_bgrx(pixels, 40, part, wide, high), wanted, part)
+
+    def test_what_lies_outside_the_picture_is_cut_off(self) -> None:
+        canvas = Canvas(8, 6)
+        for rect in (Rect(-5, -5, 4, 4), Rect(8, 0, 3, 3), Rect(0, 6, 3, 3), Rect(-9, 2, 5, 1)):
+            canvas.fill(rect, 0xFFFFFF)
+        self.assertFalse(any(canvas.pixels))
+        canvas.fill(Rect(-2, -2, 40, 40), 0x102030)
+        self.assertEqual(bytes(canvas.pixels), bytes([0x30, 0x20, 0x10, 0]) * 48)
+
+    def test_every_printable_character_has_its_own_shape_and_others_one(self) -> None:
+        pictures = {}
+        for char in map(chr, (*range(32, 127), 0xFC, 0x1F600)):
+            canvas = Canvas(12, 18)
+            canvas.text(0, 0, char, 0xFFFFFF)
+            pictures[char] = bytes(canvas.pixels)
+        self.assertEqual(len(set(pictures.values())), 96)
+        self.assertEqual(pictures["\u00fc"], pictures["\U0001f600"])
+
+
+WIDE, HIGH = 400, 300
+GREY = bytes([128, 128, 128, 0]) * (WIDE * HIGH)
+
+
+def act(name: str, *numbers: int) -> dict[str, Any]:
+    return {"name": name, **dict(zip(("x1", "y1", "x2", "y2"), numbers, strict=False))}
+
+
+def box(x1: Any, y1: Any, x2: Any, y2: Any) -> dict[str, Any]:
+    return {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
+
+
+def marked(actions: Sequence[Mapping[str, Any]] = (), trail: Any = (), **settings: Any) -> bytes:
+    config = agent.load_config({"test": settings})
+    boxes = [box(250, 250, 750, 750)] if trail else []
+    return marked_pixels((GREY, WIDE, HIGH), [actions, *trail], boxes, config)
+
+
+class Marks(unittest.TestCase):
+    def test_a_place_outside_the_grid_is_refused_not_moved_to_an_edge(self) -> None:
+        with self.assertRaises(agent.ToolError):
+            marked([act("click", 500, 1001)])
+
+    def test_the_given_pixels_stay_as_they_are_and_marks_are_the_same_every_time(self) -> None:
+        before = random.Random(5).randbytes(len(GREY))
+        turn = [act("click", 100, 200), act("drag", 20, 900, 990, 10)]
+        given = [turn, turn], [box(250, 250, 750, 750)], agent.Config()
+        copies = [marked_pixels((before, WIDE, HIGH), *given) for _ in range(2)]
+        self.assertEqual(copies[0], copies[1])
+        self.assertNotEqual(copies[0], before)
+
+
+class Settings(unittest.TestCase):
+    def test_a_wrong_look_is_refused_by_name_with_what_it_takes(self) -> None:
+        bright = "rgba(1,2,3,1)"
+        backwards = f"1 {bright}; 0 {bright}"
+        wrong = {
+            "marks_border": ("red", "rgba(256,0,0,1)", "rgba(1,2,3)", "rgba(1,2,3,1.1)", ""),
+            "marks_heat_stops": ("", bright, f"0 {bright}", backwards, "0 red; 1 red"),
+            "marks_box_stops": (f"0 {bright}; 2 {bright}; 1 {bright}", f"0 {bright}; 1 {bright};"),
+            "marks_radius_scale": ("nan", 1.1, -0.1),
+            "marks_trail_shrink": ("nan", 1.1),
+            "marks_trail_turns": (0, 101, 1.5),
+            "marks_border_width": (-1, 101),
+        }
+        for name, value in ((name, value) for name, values in wrong.items() for value in values):
+            with self.assertRaisesRegex(agent.ConfigError, f"^test: {name} .*takes .*") as caught:
+                agent.load_config({"test": {name: value}})
+            self.assertNotIn("\\d", str(caught.exception), "a pattern is no help to a person")
+
+    def test_every_setting_of_the_look_changes_the_picture(self) -> None:
+        turn = [act("drag", 100, 200, 800, 700)]
+        usual = marked(turn, [turn])
+        stops = "0 rgba(1,2,3,.9);0.5 rgba(9,9,90,0.5); 1 rgba(9,0,255,0)"
+        settings: dict[str, Any] = {
+            "marks_heat": False,
+            "marks_heat_stops": stops,
+            "marks_radius_scale": 0.05,
+            "marks_trail_turns": 1,
+            "marks_trail_shrink": 0.2,
+            "marks_boxes": False,
+            "marks_box_stops": stops,
+            "marks_border": "rgba(0,255,0,1)",
+            "marks_border_width": 9,
+        }
+        self.assertEqual({n for n in agent.SETTINGS if n.startswith("marks_")}, settings.keys())
+        for name, value in settings.items():
+            self.assertNotEqual(marked(turn, [turn], **{name: value}), usual, name)
+
+    def test_stops_in_any_order_make_the_same_gradient_as_on_the_page(self) -> None:
+        one, two = "0.3 rgba(0,255,0,1)", "0.7 rgba(0,0,255,1)"
+        ends = "0 rgba(255,0,0,1); {}; 1 rgba(0,0,0,0)"
+        orders = [ends.format(f"{first}; {last}") for first, last in ((one, two), (two, one))]
+        click = [act("click", 500, 500)]
+        self.assertEqual(*[marked(click, marks_heat_stops=order) for order in orders])
+
+
+GOOD = box(0, 0, 9, 9)
+NOT_DRAWN = "Only 1 of 3 boxes are drawn: at most 3, each with x1, y1, x2, y2, whole numbers"
+
+
+class StoryBoxes(StoryCase):
+    def test_a_box_is_drawn_within_the_picture_or_refused_and_the_model_is_told(self) -> None:
+        edge = [GOOD, box(900, 900, 1000, 950)]
+        wrong = (box(0, 0, 1021, 9), box(-1, 0, 9, 9), box("a", 0, 9, 9), {"x1": 1}, 7)
+        rows: tuple[tuple[list[Any], list[Any], str], ...] = (
+            *(([GOOD, box(900, 900, x, 950)], edge, "") for x in (1001, 1008.4, 1020)),
+            *(([odd, GOOD, odd], [GOOD], NOT_DRAWN) for odd in wrong),
+            ([GOOD] * 3, [GOOD] * 2, "Only 2 of 3 boxes are drawn: at most 2,"),
+            ([GOOD] * 2, [GOOD] * 2, ""),
+            ([7] * 1000, [], "Only 0 of 1000 boxes"),
+        )
+        for given, drawn, wanted in rows:
+            with self.subTest(str(given)[:80]):
+                most = 2 if "2 of 3" in wanted else 3
+                trial, _ = self.story(told(bboxes=given), told(), max_bboxes=most)
+                content = trial.requests[1]["messages"][-1]["content"]
+                words = " ".join(part.get("text", "") for part in content)
+                self.assertEqual(self.stages(trial)[1]["bboxes"], drawn)
+                self.assertIn(wanted, words)
+                self.assertLess(len(words), 250)
+                self.assertTrue(wanted or "box" not in words.lower(), words)
+
+
+WIDTH, HEIGHT = 960, 540
+JOURNAL = """\
+{"kind": "intent", "turn": 2, "args": {"element_name": "icon", "position": {"x": 500, "y": 500}}}
+{"kind": "action", "turn": 2, "result": "Clicked: icon", "screenshot": "turn_0002.png"}
+{"kind": "action", "turn": 3, "result": "Mission complete", "screenshot": "turn_0003.png"}
+"""
+CENTRE = (HEIGHT // 4 * moving.WIDTH + moving.WIDTH // 2) * 3
+
+
+def frames_shown(png: bytes) -> list[bytes]:
+    """Each frame as a viewer shows it: what a part holds is laid over the frame before."""
+    shown = bytearray(moving.WIDTH * HEIGHT // 2 * 3)
+    found = []
+    for tag, data in chunks(png):
+        if tag == b"fcTL":
+            _, wide, high, left, top = struct.unpack(">5I", data[:20])
+        if tag in (b"IDAT", b"fdAT"):
+            rows = zlib.decompress(data[4:] if tag == b"fdAT" else data)
+            for y in range(high):
+                first = ((top + y) * moving.WIDTH + left) * 3
+                row = rows[y * (wide * 3 + 1) + 1 : (y + 1) * (wide * 3 + 1)]
+                shown[first : first + wide * 3] = row
+            found.append(bytes(shown))
+    return found
+
+
+class AMovingPicture(unittest.TestCase):
+    def test_it_has_a_whole_frame_for_each_screenshot_with_the_place_that_was_clicked(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "turns.jsonl").write_text(JOURNAL, encoding="utf-8")
+            for picture, level in (("turn_0002.png", 40), ("turn_0003.png", 200)):
+                png = agent.rgb_to_png(bytes([level]) * (WIDTH * HEIGHT * 3), WIDTH, HEIGHT)
+                (folder / picture).write_bytes(png)
+            made = [moving.frame_of(folder, turn) for turn in moving.turns_of(folder)]
+        frames = [frame for frame, _ in made]
+        png = moving.moving_picture(frames, made[0][1])
+        self.assertEqual(dict(chunks(png))[b"acTL"], struct.pack(">2I", 2, 0))
+        self.assertEqual(frames_shown(png), frames)
+        first, last = frames
+        self.assertGreater(first[CENTRE], first[CENTRE + 2] + 50)  # orange: red above blue
+        self.assertEqual(last[CENTRE : CENTRE + 3], bytes([200] * 3))
