@@ -29,7 +29,7 @@ MODULES = {
     "Arguments": "test_replies test_tools",
     "Grammar acts": "test_grammars test_native",
     "Texts": "test_requests test_loops test_progress",
-    "Journal": "test_journals test_resume test_main",
+    "Journal": "test_resume test_main",
     "Exchange": "test_control_check test_requests test_loops test_replies test_progress",
     "Calibration": "test_calibration",
     "Eyes": "test_settle test_area test_secrets",
