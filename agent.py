@@ -2059,6 +2059,10 @@ MOUSEEVENTF_BUTTON = {
 KEYEVENTF_EXTENDEDKEY = 0x0001
 KEYEVENTF_KEYUP = 0x0002
 KEYEVENTF_UNICODE = 0x0004
+WM_SETFONT = 0x0030
+WM_LBUTTONDOWN = 0x0201
+WM_LBUTTONUP = 0x0202
+WM_MBUTTONDBLCLK = 0x0209  # the last message of the three buttons
 WM_HOTKEY = 0x0312
 PM_NOREMOVE = 0
 PM_REMOVE = 1
@@ -2087,7 +2091,15 @@ GA_ROOT = 2
 GA_ROOTOWNER = 3
 DWMWA_CLOAKED = 14
 SW_SHOWNORMAL = 1
+SW_SHOWNOACTIVATE = 4
 SW_RESTORE = 9
+# Of a window: topmost, not on the taskbar, without the keyboard; with a frame; a part of another.
+WS_EX_TOPMOST_NOACTIVATE = 0x08000088
+WS_POPUP_DLGFRAME = 0x80400000
+WS_CHILD_VISIBLE = 0x50000000
+DT_CALCRECT = 0x0400
+WDA_EXCLUDEFROMCAPTURE = 0x11
+MB_ICONQUESTION = 0x20
 DESKTOP_READOBJECTS = 0x0001
 PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
 TOKEN_QUERY = 0x0008
@@ -2217,9 +2229,20 @@ user32
   BOOL OpenClipboard(HWND)
   BOOL CloseClipboard()
   HANDLE GetClipboardData(UINT)
+  HWND CreateWindowExW(DWORD, LPCWSTR, LPCWSTR, DWORD, INT, INT, INT, INT, HWND, HANDLE, HANDLE, \
+LPVOID)
+  BOOL DestroyWindow(HWND)
+  BOOL SetWindowTextW(HWND, LPCWSTR)
+  BOOL SetWindowDisplayAffinity(HWND, DWORD) | any: 0: before Windows 10 2004
+  LPARAM SendMessageW(HWND, UINT, WPARAM, LPARAM) | any: what the message says
+  LPARAM DispatchMessageW(LPMSG) | any: what the message says
+  INT DrawTextW(HDC, LPCWSTR, INT, LPRECT, UINT)
+  BOOL MessageBeep(UINT) | any: 0: there is no sound
   BOOL RegisterHotKey(HWND, INT, UINT, UINT)
   BOOL PeekMessageW(LPMSG, HWND, UINT, UINT, UINT) | any: 0: none
 gdi32
+  HGDIOBJ CreateFontW(INT, INT, INT, INT, INT, DWORD, DWORD, DWORD, DWORD, DWORD, DWORD, DWORD, \
+DWORD, LPCWSTR)
   HDC CreateCompatibleDC(HDC)
   BOOL DeleteDC(HDC) | tried twice
   HBITMAP CreateDIBSection(HDC, LPBITMAPINFO, UINT, LPVOID, HANDLE, DWORD)
@@ -2927,7 +2950,7 @@ class WindowsDesktop:
     _captures: int = 0
     # Whether the buttons were swapped when one was pressed last.
     _swapped: bool = False
-    _own_windows: set[int | None] = field(default_factory=set)
+    own_windows: set[int | None] = field(default_factory=set)
 
     def _measured(self, *metrics: int) -> list[int]:
         sides = [self.api.GetSystemMetrics(metric) for metric in metrics]
@@ -3091,7 +3114,7 @@ class WindowsDesktop:
             program=program,
             rect=rect,
             elevated=rights > self._own_rights,
-            own=handle in self._own_windows,
+            own=handle in self.own_windows,
             class_name=class_name,
             owner=self.window(owner) if owner != handle else None,
         )
@@ -3118,7 +3141,7 @@ class WindowsDesktop:
         shown = self.api.GetAncestor(console, GA_ROOTOWNER)
         if in_front and not self.api.IsWindowVisible(shown):
             shown = self.api.GetForegroundWindow()
-        self._own_windows = {console, shown}
+        self.own_windows |= {console, shown}
 
     def clipboard_length(self) -> int | None:
         # A program may render its text only now, so one that hangs is not asked.
@@ -5922,7 +5945,7 @@ GATES: tuple[Gate, ...] = (
 
 
 ####################################################################################################
-# Watcher - what can stop a run from outside: hotkeys, the corner, the console's close button
+# Watcher - what comes from outside: hotkeys, the corner, the close button, an answer in a box
 ####################################################################################################
 
 # A stop must be felt within 0.2 s.
@@ -6027,6 +6050,92 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
     finally:
         leave.set()
         thread.join()
+
+
+# -- a question in a window of the program's own, which is answered there and takes no keyboard
+
+BOX_LINES = 54  # of text on a screen
+BOX_PAUSE_S = 0.03
+BOX_EARLY_MS = 1000  # a click before was meant for what had been there
+
+
+def text_size(api: Win32, font: int, text: str) -> Sides:
+    place = RECT()
+    with ExitStack() as undo:
+        screen = api.GetDC(None)
+        undo.callback(api.ReleaseDC, None, screen)
+        former = api.SelectObject(screen, font)
+        undo.callback(api.SelectObject, screen, former)
+        api.DrawTextW(
+            screen,
+            text,
+            -1,
+            byref(place),
+            DT_CALCRECT,
+        )
+    return place[2], place[3]
+
+
+def show_box(
+    desktop: Desktop,
+    question: str,
+    left_s: Callable[[], float],
+    answers: list[str],
+) -> None:
+    """In a thread of its own adds yes or no to `answers`, if clicked, until there is an answer."""
+    # No look is taken meanwhile, so it is in none even where Windows cannot leave it out.
+    if not isinstance(desktop, WindowsDesktop):
+        return
+    api = desktop.api
+    screen = desktop.primary()
+    line = max(16, screen.height // BOX_LINES)
+    rows = chain.from_iterable(textwrap.wrap(row, 60) for row in question.split("\n"))
+    text = "\n ".join(["", *rows]).replace("&", "&&")
+    with suppress(Win32Error), ExitStack() as undo:
+        font = api.CreateFontW(line, *[0] * 12, "Segoe UI")
+        undo.callback(api.DeleteObject, font)
+        wide, below = text_size(api, font, text)
+        width = max(wide, 20 * line) + 2 * line
+        height = below + 4 * line
+
+        def window(*how: object) -> int:
+            made: int = api.CreateWindowExW(*how, None, None, None)
+            api.SendMessageW(made, WM_SETFONT, font, 0)
+            return made
+
+        box = window(
+            WS_EX_TOPMOST_NOACTIVATE,
+            "STATIC",
+            text,
+            WS_POPUP_DLGFRAME,
+            screen.width - width - line,
+            screen.height - height - 4 * line,  # above the taskbar
+            width,
+            height,
+            None,
+        )
+        undo.callback(api.DestroyWindow, box)
+        undo.callback(desktop.own_windows.discard, box)
+        desktop.own_windows.add(box)
+        size = (below + line, 9 * line, 2 * line, box)
+        yes = window(0, "BUTTON", "Yes", WS_CHILD_VISIBLE, line, *size)
+        no = window(0, "BUTTON", "No", WS_CHILD_VISIBLE, 11 * line, *size)
+        said = {yes: "yes", no: "no"}
+        api.SetWindowDisplayAffinity(box, WDA_EXCLUDEFROMCAPTURE)
+        api.ShowWindowAsync(box, SW_SHOWNOACTIVATE)
+        api.MessageBeep(MB_ICONQUESTION)
+        shown_at = api.GetTickCount()
+        message = MSG()
+        while not answers:
+            time.sleep(BOX_PAUSE_S)
+            api.SetWindowTextW(no, f"No ({left_s():.0f} s left)")
+            while api.PeekMessageW(byref(message), None, 0, 0, PM_REMOVE):
+                late = LONG(message.time - shown_at).value >= BOX_EARLY_MS
+                # A button that saw a press would take the keyboard.
+                if not WM_LBUTTONDOWN <= message.message <= WM_MBUTTONDBLCLK:
+                    api.DispatchMessageW(byref(message))
+                elif message.message == WM_LBUTTONUP and late and message.hwnd in said:
+                    answers.append(said[message.hwnd])
 
 
 ####################################################################################################
@@ -13117,7 +13226,7 @@ function showNews(news) {
 function noteOf() {
   if (run.outcome) return state.report ? `The report of this run: ${state.report}` : "";
   const held = state.paused && state.paused !== "in the panel";
-  return state.error || (held ? `Paused: ${state.paused}.` : "");
+  return state.question || state.error || (held ? `Paused: ${state.paused}.` : "");
 }
 
 async function follow() {
@@ -14793,12 +14902,10 @@ def hold_console() -> None:
     """Where the console closes with the program it waits until somebody has read it."""
     if sys.platform == "win32" and _person_is_there() and is_own_console(load_win32()):
         say("Press Enter to close this window.")
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         typed, reader = typed_into(sys.stdin)
         typed.clear()
-        with suppress(KeyboardInterrupt):
-            while reader.is_alive() and not typed:
-                time.sleep(ANSWER_EVERY_S)
+        while reader.is_alive() and not typed:
+            time.sleep(ANSWER_EVERY_S)
 
 
 QUESTION_PATIENCE = 5  # times as long as for a yes: there may be something to do first
@@ -14895,7 +15002,7 @@ def fixed_words() -> set[str]:
 
 @dataclass
 class Person:
-    """Who is asked at the terminal and, unless it is for a yes, in the panel."""
+    """Who is asked at the terminal, in a box on the screen and, unless for a yes, in the panel."""
 
     config: Config
     terminal: Terminal
@@ -14910,10 +15017,10 @@ class Person:
             self.terminal.say(f"not allowed: {question}; {advice}", 0)
             raise ToolError(NOBODY_TO_ASK.format(question), "not_allowed")
         wait_s = self.config.confirm_wait
+        act, _, risks = question.rpartition(": ")
         answer = self._asked(
-            f"Allow this? {question}",
+            f"Allow this? {act}\nIt is asked because of: {risks}",
             f"y and Enter allows it; anything else or {wait_s:g} s does not.",
-            "It waits for a yes at the terminal",
             wait_s,
         )
         return None if answer is None else answer.lower() in ("y", "yes")
@@ -14922,34 +15029,44 @@ class Person:
         """None where nobody is there."""
         if not _person_is_there() and not self.inbox.watched():
             return None
-        self.logger.publish(Told("question", question))
-        try:
-            return self._asked(
-                f"The model asks: {question}",
-                "Type an answer, such as yes, and press Enter.",
-                "It waits for an answer, here or at the terminal",
-                QUESTION_PATIENCE * self.config.confirm_wait,
-                self.inbox.take_answer,
-            )
-        finally:
-            self.logger.publish(Told("question", ""))
+        return self._asked(
+            f"The model asks: {question}",
+            "Type an answer, such as yes, and press Enter.",
+            QUESTION_PATIENCE * self.config.confirm_wait,
+            self.inbox.take_answer,
+        )
 
     def _asked(
-        self, question: str, how: str, waits: str, wait_s: float, *others: Callable[[], str]
+        self, question: str, how: str, wait_s: float, *others: Callable[[], str]
     ) -> str | None:
         logger = self.logger
-        logger.publish(Told("error", f"{waits}: {logger.hide(question)}"))
+        hidden = logger.hide(question)
+        place = "question" if others else "error"
+        where = "at the terminal"
+        if isinstance(self.desktop, WindowsDesktop):
+            where += " or in the box on the screen"
+        logger.publish(Told(place, f"It waits for an answer {where}: {hidden}"))
         now = self.terminal.clock.now
         begin = now()
 
-        def in_time() -> bool:
-            return now() - begin < wait_s
+        def left_s() -> float:
+            return max(0.0, begin + wait_s - now())
 
+        clicked: list[str] = []
+        shown = (self.desktop, hidden, left_s, clicked)
+        box = threading.Thread(target=show_box, args=shown, daemon=True)
         try:
-            answer = self.terminal.ask(f"{question}\n    {how}", in_time, others)
-            return answer if answer or in_time() else None
+            box.start()
+            answer = self.terminal.ask(
+                f"{question}\n    {how}",
+                lambda: left_s() > 0,
+                [lambda: "".join(clicked), *others],
+            )
+            return answer if answer or left_s() else None
         finally:
-            logger.publish(Told("error", ""))
+            clicked.append("")
+            box.join()
+            logger.publish(Told(place, ""))
             logger.record(AnswerRecord(seconds=round(now() - begin, 3)))
 
 
@@ -14967,11 +15084,6 @@ def tell_beginning(terminal: Terminal, profile: str, server: ModelServer, deskto
         config = server.config
         ways = f"{config.stop_hotkey.title()} stops, {config.pause_hotkey.title()} pauses"
     terminal.say(f"Profile {profile}, model server {server.where}; {ways}.")
-
-
-def turns_told(engine: Engine, state: AgentState, counts: bool) -> str:
-    told = f"turn {state.turn} of {state.first + most_turns(engine)}"
-    return f"{told}, {engine.voice.tokens} tokens" if counts else told
 
 
 def await_page(panel: Panel, terminal: Terminal) -> None:
@@ -15586,7 +15698,8 @@ def work_on(
     state = AgentState(memory=AgentMemory(engine.config.memory_compression_threshold))
     engine.actuator.task = task
     engine.actuator.began = engine.clock.now()
-    terminal.watch = partial(turns_told, engine, state, terminal.tells_all)
+    most = most_turns(engine)
+    terminal.watch = lambda: f"turn {state.turn} of {state.first + most}"
     begin_records(engine, state, task, told, resumed)
     return finish(engine, state, terminal, book, recording, shown_in)
 

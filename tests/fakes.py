@@ -47,7 +47,8 @@ NEVER_FAIL = frozenset(
     " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible IsIconic IsHungAppWindow"
     " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
     " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize CoTaskMemFree"
-    " GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler".split()
+    " GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetWindowDisplayAffinity SendMessageW"
+    " DispatchMessageW MessageBeep".split()
 )
 # Those that answer an HRESULT.
 BY_HRESULT = ("SHCreateItemFromParsingName", "CoInitializeEx")
@@ -62,6 +63,8 @@ ANSWERS: dict[str, Callable[..., int]] = {
     "GlobalUnlock": lambda memory: 0,
     "CoTaskMemFree": lambda memory: 0,
     "GetCurrentThreadId": lambda: 98,
+    "SendMessageW": lambda window, message, word, value: 0,
+    "DispatchMessageW": lambda message: 0,
     # no folder of all apps, as under Wine
     "SHCreateItemFromParsingName": lambda name, bind, iid, place: -2147024894,
 }
@@ -328,6 +331,11 @@ class FakeWin32:
         self.handles = dict[int, Handle]()  # those that are open
         # above 32 bits: a handle declared as int would be cut
         self._numbers = count(0x7F00_0000_1000, 4)
+        # Windows of the program's own: their texts, how the box is shown, and what came there: the window, the message
+        # and the seconds from now.
+        self.made, self.shown = dict[int, str](), dict[str, Any]()
+        self.posted = list[tuple[int, int, float]]()
+        self.on_beep: Callable[[], Any] = lambda: None
         self.bound = dict[str, tuple[str, Any, list[Any]]]()
         self._down = list[tuple[str, Any]]()
         self._rows = dict[int, Any]()
@@ -502,12 +510,75 @@ class FakeWin32:
     def _PeekMessageW(
         self, into: int, _window: int | None, first: int, last: int, remove: int
     ) -> int:
+        if (first, last, remove) == (0, 0, 1):  # of the program's own windows
+            if not self.posted:
+                return 0
+            handle, message, seconds = self.posted.pop(0)
+            tick = int((self.clock.now() + seconds) * 1000) & 0xFFFFFFFF
+            put(into, "QI4xQqIii4x", handle, message, 0, 0, tick, 0, 0)
+            return 1
         if not self.messages:
             return 0
         if (first, last, remove) != (0x0312, 0x0312, 1):
             self.problems.append("PeekMessageW does not remove WM_HOTKEY alone")
         put(into, "QI4xQqIii4x", 0, 0x0312, self.messages.pop(0), 0, 0, 0, 0)
         return 1
+
+    # -- windows of the program's own
+
+    def _CreateWindowExW(
+        self,
+        extra: int,
+        kind: str,
+        text: str,
+        style: int,
+        x: int,
+        y: int,
+        width: int,
+        height: int,
+        parent: int | None,
+        _menu: None,
+        _instance: None,
+        _value: None,
+    ) -> int:
+        handle = next(self._numbers)
+        place = Rect(x, y, width, height)
+        self.made[handle] = text
+        if not parent:
+            self.shown = {"extra": extra, "style": style, "place": place}
+            path = r"C:\Python\python.exe"
+            box = Foreground(text, place, path, handle, os.getpid(), kind)
+            self.others.insert(0, box)
+        return handle
+
+    def _SetWindowTextW(self, handle: int, text: str) -> int:
+        self.made[handle] = text
+        return 1
+
+    def _SetWindowDisplayAffinity(self, handle: int, how: int) -> int:
+        self.shown["affinity"] = how
+        return 1
+
+    def _DestroyWindow(self, handle: int) -> int:
+        self.others = [window for window in self.others if window.handle != handle]
+        self.made.clear()
+        return 1
+
+    def _DrawTextW(self, dc: int, text: str, _count: int, into: int, _how: int) -> int:
+        rows = text.split("\n")
+        put(into, "4i", 0, 0, 10 * max(map(len, rows)), 20 * len(rows))
+        return 20 * len(rows)
+
+    def _MessageBeep(self, kind: int) -> int:
+        self.shown["beep"] = kind
+        self.on_beep()
+        return 1
+
+    def _CreateFontW(
+        self, _1: int, _2: int, _3: int, _4: int, _5: int, _6: int, _7: int, _8: int, _9: int,
+        _10: int, _11: int, _12: int, _13: int, _face: str,
+    ) -> int:  # fmt: skip
+        return self._new("font")
 
     # -- process
 
@@ -619,7 +690,9 @@ class FakeWin32:
     def _GetDC(self, window: int | None) -> int:
         if window:
             self.problems.append("GetDC of a window: the screen is wanted")
-        return self._new("screen DC")
+        number = self._new("screen DC")
+        self.handles[number].selected = STOCK_BITMAP
+        return number
 
     def _ReleaseDC(self, _window: int | None, dc: int) -> int:
         return self._end(dc, "screen DC", "ReleaseDC")
@@ -668,11 +741,11 @@ class FakeWin32:
         return self._new("bitmap", width=width, height=-height, memory=memory)
 
     def _SelectObject(self, dc: int, thing: int) -> int:
-        handle = self._get(dc, "memory DC", "SelectObject")
+        handle = self._get(dc, "memory DC|screen DC", "SelectObject")
         if not handle:
             return 0
         if thing != STOCK_BITMAP:
-            if not self._get(thing, "bitmap", "SelectObject"):
+            if not self._get(thing, "bitmap|font", "SelectObject"):
                 return 0
             if any(handle.selected == thing for handle in list(self.handles.values())):
                 self.problems.append("SelectObject: the bitmap is selected already")
@@ -681,7 +754,7 @@ class FakeWin32:
         return former
 
     def _DeleteObject(self, thing: int) -> int:
-        handle = self._get(thing, "bitmap|cursor bitmap", "DeleteObject")
+        handle = self._get(thing, "bitmap|cursor bitmap|font", "DeleteObject")
         if not handle:
             return 0
         if any(handle.selected == thing for handle in list(self.handles.values())):
@@ -862,6 +935,8 @@ class FakeWin32:
         return len(self.clipboard or "") if text == 78 else 0
 
     def _ShowWindowAsync(self, handle: int, how: int) -> int:
+        if how == 4:
+            return 0
         if how != 9:
             self.problems.append(f"ShowWindowAsync: {how}")
         self.others = [

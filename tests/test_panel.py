@@ -580,7 +580,9 @@ class Wired(CommandLineCase):
         code, out, heard = self.run_with(lambda news: "y" if news["error"] else None, *always)
         self.assertEqual(code, 0, out)
         questions = [news["error"] for news in heard if news["error"]]
-        self.assertIn("It waits for a yes at the terminal: Allow this? double click", questions[0])
+        self.assertIn(
+            "It waits for an answer at the terminal: Allow this? double click", questions[0]
+        )
         self.assertEqual(heard[-1]["error"], "")
 
     def test_a_taken_port_is_said_in_one_line(self) -> None:

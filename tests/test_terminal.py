@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.fakes import FakeWin32, VirtualClock
+from tests.fakes import FakeWin32, VirtualClock, windows_desktop
 from tests.samples import sample
 from tests.seams import Keyboard, person_at_main, person_there, platform, terminal_columns
 from tests.starting import PROGRAM, environment
@@ -344,6 +344,74 @@ class Asked(unittest.TestCase):
             self.assertEqual(self.terminal.ask("Really?", lambda: self.clock.now() < end), "")
 
 
+DOWN, UP = 0x201, 0x202
+
+
+class Box(unittest.TestCase):
+    """A question in a window of the program's own, on a simulated Windows."""
+
+    QUESTION = "Allow this? type text \"a & b\" in 'Bob' (chat.exe)\nIt is asked because of: send"
+
+    def ask(self, *clicks: tuple[str, int, float], **world: Any) -> list[str]:
+        """Who clicks so: on which button, the message, and after how many seconds."""
+        self.world, self.desktop, _ = windows_desktop(**world)
+        answers: list[str] = []
+        looks = iter(range(3))
+
+        def post() -> None:
+            made = {text.partition(" (")[0]: handle for handle, text in self.world.made.items()}
+            self.world.posted += [(made[name], *rest) for name, *rest in clicks]
+            self.seen = [*self.world.made.values()]
+            self.attempted = self.refusal()
+
+        def left_s() -> float:
+            if next(looks, None) is None:
+                answers.append("")
+            return 41.4
+
+        self.world.on_beep = post
+        with mock.patch.object(agent, "BOX_PAUSE_S", 0):
+            agent.show_box(self.desktop, self.QUESTION, left_s, answers)
+        self.world.verify()
+        return [answer for answer in answers if answer]
+
+    def refusal(self) -> str:
+        """Why no act reaches the middle of the box."""
+        point = agent.middle_of(self.world.shown["place"])
+        window = self.desktop.window_at(point)
+        with self.assertRaises(agent.ToolError) as refused:
+            agent.refuse_window(window, agent.Config())
+        return str(refused.exception)
+
+    def test_yes_or_no_is_what_is_clicked_after_its_first_second(self) -> None:
+        self.assertEqual(self.ask(("Yes", UP, 1.1)), ["yes"])
+        self.assertEqual(self.ask(("No", DOWN, 1.1), ("No", UP, 1.2)), ["no"])
+        early = (("Yes", DOWN, 0.3), ("Yes", UP, 0.9))
+        self.assertEqual(self.ask(*early), [])
+        self.assertEqual(self.ask(*early, ("No", UP, 2)), ["no"])
+        self.assertEqual(self.ask(("Yes", DOWN, 5)), [])
+        self.assertEqual(self.world.made, {})
+
+    def test_it_tells_all_is_on_top_without_the_keyboard_in_no_picture_and_no_target(self) -> None:
+        self.ask()
+        text, yes, no = self.seen
+        words = " ".join(text.replace("&&", "&").split())
+        self.assertEqual(words, " ".join(self.QUESTION.split()))
+        self.assertEqual((yes, no), ("Yes", "No"))
+        shown = self.world.shown
+        self.assertEqual(shown["extra"] & 0x08000008, 0x08000008)  # NOACTIVATE, TOPMOST
+        self.assertEqual((shown["affinity"], shown["beep"]), (0x11, 0x20))
+        self.assertIn("is the agent's own", self.attempted)
+        self.assertNotIn("SetForegroundWindow", self.world.calls)
+        self.assertTrue(agent.Rect(0, 0, 1920, 1080).contains(agent.middle_of(shown["place"])))
+
+    def test_where_windows_refuses_it_there_is_none_and_nothing_is_left(self) -> None:
+        for name in ("CreateWindowExW", "CreateFontW", "DrawTextW", "SetWindowTextW"):
+            with mock.patch.object(FakeWin32, f"_{name}", lambda *_: 0):
+                self.assertEqual(self.ask(("Yes", UP, 5)), [])
+            self.assertEqual((self.desktop.own_windows, self.world.others), (set(), []))
+
+
 class Questions(CommandLineCase):
     """What a model asks, in virtual time: answered at the terminal or in the panel, whichever is first."""
 
@@ -373,8 +441,9 @@ class Questions(CommandLineCase):
             told = [call.args[0] for call in logger.publish.call_args_list]
         self.seconds = clock.now() - 1000
         if there or said:
-            self.assertIn("at the terminal", next(one.text for one in told if one.place == "error"))
-            self.assertEqual([one.text for one in told if one.place == "question"][-1], "")
+            self.assertEqual({one.place for one in told}, {"question"})
+            self.assertIn("at the terminal: The model asks: Which file?", told[0].text)
+            self.assertEqual(told[-1].text, "")
         return answer
 
     def test_the_first_answer_counts_and_without_one_nobody_is_there(self) -> None:
