@@ -244,74 +244,57 @@ FOUND = found(SAVE_CONTROL)
 LAST = FOUND._replace(problems=["its last words"])  # after which it ends
 
 
-class Worker:
-    """A process that a test plays: `reply` gives the answer to each of its queries."""
+class Workers:
+    """What `multiprocessing` has for a test: processes that reply like that, one after another, the last for all further."""
 
-    def __init__(self, reply: Any, ready: bool, refused: str, pipe: Any, started: Any) -> None:
-        self.reply, self.refused, self.pipe, self.started = reply, refused, pipe, started
+    def __init__(self, *replies: Any, ready: bool = True, refused: str = "") -> None:
+        self.replies, self.refused = replies, refused
         self.ready = threading.Event()
         if ready:
             self.ready.set()
-        self.asked: list[Any] = []
-        self.ended = False
-        self.life = threading.Thread(target=self.live, daemon=True)
-
-    def start(self) -> None:
-        if self.refused:
-            raise PermissionError(self.refused)
-        self.started()
-        self.life.start()
-
-    def live(self) -> None:
-        self.ready.wait()
-        answer: Any = found()
-        with contextlib.suppress(EOFError, OSError), self.pipe:
-            while answer != DIES:
-                if answer is not HANGS:
-                    self.pipe.send(answer)
-                if answer == LAST:
-                    break
-                self.asked.append(self.pipe.recv())
-                answer = self.reply(self.asked[-1])
-
-    def kill(self) -> None:
-        self.ended = True
-
-
-class Workers:
-    """What `multiprocessing` has for a test: processes that reply like that, one after another, the last reply for all further ones."""
-
-    def __init__(self, *replies: Any, ready: bool = True, refused: str = "") -> None:
-        self.replies, self.ready, self.refused = replies, ready, refused
-        self.made: list[Worker] = []
+        self.made: list[Any] = []
         self.world = FakeWin32()
         self.ignoring: list[bool] = []  # whether Ctrl+C was, at each start
+        self.patch = mock.patch("multiprocessing.get_context", lambda _: self)
 
     def __enter__(self) -> Workers:
-        self.patch = mock.patch("multiprocessing.get_context", self.context)
         self.patch.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.patch.stop()
 
-    def context(self, method: str) -> Workers:
-        assert method == "spawn"
-        return self
-
     def Pipe(self) -> tuple[Any, Any]:
         self.theirs: Any
         ours, self.theirs = multiprocessing.Pipe()
         return ours, mock.MagicMock()  # which the parent closes, having passed it on
 
-    def Process(self, target: Any, args: Any, daemon: bool) -> Worker:
+    def Process(self, target: Any, args: Any, daemon: bool) -> Any:
         assert target is agent.serve_controls and daemon
         reply = self.replies[min(len(self.made), len(self.replies) - 1)]
-        self.made.append(Worker(reply, self.ready, self.refused, self.theirs, self.started))
+        asked: list[Any] = []
+        life = threading.Thread(target=self.live, args=(reply, self.theirs, asked), daemon=True)
+
+        def start() -> None:
+            if self.refused:
+                raise PermissionError(self.refused)
+            self.ignoring.append(self.world.ignores_ctrl_c)
+            life.start()
+
+        self.made.append(mock.Mock(spec=["start", "kill"], start=start, asked=asked, life=life))
         return self.made[-1]
 
-    def started(self) -> None:
-        self.ignoring.append(self.world.ignores_ctrl_c)
+    def live(self, reply: Any, pipe: Any, asked: list[Any]) -> None:
+        self.ready.wait()
+        answer: Any = found()
+        with contextlib.suppress(EOFError, OSError), pipe:
+            while answer != DIES:
+                if answer is not HANGS:
+                    pipe.send(answer)
+                if answer == LAST:
+                    break
+                asked.append(pipe.recv())
+                answer = reply(asked[-1])
 
 
 def listed(source: agent.ControlsWorker, window: int, seconds: float) -> list[Control]:
@@ -375,7 +358,7 @@ class TheWorker(unittest.TestCase):
         now = time.monotonic
         with mock.patch.object(time, "monotonic", lambda: now() + 60):
             listed(source, 8, 0.01)
-        self.assertTrue(self.workers.made[0].ended)
+        self.workers.made[0].kill.assert_called()
         self.assertEqual(one(source, Point(1, 1)), SAVE_CONTROL)
         asked = [[window_of(query) for query in worker.asked] for worker in self.workers.made]
         self.assertEqual(asked, [[0, 7], [0]])
@@ -429,10 +412,10 @@ class TheWorker(unittest.TestCase):
         source = self.source(lambda query: FOUND, ready=False)
         for _ in range(5):
             self.assertEqual(listed(source, 7, 0.01), [])
-        self.workers.made[0].ready.set()
+        self.workers.ready.set()
         self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
         source.close()
-        self.assertTrue(self.workers.made[0].ended)
+        self.workers.made[0].kill.assert_called()
         self.assertIsNone(one(source, Point(1, 1)))
         self.assertEqual(len(self.workers.made), 1)
 

@@ -18,7 +18,6 @@ from tests.fakes import (
     RELEASES,
     FakeWin32,
     Foreground,
-    Pointer,
     windows_desktop,
 )
 from tests.samples import sample
@@ -181,21 +180,6 @@ class MousePointer(unittest.TestCase):
                 self.assertEqual(len(spots), len(spots) if pixels is None else pixels)
                 world.verify()
 
-    def test_a_pointer_withdrawn_by_its_program_in_this_very_moment_is_not_drawn(self) -> None:
-        world, desktop, _ = windows_desktop()
-        tell = world._GetCursorInfo
-
-        def withdraw(info: int) -> int:
-            answer = tell(info)
-            world.pointer = Pointer(handle=0x999)
-            return answer
-
-        world._GetCursorInfo = withdraw  # type: ignore[method-assign]
-        desktop = agent.WindowsDesktop(agent.Win32(world.resolve, lambda: world.error), world.clock)
-        frame = desktop.capture(PRIMARY, 16, 9)
-        self.assertEqual((world.drawn, frame.pixels), ([], frame.clean))
-        world.verify()
-
 
 class Faults(unittest.TestCase):
     """Every call of a look fails in turn."""
@@ -301,13 +285,6 @@ class Input(unittest.TestCase):
         desktop.button("left", False)
         self.assertEqual(flags, [MOUSEEVENTF_LEFTUP])
 
-    def test_the_wheel_turns_in_four_directions(self) -> None:
-        for units, kind in ((120, "wheel"), (-120, "wheel"), (240, "hwheel"), (-240, "hwheel")):
-            world, desktop, _ = windows_desktop()
-            desktop.wheel(units, kind == "hwheel")
-            self.assertEqual(world.wheel, {"wheel": 0, "hwheel": 0, kind: units})
-            world.verify()
-
     EXTENDED = """left right up down home end pageup pagedown insert delete win rwin rctrl ralt menu numdivide
         numenter printscreen numlock""".split()
     PLAIN = """a z 0 9 f1 f12 f24 enter tab escape space backspace shift ctrl alt lshift rshift lctrl lalt num0 num9
@@ -324,21 +301,6 @@ class Input(unittest.TestCase):
                 self.assertEqual((event.kind, event.value, event.scan), ("key", code, code ^ 0x80))
                 if name in (*self.EXTENDED, *self.PLAIN, "\\"):
                     self.assertEqual(event.extended, name in self.EXTENDED, name)
-
-    def test_characters_arrive_whatever_the_keyboard_layout_and_line_ends_are_keys(self) -> None:
-        letters = "äöüß€“„ñç ŁęЖдΩ あ漢字 한글 עברית عربي हिन्दी e\u0301"
-        for text, presses in (
-            ("".join(map(chr, range(32, 127))) + letters, None),
-            # Emoji go as two units pressed one after the other.
-            ("a😀\U0010ffff", [0x61, 0xD83D, 0xDE00, 0xDBFF, 0xDFFF]),
-            ("a\n\tb", [0x61, 0x0D, 0x09, 0x62]),
-        ):
-            world, desktop, _ = windows_desktop()
-            desktop.text(text)
-            world.verify()
-            self.assertEqual(world.typed, text)
-            if presses:
-                self.assertEqual([event.value for event in world.events if event.down], presses)
 
     def test_fewer_events_taken_than_given_are_an_error_that_tells_how_many_arrived(self) -> None:
         world, desktop, _ = windows_desktop()
@@ -361,17 +323,6 @@ class Input(unittest.TestCase):
             with self.assertRaisesRegex(agent.Win32Error, f"took {taken} of 10"):
                 desktop.text(text)
             self.assertEqual((world.failed, world.held()), (["SendInput"], []), taken)
-
-    def test_a_key_left_down_is_let_go_by_the_third_try(self) -> None:
-        world, desktop, _ = windows_desktop()
-        answers = [1, 0, 0, 1]
-        real = world._SendInput
-        world._SendInput = lambda count, *rest: real(count, *rest, most=answers.pop(0))  # type: ignore
-        world.api = agent.Win32(world.resolve, lambda: 0)
-        desktop = agent.WindowsDesktop(world.api, world.clock)
-        with self.assertRaisesRegex(agent.Win32Error, "took 1 of 2"):
-            desktop.text("a")
-        self.assertEqual((answers, world.held()), ([], []))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Reading replies: the project's own cases, cuts at every byte, hostile shapes, blanks, and what the model is told."""
 
-import contextlib
 import json
 import unittest
 
@@ -26,10 +25,6 @@ def typed(words):
     """What is typed where a model says this."""
     return read_call(native({"text": words}, TYPE), "stop", TOOLS["planner"]).args.text
 
-
-def read(name, /, **arguments):
-    """The arguments of a call as they are read."""
-    return read_call(call(name, **arguments), "stop", OWN).call.arguments
 
 
 def told(message, finish_reason="stop", tools=OWN):
@@ -103,6 +98,10 @@ STARTS = ("", "<tool_call>", "<tool_call>{'a': '", f'{{"name": "{PRESS}", "argum
 
 
 class Hostile(unittest.TestCase):
+    def test_an_escaped_apostrophe_in_a_text_in_double_quotes_is_one(self):
+        content = f"""<tool_call>{{"name": "{PRESS}", "arguments": {{"key": "\\'"}}}}</tool_call>"""
+        self.assertEqual(read_call({"content": content}, "stop", OWN).call.arguments, {"key": "'"})
+
     def assertRefused(self, message, kind=None):
         with self.assertRaises(ReplyError) as caught:
             read_call(message, "stop", TOOLS["planner"])
@@ -177,15 +176,6 @@ class Thoughts(EngineCase):
                 with self.assertRaises(ReplyError):
                     read_call({"content": thought}, "stop", TOOLS["planner"])
 
-    def test_a_text_to_type_keeps_its_tags_wherever_its_call_begins(self):
-        for begin, end in (("<tools>", "</tools>"), ("x</think>", ""), ("<json>", "</json>")):
-            for words in ("a <think>b</think> c", "<think>x", "a</think>b"):
-                written = {"name": TYPE, "arguments": {"text": words}}
-                said = {"content": f"{begin}{json.dumps(written)}{end}"}
-                with self.subTest(f"{begin} {words}"), contextlib.suppress(ReplyError):
-                    act = read_call(said, "stop", TOOLS["planner"])
-                    self.assertEqual(act.call.arguments["text"], words)
-
 
 class Texts(EngineCase):
     def test_leaked_tokens_are_left_out_at_the_end_of_a_text_alone(self):
@@ -217,33 +207,6 @@ class Texts(EngineCase):
         said_again = "".join(f"Line {number} is of another kind. " for number in range(8)) * 5
         for words in ("short", "-" * 100, numbered.strip(), "a b c " * 20 + "d", said_again + "."):
             self.assertEqual(self.told_again(words), words)
-
-
-class Arguments(unittest.TestCase):
-    """As small models fill them."""
-
-    def test_four_numbers_are_a_place_only_as_a_box_of_two_corners(self):
-        """They may as well be x, y, width and height."""
-        for numbers in ([300, 300, 400, 100], [300, 300, 299, 299]):
-            with self.assertRaises(ReplyError):
-                read(CLICK, element_name="x", position=numbers)
-
-    def test_what_may_be_left_out_may_be_left_empty_and_what_is_needed_not(self):
-        for blank in ("", [], None):
-            got = read(TYPE, text="a", position=blank, clear=blank, submit=blank)
-            self.assertEqual(got, {"text": "a"})
-            self.assertEqual(read(PRESS, key="enter", then=blank), {"key": "enter"})
-            with self.assertRaises(ReplyError):
-                read(CLICK, element_name="x", position=blank)
-
-    def test_one_text_is_a_list_of_one(self):
-        self.assertEqual(read(PRESS, key="ctrl+s", then="enter")["then"], ["enter"])
-        plan = read("update_execution_plan", instructions="Go.", done_when="It is [saved].")
-        self.assertEqual(plan["done_when"], ["It is [saved]."])
-
-    def test_an_escaped_apostrophe_in_a_text_in_double_quotes_is_one(self):
-        content = f"""<tool_call>{{"name": "{PRESS}", "arguments": {{"key": "\\'"}}}}</tool_call>"""
-        self.assertEqual(read_call({"content": content}, "stop", OWN).call.arguments, {"key": "'"})
 
 
 XML = f"<function={PRESS}><parameter=key>enter"

@@ -228,24 +228,6 @@ class WhereTheMouseIs(Turns):
 
 
 class WhatIsToldAndShown(Turns):
-    def test_the_executor_is_told_of_the_windows_behind_unless_as_described(self) -> None:
-        for described in (False, True):
-            press = call("press_keyboard_key", key="a")
-            trial = self.trial(
-                lambda request, press=press: PLAN if role_of(request) == "planner" else press,
-                max_steps=2,
-                described=described,
-            )
-            others = [agent.Window(2, "Second [x]\nline", "two.exe")]
-            trial.desktop.windows = lambda trial=trial, others=others: [
-                trial.desktop.foreground(),
-                *others,
-            ]
-            trial.run()
-            told = next(user_text(r) for r in trial.requests if role_of(r) == "executor")
-            self.assertEqual('BEHIND IT: "Second [x] line"' in told, not described)
-            self.assertEqual("BEHIND" in told, not described)
-
     def test_the_look_before_the_first_turn_tells_its_own_seconds_and_not_the_clocks(self) -> None:
         trial = self.trial(lambda request: text("All done."), "chat")
         heard: list[Any] = []
