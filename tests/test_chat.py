@@ -8,6 +8,7 @@ import random
 import re
 import unittest
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import agent
@@ -19,6 +20,9 @@ from tests.test_main import CommandLineCase
 Message = dict[str, Any]
 CLICK = call("click_element", label="Button", box=[500, 500])
 LOOK = call("observe_screen")
+FILE = Path(__file__).parent / "data" / "chats.jsonl"
+# Replies that are no act, each with what the model is told, or the end that it is.
+ROWS = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 
 def native(*calls: tuple[str, str], content: str = "", **more: Any) -> Message:
@@ -135,47 +139,25 @@ def answer_to(trial: Trial, number: int) -> dict[str, Any]:
 
 
 class Errors(ChatCase):
-    # A call that is wrong, and the type of the error.
-    CASES = (
-        ("missing_label", "click_element", '{"box": [1, 2]}'),
-        ("missing_box", "scroll_at_position", "{}"),
-        ("invalid_box", "click_element", '{"label": "x", "box": [1200, 20]}'),
-        ("invalid_args", "type_text", '{"text": ["a"]}'),
-        ("empty_text", "type_text", "{}"),
-        ("missing_key", "press_key", "{}"),
-        ("invalid_key", "press_key", '{"key": "any key"}'),
-        ("unknown_tool", "open_program", '{"name": "notepad"}'),
-        ("invalid_arguments", "move_mouse", '{"x": 5, "y": 1300}'),
-    )
-
-    def test_each_comes_back_as_a_tool_message_with_its_type_and_nothing_is_done(self) -> None:
-        for kind, name, arguments in self.CASES:
-            with self.subTest(kind=kind, arguments=arguments):
-                profile = "pointer" if name == "move_mouse" else "chat"
-                trial, outcome = self.chat(native((name, arguments)), profile=profile)
-                self.assertEqual(trial.requests[1]["messages"][-1]["role"], "tool")
-                told = answer(trial.requests[1])
-                self.assertEqual((told["ok"], told["error"]["type"]), (False, kind))
-                self.assertTrue(told["error"]["message"])
+    def test_each_is_told_with_its_type_never_sent_back_broken_and_words_alone_are_the_end(
+        self,
+    ) -> None:
+        for row in ROWS:
+            with self.subTest(**row):
+                trial, outcome = self.chat(row["reply"], profile=row["profile"])
                 self.assertEqual((trial.inputs, outcome.kind), ([], "completed"))
-                self.check_history(trial.requests[1])
-
-    def test_a_broken_call_is_never_sent_back(self) -> None:
-        for reply in (
-            native(("press_key", '{"key": "ent')),
-            native(("press_key", "{key}")),
-            native(("press key!", "{}")),
-            text('<tool_call>{"name": "press_key", "arguments": {"key": </tool_call>'),
-            {"role": "assistant", "content": "", "tool_calls": ["press_key"]},
-        ):
-            with self.subTest(reply=reply):
-                trial, outcome = self.chat(reply)
-                first, told = trial.requests[1]["messages"][-2:]
-                said = {"role": "assistant", "content": "I gave no usable tool call."}
-                self.assertEqual((first, told["role"]), (said, "user"))
-                kind = json.loads(told["content"])["error"]["type"]
-                self.assertIn(kind, ("invalid_json", "unknown_tool"))
-                self.assertEqual((trial.inputs, outcome.text), ([], "All done."))
+                self.assertEqual(outcome.text, row.get("end", "All done."))
+                self.assertEqual(len(trial.requests), 1 if "end" in row else 2)
+                if "error" in row:
+                    self.check_history(trial.requests[1])
+                    first, told = trial.requests[1]["messages"][-2:]
+                    error = json.loads(told["content"])
+                    self.assertEqual((error["ok"], error["error"]["type"]), (False, row["error"]))
+                    self.assertEqual(
+                        (told["role"], bool(error["error"]["message"])), (row["role"], True)
+                    )
+                    if row["role"] == "user":
+                        self.assertEqual(first["content"], "I gave no usable tool call.")
 
     def test_a_reply_cut_by_the_token_limit_is_not_the_end(self) -> None:
         trial = self.trial(in_turn(text("I see a window and")), "chat")
@@ -188,20 +170,6 @@ class Errors(ChatCase):
 
 
 class Endings(ChatCase):
-    def test_the_final_text_has_its_thinking_stripped_and_thinking_alone_is_none(self) -> None:
-        for said in (
-            "<think>so?</think>Done: open.",
-            "so it is</think>\nDone: open.",
-            "Done: open.<think>what now",
-        ):
-            self.assertEqual(self.chat(text(said))[1], agent.Outcome("completed", "Done: open."))
-        thinking = {**text(""), "reasoning_content": "hm"}
-        own_words = text("I gave no usable tool call.")  # those of the program
-        for reply in (text("<think>hm"), text("<think>hm</think>"), text(""), thinking, own_words):
-            with self.subTest(reply=reply):
-                trial, outcome = self.chat(reply)
-                self.assertEqual((len(trial.requests), outcome.text), (2, "All done."))
-
     def test_an_attempt_at_a_call_is_no_answer_however_often_it_comes(self) -> None:
         attempt = text(
             'Now I click: {"name": "click_element", "arguments": {"label": "x", "box": [1, 2]}} and wait.'

@@ -26,7 +26,6 @@ def typed(words):
     return read_call(native({"text": words}, TYPE), "stop", TOOLS["planner"]).args.text
 
 
-
 def told(message, finish_reason="stop", tools=OWN):
     """What the model is told of a reply that cannot be read."""
     try:
