@@ -8,6 +8,7 @@ import random
 import re
 import unittest
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import agent
@@ -81,18 +82,17 @@ def is_judge(request: Json) -> bool:
 
 def longest_run(items: list[str], wanted: str) -> int:
     return max(
-        (len(list(group)) for item, group in itertools.groupby(items) if item == wanted), default=0
+        len(found) for found in re.findall("1*", "".join(str(+(i == wanted)) for i in items))
     )
 
 
-class EveryProfile(EngineCase):
-    """The contract of all loops."""
+class Contract:
+    """What every loop promises, whatever profile it runs; a class of tests is made of it for each."""
 
+    profile = ""
     base = FEWER_REQUESTS
 
-    def saying(
-        self, profile: str, *replies: Json, verdict: str = "YES: so it is", **settings: Any
-    ) -> Trial:
+    def saying(self, *replies: Json, verdict: str = "YES: so it is", **settings: Any) -> Trial:
         """A run whose acting model says these one after the other, the last again and again."""
         left = list(replies)
 
@@ -100,154 +100,137 @@ class EveryProfile(EngineCase):
             if is_judge(request):
                 return text(verdict)
             if role_of(request) == "planner":
-                return PLANS[profile]
+                return PLANS[self.profile]
             return left.pop(0) if len(left) > 1 else left[0]
 
-        if profile == "native":
+        if self.profile == "native":
             settings = {"executor_grammar": "qwen3-vl", **settings}
-        trial = self.trial(decide, profile, **settings)
+        trial = self.trial(decide, self.profile, **settings)
         self.begin(trial)
         return trial
 
+    def clicking(self, **settings: Any) -> Trial:
+        return self.saying(CLICK[self.profile], **settings)
+
+    def nothing_is_held(self, trial: Trial) -> None:
+        held = [event[2] for event in trial.inputs if event[0] in ("button", "key")]
+        self.assertEqual(held.count(True), held.count(False))
+
     def test_a_stop_ends_the_run_before_anything_is_pressed(self) -> None:
-        for profile, click in CLICK.items():
-            with self.subTest(profile):
-                trial = self.saying(profile, click)
-                trial.stop.set("test")
-                self.assertRaises(agent.Stopped, trial.run)
-                self.assertEqual(trial.inputs, [])
+        trial = self.clicking()
+        trial.stop.set("test")
+        self.assertRaises(agent.Stopped, trial.run)
+        self.assertEqual(trial.inputs, [])
 
     def test_words_alone_press_nothing_and_the_run_ends(self) -> None:
-        for profile in CLICK:
-            with self.subTest(profile):
-                trial = self.saying(profile, WORDS, **NO_STOP)
-                wanted = "completed" if agent.PROFILES[profile].loop == "chat" else "stuck"
-                self.assertEqual((trial.run().kind, trial.inputs), (wanted, []))
-                self.assertLess(trial.state.turn, trial.config.max_steps)
+        trial = self.saying(WORDS, **NO_STOP)
+        wanted = "completed" if agent.PROFILES[self.profile].loop == "chat" else "stuck"
+        self.assertEqual((trial.run().kind, trial.inputs), (wanted, []))
+        self.assertLess(trial.state.turn, trial.config.max_steps)
 
     def test_a_dead_spot_is_told_of_then_left_by_the_recovery_keys_then_the_end(self) -> None:
-        for profile, click in CLICK.items():
-            with self.subTest(profile):
-                trial = self.saying(profile, click, max_steps=40, **NO_STOP)
-                trial.desktop.dead = True
-                self.assertEqual(trial.run().kind, "stuck")
-                asked = str(trial.requests)
-                self.assertIn("no progress", asked)
-                if profile not in PLANS:  # there the planner is asked for another way
-                    self.assertIn("The program pressed Escape", asked)
-                tools = [entry["tool"] for entry in trial.records("intent")]
-                self.assertGreaterEqual(tools.index("recover"), 3)
-                self.assertIn(("key", "escape", True), trial.inputs)
-                held = [event[2] for event in trial.inputs if event[0] in ("button", "key")]
-                self.assertEqual(held.count(True), held.count(False))
+        trial = self.clicking(max_steps=40, **NO_STOP)
+        trial.desktop.dead = True
+        self.assertEqual(trial.run().kind, "stuck")
+        asked = str(trial.requests)
+        self.assertIn("no progress", asked)
+        if self.profile not in PLANS:  # there the planner is asked for another way
+            self.assertIn("The program pressed Escape", asked)
+        tools = [entry["tool"] for entry in trial.records("intent")]
+        self.assertGreaterEqual(tools.index("recover"), 3)
+        self.assertIn(("key", "escape", True), trial.inputs)
+        self.nothing_is_held(trial)
 
     def test_a_claim_counts_when_a_fresh_look_confirms_it_and_what_is_missing_is_told(self) -> None:
-        for profile, claim in CLAIM.items():
-            for verdict, ends in (("YES: it is", True), ("NO: it is grey", False)):
-                with self.subTest(profile, verdict=verdict):
-                    settings = {"max_steps": 4, "verify_completion": True}
-                    trial = self.saying(profile, claim, verdict=verdict, **settings)
-                    self.assertEqual(trial.run().kind == "completed", ends)
-                    told = str([one for one in trial.requests if not is_judge(one)][1:])
-                    self.assertEqual("it is grey" in told, not ends)
+        for verdict, ends in (("YES: it is", True), ("NO: it is grey", False)):
+            settings = {"max_steps": 4, "verify_completion": True, "verdict": verdict}
+            trial = self.saying(CLAIM[self.profile], **settings)
+            self.assertEqual(trial.run().kind == "completed", ends)
+            told = str([one for one in trial.requests if not is_judge(one)][1:])
+            self.assertEqual("it is grey" in told, not ends)
 
     def test_nothing_is_done_in_a_window_that_came_up_while_the_model_was_thinking(self) -> None:
-        for profile, click in CLICK.items():
-            with self.subTest(profile):
-                first = [call("take_screenshot")] if profile == "pointer" else []
-                trial = self.saying(profile, *first, click, max_steps=3)
-                plain = trial.desktop.foreground()
-                trial.desktop.foreground = lambda t=trial, w=plain: replace(
-                    w, handle=len(t.requests)
-                )
-                trial.run()
-                self.assertEqual(trial.inputs, [])
+        first = [call("take_screenshot")] if self.profile == "pointer" else []
+        trial = self.saying(*first, CLICK[self.profile], max_steps=3)
+        plain = trial.desktop.foreground()
+        trial.desktop.foreground = lambda: replace(plain, handle=len(trial.requests))
+        trial.run()
+        self.assertEqual(trial.inputs, [])
 
     def test_a_dry_run_presses_nothing_and_is_told_to_each_role(self) -> None:
-        for profile, click in CLICK.items():
-            with self.subTest(profile):
-                trial = self.saying(profile, click, dry_run=True, max_steps=3)
-                trial.run()
-                self.assertEqual(trial.inputs, [])
-                for request in trial.requests:
-                    self.assertIn("DRY RUN", str(request["messages"]))
+        trial = self.clicking(dry_run=True, max_steps=3)
+        trial.run()
+        self.assertEqual(trial.inputs, [])
+        for request in trial.requests:
+            self.assertIn("DRY RUN", str(request["messages"]))
 
     def test_what_the_person_says_is_told_once(self) -> None:
-        for profile, click in CLICK.items():
-            with self.subTest(profile):
-                trial = self.saying(profile, click, max_steps=3)
-                trial.hear(Person(["press the green one"]))
-                trial.run()
-                self.assertIn("HINT FROM THE PERSON: press the green one", str(trial.requests[:2]))
-                if agent.PROFILES[profile].loop != "chat":  # there it stays a part of what was said
-                    self.assertNotIn("green one", str(trial.requests[2:]))
+        trial = self.clicking(max_steps=3)
+        trial.hear(Person(["press the green one"]))
+        trial.run()
+        self.assertIn("HINT FROM THE PERSON: press the green one", str(trial.requests[:2]))
+        if agent.PROFILES[self.profile].loop != "chat":  # there it stays a part of what was said
+            self.assertNotIn("green one", str(trial.requests[2:]))
 
     def test_the_person_is_asked_at_most_three_times_and_the_answer_told(self) -> None:
-        for (profile, asks), answer in itertools.product(ASK.items(), ("a.txt", None)):
-            with self.subTest(profile, answer=answer):
-                questions: list[str] = []
-                own = {"executor_grammar": "gui-owl-1.5"} if profile == "native" else {}
-                trial = self.saying(profile, asks, max_steps=12, stall_stop=8, **own)
-                trial.engine.actuator.ask = lambda q, a=answer, n=questions: n.append(q) or a
-                self.assertIn(trial.run().kind, ("stuck", "max_steps"))
-                self.assertEqual(questions, ["Which file?"] * 3)
-                told = r"The person answers: \W*a\.txt" if answer else "Nobody is there"
-                self.assertRegex(str(trial.requests[1:]), told)
-                self.assertEqual(trial.inputs, [])
+        for answer in ("a.txt", None):
+            questions: list[str] = []
+            own = {"executor_grammar": "gui-owl-1.5"} if self.profile == "native" else {}
+            trial = self.saying(ASK[self.profile], max_steps=12, stall_stop=8, **own)
+            trial.engine.actuator.ask = lambda q, a=answer, n=questions: n.append(q) or a
+            self.assertIn(trial.run().kind, ("stuck", "max_steps"))
+            self.assertEqual(questions, ["Which file?"] * 3)
+            told = r"The person answers: \W*a\.txt" if answer else "Nobody is there"
+            self.assertRegex(str(trial.requests[1:]), told)
+            self.assertEqual(trial.inputs, [])
 
-    def test_every_profile_but_one_as_described_offers_to_ask(self) -> None:
-        for name in ASK:
-            plain = agent.PROFILES[name]
-            for profile in (plain, agent.as_described(plain))[: 1 + (name != "native")]:
-                role = profile.roles["executor"]
-                told = str(profile.vocabulary.schemas(role.tools)) + profile.system(role)
-                self.assertEqual(bool(re.search(r"\bask(_person)?['\"]", told)), profile is plain)
+    def test_it_offers_to_ask_but_not_as_described(self) -> None:
+        plain = agent.PROFILES[self.profile]
+        for profile in (plain, agent.as_described(plain))[: 1 + (self.profile != "native")]:
+            role = profile.roles["executor"]
+            told = str(profile.vocabulary.schemas(role.tools)) + profile.system(role)
+            self.assertEqual(bool(re.search(r"\bask(_person)?['\"]", told)), profile is plain)
 
-    def test_each_act_has_its_intent_before_and_its_result_after_it_and_no_image_in_a_log(
+    def test_each_act_has_its_intent_before_and_its_result_after_it_and_no_log_an_image(
         self,
     ) -> None:
-        for profile, click in CLICK.items():
-            with self.subTest(profile):
-                trial = self.saying(profile, click, max_steps=4)
-                trial.run()
-                kinds = [r["kind"] for r in trial.records() if r["kind"] not in ("look", "stage")]
-                acts = [n for n, kind in enumerate(kinds) if kind == "intent"]
-                self.assertTrue(acts)
-                self.assertEqual({kinds[n + 1] for n in acts}, {"result"})
-                for file in trial.folder.glob("*.*"):
-                    if file.suffix != ".png":
-                        self.assertNotRegex(file.read_text("utf-8"), "[A-Za-z0-9+/]{200}")
+        trial = self.clicking(max_steps=4)
+        trial.run()
+        kinds = [r["kind"] for r in trial.records() if r["kind"] not in ("look", "stage")]
+        acts = [n for n, kind in enumerate(kinds) if kind == "intent"]
+        self.assertTrue(acts)
+        self.assertEqual({kinds[n + 1] for n in acts}, {"result"})
+        for file in trial.folder.glob("*.*"):
+            if file.suffix != ".png":
+                self.assertNotRegex(file.read_text("utf-8"), "[A-Za-z0-9+/]{200}")
 
     def test_an_act_that_may_have_been_done_is_told_and_not_repeated(self) -> None:
-        for profile in CLICK:
-            with self.subTest(profile):
-                old = self.saying(profile, WORDS)
-                old.write(record("intent", turn=3, tool="type_text", args={"text": "hello"}))
-                old.close()
-                trial = self.trial(lambda r: WORDS, profile, old.folder, max_steps=5)
-                trial.resume()
-                trial.run()
-                self.assertIn("ended in the middle of it", str(trial.requests[0]["messages"]))
-                self.assertEqual(trial.inputs, [])
+        old = self.saying(WORDS)
+        old.write(record("intent", turn=3, tool="type_text", args={"text": "hello"}))
+        old.close()
+        trial = self.trial(lambda r: WORDS, self.profile, old.folder, max_steps=5)
+        trial.resume()
+        trial.run()
+        self.assertIn("ended in the middle of it", str(trial.requests[0]["messages"]))
+        self.assertEqual(trial.inputs, [])
 
     def test_random_replies_always_end_with_nothing_held(self) -> None:
-        for profile in CLICK:
-            for seed in range(sample(8, 1)):
-                with self.subTest(profile, seed=seed):
-                    rng = random.Random(seed)
-                    trial = self.trial(
-                        lambda r, g=rng, p=profile: random_message(g, r, p), profile, max_steps=40
-                    )
-                    trial.desktop.dead = rng.random() < 0.5
-                    kinds = ("completed", "stuck", "max_steps", "not_proven")
-                    self.assertIn(trial.run().kind, kinds)
-                    self.assertLessEqual(longest_run(trial.roles, "planner"), 2)
-                    self.assertLessEqual(len(trial.requests), 200)
-                    held = [event[2] for event in trial.inputs if event[0] in ("button", "key")]
-                    self.assertEqual(held.count(True), held.count(False))
+        for seed in range(sample(8, 1)):
+            rng = random.Random(seed)
+            decide = partial(random_message, rng, self.profile)
+            trial = self.trial(decide, self.profile, max_steps=40)
+            trial.desktop.dead = rng.random() < 0.5
+            self.assertIn(trial.run().kind, ("completed", "stuck", "max_steps", "not_proven"), seed)
+            self.assertLessEqual(longest_run(trial.roles, "planner"), 2)
+            self.assertLessEqual(len(trial.requests), 200)
+            self.nothing_is_held(trial)
 
 
-def random_message(rng: random.Random, request: Json, profile: str) -> Json:
+for name in CLICK:
+    globals()[name.title()] = type(name.title(), (Contract, EngineCase), {"profile": name})
+
+
+def random_message(rng: random.Random, profile: str, request: Json) -> Json:
     """Any reply: a tool of any role with good or bad arguments, prose, nothing, two calls."""
     place = [rng.randrange(-100, 1300), rng.randrange(1100)]
     status = rng.choice(["DONE", "BLOCKED", "IN_PROGRESS"])
@@ -302,11 +285,8 @@ class TwoAgents(EngineCase):
         self.assertIn("Evidence has 4 characters", trial.history[0].result)
 
     def test_of_several_calls_the_first_is_carried_out_and_the_model_is_told(self) -> None:
-        double = {**CLICK["planner"]}
-        double["tool_calls"] = (
-            double["tool_calls"] + call("type_text_input", text="x")["tool_calls"]
-        )
-        trial = self.playing(double, max_steps=3)
+        calls = CLICK["planner"]["tool_calls"] + call("type_text_input", text="x")["tool_calls"]
+        trial = self.playing({**CLICK["planner"], "tool_calls": calls}, max_steps=3)
         trial.run()
         self.assertNotIn("text", [event[0] for event in trial.inputs])
         self.assertIn("1 further calls in the reply", user_text(trial.requests[-1]))
@@ -357,9 +337,7 @@ class TwoAgents(EngineCase):
         self.assertEqual(held[:2], [0, 7])
         self.assertLess(len(trial.history), 7)
 
-    def test_two_dead_spots_by_turns_are_recognised_as_a_loop_although_the_screen_changes(
-        self,
-    ) -> None:
+    def test_two_dead_spots_by_turns_are_a_loop_although_the_screen_changes(self) -> None:
         spots = itertools.cycle([[100, 100], [900, 900]])
         trial = self.playing(
             lambda _: call("click_screen_element", element_name="x", position=next(spots)),
@@ -443,9 +421,7 @@ class ToldAgain(EngineCase):
         sizes = [len(json.dumps(request)) for request in trial.requests]
         self.assertLess(max(sizes[20:]), 1.3 * max(sizes[:20]))
 
-    def test_what_outgrows_the_context_is_archived_and_without_room_for_the_least_it_ends(
-        self,
-    ) -> None:
+    def test_what_outgrows_the_context_is_archived_and_without_any_room_it_ends(self) -> None:
         most = 0
 
         def decide(request: Json) -> Json:
