@@ -13,8 +13,8 @@ from typing import Any
 
 import agent
 from tests.samples import sample
-from tests.scripted import EngineCase, Trial, call, reused, role_of, text
-from tests.seams import clock_of_main, desktop_of_main, record
+from tests.scripted import EngineCase, Trial, call, reused, text
+from tests.seams import clock_of_main, desktop_of_main
 from tests.test_main import CommandLineCase
 
 Message = dict[str, Any]
@@ -117,20 +117,6 @@ class Steps(ChatCase):
         json.dumps(trial.requests[1], ensure_ascii=False).encode()  # raises for half a character
         self.assertIn("odd ?", trial.requests[1]["messages"][5]["content"])
 
-    def test_what_a_gate_refuses_is_an_error_for_the_model(self) -> None:
-        for profile, click, kind in (
-            ("chat", CLICK, "stale_frame"),
-            ("pointer", call("click_mouse"), "invalid_box"),
-        ):
-            trial = self.trial(in_turn(click), profile)
-            small = trial.desktop.screen()
-            trial.desktop.screen = lambda t=trial, s=small: (
-                s if not t.requests else agent.Rect(0, 0, 128, 72)
-            )
-            trial.desktop.cursor = lambda: agent.Point(999, 999)
-            trial.run()
-            self.assertEqual((answer_to(trial, 1)["error"]["type"], trial.inputs), (kind, []))
-
 
 def answer_to(trial: Trial, number: int) -> dict[str, Any]:
     """The last tool message of a request."""
@@ -170,21 +156,6 @@ class Errors(ChatCase):
 
 
 class Endings(ChatCase):
-    def test_an_attempt_at_a_call_is_no_answer_however_often_it_comes(self) -> None:
-        attempt = text(
-            'Now I click: {"name": "click_element", "arguments": {"label": "x", "box": [1, 2]}} and wait.'
-        )
-        trial, outcome = self.chat(*[attempt] * 20)
-        self.assertIn(outcome.kind, ("stuck", "max_steps"))
-        self.assertEqual((len(trial.requests), trial.inputs), (10, []))
-
-    def test_words_that_name_a_tool_are_asked_for_the_call_twice_and_then_believed(self) -> None:
-        trial, _ = self.chat(text("I will use click_element on the button."), CLICK)
-        self.assertIn(("button", "left", True), trial.inputs)
-        trial, outcome = self.chat(*[text("I used click_element.")] * 9)
-        self.assertEqual(len(trial.requests), 3)
-        self.assertEqual(outcome, agent.Outcome("completed", "I used click_element."))
-
     def test_a_model_that_never_ends_is_stopped_by_the_turns_or_for_only_looking(self) -> None:
         trial = self.trial(keys_and_looks(), "chat")
         self.assertEqual(trial.run().kind, "max_steps")
@@ -193,21 +164,6 @@ class Endings(ChatCase):
         self.assertEqual(trial.run().kind, "stuck")
         self.assertIn("no progress", answer_to(trial, -1)["note"])
         self.assertLess(len(trial.requests), 15)
-
-    def test_after_the_recovery_keys_it_is_told_of_them_behind_refused_words_too(self) -> None:
-        def decide(request: dict[str, Any]) -> Message:
-            if role_of(request) == "verifier":
-                return text("1 NO: the button is not pressed")
-            return CLICK if trial.state.stalled < 5 else text("All done.")
-
-        trial = self.trial(decide, "chat", max_steps=8, verify_completion=True)
-        trial.desktop.dead = True
-        trial.run()
-        self.assertIn(("key", "escape", True), trial.inputs)
-        told = [r["messages"][-2:] for r in trial.requests if role_of(r) == "executor"]
-        refused = next(last for _, last in told if "The program pressed Escape" in str(last))
-        before = next(first for first, last in told if last == refused)
-        self.assertIn("Completion not confirmed", str(before))
 
 
 class Hygiene(ChatCase):
@@ -292,14 +248,6 @@ class Hygiene(ChatCase):
         self.assertEqual(trial.run().kind, "max_steps")
         self.assertEqual([len(images(r)) for r in trial.requests], [1, 1, 2, 2, 3, 3, 1, 1, 2])
         self.check_history(trial.requests[6])
-
-    def test_a_resumed_conversation_begins_with_what_was_done(self) -> None:
-        trial = self.trial(in_turn(), "chat")
-        trial.state.turn = 3
-        for turn in (1, 2, 3):
-            trial.state.memory.add_action(record("action", turn=turn, tool="click_element"))
-        trial.run()
-        self.assertIn("EARLIER STEPS: Turns 1-3: click_element x3", begun(trial.requests[0]))
 
 
 class Scenarios(CommandLineCase):

@@ -278,34 +278,6 @@ class TwoAgents(EngineCase):
         places = itertools.count()
         return lambda _: call("click_screen_element", element_name="x", position=[next(places), 7])
 
-    def test_evidence_below_the_least_length_does_not_complete(self) -> None:
-        trial = self.playing(call("report_mission_complete", evidence="done"), max_steps=5)
-        self.assertEqual(trial.run().kind, "max_steps")
-        self.assertNotIn("verifier", trial.roles)
-        self.assertIn("Evidence has 4 characters", trial.history[0].result)
-
-    def test_of_several_calls_the_first_is_carried_out_and_the_model_is_told(self) -> None:
-        calls = CLICK["planner"]["tool_calls"] + call("type_text_input", text="x")["tool_calls"]
-        trial = self.playing({**CLICK["planner"], "tool_calls": calls}, max_steps=3)
-        trial.run()
-        self.assertNotIn("text", [event[0] for event in trial.inputs])
-        self.assertIn("1 further calls in the reply", user_text(trial.requests[-1]))
-
-    def test_what_is_typed_at_a_place_is_judged_by_the_name_that_the_model_gives_it(self) -> None:
-        asked: list[str] = []
-        given = {"text": "x", "position": [500, 500], "element_name": "Delete all"}
-        trial = self.playing(call("type_text_input", **given), max_steps=2)
-        trial.ask(lambda question: bool(asked.append(question)))
-        trial.run()
-        self.assertEqual(trial.inputs, [])
-        self.assertTrue(asked[0].endswith(": delete"), asked)
-
-    def test_a_planner_that_says_nothing_usable_does_not_stop_the_executor(self) -> None:
-        trial = self.playing(WORDS, WORDS, max_steps=2)
-        trial.run()
-        self.assertEqual(trial.roles[:3], ["planner", "planner", "executor"])
-        self.assertIn("Carry out the task: Press the button", user_text(trial.requests[2]))
-
     def test_memory_never_stays_full_whatever_the_planner_archives(self) -> None:
         """What was archived as wanted is kept; what was not is made good by the program."""
         for turns in ([2, 3, 4], [998, 999], None):
@@ -347,16 +319,6 @@ class TwoAgents(EngineCase):
             bytes([200 if trial.desktop.place.x > 30 else 50]) * (w * h * 4 - 4) + b"\1\2\3\4"
         )
         self.assertEqual(trial.run().kind, "stuck")
-
-    def test_after_the_recovery_keys_the_count_begins_anew_once(self) -> None:
-        for enabled, wanted in ((True, 1), (False, 0)):
-            settings = {"stall_stop": 5, "max_steps": 30}
-            trial = self.playing(CLICK["planner"], enable_loop_recovery=enabled, **settings)
-            trial.desktop.dead = True
-            trial.run()
-            tools = [record["tool"] for record in trial.records("intent")]
-            self.assertEqual(tools.count("recover"), wanted)
-            self.assertEqual(len(tools) - wanted, 8 if wanted else 5)
 
     def test_what_a_server_has_read_is_mostly_sent_as_it_was(self) -> None:
         """The prompt and the tools never change, the image stands behind what only grows."""
@@ -441,13 +403,6 @@ class ToldAgain(EngineCase):
         trial = self.trial(decide, max_steps=30)
         self.assertRaises(agent.ModelError, trial.run)
         self.assertEqual(len(trial.requests), 1)
-
-    def test_the_last_action_is_not_offered_for_archiving(self) -> None:
-        trial = self.trial(lambda r: text("-"), memory_compression_threshold=3, max_steps=6)
-        for turn in (2, 3, 5):
-            trial.state.memory.add_action(record("action", turn=turn, tool="press_keyboard_key"))
-        trial.run()
-        self.assertIn("among [2, 3].", user_text(trial.requests[0]))
 
 
 if __name__ == "__main__":

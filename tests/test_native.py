@@ -14,14 +14,12 @@ from unittest import mock
 
 import agent
 from tests.samples import sample
-from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, Trial, role_of, text
-from tests.scripted import call as tool_call
+from tests.scripted import FEWER_REQUESTS, EngineCase, Trial, text
 from tests.seams import check_of_model
 from tests.spoken import spoken
 
 Message = dict[str, Any]
 Request = dict[str, Any]
-SAVE = agent.Control("Save", "button", agent.Rect(16, 9, 32, 18), window=1)
 
 
 def said(action: str, sentence: str = "Do it", **given: Any) -> Message:
@@ -84,93 +82,15 @@ class NativeCase(EngineCase):
         return [words_of(request) for request in self.asked(self.play(*replies, **more)[0])]
 
 
-class Runs(NativeCase):
-    base = FEWER_REQUESTS
-
-    def test_a_setting_that_was_changed_wins_over_the_grammars_advice(self) -> None:
-        trial, _, _ = self.play(CLICK, DONE, lmstudio_temperature=0.3, sampling="top_p 0.5")
-        request = self.asked(trial)[0]
-        self.assertEqual((request["temperature"], request["top_p"]), (0.3, 0.5))
-
-    def test_the_last_thought_is_kept_and_its_cost_told(self) -> None:
-        thought = "The button is grey, and grey buttons are pressed. " * 4
-        trial, _, _ = self.play({**CLICK, "reasoning_content": thought}, DONE)
-        self.assertIn(thought.strip(), words_of(self.asked(trial)[1]))
-        trial.close()
-        book = agent.book_of(trial.folder)
-        tokens = len(thought.strip()) // 4
-        self.assertEqual((trial.thought_tokens, book.run["sums"]["thought"]), (tokens, tokens))
-        self.assertEqual(dict(book.figures())["of them thought, about"], str(tokens))
-
-    def test_an_end_is_what_the_model_says_and_a_fresh_look_confirms(self) -> None:
-        failure = said("terminate", "There is no button", status="failure")
-        for reply, verdict, end in (
-            (DONE, "NO: nothing is pressed", ("max_steps", "")),
-            (failure, "YES", ("failed", "the model says it cannot: There is no button")),
-            (said("answer", text="It costs 5 euros"), "YES: so", ("completed", "It costs 5 euros")),
-        ):
-            trial, _, outcome = self.play(reply, verdict=verdict, max_steps=2)
-            self.assertEqual(outcome.kind, end[0])
-            self.assertIn(end[1], outcome.text)
-            self.assertEqual("not confirmed" in trial.history[0].result, end[0] == "max_steps")
-
-    def test_the_label_that_risks_are_told_by_is_the_replys_own_sentence(self) -> None:
-        asked: list[str] = []
-        deleting = said("left_click", "Click the Delete button", coordinate=[5, 5])
-        trial = self.native(answers(deleting, DONE))
-        trial.ask(lambda question: bool(asked.append(question)))
-        trial.run()
-        self.assertIn("delete", asked[0])
-        self.assertNotIn(PRESSED, trial.inputs)
-
-    def test_a_planner_may_have_an_executor_that_speaks_its_own_grammar(self) -> None:
-        native = answers(CLICK, DONE)
-        trial = self.trial(
-            lambda request: PLAN if role_of(request) == "planner" else native(request),
-            executor_grammar="qwen3-vl",
-        )
-        self.assertEqual(trial.run().kind, "completed")
-        acting = [request for request in self.asked(trial) if "tools" not in request]
-        self.assertIn("Instruction: Click the button.", words_of(acting[0]))
-
-    def test_an_instruction_that_is_done_is_no_false_claim_about_the_task(self) -> None:
-        native = answers(*[CLICK, DONE] * 9, verdict="NO: goals are left")
-        trial = self.trial(
-            lambda request: PLAN if role_of(request) == "planner" else native(request),
-            executor_grammar="qwen3-vl",
-            max_steps=24,
-        )
-        self.assertEqual(trial.run().kind, "max_steps")
-
-
 class Told(NativeCase):
     """What a picture does not show: why a step was refused, what came of a wait, and no step twice."""
 
     base = FEWER_REQUESTS
 
-    def test_a_refused_end_is_told_once_with_what_is_missing(self) -> None:
-        _, after, later = self.words(DONE, CLICK, CLICK, verdict="NO: no file", max_steps=3)
-        self.assertIn("no file", after)
-        self.assertNotIn("no file", later)
-
     def test_no_step_is_told_that_is_shown_anyway(self) -> None:
         lost = [text("Hm.")] * 3  # the first one and its corrections: a turn without a call
         after = self.words(CLICK, *lost, CLICK, max_steps=5)[4]
         self.assertEqual(after.count("Click the button"), 1)
-
-    def test_controls_are_listed_where_that_is_wanted_in_the_grammars_places(self) -> None:
-        """In the middle of a picture that qwen2.5-vl sees in 56x56 pixels."""
-        for grammar, controls, place in (
-            ("qwen3-vl", "list", "Save · button · 508,514"),
-            ("qwen2.5-vl", "list", "Save · button · 28,29"),
-            ("qwen3-vl", "check", ""),
-        ):
-            trial = self.native(answers(CLICK, DONE), grammar, controls=controls, max_steps=2)
-            trial.desktop.control_source = agent.KnownControls([SAVE])
-            trial.run()
-            for request in self.asked(trial)[:2]:
-                told = words_of(request).count(f"CONTROLS (name · role · x,y):\n{place or 'Save'}")
-                self.assertEqual(told, 1 if place else 0, controls)
 
 
 class Choosing(NativeCase):
@@ -191,14 +111,6 @@ class Choosing(NativeCase):
             self.grammar("qwen3-vl-4b", "story", "qwen3-vl")
         with self.assertRaisesRegex(agent.ConfigError, "There is no grammar 'klingon'"):
             self.grammar("qwen3-vl-4b", "native", "klingon")
-
-    def test_an_unknown_model_is_asked_with_tools(self) -> None:
-        done = tool_call("report_mission_complete", evidence=PROOF)
-        trial, _, outcome = self.play(done, grammar="tools")
-        self.assertEqual(outcome.kind, "completed")
-        names = {tool["function"]["name"] for tool in self.asked(trial)[0]["tools"]}
-        self.assertIn("click_screen_element", names)
-        self.assertNotIn("report_goal_status", names)
 
     def test_the_check_tries_the_grammar_or_tells_in_what_the_model_was_trained(self) -> None:
         server = mock.Mock(where="here")
@@ -249,11 +161,6 @@ class Meanings(NativeCase):
         keys = self.given("qwen3-vl", said("key", keys=["ctrl+a", "delete"]))
         self.assertEqual(keys, {"key": "ctrl+a", "then": ["delete"]})
 
-    def test_each_of_several_acts_is_done_on_a_look_of_its_own(self) -> None:
-        trial, _, _ = self.play(said("key", keys=["a", "b"]), DONE)
-        keys = [value for kind, value, *_ in trial.inputs if kind == "key"]
-        self.assertEqual((keys, len(trial.records("look"))), (["a", "a", "b", "b"], 4))
-
 
 class Room(NativeCase):
     """Where the server's count says that the next request may not fit, half of the steps go and older pictures."""
@@ -298,13 +205,6 @@ class People(NativeCase):
             self.assertEqual(asked.call_args[0][0], "close the dialog")
             self.assertEqual((trial.history[0].tool, trial.history[0].result), ("ask_person", told))
             self.assertIn(told, words_of(self.asked(trial)[1]))
-
-    def test_a_model_that_asks_again_and_again_is_not_heard_again_and_gets_stuck(self) -> None:
-        wish = said("interact", text="close the dialog")
-        trial = self.native(lambda request: wish, "gui-owl-1.5", stall_stop=4)
-        trial.engine.actuator.ask = asked = mock.Mock(return_value="no")
-        self.assertEqual(trial.run().kind, "stuck")
-        self.assertEqual(asked.call_count, agent.QUESTIONS_MOST)
 
 
 # How small models spoil a reply in the ways of its grammar: a pattern and what stands for it.

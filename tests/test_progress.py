@@ -20,7 +20,6 @@ from tests.scripted import (
     text,
     user_text,
 )
-from tests.seams import record
 from tests.test_chat import CLICK as CHAT_CLICK
 from tests.test_chat import LOOK
 from tests.test_story import told
@@ -199,21 +198,6 @@ class Recovery(ProgressCase):
             self.made.run()
             pressed += self.intents().count("recover")
         self.assertGreater(pressed, 2)
-
-    def test_a_resumed_run_tells_of_every_other_act_that_it_knows_nothing_of(self) -> None:
-        result = record("result", turn=3)
-        for tool, more, known in (
-            ("recover", [result], 0),
-            ("recover", [], 1),
-            ("click", [result], 1),
-        ):
-            trial = self.trial(lambda r: PLAN)
-            trial.write(record("intent", turn=3, tool=tool), *more)
-            again = self.trial(lambda r: PLAN, old=trial.folder)
-            again.resume()
-            self.assertEqual(len(again.history), known)
-            for one in again.history:
-                self.assertIn("Unknown: the program ended in the middle of it", one.result)
 
 
 class Waiting(ProgressCase):

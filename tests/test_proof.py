@@ -75,48 +75,6 @@ class Judged(EngineCase):
 
 
 class Checks(Judged):
-    def test_every_check_has_to_hold(self) -> None:
-        outcome = self.claims("1 YES: it does\n2 YES: no star")
-        self.assertEqual(outcome.kind, "completed")
-        self.assertEqual([ruling.holds for ruling in outcome.checks], [True, True])
-        outcome = self.claims("1 YES: it does\n2 NO: a star", not_proven_most=1)
-        self.assertEqual(outcome.kind, "not_proven")
-        self.assertIn("The title bar has no star. (a star)", outcome.text)
-        twice = ("A", "B", "A")  # is one check, or the last answer alone would count
-        outcome = self.claims("1 NO: no\n2 YES: b\n3 YES: a", checks=twice, not_proven_most=1)
-        self.assertEqual(outcome.kind, "not_proven")
-
-    def test_the_plans_checks_are_told_to_executor_and_verifier_and_recorded(self) -> None:
-        self.claims("1 YES: a\n2 YES: b")
-        self.assertEqual(self.made.requests[-1]["temperature"], 0)
-        for who in ("executor", "verifier"):
-            self.assertIn("1. Notepad shows hello.\n2. The title", self.asked(who)[0])
-        self.assertEqual(self.asked("examiner"), [])
-        self.assertEqual(self.made.records("plan")[0]["done_when"], list(CHECKS))
-        book = agent.book_of(self.made.folder)
-        (plan,) = [item["plan"] for item in book.items if item["kind"] == "plan"]
-        self.assertIn("Done when:\n1. Notepad shows hello.", plan)
-
-    def test_without_them_the_model_is_asked_once_and_else_the_task_is_its_own_check(self) -> None:
-        outcome = self.claims(
-            "1 NO: no\n2 NO: no", checks=(), examined="1. Hello is there.\n2) **All saved.**"
-        )
-        self.assertEqual([one.check for one in outcome.checks], ["Hello is there.", "All saved.**"])
-        self.assertEqual(len(self.asked("examiner")), 1)
-        outcome = self.claims("YES: it is", checks=(), examined="I do not know.")
-        self.assertEqual([ruling.check for ruling in outcome.checks], ["Write hello"])
-
-    def test_after_five_refused_completions_the_run_ends_as_not_proven(self) -> None:
-        outcome = self.claims("1 YES: a\n2 NO: a star")
-        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 5))
-        self.assertIn("not yet: The title bar has no star. (a star)", self.asked("planner")[1])
-
-    def test_what_decides_nothing_is_asked_again_once_and_is_a_no(self) -> None:
-        for said in ("I think so", "1 YES: a", "1 YES: a\n2 YES: b\n2 NO: c", "YES: all", ""):
-            outcome = self.claims(said, not_proven_most=1)
-            self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 2), said)
-        self.assertEqual(self.claims("perhaps", "1. **YES** - a\n2: yes, b").kind, "completed")
-
     def test_the_question_said_again_is_no_answer(self) -> None:
         echoes = (
             "1 YES or NO: it is",
@@ -349,32 +307,6 @@ class Clipboard(Judged):
         stage.world.calls.clear()
         self.assertIsNone(stage.desktop.clipboard_length())
         self.assertNotIn("OpenClipboard", stage.world.calls)
-
-
-class Words(Judged):
-    """chat: words without a call are an end only where a fresh look agrees."""
-
-    def chat(self, *verdicts: str, **settings: Any) -> agent.Outcome:
-        answers = iter(verdicts)
-
-        def decide(request: dict[str, Any]) -> dict[str, Any]:
-            if role(request) == "verifier":
-                return text(next(answers, verdicts[-1]))
-            return text("DONE: the file is saved for you.")
-
-        self.made = self.trial(decide, "chat", verify_completion=True, **settings)
-        return self.made.run()
-
-    def test_else_the_model_is_told_what_is_missing_and_goes_on_at_most_five_times(self) -> None:
-        outcome = self.chat("NO: the title has a star")
-        self.assertEqual((outcome.kind, len(self.asked("verifier"))), ("not_proven", 5))
-        executor = [r for r in self.made.requests if role(r) == "executor"]
-        last = executor[1]["messages"][-1]
-        self.assertEqual(last["role"], "user")
-        self.assertIn("the title has a star", str(last["content"]))
-        self.assertIn("by one tool call", str(last["content"]))
-        outcome = self.chat("NO: no", "YES: now")
-        self.assertEqual(outcome[:2], ("completed", "DONE: the file is saved for you."))
 
 
 if __name__ == "__main__":

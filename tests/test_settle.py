@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import agent
 from agent import Canvas, Rect
-from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call, role_of, user_text
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call, role_of
 
 GREY = 0x808080
 
@@ -31,10 +30,8 @@ FLOOR_MS, INTERVAL_MS, PATIENCE_MS = 50, 30, 250
 class Regions(EngineCase):
     def test_a_region_is_the_box_of_all_pixels_that_differ_but_for_one_caret(self) -> None:
         there = (Rect(200, 100, 20, 30), GREY)
-        carets = [
-            Rect(100, 50, *size) for size in ((4, 4), (6, 16), (2, 60))
-        ]  # none of them is one
-        rows = [(picture(), picture((box, GREY)), box) for box in carets]
+        no_carets = [Rect(100, 50, *size) for size in ((4, 4), (6, 16), (2, 60))]
+        rows = [(picture(), picture((box, GREY)), box) for box in no_carets]
         rows += [
             (picture(), picture((Rect(10, 20, 5, 5), GREY), there), Rect(10, 20, 210, 110)),
             (picture(), picture(), None),
@@ -117,21 +114,6 @@ class Settling(EngineCase):
             _, taken = self.act(lambda ms: max(0, int(ms // 30)))
         self.assertTrue(PATIENCE_MS <= taken < PATIENCE_MS + 2 * INTERVAL_MS)
 
-    def test_journal_memory_and_model_are_told_the_region_and_the_settling_time(self) -> None:
-        acts = iter([call("press_keyboard_key", key="a"), call("press_keyboard_key", key="b")])
-        trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else next(acts), max_steps=3)
-        trial.run()
-        result, action = trial.records("result")[0], trial.records("action")[0]
-        self.assertEqual(result["region"], action["region"])
-        self.assertEqual(len(result["region"]), 4)
-        self.assertEqual(result["settle_ms"], FLOOR_MS + 2 * INTERVAL_MS)
-        left, top, right, bottom = result["region"]
-        self.assertTrue(0 <= left < right <= 1000 and 0 <= top < bottom <= 1000)
-        self.assertIn(
-            f"\nCHANGED: region {left},{top}-{right},{bottom} on the grid\n",
-            user_text(trial.requests[2]),
-        )
-
 
 class Screenshots(EngineCase):
     base = FEWER_REQUESTS
@@ -157,8 +139,6 @@ class DarkAtFirst(PlainDesktop):
 
 
 class Unseen(EngineCase):
-    """What no act may be judged by: a screen that shows nothing, and one from before a pause."""
-
     def test_a_blank_screen_is_waited_for_and_no_model_sees_it(self) -> None:
         self.desktop_type = DarkAtFirst
         engine, state = self.engine(lambda r: PLAN, max_steps=1)
@@ -171,26 +151,3 @@ class Unseen(EngineCase):
         for look in self.records(engine, "look"):
             png = (engine.logger.folder / look["screenshot"]).read_bytes()
             self.assertGreater(len(set(agent.png_to_rgb(png)[0])), 1, look)
-
-    def captures_between(self, reason: str) -> int:
-        """How often the screen is captured between a planner's request and the executor's next one.
-
-        For that `reason` the run is paused meanwhile.
-        """
-        numbers: list[int] = []
-
-        def decide(request: dict[str, Any]) -> dict[str, Any]:
-            numbers.append(engine.eyes.desktop.number)
-            if role_of(request) == "planner":
-                engine.actuator.stop.paused = reason
-                return PLAN
-            return call("press_keyboard_key", key="a")
-
-        engine, state = self.engine(decide, max_steps=4, review_interval=1, **FEWER_REQUESTS)
-        agent.run_agent(engine, state)
-        return numbers[3] - numbers[2]  # behind the first act
-
-    def test_before_each_request_the_screen_is_looked_at_anew_after_a_pause_too(self) -> None:
-        paused = "mouse or keyboard is in use; it goes on by itself after some quiet"
-        for reason in ("", paused):
-            self.assertEqual(self.captures_between(reason), 1, reason)

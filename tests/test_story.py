@@ -197,11 +197,6 @@ class Acting(StoryCase):
             self.assertEqual(len(self.drawn(trial)[1]), done)
             self.assertIn(words, last(trial.requests[1]))
 
-    def test_the_story_is_no_label_that_a_risk_is_told_by(self) -> None:
-        for observation in ("I press Delete.", "In order to open the Start menu I click."):
-            for action in (CLICK, LEFT):
-                self.assertTrue(self.story(told(observation, [action]))[0].inputs)
-
     def test_at_most_so_many_actions_and_boxes_a_turn(self) -> None:
         boxes = [{"x1": n, "y1": n, "x2": 900, "y2": 900} for n in range(9)]
         actions = [{"name": "click", "x1": 100 * n, "y1": 10} for n in range(9)]
@@ -342,14 +337,6 @@ class ThePanel(StoryCase):
 
 class Ending(StoryCase):
     base = FEWER_REQUESTS
-
-    def test_nothing_is_done_after_done_and_a_doubt_is_told(self) -> None:
-        done = told("The title says Saved.", [{"name": "done"}, CLICK])
-        trial, outcome = self.story(done, text("NO: nothing is saved."), told())
-        self.assertEqual((trial.inputs, outcome.kind), ([], "max_steps"))
-        self.assertIn("CLAIM: The title says Saved.", str(trial.requests[1]))
-        wanted = "not confirmed by a fresh look, not yet: Press the button (nothing is saved.)"
-        self.assertIn(wanted, last(trial.requests[2]))
 
     def test_story_and_trail_come_back_from_the_journal_and_nothing_is_repeated(self) -> None:
         never = told("Never done.", [{"name": "key", "key": "b"}])
