@@ -38,7 +38,7 @@ LOG_SHOWN = 20_000  # characters of what a process printed before it died
 # The modules that take longest, so that none of them is begun when the others have ended.
 LONGEST = (
     *"test_kept test_terminal test_controls test_resume test_panel".split(),
-    *"test_calibration test_breaks test_bench test_replay test_shape test_progress".split(),
+    *"test_runs test_calibration test_breaks test_bench test_replay test_shape test_progress".split(),
     *"described.test_chat test_story test_labels test_report test_loops".split(),
     *"test_chat test_steps test_adding test_demo test_main test_replies".split(),
     *"test_stop test_area test_actuator test_gates".split(),
