@@ -1,172 +1,265 @@
 """The program's own eyes and hands on a real desktop, told what to do: run by the Windows Python, see rig.Driver.
 
-python.exe driver.py AGENT_PY      then one JSON object a line on standard input; the answers are on standard output
+python.exe driver.py      then one JSON object a line on standard input; the answers are on standard output
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
+import multiprocessing
 import random
 import sys
 from collections.abc import Callable
-from ctypes import c_int32, c_uint32, c_void_p
-from types import ModuleType
+from ctypes import c_int32, c_ssize_t, c_uint32, c_void_p
+from pathlib import Path
 from typing import Any
 
-CURSOR_IDS = {  # the system's; a monochrome one is added
-    "arrow": 32512,
-    "ibeam": 32513,
-    "wait": 32514,
-    "cross": 32515,
-    "uparrow": 32516,
-    "sizenwse": 32642,
-    "sizenesw": 32643,
-    "sizewe": 32644,
-    "sizens": 32645,
-    "sizeall": 32646,
-    "no": 32648,
-    "hand": 32649,
-    "appstarting": 32650,
-    "help": 32651,
-}
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import agent
+from tests.scripted import EngineCase, text
+
+# The system's, by their numbers; a monochrome one is added.
+CURSORS = [*range(32512, 32517), *range(32642, 32647), *range(32648, 32652)]
 AREA_SIZE = 1536, 864
+PICTURE = {"screen_capture_w": 640, "screen_capture_h": 360}  # nobody looks at it
+# Nobody sits here; Wine takes a window that appears under the pointer for the mouse's doing.
+SETTINGS: dict[str, Any] = {"takeover_quiet": 0, "confirm": "never"}
+CTRL_CLOSE_EVENT, PROCESS_ALL_ACCESS = 2, 0x1FFFFF
+DM_WIDTH_AND_HEIGHT = 0x180000
+user: Any = ctypes.WinDLL("user32", use_last_error=True)  # type: ignore[attr-defined]
+gdi: Any = ctypes.WinDLL("gdi32")  # type: ignore[attr-defined]
+kernel: Any = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]
 
 
-def load(path: str) -> Any:
-    spec = importlib.util.spec_from_file_location("agent", path)
-    assert spec and spec.loader
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    sys.modules["agent"] = module
-    spec.loader.exec_module(module)
-    return module
+class Case(EngineCase):
+    """Wires an engine to this desktop and to the real clock."""
+
+    desktop_type = staticmethod(lambda clock: agent.WindowsDesktop(agent.load_win32(), clock))
+    clock_type = agent.SystemClock
+
+    def runTest(self) -> None:
+        """Nothing: it is used for its engine."""
 
 
 class Driver:
-    def __init__(self, agent: Any) -> None:
-        self.agent, self.stop = agent, agent.Stop()
-        clock = agent.SystemClock(self.stop)
+    """Each method answers a line of standard input of its name; what it gives is sent back."""
+
+    def __init__(self) -> None:
+        stop = agent.Stop()
         self.api = agent.load_win32()
-        self.clock, self.desktop = clock, agent.WindowsDesktop(self.api, clock)
+        self.clock = agent.SystemClock(stop)
+        self.desktop = agent.WindowsDesktop(self.api, self.clock)
         agent.init_dpi(self.api)
-        # Nobody sits here; Wine takes a window that appears under the pointer for the mouse's doing.
-        config = agent.Config(takeover_quiet=0, confirm="never")
-        self.actuator = agent.Actuator(self.desktop, config, clock, self.stop)
+        config = agent.Config(**SETTINGS)
+        self.actuator = agent.Actuator(self.desktop, config, self.clock, stop)
+        self.case = Case()
+        self.trial: Any = None
 
-    # ---- commands: each returns what is sent back ----
-
-    def screen(self) -> dict[str, Any]:
-        screen = self.desktop.screen()
-        return {"screen": [screen.left, screen.top, screen.width, screen.height]}
+    # ---- the hands alone ----
 
     def cursor(self) -> dict[str, Any]:
-        place = self.desktop.cursor()
-        return {"place": [place.x, place.y]}
+        return {"place": list(self.desktop.cursor())}
 
     def act(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """One tool, from a call in the planner profile's words, through parsing, every gate, and the desktop."""
-        agent = self.agent
+        """One tool by the program's own name, through parsing, every gate, and the desktop."""
         frame = self.desktop.capture(self.desktop.screen(), 64, 36)
-        act = agent.Vocabulary({name: name for name in agent.TOOLS}).parse(
-            agent.ToolCall(tool, arguments)
-        )
-        places = {
-            name: agent.Coordinate(*value)
-            for name, value in arguments.items()
-            if isinstance(value, list)
-        }
-        performed = self.actuator.perform(act, frame)
+        words = agent.Vocabulary({name: name for name in agent.TOOLS})
+        performed = self.actuator.perform(words.parse(agent.ToolCall(tool, arguments)), frame)
         if performed.refused:
             raise RuntimeError(performed.result)
-        pixels = {name: agent.to_point(place, frame.area) for name, place in places.items()}
-        return {
-            "result": performed.result,
-            "pixels": {name: [point.x, point.y] for name, point in pixels.items()},
+        places = {name: at for name, at in arguments.items() if isinstance(at, list)}
+        pixels = {
+            name: list(agent.to_point(agent.Coordinate(*at), frame.area))
+            for name, at in places.items()
         }
+        return {"result": performed.result, "pixels": pixels}
 
     def scroll(self, place: list[int], ticks: int, horizontal: bool) -> dict[str, Any]:
         """The wheel in any direction: the tools of the profiles turn it vertically and in the middle only."""
-        turn = self.agent.WheelArgs(3 * ticks, self.agent.Coordinate(*place))
-        act = self.agent.Act("scroll", turn, self.agent.ToolCall("scroll", {}))
+        turn = agent.WheelArgs(3 * ticks, agent.Coordinate(*place))
+        act = agent.Act("scroll", turn, agent.ToolCall("scroll", {}))
         frame = self.desktop.capture(self.desktop.screen(), 64, 36)
-        at = self.agent.to_point(turn.position, frame.area)
-        self.actuator.attempt = self.agent.Attempt(act, frame, places=[at])
+        at = agent.to_point(turn.position, frame.area)
+        self.actuator.attempt = agent.Attempt(act, frame, places=[at])
         self.actuator.scroll(turn, horizontal=horizontal)
         return {}
 
     def points(self, seed: int, count: int) -> dict[str, Any]:
-        """Moves to the corners, along every edge and to random pixels; returns where the mouse was not found."""
+        """Moves to the corners, along every edge and to random pixels; gives where the mouse was not found."""
         screen, chance = self.desktop.screen(), random.Random(seed)
         right, bottom = screen.left + screen.width - 1, screen.top + screen.height - 1
         places = [(x, y) for x in (screen.left, right) for y in (screen.top, bottom)]
         places += [(x, y) for x in range(screen.left, right, 37) for y in (screen.top, bottom)]
         places += [(x, y) for y in range(screen.top, bottom, 37) for x in (screen.left, right)]
         chance.shuffle(places)
-        places += [
-            (chance.randint(screen.left, right), chance.randint(screen.top, bottom))
-            for _ in range(count)
-        ]
+        for _ in range(count):
+            places.append((chance.randint(screen.left, right), chance.randint(screen.top, bottom)))
         missed, again = [], 0
-        for x, y in places:
+        for place in places:
             # On a busy machine Wine hears late of an earlier move, and puts the mouse back to its place.
             for _ in range(5):
-                self.desktop.move(self.agent.Point(x, y))
-                found = self.desktop.cursor()
-                if (found.x, found.y) == (x, y):
+                self.desktop.move(agent.Point(*place))
+                if tuple(self.desktop.cursor()) == place:
                     break
                 again += 1
                 self.clock.sleep(0.05)
             else:
-                missed.append([[x, y], [found.x, found.y]])
-        return {"tried": len(places), "missed": missed, "again": again}
+                missed.append(place)
+        return {"tried": len(places), "missed": missed, "again": again, "screen": list(screen)}
+
+    # ---- a run's engine, which tells what came of an act ----
+
+    def begin(self) -> dict[str, Any]:
+        """A run, as it begins, the process that knows the controls being ready."""
+        self.case.setUp()
+        self.trial = self.case.trial(text, "native", **SETTINGS, **PICTURE)
+        self.desktop = self.trial.desktop
+        source = self.desktop.control_source = agent.ControlsWorker(self.api)
+        self.case.addCleanup(source.close)
+        source.query(None, 120.0)
+        return {}
+
+    def do(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """One call in the planner profile's words, its position being a pixel, and what a model is told of it."""
+        look = self.trial.look()
+        area = look.frame.area
+        if "position" in arguments:
+            x, y = arguments["position"]
+            across = (x - area.left) * 1000 / (area.width - 1)
+            arguments["position"] = [
+                round(across),
+                round((y - area.top) * 1000 / (area.height - 1)),
+            ]
+        act = agent.PLANNER_WORDS.parse(agent.ToolCall(tool, {"reasoning": "next", **arguments}))
+        deed = self.trial.perform(act, look)
+        facts = self.trial.engine.controls.facts()
+        return {"result": deed.result, "refused": deed.refused, "facts": facts}
+
+    def listed(self) -> dict[str, Any]:
+        """The window in front, and its controls: [name, role, left, top, width, height] of each."""
+        front = self.desktop.foreground()
+        known = self.desktop.control_source.ask(front) if front and self.trial else []
+        rows = [[control.name, control.role, *control.rect] for control in known]
+        return {"title": front.title if front else "", "controls": rows}
+
+    def known(self, place: list[int] | None = None) -> dict[str, Any]:
+        """The control at a pixel, or with the keyboard."""
+        found = self.desktop.control_source.ask(agent.Point(*place) if place else None)
+        return {"control": found[0].to_json() if found else None}
+
+    def report(self) -> dict[str, Any]:
+        """What the doctor says of the window in front and its controls."""
+        return {"said": self.desktop.control_source.report(self.desktop.foreground())}
+
+    def kill_controls(self) -> dict[str, Any]:
+        """Ends the process that knows the controls, as if somebody had."""
+        multiprocessing.active_children()[0].kill()
+        return {}
+
+    def end(self) -> dict[str, Any]:
+        """Whether the process that knows the controls ends with the run."""
+        (worker,) = multiprocessing.active_children()
+        self.case.doCleanups()
+        worker.join(10)
+        return {"ended": worker.exitcode is not None}
+
+    # ---- Windows itself, behind the program's back ----
+
+    def notepad(self) -> dict[str, Any]:
+        """What Notepad and the clipboard hold, and whether a menu is open."""
+        for function in (user.FindWindowW, user.FindWindowExW, user.GetClipboardData):
+            function.restype = c_void_p
+        kernel.GlobalLock.restype = c_void_p
+        menu = user.FindWindowW("#32768", None)
+        found: dict[str, Any] = {"menu": bool(menu and user.IsWindowVisible(c_void_p(menu)))}
+        edit = c_void_p(
+            user.FindWindowExW(c_void_p(user.FindWindowW("Notepad", None)), None, "Edit", None)
+        )
+        held, ends = ctypes.create_unicode_buffer(500), (c_uint32(), c_uint32())
+        if edit:
+            user.SendMessageW(edit, 0x000D, ctypes.c_size_t(500), held)  # WM_GETTEXT
+            user.SendMessageW(edit, 0x00B0, *map(ctypes.byref, ends))  # EM_GETSEL
+        found |= {"text": held.value, "selected": [end.value for end in ends], "clipboard": None}
+        found["length"] = self.desktop.clipboard_length()
+        if user.OpenClipboard(None):
+            data = user.GetClipboardData(13)  # CF_UNICODETEXT
+            if data:
+                found["clipboard"] = ctypes.wstring_at(kernel.GlobalLock(c_void_p(data)))
+            user.CloseClipboard()
+        return found
+
+    def resize(self, width: int, height: int) -> dict[str, Any]:
+        """Changes the resolution of the virtual desktop; gives what Windows says it is."""
+        mode = bytearray(220)  # DEVMODEW
+        for at, value in ((68, 220), (72, DM_WIDTH_AND_HEIGHT), (172, width), (176, height)):
+            mode[at : at + 4] = value.to_bytes(4, "little")
+        user.ChangeDisplaySettingsW(bytes(mode), 0)
+        return {"size": [user.GetSystemMetrics(0), user.GetSystemMetrics(1)]}
+
+    def close_console(self, process: int) -> dict[str, Any]:
+        """Tells a program that its console is closed, as Windows does: by a thread at CtrlRoutine inside it.
+
+        Wine itself ends the programs of a closed console without telling them.
+        """
+        kernel.OpenProcess.restype = kernel.CreateRemoteThread.restype = c_void_p
+        # System libraries lie at one place in all programs, so the address is the same over there.
+        base = ctypes.WinDLL("kernelbase")  # type: ignore[attr-defined]
+        routine = ctypes.cast(base.CtrlRoutine, c_void_p)
+        handle = c_void_p(kernel.OpenProcess(PROCESS_ALL_ACCESS, False, process))
+        of_event = c_void_p(CTRL_CLOSE_EVENT)
+        thread = kernel.CreateRemoteThread(
+            handle, None, ctypes.c_size_t(0), routine, of_event, 0, None
+        )
+        return {"told": bool(thread)}
+
+    # ---- handles ----
 
     def leaks(self, captures: int) -> dict[str, Any]:
         """How many bitmaps can be created before, and after captures with every cursor, some failing at every call."""
-        with Cursors(self.agent, self.desktop) as cursors:
-            for number in range(len(cursors.handles)):  # what Windows makes once and keeps
-                cursors.show(number)
-                self.desktop.capture(self.desktop.screen(), *AREA_SIZE)
-            before = bitmaps_left()
-            shapes = set()
-            for number in range(captures):
-                cursors.show(number)
-                frame = self.desktop.capture(self.desktop.screen(), *AREA_SIZE)
-                if frame.pixels != frame.clean:
-                    shapes.add(cursors.name(number))
-            after_captures = bitmaps_left()
-            failing, refused = Failing(self.agent, self.api), set()
-            broken = self.agent.WindowsDesktop(failing.api, self.clock)
-            for number in range(captures):
-                cursors.show(number)
-                failing.at = number % (failing.most + 1)
-                try:
-                    with failing:
-                        broken.capture(broken.screen(), *AREA_SIZE)
-                except self.agent.Win32Error as error:
-                    refused.add(str(error).split()[2])  # Windows refused NAME
-        return {
-            "before": before,
-            "after_captures": after_captures,
-            "after_failures": bitmaps_left(),
-            "shapes": sorted(shapes),
-            "all_shapes": len(cursors.handles),
-            "refused": sorted(refused),
-            "calls": sorted(failing.names),
-        }
+        failing = Failing(self.api)
+        broken = agent.WindowsDesktop(failing.api, self.clock)
+        refused, shapes = set[str](), set[int]()
+        window, cursors = cursor_window()
+        self.desktop.move(agent.Point(500, 350))
+
+        def capture(number: int, desktop: Any) -> None:
+            pump()
+            user.SetCursor(c_void_p(cursors[number % len(cursors)]))
+            frame = desktop.capture(self.desktop.screen(), *AREA_SIZE)
+            if frame.pixels != frame.clean:
+                shapes.add(number % len(cursors))
+
+        for number in range(len(cursors)):  # what Windows makes once and keeps
+            capture(number, self.desktop)
+        left = [bitmaps_left()]
+        for number in range(captures):
+            capture(number, self.desktop)
+        left.append(bitmaps_left())
+        for number in range(captures):
+            failing.at = number % (failing.most + 1)
+            failing.count = 0
+            try:
+                capture(number, broken)
+            except agent.Win32Error as error:
+                refused.add(str(error).split()[2])  # Windows refused NAME
+            failing.count = -1
+        left.append(bitmaps_left())
+        user.DestroyWindow(window)
+        return {"left": left, "unseen": len(cursors) - len(shapes), "refused": sorted(refused)}
 
 
 class Failing:
-    """A table whose Nth call within a `with` block fails without being made."""
+    """A table whose call number `at` fails without being made, once `count` is 0."""
 
-    def __init__(self, agent: Any, api: Any) -> None:
-        self.at, self.most, self.count, self.names = 0, 0, -1, set[str]()
+    def __init__(self, api: Any) -> None:
+        self.at, self.most, self.count = 0, 0, -1
 
         def resolve(_dll: str, name: str, _restype: Any, _argtypes: Any) -> Callable[..., Any]:
             def call(*arguments: Any) -> Any:
                 if self.count < 0:
                     return getattr(api, name)(*arguments)
-                self.names.add(name)
                 self.count += 1
                 self.most = max(self.most, self.count)
                 # Releasing may be refused too, but only for once: the program tries it twice.
@@ -176,60 +269,19 @@ class Failing:
 
         self.api = agent.Win32(resolve, lambda: 8)
 
-    def __enter__(self) -> None:
-        self.count = 0
 
-    def __exit__(self, *_: object) -> None:
-        self.count = -1
-
-
-class Cursors:
-    """A small window under the mouse that shows every cursor in turn."""
-
-    def __init__(self, agent: Any, desktop: Any) -> None:
-        user = ctypes.WinDLL("user32", use_last_error=True)  # type: ignore[attr-defined]
-        self.load, self.set, self.create = user.LoadCursorW, user.SetCursor, user.CreateCursor
-        self.load.restype, self.load.argtypes = c_void_p, [c_void_p, c_void_p]
-        self.set.restype, self.set.argtypes = c_void_p, [c_void_p]
-        self.create.restype = c_void_p
-        self.create.argtypes = [c_void_p, c_int32, c_int32, c_int32, c_int32, c_void_p, c_void_p]
-        self.user, self.desktop, self.agent = user, desktop, agent
-        self.handles = {name: self.load(None, number) for name, number in CURSOR_IDS.items()}
-        # 32x32 of one bit each: the AND mask leaves the screen, the XOR mask inverts a cross
-        cross = b"".join(b"\xff" * 4 if 14 <= y < 18 else b"\x00\x03\xc0\x00" for y in range(32))
-        self.handles["monochrome"] = self.create(None, 16, 16, 32, 32, b"\xff" * 128, cross)
-        self.window = 0
-
-    def __enter__(self) -> Cursors:
-        make = self.user.CreateWindowExW
-        make.restype = c_void_p
-        make.argtypes = [
-            c_uint32,
-            ctypes.c_wchar_p,
-            ctypes.c_wchar_p,
-            c_uint32,
-            *[c_int32] * 4,
-            *[c_void_p] * 4,
-        ]
-        # a visible popup on top; SetCursor shows only while the mouse is over a window of this thread
-        self.window = make(
-            0x8, "STATIC", "cursors", 0x90000100, 300, 200, 400, 300, None, None, None, None
-        )
-        self.desktop.move(self.agent.Point(500, 350))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.user.DestroyWindow(c_void_p(self.window))
-
-    def name(self, number: int) -> str:
-        return list(self.handles)[number % len(self.handles)]
-
-    def show(self, number: int) -> None:
-        pump(self.user)
-        self.set(self.handles[self.name(number)])
+def cursor_window() -> tuple[int, list[int]]:
+    """A small window on top for the mouse to stand on, and every cursor: SetCursor shows only over one's own window."""
+    user.LoadCursorW.restype = user.CreateCursor.restype = c_void_p
+    cursors = [user.LoadCursorW(None, number) for number in CURSORS]
+    # 32x32 of one bit each: the AND mask leaves the screen, the XOR mask inverts a cross
+    cross = b"".join(b"\xff" * 4 if 14 <= y < 18 else b"\x00\x03\xc0\x00" for y in range(32))
+    cursors.append(user.CreateCursor(None, 16, 16, 32, 32, b"\xff" * 128, cross))
+    style, place = 0x90000100, (300, 200, 400, 300)  # a visible popup
+    return user.CreateWindowExW(8, "STATIC", "", style, *place, *[None] * 4), cursors
 
 
-def pump(user: Any) -> None:
+def pump() -> None:
     """Works off this thread's messages; the window would be taken for hanging otherwise."""
     message = ctypes.create_string_buffer(64)
     while user.PeekMessageW(message, None, 0, 0, 1):
@@ -238,34 +290,25 @@ def pump(user: Any) -> None:
 
 def bitmaps_left() -> int:
     """How many bitmaps Windows still creates: counts every kind of GDI handle that is in use."""
-    gdi = ctypes.WinDLL("gdi32", use_last_error=True)  # type: ignore[attr-defined]
-    gdi.CreateBitmap.restype, gdi.CreateBitmap.argtypes = (
-        c_void_p,
-        [c_int32, c_int32, c_uint32, c_uint32, c_void_p],
-    )
-    gdi.DeleteObject.argtypes = [c_void_p]
-    handles: list[int] = []
-    while len(handles) < 1 << 17:
-        handle = gdi.CreateBitmap(1, 1, 1, 1, None)
-        if not handle:
-            break
-        handles.append(handle)
+    gdi.CreateBitmap.restype = c_ssize_t
+    gdi.CreateBitmap.argtypes = [c_int32, c_int32, c_uint32, c_uint32, c_void_p]
+    gdi.DeleteObject.argtypes = [c_ssize_t]
+    handles = list(iter(lambda: gdi.CreateBitmap(1, 1, 1, 1, None), 0))
     for handle in handles:
         gdi.DeleteObject(handle)
     return len(handles)
 
 
-def serve(driver: object) -> int:
+def serve(driver: object) -> None:
     """Answers each line of standard input by what the driver's method of that command gives."""
     for line in sys.stdin:
-        request = json.loads(line)
+        order = json.loads(line)
         try:
-            answer = {"ok": True, **getattr(driver, request.pop("command"))(**request)}
+            answer = getattr(driver, order.pop("command"))(**order)
         except Exception as error:  # whatever it is, the test has to hear of it
-            answer = {"ok": False, "error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
-    return 0
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print("\n" + json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(serve(Driver(load(sys.argv[1]))))
+    serve(Driver())

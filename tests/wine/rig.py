@@ -1,4 +1,4 @@
-"""What the tests on a real Win32 desktop share: the desktop, the Windows Python, and the Notepad task on them.
+"""What the tests on a real Win32 desktop share: the desktop, the programs that run on it, and what is read of a run.
 
 Nothing here touches a desktop other than the virtual one that `Desktop` starts.
 """
@@ -13,21 +13,20 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+import unittest
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
-
-from pixel_model import ModelServer, PixelModel
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 AGENT = ROOT / "agent.py"
 SCREEN = (1920, 1080)
-FORM_RECT = [120, 80, 700, 320]
+# Nobody sits here; on a busy machine Wine takes a window that appears under the pointer for the mouse's doing.
+ALONE = "--set", "takeover_quiet=0"
+Json = dict[str, Any]
 
 
 @cache
@@ -38,15 +37,88 @@ def windows_python() -> str:
         return given
     cache_dir = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(os.environ.get("AGENT_WINE_CACHE") or f"{cache_dir}/agent-wine") / "python"
-    built = subprocess.run(
-        [HERE / "windows-python.sh", folder, "3.12"], check=True, stdout=subprocess.PIPE, text=True
-    )
-    return built.stdout.strip()
+    command = [HERE / "windows-python.sh", folder, "3.12"]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def windows_path(path: Path | str) -> str:
     """A path of this machine as Windows programs under Wine know it."""
     return "Z:" + str(Path(path).absolute()).replace("/", "\\")
+
+
+def until(what: str, condition: Callable[[], Any], seconds: float = 60, pause: float = 0.05) -> Any:
+    """The condition's value as soon as it is true."""
+    limit = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > limit:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(pause)
+    return value
+
+
+def json_lines(path: Path) -> list[Json]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process of ours and what it started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(10)
+
+
+class Program:
+    """A program of the Windows Python on a desktop; `text` is what it has printed so far.
+
+    Its standard streams are pipes, since it ends without real ones. Under Wine a program that it starts holds its
+    standard output open, so that the end of that tells nothing.
+    """
+
+    def __init__(self, desktop: Desktop, *arguments: str) -> None:
+        self.text = ""
+        self.process = subprocess.Popen(
+            ["wine", windows_python(), "-X", "utf8", *arguments],
+            cwd=desktop.folder,
+            env=desktop.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        desktop.programs.append(self)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.text += line.decode(errors="replace").replace("\r\n", "\n")
+
+    def say(self, text: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def finish(self, seconds: float = 200) -> tuple[int, str]:
+        """The exit code and all that was printed."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            end(self.process)
+            raise AssertionError(f"still running after {seconds} s:\n{self.text}") from None
+        self.reader.join(2)
+        return self.process.returncode, self.text
+
+    def close(self) -> None:
+        """The streams, once it and all that it started have ended."""
+        self.reader.join(5)
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream
+            stream.close()
 
 
 class Desktop:
@@ -56,7 +128,7 @@ class Desktop:
         self.size = size
         self.folder = Path(tempfile.mkdtemp(prefix="agent-wine-"))
         self.environment: dict[str, str] = {}
-        self._started: list[subprocess.Popen[bytes]] = []
+        self.programs: list[Program] = []
 
     def __enter__(self) -> Desktop:
         # The script holds the desktop open until its standard input ends: also when this process is killed.
@@ -73,22 +145,16 @@ class Desktop:
             part := os.read(self._holder.stdout.fileno(), 65536)
         ):
             listed += part
-        self.environment = dict(
-            variable.split("=", 1) for variable in listed.decode().split("\0") if "=" in variable
-        )
+        told = (variable.split("=", 1) for variable in listed.decode().split("\0"))
+        self.environment = {pair[0]: pair[1] for pair in told if len(pair) == 2}
         if "END" not in self.environment:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise RuntimeError("no desktop appeared")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        for process in self._started:
-            end(process)
+    def __exit__(self, *error: object) -> None:
+        for program in self.programs:
+            end(program.process)
         assert self._holder.stdin and self._holder.stdout
         self._holder.stdin.close()
         try:
@@ -96,218 +162,101 @@ class Desktop:
         except subprocess.TimeoutExpired:
             end(self._holder)
         self._holder.stdout.close()
+        for program in self.programs:
+            program.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """A program of the Windows Python, its standard streams being pipes: it ends without real ones."""
-        process = subprocess.Popen(
-            ["wine", windows_python(), "-X", "utf8", *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        self._started.append(process)
-        return process
+    def agent(self, *options: str) -> Program:
+        """The program itself."""
+        return Program(self, windows_path(AGENT), *options)
 
-    def run(self, *arguments: str, stdin: str = "", timeout: float = 200) -> tuple[int, str]:
-        """The exit code and the output of such a program.
+    def close(self, *programs: str) -> None:
+        """Ends programs of Windows by their names, so that the next test finds an empty desktop."""
+        names = [word for name in programs for word in ("/im", name)]
+        self.host("wine", "taskkill", "/f", *names, check=False)
 
-        Under Wine a program that it starts holds its standard output open, so that its end tells nothing.
-        """
-        process = self.start(*arguments)
-        assert process.stdin and process.stdout
-        stream = process.stdout.fileno()
-        parts: list[bytes] = []
-
-        def read() -> None:
-            while part := os.read(stream, 65536):
-                parts.append(part)
-
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        process.stdin.write(stdin.encode())
-        process.stdin.close()
-        try:
-            process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            said = b"".join(parts).decode(errors="replace")
-            raise AssertionError(f"still running after {timeout} s:\n{said}") from None
-        reader.join(2)
-        output = b"".join(parts).decode(errors="replace").replace("\r\n", "\n")
-        return process.returncode, output
+    def host(self, *command: str, check: bool = True) -> None:
+        """A program of this machine that sees the desktop, like xdotool."""
+        quiet = subprocess.DEVNULL
+        subprocess.run(command, env=self.environment, check=check, timeout=60, stdout=quiet)
 
     def file(self, path: str) -> Path:
         """Where a file of drive C: lies on this machine."""
-        return Path(
-            self.environment["WINEPREFIX"], "drive_c", *path.removeprefix("C:\\").split("\\")
-        )
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process of ours and what it started."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(10)
-    for stream in (process.stdin, process.stdout):
-        if stream:
-            stream.close()
-
-
-def until(what: str, condition: Any, seconds: float = 10) -> Any:
-    """The condition's value as soon as it is true."""
-    limit = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > limit:
-            raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.05)
-
-
-def json_lines(path: Path) -> list[dict[str, Any]]:
-    return (
-        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        if path.exists()
-        else []
-    )
-
-
-##########################################################################
-# The Notepad task
-##########################################################################
-
-
-@dataclass(frozen=True)
-class Run:
-    """How one run of the program went."""
-
-    code: int
-    output: str
-    model: PixelModel
-    saved: bytes | None  # the file that the task asks for
-    journal: list[dict[str, Any]]  # turns.jsonl
-    unread: list[str]  # requests that the model server could not read
+        prefix = Path(self.environment["WINEPREFIX"], "drive_c")
+        return prefix.joinpath(*path.removeprefix("C:\\").split("\\"))
 
     @property
-    def completed(self) -> bool:
-        return self.code == 0 and self.saved == self.model.task.file_bytes
+    def run_folder(self) -> Path:
+        """That of the last run."""
+        return max((self.folder / "dumps").glob("run_*"))
 
-    def __str__(self) -> str:
-        steps = [f"{e.number} {e.kind} {e.fault} {e.step}" for e in self.model.exchanges]
-        return "\n".join(
-            [f"exit code {self.code}, saved {self.saved!r}", self.output, *steps, *self.unread]
-        )
-
-
-def run_notepad(
-    model: PixelModel, *options: str, timeout: float = 300, keep: str | None = None
-) -> Run:
-    """The task typed at the prompt on an empty desktop; `keep` names a folder that the run's folder is copied to."""
-    with Desktop() as desktop, ModelServer(model) as server:
-        task = f"Open Notepad, write the line {model.task.text!r} and save it with Ctrl+S as {model.task.path}"
-        code, output = desktop.run(
-            windows_path(AGENT),
-            "--endpoint",
-            server.url + "/chat/completions",
-            "--confirm",
-            "never",
-            *options,
-            stdin=task + "\n",
-            timeout=timeout,
-        )
-        saved = desktop.file(model.task.path)
-        run = desktop.folder / "dumps" / "run_0001"
-        if keep:
-            shutil.copytree(run, keep, dirs_exist_ok=True)
-        return Run(
-            code,
-            output,
-            model,
-            saved.read_bytes() if saved.exists() else None,
-            json_lines(run / "turns.jsonl"),
-            server.errors,
-        )
+    def journal(self, kind: str = "") -> list[Json]:
+        """The last run's records, of one kind or all."""
+        return [
+            entry
+            for entry in json_lines(self.run_folder / "turns.jsonl")
+            if kind in ("", entry["kind"])
+        ]
 
 
-##########################################################################
-# Hands: the driver program on the desktop, which acts when told
-##########################################################################
+def shared_desktop(size: tuple[int, int] = SCREEN) -> Desktop:
+    """One for all tests of a module, from its setUpModule on."""
+    desktop = Desktop(size)
+    unittest.addModuleCleanup(desktop.__exit__)
+    return desktop.__enter__()
 
 
 class Driver:
-    """The program driver.py, or another one like it, on the desktop: one JSON object a line to it, one back."""
+    """The program driver.py on the desktop, the program's own eyes and hands: an order a line to it, an answer back."""
 
-    def __init__(self, desktop: Desktop, program: str = "driver.py") -> None:
-        self.program = program
-        self.process = desktop.start(windows_path(HERE / program), windows_path(AGENT))
+    def __init__(self, desktop: Desktop) -> None:
+        self.program = Program(desktop, windows_path(HERE / "driver.py"))
+        self.heard = 0
 
-    def ask(self, command: str, timeout: float = 200, **values: Any) -> dict[str, Any]:
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(json.dumps({"command": command, **values}).encode() + b"\n")
-        self.process.stdin.flush()
-        limit = threading.Timer(timeout, end, [self.process])
-        limit.start()
-        try:
-            # What Wine has to say of the programs that were started comes on the same stream.
-            line = b"-"
-            while line and not line.startswith(b"{"):
-                line = self.process.stdout.readline()
-            answer: dict[str, Any] = json.loads(line or b"{}")
-            if answer.get("ok") is not True:
-                rest = b"" if line else self.process.stdout.read()
-                raise AssertionError(
-                    f"{self.program}, {command}: {answer.get('error') or rest.decode() or 'it ended'}"
-                )
-            return answer
-        finally:
-            limit.cancel()
+    def ask(self, command: str, timeout: float = 200, **values: Any) -> Json:
+        """What the driver's method of that name gives."""
+        self.program.say(json.dumps({"command": command, **values}) + "\n")
+        line: str = until(f"the driver answers to {command}", self._answer, timeout, 0.01)
+        answer: Json = json.loads(line)
+        if "error" in answer:
+            raise AssertionError(f"{command}: {answer['error']}")
+        return answer
+
+    def _answer(self) -> str:
+        # What Wine has to say of the programs that were started comes on the same stream.
+        whole = self.program.text.rpartition("\n")[0].split("\n")
+        answers = [line for line in whole if line.startswith("{")]
+        if len(answers) == self.heard:
+            if self.program.process.poll() is not None:
+                raise AssertionError(f"the driver ended:\n{self.program.text}")
+            return ""
+        self.heard += 1
+        return answers[self.heard - 1]
 
 
-class Form:
-    """The program form_window.py on the desktop: its items by name, with their rectangles on the screen."""
+class Window:
+    """The program window.py on the desktop, which tells what input reaches it: its items by name, as pixels of the
+    screen [left, top, right, bottom]."""
 
-    def __init__(self, desktop: Desktop, title: str, items: list[dict[str, Any]]) -> None:
-        self.log = desktop.folder / f"{title}.jsonl"
-        layout = desktop.folder / f"{title}.json"
-        planned = {"title": title, "rect": FORM_RECT, "items": items}
+    def __init__(
+        self,
+        desktop: Desktop,
+        title: str,
+        rect: tuple[int, int, int, int],
+        items: list[Json],
+        focus: str = "",
+        paint: bool = False,
+    ) -> None:
+        files = [desktop.folder / f"{title}.{kind}" for kind in ("json", "jsonl", "orders", "txt")]
+        layout, self.log, self.orders, self.text_file = files
+        planned = {"title": title, "rect": rect, "items": items, "focus": focus, "paint": paint}
         layout.write_text(json.dumps(planned), encoding="utf-8")
-        desktop.start(windows_path(HERE / "form_window.py"), layout.name, self.log.name)
-        until("the form opens", lambda: json_lines(self.log), 60)
-        self.items: dict[str, list[int]] = json_lines(self.log)[0]["items"]
+        self._heard, self._read = list[Json](), 0
+        Program(desktop, windows_path(HERE / "window.py"), *(file.name for file in files))
+        until("the window opens", lambda: self.events("READY"))
+        self.items: dict[str, list[int]] = self.events("READY")[0]["items"]
 
-    def middle(self, name: str) -> list[int]:
-        """The pixel in the middle of an item."""
-        left, top, width, height = self.items[name]
-        return [left + width // 2, top + height // 2]
-
-    def pressed(self) -> list[dict[str, Any]]:
-        """The clicks that it told of."""
-        return json_lines(self.log)[1:]
-
-
-class Target:
-    """The program target_window.py on the desktop: what input arrives."""
-
-    def __init__(self, desktop: Desktop, *options: str, name: str = "target") -> None:
-        self.log, self.commands = (
-            desktop.folder / f"{name}.jsonl",
-            desktop.folder / f"{name}.commands",
-        )
-        self.text_file = desktop.folder / f"{name}.txt"
-        self._heard, self._read = list[dict[str, Any]](), 0
-        files = "--log", self.log.name, "--commands", self.commands.name
-        desktop.start(windows_path(HERE / "target_window.py"), *files, *options)
-        until("the target window opens", lambda: self.events("READY"), 60)
-        ready = self.events("READY")[0]
-        self.edit: list[int] = ready["edit"]
-        self.area: list[int] = ready["area"]
-
-    def events(self, *names: str) -> list[dict[str, Any]]:
+    def events(self, *names: str) -> list[Json]:
         """Every logged message, or those of these names."""
         # Only what is new is read: tests ask twenty times a second, and thousands of lines at each of them would
         # leave the window no time.
@@ -320,23 +269,96 @@ class Target:
             self._heard += map(json.loads, whole.splitlines())
         return [event for event in self._heard if not names or event["message"] in names]
 
-    def command(self, line: str) -> None:
-        count = len(self.events("COMMAND"))
-        part = self.commands.with_suffix(".part")
-        part.write_text(line + "\n", encoding="utf-8")
-        part.rename(self.commands)
-        until(f"the target window obeys {line!r}", lambda: len(self.events("COMMAND")) > count, 400)
+    def order(self, line: str) -> None:
+        """Has it obey, which it does once all input before was worked off."""
+        count = len(self.events("OBEYED"))
+        part = self.orders.with_suffix(".part")
+        part.write_text(line, encoding="utf-8")
+        part.rename(self.orders)
+        until(f"the window obeys {line!r}", lambda: len(self.events("OBEYED")) > count, 400)
 
     def text(self) -> str:
-        """What stands in the edit control."""
-        self.command(f"dump {self.text_file.name}")
+        """What stands in its first field."""
+        self.order("dump")
         return self.text_file.read_bytes().decode("utf-8", "surrogatepass")
 
     @contextmanager
-    def watch(self) -> Iterator[list[dict[str, Any]]]:
+    def watch(self) -> Iterator[list[Json]]:
         """Collects what arrives during the block, up to when the window has worked off its messages."""
-        before, found = len(self.events()), list[dict[str, Any]]()
+        before, found = len(self.events()), list[Json]()
         yield found
-        # A command is obeyed at the second timer message after it, which Windows gives only once no input is waiting.
-        self.command("nothing")
-        found += [event for event in self.events()[before:] if event["message"] != "COMMAND"]
+        self.order("nothing")
+        found += [event for event in self.events()[before:] if event["message"] != "OBEYED"]
+
+    def pixel(self, name: str, across: float = 0.5, down: float = 0.5) -> list[int]:
+        """A pixel inside an item."""
+        left, top, right, bottom = self.items[name]
+        return [round(left + across * (right - left)), round(top + down * (bottom - top))]
+
+    def place(self, name: str, across: float = 0.5, down: float = 0.5) -> list[int]:
+        """The same on the grid of the whole screen."""
+        pixel = self.pixel(name, across, down)
+        return [round(1000 * at / (side - 1)) for at, side in zip(pixel, SCREEN, strict=True)]
+
+
+def target(
+    desktop: Desktop,
+    rect: tuple[int, int, int, int] = (100, 80, 1200, 700),
+    title: str = "Target",
+    paint: bool = False,
+) -> Window:
+    """A window with a field on the left and an empty area on the right, or an area alone that is painted in."""
+    width, height = rect[2] - 16, rect[3] - 40
+    half = 0 if paint else width // 2
+    area = {"kind": "area", "name": "area", "rect": (half, 0, width - half, height)}
+    edit = {"kind": "text", "name": "edit", "rect": (0, 0, half, height)}
+    items = [area] if paint else [edit, area]
+    return Window(desktop, title, rect, items, items[0]["name"], paint)
+
+
+class RunCase(unittest.TestCase):
+    """Runs of the program beside the window Target, on a desktop that all tests of a class share."""
+
+    desktop: Desktop
+    window: Window
+    driver: Driver
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.desktop = shared_desktop()
+        cls.window, cls.driver = target(cls.desktop), Driver(cls.desktop)
+
+    def setUp(self) -> None:
+        self.window.order("clear")
+        self.window.order("focus edit")
+        self.mouse(1800, 200)
+
+    def mouse(self, x: int, y: int) -> None:
+        """The person moves it."""
+        self.desktop.host("xdotool", "mousemove", str(x), str(y))
+
+    def hotkey(self, chord: str) -> float:
+        """The person presses it; gives when that began."""
+        began = time.time()
+        self.desktop.host("xdotool", "key", chord)
+        return began
+
+    def start(self, model: Any, *settings: str) -> Program:
+        words = [part for item in ("confirm=never", *settings) for part in ("--set", item)]
+        return self.desktop.agent("--endpoint", model.url, *words, "Do it")
+
+    def completed(self, model: Any, *settings: str) -> str:
+        """The output of a run that completes."""
+        code, output = self.start(model, *settings).finish(120)
+        self.assertEqual((code, model.errors), (0, []), output)
+        return output
+
+    def results(self) -> list[str]:
+        """What the last run said of its acts."""
+        return [entry["result"] for entry in self.desktop.journal("result")]
+
+    def ended(self) -> tuple[str, str]:
+        """How its journal ends."""
+        last = self.desktop.journal()[-1]
+        self.assertEqual(last["kind"], "end")
+        return last["outcome"], last["text"]

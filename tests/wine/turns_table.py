@@ -1,6 +1,6 @@
 """Model calls and model seconds of four tasks, with the described tools alone and with the further ones.
 
-    AGENT_WINDOWS_PYTHON=... python3 tests/wine/turns_table.py [TASK ...]
+    AGENT_WINDOWS_PYTHON=... python3 -m tests.wine.turns_table [TASK ...]
 
 The model sees pixels or knows its steps, and never errs: what is left is what the tools and the program cost. The
 seconds follow from the requests: 4.0 a new picture, 1.9 for 9,000 characters that the server has to compute again,
@@ -14,24 +14,11 @@ import json
 import re
 import statistics
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pixel_model import (
-    PLANNERS,
-    VOCABULARIES,
-    Exchange,
-    ModelServer,
-    PixelModel,
-    Step,
-    Task,
-    reply_with,
-    shared_prefix,
-    texts,
-    tool_names,
-)
-from rig import AGENT, Desktop, Target, windows_path
+from tests.wine.model import Exchange, Message, PixelModel, Sight, Step, Task, texts
+from tests.wine.rig import Desktop, Window, target
 
 PICTURE_S = 4.0
 TEXT_S = 1.9 / 9000  # a character
@@ -45,194 +32,132 @@ FIELD_TEXT = "Ada Lovelace, London"
 DESCRIBED = ("--described",)
 
 
-@dataclass(frozen=True)
-class LongStep(Step):
-    """A step that only the further tools do in one."""
-
-    submit: bool = True
-    clear: bool = True
-
-
-FURTHER = {
-    "open": [("open_app", {"name": "text", "reasoning": "why"})],
-    "enter": [("type_text_input", {"text": "text", "submit": "submit", "reasoning": "why"})],
-    "fill": [
-        (
-            "type_text_input",
-            {
-                "text": "text",
-                "element_name": "target",
-                "position": "position",
-                "clear": "clear",
-                "submit": "submit",
-                "reasoning": "why",
-            },
-        )
-    ],
-}
-
-
 class Mind(PixelModel):
     """The model that sees pixels; where further tools are offered it uses them, and names the checks."""
 
     check = "The title of the window in front shows the file's name."
+    done = True  # as far as it can tell by itself
 
     def __init__(self, task: Task = FIRST) -> None:
-        super().__init__(task)
-        VOCABULARIES["click_screen_element"].calls.update(FURTHER)
-        self.offered = frozenset[str]()
+        super().__init__(task, quick=True)
         self.asked = ""
 
-    def planner_reply(self, body: dict[str, Any]) -> dict[str, Any]:
-        reply = super().planner_reply(body)
+    def planner(self, request: dict[str, Any]) -> Message:
+        reply = super().planner(request)
         function = reply["tool_calls"][0]["function"]
-        if function["name"] == PLANNERS[0] and '"done_when"' in json.dumps(body["tools"]):
+        if (
+            '"done_when"' in json.dumps(request["tools"])
+            and "instructions" in function["arguments"]
+        ):
             values = {**json.loads(function["arguments"]), "done_when": [self.check]}
-            return reply_with(PLANNERS[0], values)
+            function["arguments"] = json.dumps(values)
         return reply
 
-    def executor_reply(self, body: dict[str, Any]) -> tuple[Step, dict[str, Any]]:
-        self.offered = frozenset(tool_names(body))
-        self.asked = " ".join(texts(body["messages"][-1]))
-        return super().executor_reply(body)
-
-    def patient(self, step: Step) -> Step:
-        if "open_app" not in self.offered:
-            return super().patient(step)
-        if step.target == "Start button":
-            return LongStep("open", text="notepad", why="Notepad is not open.")
-        if step.target == "File name field":
-            return LongStep("enter", step.target, text=step.text, why=step.why)
-        return super().patient(step)
+    def reply(self, request: dict[str, Any]) -> Message | str:
+        self.asked = "\n".join(texts(request))
+        return super().reply(request)
 
 
 class TwoFiles(Mind):
     """Notepad twice: once the first file is saved, Ctrl+N begins the second one."""
 
-    def patient(self, step: Step) -> Step:
+    def decide(self, sight: Sight) -> Step:
+        step = super().decide(sight)
         if step.action == "done" and self.task == FIRST:
             self.task = SECOND
-            return Step("key", key="ctrl+n", why="The first file is saved; a new one begins.")
-        return super().patient(step)
+            self.forget()
+            return Step("key", "The first file is saved; a new one begins.", key="ctrl+n")
+        return step
 
 
 class OpenProgram(Mind):
     """A program by its name, which is there when the window in front has its title."""
 
     check = "The window in front is WineMine."
+    done = False
 
-    def patient(self, step: Step) -> Step:
-        if 'WINDOW: "WineMine"' in self.asked:
-            return Step("done", why=EVIDENCE.format("the window WineMine stands in front"))
-        if "open_app" in self.offered:
-            return LongStep("open", text="winemine", why="WineMine is not open.")
-        if step.text == "notepad":
-            step = replace(step, text="winemine")
-        return super().patient(step)
+    def next_step(self, sight: Sight, offers_more: bool = False) -> Step:
+        self.done = 'WINDOW: "WineMine"' in self.asked
+        if self.done:
+            return Step("done", EVIDENCE.format("the window WineMine stands in front"))
+        step = super().next_step(sight, offers_more)
+        return step._replace(text="winemine") if step.text == "notepad" else step
 
-    def reply_to(self, kind: str, body: dict[str, Any]) -> tuple[Step, dict[str, Any]]:
-        if kind != "verification":
-            return super().reply_to(kind, body)
-        asked = " ".join(text for message in body["messages"] for text in texts(message))
-        there = 'in front is "WineMine"' in asked
-        return said(f"{'YES' if there else 'NO'}: the window in front")
+    def verdict(self, sight: Sight) -> str:
+        return "YES: it is" if 'in front is "WineMine"' in self.asked else "NO: it is not"
 
 
 class FillField(Mind):
-    """A field whose text is replaced; it is in the middle of the left half of its window."""
+    """A field whose text is replaced, in the left half of its window."""
 
     check = "The field holds the new text."
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, window: Window) -> None:
         super().__init__()
-        left, top, right, bottom = target.edit
-        self.target = target
-        self.place = ((left + right) * 500 // 1920, (top + bottom) * 500 // 1080)
+        self.window = window
+        x, y = window.place("edit")
+        self.place = x, y
         self.left: list[Step] = []
 
-    def steps(self) -> list[Step]:
-        """What the field takes, with the further tools in one."""
-        if "open_app" in self.offered:
-            return [
-                LongStep("fill", "Text field", self.place, FIELD_TEXT, why="The text is replaced.")
-            ]
-        return [
-            Step("click", "Text field", self.place, why="The field gets the keyboard."),
-            Step("key", key="ctrl+a", why="All of the old text is selected."),
-            Step("type", "Text field", text=FIELD_TEXT, why="The new text replaces it."),
-            Step("key", key="enter", why="Enter ends the line."),
-        ]
+    def is_filled(self) -> bool:
+        return self.window.text().split("\r\n")[0] == FIELD_TEXT
 
-    def patient(self, step: Step) -> Step:
-        if not self.left and not field_is_filled(self.target):
-            self.left = self.steps()
+    def next_step(self, sight: Sight, offers_more: bool = False) -> Step:
+        self.done = self.is_filled()
+        if not self.left and not self.done:
+            self.left = self.whole() if offers_more else self.parts()
         if self.left:
             return self.left.pop(0)
-        return Step("done", why=EVIDENCE.format("the field holds the new text"))
+        return Step("done", EVIDENCE.format("the field holds the new text"))
 
-    def reply_to(self, kind: str, body: dict[str, Any]) -> tuple[Step, dict[str, Any]]:
-        if kind != "verification":
-            return super().reply_to(kind, body)
-        return said("YES: it does" if field_is_filled(self.target) else "NO: it does not")
+    def whole(self) -> list[Step]:
+        """With the further tools it is one step."""
+        more = {"element_name": "Text field", "position": [*self.place]}
+        more |= {"clear": True, "submit": True}
+        return [Step("type", "The text is replaced.", "Text field", text=FIELD_TEXT, more=more)]
+
+    def parts(self) -> list[Step]:
+        return [
+            Step("click", "The field gets the keyboard.", "Text field", self.place),
+            Step("key", "All of the old text is selected.", key="ctrl+a"),
+            Step("type", "The new text replaces it.", text=FIELD_TEXT),
+            Step("key", "Enter ends the line.", key="enter"),
+        ]
+
+    def verdict(self, sight: Sight) -> str:
+        return "YES: it does" if self.is_filled() else "NO: it does not"
 
 
 EVIDENCE = "The screenshot proves it: {}, nothing else has changed, and no question or dialog is open any more."
 
 
-def said(text: str) -> tuple[Step, dict[str, Any]]:
-    return Step("look"), {"role": "assistant", "content": text}
-
-
-def field_is_filled(target: Target) -> bool:
-    return target.text().split("\r\n")[0] == FIELD_TEXT and "old" not in target.text()
-
-
 class Job(NamedTuple):
-    """A task with what prepares the desktop for it; `begin` gives the mind and whether the task is done."""
+    """A task: what `begin` makes on the desktop is the mind, and these files it has to write."""
 
     text: str
-    begin: Callable[[Desktop], tuple[Mind, Callable[[], bool]]]
+    begin: Callable[[Desktop], Mind]
+    files: Sequence[Task] = ()
 
 
-def wrote(desktop: Desktop, *tasks: Task) -> Callable[[], bool]:
-    def done() -> bool:
-        paths = [desktop.file(task.path) for task in tasks]
-        held = [path.read_bytes() if path.exists() else b"" for path in paths]
-        return held == [task.file_bytes for task in tasks]
-
-    return done
-
-
-def begin_notepad(desktop: Desktop) -> tuple[Mind, Callable[[], bool]]:
-    return Mind(FIRST), wrote(desktop, FIRST)
-
-
-def begin_two_files(desktop: Desktop) -> tuple[Mind, Callable[[], bool]]:
-    return TwoFiles(FIRST), wrote(desktop, FIRST, SECOND)
-
-
-def begin_program(desktop: Desktop) -> tuple[Mind, Callable[[], bool]]:
-    mind = OpenProgram()
-    return mind, lambda: 'WINDOW: "WineMine"' in mind.asked
-
-
-def begin_field(desktop: Desktop) -> tuple[Mind, Callable[[], bool]]:
-    target = Target(desktop, "--at", "300,200", "--size", "900,500")
-    target.command("focus log")
-    mind = FillField(target)
-    return mind, lambda: field_is_filled(target)
+def begin_field(desktop: Desktop) -> Mind:
+    window = target(desktop, (300, 200, 900, 500))
+    window.order("focus area")
+    return FillField(window)
 
 
 JOBS = {
     "notepad": Job(
-        f"Open Notepad, write the line {FIRST.text!r} and save it as {FIRST.path}", begin_notepad
+        f"Open Notepad, write the line {FIRST.text!r} and save it as {FIRST.path}",
+        lambda desktop: Mind(),
+        [FIRST],
     ),
     "two files": Job(
         f'Write {FIRST.text!r} in Notepad and save it as "{FIRST.path}", then write {SECOND.text!r}'
         f' into a new file and save that as "{SECOND.path}"',
-        begin_two_files,
+        lambda desktop: TwoFiles(),
+        [FIRST, SECOND],
     ),
-    "program": Job("Open WineMine", begin_program),
+    "program": Job("Open WineMine", lambda desktop: OpenProgram()),
     "field": Job(
         f"Replace the text of the field in the window Target by {FIELD_TEXT!r} and press Enter",
         begin_field,
@@ -240,8 +165,7 @@ JOBS = {
 }
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """What one run took."""
 
     calls: int
@@ -252,10 +176,10 @@ class Cost:
 
 def flat(body: dict[str, Any]) -> Iterator[str]:
     """A request in the order in which the server reads it; a picture stands as its hash."""
-    messages = body["messages"]
-    yield from (text for message in messages[:1] for text in texts(message))
+    first, *others = body["messages"]
+    yield first["content"]
     yield json.dumps(body.get("tools") or [])
-    for message in messages[1:]:
+    for message in others:
         content = message.get("content")
         parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
         for part in parts:
@@ -263,49 +187,47 @@ def flat(body: dict[str, Any]) -> Iterator[str]:
         yield json.dumps(message.get("tool_calls") or "")
 
 
-IMAGE = re.compile(r"\[\d+ bytes, sha256 \w+\]")
+IMAGE = re.compile(r"data:image/png;base64,\w+")
+
+
+def unshared(before: str, request: str) -> str:
+    """What of a request lies behind its beginning that is also the other's."""
+    pairs = enumerate(zip(before, request, strict=False))
+    same = min(len(before), len(request))
+    return request[next((at for at, (old, new) in pairs if old != new), same) :]
 
 
 def cost_of(exchanges: list[Exchange]) -> Cost:
     """The calls and the model's seconds of a run, for a server that keeps the request before."""
     seconds = 0.0
-    before = ""
-    of_executor: list[str] = []
+    before = acted = ""
     new_text = []
     for exchange in exchanges:
         request = "\n".join(flat(exchange.body))
-        new = request[shared_prefix(before, request) :]
+        new = unshared(before, request)
         seconds += PICTURE_S * len(IMAGE.findall(new)) + TEXT_S * len(IMAGE.sub("", new))
         seconds += REPLY_S * len(json.dumps(exchange.reply, ensure_ascii=False))
         before = request
-        if exchange.kind == "executor":
-            if of_executor:
-                shared = shared_prefix(of_executor[-1], request)
-                new_text.append(len(IMAGE.sub("", request[shared:])))
-            of_executor.append(request)
-    kinds = [exchange.kind for exchange in exchanges]
-    acting = kinds.count("planner") + kinds.count("executor")
-    return Cost(len(exchanges), acting, seconds, statistics.median(new_text or [0]))
+        if exchange.role == "executor":
+            if acted:
+                new_text.append(len(IMAGE.sub("", unshared(acted, request))))
+            acted = request
+    roles = [exchange.role for exchange in exchanges]
+    acting = len(roles) - roles.count("verifier")
+    return Cost(len(roles), acting, seconds, statistics.median(new_text or [0]))
 
 
 def run(job: Job, *options: str) -> Cost:
     """A run of the program on a fresh desktop; AssertionError unless its task is really done."""
-    with Desktop() as desktop:
-        mind, done = job.begin(desktop)
-        with ModelServer(mind) as server:
-            code, output = desktop.run(
-                windows_path(AGENT),
-                "--endpoint",
-                server.url + "/chat/completions",
-                "--confirm",
-                "never",
-                *options,
-                stdin=job.text + "\n",
-                timeout=120,
-            )
-            if code or not done():
-                steps = [f"{e.number} {e.kind} {e.step}" for e in mind.exchanges]
-                raise AssertionError("\n".join([f"exit code {code}", output, *steps]))
+    with Desktop() as desktop, job.begin(desktop) as mind:
+        words = "--endpoint", mind.url, "--confirm", "never", *options
+        program = desktop.agent(*words)
+        program.say(job.text + "\n")
+        code, output = program.finish(120)
+        paths = [desktop.file(task.path) for task in job.files]
+        held = [path.read_bytes() if path.exists() else b"" for path in paths]
+        if code or not mind.done or held != [task.file_bytes for task in job.files]:
+            raise AssertionError("\n".join([f"exit code {code}", output, *map(str, mind.steps)]))
     return cost_of(mind.exchanges)
 
 
@@ -314,8 +236,7 @@ def main(names: list[str]) -> int:
     fits = True
     print("task       calls         that act      model seconds    new text of a turn")
     for name in names or JOBS:
-        before = run(JOBS[name], *DESCRIBED)
-        after = run(JOBS[name])
+        before, after = run(JOBS[name], *DESCRIBED), run(JOBS[name])
         before_all += before.calls
         after_all += after.calls
         print(

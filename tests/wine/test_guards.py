@@ -1,0 +1,119 @@
+"""What the program refuses, keeps to itself and says on a real Win32 desktop, and that it waits for what is drawn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import unittest
+
+from tests.scripted import call
+from tests.wine.model import PixelModel, Scripted, Task
+from tests.wine.rig import SCREEN, RunCase, until
+
+SECRET = "swordfish-4711"
+CLICKS, STRIPES = (
+    6,
+    20,
+)  # 20 stripes, one every 30 ms: a screen that is restless for over half a second
+
+
+class Guards(RunCase):
+    def test_one_single_colour_is_waited_for_and_then_refused(self) -> None:
+        with Scripted([call("press_keyboard_key", key="a")]) as model:
+            program = self.start(model, "area=1600,400,100,100", "blind_patience=1")
+            code, output = program.finish(60)
+        self.assertEqual(code, 3, output)
+        self.assertIn("one single colour", output)
+        self.assertEqual(self.window.text(), "")
+
+    def test_keys_do_not_go_to_a_window_that_came_to_the_front_meanwhile(self) -> None:
+        def open_notepad(number: int) -> None:
+            if number == 1:
+                self.opened = subprocess.Popen(["wine", "notepad"], env=self.desktop.environment)
+                self.addCleanup(self.opened.wait, 30)
+                self.addCleanup(self.desktop.close, "notepad.exe")
+                front = lambda: "Notepad" in self.driver.ask("listed")["title"]  # noqa: E731
+                until("Notepad has the keyboard", front)
+
+        with Scripted([call("type_text_input", text="secret")], open_notepad) as model:
+            self.completed(model, "takeover_quiet=0")
+        told = "^Not done: Another window has come to the front since the last look: .*Notepad"
+        self.assertRegex(self.results()[0], told)
+        self.assertEqual(self.window.text(), "")
+
+    def test_a_changed_resolution_makes_the_frame_stale(self) -> None:
+        def change(width: int, height: int) -> None:
+            found = self.driver.ask("resize", width=width, height=height)
+            self.assertEqual(found["size"], [width, height])
+
+        def before(number: int) -> None:
+            if number == 1:
+                change(1024, 768)
+
+        self.addCleanup(change, *SCREEN)
+        with Scripted([call("press_keyboard_key", key="a")], before) as model:
+            self.completed(model, "takeover_quiet=0")
+        told = "Not done: The screen's size or monitors changed since the last look."
+        self.assertEqual(self.results()[:1], [told])
+
+    def test_each_click_comes_after_the_window_has_finished_drawing(self) -> None:
+        self.window.order(f"slow {STRIPES}")
+        self.addCleanup(self.window.order, "slow 0")
+        x, y = self.window.place("area")
+        clicks = [
+            call("click_screen_element", element_name=f"area {n}", position=[x + 5 * n, y])
+            for n in range(CLICKS)
+        ]
+        before = len(self.window.events("WM_LBUTTONDOWN", "DRAWN"))
+        with Scripted(clicks) as model:
+            self.completed(model)
+        events = self.window.events("WM_LBUTTONDOWN", "DRAWN")[before:]
+        self.assertEqual([e["message"] for e in events], ["WM_LBUTTONDOWN", "DRAWN"] * CLICKS)
+
+    def test_a_secret_is_typed_and_stands_in_no_file_no_request_and_no_output(self) -> None:
+        self.desktop.environment["DOOR_CODE"] = SECRET
+        self.addCleanup(self.desktop.environment.pop, "DOOR_CODE")
+        with Scripted([call("type_text_input", text="{{DOOR_CODE}}")]) as model:
+            words = "--secret", "DOOR_CODE", "--set", "confirm=never", "--set", "takeover_quiet=0"
+            task = "Type {{DOOR_CODE}} into the field"
+            code, output = self.desktop.agent("--endpoint", model.url, *words, task).finish()
+        self.assertEqual(code, 0, output)
+        self.assertEqual(self.window.text(), SECRET)
+        requests = [json.dumps(exchange.body) for exchange in model.exchanges]
+        self.assertTrue(requests)
+        self.assertEqual([text[:200] for text in (output, *requests) if SECRET in text], [])
+        files = [file for file in self.desktop.run_folder.rglob("*") if file.is_file()]
+        self.assertEqual([file for file in files if SECRET.encode() in file.read_bytes()], [])
+
+    def test_check_finds_everything_in_order_and_sends_no_input(self) -> None:
+        before = self.driver.ask("cursor")["place"]
+        with PixelModel(Task("", "")) as model, self.window.watch() as seen:
+            code, output = self.desktop.agent("--check", "--endpoint", model.url).finish()
+        self.assertEqual(code, 0, output)
+        lines = output.splitlines()
+        others = [line for line in lines if not line.startswith(("ok ", "... "))]
+        # Wine has no UI Automation, and the doctor notes that nothing is known by it.
+        self.assertEqual([line for line in others if not line.startswith("note  controls ")], [])
+        told = {line.split()[1] for line in lines}
+        wanted = {"system", "screen", "capture", "server", "model", "context", "calibration"}
+        self.assertLessEqual(wanted, told)
+        self.assertEqual(self.driver.ask("cursor")["place"], before)
+        self.assertEqual(seen, [])
+
+    def test_the_demo_completes_and_without_a_server_it_says_what_to_do_in_three_lines(
+        self,
+    ) -> None:
+        code, output = self.desktop.agent("--demo").finish()
+        self.assertEqual(code, 0, output)
+        self.assertIn("completed:", output)
+        self.assertTrue((self.desktop.run_folder / "execution_log.txt").stat().st_size)
+        self.assertTrue(list((self.desktop.run_folder / "screenshots").glob("turn_*.png")))
+        nobody = "http://127.0.0.1:9/v1/chat/completions"
+        code, output = self.desktop.agent("--endpoint", nobody, "Do it").finish()
+        self.assertEqual(code, 3, output)
+        self.assertLessEqual(len(output.strip().splitlines()), 3, output)
+        self.assertIn("LM Studio", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
