@@ -82,6 +82,7 @@ class Decoding(unittest.TestCase):
             "header last": good[:8] + good[33:],
             "too few pixels": png_file(b"\0ab", 1, 1),
             "too many pixels": png_file(b"\0abcd", 1, 1),
+            "a byte too many": png_file(b"\0abc\0", 1, 1),
             "no pixels": png_file(b"", 0, 4),
             "a filter": png_file(b"\2abc", 1, 1),
             "a bomb": png_file(b"", 1 << 20, 1 << 20),

@@ -10,8 +10,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from chrome import InChrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
 
 import agent  # noqa: E402
+from tests.servers import ScriptedServer, raw  # noqa: E402
 from tests.test_panel import PICTURE, RUN, a_panel, act, plan, reply, show, tell  # noqa: E402
 
 # A folder: the pictures that the tests look at are kept there.
@@ -89,7 +88,7 @@ class Page(Browser):
         self.chrome.type("#hint", "try the h menu")  # h is a letter here
         self.chrome.press(ENTER)
         self.assertEqual(wait_for(self.panel.take_hints), ["try the h menu"])
-        self.see("#note", "at its next turn")
+        self.see("#note", "The model gets it.")
         self.chrome.press(ESCAPE)  # leaves the field
         self.assertNotEqual(self.chrome.run("return document.activeElement.id"), "hint")
         self.chrome.click("#stop")
@@ -231,7 +230,7 @@ class Demo(Browser):
         self.chrome.click("#play")
         self.see("#status", "paused")
         self.chrome.type("#hint", "the button is blue" + ENTER)
-        self.see("#note", "at its next turn")
+        self.see("#note", "The model gets it.")
         self.keep("paused", 1440, 880)
         self.chrome.click("#play")
         self.see("#stage", "live")
@@ -295,32 +294,15 @@ nowhere.name = "nowhere"; document.body.append(nowhere, form); form.submit();
 class Strangers(Browser):
     """Another page in the same browser, even one that knows the address and, against all odds, the token."""
 
-    def serve(self, page: bytes) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.end_headers()
-                self.wfile.write(page)
-
-            def log_message(self, *_args: Any) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        return str(server.server_address[1])
-
     def test_a_page_of_another_origin_gets_nothing_and_changes_nothing(self) -> None:
         target, token = self.panel.url.split("/#")
         for token_known in (False, True):
             page = EVIL.replace("TARGET", f'"{target}"').replace("BODY", """'{"action":"stop"}'""")
             page = page.replace("TOKEN", token if token_known else "guess")
-            port = self.serve(page.encode())
+            html = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page.encode()
             for host in ("127.0.0.1", "localhost"):  # same site and another site
-                with self.subTest(host=host, token_known=token_known):
-                    self.chrome.open(f"http://{host}:{port}/")
+                with self.subTest(host=host, known=token_known), ScriptedServer(raw(html)) as other:
+                    self.chrome.open(f"http://{host}:{other.port}/")
                     tried = "return Object.keys(results).length >= 9"
                     wait_for(lambda tried=tried: self.chrome.run(tried), what="for the tries")
                     results = self.chrome.run("return results")
