@@ -9,7 +9,6 @@ import unittest
 import agent
 from tests.samples import sample
 from tests.scripted import PLAN, EngineCase, PlainDesktop
-from tests.test_main import CommandLineCase
 
 TOKENS = agent.Config().image_tokens
 POINTER_TOKENS = agent.PROFILES["pointer"].settings["image_tokens"]
@@ -128,20 +127,6 @@ class Crop(EngineCase):
         for setting in settings.split():
             with self.assertRaisesRegex(agent.ConfigError, "X1,Y1,X2,Y2"):
                 self.resolve(setting)
-
-
-class OnTheCommandLine(CommandLineCase):
-    def test_a_run_with_the_chosen_size_is_replayed_with_the_same(self) -> None:
-        chosen = {"AGENT_IMAGE_W": "0", "AGENT_IMAGE_H": "0"}
-        crop = ("--area", "0.0,0.0,1.0,1.0", "--set", "image_tokens=500")
-        code, out, _ = self.main("--demo", *crop, environ=chosen)
-        self.assertEqual(code, 0, out)
-        look = next(record for record in self.records() if record["kind"] == "look")
-        # Of the demo's 1280x720; the replay is not told of the 500 tokens.
-        self.assertEqual((look["width"], look["height"]), (928, 512))
-        unset = {"AGENT_IMAGE_W": "", "AGENT_IMAGE_H": ""}
-        code, out, _ = self.main("--demo", "--replay", "1", environ=unset)
-        self.assertEqual(code, 0, out)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ from agent import Point, Rect
 from tests.fakes import Foreground
 from tests.long.gates import fuzz
 from tests.samples import sample
-from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, role_of, user_text
 from tests.seams import VK_MAP
 from tests.test_actuator import PRIMARY, Stage
 
@@ -324,29 +323,6 @@ class Confirmation(GateCase):
         self.assertTrue(question.isprintable())
         self.refused(stage, "too_long", "too long to be shown", "type_text", text="echo " * 300)
         self.assertEqual(len(asked), 1)
-
-
-class ThroughTheEngine(EngineCase):
-    """What the run does about it."""
-
-    base = FEWER_REQUESTS
-
-    def test_an_interrupted_act_is_told_as_such_and_not_repeated_by_itself(self) -> None:
-        twice = call("double_click_screen_element", element_name="x", position=[5, 5])
-        trial = self.trial(lambda r: twice if role_of(r) == "executor" else PLAN, max_steps=3)
-        button = trial.desktop.button
-
-        def disturbed(name: str, down: bool) -> None:
-            button(name, down)
-            trial.desktop.place = Point(60, 30)
-
-        trial.desktop.button = disturbed
-        trial.run()
-        first, _ = [r["result"] for r in trial.records("result")]
-        words = "^Failed half-way, so look before doing it again: Somebody moved the mouse"
-        self.assertRegex(first, words)
-        self.assertEqual(trial.inputs.count(("button", "left", True)), 2)
-        self.assertIn("half-way", user_text(trial.requests[-1]))
 
 
 class Fuzz(unittest.TestCase):

@@ -355,19 +355,6 @@ class ToldAgain(EngineCase):
 
     base = FEWER_REQUESTS
 
-    def test_a_call_in_the_text_is_no_part_of_the_plan_or_of_a_report(self) -> None:
-        def decide(request: Json) -> Json:
-            if role_of(request) == "planner":
-                return said_call("update_execution_plan", instructions="Scroll.")
-            return said_call("scroll_screen_down")
-
-        trial = self.trial(decide, max_steps=10)
-        trial.run()
-        self.assertEqual(trial.state.plan, "A sentence.")
-        self.assertEqual({r["response_text"] for r in trial.records("action")}, {"A sentence."})
-        for request in trial.requests:
-            self.assertNotIn("<tool_call>", json.dumps(request["messages"]))
-
     def clicking(self, request: Json, number: int) -> Json:
         """The next step: a plan, or a click on another place."""
         if role_of(request) == "planner":

@@ -82,17 +82,6 @@ class NativeCase(EngineCase):
         return [words_of(request) for request in self.asked(self.play(*replies, **more)[0])]
 
 
-class Told(NativeCase):
-    """What a picture does not show: why a step was refused, what came of a wait, and no step twice."""
-
-    base = FEWER_REQUESTS
-
-    def test_no_step_is_told_that_is_shown_anyway(self) -> None:
-        lost = [text("Hm.")] * 3  # the first one and its corrections: a turn without a call
-        after = self.words(CLICK, *lost, CLICK, max_steps=5)[4]
-        self.assertEqual(after.count("Click the button"), 1)
-
-
 class Choosing(NativeCase):
     def grammar(self, model: str, profile: str = "native", name: str = "", arch: str = "") -> str:
         self.model = agent.ModelInfo(model, architecture=arch)
@@ -127,14 +116,6 @@ class Choosing(NativeCase):
 
 class Meanings(NativeCase):
     """What a reply comes to in tools of this program."""
-
-    def test_a_reply_in_another_grammar_is_read_and_told_once(self) -> None:
-        typed = text(spoken(agent.GRAMMARS["ui-tars-1.0"], "type"))
-        trial, _, outcome = self.play(typed, typed, DONE)
-        self.assertEqual(outcome.kind, "completed")
-        self.assertEqual(trial.inputs.count(("text", "hello")), 2)
-        (line,) = [line for line in self.lines if "in another grammar" in line]
-        self.assertIn("qwen3-vl", line)
 
     def given(self, grammar: str, reply: Message) -> dict[str, Any]:
         """The arguments of the call, which its tool takes."""
@@ -184,27 +165,6 @@ class Room(NativeCase):
             last = str(trial.requests[-1]["messages"])
             self.assertIn(last.count("Step "), lines)
             self.assertEqual(last.count("image/png"), pictures)
-
-
-class People(NativeCase):
-    """A model asks the person to close a dialog."""
-
-    def wish(self) -> Trial:
-        wish = said("interact", text="close the dialog")
-        return self.native(answers(wish, DONE), "gui-owl-1.5")
-
-    def test_the_person_is_asked_and_the_model_told_what_came_of_it(self) -> None:
-        for answer, told in (
-            ("yes, done", "The person answers: 'yes, done'"),
-            (None, "Nobody is there; go on without, or report."),
-        ):
-            asked = mock.Mock(return_value=answer)
-            trial = self.wish()
-            trial.engine.actuator.ask = asked
-            self.assertEqual(trial.run().kind, "completed")
-            self.assertEqual(asked.call_args[0][0], "close the dialog")
-            self.assertEqual((trial.history[0].tool, trial.history[0].result), ("ask_person", told))
-            self.assertIn(told, words_of(self.asked(trial)[1]))
 
 
 # How small models spoil a reply in the ways of its grammar: a pattern and what stands for it.

@@ -11,14 +11,12 @@ from typing import Any
 import agent
 from tests.samples import sample
 from tests.scripted import (
-    FEWER_REQUESTS,
     PLAN,
     EngineCase,
     PlainDesktop,
     call,
     role_of,
     text,
-    user_text,
 )
 from tests.test_chat import CLICK as CHAT_CLICK
 from tests.test_chat import LOOK
@@ -226,65 +224,7 @@ class Waiting(ProgressCase):
             self.assertTrue(10 <= minutes <= 16, (profile, minutes))
 
 
-class LastLook(ProgressCase):
-    base = FEWER_REQUESTS
-
-    def ending(self, verdict: str, reply: Json, **settings: Any) -> agent.Outcome:
-        def decide(request: Json) -> Json:
-            if role_of(request) != "verifier":
-                return PLAN if role_of(request) == "planner" else reply
-            if not verdict:
-                raise agent.ModelError("It is gone.", "refused")
-            return text(verdict)
-
-        self.drawn(decide, **{"last_look": True, "model_failures": 0, **settings})
-        return self.made.run()
-
-    def test_a_run_that_gives_up_with_its_task_done_is_completed(self) -> None:
-        for settings, kind in (({"max_steps": 4}, "max_steps"), ({}, "stuck")):
-            outcome = self.ending("YES: the button is pressed", BUTTON, **settings)
-            self.assertEqual(outcome[:2], ("completed", "the button is pressed"))
-            self.assertEqual(self.made.roles.count("verifier"), 1)
-            self.assertIn("the run is about to end", user_text(self.made.requests[-1]))
-            for doubt in ("NO: it is not", ""):
-                self.assertEqual(self.ending(doubt, BUTTON, **settings).kind, kind)
-        outcome = self.ending("YES", BUTTON, max_steps=4)
-        self.assertEqual(outcome[:2], ("completed", self.made.state.task))
-
-    def test_nothing_is_asked_where_nothing_was_done_nor_in_a_dry_run(self) -> None:
-        for reply, settings in (
-            (text("hm"), {}),
-            (BUTTON, {"dry_run": True, "max_steps": 4}),
-            (BUTTON, {"last_look": False}),
-        ):
-            self.ending("YES", reply, **settings)
-            self.assertNotIn("verifier", self.made.roles)
-
-
 class Limits(ProgressCase):
-    def test_a_chat_may_look_as_often_as_it_acts_ten_times(self) -> None:
-        letters = itertools.count()
-
-        def decide(request: Json) -> Json:
-            number = next(letters)
-            return LOOK if number % 2 else call("type_text", text=chr(97 + number // 2))
-
-        self.drawn(decide, "chat")
-        self.desktop.dialog = ""
-        outcome = self.made.run()
-        self.assertEqual(
-            (outcome.text, self.desktop.dialog),
-            ("Not completed within 10 acts on the desktop.", "abcdefghij"),
-        )
-        self.assertEqual(self.made.state.turn, 21)
-
-    def test_it_may_look_and_answer_after_its_last_act_and_all_turns_are_bounded(self) -> None:
-        rest = iter([CHAT_CLICK, LOOK, text("It is done.")])
-        self.drawn(lambda r: next(rest), "chat", max_steps=1)
-        self.assertEqual(self.made.run().kind, "completed")
-        self.drawn(lambda r: LOOK, "chat", stall_stop=0)
-        self.assertEqual((self.made.run().kind, self.made.state.turn), ("max_steps", 50))
-
     def test_acts_done_count_on_in_a_resumed_run(self) -> None:
         trial = self.trial(lambda r: CHAT_CLICK, "chat", max_steps=3)
         trial.write(agent.StateRecord(turn=4, touched=2))

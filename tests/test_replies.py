@@ -7,7 +7,7 @@ from agent import PLANNER_WORDS, PROFILES, ModelError, ReplyError, correction, r
 from tests.growth import MOST, growth
 from tests.long import replies
 from tests.samples import sample
-from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, in_words, role_of, text
+from tests.scripted import FEWER_REQUESTS, EngineCase, call, in_words, role_of, text
 from tests.servers import ScriptedServer, answer
 from tests.test_model import model_server
 
@@ -271,16 +271,6 @@ class UnreadByTheServer(EngineCase):
             with self.assertRaises(ModelError) as caught:
                 model_server(server.url).complete(b"{}")
             self.assertEqual(caught.exception.kind, "server")
-
-    def test_the_model_is_told_and_calls_again_in_the_same_turn(self):
-        replies = iter([PLAN, UNREAD, call("scroll_screen_down")])
-        trial = self.trial(lambda r: next(replies), max_steps=2)
-        trial.run()
-        (record,) = trial.records("action")
-        self.assertEqual(record["tool"], "scroll_screen_down")
-        last = json.dumps(trial.requests[-1]["messages"][-1])
-        self.assertIn("The server could not read the call.", last)
-        self.assertIn("lost: It could not read the call.", trial.log())
 
     def test_a_server_that_reads_none_is_given_the_tools_in_the_text(self):
         def decide(request):

@@ -1,13 +1,14 @@
 """Whole runs against scripted models, each a row of data/runs.jsonl: what the models say, and what comes of it.
 
 `says` has the replies of each role, one after the other, the last again and again: words, [tool, arguments], a message,
-or what Qwen3-VL or a story says. `told` and `untold` are words of the request of a role (e1: the executor's second).
+or what Qwen3-VL or a story says. `told`, `untold` and `once` are words of the request of a role (e1: the executor's second).
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 import unittest
 from collections import Counter
 from pathlib import Path
@@ -26,6 +27,8 @@ def said(reply: Any) -> dict[str, Any]:
         return text(reply)
     if isinstance(reply, list):
         return call(reply[0], **reply[1])
+    if "fails" in reply:
+        raise agent.ModelError("It fails.", reply["fails"])
     if "story" in reply:
         return text(json.dumps(reply["story"]))
     if "qwen" in reply:
@@ -87,11 +90,17 @@ class Runs(EngineCase):
         letters = "".join("x" if who == "examiner" else who[0] for who in roles)
         self.assertRegex(letters, row.get("roles", "."))
         self.assertEqual(len(roles), row.get("requests", len(roles)))
-        for name in ("told", "untold"):
+        for name in ("told", "untold", "once"):
             for where, words in row.get(name, []):
                 number = [n for n, who in enumerate(letters) if who == where[0]][int(where[1:])]
-                told = words_of(trial.requests[number])
-                self.assertEqual(words in told, name == "told", words)
+                times = words_of(trial.requests[number]).count(words)
+                self.assertTrue(
+                    times == 1 if name == "once" else bool(times) == (name == "told"), words
+                )
+        for words in row.get("never", []):
+            self.assertNotIn(words, str([request["messages"] for request in trial.requests]))
+        if "line" in row:
+            self.assertEqual(len(re.findall(row["line"], "\n".join(self.lines))), 1)
         for name, value in row.get("fields", {}).items():
             self.assertEqual(trial.requests[0][name], value)
         events = trial.inputs
