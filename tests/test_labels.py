@@ -1,4 +1,4 @@
-"""The risk rules against labels of real programs and ordinary acts: python -m tests.test_labels prints the figures.
+"""The risk rules against labels of real programs and ordinary acts.
 
 `labels/ordinary.jsonl` has labels about which nobody wants to be asked, `labels/risky.jsonl` such that need a question,
 each with its language and the public file that it was taken from (its accelerator keys left out). What is neither, such
@@ -12,9 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 import unittest
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,59 +29,45 @@ ASKED = {"calculator alt f4"}  # a harmless act of which somebody is
 
 def labels(name: str) -> list[dict[str, Any]]:
     lines = (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    rows = [json.loads(line) for line in lines]  # one a source
+    return [{**row, "label": label} for row in rows for label in row["labels"]]
 
 
 @cache
 def stage_of(program: str) -> Stage:
     """A plain window of that program."""
-    return Stage(
-        config={"acts_per_minute": 10_000}, window=Foreground("Window", path=f"C:\\{program}")
-    )
+    window = Foreground("Window", path=f"C:\\{program}")
+    return Stage(config={"acts_per_minute": 10_000}, window=window)
 
 
-def risks_of(row: dict[str, Any]) -> list[str]:
-    """The risks of a click on that label, in a plain window of its program."""
+def is_wrong(row: dict[str, Any]) -> bool:
+    """Whether a click on that label asks though it is ordinary, or does not name the risk that it is."""
     asked: list[str] = []
     stage = stage_of(row.get("program", "program.exe"))
     stage.actuator.confirm = lambda question: bool(asked.append(question))
     stage.attempt("click", element_name=row["label"], position=[300, 400])
-    if not asked:
-        return []
-    reasons = re.sub(r" \([^)]*\)", "", asked[0].rpartition(": ")[2])  # what each means
-    return reasons.split(", ")
-
-
-def is_wrong(row: dict[str, Any]) -> bool:
-    """Whether it asks though it is ordinary, or does not name the risk that it is."""
-    risks = risks_of(row)
-    return row["risk"] not in risks if "risk" in row else bool(risks)
-
-
-def parts(name: str) -> Iterator[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
-    """Those written against and those held out: their name, all of them, and the wrong ones."""
-    held: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
-    for row in labels(name):
-        held[hashlib.sha256(row["label"].encode()).digest()[0] % 3 == 0].append(row)
-    for is_held_out, rows in held.items():
-        part = "held out" if is_held_out else "written against"
-        yield f"{name}, {part}", rows, [row for row in rows if is_wrong(row)]
+    reasons = re.sub(r" \([^)]*\)", "", "".join(asked).rpartition(": ")[2])  # what each means
+    return row["risk"] not in reasons.split(", ") if "risk" in row else bool(asked)
 
 
 class Labels(unittest.TestCase):
     def test_the_corpus_is_large_and_names_its_sources(self) -> None:
-        ordinary, risky = labels("ordinary"), labels("risky")
-        self.assertGreaterEqual(len(ordinary), 300)
-        self.assertGreaterEqual(len(risky), 150)
-        rows = [*ordinary, *risky]
+        self.assertGreaterEqual(len(labels("ordinary")), 300)
+        self.assertGreaterEqual(len(labels("risky")), 150)
+        rows = [*labels("ordinary"), *labels("risky")]
         self.assertEqual({"en", "de", "fr", "es", "pl", "ru", "zh"}, {r["language"] for r in rows})
         self.assertTrue(all(" " in row["source"] for row in rows))
         self.assertEqual(len({row["label"] for row in rows}), len(rows))
 
     def test_risky_labels_ask_and_ordinary_ones_do_not(self) -> None:
         for name, most in WRONG_MOST.items():
-            for part, rows, wrong in parts(name):
-                self.assertLessEqual(len(wrong) / len(rows), most, f"{part}: {wrong}")
+            for held_out in (False, True):
+                parted = [
+                    hashlib.sha256(r["label"].encode()).digest()[0] % 3 == 0 for r in labels(name)
+                ]
+                rows = [r for r, out in zip(labels(name), parted, strict=True) if out == held_out]
+                wrong = [row for row in rows if is_wrong(row)]
+                self.assertLessEqual(len(wrong) / len(rows), most, f"{name}: {wrong}")
 
     def test_of_ordinary_acts_the_dangers_are_asked_about_and_few_harmless_ones(self) -> None:
         rows = ordinary.read()
@@ -93,8 +77,4 @@ class Labels(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    for labelled in WRONG_MOST:
-        for of_them, all_rows, wrong_rows in parts(labelled):
-            share = len(wrong_rows) / len(all_rows)
-            print(f"wrong of {of_them}: {len(wrong_rows)} of {len(all_rows)} ({share:.1%})")
-    sys.exit(not unittest.main(exit=False).result.wasSuccessful())
+    unittest.main()
