@@ -1,17 +1,17 @@
 """The whole test suite on every processor, one module after the other in a few processes.
 
-    python -m tests [--times] [--whole] [MODULE ...]
+    python -m tests [--times] [--whole] [--processes N] [MODULE ...]
 
 It takes the modules that `python -m unittest` takes. Each process takes the next
 module that nobody has begun, the longest first. What fails is printed in full, and the end reads as unittest's does.
 A module that prints something of its own has failed.
 With --times a table of what each module took comes before the end. With --whole those proofs are tried whole of which
-the suite has a part (tests/samples.py); without a module these are the modules that have one, and
-tests.attacks.patterns, which the suite leaves out.
+the suite has a part (tests/samples.py), and without a module tests.attacks.patterns, too, which the suite leaves out.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gc
 import io
@@ -69,13 +69,6 @@ def modules() -> list[str]:
     names = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files]
     ranks = {f"tests.{name}": rank for rank, name in enumerate(LONGEST)}
     return sorted(names, key=lambda name: ranks.get(name, len(ranks)))
-
-
-def sampled() -> list[str]:
-    """The modules that try a part of something long, and the one that is long itself."""
-    files = {name: ROOT / f"{name.replace('.', '/')}.py" for name in modules()}
-    parts = [name for name, file in files.items() if "sample(" in file.read_text(encoding="utf-8")]
-    return ["tests.attacks.patterns", *parts]
 
 
 # -- one of the processes
@@ -185,8 +178,11 @@ def results(
         yield Result(name, 0, 0, 1, 0.0, 0.0, f"{name}: the process that ran it ended.\n")
 
 
-def run_all(names: list[str], times: bool) -> int:
-    """Prints a line for each module, then what failed and the end; gives the exit code."""
+def run_all(names: list[str], times: bool, most: int = 0) -> int:
+    """Prints a line for each module, then what failed and the end; gives the exit code.
+
+    `most` processes, or two more than processors, since some tests wait: for a server's deadline, or a process.
+    """
     begin = time.perf_counter()
     done: list[Result] = []
     with (
@@ -194,8 +190,7 @@ def run_all(names: list[str], times: bool) -> int:
         contextlib.ExitStack() as started,
     ):
         folder = Path(place)
-        # Two more than processors, since some tests wait: for a server's deadline, or a process.
-        count = min(len(names), 2 + (os.cpu_count() or 1))
+        count = min(len(names), most or 2 + (os.cpu_count() or 1))
         processes = [start(folder, number, names) for number in range(count)]
         for process in processes:
             started.callback(process.wait)
@@ -249,12 +244,17 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--work"]:
         work(Path(arguments[1]), arguments[2:])
         return 0
-    times = "--times" in arguments
-    names = [name for name in arguments if not name.startswith("--")]
-    if "--whole" in arguments:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="MODULE")
+    parser.add_argument("--times", action="store_true")
+    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--processes", type=int, default=0)
+    given = parser.parse_args(arguments)
+    names = given.names or modules()
+    if given.whole:
         os.environ[samples.VARIABLE] = "1"
-        names = names or sampled()
-    return run_all(names or modules(), times)
+        names = given.names or ["tests.attacks.patterns", *names]
+    return run_all(names, given.times, given.processes)
 
 
 if __name__ == "__main__":

@@ -178,7 +178,9 @@ class Desktop:
     def host(self, *command: str, check: bool = True) -> None:
         """A program of this machine that sees the desktop, like xdotool."""
         quiet = subprocess.DEVNULL
-        subprocess.run(command, env=self.environment, check=check, timeout=60, stdout=quiet)
+        subprocess.run(
+            command, env=self.environment, check=check, timeout=60, stdout=quiet, stderr=quiet
+        )
 
     def file(self, path: str) -> Path:
         """Where a file of drive C: lies on this machine."""
