@@ -118,16 +118,6 @@ class PlainDesktop:
         self.inputs.append(("front", window.title))
 
 
-class SmallPictures(PlainDesktop):
-    """Its pictures are small whatever is asked for, for the time that larger ones take."""
-
-    def capture(self, area: agent.Rect, width: int, height: int) -> agent.Frame:
-        return super().capture(area, 64, 36)
-
-    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
-        return super().glance(area, 64, 36)
-
-
 class ScriptedServer:
     """Answers each request with what `decide(request)` gives: a message, or an exception to raise."""
 

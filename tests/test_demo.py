@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import unittest
 from dataclasses import replace
 from typing import Any
@@ -165,12 +164,6 @@ class Runs(CommandLineCase):
         code, out, _ = self.main("--demo", "--area", "10,28,1020,687")  # as a refusal says
         self.assertEqual(code, 0, out)
 
-    def test_the_area_of_the_task_holds_all_places_of_the_drawn_desktop(self) -> None:
-        least = Rect(10, 28, 1020, 687)
-        for name, place in OPENED.places().items():
-            if name != "desktop":
-                self.assertEqual(place.rect.intersection(least), place.rect, name)
-
     def test_a_demo_is_never_resumed_on_a_real_desktop_nor_a_real_run_in_the_demo(self) -> None:
         self.recorded("--max-steps", "2")
         path = self.run_folder() / "turns.jsonl"
@@ -232,15 +225,3 @@ class PageOfADemo(CommandLineCase):
         self.assertAlmostEqual(self.seconds, 5000, delta=1)
         self.watched((0, 5000), line="")
         self.assertLess(self.seconds, 4000)
-
-    def test_a_watched_demo_runs_at_a_pace_for_eyes_unless_told_otherwise(self) -> None:
-        for words, pace in (
-            ("", 0),
-            ("--panel", 1.5),
-            ("--panel --set turn_delay=0.5", 0.5),
-        ):
-            with clock_of_main():
-                short = ("--max-steps", "1", "--set", "demo_page_wait=0")
-                self.main("--demo", *short, *words.split(), hasty=False)
-            self.assertEqual(self.records()[0]["config"]["turn_delay"], pace)
-            shutil.rmtree(self.folder / "dumps")

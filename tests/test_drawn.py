@@ -24,27 +24,6 @@ def begun(task: str) -> DrawnDesktop:
 
 
 class Programs(unittest.TestCase):
-    def test_a_click_on_the_icon_or_on_the_taskbar_opens_a_program(self) -> None:
-        for name in ("Settings", "Contacts"):
-            for place in ("icon", "pin"):
-                desktop = begun("settings")
-                click(desktop, f"{name} {place}")
-                self.assertEqual([window.title for window in desktop.windows()], [name])
-
-    def test_keys_write_erase_and_save_the_note_which_is_alone_on_its_desktop(self) -> None:
-        desktop = begun("note")
-        self.assertEqual([program.name for program in desktop.programs()], ["Notes"])
-        click(desktop, "Notes icon", "text area")
-        for chord in "shift+h i space 1 enter x backspace backspace backspace ctrl+x".split():
-            for down in (True, False):
-                for name in chord.split("+"):
-                    desktop.key(name, down)
-        self.assertEqual(desktop.state.text, "Hi ")
-        for down in (True, False):
-            desktop.key("ctrl", down)
-            desktop.key("s", True)
-            self.assertEqual(desktop.state.clean, down)
-
     def test_the_check_box_counts_with_ok_alone(self) -> None:
         desktop, task = begun("settings"), drawn.TASKS["settings"]
         for button, done in (("Cancel button", False), ("OK button", True)):

@@ -5,22 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import agent
-from tests.samples import sample
 from tests.scripted import (
     FEWER_REQUESTS,
     PLAN,
     EngineCase,
-    SmallPictures,
     call,
     in_words,
-    reused,
     role_of,
-    server_reads,
     text,
 )
 from tests.seams import check_of_model
@@ -142,52 +137,6 @@ class CallsInTheText(EngineCase):
                 with self.assertRaisesRegex(agent.ModelError, "3000 of 2048") as caught:
                     trial.run()
                 self.assertEqual((caught.exception.exit_code, len(trial.requests)), (3, 1))
-
-
-class Conversations(EngineCase):
-    """A hundred steps of a conversation, with a server that counts as a real one does."""
-
-    desktop_type = SmallPictures
-
-    def conversation(self, context: int, acts: int) -> tuple[list[Request], int]:
-        """The requests, and how often the conversation was condensed."""
-        numbers = itertools.count()
-
-        def decide(request: Request) -> Request:
-            said = "The last action worked, the window shows what was typed, and so I go on. " * 3
-            number = next(numbers)
-            act = call("type_text", text=f"{number} is a line of the list. ")
-            return {**(call("observe_screen") if number % 2 else act), "content": said}
-
-        trial = self.trial(
-            decide, "chat", max_steps=acts, screen_capture_w=1536, screen_capture_h=864
-        )
-        trial.choose(agent.ModelInfo("scripted", True, True, context))
-        plain = trial.server.complete
-
-        def counted(body: bytes) -> agent.Reply:
-            tokens = sum(tokens for _, tokens in server_reads(json.loads(body)))
-            if tokens > context - trial.config.executor_max_tokens:
-                raise agent.ModelError(f"{tokens} tokens are too many.", "context")
-            reply = plain(body)
-            said = len(json.dumps(reply.message)) // 4
-            return replace(reply, usage=agent.Usage(tokens, said, None))
-
-        trial.server.complete = counted
-        self.assertEqual(trial.run().kind, "max_steps")
-        self.assertEqual(trial.records("model_failed"), [])
-        return trial.requests, len(trial.records("archive"))
-
-    def test_a_conversation_in_8192_tokens_is_condensed_seldom(self) -> None:
-        acts = sample(50, 24)
-        requests, archives = self.conversation(8192, acts)
-        self.assertEqual(len(requests), 2 * acts + 1)
-        self.assertIn(archives, range(1, 11))
-        kept = [sum(t for _, t in server_reads(r)) for r in requests]
-        shares = [reused(*pair) for pair in itertools.pairwise(requests)]
-        share = sum(s * t for s, t in zip(shares, kept[1:], strict=True)) / sum(kept[1:])
-        self.assertGreaterEqual(share, 0.68)
-        self.assertNotIn("is small for a conversation", "\n".join(self.lines))
 
 
 QUIET = {"chat_template_kwargs": {"enable_thinking": False}}

@@ -20,7 +20,6 @@ from tests.fakes import FakeWin32, Foreground, VirtualClock
 from tests.scripted import PROOF, EngineCase, Person, PlainDesktop, Trial, call, role_of, text
 from tests.seams import clock_of_main, person_there, windows_of_main
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply
-from tests.test_actuator import Stage
 
 CANARY = 'c4nary-päß "quoted" \\back/slash\''
 PLAIN = "hunter2hunter2"
@@ -84,25 +83,6 @@ class Reading(unittest.TestCase):
                 with self.assertRaises(agent.ConfigError) as caught:
                     agent.read_secrets([name])
                 self.assertNotIn(value or "\0", str(caught.exception))
-
-
-class Typing(unittest.TestCase):
-    def test_the_value_is_typed_and_only_the_name_is_told(self) -> None:
-        stage = Stage(config={"allow_risky": "secret"})
-        stage.actuator.secrets = agent.Secrets({"PASSWORD": CANARY})
-        result = stage.do("type_text", text="me\t{{PASSWORD}}\n")
-        self.assertEqual(stage.world.typed, f"me\t{CANARY}\n")
-        self.assertEqual(result, "Typed: me\t{{PASSWORD}}\n")
-
-    def test_typing_a_secret_is_a_risk_that_waits_for_a_yes(self) -> None:
-        stage, asked = Stage(), []
-        stage.actuator.secrets = agent.Secrets({"PASSWORD": CANARY})
-        stage.actuator.confirm = lambda question: asked.append(question) or False
-        performed = stage.attempt("type_text", text="{{PASSWORD}}")
-        self.assertEqual((performed.refused, performed.begun), ("not_allowed", False))
-        self.assertIn("did not allow this (secret)", performed.result)
-        self.assertEqual(len(asked), 1)
-        self.assertNotIn("c4nary", asked[0])
 
 
 class Hints(EngineCase):
