@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from agent import DEMO_SIGNS, DemoDesktop, DemoState, Rect
+from agent import DEMO_SIGNS, DemoDesktop, DemoState, Point, Rect
 from tests.fakes import VirtualClock
 from tests.samples import sample
 from tests.seams import PersonsClock, clock_of_main, person_at_main, windows_of_main
@@ -70,6 +70,20 @@ def called(asked: Json) -> tuple[str, Json]:
 
 
 class Model(unittest.TestCase):
+    def test_a_click_counts_where_it_began_and_a_note_changed_after_saving_is_not_saved(
+        self,
+    ) -> None:
+        desktop, elsewhere = make_desktop(), Point(600, 300)
+        icon = agent.to_point(agent.Coordinate(500, 500), OPENED.places()["Notes icon"].rect)
+        for pressed, released in ((icon, elsewhere), (elsewhere, icon), (icon, icon)):
+            self.assertFalse(desktop.state.opened)
+            for point, down in ((pressed, True), (released, False)):
+                desktop.move(point)
+                desktop.button("left", down)
+        self.assertTrue(desktop.state.opened)
+        saved = replace(WRITTEN, saved_text=NOTE)
+        self.assertEqual((saved.clean, replace(saved, text="older").clean), (True, False))
+
     def test_each_sign_is_the_colour_of_one_thing_only(self) -> None:
         """In any state, a sign is seen exactly where its control is; none is the rotated bytes of another."""
         colours = {colour.to_bytes(3, "big") for colour in DEMO_SIGNS.values()}

@@ -110,7 +110,8 @@ class Drawing(unittest.TestCase):
 
     def test_what_lies_outside_the_picture_is_cut_off(self) -> None:
         canvas = Canvas(8, 6)
-        for rect in (Rect(-5, -5, 4, 4), Rect(8, 0, 3, 3), Rect(0, 6, 3, 3), Rect(-9, 2, 5, 1)):
+        places = ((-5, -5), (8, 0), (0, 6), (-9, 2), (2, -4), (2, 9))
+        for rect in (Rect(left, top, 3, 3) for left, top in places):
             canvas.fill(rect, 0xFFFFFF)
         self.assertFalse(any(canvas.pixels))
         canvas.fill(Rect(-2, -2, 40, 40), 0x102030)
