@@ -2164,6 +2164,7 @@ class Row(NamedTuple):
     result: CType
     arguments: list[CType]
     check: str
+    kind: str  # what it is for
 
 
 # What tells that a function did not fail; of "any" the row says why.
@@ -2180,17 +2181,19 @@ def declared(table: str) -> dict[str, Row]:
     """The functions of a table, as C declares them; without a check 0 is a failure."""
     rows = {}
     dll = ""
-    form = r"(?m)^(\w+)$|^  (\w+) (\w+)\((.*)\)(?: \| ([^:\n]+))?"
-    for heading, result, name, arguments, check in re.findall(form, table):
+    kind = ""
+    form = r"(?m)^(\w+)(?:: (.+))?$|^  (\w+) (\w+)\((.*)\)(?: \| ([^:\n]+))?"
+    for heading, about, result, name, arguments, check in re.findall(form, table):
         dll = heading or dll
+        kind = about or kind
         if name:
-            kinds = [C_TYPES[kind] for kind in re.findall(r"\w+", arguments)]
-            rows[name] = Row(dll, C_TYPES[result], kinds, check or "nonzero")
+            kinds = [C_TYPES[word] for word in re.findall(r"\w+", arguments)]
+            rows[name] = Row(dll, C_TYPES[result], kinds, check or "nonzero", kind)
     return rows
 
 
 WIN32 = declared("""
-user32
+user32: screen
   BOOL SetProcessDpiAwarenessContext(DPI_AWARENESS_CONTEXT)
   BOOL SetProcessDPIAware()
   INT GetSystemMetrics(INT) | any: 0 is a coordinate, too
@@ -2203,7 +2206,26 @@ user32
   BOOL GetIconInfo(HICON, LPICONINFO)
   BOOL DrawIconEx(HDC, INT, INT, HICON, INT, INT, UINT, HBRUSH, UINT)
   BOOL GetCursorPos(LPPOINT)
+gdi32: screen
+  HDC CreateCompatibleDC(HDC)
+  BOOL DeleteDC(HDC) | tried twice
+  HBITMAP CreateDIBSection(HDC, LPBITMAPINFO, UINT, LPVOID, HANDLE, DWORD)
+  HGDIOBJ SelectObject(HDC, HGDIOBJ) | tried twice
+  BOOL DeleteObject(HGDIOBJ) | tried twice
+  INT SetStretchBltMode(HDC, INT)
+  BOOL SetBrushOrgEx(HDC, INT, INT, LPPOINT)
+  BOOL StretchBlt(HDC, INT, INT, INT, INT, HDC, INT, INT, INT, INT, DWORD)
+  BOOL GdiFlush()
+user32: mouse and keyboard
   BOOL SetCursorPos(INT, INT)
+  UINT SendInput(UINT, LPINPUT, INT) | any: how many were taken
+  UINT MapVirtualKeyW(UINT, UINT) | any: 0: it has no scan code
+  UINT GetDoubleClickTime()
+  BOOL GetLastInputInfo(LPLASTINPUTINFO)
+  BOOL RegisterHotKey(HWND, INT, UINT, UINT)
+  BOOL PeekMessageW(LPMSG, HWND, UINT, UINT, UINT) | any: 0: none
+  BOOL AttachThreadInput(DWORD, DWORD, BOOL) | any: 0: not attached
+user32: windows
   HWND GetForegroundWindow() | any: null: none has the keyboard
   HWND WindowFromPoint(POINT) | any: null: there is none
   HWND GetAncestor(HWND, UINT) | any: null: it was just closed
@@ -2219,16 +2241,9 @@ user32
   BOOL ShowWindowAsync(HWND, INT) | any: 0: it was hidden
   BOOL SetForegroundWindow(HWND) | any: looked at afterwards
   BOOL BringWindowToTop(HWND) | any: looked at afterwards
-  BOOL AttachThreadInput(DWORD, DWORD, BOOL) | any: 0: not attached
-  UINT SendInput(UINT, LPINPUT, INT) | any: how many were taken
-  UINT MapVirtualKeyW(UINT, UINT) | any: 0: it has no scan code
-  UINT GetDoubleClickTime()
-  BOOL GetLastInputInfo(LPLASTINPUTINFO)
-  BOOL IsClipboardFormatAvailable(UINT) | any: 0: it holds no such
-  HWND GetClipboardOwner() | any: null: nobody
-  BOOL OpenClipboard(HWND)
-  BOOL CloseClipboard()
-  HANDLE GetClipboardData(UINT)
+dwmapi: windows
+  HRESULT DwmGetWindowAttribute(HWND, DWORD, LPVOID, DWORD) | any: below 0: it was just closed
+user32: box for questions
   HWND CreateWindowExW(DWORD, LPCWSTR, LPCWSTR, DWORD, INT, INT, INT, INT, HWND, HANDLE, HANDLE, \
 LPVOID)
   BOOL DestroyWindow(HWND)
@@ -2238,49 +2253,44 @@ LPVOID)
   LPARAM DispatchMessageW(LPMSG) | any: what the message says
   INT DrawTextW(HDC, LPCWSTR, INT, LPRECT, UINT)
   BOOL MessageBeep(UINT) | any: 0: there is no sound
-  BOOL RegisterHotKey(HWND, INT, UINT, UINT)
-  BOOL PeekMessageW(LPMSG, HWND, UINT, UINT, UINT) | any: 0: none
-gdi32
+gdi32: box for questions
   HGDIOBJ CreateFontW(INT, INT, INT, INT, INT, DWORD, DWORD, DWORD, DWORD, DWORD, DWORD, DWORD, \
 DWORD, LPCWSTR)
-  HDC CreateCompatibleDC(HDC)
-  BOOL DeleteDC(HDC) | tried twice
-  HBITMAP CreateDIBSection(HDC, LPBITMAPINFO, UINT, LPVOID, HANDLE, DWORD)
-  HGDIOBJ SelectObject(HDC, HGDIOBJ) | tried twice
-  BOOL DeleteObject(HGDIOBJ) | tried twice
-  INT SetStretchBltMode(HDC, INT)
-  BOOL SetBrushOrgEx(HDC, INT, INT, LPPOINT)
-  BOOL StretchBlt(HDC, INT, INT, INT, INT, HDC, INT, INT, INT, INT, DWORD)
-  BOOL GdiFlush()
-dwmapi
-  HRESULT DwmGetWindowAttribute(HWND, DWORD, LPVOID, DWORD) | any: below 0: it was just closed
-kernel32
+user32: clipboard
+  BOOL IsClipboardFormatAvailable(UINT) | any: 0: it holds no such
+  HWND GetClipboardOwner() | any: null: nobody
+  BOOL OpenClipboard(HWND)
+  BOOL CloseClipboard()
+  HANDLE GetClipboardData(UINT)
+kernel32: clipboard
+  LPVOID GlobalLock(HANDLE)
+  BOOL GlobalUnlock(HANDLE) | any: 0: nobody has it locked any more
+  INT lstrlenW(LPVOID) | any: 0: an empty text
+kernel32: processes
   DWORD GetCurrentThreadId() | any: never 0
   HANDLE OpenProcess(DWORD, BOOL, DWORD)
   BOOL QueryFullProcessImageNameW(HANDLE, DWORD, LPWSTR, LPDWORD)
   BOOL CloseHandle(HANDLE) | tried twice
   DWORD GetTickCount() | any: 0 is a time: it wraps every 49 days
-  LPVOID GlobalLock(HANDLE)
-  BOOL GlobalUnlock(HANDLE) | any: 0: nobody has it locked any more
-  INT lstrlenW(LPVOID) | any: 0: an empty text
+  HANDLE CreateMutexW(LPVOID, BOOL, LPCWSTR)
+  DWORD WaitForSingleObject(HANDLE, DWORD) | any: 0: it is ours
+advapi32: processes
+  BOOL OpenProcessToken(HANDLE, DWORD, LPHANDLE)
+  BOOL GetTokenInformation(HANDLE, INT, LPVOID, DWORD, LPDWORD)
+kernel32: console
   HWND GetConsoleWindow() | any: null: the program has none
   DWORD GetConsoleProcessList(LPDWORD, DWORD) | any: 0: it has none
   BOOL SetConsoleCtrlHandler(PHANDLER_ROUTINE, BOOL) | any: 0: there is no console
   HANDLE GetStdHandle(DWORD)
   BOOL GetConsoleMode(HANDLE, LPDWORD)
   BOOL SetConsoleMode(HANDLE, DWORD) | tried twice
-  HANDLE CreateMutexW(LPVOID, BOOL, LPCWSTR)
-  DWORD WaitForSingleObject(HANDLE, DWORD) | any: 0: it is ours
-ole32
+ole32: starting programs
   HRESULT CoInitializeEx(LPVOID, DWORD) | succeeded
   INT CoTaskMemFree(LPVOID) | any: it answers nothing
   INT CoUninitialize() | any: it answers nothing
-shell32
+shell32: starting programs
   HRESULT SHCreateItemFromParsingName(LPCWSTR, LPVOID, LPVOID, LPVOID) | succeeded
   HINSTANCE ShellExecuteW(HWND, LPCWSTR, LPCWSTR, LPCWSTR, LPCWSTR, INT) | above 32
-advapi32
-  BOOL OpenProcessToken(HANDLE, DWORD, LPHANDLE)
-  BOOL GetTokenInformation(HANDLE, INT, LPVOID, DWORD, LPDWORD)
 """)
 
 
@@ -2416,7 +2426,7 @@ CONTROL_FUNCTIONS: dict[str, Row] = {
         " IsWindowVisible EnumWindows CoInitializeEx"
     ).split()
 } | declared("""
-ole32
+ole32: asking for controls
   HRESULT CoCreateInstance(LPVOID, LPVOID, DWORD, LPVOID, LPVOID) | succeeded
 oleaut32
   UINT SysStringLen(LPVOID) | any: 0: an empty text
@@ -6514,6 +6524,7 @@ class ModelServer:
     def __post_init__(self) -> None:
         self.url = _endpoint(self.config.lmstudio_endpoint)
         self.where = f"{self.url.scheme}://{self.url.netloc}"
+        self.is_here = re.fullmatch(r"127(\.\d+){3}|::1", self.url.hostname or "") is not None
         self._base = self.where + self.url.path.removesuffix("/chat/completions")
         self._root = self._base.removesuffix("/v1")  # LM Studio and llama.cpp tell more there
         self.api_key = self.api_key.strip()
@@ -13219,6 +13230,7 @@ function showNews(news) {
   const says = state.question ? "Answer" : "Send hint";
   setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : says);
   byId("say").hidden = Boolean(run.outcome);
+  byId("report").hidden = !run.outcome;
   showStatus();
   showStage();
 }
@@ -13235,6 +13247,7 @@ async function follow() {
   byId("say").onsubmit = sendWords;
   byId("play").onclick = () => send("/control", { action: state.paused ? "resume" : "pause" }, "");
   byId("stop").onclick = () => send("/control", { action: "stop" }, "Stopping.");
+  byId("report").onclick = () => send("/control", { action: "report" }, "");
   byId("latest").onclick = () => go(turns.length);
   setInterval(showStatus, 1000);
   state = { phase: "connecting", since: Date.now() / 1000 };
@@ -13277,6 +13290,7 @@ PAGE_BODY = r"""<!doctype html>
       <button id="back" aria-label="The turn before" title="left arrow">&#9664;</button>
       <button id="next" aria-label="The next turn" title="right arrow">&#9654;</button>
       <button id="latest" title="What goes on now (End)" hidden>Live</button>
+      <button id="report" title="Opens the report of this run" hidden>Report</button>
       <div id="line"></div>
       <span id="where" class="soft"></span>
       <form id="say" autocomplete="off" hidden>
@@ -13641,6 +13655,14 @@ class PanelServer(ThreadingTCPServer):
         super().server_bind()
 
 
+def show_in_browser(address: str) -> None:
+    # Elsewhere, without a screen, it would be one in the terminal.
+    if sys.platform == "win32" or os.environ.get("DISPLAY"):
+        import webbrowser  # here: few runs need it
+
+        webbrowser.open(address)
+
+
 WAITS_FOR_MARKS = "waiting_annotated"
 
 
@@ -13701,7 +13723,7 @@ class Panel(Inbox):
             problem = f"Port {port} cannot be used for the panel ({error.strerror})"
             raise ConfigError(f"{problem}; choose another panel_port, or 0 for any.") from None
         self.server.panel = self
-        token = token_urlsafe(32)
+        token = token_urlsafe(16)
         self.key = f"Bearer {token}".encode()
         self.host = f"127.0.0.1:{self.server.server_address[1]}"
         self.url = f"http://{self.host}/#{token}"
@@ -13812,6 +13834,8 @@ class Panel(Inbox):
                 raise ValueError(action)
             said = self._answers if self._state["question"] else self._hints
             said.put(text)
+        elif action == "report":
+            show_in_browser(Path(self._state["report"]).as_uri())
         elif action == "stop":
             self.stop.set("Stop in the panel")
         else:
@@ -15146,6 +15170,7 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --area AREA            part of the screen that is used (--settings area)
   --no-vision            send a list of controls instead of pictures
   --endpoint URL         address of the model server
+  --allow-remote         the server may be another machine, which gets pictures
   --model NAME           model to ask for; by default the program chooses
   --grammar NAME         words that the model is asked in (--settings grammar)
   --max-steps N          most turns; of chat and pointer most acts
@@ -15159,8 +15184,10 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --runs                 list the runs
   --stats RUN            what a run (number or folder) cost
   --report RUN [FILE]    make its report anew, or as one FILE with pictures
+  --open                 with --report: show it in the browser
   --replay RUN           repeat its acts; with --dry-run list them
   --settings [WORD]      list what --set takes; all; or what has WORD in it
+  --manifest             list all that the program can touch
   -q --quiet             say only how it ended
   -v --verbose           say all that goes into the log
   -h --help [TOPIC]      this page, or on profiles, or on described
@@ -15190,8 +15217,10 @@ SHORT_NAMES = {
     "grammar": "executor_grammar",
 }
 # Of each line one is said: the other would be passed over.
-ONE_OF = """words task check scenario runs stats report replay
-words check scenario resume runs stats report replay
+ONE_OF = """words task check scenario runs stats report replay manifest
+words check scenario resume runs stats report replay manifest
+open words check runs stats replay manifest
+open resume
 quiet verbose
 profile resume
 panel check runs stats report
@@ -15417,6 +15446,31 @@ def _shown(value: object) -> str:
     return str(value) or "(empty)"
 
 
+# A line for each kind of thing; the functions of Windows follow from their tables.
+MANIFEST = """\
+All that agent.py can touch, from its own tables and with the settings as they are now.
+addresses           it asks {lmstudio_endpoint}, and another machine with \
+--allow-remote only; with --panel and --demo it listens on 127.0.0.1
+folders             it writes into {dump_dir}, and reads the files that the task or --config \
+names, the Start menu, PATH, and with --described LM Studio's logs
+environment         the variables that --settings names, LMSTUDIO_API_KEY, those of --secret
+registry            nothing
+processes           its own Python once more, which asks windows for their controls; programs of \
+the Start menu and PATH, which the shell starts; the browser for --panel and --open
+hotkeys             {stop_hotkey}, {pause_hotkey}
+modules of Python   that reach out: ctypes, http.client, http.server, multiprocessing, signal, \
+socket, socketserver, webbrowser"""
+
+
+def manifest(config: Config) -> Iterator[str]:
+    yield MANIFEST.format(**vars(config))
+    kinds: dict[str, list[str]] = {}
+    for name, row in {**WIN32, **CONTROL_FUNCTIONS}.items():
+        kinds.setdefault(row.kind, []).append(name)
+    for kind, names in kinds.items():
+        yield f"{kind:<19}  {' '.join(names)}"
+
+
 def look_back(options: Namespace) -> Iterator[str]:
     """The lines of the options that only tell something."""
     if options.version:
@@ -15430,6 +15484,8 @@ def look_back(options: Namespace) -> Iterator[str]:
         yield HELP
     elif options.settings is not None:
         yield from settings_table(options.settings)
+    elif options.manifest:
+        yield from manifest(read_config(options, os.environ))
     elif options.scenarios:
         for item in SCENARIOS:
             yield f"{item.profile:<10}{item.number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}"
@@ -15454,6 +15510,8 @@ def look_back(options: Namespace) -> Iterator[str]:
             text = report_text(folder, pictures=bool(files))
             target = Path(*files) if files else folder / "report.html"
             yield write_text(target, text, "x" if files else "w")
+            if options.open:
+                show_in_browser(target.absolute().as_uri())
         elif options.replay is not None and config.dry_run:
             steps = recording_of(find_run(root, options.replay)).steps
             for number, (act, look) in enumerate(steps, 1):
@@ -15611,7 +15669,8 @@ def start(options: Namespace, stop: Stop) -> int:
 
 
 def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -> ModelServer:
-    return ModelServer(
+    """Raises ConfigError for one on another machine, unless it is allowed."""
+    server = ModelServer(
         config,
         terminal.clock,
         stop,
@@ -15620,6 +15679,15 @@ def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal
         choose=partial(choose_model, terminal),
         profile_model=PROFILES[options.profile].settings.get("lmstudio_model", ""),
     )
+    if not server.is_here:
+        if not options.allow_remote:
+            raise ConfigError(
+                f"{server.where} is another machine, to which screenshots would go; give"
+                " --allow-remote if they may, or an address on this one."
+            )
+        in_clear = ", which others on the way can read" if server.url.scheme == "http" else ""
+        terminal.say(f"warning: screenshots go to {server.where}{in_clear}.", 0)
+    return server
 
 
 def run_task(
@@ -15674,7 +15742,7 @@ def run_task(
     panel = open_panel(engine, book, who, undo) if options.panel else None
     if not options.demo:
         tend_files(engine, recording, undo)
-    elif panel:
+    if panel and (options.demo or _person_is_there()):
         undo.callback(keep_page, panel, terminal)
     shown_in = panel if options.demo else None
     carry_on = partial(work_on, engine, terminal, book, recording, shown_in)
@@ -15749,11 +15817,7 @@ def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> 
     if recording:
         spared.append(recording.folder)
     # On another machine its log is about something else.
-    elif (
-        config.described
-        and engine.profile.name == "pointer"
-        and "//127." in engine.voice.server.where
-    ):
+    elif config.described and engine.profile.name == "pointer" and engine.voice.server.is_here:
         undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
     if not config.dry_run:
         delete_old_runs(config, spared)
@@ -15775,6 +15839,8 @@ def open_panel(engine: Engine, book: Book, person: Person, undo: ExitStack) -> P
     panel = Panel(engine.config, engine.actuator.stop, book, logger.folder)
     undo.callback(panel.close)
     person.terminal.say(f"panel: {panel.url}", 0)  # and into no log
+    if _person_is_there():
+        show_in_browser(panel.url)
     logger.listeners.append(panel.take)
     engine.voice.inbox = panel
     person.inbox = panel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import errno
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -194,6 +196,11 @@ WRONG = (
     ("--demo|--endpoint|http://127.0.0.1:9/v1", "The demo brings its own model server;"),
     ("--demo|--set|lmstudio_endpoint=http://127.0.0.1:9/v1", "The demo brings its own model server;"),
 )  # fmt: skip
+# What a program can reach other programs, machines and files of the system with.
+OUTREACHING = frozenset(
+    """asyncio ctypes ftplib http.client http.server imaplib msvcrt multiprocessing poplib pty signal smtplib socket
+    socketserver sqlite3 ssl subprocess telnetlib webbrowser winreg winsound xmlrpc""".split()
+)
 # Two things to do, and options of one beside another.
 PAIRS = """
     note --resume|note --check|note --runs|--scenario web-chat --check|--check --runs|--check --resume
@@ -409,6 +416,56 @@ class Reference(CommandLineCase):
             self.assertIn(words, flat)
         rows = self.main("--settings", "hotkey")[1].splitlines()
         self.assertEqual([row.split()[0] for row in rows[::2]], ["stop_hotkey", "pause_hotkey"])
+
+    def test_the_manifest_names_all_that_can_be_touched_and_nothing_else(self) -> None:
+        settings = "--set stop_hotkey=ctrl+f9 --set lmstudio_endpoint=http://127.0.0.1:9/v1".split()
+        out = self.main("--manifest", *settings)[1]
+        words = Counter(out.split())
+        functions = {**agent.WIN32, **agent.CONTROL_FUNCTIONS}
+        self.assertEqual({name for name in functions if words[name] != 1}, set())
+        for kind in {row.kind for row in functions.values()}:
+            self.assertRegex(out, f"(?m)^{kind} ")
+        for said in ("ctrl+f9", "http://127.0.0.1:9/v1", str(self.folder / "dumps"), "nothing"):
+            self.assertIn(said, "".join(out.split()) if "/" in said else out)
+        tree = ast.parse(Path(agent.__file__).read_text(encoding="utf-8"))
+        imported = {
+            name
+            for node in ast.walk(tree)
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for name in [getattr(node, "module", None), *(alias.name for alias in node.names)]
+        }
+        told = re.search(r"that reach out: ([^:]*?)\n\w", out)
+        self.assertEqual(set(re.findall(r"[\w.]+", told[1])), imported & OUTREACHING)
+
+    def test_another_machine_gets_pictures_only_where_that_is_allowed(self) -> None:
+        for address, clear in (("http://192.0.2.1:9", True), ("https://127.evil.example", False)):
+            for check in ((), ("--check",)):
+                words = (*check, "--endpoint", f"{address}/v1")
+                with (
+                    desktop_of_main(agent.DemoDesktop),
+                    mock.patch.object(
+                        agent.ModelServer,
+                        "_ask",
+                        side_effect=agent.ModelError("not asked", "refused"),
+                    ) as asked,
+                ):
+                    self.assertIn("give --allow-remote if they may", self.main(*words)[2])
+                    self.assertFalse(asked.called)
+                    _, out, _ = self.main(*words, "--allow-remote")
+                    self.assertTrue(asked.called)
+                self.assertEqual(out.count(f"warning: screenshots go to {address}"), 1)
+                self.assertEqual("others on the way can read" in out, clear)
+
+    def test_a_report_is_opened_where_there_is_a_screen(self) -> None:
+        self.recorded()
+        for screen in ("", ":0"):
+            with (
+                mock.patch.dict(os.environ, {"DISPLAY": screen}),
+                mock.patch("webbrowser.open") as opened,
+            ):
+                self.main("--report", "1", "--open")
+            uri = (self.run_folder() / "report.html").absolute().as_uri()
+            self.assertEqual(opened.call_args_list, [mock.call(uri)] * bool(screen))
 
     def test_without_runs_there_is_a_sentence_instead_of_an_empty_table(self) -> None:
         for words in ((), ("--set", "dump_dir=nowhere")):

@@ -263,10 +263,10 @@ class Gate(PanelTest):
         # By it the actuator knows its own panel.
         self.assertIn("<title>agent.py panel</title>", page)
 
-    def test_the_key_has_256_bits_is_another_one_every_time_and_is_told_to_nobody(self) -> None:
+    def test_the_key_has_128_bits_is_another_one_every_time_and_is_told_to_nobody(self) -> None:
         with contextlib.closing(a_panel(agent.Config(), self.stop)) as other:
             self.assertNotEqual(other.url.partition("#")[2], self.token)
-        self.assertEqual(len(base64.urlsafe_b64decode(self.token + "=")), 32)
+        self.assertEqual(len(base64.urlsafe_b64decode(self.token + "==")), 16)
         self.assertNotIn(self.token, json.dumps(self.news()))
 
 
@@ -314,6 +314,11 @@ class Control(PanelTest):
         self.assertEqual(self.ask("POST /control", {"action": "stop"})[0], 200)
         with self.assertRaisesRegex(agent.Stopped, "Stopped: Stop in the panel."):
             self.stop.check()
+
+    def test_the_report_is_opened_by_the_program_at_the_page_s_wish(self) -> None:
+        with mock.patch.object(agent, "show_in_browser") as shown:
+            self.assertEqual(self.ask("POST /control", {"action": "report"})[0], 200)
+        self.assertRegex(shown.call_args[0][0], r"^file://.*/report\.html$")
 
     def test_while_a_question_waits_what_is_said_is_its_answer(self) -> None:
         self.panel.take(agent.Told("question", "Which file?"))
