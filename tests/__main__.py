@@ -1,12 +1,12 @@
 """The whole test suite on every processor, one module after the other in a few processes.
 
-    python -m tests [--times] [--whole] [--processes N] [MODULE ...]
+    python -m unittest                                                  all of it
+    python -m tests [--times] [--whole] [--processes N] [MODULE ...]    the same, or some modules
 
-It takes the modules that `python -m unittest` takes. Each process takes the next
-module that nobody has begun, the longest first. What fails is printed in full, and the end reads as unittest's does.
-A module that prints something of its own has failed.
-With --times a table of what each module took comes before the end. With --whole those proofs are tried whole of which
-the suite has a part (tests/samples.py), and without a module tests.attacks.patterns, too, which the suite leaves out.
+Each process takes the next module that nobody has begun, the longest first. What fails is printed in full, and the end
+reads as unittest's does. A module that prints something of its own has failed. With --times a table of what each took
+comes before the end. With --whole those proofs are tried whole of which the suite has a part (tests/samples.py), and
+without a module tests.attacks.patterns, too, which the suite leaves out.
 """
 
 from __future__ import annotations
@@ -36,13 +36,9 @@ MEMORY_LEAST = 1 << 30  # bytes
 LOG_SHOWN = 20_000  # characters of what a process printed before it died
 
 # The modules that take longest, so that none of them is begun when the others have ended.
-LONGEST = (
-    *"test_kept test_terminal test_controls test_resume test_panel".split(),
-    *"test_runs test_calibration test_breaks test_bench test_replay test_shape test_progress".split(),
-    *"described.test_chat test_story test_labels test_report test_loops".split(),
-    *"test_chat test_steps test_adding test_demo test_main test_replies".split(),
-    *"test_stop test_area test_actuator test_gates".split(),
-)
+LONGEST = """test_kept test_attacks test_bench test_panel test_terminal test_controls test_resume test_replay
+    described.test_two_agents described.test_chat test_runs test_calibration test_breaks test_shape test_loops
+    test_progress test_story test_labels test_report test_chat test_steps test_adding test_demo test_main""".split()
 
 
 class Result(NamedTuple):
@@ -81,15 +77,12 @@ def work(log: Path, names: list[str]) -> None:
     """
     # The file's syntax tree, which test_shape keeps, makes the usual collections take long.
     gc.set_threshold(100_000, 50, 100)
-    folder = log.parent
     for name in names:
-        try:
-            (folder / f"{name}.begun").touch(
-                exist_ok=False
-            )  # the system lets one process alone make it
+        try:  # the system lets one process alone make it
+            log.with_name(f"{name}.begun").touch(exist_ok=False)
         except FileExistsError:
             continue
-        before = len(log.read_bytes())
+        before = log.stat().st_size
         result = run(name)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -97,16 +90,15 @@ def work(log: Path, names: list[str]) -> None:
         if printed:
             words = f"{result.words}It prints something of its own:\n{printed[:LOG_SHOWN]}\n"
             result = result._replace(failed=1, words=words)
-        part = folder / f"{name}.part"
+        part = log.with_name(f"{name}.part")
         part.write_text(json.dumps(result), encoding="utf-8")
-        part.replace(folder / f"{name}.json")
+        part.replace(log.with_name(f"{name}.json"))
 
 
 def run(name: str) -> Result:
     """The tests of one module, in this process."""
     words = io.StringIO()
-    begin = time.perf_counter()
-    before = sum(os.times()[:4])
+    begin, before = time.perf_counter(), sum(os.times()[:4])
     suite = unittest.defaultTestLoader.loadTestsFromName(name)
     outcome = unittest.TextTestRunner(words).run(suite)
     return Result(
@@ -121,20 +113,6 @@ def run(name: str) -> Result:
 
 
 # -- the process that starts them
-
-
-def start(folder: Path, number: int, names: list[str]) -> subprocess.Popen[bytes]:
-    """A process of its own streams: files, since not every system hands pipes on."""
-    log = folder / f"process_{number}.log"
-    with log.open("wb") as printed:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests", "--work", str(log), *names],
-            cwd=ROOT,
-            env=environment(folder),
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=subprocess.STDOUT,
-        )
 
 
 def quick_folder() -> str | None:
@@ -159,54 +137,60 @@ def environment(folder: Path) -> dict[str, str]:
     return variables
 
 
-def results(
-    folder: Path, names: list[str], processes: list[subprocess.Popen[bytes]]
-) -> Iterator[Result]:
-    """Each result as soon as it is there; a module whose process died has failed."""
-    awaited = list(names)
-    while awaited:
-        running = any(process.poll() is None for process in processes)
-        for name in list(awaited):
-            file = folder / f"{name}.json"
-            if file.exists():
-                awaited.remove(name)
-                yield Result(*json.loads(file.read_text(encoding="utf-8")))
-        if not running:
-            break
-        time.sleep(POLL_S)
-    for name in awaited:
-        yield Result(name, 0, 0, 1, 0.0, 0.0, f"{name}: the process that ran it ended.\n")
-
-
-def run_all(names: list[str], times: bool, most: int = 0) -> int:
-    """Prints a line for each module, then what failed and the end; gives the exit code.
+def results(names: list[str], most: int = 0) -> Iterator[Result]:
+    """Each result as soon as it is there; a module whose process died has failed.
 
     `most` processes, or two more than processors, since some tests wait: for a server's deadline, or a process.
     """
-    begin = time.perf_counter()
-    done: list[Result] = []
+    awaited = list(names)
     with (
         tempfile.TemporaryDirectory(dir=quick_folder()) as place,
         contextlib.ExitStack() as started,
     ):
-        folder = Path(place)
-        count = min(len(names), most or 2 + (os.cpu_count() or 1))
-        processes = [start(folder, number, names) for number in range(count)]
-        for process in processes:
+        folder, processes = Path(place), list[subprocess.Popen[bytes]]()
+        for number in range(min(len(names), most or 2 + (os.cpu_count() or 1))):
+            log = folder / f"process_{number}.log"
+            with log.open("wb") as printed:  # files, since not every system hands pipes on
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "tests", "--work", str(log), *names],
+                    cwd=ROOT,
+                    env=environment(folder),
+                    stdin=subprocess.DEVNULL,
+                    stdout=printed,
+                    stderr=subprocess.STDOUT,
+                )
+            processes.append(process)
             started.callback(process.wait)
             started.callback(process.kill)  # called first; nothing happens to one that has ended
-        for result in results(folder, names, processes):
-            done.append(result)
-            ended = "failed" if result.failed else "ok"
-            print(f"{result.seconds:6.1f} s  {result.module}  {ended}", flush=True)
-        for process in processes:
-            process.wait()
-        broken = [result for result in done if result.failed]
-        for result in broken:
+        running = True
+        while awaited and running:
+            running = any(process.poll() is None for process in processes)
+            for name in list(awaited):
+                file = folder / f"{name}.json"
+                if file.exists():
+                    awaited.remove(name)
+                    yield Result(*json.loads(file.read_text(encoding="utf-8")))
+            time.sleep(POLL_S)
+        printed_last = "".join(
+            file.read_text(encoding="utf-8", errors="replace")[-LOG_SHOWN:]
+            for file in sorted(folder.glob("process_*.log"))
+        )
+    for name in awaited:
+        words = f"{name}: the process that ran it ended.\n{printed_last}"
+        yield Result(name, 0, 0, 1, 0.0, 0.0, words)
+
+
+def run_all(names: list[str], times: bool, most: int = 0) -> int:
+    """Prints a line for each module, then what failed and the end; gives the exit code."""
+    begin = time.perf_counter()
+    done: list[Result] = []
+    for result in results(names, most):
+        done.append(result)
+        ended = "failed" if result.failed else "ok"
+        print(f"{result.seconds:6.1f} s  {result.module}  {ended}", flush=True)
+    for result in done:
+        if result.failed:
             print(f"\n== {result.module}\n{result.words}")
-        if any(process.returncode for process in processes):
-            for file in sorted(folder.glob("process_*.log")):
-                print(file.read_text(encoding="utf-8", errors="replace")[-LOG_SHOWN:])
     if times:
         print_times(done)
     return ending(done, time.perf_counter() - begin)
@@ -214,14 +198,12 @@ def run_all(names: list[str], times: bool, most: int = 0) -> int:
 
 def print_times(done: list[Result]) -> None:
     """What each module took, the longest first, and all of them."""
+    ranked = sorted(done, key=lambda result: -result.processor)
+    sums = [sum(row[place] for row in done) for place in (1, 4, 5)]  # type: ignore[misc]
     print(f"\n{'tests':>6} {'seconds':>9} {'processor':>10}  module")
-    for result in sorted(done, key=lambda result: -result.processor):
-        figures = f"{result.tests:6} {result.seconds:9.1f} {result.processor:10.1f}"
-        print(f"{figures}  {result.module}")
-    tests = sum(result.tests for result in done)
-    seconds = sum(result.seconds for result in done)
-    processor = sum(result.processor for result in done)
-    print(f"{tests:6} {seconds:9.1f} {processor:10.1f}  all\n")
+    for one in ranked:
+        print(f"{one.tests:6} {one.seconds:9.1f} {one.processor:10.1f}  {one.module}")
+    print("{:6} {:9.1f} {:10.1f}  all\n".format(*sums))
 
 
 def ending(done: list[Result], seconds: float) -> int:
@@ -232,12 +214,34 @@ def ending(done: list[Result], seconds: float) -> int:
     print(f"{'-' * 70}\nRan {tests} tests in {seconds:.3f}s\n")
     if failed:
         print(f"FAILED ({', '.join(failed)})")
-        return 1
-    if not tests:
+    elif not tests:
         print("NO TESTS RAN")
-        return 5
-    print(f"OK (skipped={skipped})" if skipped else "OK")
-    return 0
+    else:
+        print(f"OK (skipped={skipped})" if skipped else "OK")
+    return 1 if failed else 0 if tests else 5
+
+
+# -- under `python -m unittest`
+
+
+class Everywhere(unittest.TestSuite):
+    """All modules, in processes; unittest is told of each module as of its tests."""
+
+    def countTestCases(self) -> int:
+        return len(modules())
+
+    def run(self, result: unittest.TestResult, debug: bool = False) -> unittest.TestResult:
+        for one in results(modules()):
+            case = unittest.FunctionTestCase(lambda: None, description=one.module)
+            result.startTest(case)
+            result.testsRun += max(0, one.tests - 1)
+            result.skipped += [(case, "skipped in a process")] * one.skipped
+            if one.failed:
+                result.failures.append((case, one.words))
+            else:
+                result.addSuccess(case)
+            result.stopTest(case)
+        return result
 
 
 def main(arguments: list[str]) -> int:
