@@ -256,21 +256,6 @@ class Asked(Folder):
         with self.assertRaises(agent.ModelError):
             self.lines(Server(decide=refuse("refused")))
 
-    def test_a_task_is_counted_with_its_turns_and_a_completion_that_is_not_true_as_one(
-        self,
-    ) -> None:
-        """The demo's first task with the chat profile."""
-        config = agent.load_config({"chat": agent.PROFILES["chat"].settings, "size": SIZE})
-        untrue = text("1 YES: all of it is done and saved.")
-        for decide, right, wrongly in ((agent.demo_reply, True, 0), (lambda _: untrue, False, 1)):
-            server = Server(decide=decide)
-            asked = asking.Bench(config, server.discover(), server, VirtualClock())
-            line = asked.task(scenes.tasks(["chat"], 1)[0], self.root, config)
-            self.assertEqual((line.right, line.claimed, line.turns > 3), (right, True, right))
-            shares = figures.result_of({}, [line]).shares
-            self.assertEqual(shares["called completed wrongly, chat"], figures.Share(wrongly, 1))
-            self.assertEqual(shares["demo tasks done, chat"], figures.Share(1 - wrongly, 1))
-
 
 def beside(server: Server) -> list[int]:
     """The middle of another thing than the one that is asked for."""
@@ -341,7 +326,7 @@ class Journals(Folder):
         with self.assertRaisesRegex(agent.ConfigError, "No folder can be made"):
             keeping.folder_for(self.root / "file" / "below", {})
         with self.assertRaisesRegex(agent.ConfigError, "not 'slow'"):
-            bench.order_of(["slow"])
+            bench.plan_of(["slow"])
 
 
 class Whole(unittest.TestCase):
@@ -359,8 +344,7 @@ class Whole(unittest.TestCase):
         name = '<script>"tiny"</script>'
         server = Server(decide=lambda request: text("I see a desktop."), name=name)
         config = agent.load_config({"test": {**SIZE, "dump_dir": folder.name}})
-        order = bench.order_of(["quick"])
-        bench.measure(config, order, server, VirtualClock(), cls.said.append, {})
+        bench.measure(config, bench.plan_of(["quick"]), server, VirtualClock(), cls.said.append)
 
     def test_a_model_without_a_clue_ends_with_honest_zeros_and_every_file(self) -> None:
         told = "\n".join(self.said)
@@ -414,8 +398,6 @@ def calls_of(best: str, *others: str) -> list[asking.Line]:
 
 LARGE = lines_of("pointing", 20, 20, size=64)
 SMALL_MISSED = [*lines_of("pointing", 1, 8, size=16), *LARGE]
-PROFILES = [*lines_of("tasks", 12, 12, kind="planner"), *lines_of("tasks", 0, 12, kind="chat")]
-FEW_TASKS = [*lines_of("tasks", 3, 3, kind="planner"), *lines_of("tasks", 0, 3, kind="chat")]
 LONG = lines_of("judging", 20, 20, expected="no", requests=1, completion=900, prompt=500)
 SHRUNK = [
     *lines_of("reading", 20, 20, requests=1, prompt=350),
@@ -435,8 +417,6 @@ ADVICE = (
     ("calls in the text", calls_of("text", "tools", "ui-tars-1.5"), "", "", {**NAMED, "calls": "text"}),
     ("calls in a grammar", calls_of("ui-tars-1.5", "text", "tools"), "", "", {**NAMED, "executor_grammar": "ui-tars-1.5"}),
     ("all calls", [*calls_of("text"), *calls_of("tools")], "", "", NAMED),
-    ("profiles", PROFILES, "", "Use --profile planner.*With profile chat it does few", NAMED),
-    ("few tasks", FEW_TASKS, "", "", NAMED),
     ("long thoughts", LONG, "", "A reply takes 900 tokens.*it has 4096", {**NAMED, "thinking": "off"}),
     ("shrunk pictures", SHRUNK, "", "counts 300 tokens for a picture of 1296", NAMED),
     ("a judge that believes", lines_of("judging", 8, 20, expected="no"), "", "says YES to unfinished screens: 60 %", {**NAMED, "second_opinion": True, "derive_checks": True}),

@@ -13,19 +13,15 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import agent
 from tests.bench import scenes
 from tests.bench.scenes import Drawing, Item
-from tests.drawn import TASKS, DrawnDesktop
 from tests.scripted import call, role_of
 from tests.seams import make_engine
 
-PARTS = ("pointing", "calling", "judging", "reading", "cost", "tasks")
-TASK_REQUESTS = 15  # of a demo task, to tell how long it may take
-TASK_TURNS = 20  # of a demo task, which takes a good model 4 to 9
+PARTS = ("pointing", "calling", "judging", "reading", "cost")
 SECONDS = 5.0  # a request, until the first ones tell better
 SEED = 20
 PICTURE_CELL = 32  # a side of what is one token of most models
@@ -90,9 +86,6 @@ class Line:
     cached: int = -1  # where the server does not tell
     image: int = 0  # tokens that the picture should cost
     without: int = 0  # tokens of the same prompt without its picture, in the cost part
-    turns: int = 0  # of a task
-    wasted: int = 0  # of them, without a change on the screen
-    claimed: bool = False  # whether the run called the task completed
 
 
 def line_of(entry: dict[str, Any]) -> Line:
@@ -143,8 +136,6 @@ class Played(NamedTuple):
     """What a run came to."""
 
     outcome: agent.Outcome
-    turns: int
-    changes: int
     lost: list[str]  # why replies could not be used
     asked: Asked
 
@@ -158,12 +149,11 @@ class Bench:
         info: agent.ModelInfo,
         server: Any,
         clock: agent.Clock,
-        profiles: Sequence[str] = (),
     ) -> None:
         self.info, self.server, self.clock = info, server, clock
         self.config = replace(config, confirm="never", area="primary", turn_delay=0.0)
         own = self.grammar_of("")
-        if not config.executor_grammar and "native" not in profiles:
+        if not config.executor_grammar:
             self.config = replace(self.config, executor_grammar="tools")
         self.grammar = self.grammar_of(self.config.executor_grammar)
         self.whole = self.picture_of_a_screen()
@@ -220,13 +210,11 @@ class Bench:
         server: Any = None,
     ) -> Played:
         """One run; raises Stopped, and ModelError where nothing can be asked any more."""
-        asked, lost, changes = Asked(server or self.server, claim), list[str](), list[bool]()
+        asked, lost = Asked(server or self.server, claim), list[str]()
 
         def notice(item: Any) -> None:
             if getattr(item, "kind", "") == "no_call":
                 lost.append(item.error)
-            if getattr(item, "kind", "") == "result":
-                changes.append(bool(item.changed))
 
         with closing(agent.ExecutionLogger(config)) as logger:
             engine = self.engine(config, profile, desktop, asked, logger)
@@ -240,7 +228,7 @@ class Bench:
                 outcome = agent.Outcome("error", str(error))
         if asked.fault and asked.fault.kind not in ANSWERED:
             raise asked.fault
-        return Played(outcome, state.turn, sum(changes), lost, asked)
+        return Played(outcome, lost, asked)
 
     def measure(self, item: Item) -> Line:
         """One item; raises Stopped, and ModelError where nothing can be asked any more."""
@@ -278,33 +266,6 @@ class Bench:
             if isinstance(message["content"], list):
                 message["content"] = [p for p in message["content"] if "image_url" not in p]
         return asked.complete(json.dumps(body).encode()).usage.prompt_tokens or 0
-
-    def task(self, item: Item, folder: Path, config: agent.Config) -> Line:
-        """A task with a whole loop on the drawn desktop."""
-        (task,) = (task for task in TASKS.values() if task.text == item.task)
-        desktop = DrawnDesktop(self.clock, task.begin)
-        config = replace(
-            config,
-            dump_dir=str(folder / "tasks"),
-            lmstudio_model=self.info.name,
-            area="primary",
-            confirm="never",
-            turn_delay=0.0,
-            max_steps=min(config.max_steps, TASK_TURNS),
-        )
-        begin = self.clock.now()
-        played = self.play(config, item.kind, desktop, item.task)
-        return Line(
-            item.part,
-            item.name,
-            kind=item.kind,
-            right=task.is_done(desktop.state),
-            claimed=played.outcome.kind == "completed",
-            turns=played.turns,
-            wasted=max(0, played.turns - played.changes),
-            said=f"{played.outcome.kind}: {played.outcome.text}"[:300],
-            seconds=self.clock.now() - begin,
-        )
 
 
 def with_cost(line: Line, played: Played) -> Line:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import mean, median, quantiles
+from statistics import median, quantiles
 from typing import Any, NamedTuple
 
 from tests.bench.asking import Line
@@ -55,7 +55,6 @@ SIZE_LEAST = 6  # of one size of seven, since its neighbours say the same
 CALLS_LEAST = 6  # in a grammar
 HITS_WANTED = 0.8
 FALSE_YES_MOST = 0.1
-TASKS_WANTED = 0.5
 BESIDE_MOST = 4.0  # grid units, at the rim: a small button's half
 THOUGHT_TOKENS = 400.0  # a reply of a call and its five lines is shorter
 CONTEXT_LEAST = 8192
@@ -99,15 +98,6 @@ def result_of(about: dict[str, Any], lines: Sequence[Line]) -> Result:
         result.share(name, (not line.right for line in judged))
     read = [line.right for line in lines if line.part == "reading"]
     result.share("texts read exactly", read)
-    tasks = [line for line in lines if line.part == "tasks"]
-    for kind in dict.fromkeys(line.kind for line in tasks):
-        own = [line for line in tasks if line.kind == kind]
-        result.share(f"demo tasks done, {kind}", (line.right for line in own))
-        wrongly = (line.claimed and not line.right for line in own)
-        result.share(f"called completed wrongly, {kind}", wrongly)
-        turns, wasted = mean(line.turns for line in own), mean(line.wasted for line in own)
-        result.numbers[f"turns a demo task, {kind}"] = round(turns, 1)
-        result.numbers[f"of them without a change, {kind}"] = round(wasted, 1)
     count_cost(result.numbers, [line for line in lines if line.requests])
     return result
 
@@ -225,22 +215,13 @@ def on_pictures(result: Result) -> Iterator[Advice]:
 
 
 def on_choices(result: Result) -> Iterator[Advice]:
-    """The grammar and the profile that are surely better than each other one."""
+    """The grammar that is surely better than each other one."""
     best = surely_best(result, "calls usable at once, ", CALLS_LEAST)
     settings = {"tools": {"calls": "tools", "executor_grammar": "tools"}, "text": {"calls": "text"}}
     if best:
         share = result.shares[f"calls usable at once, {best}"]
         follows = settings.get(best, {"executor_grammar": best})
         yield Advice(f"Calls in the grammar {best} are usable more often: {share}.", follows)
-    best = surely_best(result, "demo tasks done, ", VERDICT_LEAST)
-    if best:
-        share = result.shares[f"demo tasks done, {best}"]
-        yield Advice(f"Use --profile {best}: of the demo's tasks it does {share}.")
-    for name, share in result.shares.items():
-        is_few = share.of >= VERDICT_LEAST and share.high < TASKS_WANTED
-        if name.startswith("demo tasks done, ") and is_few:
-            profile = name.rpartition(" ")[2]
-            yield Advice(f"With profile {profile} it does few of the demo's tasks: {share}.")
 
 
 def surely_best(result: Result, begin: str, least: int) -> str:

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 import agent
-from tests.bench.asking import SECONDS, TASK_REQUESTS, Line, line_of
+from tests.bench.asking import SECONDS, Line, line_of
 from tests.bench.figures import Advice, Result, Share
 from tests.bench.scenes import SIZES, Item
 
@@ -110,8 +110,7 @@ def measured(
 
 def requests_of(items: Sequence[Item]) -> int:
     """About how many requests these take, if none has to be corrected."""
-    sizes = {"tasks": TASK_REQUESTS, "cost": 2}
-    return sum(sizes.get(item.part, 1) for item in items)
+    return sum(2 if item.part == "cost" else 1 for item in items)
 
 
 def left_of(item: Item, left: Sequence[Item], seconds: Sequence[float]) -> str:

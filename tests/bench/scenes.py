@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import agent
-from tests.drawn import TASKS
 from tests.scripted import PlainDesktop
 
 SIZES = (8, 12, 16, 24, 32, 48, 64)  # pixels of the shorter side of what is to be clicked
@@ -56,7 +55,7 @@ class Item:
     theme: int = 0
     expected: str = ""  # a text, a kind of act, or yes and no
     size: int = 0  # pixels: of the target, or of the letters
-    kind: str = ""  # the grammar of a call, the profile of a task
+    kind: str = ""  # the grammar of a call
 
 
 def pointing(seed: int, number: int, whole: agent.Rect) -> list[Item]:
@@ -162,16 +161,6 @@ def judging(seed: int, number: int, whole: agent.Rect) -> list[Item]:
             name = f"judging {place + 1} {expected}"
             items.append(Item("judging", name, task, (thing,), expected=expected))
     return items
-
-
-def tasks(profiles: Iterable[str], runs: int) -> list[Item]:
-    """The tasks of the drawn desktop, each so many times with the whole loop of each of these profiles."""
-    return [
-        Item("tasks", f"tasks {profile} {task.name} {run}", task.text, kind=profile)
-        for profile in profiles
-        for task in TASKS.values()
-        for run in range(1, runs + 1)
-    ]
 
 
 # -- drawing
