@@ -6,7 +6,6 @@ python -m unittest discover -s tests/browser
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import subprocess
 import sys
@@ -21,8 +20,6 @@ import agent  # noqa: E402
 from tests.servers import ScriptedServer, raw  # noqa: E402
 from tests.test_panel import PICTURE, RUN, a_panel, act, plan, reply, show, tell  # noqa: E402
 
-# A folder: the pictures that the tests look at are kept there.
-SHOTS = os.environ.get("PANEL_SHOTS")
 LEFT, ESCAPE, ENTER = "\ue012", "\ue00c", "\ue007"
 
 
@@ -231,7 +228,6 @@ class Demo(Browser):
         self.see("#status", "paused")
         self.chrome.type("#hint", "the button is blue" + ENTER)
         self.see("#note", "The model gets it.")
-        self.keep("paused", 1440, 880)
         self.chrome.click("#play")
         self.see("#stage", "live")
         wait_for(lambda: self.chrome.text("#status") == "completed", 90)
@@ -242,17 +238,8 @@ class Demo(Browser):
         # The server closes with the run, perhaps while the page asks it for something.
         said = [text for text in self.chrome.complaints() if "net::ERR_" not in text]
         self.assertEqual(said, [])
-        for width in (1920, 1280, 390):
-            self.keep(f"ended_{width}", width, 1000)
         self.chrome.open("about:blank")  # the program stays until its page is closed
         self.assertEqual(run.wait(60), 0)
-
-    def keep(self, name: str, width: int, height: int) -> None:
-        """Pictures of the page for README and reviewers, if a folder is given."""
-        for dark in (False, True) if SHOTS else ():
-            self.chrome.look(width, height, dark)
-            shot = self.chrome.screenshot()
-            Path(str(SHOTS), f"panel_{name}{'_dark' if dark else ''}.png").write_bytes(shot)
 
 
 EVIL = """<!doctype html><title>evil</title><body><script>
