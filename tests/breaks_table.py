@@ -32,7 +32,7 @@ MODULES = {
     "Journal": "test_resume test_main",
     "Exchange": "test_control_check test_requests test_loops test_replies test_progress",
     "Calibration": "test_calibration",
-    "Eyes": "test_settle test_area test_secrets",
+    "Eyes": "test_eyes test_secrets",
     "Control check": "test_control_check test_runs test_controls",
     "Proof": "test_proof test_runs test_loops",
     "Turns": "test_progress test_loops test_runs",

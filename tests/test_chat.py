@@ -96,15 +96,6 @@ class ChatCase(EngineCase):
 
 
 class Steps(ChatCase):
-    def test_every_box_format_clicks_its_centre(self) -> None:
-        box = [400, 300, 600, 700]
-        done = {"ok": True, "result": "Clicked: Button", "screen": "changed"}
-        for written in ([500, 500], box, [box[:2], box[2:]], str(box)):
-            with self.subTest(box=written):
-                trial, _ = self.chat(call("click_element", label="Button", box=written))
-                self.assertEqual(trial.inputs[0], ("move", 32, 18))
-                self.assertEqual(answer_to(trial, 1), {**done, "region": [15, 0, 1000, 63]})
-
     def test_what_is_sent_back_is_a_clean_native_call_without_half_characters(self) -> None:
         spoken = 'I click.\n<tool_call>\n{"name": "press_key", "arguments": {"key": "enter"}}\n</tool_call>'
         trial, _ = self.chat(text(spoken))
@@ -167,19 +158,6 @@ class Endings(ChatCase):
 
 
 class Hygiene(ChatCase):
-    def test_screenshots_are_as_many_as_set_or_grow_to_four_and_are_cut_to_two(self) -> None:
-        for settings, wanted in (
-            ({}, [1, 2, 3, 4, 2, 3, 4, 2]),
-            ({"keep_last_screenshots": 1}, [1] * 8),
-            ({"keep_last_screenshots": 3}, [1, 2, *[3] * 6]),
-        ):
-            trial = self.trial(keys_and_looks(), "chat", max_steps=8, **settings)
-            trial.run()
-            self.assertEqual([len(images(r)) for r in trial.requests[:16:2]], wanted)
-            self.assertIn("left out", json.dumps(trial.requests[-1]))
-            for request in trial.requests:
-                self.check_history(request)
-
     def test_a_random_conversation_never_leaves_an_orphan(self) -> None:
         for seed in range(sample(8, 1)):
             chance = random.Random(seed)

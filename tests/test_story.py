@@ -121,18 +121,6 @@ class StoryCase(EngineCase):
 
 
 class Requests(StoryCase):
-    def test_the_last_observation_goes_back_as_its_own_words_with_one_picture(self) -> None:
-        trial, _ = self.story(told("I saw a door."), told("I opened it."))
-        words = ("I begin.", "I saw a door.", "I opened it.")
-        for request, own in zip(trial.requests, words, strict=True):
-            messages = request["messages"]
-            self.assertEqual([m["role"] for m in messages], ["system", "user", "assistant", "user"])
-            self.assertEqual(messages[2]["content"], own)
-            self.assertEqual(json.dumps(messages).count(own), 1)
-            self.assertEqual(json.dumps(request).count("data:image/png"), 1)
-            self.assertNotIn("tools", request)
-        self.assertEqual(len({json.dumps(r["messages"][:2]) for r in trial.requests}), 1)
-
     def test_what_fails_is_missing_or_too_long_never_costs_the_story(self) -> None:
         lost = agent.ModelError("The server is away.", "reset")
         long = told(" ".join(map(str, range(1000))))
@@ -210,17 +198,6 @@ class Acting(StoryCase):
 
 class Marks(StoryCase):
     base = FEWER_REQUESTS
-
-    def test_the_picture_shows_the_screen_after_the_actions_with_heat_that_fades(self) -> None:
-        for turns, shown in ((3, 3), (1, 1)):
-            replies = [told(actions=[LEFT]), *[told()] * 4]
-            trial, _ = self.story(*replies, marks_trail_turns=turns)
-            heat = [warmth(request, 80, 90) for request in trial.requests[1:]]
-            self.assertEqual(heat[:shown], sorted({*heat[:shown]} - {0}, reverse=True))
-            self.assertEqual(heat[shown:], [0] * (5 - shown))
-            self.assertEqual(warmth(trial.requests[1], 240, 90), 0)
-            raw = agent.png_to_rgb((trial.folder / "turn_0002_raw.png").read_bytes())[0]
-            self.assertEqual(raw[(90 * 320 + 80) * 3], raw[(90 * 320 + 80) * 3 + 2])
 
     def test_the_judges_picture_has_no_marks(self) -> None:
         done = told("Saved.", [{"name": "done"}])

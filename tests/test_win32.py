@@ -53,14 +53,6 @@ class Table(unittest.TestCase):
     def setUp(self) -> None:
         self.world = FakeWin32()
 
-    def test_every_row_is_bound_with_its_own_types(self) -> None:
-        rows = {name: row[:3] for name, row in agent.WIN32.items()}
-        self.assertEqual(self.world.bound, {})  # a function is bound when it is first used
-        for name in rows:
-            self.assertTrue(callable(getattr(self.world.api, name)))
-        self.assertEqual(self.world.bound, rows)
-        self.assertLessEqual({row.dll for row in agent.WIN32.values()}, LIBRARIES)
-
     def test_every_row_has_as_many_arguments_as_the_simulated_function(self) -> None:
         for name, row in agent.WIN32.items():
             known = inspect.signature(self.world.body(name)).parameters.values()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from typing import Any
 
@@ -92,15 +91,6 @@ class Table(CommandLineCase):
                     laid = agent.load_config({"p": vars(plain), "d": {row.what: row.described}})
                     self.assertNotEqual(plain, laid, (profile, row.what))
 
-    def test_file_environment_and_command_line_lie_over_the_description(self) -> None:
-        path = self.folder / "mine.json"
-        path.write_text(json.dumps({"turn_delay": 0.7, "described": True}), encoding="utf-8")
-        self.assertEqual(self.config("--config", str(path)).turn_delay, 0.7)
-        self.assertEqual(self.config("--config", str(path)).ui_settle_delay, 0.3)
-        delay = {"AGENT_STEP_DELAY": "0.2"}
-        self.assertEqual(self.config("--described", environ=delay).turn_delay, 0.2)
-        self.assertEqual(self.config("--described", "--set", "turn_delay=0.1").turn_delay, 0.1)
-
     def test_the_help_tells_each_row(self) -> None:
         code, out, _ = self.main("--help", "described")
         words = " ".join(out.split())
@@ -108,11 +98,3 @@ class Table(CommandLineCase):
         for row in agent.DESCRIBED:
             self.assertIn(f"described: {row.described}; ours: ", words)
             self.assertIn(row.why, words)
-
-    def test_a_described_demo_completes_with_its_roles_alone(self) -> None:
-        for number, profile in enumerate(("planner", "commander"), 1):
-            code, out, err = self.main("--demo", "--described", "--profile", profile)
-            self.assertEqual((code, err), (0, ""))
-            self.assertRegex(out, r"completed: Mission completed in \d+ turns")
-            roles = {item["role"] for item in self.records(number) if item["kind"] == "reply"}
-            self.assertEqual(len(roles), 2)
