@@ -61,21 +61,19 @@ def plain_dialog() -> list[Win]:
 
 
 class TheTables(unittest.TestCase):
-    def test_every_slot_is_where_the_headers_have_that_method_with_its_types(self) -> None:
+    def test_every_slot_is_where_the_headers_have_that_method_and_none_presses_anything(
+        self,
+    ) -> None:
         for method, row in agent.COM.items():
             with self.subTest(method):
                 self.assertEqual(fake_controls.INTERFACES[row.dll][int(row.check)], method)
                 widths = [ctypes.sizeof(kind) for kind in row.arguments]
                 wanted = fake_controls.TYPES[method]
                 self.assertEqual(widths, [ctypes.sizeof(kind) for kind in wanted])
-
-    def test_the_worker_has_no_function_that_moves_or_presses_anything(self) -> None:
         pressing = "SendInput SetCursorPos SetForegroundWindow SendMessageW PostMessageW"
         self.assertEqual(set(pressing.split()) & set(agent.CONTROL_FUNCTIONS), set())
-        # The one message function carries questions only.
-        source = FakeControls([dialog(*PARTS), *plain_dialog()[1:]])
-        with self.assertRaises(AttributeError):
-            source.api.SendInput(1, None, 40)
+        with self.assertRaises(AttributeError):  # the one message function carries questions only
+            FakeControls([dialog(*PARTS), *plain_dialog()[1:]]).api.SendInput(1, None, 40)
 
 
 class WhatUIAutomationTells(unittest.TestCase):

@@ -72,7 +72,6 @@ PLANS = {
     "planner": PLAN,
     "commander": call("spawn_operator", operator_instructions="Click it.", rationale="first"),
 }
-SAMPLED = ("top_p", "top_k", "min_p", "presence_penalty", "seed")
 NO_STOP = {"stall_stop": 10}  # a story goes on where no limit is set
 
 
@@ -333,21 +332,6 @@ class TwoAgents(EngineCase):
         shares = sorted(reused(*pair) for pair in itertools.pairwise(acting))
         self.assertGreater(len(shares), 15)
         self.assertGreaterEqual(shares[len(shares) // 2], 0.45)
-
-    def test_what_is_set_of_sampling_is_sent_by_each_role_and_nothing_else(self) -> None:
-        all_five = "top_p 0.8;top_k 20; min_p 0.05; presence_penalty -1.5;seed 7"
-        for given in ("", "seed 0;top_k 0", all_five):
-            replies = iter([CLICK["planner"], CLAIM["planner"]])
-            trial = self.playing(lambda _, r=replies: next(r), sampling=given)
-            trial.run()
-            self.assertEqual(set(trial.roles), {"planner", "executor", "verifier"})
-            pairs = [pair.split() for pair in given.split(";") if pair]
-            for request in trial.requests:
-                sent = {name: request[name] for name in SAMPLED if name in request}
-                self.assertEqual(sent, {name: float(value) for name, value in pairs})
-        for wrong in ("top_p 1.1", "presence_penalty -3", "seed -1", "top_k 0.5", "seed", "heat 1"):
-            with self.assertRaisesRegex(agent.ConfigError, f"'{wrong}'"):
-                agent.load_config({"--set": {"sampling": wrong}})
 
 
 class ToldAgain(EngineCase):

@@ -102,7 +102,8 @@ class Runs(EngineCase):
         if "line" in row:
             self.assertEqual(len(re.findall(row["line"], "\n".join(self.lines))), 1)
         for name, value in row.get("fields", {}).items():
-            self.assertEqual(trial.requests[0][name], value)
+            for request in trial.requests:
+                self.assertEqual(request.get(name), value)
         events = trial.inputs
         self.assertEqual(len(events), row.get("inputs", len(events)))
         presses = events.count(("button", "left", True))
