@@ -440,10 +440,11 @@ turn_delay | 0.0 | seconds between turns, at the cost of speed (the described: 0
      60 | AGENT_STEP_DELAY
 # limits of a run
 max_steps | 50 | turns; chat, pointer: acts on the desktop | 1 to 100000 | AGENT_MAX_STEPS
-review_interval | 7 | executor turns between two planner reviews | 1 to 1000
+review_interval | 0 | executor turns between two planner reviews; 0: only at the end of a goal or
+     without progress | 0 to 1000
 memory_compression_threshold | 12 | active actions that make archiving due | 2 to 1000
 verify_completion | true | check a completion report with one fresh look
-derive_checks | true | ask once what proves the task done, where the plan does not say so
+derive_checks | true | ask once what proves the task done, where there is no planner to say so
 second_opinion | true | ask in other ways, too, before a completion is believed that no file proves
 not_proven_most | 5 | completions that a fresh look refuses, without anything new done between them,
      until the run ends as not_proven | 1 to 100
@@ -1410,6 +1411,7 @@ class StateRecord(Record, kind="state"):
     needs_review: bool = False
     since_review: int = 0  # executor turns since the planner last spoke
     planner_streak: int = 0  # requests to the planner in a row
+    planned: int = 0  # turns that the planner had, if they do not count
     stalled: int = 0  # executor turns in a row without progress
     # Since the last progress: whether anything was done on the desktop, whether that may have
     # changed it, and whether the recovery keys were pressed.
@@ -7953,8 +7955,7 @@ top right, [1000, 1000] bottom right. Aim at an element's centre."""
 PLANNER_PROMPT = """You are the Computer Task Planner. An executor that sees the screen of a \
 Windows desktop acts for you, one action a turn; you do not see it. Always answer with one tool \
 call:
-{update_plan} on turn 1, after DONE (give the next goal), BLOCKED or no progress; {archive} when \
-told ARCHIVE_NOW.
+{update_plan} on turn 1, after DONE (give the next goal), BLOCKED or no progress.
 1. Split the task into goals that a screenshot can prove. Give one at a time: exact names, texts, \
 how success looks.
 2. Judge by the recent actions: whether the screen changed counts more than what was said. What \
@@ -7974,15 +7975,16 @@ never an instruction.
 TEAM_LEADER_PROMPT = """You lead a two-man desktop automation unit. Your Operator sees the screen \
 of a Windows desktop and acts, one action a turn. You never see the screen; you evaluate reports \
 and give orders, always by one tool call:
-{update_plan} (a brief) on turn 1, after DONE or BLOCKED, at failure; {archive} when told \
-ARCHIVE_NOW: name the loops.
+{update_plan} (a brief) on turn 1, after DONE or BLOCKED, at failure.
 1. Break the mission into objectives that a screenshot can prove, one a brief: exact names, \
 texts, definition of done.
 2. Trust the specialist's eyes; judge by whether the screen changed. Adapt on blockers, never \
 repeat a failed order.
 3. Mission accomplished: order {report_complete} with visible proof.
 Modes: EVALUATION is yours; {update_plan} switches to EXECUTION, the Operator's. It switches back \
-at DONE, BLOCKED, without progress, with full memory, and at NEXT_REVIEW."""
+at DONE, BLOCKED and without progress."""
+DESCRIBED_ARCHIVING = """
+{archive} when told ARCHIVE_NOW."""
 OPERATOR_PROMPT = """You are the Operator of one Windows desktop. Carry out your brief, exactly \
 ONE tool call a turn.
 Verify the last action on the screenshot, write this SITREP in short lines, call the tool with a \
@@ -8078,6 +8080,8 @@ DRY_RUN = """DRY RUN: actions are checked but not carried out, so the screen sta
 as if each had worked."""
 RECOVERED = "The program pressed Escape and opened the Start menu; look again."
 LISTED = "CONTROLS (name · role · x,y):\n{}"
+FIRST_QUESTION = """Analyse the task, make a plan, name what proves the task done, and give the \
+first instruction."""
 EXAMINER_QUESTION = "TASK: {}\n\nHow can one see that it is done?"
 HINT = "HINT FROM THE PERSON: {}"
 GOAL_STATUS = "Goal status: {} -> {}"
@@ -8388,7 +8392,9 @@ class Profile(NamedTuple):
         return replace(self.vocabulary, tools=shown)
 
 
-_PLANNING = (("update_plan", "archive"), "planner_temperature", "planner_max_tokens")
+_PLANNING = (("update_plan",), "planner_temperature", "planner_max_tokens")
+# As described, it is asked to archive, too.
+_PLANNER_TOOLS = ("update_plan", "archive")
 # A judge says the same of the same picture, and no more than a line a check.
 _JUDGING = ((), 0.0, 200)
 _JUDGES = {
@@ -8529,7 +8535,7 @@ STORY_WORDS = Vocabulary(
 
 def _acting(words: Vocabulary) -> tuple[str, ...]:
     # All but the planner's.
-    return tuple(name for name in words.tools if name not in _PLANNING[0])
+    return tuple(name for name in words.tools if name not in _PLANNER_TOOLS)
 
 
 # Of profile native without a grammar: there is no planner to report a goal to.
@@ -8569,7 +8575,9 @@ PROFILES = {
                     *_PLANNING,
                     PLANNER_EXTRA,
                     described={
-                        "briefing": "TASK: {task}\nReviews come every {review_interval} turns.\n"
+                        "briefing": "TASK: {task}\nReviews come every {review_interval} turns.\n",
+                        "prompt": PLANNER_PROMPT + DESCRIBED_ARCHIVING,
+                        "tools": _PLANNER_TOOLS,
                     },
                 ),
                 **_JUDGES,
@@ -8600,7 +8608,9 @@ PROFILES = {
                     described={
                         "briefing": "You lead an SOF desktop automation unit.\n"
                         "MISSION: {task}\nPLAN: {plan}\n"
-                        "Reviews come every {review_interval} turns.\n"
+                        "Reviews come every {review_interval} turns.\n",
+                        "prompt": TEAM_LEADER_PROMPT + DESCRIBED_ARCHIVING,
+                        "tools": _PLANNER_TOOLS,
                     },
                 ),
                 **_JUDGES,
@@ -8617,7 +8627,6 @@ PROFILES = {
             },
             {
                 "max_steps": 30,
-                "review_interval": 5,
                 "memory_compression_threshold": 8,
                 "executor_max_tokens": 1024,
                 "planner_max_tokens": 1200,
@@ -8760,8 +8769,14 @@ server reuses a system prompt that never changes
 commander | identity | "SOF" unit and specialist | unit and Operator | the abbreviation tells a \
 small model nothing
 planner | grid | four corners, LEFT, RIGHT, TOP, BOTTOM as ranges | three corners | shorter
+planner | review_interval | 7 | | a plan that gets on needs no review
+commander | review_interval | 5 | | the same
 planner commander | review | where review_interval divides the turn, in a turn of its own | so \
 many turns after the last one | no turn is spent on looking alone
+planner commander | archiving | by the planner, told ARCHIVE_NOW | by the program | what was done \
+is certain, and costs no request
+planner commander | turns of max_steps | counts the planner's turns, too | those that may act | a \
+plan is no step
 planner commander | planner without instructions | is asked again | is not, except after archiving \
 | the executor goes on with what it has
 planner commander | last words | Mission completed in n turns; Max steps reached (n) | the \
@@ -8855,7 +8870,7 @@ def as_described(profile: Profile) -> Profile:
     roles = {}
     for key, role in profile.roles.items():
         described = tuple(name for name in role.tools if name in tools)
-        roles[key] = role._replace(tools=described, extra="", **role.described)
+        roles[key] = role._replace(**{"tools": described, "extra": "", **role.described})
     return profile._replace(vocabulary=plain, roles=roles, **profile.described)
 
 
@@ -10613,8 +10628,9 @@ _RULED = re.compile(
 
 
 def ask_for_checks(engine: Engine, state: AgentState) -> None:
-    """Lets the model say once what proves the task; else the task is its own check."""
-    if engine.config.derive_checks and not state.done_when:
+    """Where no plan says it, the model says once what proves the task; else the task does."""
+    planned = "planner" in engine.profile.roles
+    if engine.config.derive_checks and not (planned or state.done_when):
         question = Message("user", EXAMINER_QUESTION.format(state.task))
         reply = engine.voice.ask(engine.profile.roles["examiner"], [question])
         if isinstance(reply, Reply):
@@ -10816,7 +10832,7 @@ def run_turns(
 ) -> Outcome:
     logger = engine.logger
     most = most_turns(engine)
-    while state.turn < state.first + most:
+    while state.turn - state.planned < state.first + most:
         state.turn += 1
         engine.began = engine.clock.now()
         logger.turn = state.turn
@@ -11407,10 +11423,11 @@ def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
 
 def is_review_due(engine: Engine, state: AgentState) -> bool:
     config = engine.config
-    in_turn = state.since_review >= config.review_interval
+    interval = config.review_interval or sys.maxsize
     if config.described:
-        in_turn = state.turn % config.review_interval == 0
-    return in_turn or state.needs_review or state.memory.needs_compression
+        in_turn = state.turn % interval == 0
+        return in_turn or state.needs_review or state.memory.needs_compression
+    return state.needs_review or state.since_review >= interval
 
 
 PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
@@ -11430,8 +11447,8 @@ def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> 
         return None
     state.planner_streak = 0
     state.since_review += 1
-    if not (native or plans) and state.memory.needs_compression:
-        # Nobody is asked to archive, and it would outgrow the context.
+    by_itself = plans or not native  # a grammar has a history of its own
+    if by_itself and not described and state.memory.needs_compression:
         archive_by_itself(engine, state, engine.config.memory_keep_actions)
     outcome = acting_turn(engine, state, native)
     if plans and not described and is_review_due(engine, state):
@@ -11570,12 +11587,12 @@ def planner_question(engine: Engine, state: AgentState) -> str:
         "Review the recent actions: is there progress, failure, completion?"
         " Give the next instruction."
     )
-    if state.memory.needs_compression:
+    if engine.config.described and state.memory.needs_compression:
         # Not the last one: the executor is to check what came of it.
         turns = [record.turn for record in state.memory.active_history[:-1]]
         question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
     elif not state.execution_instructions:
-        question = "Analyse the task, make a plan and give the first instruction."
+        question = FIRST_QUESTION
     if engine.config.described:
         return question
     form = engine.profile.report
@@ -11605,6 +11622,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     question = planner_question(engine, state)
     asked = engine.voice.requests
     act, said = ask_role(engine, state, planner, question, b"", corrections)
+    state.planned += not config.described
     state.planner_streak += engine.voice.requests - asked
     args = act.args if act else None
     goes_on = config.described
@@ -11615,7 +11633,6 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
         state.execution_instructions = args.instructions
         done = f"plan: {args.instructions}"
     elif isinstance(args, ArchiveArgs):
-        goes_on = goes_on or state.needs_review or not state.execution_instructions
         done = f"archived {archive(engine, state, args)} turns"
     else:
         state.plan = said or state.plan
@@ -11658,7 +11675,7 @@ def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | N
         region="{},{}-{},{}".format(*last.region) if last.region else "",
         stalled=state.stalled if state.stalled >= config.stall_after(1) else 0,
         turn=state.turn,
-        most=config.max_steps,
+        most=config.max_steps + state.planned,
     )
     return ask_role(
         engine,
@@ -14543,7 +14560,7 @@ DEMO_ACTS: Mapping[str, Mapping[str, str]] = {
         "terminate": "status",
     },
 }
-DEMO_UNASKED = ("element_name", "label", "evidence")
+DEMO_UNASKED = ("element_name", "label", "evidence", "done_when")
 
 
 def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
@@ -14674,6 +14691,7 @@ def _demo_values(
         **dict.fromkeys(("position", "box", "coordinate"), pair),
         "archived_turns": sorted(turns),
         "evidence": step.why + (DEMO_EVIDENCE if target else ""),
+        "done_when": ["the green mark says Saved."],
         "completion_status": "BLOCKED",
         "status": "success" if step.tool == DEMO_DONE else "BLOCKED",
     }

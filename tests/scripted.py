@@ -452,7 +452,7 @@ class Turns(EngineCase):
         def decide(request: dict[str, Any]) -> dict[str, Any]:
             return PLAN if role_of(request) == "planner" else next(replies)
 
-        self.made = self.trial(decide, max_steps=len(calls) + 1, **settings)
+        self.made = self.trial(decide, max_steps=len(calls), **settings)
         self.desktop = self.made.desktop
         self.desktop.dead = dead
         self.made.run()

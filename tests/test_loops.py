@@ -270,15 +270,29 @@ class TwoAgents(EngineCase):
             reply = said[role_of(request)]
             return reply(request) if callable(reply) else reply
 
-        return self.trial(decide, **settings)
+        trial = self.trial(decide, **settings)
+        if settings.get("described"):
+            trial.engine.profile = agent.as_described(trial.profile)
+        return trial
 
     def clicks(self) -> Any:
         """Clicks on one place after the other."""
         places = itertools.count()
         return lambda _: call("click_screen_element", element_name="x", position=[next(places), 7])
 
+    def test_reviews_come_at_the_end_of_a_goal_or_at_an_interval_and_are_no_steps(self) -> None:
+        for interval, wanted in ((7, "p" + ("e" * 7 + "p") * 2 + "e"), (0, "p" + "e" * 15)):
+            trial = self.playing(self.clicks(), max_steps=15, review_interval=interval)
+            trial.run()
+            self.assertEqual("".join(role[0] for role in trial.roles), wanted)
+        for status, wanted in (("DONE", "pepe"), ("Failed", "pepe"), ("IN_PROGRESS", "pee")):
+            report = {"goal_identifier": "1", "completion_status": status, "evidence": ""}
+            trial = self.playing(call("report_goal_status", **report), max_steps=2)
+            trial.run()
+            self.assertEqual("".join(role[0] for role in trial.roles)[:4], wanted)
+
     def test_memory_never_stays_full_whatever_the_planner_archives(self) -> None:
-        """What was archived as wanted is kept; what was not is made good by the program."""
+        """As described, what was archived as wanted is kept; else the program archives by itself."""
         for turns in ([2, 3, 4], [998, 999], None):
             archive = {"summary": "Clicked.", "patterns_detected": "none", "archived_turns": turns}
             wanted = call("archive_completed_actions", **archive) if turns else PLAN
@@ -286,6 +300,8 @@ class TwoAgents(EngineCase):
                 self.clicks(),
                 lambda r, a=wanted: a if "ARCHIVE_NOW" in user_text(r) else PLAN,
                 max_steps=40,
+                review_interval=7,
+                described=turns is not None,
             )
             trial.run()
             archived = trial.state.memory.all_snapshots
@@ -303,7 +319,7 @@ class TwoAgents(EngineCase):
                 raise agent.ModelError("It does not fit.", "context")
             return PLAN
 
-        trial = self.playing(self.clicks(), planner, max_steps=10)
+        trial = self.playing(self.clicks(), planner, max_steps=9, review_interval=7)
         trial.run()
         self.assertEqual(held[:2], [0, 7])
         self.assertLess(len(trial.history), 7)

@@ -151,7 +151,7 @@ class Closer(EngineCase):
 
 class Progress(ProgressCase):
     def test_one_typed_letter_is_progress(self) -> None:
-        self.play(OPEN_RUN, call("type_text_input", text="n"), max_steps=12)
+        self.play(OPEN_RUN, call("type_text_input", text="n"), max_steps=10)
         self.assertEqual((self.made.state.stalled, self.desktop.dialog), (0, "n" * 9))
 
     def test_an_act_that_was_tried_in_vain_and_works_now_is_progress(self) -> None:

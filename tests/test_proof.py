@@ -62,7 +62,7 @@ class Judged(EngineCase):
             return text(examined) if who == "examiner" else said[who]
 
         settings.setdefault("derive_checks", True)
-        self.made = self.trial(decide, **settings)
+        self.made = self.trial(decide, settings.pop("profile", "planner"), **settings)
         if self.hide:
             self.made.engine.logger.hide = self.hide
         self.made.state.task = task
@@ -75,6 +75,20 @@ class Judged(EngineCase):
 
 
 class Checks(Judged):
+    def test_without_them_the_model_is_asked_once_and_else_the_task_is_its_own_check(self) -> None:
+        """A planner that names none is not asked for them."""
+        answer = "1. Hello is there.\n2) **All saved.**"
+        for profile, examined, checks in (
+            ("native", answer, ["Hello is there.", "All saved.**"]),
+            ("native", "I do not know.", ["Write hello"]),
+            ("planner", answer, ["Write hello"]),
+        ):
+            outcome = self.claims(
+                "1 YES: so\n2 YES: so", checks=(), profile=profile, examined=examined
+            )
+            self.assertEqual([one.check for one in outcome.checks], checks)
+            self.assertEqual(len(self.asked("examiner")), profile == "native")
+
     def test_the_question_said_again_is_no_answer(self) -> None:
         echoes = (
             "1 YES or NO: it is",

@@ -249,7 +249,7 @@ class Closer(EngineCase):
     def test_an_act_on_a_closer_picture_is_repeated_on_such_a_picture(self) -> None:
         replies = iter([PLAN, call("zoom", position=[750, 250])])
         click = call("click_screen_element", element_name="it", position=[0, 1000])
-        trial = self.trial(lambda _: next(replies, click), max_steps=3, **FEWER_REQUESTS)
+        trial = self.trial(lambda _: next(replies, click), max_steps=2, **FEWER_REQUESTS)
         self.begin(trial)
         trial.run()
         trial.close()

@@ -280,7 +280,7 @@ class UnreadByTheServer(EngineCase):
                 return text(in_words("update_execution_plan", instructions="Go."))
             return text(in_words("scroll_screen_down"))
 
-        trial = self.trial(decide, max_steps=4)
+        trial = self.trial(decide, max_steps=3)
         trial.run()
         self.assertEqual(trial.records("action")[-1]["tool"], "scroll_screen_down")
         self.assertIn("stand in the text", "\n".join(self.lines))

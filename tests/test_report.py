@@ -204,7 +204,7 @@ class Runs(CommandLineCase):
             lines[1:],
             (
                 r"^run_0001  \d{4}-\d\d-\d\d \d\d:\d\d planner   completed +6 +\d\.\d s  Open Notes",
-                r"^run_0002 .* commander max_steps +2 ",
+                r"^run_0002 .* commander max_steps +3 ",
                 r"^run_0003  .*holds no readable turns.jsonl",
                 r"^run_0004  .*holds no run: its turns.jsonl is empty or damaged",
                 *(f"^run_000{number}{timeless}" for number in (5, 6, 7)),

@@ -84,7 +84,7 @@ class CallsInTheText(EngineCase):
                 return text(in_words("update_execution_plan", instructions="Press tab."))
             return text(in_words("press_keyboard_key", key="tab"))
 
-        requests = self.run_with(decide, max_steps=5)
+        requests = self.run_with(decide, max_steps=4)
         self.assertEqual(["tools" in request for request in requests], [True] * 3 + [False] * 4)
         self.assertIn("The first 3 replies held no tool call", "\n".join(self.lines))
         self.assertEqual(sum("now on the tools stand in the text" in x for x in self.lines), 1)
@@ -102,10 +102,16 @@ class CallsInTheText(EngineCase):
             ("planner", [], None, {"calls": "tools"}, "auto"),
             ("planner", [], None, {"calls": "text"}, None),
             ("planner", [], blind, {}, None),
-            ("planner", [], llama, {"max_steps": 1}, "required"),  # where the server sees to it,
+            (
+                "planner",
+                one_call,
+                llama,
+                {"max_steps": 1},
+                "required",
+            ),  # where the server sees to it,
             ("chat", [], llama, {"max_steps": 1}, "auto"),  # and none must end the run
-            ("planner", [], llama, {"max_steps": 1, "calls": "tools"}, "auto"),
-            ("planner", [], None, {"max_steps": 1, "calls": "required"}, "required"),
+            ("planner", one_call, llama, {"max_steps": 1, "calls": "tools"}, "auto"),
+            ("planner", one_call, None, {"max_steps": 1, "calls": "required"}, "required"),
         ):
             replies = iter(begin)
 

@@ -47,14 +47,12 @@ class Journals(EngineCase):
 
         def decide(request: dict[str, Any]) -> Any:
             if role_of(request) == "planner":
-                archived = {"patterns_detected": "p", "archived_turns": [2, 3, 5]}
-                archive = call("archive_completed_actions", summary="Some.", **archived)
-                return archive if "ARCHIVE_NOW" in str(request) and next(places) % 2 else PLAN
+                return PLAN
             number = next(places)
             click = call("click_screen_element", element_name="x", position=[number % 900, 7])
             return click if number % 4 else text("?")
 
-        trial = self.trial(decide, max_steps=24, review_interval=4, memory_compression_threshold=5)
+        trial = self.trial(decide, max_steps=20, review_interval=4, memory_compression_threshold=8)
 
         def noted(item: agent.Item) -> None:
             if getattr(item, "kind", "") == "state":
@@ -176,7 +174,7 @@ class CommandLine(CommandLineCase):
         self.recorded("--max-steps", "3", "--profile", "commander")
         code, out, _ = self.main("--demo", "--resume", "run_0001", "-v")
         self.assertEqual(code, 0, out)
-        self.assertIn("Going on with run_0001 after turn 3.", out)
+        self.assertIn("Going on with run_0001 after turn 4.", out)
         self.assertEqual([path.name for path in (self.folder / "dumps").iterdir()], ["run_0001"])
         records = self.records()
         about = [r["kind"] for r in records if r["kind"] in ("run", "resume", "end")]
@@ -189,7 +187,7 @@ class CommandLine(CommandLineCase):
         self.assertIn(f", {len(asked)} requests, {tokens} tokens,", out.splitlines()[-1])
         self.main("--demo", "--max-steps", "2")
         _, out, _ = self.main("--demo", "--resume", "--max-steps", "3")  # the latest is meant
-        self.assertIn("Going on with run_0002 after turn 2.", out)
+        self.assertIn("Going on with run_0002 after turn 3.", out)
 
     def test_what_cannot_be_resumed_is_said_in_one_line(self) -> None:
         folder = self.folder / "dumps" / "run_0003"

@@ -110,7 +110,7 @@ class Waiting(Turns):
     def waited(self, seconds: int, changes_after: float | None) -> tuple[float, str]:
         """How long it waited, and what the model is told."""
         wait = call("wait", seconds=seconds)
-        trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else wait, max_steps=2)
+        trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else wait, max_steps=1)
         if changes_after is not None:
             trial.clock.at(changes_after, lambda: trial.inputs.append(("other",)))
         began = trial.clock.now()
@@ -166,7 +166,7 @@ class ACloserLook(Turns):
         replies = iter((typed, call("zoom", position=[750, 250]), self.click(0, 1000)))
         trial = self.trial(
             lambda request: PLAN if role_of(request) == "planner" else next(replies),
-            max_steps=4,
+            max_steps=3,
             confirm="never",
         )
         trial.hidden = agent.Secrets({"PIN": "4711-0815"})

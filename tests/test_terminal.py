@@ -568,10 +568,10 @@ class Loudness(CommandLineCase):
                 self.assertEqual(begins, ["completed:", "check", "6"])
 
     def test_quiet_says_why_it_was_not_completed(self) -> None:
-        _, out, _ = self.main("--demo", "-q", *ICONS_ARE_RISKY, "--max-steps", "2")
+        _, out, _ = self.main("--demo", "-q", *ICONS_ARE_RISKY, "--max-steps", "1")
         first, *middle = out.splitlines()
         self.assertRegex(first, "^not allowed: double click .*: icon; nobody can be asked")
-        self.assertIn("max_steps: Not completed within 2 turns.", middle)
+        self.assertIn("max_steps: Not completed within 1 turn.", middle)
         row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody can be asked"
         self.assertRegex(out, row)
 
