@@ -15785,7 +15785,7 @@ def work_on(
     engine.actuator.task = task
     engine.actuator.began = engine.clock.now()
     most = most_turns(engine)
-    terminal.watch = lambda: f"turn {state.turn} of {state.first + most}"
+    terminal.watch = lambda: f"turn {state.turn} of {state.first + state.planned + most}"
     begin_records(engine, state, task, told, resumed)
     return finish(engine, state, terminal, book, recording, shown_in)
 
