@@ -97,20 +97,14 @@ VERDICTS = (
 
 
 class Check(unittest.TestCase):
-    def findings(self, studio: Studio, **settings: Any) -> dict[str, Any]:
-        with Serving(studio) as server:
-            return self.examine(server.url, **settings)
-
-    def examine(
-        self, endpoint: str, profile: agent.Profile = agent.PROFILES["planner"], **settings: Any
-    ) -> dict[str, Any]:
-        dumps = tempfile.TemporaryDirectory()
-        self.addCleanup(dumps.cleanup)
-        base = {"lmstudio_endpoint": endpoint, "request_retries": 0, "lmstudio_timeout": 20}
-        base |= {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT, "dump_dir": dumps.name}
-        config, stop = agent.load_config({"test": {**base, **settings}}), agent.Stop()
-        server = agent.ModelServer(config, agent.SystemClock(stop), stop)
-        return {f.what: f for f in agent.check_model(config, profile, server, str)}
+    def findings(self, studio: Studio) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as dumps, Serving(studio) as server:
+            base = {"lmstudio_endpoint": server.url, "request_retries": 0, "lmstudio_timeout": 20}
+            base |= {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT, "dump_dir": dumps}
+            config, stop = agent.load_config({"test": base}), agent.Stop()
+            client = agent.ModelServer(config, agent.SystemClock(stop), stop)
+            found = agent.check_model(config, agent.PROFILES["planner"], client, str)
+            return {finding.what: finding for finding in found}
 
     def test_each_server_and_model_gets_its_verdict_and_what_to_do(self) -> None:
         nothing = Studio()
