@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import agent
 from tests.fakes import VirtualClock
-from tests.scripted import EngineCase
+from tests.scripted import EngineCase, text
 from tests.seams import act, check_of_model
 
 # Pictures of this size are asked about and sent, so that what is measured is of the run's own size.
@@ -60,6 +60,8 @@ class Swollen:
     Its answers are off by `noise`, one number after another.
     """
 
+    tokens = 100  # of a request
+
     def __init__(
         self,
         scale: float,
@@ -75,14 +77,15 @@ class Swollen:
         return self.info
 
     def complete(self, body: bytes) -> agent.Reply:
-        request = json.loads(body)
         self.requests += 1
-        place = asked_place(request)
-        said = []
+        message, usage = self.message(json.loads(body)), agent.Usage(self.tokens, 10, None)
+        return agent.Reply(message, "stop", usage, self.info.name, 0.1, 1)
+
+    def message(self, request: dict[str, Any]) -> dict[str, Any]:
+        place, said = asked_place(request), []
         for axis in place:
             said.append(round(500 + self.scale * (axis - 500) + self.shift) + next(self.noise))
-        message = {"role": "assistant", "content": self.form(*said) if place else "Pressed."}
-        return agent.Reply(message, "stop", agent.Usage(100, 10, None), "qwen", 0.1, 1)
+        return text(self.form(*said) if place else "Pressed.")
 
     def form(self, x: int, y: int) -> str:
         """How it names a place."""
@@ -198,7 +201,7 @@ class Kept(unittest.TestCase):
         self.assertIn("Places are corrected", same.text)
         self.assertIn("another version", newer.text)
         (whole,) = kept(self.root)
-        for text in (
+        for damaged in (
             "{",
             "[" * 9000,
             json.dumps({**whole, "x": {**whole["x"], "shift": "-"}}),
@@ -207,9 +210,9 @@ class Kept(unittest.TestCase):
             json.dumps([whole]),
             json.dumps(whole)[:-9],
         ):
-            (self.root / file_name()).write_text(text)
+            (self.root / file_name()).write_text(damaged)
             found = corrected(self.root, build="b1")
-            self.assertFalse(corrects(found.correction), text[:40])
+            self.assertFalse(corrects(found.correction), damaged[:40])
             self.assertRegex(found.text, r"^[^\n]*--check measures anew$")
 
     def test_programs_that_write_at_once_leave_a_whole_file(self) -> None:

@@ -15,8 +15,7 @@ from typing import Any
 import agent
 from tests import seams
 from tests.scripted import call, text
-from tests.servers import ScriptedServer, Step, answer
-from tests.test_calibration import asked_place
+from tests.test_calibration import Swollen, asked_place
 from tests.test_main import CommandLineCase
 
 WIDTH, HEIGHT = 640, 360
@@ -33,45 +32,23 @@ def scattered() -> Place:
     return lambda x, y: [round(x / WIDTH * 1000) + next(far), round(y / HEIGHT * 1000)]
 
 
-class Studio:
-    """A model server with LM Studio's shapes whose model, context, eyes and coordinate space can be chosen."""
+class Studio(Swollen):
+    """A server whose model, context, eyes, calls and coordinate space can be chosen."""
 
-    def __init__(self, place: Place | None = None, calls: bool = True, **model: Any) -> None:
-        known = {"id": "qwen3-vl-2b-instruct", "type": "vlm", "state": "loaded"}
-        self.prompt_tokens = model.pop("prompt_tokens", 1700)
-        self.models = [{**known, "loaded_context_length": 8192, **model}]
-        self.calls, self.place = calls, place or seen()
+    def __init__(
+        self, place: Place | None = None, calls: bool = True, tokens: int = 1700, **info: Any
+    ) -> None:
+        super().__init__(1.0)
+        known = {"name": "qwen3-vl-2b-instruct", "vision": True, "context_length": 8192}
+        self.info = agent.ModelInfo(**{**known, **info})
+        self.place, self.calls, self.tokens = place or seen(), calls, tokens
 
     def message(self, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("tools"):
-            return (
-                call("press_keyboard_key", key="escape")
-                if self.calls
-                else text("I would press escape.")
-            )
+            press = call("press_keyboard_key", key="escape")
+            return press if self.calls else text("I would press escape.")
         x, y = asked_place(request)
         return text(json.dumps(self.place(x * (WIDTH - 1) / 1000, y * (HEIGHT - 1) / 1000)))
-
-    def answer(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-        if path == "/api/v0/models":
-            return 200, {"data": self.models}
-        if path == "/v1/models":
-            return 200, {"data": [{"id": model["id"]} for model in self.models]}
-        if path != "/v1/chat/completions":
-            return 404, {"error": f"Unexpected endpoint or method. (GET {path})"}
-        choice = {"message": self.message(json.loads(body)), "finish_reason": "stop"}
-        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": 30}
-        return 200, {"choices": [choice], "model": self.models[0]["id"], "usage": usage}
-
-
-class Serving(ScriptedServer):
-    def __init__(self, studio: Studio) -> None:
-        super().__init__()
-        self.studio = studio
-
-    def _step(self) -> Step:
-        head, _, body = self.requests[-1].partition(b"\r\n\r\n")
-        return answer(*self.studio.answer(head.split(b" ")[1].decode(), body))
 
 
 # Of a server and its model: what it is, what --check looks at, whether that is fine, what it says.
@@ -80,9 +57,9 @@ VERDICTS = (
     ("healthy", Studio(), "calibration", True, "12 of 12 places within 15"),
     ("healthy", Studio(), "screenshot", True, "1700 tokens"),
     ("healthy", Studio(), "tool calls", True, '"key": "escape"'),
-    ("it shrinks the picture", Studio(prompt_tokens=130), "screenshot", False, "shrank"),
-    ("tokens enough for 20 x 11 patches", Studio(prompt_tokens=200), "screenshot", True, "200 tokens"),
-    ("not for 23 x 13 patches", Studio(id="qwen2.5-vl-7b", prompt_tokens=200), "screenshot", False, "200 tokens"),
+    ("it shrinks the picture", Studio(tokens=130), "screenshot", False, "shrank"),
+    ("tokens enough for 20 x 11 patches", Studio(tokens=200), "screenshot", True, "200 tokens"),
+    ("not for 23 x 13 patches", Studio(name="qwen2.5-vl-7b", tokens=200), "screenshot", False, "200 tokens"),
     ("it answers in pixels", Studio(seen(1, 1)), "calibration", False, "not corrected: across scale 0.64"),
     ("in pixels of a smaller picture", Studio(seen(0.5, 0.5)), "calibration", False, "not corrected: across scale 0.32"),
     ("off", Studio(seen(800 / WIDTH, shift=90)), "calibration", False, r"across scale 0\.(80|79).*, shift -(9|10|11); down scale"),
@@ -91,26 +68,22 @@ VERDICTS = (
     ("no calls", Studio(calls=False), "tool calls", False, "tool use"),
     ("a box is no place", Studio(lambda x, y: [round(x), round(y), round(x) + 9, round(y) + 9]), "calibration", False, "did not say where"),
     ("no place", Studio(lambda x, y: []), "calibration", False, "did not say where"),
-    ("a small context", Studio(loaded_context_length=2048), "context", False, "load it with 8192"),
-    ("text only", Studio(type="llm"), "server", False, "vision"),
+    ("a small context", Studio(context_length=2048), "context", False, "load it with 8192"),
+    ("text only", Studio(vision=False), "model", False, "sees no pictures; load a vision model"),
 )  # fmt: skip
 
 
 class Check(unittest.TestCase):
     def findings(self, studio: Studio) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as dumps, Serving(studio) as server:
-            base = {"lmstudio_endpoint": server.url, "request_retries": 0, "lmstudio_timeout": 20}
-            base |= {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT, "dump_dir": dumps}
-            config, stop = agent.load_config({"test": base}), agent.Stop()
-            client = agent.ModelServer(config, agent.SystemClock(stop), stop)
-            found = agent.check_model(config, agent.PROFILES["planner"], client, str)
+        with tempfile.TemporaryDirectory() as dumps:
+            size = {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT}
+            config = agent.load_config({"test": {**size, "dump_dir": dumps}})
+            server: Any = studio
+            found = agent.check_model(config, agent.PROFILES["planner"], server, str)
             return {finding.what: finding for finding in found}
 
     def test_each_server_and_model_gets_its_verdict_and_what_to_do(self) -> None:
-        nothing = Studio()
-        nothing.models = []
-        rows = (*VERDICTS, ("no model", nothing, "server", False, "(?i)load"))
-        for name, studio, what, is_fine, words in rows:
+        for name, studio, what, is_fine, words in VERDICTS:
             with self.subTest(f"{name}: {what}"):
                 found = self.findings(studio)[what]
                 self.assertEqual(found.fine, is_fine, found.text)

@@ -240,27 +240,3 @@ class Runs(CommandLineCase):
                 code, said, err = self.main(*option, str(number))
                 self.assertEqual((code, err), (1 if resumed else 0, ""))
                 self.assertIn(told, said)
-
-    def test_the_wait_for_an_answer_is_the_person_s_time_and_not_the_program_s(self) -> None:
-        records = (
-            {"kind": "run", "time": 100, "task": "a", "profile": "planner"},
-            {"kind": "reply", "time": 110, "turn": 1, "role": "executor", "seconds": 9},
-            {"kind": "answer", "time": 140, "turn": 1, "seconds": 30},
-            {"kind": "end", "time": 140, "turn": 1, "outcome": "completed"},
-        )
-        self.run_folder().mkdir(parents=True)
-        lines = "".join(json.dumps(record) + "\n" for record in records)
-        (self.run_folder() / "turns.jsonl").write_text(lines, encoding="utf-8")
-        _, out, _ = self.main("--stats", "1")
-        self.assertRegex(out, r"(?m)^in the program +1\.0 s$")
-        self.assertRegex(out, r"(?m)^for the person's answers +30\.0 s$")
-
-    def test_statistics_are_the_figures_of_the_report(self) -> None:
-        self.recorded()
-        for name in ("1", "run_0001", str(self.run_folder())):
-            code, out, _ = self.main("--stats", name)
-            figures = run_of((self.run_folder() / "report.html").read_text())["figures"]
-            rows = [re.split(" {2,}", line.strip()) for line in out.splitlines()[1:]]
-            self.assertEqual((code, rows), (0, figures))
-        names = [name for name, _ in figures]
-        self.assertEqual(names[-6:], ["encode", "request", "model", "act", "settle", "capture"])
