@@ -16,7 +16,7 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     Values, Config, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell, Windows
     desktop, Controls, Keys, Arguments, Tools, Facts, Risks, Names, Bounds, Hands, Actuator,
     Watcher, Server answers, Model, Replies, Grammar texts, Grammars, Texts, Profiles, Journal,
-    Exchange, Calibration, Eyes, Control check, Turn engine, Proof, Turns, Native turn,
+    Exchange, Calibration, Eyes, Control check, Way, Turn engine, Proof, Turns, Native turn,
     Two-agent loop, Chat loop, Story loop, Replay, Page, Report, Panel, Check, Demo desktop,
     Demo model, Terminal, Options, Look back, Command line.
 """
@@ -1153,6 +1153,7 @@ class Act:
     name: str
     args: Args
     call: ToolCall
+    way: int | None = None  # the number of the act of an earlier run that it is
 
     @property
     def shown(self) -> str:
@@ -1282,6 +1283,7 @@ class LookRecord(Record, kind="look"):
     window: Region = (0, 0, 0, 0)
     program: str = ""
     part: Region = (0, 0, 0, 0)
+    title: str | None = None  # of the window in front, "" of our own; older journals have none
 
 
 @dataclass
@@ -1328,6 +1330,7 @@ class FailureRecord(Record, kind="model_failed"):
 class IntentRecord(Record, kind="intent"):
     tool: str = ""  # canonical
     args: JsonDict = field(default_factory=dict)
+    way: int | None = None  # as in Act
 
 
 @dataclass
@@ -1360,6 +1363,17 @@ class ActionRecord(Record, kind="action"):
     reasoning: str = ""  # why the model wanted it
     evidence: str = ""  # of a report on the present goal
     known: str = ""
+    way: int | None = None  # as in Act
+
+
+@dataclass
+class WayRecord(Record, kind="way"):
+    # Of the `run` whose acts are done again: `text` tells where that was left to the model, and
+    # `disproved` that its end did not prove the task done.
+
+    run: str = ""
+    text: str = ""
+    disproved: bool = False
 
 
 @dataclass
@@ -5796,13 +5810,17 @@ PLACES: Mapping[str, Sequence[Coordinate | None]] = {
 }
 
 
+def targets_of(act: Act) -> Sequence[Coordinate | None]:
+    kinds = annotations_of(type(act.args)).items()
+    own = [getattr(act.args, name) for name, kind in kinds if kind is Coordinate]
+    return PLACES.get(act.name, own)
+
+
 def gate_places(actuator: Actuator, attempt: Attempt) -> None:
     """No place outside the working area, nor between or beside the monitors."""
     act = attempt.act
-    kinds = annotations_of(type(act.args)).items()
-    own = [getattr(act.args, name) for name, kind in kinds if kind is Coordinate]
     path = [*actuator.path] if act.name == "mouse_up" else []
-    for place in PLACES.get(act.name, own):
+    for place in targets_of(act):
         if place:
             path.append(to_point(place, attempt.frame.area))
         elif not path:
@@ -9368,7 +9386,7 @@ class Voice:
         manner = manner or self.manner(role)
         for hint in self.inbox.take_hints():
             self.logger.record(HintRecord(hint))
-            self._hints.append(HINT.format(self.logger.hide(hint)))
+            self.tell(HINT.format(hint))
         if acting and self._hints:  # told until a reply has come
             messages = [*messages, Message("user", "\n".join(self._hints))]
         settings, sent = self._request(role, messages, manner)
@@ -9399,6 +9417,10 @@ class Voice:
             if not called and not self._patience:
                 self._leave_list(f"The first {SILENT_REPLIES_MOST} replies held no tool call")
         return reply
+
+    def tell(self, hint: str) -> None:
+        """The acting role hears it until a reply has come."""
+        self._hints.append(str(self.logger.hide(hint)))
 
     def _request(
         self, role: Role, messages: Sequence[Message], manner: Manner
@@ -9736,6 +9758,11 @@ def window_box(frame: Frame) -> Rect:
     return rect.scaled(frame.area, frame.rect)
 
 
+def title_in_front(frame: Frame) -> str:
+    """Our own console's says how we were started, which is not the task's."""
+    return frame.window.title if frame.window and not frame.window.own else ""
+
+
 def resolve_area(setting: str, desktop: Desktop) -> Rect:
     """The working area in pixels; raises ConfigError."""
     primary = desktop.primary()
@@ -9841,6 +9868,7 @@ class Eyes:
                 window=window_box(frame),
                 program=frame.window.program if frame.window else "",
                 part=frame.area if frame.whole else NOWHERE,
+                title=title_in_front(frame),
             )
         )
         sent = base64.b64encode(png) if self.config.vision else b""
@@ -10228,6 +10256,226 @@ def _is_name_of(said: str, name: str) -> bool:
 
 
 ####################################################################################################
+# Way - the acts of an earlier run, and whether the screen looks as it did before one of them
+####################################################################################################
+
+
+@dataclass
+class Step:
+    act: Act
+    look: LookRecord
+    patience_s: float
+    # Unknown where the look was a closer one, or an older version's:
+    before: Step | None = None
+    region: Region | None = None  # what it changed
+    after: LookRecord | None = None
+
+
+@dataclass
+class Way:
+    """An earlier run, whose acts are done again while the screen is as it was then."""
+
+    folder: Path
+    steps: Sequence[Step]
+    settings: JsonDict  # that its places need
+    checks: list[str] = field(default_factory=list)  # that proved its task; none: it is repeated
+    ended: float = 0.0  # seconds since 1970
+    next: int = 0  # the step that is expected, from 0
+    reach: int = 1  # so many steps may be next: more than one after it was left to the model
+    left: Outcome | None = None  # to the model, until that has acted, and why
+
+
+WAITED = "Waited"  # how the result of a wait begins
+REPLAY_PATIENCE_S = 5.0  # a program is slower than it was then
+WAIT_PATIENCE_S = 60.0  # than when the model had to wait for it
+# What is done where the mouse is, by what does it at a place.
+AT_MOUSE = {"click_here": "click", "scroll_here": "scroll_at"}
+
+
+def recorded_way(folder: Path) -> Way:
+    """The acts of a run that were performed whole, checked like a model's; raises AgentError."""
+    journal = read_journal(folder)
+    words = Vocabulary({name: name for name in HANDS})
+    steps: list[Step] = []
+    settings: JsonDict = {}
+    look = LookRecord()
+    intent = IntentRecord()
+    mouse: list[object] = []  # its place, as in a call
+    patience_s = REPLAY_PATIENCE_S
+    for record in journal.records:
+        if isinstance(record, RunRecord):
+            settings["area"] = record.config.get("area", Config.area)
+        elif isinstance(record, LookRecord):
+            look = record
+            if not any(look.part):
+                settings["screen_capture_w"] = look.width
+                settings["screen_capture_h"] = look.height
+                for step in steps[-1:]:
+                    step.after = step.after or look
+        elif isinstance(record, IntentRecord):
+            intent = record
+        elif isinstance(record, ActionRecord) and record.result.startswith(WAITED):
+            patience_s = WAIT_PATIENCE_S
+        elif isinstance(record, ResultRecord) and record.changed is not None:
+            args = dict(intent.args)
+            tool = intent.tool
+            if mouse and tool in AT_MOUSE:
+                tool = AT_MOUSE[tool]
+                args = {"element_name": "", "position": mouse}
+            for name, value in args.items():
+                if isinstance(value, dict):  # a place, which is [x, y] in a call
+                    mouse = [value.get("x"), value.get("y")]
+                    args[name] = mouse
+            act = replace(words.parse(ToolCall(tool, args)), way=len(steps) + 1)
+            step = Step(act, look, patience_s)
+            if any(look.part) or look.title is None:
+                mouse = []
+            else:
+                step.before = steps[-1] if steps else None
+                step.region = record.region
+            steps.append(step)
+            patience_s = REPLAY_PATIENCE_S
+    if journal.damaged or not steps:  # with a line lost, maybe an act
+        reason = "it is damaged" if steps else "nothing was done in it"
+        raise AgentError(f"{folder} cannot be repeated: {reason}.")
+    settings["max_steps"] = len(steps)
+    return Way(folder, steps, settings)
+
+
+# By so many of 256 levels a colour may differ; by more, a pixel is another one.
+LEVELS_ALIKE = 32
+PIXELS_COMPARED = 10_000
+# Such a share of the pixels around a target, so many to each side, may differ: a caret blinks
+# there, a button lights up.
+SHARE_ALIKE = 0.05
+REACH_ALIKE = 120
+# Of the pixels that an act changed the same share may differ, as of so many if they are fewer.
+PIXELS_LEAST = 40
+
+
+Pair = tuple[bytes, bytes]  # of RGB pictures
+
+
+def differs(
+    pictures: Pair,
+    pixel: slice,
+) -> bool:
+    one, other = pictures
+    if one[pixel] == other[pixel]:
+        return False
+    pairs = zip(one[pixel], other[pixel], strict=False)
+    levels = [abs(before - after) for before, after in pairs]
+    return max(levels, default=0) > LEVELS_ALIKE
+
+
+def unlike_share(
+    pictures: Pair,
+    width: int,
+    box: Rect,
+    changed: Pair | None = None,
+) -> float:
+    """The share (0 to 1) of a box that differs in pictures of that width.
+
+    Only those pixels count in which the `changed` ones differ.
+    """
+    step = max(1, math.isqrt(box.width * box.height // PIXELS_COMPARED))
+    unlike = []
+    for y in range(box.top, box.bottom, step):
+        for x in range(box.left, box.right, step):
+            first = 3 * (y * width + x)
+            pixel = slice(first, first + 3)
+            if not changed or differs(changed, pixel):
+                unlike.append(differs(pictures, pixel))
+    return sum(unlike) / max(PIXELS_LEAST, len(unlike))
+
+
+def differing_share(
+    frame: Frame,
+    folder: Path,
+    step: Step,
+) -> float:
+    """The largest share (0 to 1) that is not as it was before the act; raises AgentError.
+
+    Of what is around its targets, of what the act before it changed and of what it is to change.
+    """
+    rgb, *size = read_picture(folder, step.look.screenshot)
+    whole = Rect(0, 0, *size)
+    if whole != frame.rect or not is_in_front(step.look, frame):
+        return 1.0
+    front = window_box(frame)
+    boxes = []
+    for place in values_of(step.act.args, Coordinate):
+        target = to_point(place, whole)
+        boxes.append(square_around(target, REACH_ALIKE).intersection(whole))
+    if not boxes:  # its target is the window with the keyboard
+        # Other versions rounded otherwise.
+        for side, then in zip(front, step.look.window, strict=True):
+            if abs(side - then) > 1:
+                return 1.0
+        boxes = [front]
+    pictures = (rgb, bytes(bgrx_to_rgb(frame.pixels)))
+    shares = [unlike_share(pictures, whole.width, box) for box in boxes]
+    for one, parts in ((step.before, [front]), (step, boxes)):
+        if one and one.region and one.after:
+            before, *_ = read_picture(folder, one.look.screenshot)
+            after, *_ = read_picture(folder, one.after.screenshot)
+            area = Rect.between(*one.region).scaled(Rect(0, 0, GRID, GRID), whole)
+            for part in parts:
+                box = area.intersection(part)
+                shares.append(unlike_share(pictures, whole.width, box, (before, after)))
+    return max(shares)
+
+
+def is_in_front(
+    recorded: LookRecord,
+    frame: Frame,
+) -> bool:
+    title = title_in_front(frame)
+    if recorded.title not in (None, title):
+        return False
+    return not title or (frame.window and frame.window.program) == recorded.program
+
+
+def way_for(
+    root: Path,
+    task: str,
+) -> Way | None:
+    """That of the latest run of this task that was proven, unless a later one disproved it."""
+    words = task.casefold().split()
+    for folder in known_runs(root).values():
+        with suppress(AgentError, ValueError):  # what is damaged is no way
+            begin, *records, end = read_journal(folder).records
+            if not isinstance(begin, RunRecord) or begin.task.casefold().split() != words:
+                continue
+            disproved = False
+            whole = True
+            for record in records:
+                disproved |= isinstance(record, WayRecord) and record.disproved
+                whole &= not isinstance(record, ResumeRecord)
+            if whole and isinstance(end, EndRecord) and end.outcome == "completed":
+                way = recorded_way(folder)
+                way.checks = [str(ruling.get("check")) for ruling in end.checks]
+                way.ended = end.time
+                if way.checks and can_be_joined(way):
+                    return way
+            if disproved:
+                break
+    return None
+
+
+def can_be_joined(way: Way) -> bool:
+    """Whether each act has all that tells where it belongs; AgentError for a lost picture."""
+    for step in way.steps:
+        for look in filter(None, (step.look, step.after)):
+            read_picture(way.folder, look.screenshot)
+        if isinstance(step.act.args, (HoldKeyArgs, HoldButtonArgs)):
+            return False
+        if step.look.title is None or None in targets_of(step.act):
+            return False
+    return True
+
+
+####################################################################################################
 # Turn engine - look, ask, perform, settle, record - once
 ####################################################################################################
 
@@ -10286,6 +10534,7 @@ class Engine:
     # That the task names, as they were when the run began; none of a resumed one.
     files: Mapping[str, FileFact] = field(default_factory=dict)
     watched: Screens = field(default_factory=Screens)  # what was looked at without an act
+    way: Way | None = None
     _tokens: int = 0  # of them in the lines on the terminal
     _reached: Screens = field(default_factory=Screens)  # what acts led to
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
@@ -10311,13 +10560,15 @@ class Engine:
         """What is recorded, judged and told of its places is where the mouse goes."""
         begin = self.clock.now()
         try:
-            act = with_places(act, self.correction.place)
-            objection = self.controls.objection(act, look)
+            objection = ""
+            if not act.way:  # what was done then is done again, whatever it was called
+                act = with_places(act, self.correction.place)
+                objection = self.controls.objection(act, look)
             deed = Deed(act, objection, refused=OTHER_CONTROL if objection else "")
         except ToolError as error:
             deed = Deed(act, str(error), refused="outside")
         logger = self.logger
-        logger.record(IntentRecord(tool=act.name, args=act.given))
+        logger.record(IntentRecord(tool=act.name, args=act.given, way=act.way))
         logger.publish(Phase(f"doing {act.name}"))
         told: JsonDict = {}
         if not deed.refused:
@@ -10825,13 +11076,18 @@ def last_look(
 ####################################################################################################
 
 
+TakeTurn = Callable[[], Outcome | None]
+
+
 def run_turns(
     engine: Engine,
     state: AgentState,
-    take_turn: Callable[[], Outcome | None],
+    begin: Callable[[], TakeTurn],
 ) -> Outcome:
+    """`begin` prepares the profile's turns, at first and whenever a way was left to it."""
     logger = engine.logger
     most = most_turns(engine)
+    take_turn = None if engine.way else begin()
     while state.turn - state.planned < state.first + most:
         state.turn += 1
         engine.began = engine.clock.now()
@@ -10843,7 +11099,16 @@ def run_turns(
             f"STATE UPDATE turn {state.turn}, {active} active actions, {archives} archives,"
             f" {state.stalled} turns without progress"
         )
-        outcome = take_turn()
+        led, outcome = way_turn(engine, state)
+        if led:
+            take_turn = None
+        else:
+            take_turn = take_turn or begin()
+            touched = state.touched
+            outcome = take_turn()
+            if engine.way and state.touched > touched:
+                engine.way.left = None
+                engine.way.reach += 1
         if outcome:
             return outcome
         logger.record(state)
@@ -10904,7 +11169,7 @@ def wait_a_while(
     changed = engine.eyes.watch(look.frame, seconds)
     waited_s = engine.clock.now() - begin
     effect = "changed" if changed else "did not change"
-    return f"Waited {waited_s:.0f} s; the screen {effect}", may_wait(engine, state)
+    return f"{WAITED} {waited_s:.0f} s; the screen {effect}", may_wait(engine, state)
 
 
 def is_watching(engine: Engine, state: AgentState, look: Look) -> bool:
@@ -11037,9 +11302,116 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
         act.reasoning,
         args.evidence if isinstance(args, StatusArgs) else "",
         deed.known,
+        act.way,
     )
     note_action(engine, state, record, act)
     return deed, progress, outcome
+
+
+LOOKS_MOST = 1000  # for one act, in case that it is no person who pauses it
+
+
+JOINED_AT = 3  # so many steps may be next after one act of the model, after each other one more
+WAY_CLAIM = (
+    "Each act of {}, an earlier run that completed this task, was done again where the screen"
+    " looked as it did then, or has become needless."
+)
+WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
+
+
+def way_turn(engine: Engine, state: AgentState) -> tuple[bool, Outcome | None]:
+    """Whether the turn is one of the way, not of the model, and then the run's end."""
+    way = engine.way
+    if not way or way.left or way.next == len(way.steps):
+        return False, None
+    clock = engine.clock
+    patience_s = way.steps[way.next].patience_s if way.reach == 1 else 0.0
+    end = clock.now() + patience_s
+    for _ in range(LOOKS_MOST):
+        step, share, look = find_place(engine, way)
+        if share <= SHARE_ALIKE:
+            deed, *_ = carry_out(engine, state, step.act, look, "")
+            if deed.refused != "stale_frame" or deed.begun:
+                break  # else it was refused for nothing but a new look
+            end = clock.now() + patience_s
+        elif clock.now() >= end:
+            why = (
+                f"{step.act}: {share:.0%} of the screen around it is not as in"
+                f" {way.folder.name}/{step.look.screenshot}; at most {SHARE_ALIKE:.0%} may differ."
+            )
+            leave_way(engine, state, way, Outcome("differs", why))
+            return False, None
+        else:
+            clock.sleep(0.25)
+    way.next = step.act.way or 0
+    way.reach = 1
+    outcome = None
+    if deed.refused:
+        leave_way(engine, state, way, Outcome("refused", deed.result))
+    elif step is way.steps[-1]:
+        outcome = end_of_way(engine, state, way)
+    if way.checks:
+        return True, outcome or escalate(engine, state, not deed.refused)
+    return True, outcome or way.left
+
+
+def find_place(
+    engine: Engine,
+    way: Way,
+) -> tuple[Step, float, Look]:
+    """The first step that may be next and whose place looks as it did, else the expected one."""
+    found = []
+    seen = None
+    for step in way.steps[way.next :][: way.reach]:
+        part = Rect(*step.look.part)
+        if part != seen:
+            engine.eyes.forget()
+            if part.width:  # the act's places are on the grid of that part
+                engine.eyes.zoom(middle_of(part))
+            look = engine.eyes.look()
+            seen = part
+        share = differing_share(look.frame, way.folder, step)
+        found.append((step, share, look))
+        if share <= SHARE_ALIKE:
+            return found[-1]
+    return found[0]
+
+
+def end_of_way(
+    engine: Engine,
+    state: AgentState,
+    way: Way,
+) -> Outcome | None:
+    # It is a claim, which is judged as one of the model.
+    if not way.checks:
+        return Outcome("completed", f"Repeated {way.next} acts.")
+    claim = WAY_CLAIM.format(way.folder.name)
+    outcome, result = check_completion(engine, state, claim, counts=False)
+    engine.tell_turn("way", "its end", result)
+    if not outcome:
+        leave_way(engine, state, way, Outcome("disproved", result))
+    return outcome
+
+
+def leave_way(
+    engine: Engine,
+    state: AgentState,
+    way: Way,
+    why: Outcome,
+) -> None:
+    # To the model, until that has acted; it hears once what was done and what was expected.
+    way.left = why
+    state.needs_review = True
+    engine.actuator.release()
+    if way.reach > 1:  # it was not joined again
+        return
+    way.reach = JOINED_AT - 1
+    if way.checks:
+        name = way.folder.name
+        engine.logger.record(WayRecord(name, why.text, why.kind == "disproved"))
+        engine.say(f"The way of {name} is left to the model: {why.text}")
+        done = "; ".join(str(step.act) for step in way.steps[: way.next])
+        engine.voice.tell(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
 
 
 def note_action(
@@ -11056,7 +11428,10 @@ def note_action(
     done = f"{record.tool.replace('_', ' ')} {record.args}"
     if act:
         done = act.in_words(engine.grammar is None)
-    engine.tell_turn(engine.executor.name, done, effect)
+    role = engine.executor.name
+    if record.way:
+        role = "way"
+    engine.tell_turn(role, done, effect)
 
 
 def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
@@ -11144,6 +11519,8 @@ def resume(engine: Engine, state: AgentState) -> None:
     pending: IntentRecord | None = None
     for record in journal.records:
         state.take(record)
+        if engine.way and state.turn == state.first:
+            engine.way.next = 0  # what was done before was another task
         if isinstance(record, SecretRecord):
             engine.eyes.secrets[record.place] = record
         elif isinstance(record, ResultRecord):
@@ -11152,6 +11529,8 @@ def resume(engine: Engine, state: AgentState) -> None:
                 pending = None
         elif isinstance(record, IntentRecord):
             pending = record
+            if engine.way and record.way:
+                engine.way.next = record.way
             if record.tool == RECOVER:
                 state.memory.last_recovery_turn = record.turn
         elif isinstance(record, ActionRecord):
@@ -11408,17 +11787,16 @@ def reply_as_it_was(reply: Reply) -> str:
 ####################################################################################################
 
 
-def run_two_agents(engine: Engine, state: AgentState) -> Outcome:
+def begin_two_agents(engine: Engine, state: AgentState) -> TakeTurn:
     plans = "planner" in engine.profile.roles
     if plans and not state.turn:  # what the screen was before, for people: no act relies on it
         frame = engine.eyes.capture()
         png = encode_png(frame.pixels, frame.width, frame.height)
         engine.logger.publish(Shown(png, 0))
         engine.logger.save_screenshot("turn_0000", png)
-    if plans and not state.execution_instructions:
+    if plans and (state.needs_review or not state.execution_instructions):
         state.mode = PLANNING
-    take_turn = partial(two_agent_turn, engine, state, begin_native(engine))
-    return run_turns(engine, state, take_turn)
+    return partial(two_agent_turn, engine, state, begin_native(engine))
 
 
 def is_review_due(engine: Engine, state: AgentState) -> bool:
@@ -11764,7 +12142,7 @@ class Conversation:
         self.steps.append([spoken, *answers])
 
 
-def run_chat(engine: Engine, state: AgentState) -> Outcome:
+def begin_chat(engine: Engine, state: AgentState) -> TakeTurn:
     folder = engine.logger.folder / "screenshots"  # of the conversation that a resumed run has
     chat = Conversation(len(list(folder.glob(f"{engine.config.dump_prefix}*"))))
     condense(engine, state, chat, keep=0)
@@ -11772,7 +12150,7 @@ def run_chat(engine: Engine, state: AgentState) -> Outcome:
         words = engine.profile.vocabulary
         call = ToolCall(words.tools[engine.profile.opening], {})
         chat.add("", "", [call], perform_step(engine, state, chat, words.parse(call), ""))
-    return run_turns(engine, state, partial(chat_turn, engine, state, chat))
+    return partial(chat_turn, engine, state, chat)
 
 
 def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
@@ -11996,7 +12374,7 @@ class Story:
     seen: Frame | None = None  # the last one that the model has seen
 
 
-def run_story(engine: Engine, state: AgentState) -> Outcome:
+def begin_story(engine: Engine, state: AgentState) -> TakeTurn:
     # The first reply is configured, handed in by the person, or none; resumed, it looks first.
     story = Story("")
     if not state.turn:
@@ -12007,7 +12385,7 @@ def run_story(engine: Engine, state: AgentState) -> Outcome:
                 engine.actuator.rest()
                 engine.clock.sleep(0.1)
                 story.said = engine.voice.inbox.take_injected() or ""
-    return run_turns(engine, state, partial(story_turn, engine, state, story))
+    return partial(story_turn, engine, state, story)
 
 
 OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times what it is asked for
@@ -12233,7 +12611,8 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
         engine.files = file_facts(state.task)
         kept = keep_files(engine.files, engine.logger)
     try:
-        outcome = LOOPS[engine.profile.loop](engine, state)
+        begin = partial(LOOPS[engine.profile.loop], engine, state)
+        outcome = run_turns(engine, state, begin)
         outcome = last_look(engine, state, outcome)
         said = engine.profile.ends.get(outcome.kind, "{text}")
         text = said.format(
@@ -12248,11 +12627,11 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
         engine.actuator.release()
 
 
-LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
-    "two_agent": run_two_agents,
-    "native": run_two_agents,
-    "chat": run_chat,
-    "story": run_story,
+LOOPS: Mapping[str, Callable[[Engine, AgentState], TakeTurn]] = {
+    "two_agent": begin_two_agents,
+    "native": begin_two_agents,
+    "chat": begin_chat,
+    "story": begin_story,
 }
 
 
@@ -12261,162 +12640,18 @@ LOOPS: Mapping[str, Callable[[Engine, AgentState], Outcome]] = {
 ####################################################################################################
 
 
-class Step(NamedTuple):
-    act: Act
-    look: LookRecord
-
-
-class Recording(NamedTuple):
-    folder: Path
-    steps: Sequence[Step]
-    settings: JsonDict
-
-
-def recording_of(folder: Path) -> Recording:
-    """The acts of a run that were performed whole, checked like a model's; raises AgentError."""
-    journal = read_journal(folder)
-    words = Vocabulary({name: name for name in HANDS})
-    steps: list[Step] = []
-    settings: JsonDict = {}
-    look = LookRecord()
-    intent = IntentRecord()
-    for record in journal.records:
-        if isinstance(record, RunRecord):
-            settings["area"] = record.config.get("area", Config.area)
-        elif isinstance(record, LookRecord):
-            look = record
-            if not any(look.part):
-                settings["screen_capture_w"] = look.width
-                settings["screen_capture_h"] = look.height
-        elif isinstance(record, IntentRecord):
-            intent = record
-        elif isinstance(record, ResultRecord) and record.changed is not None:
-            args = dict(intent.args)
-            for name, value in args.items():
-                if isinstance(value, dict):  # a place, which is [x, y] in a call
-                    args[name] = [value.get("x"), value.get("y")]
-            act = words.parse(ToolCall(intent.tool, args))
-            steps.append(Step(act, look))
-    if journal.damaged or not steps:  # with a line lost, maybe an act
-        reason = "it is damaged" if steps else "nothing was done in it"
-        raise AgentError(f"{folder} cannot be repeated: {reason}.")
-    settings["max_steps"] = len(steps)
-    return Recording(folder, steps, settings)
-
-
-def run_replay(engine: Engine, state: AgentState, recording: Recording) -> Outcome:
+def run_replay(engine: Engine, state: AgentState, way: Way) -> Outcome:
+    """It ends where it would be left to a model."""
     engine.controls.by_name = False  # what was done then is done again, whatever it was called
     secrets = engine.actuator.secrets
-    for act, _ in recording.steps:
+    for step in way.steps:
+        act = step.act
         if isinstance(act.args, TypeTextArgs) and secrets.unknown(act.args.text):
             raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
     try:
-        return run_turns(engine, state, partial(replay_turn, engine, state, recording))
+        return run_turns(engine, state, lambda: lambda: way.left)
     finally:
         engine.actuator.release()
-
-
-LOOKS_MOST = 1000  # for one act, in case that it is no person who pauses it
-REPLAY_PATIENCE_S = 5.0  # a program is slower than it was then
-
-
-def replay_turn(engine: Engine, state: AgentState, recording: Recording) -> Outcome | None:
-    """One act, as soon as the screen around its target looks as recorded."""
-    step = recording.steps[state.turn - 1]
-    act, recorded = step
-    clock = engine.clock
-    part = Rect(*recorded.part)
-    end = clock.now() + REPLAY_PATIENCE_S
-    for _ in range(LOOKS_MOST):
-        if part.width:  # the act's places are on the grid of that part
-            engine.eyes.zoom(middle_of(part))
-        look = engine.eyes.look()
-        share = differing_share(look.frame, recording.folder, step)
-        if share <= SHARE_ALIKE:
-            deed, _ = perform_act(engine, state, act, look)
-            if deed.refused != "stale_frame" or deed.begun:
-                break  # else it was refused for nothing but a new look
-            end = clock.now() + REPLAY_PATIENCE_S
-        elif clock.now() > end:
-            picture = recording.folder / recorded.screenshot
-            return Outcome(
-                "differs",
-                f"{act}: {share:.0%} of the screen around it is not as in {picture};"
-                f" at most {SHARE_ALIKE:.0%} may differ.",
-            )
-        else:
-            clock.sleep(0.25)
-    record = ActionRecord(
-        act.name,
-        act.shown,
-        deed.result,
-        look.screenshot,
-        changed=deed.changed,
-        region=deed.region,
-    )
-    note_action(engine, state, record)
-    if deed.refused:
-        return Outcome("refused", deed.result)
-    if state.turn < len(recording.steps):
-        return None
-    return Outcome("completed", f"Repeated {state.turn} acts.")
-
-
-# By so many of 256 levels a colour may differ; by more, a pixel is another one.
-LEVELS_ALIKE = 32
-PIXELS_COMPARED = 10_000
-# Such a share of the pixels around a target, so many to each side, may differ: a caret blinks
-# there, a button lights up.
-SHARE_ALIKE = 0.05
-REACH_ALIKE = 120
-
-
-def unlike_share(
-    one: bytes,
-    other: bytes,
-    width: int,
-    box: Rect,
-) -> float:
-    """The share (0 to 1) of a box of two RGB pictures of that width that differs."""
-    step = max(1, math.isqrt(box.width * box.height // PIXELS_COMPARED))
-    unlike = []
-    for y in range(box.top, box.bottom, step):
-        for x in range(box.left, box.right, step):
-            first = 3 * (y * width + x)
-            pixel = slice(first, first + 3)
-            pairs = zip(one[pixel], other[pixel], strict=True)
-            levels = [abs(before - after) for before, after in pairs]
-            unlike.append(max(levels) > LEVELS_ALIKE)
-    return sum(unlike) / max(1, len(unlike))
-
-
-def differing_share(frame: Frame, folder: Path, step: Step) -> float:
-    """The largest share (0 to 1) around a target of the act."""
-    act, recorded = step
-    rgb, *size = read_picture(folder, recorded.screenshot)
-    whole = Rect(0, 0, *size)
-    if whole != frame.rect:
-        return 1.0
-    boxes = []
-    for place in values_of(act.args, Coordinate):
-        target = to_point(place, whole)
-        boxes.append(square_around(target, REACH_ALIKE))
-    if not boxes:  # its target is the window with the keyboard, which must be the same one
-        program = frame.window.program if frame.window else ""
-        front = window_box(frame)
-        # Other versions rounded otherwise.
-        if program != recorded.program:
-            return 1.0
-        for side, then in zip(front, recorded.window, strict=True):
-            if abs(side - then) > 1:
-                return 1.0
-        boxes = [front]
-    now = bytes(bgrx_to_rgb(frame.pixels))
-    shares = []
-    for box in boxes:
-        seen = box.intersection(whole)
-        shares.append(unlike_share(rgb, now, whole.width, seen))
-    return max(shares)
 
 
 ####################################################################################################
@@ -13356,6 +13591,7 @@ COUNTS = dict(
         """
         turns       | turns
         acted       | acts
+        led         | of them on an earlier way
         refused     | refused
         errors      | errors
         corrections | corrections
@@ -13448,6 +13684,7 @@ class Book:
         elif isinstance(record, ActionRecord):
             lost = record.tool == "no_call" or record.changed is False
             sums["wasted"] = int(lost or self._refused)
+            sums["led"] = int(record.way is not None and not self._refused)
         elif isinstance(record, PlanRecord):
             item["plan"] = _plan_with_checks(record)
         self.items.append(item)
@@ -14988,6 +15225,29 @@ def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | N
     return numbered.get(word)
 
 
+def chosen_way(
+    options: Namespace, config: Config, terminal: Terminal, task: str, old: Path | None
+) -> Way | None:
+    """That of an earlier run, if the person wants it or wanted it for the `old` one."""
+    again = options.again
+    if old:
+        again = any(isinstance(record, WayRecord) for record in read_journal(old).records)
+    own = old or options.demo or config.described or config.dry_run
+    offers = not (again or own) and _person_is_there()
+    way = way_for(Path(config.dump_dir), task) if again or offers else None
+    if way and offers:
+        day = datetime.fromtimestamp(way.ended)
+        acts = count_of(len(way.steps), "act")
+        answer = terminal.ask(
+            f"Completed on {day:%Y-%m-%d} in {acts} ({way.folder.name})."
+            " Go that way where the screen is the same? [Y/n]"
+        )
+        return way if answer.lower() in ("", "y", "yes") else None
+    if options.again and not way:
+        terminal.say("No run of this task was proven done, so that the model decides.")
+    return way
+
+
 def read_secrets(names: Sequence[str]) -> Secrets:
     """From the environment, else a hidden prompt; raises ConfigError for what cannot be hidden."""
     words = fixed_words()
@@ -15195,6 +15455,7 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --confirm WHEN         ask before acts: never, risky (default) or always
   --panel                show the run in a browser, with Pause and Stop
   --secret NAME...       value typed for {{{{NAME}}}}
+  --again                do the acts of the task's last completed run while the screen is as then
   --resume [RUN]         go on with a run, by default the latest
   --task TEXT            with --resume: its next task, with the same memory
   --set FIELD=VALUE...   any other setting
@@ -15243,7 +15504,9 @@ quiet verbose
 profile resume
 panel check runs stats report
 secret check runs stats report
-dry_run check runs stats report"""
+dry_run check runs stats report
+again dry_run
+again check resume runs stats report replay"""
 
 
 class CommandParser(ArgumentParser):
@@ -15531,9 +15794,9 @@ def look_back(options: Namespace) -> Iterator[str]:
             if options.open:
                 show_in_browser(target.absolute().as_uri())
         elif options.replay is not None and config.dry_run:
-            steps = recording_of(find_run(root, options.replay)).steps
-            for number, (act, look) in enumerate(steps, 1):
-                yield f"{number:>4}  {plain_backslashes(str(act))}  {look.screenshot}"
+            steps = recorded_way(find_run(root, options.replay)).steps
+            for number, step in enumerate(steps, 1):
+                yield f"{number:>4}  {plain_backslashes(str(step.act))}  {step.look.screenshot}"
             yield f"Dry run of {len(steps)} acts."
 
 
@@ -15675,15 +15938,15 @@ def start(options: Namespace, stop: Stop) -> int:
     if options.check:
         return doctor(options, config, stop)
     old = old_run(options, config)
-    recording = None
+    repeated = None
     if old and options.replay is not None:
-        recording = recording_of(old)
+        repeated = recorded_way(old)
         old = None
     # As the profile of the old run is known now, and what its repetition needs.
-    config = read_config(options, os.environ, recording.settings if recording else {})
+    config = read_config(options, os.environ, repeated.settings if repeated else {})
     refuse_idle_run(options, config)
     with ExitStack() as undo:
-        return run_task(options, config, old, recording, stop, undo)
+        return run_task(options, config, old, repeated, stop, undo)
 
 
 def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -> ModelServer:
@@ -15712,7 +15975,7 @@ def run_task(
     options: Namespace,
     config: Config,
     old: Path | None,
-    recording: Recording | None,
+    way: Way | None,
     stop: Stop,
     undo: ExitStack,
 ) -> int:
@@ -15726,16 +15989,17 @@ def run_task(
     # What is wrong with the screen shows before anything is asked for.
     area = resolve_area(config.area, desktop)
     desktop.capture(area, *frame_size(area, config))
-    if options.demo and not recording:
+    if options.demo and not way:
         config = replace(config, lmstudio_endpoint=demo_endpoint(area, undo))
     server = server_of(options, config, stop, terminal)
     tell_beginning(terminal, options.profile, server, desktop)
-    if recording:
+    if way:
         model = ModelInfo("none")
-        task = f"Repeat {recording.folder}"
+        task = f"Repeat {way.folder}"
     else:
         model = server.discover()
         task = secrets.hide(read_task(options, terminal))
+        way = chosen_way(options, config, terminal, task, old)
     told = [model.note]
     profile = chosen_profile(options.profile, config)
     grammar = chosen_grammar(config, profile, model)
@@ -15755,26 +16019,35 @@ def run_task(
     voice = Voice(config, profile, server, model, logger, clock, notice)
     engine = Engine(config, profile, eyes, voice, actuator, logger, clock, notice, grammar)
     engine.correction = corrected
+    engine.way = way
     logger.notice = terminal.say
     server.notice = notice
-    panel = open_panel(engine, book, who, undo) if options.panel else None
-    if not options.demo:
-        tend_files(engine, recording, undo)
-    if panel and (options.demo or _person_is_there()):
-        undo.callback(keep_page, panel, terminal)
-    shown_in = panel if options.demo else None
-    carry_on = partial(work_on, engine, terminal, book, recording, shown_in)
+    shown_in = attend(options, engine, book, who, undo)
+    carry_on = partial(work_on, engine, terminal, book, shown_in)
     code = carry_on(task, told, resumed=old is not None)
     while not (options.task or options.demo) and code in (0, 1) and (task := next_task(terminal)):
-        code = carry_on(secrets.hide(task), [], resumed=True)
+        task = secrets.hide(task)
+        engine.way = chosen_way(options, config, terminal, task, None)
+        code = carry_on(task, [], resumed=True)
     return code
+
+
+def attend(
+    options: Namespace, engine: Engine, book: Book, person: Person, undo: ExitStack
+) -> Panel | None:
+    """Opens the panel and tends the files; the panel that a demo waits for."""
+    panel = open_panel(engine, book, person, undo) if options.panel else None
+    if not options.demo:
+        tend_files(engine, undo)
+    if panel and (options.demo or _person_is_there()):
+        undo.callback(keep_page, panel, person.terminal)
+    return panel if options.demo else None
 
 
 def work_on(
     engine: Engine,
     terminal: Terminal,
     book: Book,
-    recording: Recording | None,
     shown_in: Panel | None,
     task: str,
     told: Iterable[str],
@@ -15787,7 +16060,7 @@ def work_on(
     most = most_turns(engine)
     terminal.watch = lambda: f"turn {state.turn} of {state.first + state.planned + most}"
     begin_records(engine, state, task, told, resumed)
-    return finish(engine, state, terminal, book, recording, shown_in)
+    return finish(engine, state, terminal, book, shown_in)
 
 
 def demo_endpoint(area: Rect, undo: ExitStack) -> str:
@@ -15827,15 +16100,15 @@ def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitS
         undo.enter_context(closing(desktop.control_source)).query(None, 0.0)
 
 
-def tend_files(engine: Engine, recording: Recording | None, undo: ExitStack) -> None:
+def tend_files(engine: Engine, undo: ExitStack) -> None:
     # Deletes old runs, if this one acts, and copies the server's log in the end.
     config = engine.config
     logger = engine.logger
     spared = [logger.folder]
-    if recording:
-        spared.append(recording.folder)
+    if engine.way:
+        spared.append(engine.way.folder)
     # On another machine its log is about something else.
-    elif config.described and engine.profile.name == "pointer" and engine.voice.server.is_here:
+    if config.described and engine.profile.name == "pointer" and engine.voice.server.is_here:
         undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
     if not config.dry_run:
         delete_old_runs(config, spared)
@@ -15887,6 +16160,9 @@ def begin_records(
         engine.say(f"{model} is asked in the grammar {grammar_name(engine.grammar)}.")
     if resumed:
         resume(engine, state)
+    if engine.way:
+        logger.record(WayRecord(engine.way.folder.name))
+        state.done_when = engine.way.checks
 
 
 def finish(
@@ -15894,7 +16170,6 @@ def finish(
     state: AgentState,
     terminal: Terminal,
     book: Book,
-    recording: Recording | None,
     shown_in: Panel | None,
 ) -> int:
     # Records how it ended on every way out; a bug raises RuntimeError after that.
@@ -15903,7 +16178,11 @@ def finish(
     try:
         if shown_in:
             await_page(shown_in, terminal)
-        outcome = run_replay(engine, state, recording) if recording else run_agent(engine, state)
+        way = engine.way
+        if way and not way.checks:
+            outcome = run_replay(engine, state, way)
+        else:
+            outcome = run_agent(engine, state)
         return 0 if outcome.kind == "completed" else 1
     except AgentError as error:
         kind = "stopped" if isinstance(error, Stopped) else "error"

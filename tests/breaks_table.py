@@ -35,11 +35,12 @@ MODULES = {
     "Eyes": "test_eyes test_secrets",
     "Control check": "test_control_check test_runs test_controls",
     "Proof": "test_proof test_runs test_loops",
-    "Turns": "test_progress test_loops test_runs",
+    "Turns": "test_progress test_loops test_runs test_replay test_again",
     "Native turn": "test_native test_runs",
     "Two-agent loop": "test_loops test_runs",
     "Chat loop": "test_chat test_runs",
     "Story loop": "test_story",
+    "Way": "test_replay test_again",
     "Replay": "test_replay",
     "Report": "test_report",
     "Panel": "test_panel",
@@ -52,9 +53,9 @@ MODULES = {
 
 # Those that nothing saw once.
 UNSEEN = (
-    ("replay-least-share", "Replay", "of an act's targets the one that differs most counts", "differing_share", "max(shares)", "min(shares)"),
-    ("replay-tolerance", "Replay", "a share beyond the tolerance stops a replay", "replay_turn", "share <= SHARE_ALIKE", "share <= 4 * SHARE_ALIKE"),
-    ("replay-levels", "Replay", "a colour that differs by more than 32 levels is another one", "", "LEVELS_ALIKE = 32", "LEVELS_ALIKE = 128"),
+    ("replay-least-share", "Way", "of an act's targets the one that differs most counts", "differing_share", "max(shares)", "min(shares)"),
+    ("replay-tolerance", "Turns", "a share beyond the tolerance stops a replay", "way_turn", "share <= SHARE_ALIKE", "share <= 4 * SHARE_ALIKE"),
+    ("replay-levels", "Way", "a colour that differs by more than 32 levels is another one", "", "LEVELS_ALIKE = 32", "LEVELS_ALIKE = 128"),
     ("calibration-order", "Calibration", "a shift is undone before the scale", "AxisFit.undo", "GRID_MIDDLE + away / self.scale", "GRID_MIDDLE + (away + self.shift) / self.scale - self.shift"),
     ("panel-get-key", "Panel", "every address but the page's asks for the key", "PanelRequest.do_GET", 'not compare_digest(key, panel.key)', 'self.command == "POST" and not compare_digest(key, panel.key)'),
     ("secret-cut", "Seams", "of a value that was cut its beginning is hidden, too", "Secrets.hide", "self._hide_cut(text) if CUT in text else text", "text"),

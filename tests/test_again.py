@@ -1,0 +1,338 @@
+"""The way of an earlier run: its acts again without the model where the screen looks as it did, else the model's."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import agent
+from tests import seams
+from tests.fakes import VirtualClock
+from tests.samples import sample
+from tests.test_main import TASK, CommandLineCase
+
+HELLO = "Hello from agent.py"
+
+
+class OtherInFront(agent.DemoDesktop):
+    """Until something is done another window is in front, which only its title tells."""
+
+    inputs = 0
+
+    def foreground(self) -> agent.Window | None:
+        window = super().foreground()
+        return window if self.inputs or not window else replace(window, title="Mail")
+
+    def button(self, name: str, down: bool) -> None:
+        self.inputs += 1
+        super().button(name, down)
+
+
+class NeverSaved(agent.DemoDesktop):
+    """Its button does not save any more."""
+
+    @property
+    def control_source(self) -> agent.KnownControls:
+        if self.state.saved_text is not None:
+            self.state = replace(self.state, saved_text=None)
+        return super().control_source
+
+
+class AgainCase(CommandLineCase):
+    def setUp(self) -> None:
+        super().setUp()
+        clock = seams.clock_of_main(VirtualClock)
+        clock.start()
+        self.addCleanup(clock.stop)
+
+    def again(self, *argv: str, make: Any = agent.DemoDesktop) -> tuple[int, str]:
+        """A run that goes the way of run 1, on what `make(clock)` gives; its exit code and output."""
+        with seams.desktop_of_main(make) as self.desktops:
+            code, out, err = self.main("--demo", "--again", *argv)
+        self.assertEqual(err, "")
+        return code, out
+
+    def steps(self, number: int = 2) -> list[int | None]:
+        """Of each act of a run, which step of a way it was; None of the model's."""
+        return [entry.get("way") for entry in self.records(number) if entry["kind"] == "intent"]
+
+    def requests(self, number: int = 2) -> int:
+        return sum(entry["kind"] == "request" for entry in self.records(number))
+
+
+class Again(AgainCase):
+    def test_each_profile_does_the_acts_again_without_a_model_and_lets_it_prove_the_end(
+        self,
+    ) -> None:
+        for profile in agent.PROFILES:
+            with self.subTest(profile):
+                self.setUp()
+                code, out, err = self.recorded("--profile", profile)
+                self.assertEqual((code, err), (0, ""), out)
+                done = len(self.steps(1))
+                code, out = self.again("--profile", profile)
+                self.assertEqual(code, 0, out)
+                self.assertEqual(self.steps(), [*range(1, done + 1)])
+                self.assertEqual(self.desktops[0].state.saved_text, HELLO)
+                roles = {e["role"] for e in self.records(2) if e["kind"] == "request"}
+                self.assertEqual(roles, {"verifier"})
+                _, told, _ = self.main("--stats", "2")
+                self.assertRegex(told, rf"of them on an earlier way +{done}\n")
+
+    def test_the_way_of_one_profile_is_gone_in_any_other(self) -> None:
+        self.recorded("--profile", "pointer")
+        for number, profile in enumerate(("planner", "chat", "story", "native"), 2):
+            code, out = self.again("--profile", profile)
+            self.assertEqual((code, None in self.steps(number)), (0, False), out)
+
+    def test_where_it_differs_the_model_has_a_turn_and_hears_what_was_expected(self) -> None:
+        for profile in agent.PROFILES:
+            with self.subTest(profile):
+                self.setUp()
+                self.recorded("--profile", profile)
+                code, out = self.again("--profile", profile, make=OtherInFront)
+                self.assertEqual(code, 0, out)
+                self.assertEqual(self.desktops[0].state.saved_text, HELLO)
+                ways = self.steps()
+                of_model = ways.count(None)
+                self.assertLessEqual(of_model, 3)  # in pointer it moves the mouse twice
+                last = len(self.steps(1))
+                self.assertEqual(
+                    ways, [None] * of_model + [*range(last + 1)][of_model - len(ways) :]
+                )
+                self.assertIn("The way of run_0001 is left to the model: ", out)
+                parts = [e["parts"] for e in self.records(2) if e["kind"] == "request"]
+                self.assertIn("DONE SO FAR, as in an earlier run of this task: ", str(parts))
+        # Both can be the way of the next one.
+        code, out = self.again(make=OtherInFront)
+        self.assertEqual((code, None in self.steps(3)), (0, False), out)
+        self.assertIn("run_0002, an earlier run", out)
+
+    def test_an_act_that_a_gate_refuses_is_left_to_the_model(self) -> None:
+        self.recorded()
+        code, out = self.again("--set", "blocked_windows=*")
+        self.assertEqual(code, 1)
+        self.assertIn("The way of run_0001 is left to the model: Not done: ", out)
+        self.assertEqual(self.desktops[0].state, agent.DemoState())
+
+    def test_a_way_that_proves_nothing_is_not_gone_again_until_the_task_was_completed(self) -> None:
+        self.recorded()
+        code, out = self.again(make=NeverSaved)
+        self.assertEqual(code, 1, out)
+        self.assertEqual(self.steps()[:4], [1, 2, 3, 4])
+        code, out = self.again()
+        self.assertIn("No run of this task was proven done, so that the model decides.", out)
+        self.assertEqual((code, set(self.steps(3))), (0, {None}))
+        code, out = self.again()
+        self.assertEqual((code, self.steps(4)), (0, [1, 2, 3, 4]), out)
+
+    def test_a_run_that_ended_between_two_acts_goes_on_with_its_way(self) -> None:
+        for profile in ("planner", "chat"):
+            with self.subTest(profile):
+                self.setUp()
+                self.recorded("--profile", profile)
+                kept = []
+
+                def keep(clock: agent.Clock, kept: list[Any] = kept) -> Any:
+                    kept.append(agent.DemoDesktop(clock))
+                    return kept[0]
+
+                code, out = self.again("--profile", profile, "--max-steps", "2", make=keep)
+                if code == 0:  # whose steps are counted otherwise
+                    continue
+                with seams.desktop_of_main(keep):
+                    code, out, _ = self.main("--resume", "2", "--max-steps", "20")
+                self.assertEqual((code, self.steps()), (0, [1, 2, 3, 4]), out)
+                self.assertEqual(kept[0].state.saved_text, HELLO)
+
+
+def without(kind: str, name: str) -> Callable[[dict[str, Any]], None]:
+    def change(entry: dict[str, Any]) -> None:
+        if entry["kind"] == kind:
+            entry.pop(name, None)
+
+    return change
+
+
+def setting(of: str, **values: Any) -> Callable[[dict[str, Any]], None]:
+    def change(entry: dict[str, Any]) -> None:
+        if entry["kind"] == of:
+            entry.update(values)
+
+    return change
+
+
+class Ways(AgainCase):
+    """Which run may be a way."""
+
+    def is_way(self) -> bool:
+        """Whether run 1 is one."""
+        _, out = self.again("--max-steps", "1", "--profile", "native")
+        shutil.rmtree(self.run_folder(2))
+        return "No run of this task was proven done" not in out
+
+    def test_only_a_whole_run_of_this_task_that_was_proven_is_one(self) -> None:
+        self.recorded()
+        journal = self.run_folder() / "turns.jsonl"
+        whole = journal.read_text()
+        for change, fits in (
+            (setting("look", height=1), True),  # which tells nothing of its picture
+            (setting("run", task='  OPEN notes, write "Hello from agent.py"\nand save it.'), True),
+            (setting("run", task="Open Notes"), False),
+            (setting("run", task=7), False),
+            (setting("run", kind="resume"), True),
+            (without("look", "title"), False),  # as older versions wrote it
+            (without("end", "checks"), False),
+            (setting("end", outcome="stopped"), False),
+            (setting("end", kind="state"), False),
+            (setting("look", screenshot="screenshots/none.png"), False),
+            (setting("result", changed=None), False),  # as in a dry run
+            (setting("intent", tool="format_disk"), False),
+            (setting("intent", tool="mouse_down", args={"button": "left"}), False),
+            (setting("intent", tool="click_here", args={}), False),  # nobody knows where
+        ):
+            lines = [json.loads(line) for line in whole.splitlines()]
+            for entry in lines:
+                change(entry)
+            journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            with self.subTest(str(lines[0])[:80]):
+                self.assertEqual(self.is_way(), fits)
+        for broken in (whole[:-20], whole.replace('{"kind": "intent"', "\0", 1), "", "{}\n{}\n"):
+            journal.write_text(broken)
+            self.assertFalse(self.is_way())
+        journal.write_text(whole.replace('{"kind": "state"', '{"kind": "resume"', 1))
+        self.assertFalse(self.is_way())
+
+    def test_without_one_a_sentence_says_so_and_the_run_is_as_any_other(self) -> None:
+        code, out = self.again()
+        self.assertEqual((code, self.steps(1)), (0, [None] * 4))
+        self.assertIn("No run of this task was proven done, so that the model decides.", out)
+
+    def test_at_a_terminal_it_is_offered_and_in_a_pipe_it_is_not(self) -> None:
+        for there, answer, goes in (
+            (True, "", True),
+            (True, "y", True),
+            (True, "n", False),
+            (False, "", False),
+        ):
+            with self.subTest(answer, there=there):
+                self.setUp()
+                with (
+                    self.drawn() as endpoint,
+                    seams.person_there(there),
+                    mock.patch.object(agent.Terminal, "ask", return_value=answer) as asked,
+                ):
+                    for _ in range(2):
+                        code, out, err = self.main(TASK, "--endpoint", endpoint)
+                        self.assertEqual((code, err), (0, ""), out)
+                self.assertEqual(asked.call_count, there)
+                for call in asked.call_args_list:
+                    self.assertRegex(
+                        call.args[0],
+                        r"^Completed on \d{4}-\d\d-\d\d in 4 acts \(run_0001\)\."
+                        r" Go that way where the screen is the same\? \[Y/n\]$",
+                    )
+                self.assertEqual(self.steps(), [1, 2, 3, 4] if goes else [None] * 4)
+
+
+class Disturbed(agent.DemoDesktop):
+    """Something comes between two acts, the `number`th of them being the next, where that one is to be done."""
+
+    TARGETS = ((74, 80), (680, 334), (680, 334), (956, 552))
+
+    def __init__(self, clock: agent.Clock, number: int, chance: random.Random) -> None:
+        super().__init__(clock)
+        self.number = number
+        self.chance = chance
+        self.acts = 0
+        self.left = self.top = 0
+        kinds = ["dialog", "title", "program"]
+        if number:
+            kinds.append("moved")
+        if number > 1:
+            kinds += ["missing", "text", "text"]
+        self.kind = chance.choice(kinds)
+
+    def happen(self) -> None:
+        chance = self.chance
+        if self.kind == "moved":
+            self.left, self.top = chance.choice((-40, -9, 9, 40)), chance.choice((0, 40))
+        elif self.kind == "missing":
+            self.state = agent.DemoState()
+        elif self.kind == "text":
+            length = chance.randint(2, 40)
+            other = "".join(chance.choices("abcdefghij klmno", k=length)).strip() or "xyz"
+            self.state = replace(self.state, text=self.state.text[:length] + other)
+
+    @property
+    def happened(self) -> bool:
+        return self.acts >= self.number
+
+    def window(self, handle: int) -> agent.Window | None:
+        window = super().window(handle)
+        if window and self.happened and self.kind in ("title", "program"):
+            return replace(window, **{self.kind: "other"})
+        if window and handle == 2:
+            return replace(window, rect=window.rect.moved(self.left, self.top))
+        return window
+
+    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
+        canvas = agent.Canvas(width, height, super().glance(area, width, height))
+        if self.happened and self.kind == "dialog":
+            x, y = self.TARGETS[self.number]
+            left, top = x - self.chance.randint(30, 200), y - self.chance.randint(30, 90)
+            box = agent.Rect(max(0, left), top, 260, 140).scaled(area, canvas.area)
+            canvas.fill(box, 0xF0E0D0)
+        elif self.left or self.top:
+            whole = agent.Rect(0, 0, width, height)
+            window = agent.Rect(330, 96, 700, 496).scaled(area, whole)
+            rows = [
+                canvas.pixels[4 * (y * width + window.left) : 4 * (y * width + window.right)]
+                for y in range(window.top, window.bottom)
+            ]
+            canvas.fill(window, 0x1C2C6E)
+            right, down = self.left * width // area.width, self.top * height // area.height
+            for y, row in enumerate(rows, window.top + down):
+                at = 4 * (y * width + window.left + right)
+                canvas.pixels[at : at + len(row)] = row
+        return bytes(canvas.pixels)
+
+    def button(self, name: str, down: bool) -> None:
+        self.act(super().button, name, down)
+
+    def text(self, text: str) -> None:
+        self.act(super().text, text)
+
+    def act(self, act: Callable[..., None], *given: Any) -> None:
+        before = self.state
+        act(*given)
+        if self.state != before:
+            self.acts += 1
+            if self.acts == self.number:
+                self.happen()
+
+
+class Differences(AgainCase):
+    def test_whatever_comes_between_two_acts_no_act_is_done_where_it_does_not_look_right(
+        self,
+    ) -> None:
+        self.recorded()
+        for number in range(sample(100, 8)):
+            chance = random.Random(number)
+            act = number % 4
+
+            def make(clock: agent.Clock, act: int = act, chance: Any = chance) -> Disturbed:
+                return Disturbed(clock, act, chance)
+
+            _, out = self.again("--max-steps", str(act + 1), make=make)
+            desktop = self.desktops[0]
+            with self.subTest(number, act=act, kind=desktop.kind):
+                ways = [step for step in self.steps() if step]
+                self.assertEqual(ways, [*range(1, act + 1)], out)
+                self.assertIn("is left to the model: ", out)
+            shutil.rmtree(self.run_folder(2))
