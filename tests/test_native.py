@@ -28,7 +28,6 @@ def said(action: str, sentence: str = "Do it", **given: Any) -> Message:
     return text(f"Action: {sentence}\n<tool_call>\n{json.dumps(call)}\n</tool_call>")
 
 
-CLICK = said("left_click", "Click the button", coordinate=[500, 500])
 DONE = said("terminate", "The task is done", status="success")
 PRESSED = ("button", "left", True)
 
@@ -49,37 +48,14 @@ def answers(*replies: Message, verdict: str = "YES: it is") -> Callable[[Request
     return decide
 
 
-def words_of(request: Request) -> str:
-    """All texts of a request but the system's."""
-    words = []
-    for message in request["messages"]:
-        content = message["content"]
-        parts = [{"text": content}] if isinstance(content, str) else content
-        if message["role"] != "system":
-            words += [part["text"] for part in parts if "text" in part]
-    return "\n".join(words)
-
-
 class NativeCase(EngineCase):
     def native(self, decide: Any, grammar: str = "qwen3-vl", **settings: Any) -> Trial:
         """A run of profile native, ready to begin."""
         return self.trial(decide, "native", executor_grammar=grammar, **settings)
 
-    def play(
-        self, *replies: Message, grammar: str = "qwen3-vl", verdict: str = "YES: it is", **more: Any
-    ) -> tuple[Trial, agent.AgentState, agent.Outcome]:
-        """A whole run of profile native."""
-        trial = self.native(answers(*replies, verdict=verdict), grammar, **more)
-        self.begin(trial)
-        return trial, trial.state, trial.run()
-
     def asked(self, trial: Trial) -> list[Request]:
         """The requests to the model that acts."""
         return [request for request in trial.requests if not is_verifier(request)]
-
-    def words(self, *replies: Message, **more: Any) -> list[str]:
-        """What each request of a run says to the model that acts."""
-        return [words_of(request) for request in self.asked(self.play(*replies, **more)[0])]
 
 
 class Choosing(NativeCase):
@@ -153,13 +129,8 @@ class Room(NativeCase):
         used = 100 + 10 + 2048 + 400
         for context, lines, pictures in ((used, [5], 3), (used - 1, range(2, 7), 2)):
             click = said("left_click", "Click this one.", coordinate=[500, 500])
-            trial = self.native(
-                lambda _, click=click: click,
-                max_steps=8,
-                keep_last_screenshots=3,
-                stall_stop=8,
-                **size,
-            )
+            given = {"max_steps": 8, "keep_last_screenshots": 3, "stall_stop": 8, **size}
+            trial = self.native(lambda _, click=click: click, **given)
             trial.choose(agent.ModelInfo("scripted", context_length=context))
             trial.run()
             last = str(trial.requests[-1]["messages"])
@@ -353,12 +324,8 @@ class Requests(NativeCase):
         ]
         left.append(spoken(grammar, "end", why="It is done."))
         width, height = SIZE
-        trial = self.native(
-            answers(*map(text, left)),
-            grammar.name,
-            screen_capture_w=width,
-            screen_capture_h=height,
-        )
+        size = {"screen_capture_w": width, "screen_capture_h": height}
+        trial = self.native(answers(*map(text, left)), grammar.name, **size)
         self.assertEqual(trial.run().kind, "completed")
         return self.asked(trial)
 

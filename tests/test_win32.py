@@ -39,7 +39,6 @@ WIDE_ARGUMENTS = {
     for name, *places in (row.split() for row in _WIDE.split(";"))
 }
 HALFTONE, SRCCOPY = 4, 0x00CC0020
-LIBRARIES = {"user32", "gdi32", "kernel32", "advapi32", "dwmapi", "shell32", "ole32"}
 
 
 def zeros(name: str) -> list[object]:
