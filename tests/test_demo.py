@@ -187,7 +187,7 @@ class Runs(CommandLineCase):
         self.assertEqual((code, out, err.count("\n")), (2, "", 1))
         self.assertIn("done on a real desktop; leave out --demo.", err)
         path.write_text(text, "utf-8")
-        for words in ("--resume", "--resume 1", "--replay 1"):
+        for words in ("--resume", "--replay 1"):
             with windows_of_main(None):  # which nothing of a real desktop could be done with
                 code, out, _ = self.main(*words.split(), *HASTY, "--max-steps", "3")
             self.assertIn(code, (0, 1), out)

@@ -471,10 +471,7 @@ class Discovery(unittest.TestCase):
     def test_at_the_start_a_dead_or_missing_server_is_said_once_and_not_waited_for(self) -> None:
         clock = VirtualClock()
         with ScriptedServer(hang_up) as server:
-            for url, retries, kind in (
-                (server.url, 0, "incomplete"),
-                (unused_url(), 3, "refused"),
-            ):
+            for url, retries, kind in ((server.url, 0, "incomplete"), (unused_url(), 3, "refused")):
                 error = self.refused(model_server(url, clock, request_retries=retries))
                 self.assertEqual(error.kind, kind)
         self.assertEqual((len(server.requests), clock.sleeps), (1, []))

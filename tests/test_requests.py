@@ -9,15 +9,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.scripted import (
-    FEWER_REQUESTS,
-    PLAN,
-    EngineCase,
-    call,
-    in_words,
-    role_of,
-    text,
-)
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, in_words, role_of, text
 from tests.seams import check_of_model
 from tests.servers import RoutedServer, http
 from tests.test_model import LMS_OTHER, model_server, native
