@@ -118,14 +118,6 @@ def all_breaks() -> list[Break]:
 # -- trying them
 
 
-class Guard(NamedTuple):
-    """A module on the whole text, and what it took."""
-
-    module: str
-    green: bool
-    seconds: float
-
-
 class Trial(NamedTuple):
     """A broken text and the modules that have to see it."""
 
@@ -138,43 +130,42 @@ class Bench:
     """Copies of a checkout, one a process, whose agent.py is broken in turn."""
 
     def __init__(self, root: Path, folder: Path) -> None:
-        self.free = []
-        self.guards: dict[str, Guard] = {}
-        self.flaky: set[str] = set()
+        self.free = [folder / str(number) for number in range(PROCESSES)]
+        self.green: dict[str, float] = {}  # on the whole text: module and its seconds
+        self.red = set[str]()
+        self.flaky = set[str]()
         self._written = 0
-        for number in range(PROCESSES):
-            copy = folder / str(number)
+        for copy in self.free:
             shutil.copytree(root, copy, ignore=LEFT_OUT)
-            self.free.append(copy)
 
     def learn(self, text: str, modules: Iterable[str]) -> None:
         """Runs modules on the whole text."""
+
+        def guard(module: str) -> None:
+            begin = time.monotonic()
+            with self._copy_of(text) as copy:
+                if is_green(copy, module, WHOLE_S):
+                    self.green[module] = time.monotonic() - begin
+                else:
+                    self.red.add(module)
+
         with ThreadPoolExecutor(PROCESSES) as pool:
-            for guard in pool.map(lambda module: self._guard(text, module), modules):
-                self.guards[guard.module] = guard
+            list(pool.map(guard, modules))
 
     def tell(self) -> None:
         """Prints the modules that can see nothing."""
-        red = [guard.module for guard in self.guards.values() if not guard.green]
-        if red:
-            print(f"Left out, since they fail without a break: {', '.join(red)}.", flush=True)
+        if self.red:
+            print(f"Left out, since they fail without a break: {', '.join(sorted(self.red))}.")
         if self.flaky:
             print(f"Flaky, red and green on the same break: {', '.join(sorted(self.flaky))}.")
-
-    def _guard(self, text: str, module: str) -> Guard:
-        with self._copy_of(text) as copy:
-            begin = time.monotonic()
-            green = is_green(copy, module, WHOLE_S)
-            return Guard(module, green, time.monotonic() - begin)
 
     def seen_by(self, trial: Trial) -> str:
         """The module that fails on it first, or an empty text."""
         ast.parse(trial.text)  # what is no Python would be seen by all
         with self._copy_of(trial.text) as copy:
             for module in trial.modules:
-                guard = self.guards[module]
-                patience = PATIENCE_S + PATIENCE * guard.seconds
-                if not guard.green or is_green(copy, module, patience):
+                patience = PATIENCE_S + PATIENCE * self.green.get(module, 0)
+                if module not in self.green or is_green(copy, module, patience):
                     continue
                 if not is_green(copy, module, patience):
                     return module
@@ -193,9 +184,9 @@ class Bench:
         finally:
             self.free.append(copy)
 
-    def results(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, str]]:
+    def results(self, text: str, trials: list[Trial]) -> Iterator[tuple[Trial, str]]:
         """Each trial with the module that saw it."""
-        trials = list(trials)
+        self.learn(text, sorted({name for trial in trials for name in trial.modules}))
         with ThreadPoolExecutor(PROCESSES) as pool:
             yield from zip(trials, pool.map(self.seen_by, trials), strict=True)
 
@@ -298,9 +289,8 @@ def mutated(node: ast.AST) -> str:
 
 def chosen(text: str, number: int, seed: int) -> list[Mutation]:
     """So many of them by chance."""
-    all_of_them = mutations(text)
-    dice = random.Random(seed)
-    return dice.sample(all_of_them, min(number, len(all_of_them)))
+    found = mutations(text)
+    return random.Random(seed).sample(found, min(number, len(found)))
 
 
 def modules_at(text: str, mutation: Mutation) -> tuple[str, ...]:
@@ -315,37 +305,31 @@ def modules_at(text: str, mutation: Mutation) -> tuple[str, ...]:
 def try_breaks(bench: Bench, text: str, breaks: list[Break]) -> int:
     """Prints a line for each, and the count; gives the exit code."""
     trials = [Trial(one.name, one.applied(text), modules_of(one.room)) for one in breaks]
-    bench.learn(text, sorted({name for trial in trials for name in trial.modules}))
     seen: dict[str, str] = {}
-    for one, (_, module) in zip(breaks, bench.results(trials), strict=True):
+    for one, (_, module) in zip(breaks, bench.results(text, trials), strict=True):
         seen[one.name] = module
         print(f"{module or 'NOT SEEN':22} {one.name:22} {one.room}: {one.behaviour}", flush=True)
-    counts = []
-    for rows in (breaks_table.UNSEEN, breaks_table.OWN):
-        of_it = [bool(seen[row[0]]) for row in rows if row[0] in seen]
-        counts.append((sum(of_it), len(of_it)))
-    (again, once_unseen), (own, others) = counts
-    print(f"{again} of {once_unseen} that nothing saw once are seen, {own} of {others} others")
+    again, own = (
+        [bool(seen[row[0]]) for row in rows if row[0] in seen]
+        for rows in (breaks_table.UNSEEN, breaks_table.OWN)
+    )
+    print(f"{sum(again)} of {len(again)} that nothing saw once are seen", end=", ")
+    print(f"{sum(own)} of {len(own)} others")
     bench.tell()
-    return 0 if again == once_unseen and own >= SHARE_WANTED * others else 1
+    return 0 if all(again) and sum(own) >= SHARE_WANTED * len(own) else 1
 
 
 def try_mutations(bench: Bench, text: str, picked: list[Mutation]) -> int:
     """Prints what became of each, the survivors with what was changed, and the count; gives the exit code."""
     trials = [Trial(str(one.line), one.applied(text), modules_at(text, one)) for one in picked]
-    bench.learn(text, sorted({name for trial in trials for name in trial.modules}))
     seen = 0
-    for number, (trial, module) in enumerate(bench.results(trials), 1):
+    for number, (trial, module) in enumerate(bench.results(text, trials), 1):
         seen += bool(module)
         tried = module or f"SURVIVES {len(trial.modules)} modules"
         print(f"{number:4}  line {trial.name:6} {tried}  ({seen} of {number})", flush=True)
         if not module:
             lines = text.splitlines(), trial.text.splitlines()
-            print(
-                *difflib.unified_diff(*lines, "whole", "broken", n=1, lineterm=""),
-                sep="\n",
-                flush=True,
-            )
+            print(*difflib.unified_diff(*lines, "whole", "broken", n=1, lineterm=""), sep="\n")
     bench.tell()
     print(f"{seen} of {len(trials)} mutations are seen")
     return 0 if seen >= RANDOM_WANTED * len(trials) else 1

@@ -107,7 +107,7 @@ class Trials(unittest.TestCase):
         self.assertEqual((self.root / "agent.py").read_text(encoding="utf-8"), SMALL)
 
     def test_one_that_never_ends_is_seen(self) -> None:
-        self.bench.guards["test_sums"] = breaks.Guard("test_sums", True, 0.5)
+        self.bench.green["test_sums"] = 0.5
         never = "\n    import threading; threading.Event().wait()"
         with mock.patch.multiple(breaks, PATIENCE_S=1, PATIENCE=1):
             trial = self.trial("hangs", "Sums", "", "is_enough", "print(number)", never)
