@@ -37,7 +37,7 @@ def kept_seam(seam: str) -> type[unittest.TestCase]:
 
     class Kept(unittest.TestCase):
         def test_what_comes_of_each_case_is_as_it_was(self) -> None:
-            wrong = kept.differing(kept.read()[seam], kept.digests(seam))
+            wrong = kept.differing(kept.read()[seam], kept.now(seam))
             self.assertEqual(list(wrong), [], LOOK.format(seam))
 
     Kept.__name__ = Kept.__qualname__ = seam.title()
