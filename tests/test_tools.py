@@ -52,6 +52,9 @@ class Values(unittest.TestCase):
             (Rect(-1920, 200, 1920, 1080), (250, 500), (-1440, 740)),
         ):
             self.assertEqual(agent.to_point(Coordinate(*place), area), pixel, (area, place))
+        for x, y in ((-1, 0), (0, -1), (1001, 0), (0, 1001)):  # refused, never clamped
+            with self.assertRaisesRegex(ToolError, rf"\({x}, {y}\)"):
+                Coordinate(x, y)
 
     def test_the_grid_goes_from_the_first_pixel_to_the_last_and_nowhere_beyond(self) -> None:
         for area in AREAS:
