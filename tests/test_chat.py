@@ -116,9 +116,7 @@ def answer_to(trial: Trial, number: int) -> dict[str, Any]:
 
 
 class Errors(ChatCase):
-    def test_each_is_told_with_its_type_never_sent_back_broken_and_words_alone_are_the_end(
-        self,
-    ) -> None:
+    def test_each_is_told_with_its_type_and_not_sent_back_broken_or_is_the_end(self) -> None:
         for row in ROWS:
             with self.subTest(**row):
                 trial, outcome = self.chat(row["reply"], profile=row["profile"])

@@ -61,9 +61,7 @@ def plain_dialog() -> list[Win]:
 
 
 class TheTables(unittest.TestCase):
-    def test_every_slot_is_where_the_headers_have_that_method_and_none_presses_anything(
-        self,
-    ) -> None:
+    def test_every_slot_is_where_the_headers_have_it_and_none_presses_anything(self) -> None:
         for method, row in agent.COM.items():
             with self.subTest(method):
                 self.assertEqual(fake_controls.INTERFACES[row.dll][int(row.check)], method)
@@ -385,9 +383,7 @@ class TheWorker(unittest.TestCase):
         self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
         self.assertEqual(len(self.workers.made), 3)
 
-    def test_a_window_that_costs_workers_is_left_alone_and_after_a_few_all_go_on_without(
-        self,
-    ) -> None:
+    def test_a_window_that_costs_workers_is_left_alone_and_after_a_few_all_are(self) -> None:
         source = self.source(lambda query: DIES if window_of(query) == 7 else FOUND)
         for _ in range(9):
             self.assertEqual(listed(source, 7, 5.0), [])
@@ -473,9 +469,7 @@ class TheProcess(unittest.TestCase):
             # Its end has come once nobody has this pipe any more.
             self.assertEqual(parent.stdout.read(), "")
 
-    def test_one_that_fails_says_nothing_on_the_console_and_none_is_loaded_at_the_start(
-        self,
-    ) -> None:
+    def test_one_that_fails_says_nothing_and_none_is_loaded_at_the_start(self) -> None:
         unloaded = "import agent, sys; print('multiprocessing' in sys.modules, end='')"
         for words, said in ((FAILING, "ended"), (unloaded, "False")):
             with self.python(words) as process:

@@ -68,9 +68,7 @@ class SizeOfThePicture(unittest.TestCase):
         for shape, wanted, settings in SIZES:
             self.assertEqual(size(*shape, **settings), wanted, shape)
 
-    def test_no_area_is_distorted_enlarged_over_the_budget_or_below_what_pointing_needs(
-        self,
-    ) -> None:
+    def test_no_area_is_distorted_enlarged_or_of_too_many_tokens_or_too_few(self) -> None:
         some = sample(1500, 300)
         for tokens in (TOKENS, POINTER_TOKENS, 300):
             for width, height in areas(1, 6000, some) + areas(400, 8000, some):

@@ -128,15 +128,11 @@ class Rows(RowCase):
 
 
 class GateCase(unittest.TestCase):
-    def refused(
-        self, stage: Stage, kind: str, words: str, name: str, /, frame: Any = None, **arguments: Any
-    ) -> None:
+    def refused(self, stage: Stage, kind: str, words: str, name: str, /, **given: Any) -> None:
         """The act is refused with that kind and text, and nothing was sent."""
         before = len(stage.world.events)
-        performed = stage.attempt(name, frame, **arguments)
-        self.assertEqual(
-            (performed.refused, performed.begun, performed.acted), (kind, False, False)
-        )
+        performed = stage.attempt(name, **given)
+        self.assertEqual((performed.refused, performed.begun or performed.acted), (kind, False))
         self.assertRegex(performed.result, words)
         self.assertEqual(len(stage.world.events), before)
         stage.world.verify()
@@ -222,7 +218,7 @@ class Takeover(GateCase):
         for later in (1, 2, 3.5):
             stage.clock.at(later, lambda: stage.world.person(Point(700, 701)))
         start = stage.clock.now()
-        self.refused(stage, "stale_frame", "was paused", "click", frame)
+        self.refused(stage, "stale_frame", "was paused", "click", frame=frame)
         self.assertAlmostEqual(stage.clock.now() - start, 6.5, delta=0.2)
         self.assertEqual([line.split()[0] for line in said], ["paused:", "going"])
         self.assertEqual(stage.stop.paused, "")

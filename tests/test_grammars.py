@@ -115,9 +115,7 @@ class Reading(unittest.TestCase):
 class Asking(unittest.TestCase):
     """What the system and the first question hold is compared with the models' documents in test_native."""
 
-    def test_a_picture_is_seen_in_the_documented_sizes_and_costs_what_the_model_makes_of_it(
-        self,
-    ) -> None:
+    def test_a_picture_is_seen_in_the_documented_sizes_and_has_their_tokens(self) -> None:
         rule = GRAMMARS["qwen2.5-vl"].picture
         for sent, seen in (
             ((1920, 1080), (1932, 1092)),

@@ -190,9 +190,7 @@ class Contract:
             told = str(profile.vocabulary.schemas(role.tools)) + profile.system(role)
             self.assertEqual(bool(re.search(r"\bask(_person)?['\"]", told)), profile is plain)
 
-    def test_each_act_has_its_intent_before_and_its_result_after_it_and_no_log_an_image(
-        self,
-    ) -> None:
+    def test_each_act_has_its_intent_before_its_result_after_it_and_no_log_an_image(self) -> None:
         trial = self.clicking(max_steps=4)
         trial.run()
         kinds = [r["kind"] for r in trial.records() if r["kind"] not in ("look", "stage")]
