@@ -33,7 +33,6 @@ from tests.seams import (
     desktop_of_main,
     person_there,
     platform,
-    terminal_columns,
     windows_of_main,
 )
 from tests.starting import environment
@@ -253,17 +252,6 @@ class WrongUse(CommandLineCase):
         for words in ("--runs", "--stats 1"):
             with mock.patch.object(Path, "glob", side_effect=gone):
                 self.assertIn("no longer available", self.refused(*words.split()))
-
-    def test_an_error_on_a_terminal_has_rows_that_end_between_words(self) -> None:
-        screen = io.StringIO()
-        with contextlib.redirect_stderr(screen), terminal_columns(80):
-            for terminal in (False, True):
-                with mock.patch.object(screen, "isatty", lambda there=terminal: there):
-                    agent.main(["--config", "several words " * 10])
-        plain, *rows = screen.getvalue().splitlines()
-        self.assertGreater(len(plain), 80)
-        self.assertLess(max(map(len, rows)), 80)
-        self.assertEqual(" ".join(rows).split(), plain.split())
 
     def test_nobody_can_be_asked_but_at_a_console(self) -> None:
         """NUL says that it is a terminal; the settings are wrong besides, which is told later."""

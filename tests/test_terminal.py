@@ -575,19 +575,3 @@ class Loudness(CommandLineCase):
         row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody can be asked"
         self.assertRegex(out, row)
 
-    def test_a_run_on_a_terminal_leaves_the_same_lines_as_in_a_pipe(self) -> None:
-        _, plain, _ = self.recorded()
-        screen = Screen()
-        with (
-            mock.patch.dict(os.environ, {"TERM": "xterm", "NO_COLOR": "1"}),
-            terminal_columns(111),
-            mock.patch.object(io, "StringIO", lambda: screen),
-            platform("linux"),
-        ):
-            self.main("--demo")
-        # The lines of the end are whole in a pipe, and broken to fit on a terminal.
-        words = [
-            re.sub(r"\d", "0", text).replace("\n    | ", " ").split()
-            for text in (plain, "\n".join(shown(screen.getvalue())))
-        ]
-        self.assertEqual(words[0], words[1])
