@@ -381,6 +381,12 @@ class News(PanelTest):
         said = news["items"][1]["message"]["content"]
         self.assertEqual((said, news["observation"]), (text, text))
 
+    def test_a_failure_is_shown_until_a_reply_comes(self) -> None:
+        failed = {"kind": "model_failed", "text": "No reply came."}
+        for line, error in ((failed, "No reply came."), (reply(1), "")):
+            tell(self.panel, RUN, line)
+            self.assertEqual(self.news()["error"], error)
+
     def test_whether_a_page_is_open_is_known_for_two_seconds(self) -> None:
         self.assertFalse(self.panel.watched())
         now = time.monotonic()

@@ -574,4 +574,3 @@ class Loudness(CommandLineCase):
         self.assertIn("max_steps: Not completed within 1 turn.", middle)
         row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody can be asked"
         self.assertRegex(out, row)
-
