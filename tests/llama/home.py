@@ -8,7 +8,6 @@ AGENT_LLAMA_HOME names another parent.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import os
@@ -17,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,37 +35,18 @@ class Home(NamedTuple):
 
 def ready() -> Home:
     """The home, made if it is not there; that takes about half a minute."""
-    parent = Path(os.environ.get("AGENT_LLAMA_HOME") or default_parent())
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    parent = Path(os.environ.get("AGENT_LLAMA_HOME") or cache / "agent-llama-tests")
     parent.mkdir(parents=True, exist_ok=True)
-    folder = parent / f"{sys.version_info.major}.{sys.version_info.minor}-{fingerprint()}"
-    with locked(parent / "lock"):
+    made_of = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in SOURCES)).hexdigest()
+    folder = parent / f"{sys.version_info.major}.{sys.version_info.minor}-{made_of[:12]}"
+    with (parent / "lock").open("w") as lock:  # others who make the same wait
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "done").exists():
             shutil.rmtree(folder, ignore_errors=True)
             make(folder)
             (folder / "done").touch()
     return Home(folder / "venv/bin/python", folder / "models")
-
-
-def default_parent() -> Path:
-    """The folder for such things in the user's cache."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "agent-llama-tests"
-
-
-def fingerprint() -> str:
-    """A name for what the home is made of."""
-    digest = hashlib.sha256()
-    for name in SOURCES:
-        digest.update((HERE / name).read_bytes())
-    return digest.hexdigest()[:12]
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keeps others who make the same home waiting."""
-    with path.open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
 
 
 def make(folder: Path) -> None:

@@ -14,9 +14,9 @@ import struct
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
@@ -33,25 +33,13 @@ DISC = 11  # pixels of its radius
 ORANGE, WHITE, BLACK = 0xFF6400, 0xFFFFFF, 0x202020
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """One act or report of a run: its screenshot, what was done, and where (0 to 1000, both ways)."""
 
     number: int
     screenshot: str
     words: str
     places: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class Part:
-    """What of a frame is stored: a rectangle, top row first, three bytes a pixel."""
-
-    rgb: bytes
-    left: int
-    top: int
-    width: int
-    height: int
 
 
 def turns_of(folder: Path) -> Iterator[Turn]:
@@ -69,38 +57,20 @@ def turns_of(folder: Path) -> Iterator[Turn]:
 
 
 def smaller(rgb: bytes, width: int, height: int) -> tuple[bytes, int]:
-    """The picture at WIDTH pixels, and its height then; each pixel is a mean."""
+    """The picture at WIDTH pixels, and its height then; each pixel is a mean of the lines and columns that it has."""
     shown = round(height * WIDTH / width)
     columns = [x * width // WIDTH for x in range(WIDTH + 1)]
     lines = [y * height // shown for y in range(shown + 1)]
-    channels = []
-    for channel in range(3):
-        values = rgb[channel::3]
-        rows = [
-            sums_between(values[at : at + width], columns) for at in range(0, len(values), width)
-        ]
-        channels.append(means(rows, columns, lines))
     small = bytearray(WIDTH * shown * 3)
-    for channel, values in enumerate(channels):
-        small[channel::3] = values
+    for channel in range(3):
+        values, means = rgb[channel::3], bytearray()
+        for top, bottom in pairwise(lines):
+            rows = [values[y * width : (y + 1) * width] for y in range(top, bottom)]
+            sums = [0, *accumulate(map(sum, zip(*rows, strict=True)))]
+            for start, end in pairwise(columns):
+                means.append((sums[end] - sums[start]) // ((end - start) * (bottom - top)))
+        small[channel::3] = means
     return bytes(small), shown
-
-
-def sums_between(row: bytes, columns: Sequence[int]) -> list[int]:
-    """The sum of a row's values from each column to the next."""
-    so_far = [0, *accumulate(row)]
-    return [so_far[end] - so_far[start] for start, end in pairwise(columns)]
-
-
-def means(rows: Sequence[Sequence[int]], columns: Sequence[int], lines: Sequence[int]) -> bytes:
-    """The mean of each block of one channel, of which the rows are summed already."""
-    found = bytearray()
-    for top, bottom in pairwise(lines):
-        for block, (start, end) in zip(
-            zip(*rows[top:bottom], strict=True), pairwise(columns), strict=True
-        ):
-            found.append(sum(block) // ((end - start) * (bottom - top)))
-    return bytes(found)
 
 
 def frame_of(folder: Path, turn: Turn) -> tuple[bytes, int]:
@@ -124,57 +94,45 @@ def frame_of(folder: Path, turn: Turn) -> tuple[bytes, int]:
     return rgb_of(canvas.pixels), height
 
 
-def what_differs(before: bytes, after: bytes, height: int) -> Part:
-    """The smallest rectangle that holds all that changed; one pixel if nothing did."""
+def what_differs(before: bytes, after: bytes, height: int) -> tuple[tuple[int, ...], bytes]:
+    """The smallest rectangle that holds all that changed, as (width, height, left, top), and its compressed rows.
+
+    One pixel if nothing did. That no row is filtered suits flat windows best.
+    """
     stride = WIDTH * 3
-    rows = [
-        (before[at : at + stride], after[at : at + stride])
-        for at in range(0, stride * height, stride)
-    ]
+    starts = range(0, stride * height, stride)
+    rows = [(before[at : at + stride], after[at : at + stride]) for at in starts]
     changed = [y for y, (one, other) in enumerate(rows) if one != other] or [0]
     top, bottom = changed[0], changed[-1] + 1
-    columns = [
-        x
-        for x in range(WIDTH)
-        if any(
-            one[3 * x : 3 * x + 3] != other[3 * x : 3 * x + 3] for one, other in rows[top:bottom]
-        )
-    ] or [0]
-    left, right = columns[0], columns[-1] + 1
-    kept = b"".join(other[3 * left : 3 * right] for _, other in rows[top:bottom])
-    return Part(kept, left, top, right - left, bottom - top)
-
-
-def packed(part: Part) -> bytes:
-    """The compressed rows of a part; that no row is filtered suits flat windows best."""
-    stride = part.width * 3
-    rows = [b"\0" + part.rgb[at : at + stride] for at in range(0, len(part.rgb), stride)]
-    return zlib.compress(b"".join(rows), 9)
+    differing = (
+        at // 3
+        for one, other in rows[top:bottom]
+        for at, pair in enumerate(zip(one, other, strict=True))
+        if pair[0] != pair[1]
+    )
+    columns = {*differing} or {0}
+    left, right = min(columns), max(columns) + 1
+    kept = b"".join(b"\0" + other[3 * left : 3 * right] for _, other in rows[top:bottom])
+    return (right - left, bottom - top, left, top), zlib.compress(kept, 9)
 
 
 def moving_picture(frames: Sequence[bytes], height: int) -> bytes:
     """The APNG: chunks acTL, fcTL and fdAT as the PNG specification, third edition, describes them."""
     header = struct.pack(">2I5B", WIDTH, height, 8, 2, 0, 0, 0)
-    chunks = [
-        chunk(b"IHDR", header),
-        chunk(b"acTL", struct.pack(">2I", len(frames), 0)),
-    ]
+    chunks = [chunk(b"IHDR", header), chunk(b"acTL", struct.pack(">2I", len(frames), 0))]
     sequence = 0
+    shown = bytes(byte ^ 255 for byte in frames[0])  # all of the first frame differs from it
     for number, frame in enumerate(frames):
-        whole = Part(frame, 0, 0, WIDTH, height)
-        part = what_differs(frames[number - 1], frame, height) if number else whole
+        place, data = what_differs(shown, frame, height)
+        shown = frame
         delay = LAST_MS if number == len(frames) - 1 else TURN_MS
-        control = struct.pack(
-            ">5I2H2B", sequence, part.width, part.height, part.left, part.top, delay, 1000, 0, 0
-        )
+        control = struct.pack(">5I2H2B", sequence, *place, delay, 1000, 0, 0)
         chunks.append(chunk(b"fcTL", control))
-        sequence += 1
-        data = packed(part)
         if number:
-            chunks.append(chunk(b"fdAT", struct.pack(">I", sequence) + data))
-            sequence += 1
+            chunks.append(chunk(b"fdAT", struct.pack(">I", sequence + 1) + data))
         else:
             chunks.append(chunk(b"IDAT", data))
+        sequence += 2 if number else 1
     return b"".join([b"\x89PNG\r\n\x1a\n", *chunks, chunk(b"IEND", b"")])
 
 

@@ -289,8 +289,8 @@ class Step(NamedTuple):
     more: Json = {}
 
 
-# Shift does nothing by itself, so pressing it is the waiting that every vocabulary has.
-WAIT = Step("key", "The screen is not complete yet; look again.", key="shift")
+# Where there is no tool for it, Shift is pressed, which does nothing by itself.
+WAIT = Step("wait", "The screen is not complete yet; look again.", key="shift")
 STARTED = "The Run dialog holds a name; Enter starts it."
 PLAN = "Start notepad from the Start menu's Run, type the given line, save it with Ctrl+S and report completion."
 SAVED = "The line stands on the page, the Save dialog took the path and is closed, and no question is open any more."
@@ -301,12 +301,14 @@ TOOLS = {
     "type": "type_text_input type_text",
     "key": "press_keyboard_key press_key",
     "open": "open_app",
+    "wait": "wait press_keyboard_key press_key take_screenshot",
     "done": "report_mission_complete report_completion",
     "look": "observe_screen take_screenshot",
     "plan": "update_execution_plan spawn_operator",
     "archive": "archive_completed_actions compress_memory",
 }
 LOOKS = TOOLS["look"].split()
+REASONS = ("reasoning", "justification", "rationale")
 MARKS = {
     "red": (224, 32, 32),
     "green": (32, 160, 64),
@@ -348,7 +350,7 @@ def spoken(step: Step, request: Json) -> Message:
     known |= {"element_name": step.target, "label": step.target, "text": step.text, "key": step.key}
     known |= {"instructions": step.text, "operator_instructions": step.text, **step.more}
     schema = offered[name]["parameters"]
-    wanted = {*schema["required"], *step.more} & {*schema["properties"]}
+    wanted = {*schema["required"], *REASONS, *step.more} & {*schema["properties"]}
     return call(name, **{argument: known.get(argument, step.why) for argument in wanted})
 
 
@@ -430,10 +432,19 @@ class PixelModel(Server):
     def next_step(self, sight: Sight, offers_more: bool = False) -> Step:
         step = self.patient(self.decide(sight))
         if offers_more and self.quick:
-            step = quicker(step)
+            step = self.quicker(step)
         self.steps.append(step)
         if step != WAIT:
             self.before = step
+        return step
+
+    def quicker(self, step: Step) -> Step:
+        """The same with a tool that does more in one turn."""
+        if step.target == "Start button":
+            return Step("open", "Notepad is not open.", text="notepad")
+        if step.target == "File name field":
+            self.saved = True
+            return step._replace(more={"submit": True})
         return step
 
     def patient(self, step: Step) -> Step:
@@ -508,12 +519,3 @@ class PixelModel(Server):
         if not self.saved:
             return Step("key", "The text is on the page and not saved.", key="ctrl+s")
         return Step("done", SAVED)
-
-
-def quicker(step: Step) -> Step:
-    """The same with a tool that does more in one turn."""
-    if step.target == "Start button":
-        return Step("open", "Notepad is not open.", text="notepad")
-    if step.target == "File name field":
-        return step._replace(more={"submit": True})
-    return step

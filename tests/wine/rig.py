@@ -171,8 +171,9 @@ class Desktop:
         return Program(self, windows_path(AGENT), *options)
 
     def close(self, *programs: str) -> None:
-        """Ends programs of Windows by their names, so that the next test finds an empty desktop."""
+        """Ends programs of Windows by their names and closes the Run dialog, so that the next run finds none."""
         names = [word for name in programs for word in ("/im", name)]
+        self.host("xdotool", "key", "Escape")
         self.host("wine", "taskkill", "/f", *names, check=False)
 
     def host(self, *command: str, check: bool = True) -> None:

@@ -104,7 +104,7 @@ class Story(PixelModel):
             self.acted = step.place
         x, y = step.place
         values = {"click": {"x1": x, "y1": y, "label": step.target}, "done": {}}
-        values |= {"type": {"text": step.text}, "key": {"key": step.key}}
+        values |= {"type": {"text": step.text}, "key": {"key": step.key}, "wait": {}}
         return answer(step.why, name=step.action, **values[step.action])
 
 
@@ -208,11 +208,13 @@ class Conversations(unittest.TestCase):
         with other.watch() as outside, paper.watch() as events:
             journal = self.carried_out(model, "story", "--area", area, *size, "Draw a cross")
         self.check_pictures(journal, model, (768, 432))
+        turns = [e["actions"] for e in journal if e.get("stage") == "raw" and e["actions"]]
+        # Two, unless Wine puts the mouse back in the middle of a stroke, and the program lets go, as it must.
+        self.assertGreaterEqual(len(turns), len(STROKES))
+        self.assertEqual({act["name"] for turn in turns for act in turn}, {"drag"})
         kinds = ("WM_LBUTTONDOWN", "WM_LBUTTONUP")
         pressed = [event["message"] for event in events if event["message"] in kinds]
-        self.assertEqual(pressed, [*kinds] * 2, events)
-        turns = [e["actions"] for e in journal if e.get("stage") == "raw" and e["actions"]]
-        self.assertEqual([[act["name"] for act in turn] for turn in turns], [["drag"], ["drag"]])
+        self.assertEqual(pressed, [*kinds] * len(turns), events)
         self.assertEqual([*model.heat.values()], [True, True])
         # 0.8 times its place in the quadrant: nothing else is in front
         seen = {tuple(entry["window"]) for entry in journal if entry["kind"] == "look"}
