@@ -1,4 +1,4 @@
-"""Adding a tool, a profile and a Win32 function, as the README says, to a copy of the file that is then run.
+"""Adding a tool and a profile, as the README says, to a copy of the file that is then run.
 
 The rows are taken from the README where it gives them, and put in beside a row that stands there already. What is
 not said by a recipe must not be needed: nothing else is changed. One copy has all rows, since to compile it takes longer
@@ -7,7 +7,6 @@ than all that is tried with it; no recipe touches a table of another one.
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import re
 import shutil
@@ -30,7 +29,6 @@ README = CHECKOUT / "README.md"
 # Rows that stand in the file; a new row of the same table is put behind each.
 TOOLS_ROW = "double_click  | Double-click."
 HANDS_ROW = '"press_key": lambda hands, args:'
-WIN32_ROW = "UINT GetDoubleClickTime()"
 VOCABULARY_ROWS = {
     "planner": "type_text=type_text_input",
     "commander": "archive=compress_memory",
@@ -43,8 +41,6 @@ WITHOUT_THE_TOOL = "pointer"
 
 # A copied row of PROFILES, changed: one profile's roles and settings with another one's words.
 COPIED_PROFILE, ITS_WORDS, OTHER_WORDS = "commander", "COMMANDER_WORDS", "PLANNER_WORDS"
-
-WIN32_FUNCTION = "UINT GetCaretBlinkTime() | nonzero"
 
 
 def from_the_readme(beginning: str) -> str:
@@ -94,13 +90,12 @@ def copy_profile(lines: list[str]) -> None:
 
 @cache
 def with_all_rows() -> ModuleType:
-    """A copy with the tool, named in each vocabulary of the list, a sixth profile and a function of Win32."""
+    """A copy with the tool, named in each vocabulary of the list, and a sixth profile."""
     lines = (CHECKOUT / "agent.py").read_text(encoding="utf-8").splitlines()
     put(lines, from_the_readme("quadruple_click |"), TOOLS_ROW)
     put(lines, from_the_readme('"quadruple_click": lambda'), HANDS_ROW)
     for standing in VOCABULARY_ROWS.values():
         put(lines, from_the_readme("quadruple_click="), standing)
-    put(lines, WIN32_FUNCTION, WIN32_ROW)
     copy_profile(lines)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "agent.py")
@@ -167,27 +162,3 @@ class AProfile(AddingCase):
         self.assertEqual(records[-1]["outcome"], "completed")
         code, said = self.main_of_the_copy("--help")
         self.assertEqual((code, "sixth" in said), (0, True), said)
-
-
-class AWin32Function(AddingCase):
-    def called(self, module: ModuleType) -> tuple[list[Any], list[Any]]:
-        """What was asked of the system, and what came of a call that succeeds and one that fails."""
-        asked: list[Any] = []
-        answers = [0, 530]
-
-        def resolve(*signature: Any) -> Any:
-            asked.append(signature)
-            return answers.pop
-
-        api = module.Win32(resolve, lambda: 5)
-        found = [api.GetCaretBlinkTime()]
-        with self.assertRaises(module.Win32Error) as failed:
-            api.GetCaretBlinkTime()
-        return asked, [*found, str(failed.exception).split()[2], failed.exception.code]
-
-    def test_a_function_is_a_row_and_can_be_called_and_checked_by_its_name_alone(self) -> None:
-        asked, found = self.called(with_all_rows())
-        self.assertEqual(asked, [("user32", "GetCaretBlinkTime", ctypes.c_uint32, [])])
-        self.assertEqual(found, [530, "GetCaretBlinkTime", 5])
-        with self.assertRaisesRegex(AttributeError, "GetCaretBlinkTime"):
-            self.called(agent)

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import unittest
 from dataclasses import replace
-from typing import Any
 from unittest import mock
 
 import agent
-from agent import DEMO_SIGNS, DemoDesktop, DemoState, Point, Rect
+from agent import DEMO_SIGNS, DemoDesktop, DemoState, Point
 from tests.fakes import VirtualClock
 from tests.samples import sample
 from tests.seams import PersonsClock, clock_of_main, person_at_main, windows_of_main
 from tests.test_main import HASTY, TASK, CommandLineCase
 
 NOTE = "Hello from agent.py"
-XY = {"type": "array", "items": {"type": "integer"}}
-Json = dict[str, Any]
-# Tools as the profiles name them: {tool: {property: schema}}; all properties are required.
-PLANNER: dict[str, Json] = {
-    "report_mission_complete": {"evidence": {}},
-    "report_goal_status": {"goal_identifier": {}, "completion_status": {}, "evidence": {}},
-    "click_screen_element": {"reasoning": {}, "element_name": {}, "position": XY},
-    "double_click_screen_element": {"reasoning": {}, "element_name": {}, "position": XY},
-    "type_text_input": {"reasoning": {}, "text": {}},
-    "press_keyboard_key": {"reasoning": {}, "key": {}},
-}
 OPENED = DemoState(opened=True)
 WRITTEN = DemoState(opened=True, focus=True, text=NOTE)
 
@@ -38,38 +24,7 @@ def make_desktop(state: DemoState | None = None) -> DemoDesktop:
     return desktop
 
 
-def request(
-    text: str, desktop: DemoDesktop | None, tools: dict[str, Json], area: Rect | None = None
-) -> Json:
-    """A request with a picture of the desktop, or of an area of it."""
-    content: list[Json] = [{"type": "text", "text": text}]
-    if desktop:
-        frame = desktop.capture(area or desktop.screen(), 320, 180)
-        png = base64.b64encode(agent.encode_png(frame.pixels, 320, 180)).decode()
-        url = {"url": f"data:image/png;base64,{png}"}
-        content.insert(0, {"type": "image_url", "image_url": url})
-    functions = [
-        {"name": name, "parameters": {"properties": given, "required": list(given)}}
-        for name, given in tools.items()
-    ]
-    asked: Json = {
-        "messages": [
-            {"role": "system", "content": 'You act. "Not this."'},
-            {"role": "user", "content": content},
-        ]
-    }
-    listed = [{"type": "function", "function": function} for function in functions]
-    return asked | ({"tools": listed} if tools else {})
-
-
-def called(asked: Json) -> tuple[str, Json]:
-    """The name of the one call, and its arguments."""
-    (call,) = agent.demo_reply(asked)["tool_calls"]
-    function = call["function"]
-    return function["name"], json.loads(function["arguments"])
-
-
-class Model(unittest.TestCase):
+class Desktop(unittest.TestCase):
     def test_a_click_counts_where_it_began_and_a_note_changed_after_saving_is_not_saved(
         self,
     ) -> None:
@@ -106,30 +61,6 @@ class Model(unittest.TestCase):
                 ("saved mark", state.clean),
             ):
                 self.assertEqual(sight in sights, there)
-
-    def test_each_state_has_its_next_step_on_the_screen_or_a_part_of_it(self) -> None:
-        for state, tool, target in (
-            (DemoState(), "double_click_screen_element", "Notes icon"),
-            (OPENED, "click_screen_element", "text area"),
-            (replace(WRITTEN, text=""), "type_text_input", ""),
-            (WRITTEN, "click_screen_element", "Save button"),
-            (OPENED.after("Save button"), "report_mission_complete", ""),
-            (replace(WRITTEN, saved_text="older"), "click_screen_element", "Save button"),
-        ):
-            desktop = make_desktop(state)
-            for area in (desktop.screen(), Rect(10, 20, 1100, 700)):
-                name, arguments = called(request(TASK, desktop, PLANNER, area))
-                self.assertEqual((name, arguments.get("element_name", "")), (tool, target))
-                self.assertEqual(set(arguments), set(PLANNER[tool]))
-                self.assertEqual(arguments.get("text", NOTE), NOTE)
-                if "position" in arguments:
-                    point = agent.to_point(agent.Coordinate(*arguments["position"]), area)
-                    self.assertTrue(state.places()[target].rect.contains(point), point)
-
-    def test_a_verification_is_answered_from_the_pixels(self) -> None:
-        for state, answer in ((WRITTEN, "^NO: "), (WRITTEN.after("Save button"), "^YES: ")):
-            asked = request(f"TASK: {TASK}\nIs it done?", make_desktop(state), {})
-            self.assertRegex(agent.demo_reply(asked)["content"], answer)
 
 
 class Runs(CommandLineCase):
