@@ -128,6 +128,8 @@ class Calls(unittest.TestCase):
         shapes: tuple[Any, ...] = ([1], [1, 2, 3], [], {"a": 1, "y": 2}, 5, [0.5, 2], [True, False])
         for place in (*shapes, [[1, 2]], [None, 1]):
             self.refused(read, "click_it", {**OK, "place": place}, "invalid_box", wanted)
+        for box in ([300, 300, 400, 100], [300, 300, 100, 400]):  # it may be x, y, width, height
+            self.refused(read, "click_it", {**OK, "place": box}, "invalid_box", "")
         for place in ([1001, 5], [-1, 5], [5, -1], [960, 1040], [10**30, 0]):  # never clamped
             self.refused(read, "click_it", {**OK, "place": place}, "invalid_box", "")
             self.refused(parse, "click_it", {**OK, "place": place}, "invalid_box", "0 to 1000")
