@@ -15098,7 +15098,7 @@ class Terminal:
         self,
         question: str,
         waits: Callable[[], bool] = lambda: True,
-        others: Iterable[Callable[[], str]] = (),
+        others: Sequence[Callable[[], str]] = (),
     ) -> str:
         """What the person types while it `waits`, or says in other ways; "" for nothing."""
         # One thread reads between questions, too: what was typed before one was printed is no
@@ -15116,7 +15116,7 @@ class Terminal:
             self.clock.sleep(ANSWER_EVERY_S)
             for said in filter(None, [other() for other in others]):
                 return said
-            if reader and not reader.is_alive():
+            if reader and not (others or reader.is_alive()):
                 break  # nobody types any more
         return typed.popleft().strip() if typed else ""
 

@@ -153,6 +153,16 @@ class Driver:
         """What the doctor says of the window in front and its controls."""
         return {"said": self.desktop.control_source.report(self.desktop.foreground())}
 
+    def box(self) -> dict[str, Any]:
+        """The buttons of the question that is shown, left and right, and who has the keyboard."""
+        api, front = self.desktop.api, self.desktop.foreground()
+        box = api.FindWindowExW(None, None, "Static", None)
+        yes = box and api.FindWindowExW(box, None, "Button", None)
+        no = yes and api.FindWindowExW(box, yes, "Button", None)
+        rects = [self.desktop.window(one).rect for one in (yes, no) if one]
+        places = [[box.left + box.width // 2, box.top + box.height // 2] for box in rects]
+        return {"places": places, "front": front.title if front else ""}
+
     def kill_controls(self) -> dict[str, Any]:
         """Ends the process that knows the controls, as if somebody had."""
         multiprocessing.active_children()[0].kill()

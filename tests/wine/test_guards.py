@@ -4,17 +4,69 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 import unittest
 
 from tests.scripted import call
 from tests.wine.model import PixelModel, Scripted, Task
-from tests.wine.rig import SCREEN, RunCase, until
+from tests.wine.rig import AGENT, SCREEN, Program, RunCase, until, windows_path
 
 SECRET = "swordfish-4711"
 CLICKS, STRIPES = (
     6,
     20,
 )  # 20 stripes, one every 30 ms: a screen that is restless for over half a second
+
+
+# The program with somebody at its console, who types into its standard input.
+ATTENDED = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); import agent;"
+    " agent._person_is_there = lambda: True; sys.exit(agent.main())"
+)
+
+
+class Questions(RunCase):
+    def test_a_box_is_answered_by_the_mouse_and_the_window_below_keeps_the_keyboard(self) -> None:
+        words = ("yes by mouse", "no by mouse", "yes by keys", "nobody")
+        with Scripted([call("type_text_input", text=word) for word in words]) as model:
+            settings = (
+                "--set",
+                "takeover_quiet=0",
+                "--set",
+                "confirm_wait=20",
+                "--set",
+                "controls=off",
+            )
+            program = Program(
+                self.desktop, "-c", ATTENDED, windows_path(AGENT.parent), "--endpoint", model.url,
+                "--confirm", "always", *settings, "Do it",
+            )  # fmt: skip
+
+            def question(number: int) -> list[list[int]]:
+                until("it asks", lambda: program.text.count("Allow this?") == number, 90)
+                box = until("the box is there", lambda: self.driver.ask("box")["places"][1:], 20)
+                return [*self.driver.ask("box")["places"][:1], *box]
+
+            front = self.driver.ask("box")["front"]
+            for number, button in ((1, 0), (2, 1)):
+                place = question(number)[button]
+                self.mouse(*place)
+                time.sleep(1.5)  # its first second does not count
+                self.assertEqual(self.driver.ask("box")["front"], front)
+                self.desktop.host("xdotool", "click", "1")
+                self.assertEqual(self.driver.ask("box")["front"], front)
+            question(3)
+            program.say("y\n")
+            question(4)
+            code, output = program.finish(120)
+        self.assertEqual(code, 0, output)
+        results = self.results()
+        self.assertRegex(results[0], "^Typed: yes by mouse")
+        self.assertRegex(results[1], "^Not done: The person did not allow this")
+        self.assertRegex(results[2], "^Typed: yes by keys")
+        self.assertRegex(results[3], "^Not done: Nobody answered whether this is allowed")
+        self.assertEqual(self.window.text(), "yes by mouseyes by keys")
+        self.assertEqual(self.driver.ask("box")["places"], [])
 
 
 class Guards(RunCase):
