@@ -159,16 +159,6 @@ class Looking(Browser):
         self.open(RUN, *planned, *clicked(2), *clicked(3), *thought, *clicked(5))
         self.see("#where", "5 / 5")
 
-    def test_until_the_first_picture_it_says_what_it_waits_for_and_for_how_long(self) -> None:
-        self.open({**RUN, "task": "wait and see"})
-        self.panel.update(phase="planner is thinking")
-        self.see("#stage", "first picture")
-        self.see("#stage", "planner is thinking")
-        self.assertEqual(self.chrome.text("#where"), "")
-        wait_for(lambda: int(self.chrome.text("#status").split()[-2]) > 0)  # it ticks by itself
-        show(self.panel, PICTURE, 1)
-        self.see("#stage figcaption", "live")
-
     def test_the_arrows_show_the_pictures_the_plan_and_the_words_of_a_turn_until_live(self) -> None:
         self.begin()
         self.see("#stage figcaption", "live")

@@ -102,19 +102,6 @@ class Turns(InChrome):
         """The turns that the page makes of these lines of a journal."""
         return self.turns(written(self.folder, [{"kind": "run"}, *lines]))
 
-    def test_a_turn_has_who_spoke_what_was_said_called_and_done(self) -> None:
-        turns = self.turns(run(self.folder) / "report.html")
-        self.assertEqual([turn["turn"] for turn in turns], [1, 2, 3, 4, 5, 6])
-        self.assertEqual([turn["role"] for turn in turns], ["planner"] + ["executor"] * 5)
-        planned, click, *_, end = turns
-        self.assertEqual([kind for kind, _ in planned["notes"]], ["plan"])
-        self.assertTrue(click["said"].startswith("SCREEN_SHOWS: "))
-        self.assertTrue(click["call"].startswith("double_click_screen_element "))
-        self.assertEqual((click["changed"], click["acts"][0]["changed"]), (True, True))
-        self.assertEqual(click["acts"][0]["screenshot"], click["shots"][0])
-        self.assertEqual([kind for kind, _ in end["notes"]], ["verification"])
-        self.assertEqual(end["result"], "Mission complete")
-
     def test_a_storys_reply_is_about_the_next_turn_and_its_actions_stand_as_written(self) -> None:
         turns = self.turns(run(self.folder, "--profile", "story") / "report.html")
         self.assertEqual({turn["role"] for turn in turns[:-1]}, {"story"})
