@@ -61,20 +61,15 @@ class Slow(agent.DemoDesktop):
             self.state = state
 
 
-class OtherWindow(agent.DemoDesktop):
-    """Where text was typed, another window has the keyboard."""
+def elsewhere(**changed: Any) -> Any:
+    """A desktop on which another window has the keyboard where text was typed."""
 
-    def foreground(self) -> agent.Window | None:
-        window = super().foreground()
-        return self.other(window) if window and self.state.focus else window
+    class Elsewhere(agent.DemoDesktop):
+        def foreground(self) -> agent.Window | None:
+            window = super().foreground()
+            return replace(window, **changed) if window and self.state.focus else window
 
-    def other(self, window: agent.Window) -> agent.Window:
-        return replace(window, rect=agent.Rect(400, 300, 200, 100))
-
-
-class OtherProgram(OtherWindow):
-    def other(self, window: agent.Window) -> agent.Window:
-        return replace(window, program="mail.exe")
+    return Elsewhere
 
 
 class OnTheIcon(agent.DemoDesktop):
@@ -117,8 +112,8 @@ class Replay(ReplayCase):
             (OnTheIcon, "completed: Repeated 4 acts", hello, hello),
             (Slow, "completed: Repeated 4 acts", hello, hello),
             (Covered, covered, hello, None),
-            (OtherWindow, "differs: type_text", "", None),
-            (OtherProgram, "differs: type_text", "", None),
+            (elsewhere(rect=agent.Rect(400, 300, 200, 100)), "differs: type_text", "", None),
+            (elsewhere(program="mail.exe"), "differs: type_text", "", None),
         ):
             with self.subTest(make):
                 code, out, _ = self.replay(make=make)
