@@ -2100,6 +2100,7 @@ COLORONCOLOR = 3
 HALFTONE = 4
 DIB_RGB_COLORS = 0
 CURSOR_SHOWING = 1
+IDC_ARROW = 32512
 DI_NORMAL = 3
 
 # Windows, processes and the console.
@@ -2220,6 +2221,7 @@ user32: screen
   INT ReleaseDC(HWND, HDC) | tried twice
   BOOL GetCursorInfo(LPCURSORINFO)
   BOOL GetIconInfo(HICON, LPICONINFO)
+  HCURSOR LoadCursorW(LPVOID, LPVOID) | any: null: then none is drawn
   BOOL DrawIconEx(HDC, INT, INT, HICON, INT, INT, UINT, HBRUSH, UINT)
   BOOL GetCursorPos(LPPOINT)
 gdi32: screen
@@ -3060,12 +3062,16 @@ class WindowsDesktop:
     ) -> None:
         api = self.api
         info = filled_in(CURSORINFO, api.GetCursorInfo)
-        if not info.flags & CURSOR_SHOWING or not info.hCursor:
+        shown = info.hCursor if info.flags & CURSOR_SHOWING else None
+        arrow = api.LoadCursorW(None, IDC_ARROW)
+        # It may be hidden while somebody types, or known to its program alone; where it is must be
+        # seen all the same.
+        for cursor in filter(None, (shown, arrow)):
+            with suppress(Win32Error):
+                icon = filled_in(ICONINFO, api.GetIconInfo, cursor)
+                break
+        else:
             return
-        try:
-            icon = filled_in(ICONINFO, api.GetIconInfo, info.hCursor)
-        except Win32Error:
-            return  # its program ended or changed it in this very moment
         for copy in filter(None, (icon.hbmMask, icon.hbmColor)):
             api.DeleteObject(copy)
 
@@ -3077,7 +3083,7 @@ class WindowsDesktop:
             picture_dc,
             left * width // area.width,
             top * height // area.height,
-            info.hCursor,
+            cursor,
             # It takes 0 for the icon's full size, so even a tiny one is a pixel.
             max(1, across * width // area.width),
             max(1, down * height // area.height),
@@ -3352,7 +3358,12 @@ def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Kn
     sources: list[Source] = [automation, handles]
     if handles.message(inner, WM_NULL) is None:  # the other would wait for it
         sources.remove(automation)
-    most = CONTROLS_MOST if isinstance(where, Window) else 1
+    single = not isinstance(where, Window)
+    most = 1 if single else CONTROLS_MOST
+
+    def tells(control: Control) -> tuple[bool, bool]:
+        return _is_telling(control), single and control.role not in HOLDERS
+
     found: list[Control] = []
     problems: list[str] = []
     end = time.monotonic() + seconds
@@ -3361,9 +3372,9 @@ def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Kn
             found.extend(islice(_told(source, where, inner, end), most))
         except Win32Error as error:  # what came before counts
             problems.append(str(error).rstrip("."))
-        if any(map(_is_telling, found)):
+        if (True, single) in map(tells, found):
             break
-    return Known(sorted(found, key=_is_telling, reverse=True)[:most], problems)
+    return Known(sorted(found, key=tells, reverse=True)[:most], problems)
 
 
 def _inner_window(api: Win32, where: Where) -> int:
@@ -7169,15 +7180,19 @@ def read_box(item: object) -> dict[str, int]:
     return box
 
 
-def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
-    """(observation, actions, boxes) of a reply's first JSON object; else all is observation."""
-    said = strip_think(message_text(message.get("content")))
+def story_in(said: str) -> JsonObject:
+    """A reply's first JSON object, if it is a story; else nothing."""
     story: JsonObject = {}
     with suppress(ReplyError, RecursionError, ValueError):
         value, _ = read_json(said[said.index("{") :])
         story = json_object(value)
-    if not story.keys() & {"observation", "bboxes", "actions"}:
-        story = {"observation": said}
+    return story if story.keys() & {"observation", "bboxes", "actions"} else {}
+
+
+def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
+    """(observation, actions, boxes) of a reply's first JSON object; else all is observation."""
+    said = strip_think(message_text(message.get("content")))
+    story = story_in(said) or {"observation": said}
     observation = message_text(story.get("observation"))
     actions = json_list(story.get("actions"))
     boxes = json_list(story.get("bboxes"))
@@ -8091,6 +8106,7 @@ screenshot or a file can prove, with the task's exact names and texts:
 NO_USABLE_CALL = "No usable tool call in the reply."
 MISSION_COMPLETE = "Mission complete"
 NO_CALL = "I gave no usable tool call."  # servers answer 500 to a broken call that is sent back
+NO_STORY = "Your last answer was no JSON object: answer with one, in the same form."
 SAY_DONE = "If the whole task is done, reply DONE and the proof."
 NOT_YET = "Completion not confirmed by a fresh look, not yet: "
 LEFT_OUT = "(left out)"  # stands for an old thought
@@ -10060,8 +10076,18 @@ HITS = frozenset("click double_click triple_click right_click middle_click click
 TEXT_ROLES = frozenset(("edit", "document"))
 # What only tells of something.
 CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
+NO_CONTROL = Control("", "pane", NOWHERE)  # what nobody tells of
 # What can have the keyboard and takes no text.
 TEXTLESS = frozenset("button, checkbox, radio button, link, tab, slider, menu item".split(", "))
+
+
+QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
+
+
+def quoted_in_sentence(act: Act) -> str:
+    """What an act of a grammar means, if its sentence quotes one name."""
+    quoted = QUOTED_NAME.findall(label_of(act))
+    return str(quoted[0]) if len(quoted) == 1 else ""
 
 
 @dataclass
@@ -10070,7 +10096,7 @@ class ControlCheck:
     desktop: Desktop
     hide: Callable[[str], str]  # replaces secrets
     fill: Callable[[str], str]
-    by_name: bool = True  # whether acts say what they mean; the models' own grammars do not
+    said_of: Callable[[Act], str]  # what an act says that it means
     # What was told last, and what was there: the same again is what it wants.
     _told: tuple[str, Rect] | None = None
     _knows_focus: bool = False  # whether anything was ever said to have the keyboard
@@ -10110,15 +10136,13 @@ class ControlCheck:
         look: Look,
     ) -> str:
         """Why a click is not what is meant. Said once: the same again is obeyed."""
-        said = label_of(act)
+        said = self.said_of(act)
         places = values_of(act.args, Coordinate)
-        if not (self.on and self.by_name and places):
+        if not (self.on and said and places):
             return ""
         place = places[0]
         point = to_point(place, look.frame.area)
-        hit = self.one(point)
-        if hit is None:
-            return ""
+        hit = self.one(point) or NO_CONTROL
         key = (fold_label(said), hit.rect)
         only = (
             None
@@ -10134,9 +10158,10 @@ class ControlCheck:
             return ""
         self._told = key
         at = to_grid(middle_of(only.rect), look.frame.area)
+        there = repr(plain_line(hit.name, 60)) if hit.name else "nothing that Windows names"
         wanted = repr(plain_line(only.name, 60)) if only.name else f"The {only.role} field"
         return self.hide(
-            f"At [{place.x}, {place.y}] is {plain_line(hit.name, 60)!r}."
+            f"At [{place.x}, {place.y}] is {there}."
             f" {wanted} is at [{at.x}, {at.y}]. Nothing was done."
         )
 
@@ -10149,11 +10174,12 @@ class ControlCheck:
     ) -> Control | None:
         # The only other control that may be meant, if none of them is at the point.
         wants_a_field = says_only_field(said)
-        # It may be meant by its name, by having none, or by what it holds.
-        fits = names_agree(said, hit.name) or _is_name_of(said, cut(hit.value or "", 100))
-        if wants_a_field:
-            fits = hit.role not in TEXTLESS
-        if fits:
+        is_named = names_equal(said, hit.name) and hit.role not in CAPTIONS
+        if is_named or _is_name_of(said, cut(hit.value or "", 100)):
+            return None
+        # What has another name, or none, may be meant all the same.
+        fits = names_agree(said, hit.name)
+        if wants_a_field and hit.role not in TEXTLESS:
             return None
         meant = []
         for control in self.known(look):
@@ -10163,10 +10189,12 @@ class ControlCheck:
             if named and look.frame.area.contains(middle_of(control.rect)):
                 meant.append(control)
         if not wants_a_field:
+            exact = [one for one in meant if names_equal(said, one.name)]
+            if fits:
+                meant = exact
             if any(one.rect.contains(point) and one.role not in HOLDERS for one in meant):
                 return None
-            exact = [one for one in meant if names_equal(said, one.name)] or meant
-            meant = [one for one in exact if one.role not in CAPTIONS] or exact
+            meant = [one for one in exact or meant if one.role not in CAPTIONS] or exact or meant
         if len(meant) != 1:
             return None
         only = meant[0]
@@ -10182,13 +10210,20 @@ class ControlCheck:
         clicked = deed.controls if step.name in HITS else ()
         # A click on a window may well be one on what it alone knows to be there.
         named = [control for control in clicked if control.name and control.role not in HOLDERS]
+        said = self.said_of(step)
+        verb = result.partition(":")[0]
         if named:
-            said = label_of(step)
             hit = quoted_control(named[0])
-            if self.by_name and not names_agree(said, named[0].name):
+            if not names_agree(said, named[0].name):
                 hit += f", not {plain_line(said, 60)!r}"
-            result = f"{result.partition(':')[0]} {hit}"
+            result = f"{verb} {hit}"
             told.append(hit)
+        elif isinstance(step.args, ClickArgs) and not self.config.described:
+            there = "what Windows does not name"
+            if clicked and clicked[0].role not in HOLDERS:
+                there = f"an unnamed {clicked[0].role}"
+            result = f"{verb} {there}"
+            result += f", meant: {said}" if said else ""
         read = ""
         if isinstance(step.args, TypeTextArgs) and self.on:
             read = self._typed(step.args.text)
@@ -10545,7 +10580,7 @@ class Engine:
             self.eyes.desktop,
             self.logger.hide,
             self.actuator.secrets.fill,
-            by_name=self.grammar is None,
+            quoted_in_sentence if self.grammar else label_of,
         )
 
     @property
@@ -12371,6 +12406,7 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
 @dataclass
 class Story:
     said: str  # the model's last reply
+    told: JsonObject = field(default_factory=dict)  # the last one that was a story
     seen: Frame | None = None  # the last one that the model has seen
 
 
@@ -12408,10 +12444,16 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     engine.logger.publish(Told("vlm_json", said))
     observation, actions, written_boxes = read_story({"content": said})
     observation = cut_repetition(observation)
+    chapter = Chapter(story.seen)
     if not config.described:
         observation = cut(observation, OBSERVATION_CHARS)
+        told = story_in(strip_think(said))
+        if told:
+            story.told = told
+        elif said:  # words that it would go on with
+            observation = ""
+            chapter.notes.append(f" {NO_STORY}")
     state.plan = observation or state.plan
-    chapter = Chapter(story.seen)
     perform_actions(engine, state, chapter, actions)
     place_boxes(engine, chapter, written_boxes)
     lines = [f"PARSED observation: {state.plan}"]
@@ -12429,11 +12471,11 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     if state.stalled >= config.stall_after(1):
         chapter.notes.append(" " + STALLED.format(state.stalled, "turns"))
     if outcome is None:
-        story.said = ask_for_story(engine, state, "".join(chapter.notes), image)
+        story.said = ask_for_story(engine, state, story, "".join(chapter.notes), image)
     return outcome
 
 
-def ask_for_story(engine: Engine, state: AgentState, notes: str, image: bytes) -> str:
+def ask_for_story(engine: Engine, state: AgentState, story: Story, notes: str, image: bytes) -> str:
     """The next reply, empty if there is none."""
     config = engine.config
     manner = engine.voice.manner(engine.executor)
@@ -12444,14 +12486,19 @@ def ask_for_story(engine: Engine, state: AgentState, notes: str, image: bytes) -
         boxes=config.max_bboxes,
         dry_run=DRY_RUN if config.dry_run else "",
     )
-    story = state.plan or "I look."
+    observation = state.plan or "I look."
     if config.described:
         manner = manner._replace(system=f"{manner.system}\n{task}")
-        messages = [Message("user", "", image, f"{story}{notes}")]
+        messages = [Message("user", "", image, f"{observation}{notes}")]
     else:
+        told = {
+            "observation": observation,
+            "bboxes": story.told.get("bboxes", []),
+            "actions": story.told.get("actions", []),
+        }
         messages = [
             Message("user", task),
-            Message("assistant", story),
+            Message("assistant", json.dumps(told, ensure_ascii=False)),
             Message("user", notes.strip(), image),
         ]
     reply = engine.voice.ask(engine.executor, messages, manner=manner)
@@ -12642,7 +12689,8 @@ LOOPS: Mapping[str, Callable[[Engine, AgentState], TakeTurn]] = {
 
 def run_replay(engine: Engine, state: AgentState, way: Way) -> Outcome:
     """It ends where it would be left to a model."""
-    engine.controls.by_name = False  # what was done then is done again, whatever it was called
+    # What was done then is done again, whatever it was called.
+    engine.controls.said_of = lambda _: ""
     secrets = engine.actuator.secrets
     for step in way.steps:
         act = step.act

@@ -48,7 +48,7 @@ NEVER_FAIL = frozenset(
     " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
     " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize CoTaskMemFree"
     " GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetWindowDisplayAffinity SendMessageW"
-    " DispatchMessageW MessageBeep".split()
+    " DispatchMessageW MessageBeep LoadCursorW".split()
 )
 # Those that answer an HRESULT.
 BY_HRESULT = ("SHCreateItemFromParsingName", "CoInitializeEx")
@@ -151,8 +151,10 @@ class Pointer:
     colour: bool = True  # else monochrome: one mask of double height
     flags: int = 1  # CURSOR_SHOWING; 0 hidden, 2 suppressed (touch)
     handle: int = 0x10003
+    private: bool = False  # its program's own, of which nobody else is told
 
 
+ARROW = 0x1000F
 CURSORS = {
     "arrow": Pointer(),
     "cross": Pointer(hot=(16, 15), handle=0x10005),
@@ -161,6 +163,7 @@ CURSORS = {
     "hidden": Pointer(flags=0),
     "suppressed": Pointer(flags=2),
     "none": Pointer(handle=0),
+    "private": Pointer(private=True),
 }
 
 
@@ -830,9 +833,13 @@ class FakeWin32:
         put(info, "IIQii", 24, pointer.flags, pointer.handle, self.mouse.x, self.mouse.y)
         return 1
 
+    def _LoadCursorW(self, module: int | None, name: int) -> int:
+        assert (module, name) == (None, 32512)
+        return ARROW
+
     def _GetIconInfo(self, cursor: int, info: int) -> int:
-        pointer = self.pointer
-        if cursor != pointer.handle:
+        pointer = CURSORS["arrow"] if cursor == ARROW else self.pointer
+        if cursor not in (ARROW, pointer.handle) or pointer.private:
             return self.refuse(1402)  # ERROR_INVALID_CURSOR_HANDLE
         high = pointer.height * (1 if pointer.colour else 2)
         mask = self._new("cursor bitmap", width=pointer.width, height=high)
@@ -855,7 +862,7 @@ class FakeWin32:
         flags: int,
     ) -> int:
         bitmap = self._target(dc, "DrawIconEx")
-        if not bitmap or icon != self.pointer.handle:
+        if not bitmap or icon not in (ARROW, self.pointer.handle):
             return self.refuse(INVALID_HANDLE)
         if flags != 3 or w < 1 or h < 1:
             self.problems.append(

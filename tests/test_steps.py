@@ -53,7 +53,7 @@ FIELD = {"position": [1, 1]}
 # words of the result.
 STEPS: list[tuple[str, dict[str, Any], str, dict[str, Any], list[str], str, str]] = [
     ("type_text", {}, "", {}, ["abc"], "", "Typed: abc"),
-    ("type_text", FIELD, "", {}, ["click", "abc"], "", "Clicked: text field; Typed: abc"),
+    ("type_text", FIELD, "", {}, ["click", "abc"], "", "Clicked what Windows does not name, meant: text field; Typed: abc"),
     ("type_text", {"clear": True}, "", {}, ["ctrl", "a", "abc"], "", "Pressed key: ctrl+a; Typed: abc"),
     ("type_text", {"submit": True}, "", {}, ["abc", "enter"], "", "Typed: abc; Pressed key: enter"),
     ("type_text", {"submit": False, "clear": False}, "", {}, ["abc"], "", "Typed: abc"),

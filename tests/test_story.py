@@ -71,7 +71,7 @@ def warmth(request: Json, x: int, y: int) -> int:
 
 def story_of(request: Json) -> str:
     """What the model is given as its own words."""
-    return str(request["messages"][2]["content"])
+    return str(json.loads(request["messages"][2]["content"])["observation"])
 
 
 def last(request: Json) -> str:

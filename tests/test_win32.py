@@ -17,7 +17,7 @@ from tests.fakes import BY_HRESULT, E_FAIL, NEVER_FAIL, FakeWin32, Foreground
 
 HANDLES_RETURNED = """OpenInputDesktop GetDC CreateCompatibleDC CreateDIBSection SelectObject GetForegroundWindow
     OpenProcess WindowFromPoint MonitorFromPoint GetAncestor GetConsoleWindow CreateMutexW GetStdHandle ShellExecuteW
-    GetClipboardOwner GetClipboardData GlobalLock FindWindowExW CreateWindowExW CreateFontW SendMessageW
+    GetClipboardOwner GetClipboardData LoadCursorW GlobalLock FindWindowExW CreateWindowExW CreateFontW SendMessageW
     DispatchMessageW""".split()
 # Where each function takes a handle or a pointer; an int there would lose the upper half on 64-bit Windows.
 _WIDE = """SetProcessDpiAwarenessContext 0; GetConsoleProcessList 0; CloseDesktop 0; GetDC 0; ReleaseDC 0 1; CreateCompatibleDC 0;
@@ -33,7 +33,8 @@ _WIDE = """SetProcessDpiAwarenessContext 0; GetConsoleProcessList 0; CloseDeskto
     GlobalLock 0; GlobalUnlock 0; lstrlenW 0; RegisterHotKey 0; PeekMessageW 0 1;
     SetConsoleCtrlHandler 0; CreateMutexW 0 2; WaitForSingleObject 0; GetConsoleMode 0 1;
     SetConsoleMode 0; CreateWindowExW 1 2 8 9 10 11; DestroyWindow 0; SetWindowTextW 0 1;
-    SetWindowDisplayAffinity 0; SendMessageW 0 2 3; DispatchMessageW 0; DrawTextW 0 1 3; CreateFontW 13"""
+    SetWindowDisplayAffinity 0; SendMessageW 0 2 3; DispatchMessageW 0; DrawTextW 0 1 3; CreateFontW 13;
+    LoadCursorW 0 1"""
 WIDE_ARGUMENTS = {
     name: [int(place) for place in places]
     for name, *places in (row.split() for row in _WIDE.split(";"))
