@@ -192,7 +192,7 @@ class Texts(EngineCase):
         said = text(json.dumps({"observation": observation, "bboxes": [], "actions": []}))
         trial = self.trial(lambda _: said, "story", max_steps=2)
         trial.run()
-        return trial.requests[1]["messages"][2]["content"]
+        return json.loads(trial.requests[1]["messages"][2]["content"])["observation"]
 
     def test_endless_repeats_are_cut_to_two_rounds(self):
         for unit in ("!", "ab", "The window is open. ", "x" * 50 + "y" * 60):
