@@ -251,14 +251,6 @@ class Workers:
         self.made: list[Any] = []
         self.world = FakeWin32()
         self.ignoring: list[bool] = []  # whether Ctrl+C was, at each start
-        self.patch = mock.patch("multiprocessing.get_context", lambda _: self)
-
-    def __enter__(self) -> Workers:
-        self.patch.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.patch.stop()
 
     def Pipe(self) -> tuple[Any, Any]:
         self.theirs: Any
@@ -309,22 +301,19 @@ def window_of(query: Any) -> int:
     return where.handle if isinstance(where, Window) else 0
 
 
-def entered(case: unittest.TestCase, context: Any) -> Any:
-    """What a context gives, which ends with the test."""
-    case.addCleanup(context.__exit__, None, None, None)
-    return context.__enter__()
-
-
 class TheWorker(unittest.TestCase):
+    def patched(self, patch: Any) -> None:
+        patch.start()
+        self.addCleanup(patch.stop)
+
     def source(self, *replies: Any, **played: Any) -> agent.ControlsWorker:
-        self.workers = entered(self, Workers(*replies, **played))
+        self.workers = Workers(*replies, **played)
+        self.patched(mock.patch("multiprocessing.get_context", lambda _: self.workers))
+        # Long enough for a thread to pass a line on, however busy the machine is.
+        self.patched(mock.patch.object(agent, "POINT_DEADLINE_S", 5.0))
         source = agent.ControlsWorker(self.workers.world.api)
         self.addCleanup(source.close)
         return source
-
-    def setUp(self) -> None:
-        # Long enough for a thread to pass a line on, however busy the machine is.
-        entered(self, mock.patch.object(agent, "POINT_DEADLINE_S", 5.0))
 
     def test_a_control_is_told_with_its_program(self) -> None:
         source = self.source(lambda query: found(replace(SAVE_CONTROL, process=4711)))
@@ -529,7 +518,9 @@ class TheDoctor(CommandLineCase):
             made.control_source = agent.ControlsWorker(made.api)
             return made
 
-        with desktop_of_main(desktop), clock_of_main(), Workers(*replies, **played):
+        workers = Workers(*replies, **played)
+        processes = mock.patch("multiprocessing.get_context", lambda _: workers)
+        with desktop_of_main(desktop), clock_of_main(), processes:
             _, out, _ = self.main("--check", said, "--endpoint", "http://127.0.0.1:9/v1")
         self.more = [line.strip() for line in out.splitlines() if line.startswith("  ")]
         told = [line.split(maxsplit=2) for line in out.splitlines() if line[0] != " "][:-1]

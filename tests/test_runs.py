@@ -111,6 +111,8 @@ class Runs(EngineCase):
         for kind, name in (("text", "typed"), ("key", "keys")):
             found = [event[1] for event in events if event[0] == kind and event[-1] is not False]
             self.assertEqual(found, row.get(name, found))
+        moves = [[*event[1:]] for event in events if event[0] == "move"]
+        self.assertEqual(moves, row.get("moves", moves))
         self.assertRegex("".join(self.questions), row.get("asked", "(?s).*"))
         kinds = Counter(record["kind"] for record in trial.records())
         self.assertEqual({**kinds}, {**kinds, **row.get("records", {})})

@@ -151,16 +151,6 @@ class Targets(PlainDesktop):
 class ACloserLook(Turns):
     base = FEWER_REQUESTS
 
-    def test_a_place_on_a_closer_picture_is_that_place_of_the_screen(self) -> None:
-        requests = self.run_calls(
-            call("zoom", position=[750, 250]), self.click(0, 1000), self.click(0, 1000)
-        )
-        closer = ["CLOSER LOOK" in user_text(request) for request in requests[:3]]
-        self.assertEqual(closer, [False, True, False])
-        moves = [event[1:] for event in self.desktop.inputs if event[0] == "move"]
-        # Of 64x36 pixels a quarter around (47, 9): 32x18 from (31, 0) on; then all of it.
-        self.assertEqual(moves, [(31, 17), (0, 35)])
-
     def test_once_a_secret_was_typed_the_screen_stays_whole_and_the_model_is_told(self) -> None:
         typed = call("type_text_input", text="{{PIN}}")
         replies = iter((typed, call("zoom", position=[750, 250]), self.click(0, 1000)))
@@ -203,18 +193,6 @@ class ACloserLook(Turns):
         self.assertFalse(look.frame.area.overlaps(desktop.target))
         clicked = act("click", element_name="it", position=[500, 500])
         self.assertTrue(trial.perform(clicked, look, 1).changed)
-
-    def test_a_click_that_changed_nothing_is_followed_by_a_closer_picture_once(self) -> None:
-        clicks = [self.click(500, 500)] * 3
-        keys = [call("press_keyboard_key", key="a")] * 3
-        for calls, settings, wanted in (
-            (clicks, {}, [False, True, False]),
-            (clicks, {"auto_zoom": False}, [False] * 3),
-            (keys, {}, [False] * 3),
-        ):
-            requests = self.run_calls(*calls, dead=True, **settings)
-            closer = ["CLOSER LOOK" in user_text(request) for request in requests]
-            self.assertEqual(closer, wanted)
 
 
 class WhereTheMouseIs(Turns):

@@ -120,16 +120,6 @@ class StoryCase(EngineCase):
         return [entry["actions"] for entry in self.stages(trial)]
 
 
-class Requests(StoryCase):
-    def test_what_fails_is_missing_or_too_long_never_costs_the_story(self) -> None:
-        lost = agent.ModelError("The server is away.", "reset")
-        long = told(" ".join(map(str, range(1000))))
-        trial, _ = self.story(told("A story."), lost, told(""), text('{"actions": []}'), long)
-        stories = [story_of(request) for request in trial.requests]
-        self.assertEqual(stories[:5], ["I begin.", *["A story."] * 4])
-        self.assertEqual(len(stories[5]), 1500)
-
-
 class Reading(StoryCase):
     def test_the_object_is_found_in_every_wrapper_and_all_else_is_an_observation(self) -> None:
         for row in ROWS:
@@ -170,30 +160,6 @@ class Acting(StoryCase):
                 self.assertRegex(note, f"Action 1 was not executed: .*{row['refused']}")
                 rgb, _, _ = picture(trial.requests[number])
                 self.assertLess(max(map(int.__sub__, rgb[::3], rgb[2::3])), 30)
-
-    def test_what_is_refused_and_what_follows_it_is_neither_done_nor_drawn(self) -> None:
-        off = {"name": "click", "x1": 5000, "y1": 5}
-        for actions, done, words, settings in (
-            ([CLICK, off, {"name": "type", "text": "no"}], 1, "Action 2 was not executed", {}),
-            ([CLICK, CLICK], 0, "Action 1 was not executed", {"blocked_windows": "Plain"}),
-            ([CLICK, CLICK], 0, "Action 1 was not executed", {"confirm": "always"}),
-            ([{**CLICK, "label": "Delete all"}], 0, "did not allow this (delete)", {}),
-        ):
-            trial, _ = self.story(told(actions=actions), **settings)
-            self.assertEqual(trial.inputs.count(("button", "left", True)), done)
-            self.assertEqual(len(trial.inputs), 3 * done)
-            self.assertEqual(len(self.drawn(trial)[1]), done)
-            self.assertIn(words, last(trial.requests[1]))
-
-    def test_at_most_so_many_actions_and_boxes_a_turn(self) -> None:
-        boxes = [{"x1": n, "y1": n, "x2": 900, "y2": 900} for n in range(9)]
-        actions = [{"name": "click", "x1": 100 * n, "y1": 10} for n in range(9)]
-        trial, _ = self.story(told("I look.", actions, boxes), max_actions=3, max_bboxes=2)
-        self.assertEqual(self.stages(trial)[1]["bboxes"], boxes[:2])
-        self.assertEqual(len(self.drawn(trial)[1]), 3)
-        self.assertEqual(trial.inputs.count(("button", "left", True)), 3)
-        self.assertIn("Only 3 of 9 actions were carried out", last(trial.requests[1]))
-        self.assertIn("2 of 9 boxes", last(trial.requests[1]))
 
 
 class Marks(StoryCase):
