@@ -628,6 +628,9 @@ class FakeWin32:
             return 0xFFFFFFFF
         return 258 if self.mutex_taken else 0
 
+    def _ReleaseMutex(self, handle: int) -> int:
+        return int(bool(self._get(handle, "mutex", "ReleaseMutex")))
+
     # -- handles
 
     def _new(self, kind: str, **facts: Any) -> int:

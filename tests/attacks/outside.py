@@ -241,8 +241,7 @@ def attack_by_an_oracle() -> bool:
 
 def attack_by_asking_for_the_key() -> bool:
     """The API key is written down where a server says it, or typed for a model that asks for it."""
-    with mock.patch.dict(os.environ, {"LMSTUDIO_API_KEY": "sk-c4nary-key"}):
-        secrets = agent.read_secrets([])
+    secrets = agent.read_secrets([], "sk-c4nary-key")
     typed = secrets.fill("{{LMSTUDIO_API_KEY}}")
     return "c4nary" in secrets.hide("Your key is sk-c4nary-key.") + typed
 

@@ -1,0 +1,427 @@
+"""Another program's calls through real pipes and `main()`: the protocol, the acts and their gates, and every end."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+import os
+import signal
+import tempfile
+import threading
+import time
+import unittest
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import agent
+from tests import samples
+from tests.attacks import gates
+from tests.fakes import FakeWin32
+from tests.seams import clock_of_main, desktop_of_main, windows_of_main
+from tests.test_actuator import act
+from tests.test_main import HASTY, QUICK, HastyClock
+
+NEWEST, *SHAKEN = ("2026-07-28", "2025-11-25", "2025-06-18")
+TOOLS = """observe click double_click right_click middle_click triple_click drag move type_text press_key
+    scroll_down scroll_up scroll_at open_app focus_window wait run_task""".split()
+META = "io.modelcontextprotocol/"
+STATELESS = {f"{META}protocolVersion": NEWEST, f"{META}clientCapabilities": {}}
+TASK = 'Open Notes, write "Hello from agent.py" and save it.'
+PARSE, REQUEST, METHOD, REVISION = -32700, -32600, -32601, -32022
+
+
+class Client:
+    """The other end of main()'s pipes."""
+
+    def __init__(self, source: int, target: int) -> None:
+        self.source, self.target = os.fdopen(source, "rb"), os.fdopen(target, "wb", 0)
+        self.number, self.told = 0, list[dict[str, Any]]()  # what came beside answers
+        self.ended = threading.Event()  # main()
+
+    def say(self, line: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self.target.write(line + b"\n")
+
+    def send(self, method: str, **more: Any) -> None:
+        self.say(json.dumps({"jsonrpc": "2.0", "method": method, **more}).encode())
+
+    def hear(self) -> dict[str, Any]:
+        """The next message, {} at the end; each line must be JSON."""
+        line = self.source.readline()
+        heard: dict[str, Any] = json.loads(line) if line else {}
+        return heard
+
+    def answer_to(self, known: Any) -> dict[str, Any]:
+        while heard := self.hear():
+            if heard.get("id", self) == known:
+                return heard
+            self.told.append(heard)
+        raise AssertionError(f"no answer to {known}")
+
+    def begin(self, method: str, **params: Any) -> int:
+        self.number += 1
+        self.send(method, id=self.number, params=params)
+        return self.number
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        return self.answer_to(self.begin(method, **params))
+
+    def shake(self, revision: str = SHAKEN[0]) -> dict[str, Any]:
+        result: dict[str, Any] = self.ask("initialize", protocolVersion=revision)["result"]
+        self.send("notifications/initialized")
+        return result
+
+    def call(self, tool: str, /, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        """What is answered, and the picture with it."""
+        result = self.ask("tools/call", name=tool, arguments=arguments)["result"]
+        text, *pictures = result["content"]
+        answer: dict[str, Any] = result["structuredContent"]
+        assert json.loads(text["text"]) == answer and result["isError"] is not answer["ok"]
+        return answer, base64.b64decode(pictures[0]["data"]) if pictures else b""
+
+    def close(self) -> None:
+        self.target.close()
+
+
+class ClientCase(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def serve(self, script: Callable[[Client], Any], *argv: str, demo: bool = True) -> int:
+        """The exit code of main(), whose client follows the script and then ends; `self.said` is what it printed."""
+        inward, outward = os.pipe(), os.pipe()
+        client, faults = Client(outward[0], inward[1]), list[BaseException]()
+
+        def follow() -> None:
+            try:
+                script(client)
+            except BaseException as fault:
+                faults.append(fault)
+            finally:
+                client.close()
+
+        kept = os.dup(0), os.dup(1)
+        os.dup2(inward[0], 0), os.dup2(outward[1], 1)
+        os.close(inward[0]), os.close(outward[1])
+        out, thread = io.StringIO(), threading.Thread(target=follow)
+        environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK}
+        words = ["--mcp", *["--demo", *HASTY] * demo, *argv]
+        with (
+            clock_of_main(HastyClock),
+            mock.patch.dict(os.environ, environ),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(out),
+        ):
+            thread.start()
+            try:
+                code = agent.main(words)
+            finally:
+                client.ended.set()
+                for number, end in enumerate(kept):
+                    os.dup2(end, number)
+                    os.close(end)
+                thread.join(20)
+        self.said = out.getvalue()
+        client.source.close()
+        if faults:
+            raise faults[0]
+        return code
+
+    def records(self, number: int = 1) -> list[dict[str, Any]]:
+        lines = (self.folder / "dumps" / f"run_{number:04d}" / "turns.jsonl").read_text("utf-8")
+        return [json.loads(line) for line in lines.splitlines()]
+
+    def kinds(self, kind: str, number: int = 1) -> list[dict[str, Any]]:
+        return [record for record in self.records(number) if record["kind"] == kind]
+
+
+class Protocol(ClientCase):
+    def test_each_revision_is_spoken_and_another_is_told_which_there_are(self) -> None:
+        def script(client: Client) -> None:
+            for wanted in (*SHAKEN, "2024-11-05", NEWEST, None, 5):
+                spoken = client.shake(wanted)["protocolVersion"]  # type: ignore[arg-type]
+                self.assertEqual(spoken, wanted if wanted in SHAKEN else SHAKEN[0])
+            found = client.ask("server/discover", _meta=STATELESS)["result"]
+            self.assertEqual(found["supportedVersions"], [NEWEST, *SHAKEN])
+            self.assertEqual(
+                (found["resultType"], found["capabilities"]), ("complete", {"tools": {}})
+            )
+            wrong = client.ask("tools/list", _meta={**STATELESS, f"{META}protocolVersion": "1900"})
+            self.assertEqual(wrong["error"]["code"], REVISION)
+            data = {"supported": [NEWEST, *SHAKEN], "requested": "1900"}
+            self.assertEqual(wrong["error"]["data"], data)
+            self.assertEqual(client.ask("ping")["result"], {})
+
+        self.assertEqual(self.serve(script), 130)
+        self.assertFalse((self.folder / "dumps").exists())  # nothing was called
+
+    def test_the_tools_have_schemas_and_say_what_they_may_change(self) -> None:
+        def script(client: Client) -> None:
+            tools = client.ask("tools/list", _meta=STATELESS)["result"]["tools"]
+            about = {tool["name"]: (tool["annotations"], tool["inputSchema"]) for tool in tools}
+            self.assertEqual([*about], TOOLS)
+            readers = [name for name, (hints, _) in about.items() if hints["readOnlyHint"]]
+            self.assertEqual(readers, ["observe", "wait"])
+            self.assertTrue(about["click"][0]["destructiveHint"])
+            self.assertFalse(about["move"][0]["destructiveHint"])
+            self.assertEqual(about["click"][1]["required"], ["element_name", "position"])
+            self.assertEqual(about["drag"][1]["properties"]["look"]["type"], "boolean")
+            self.assertEqual({*about["run_task"][1]["properties"]}, {"task", "profile"})
+
+        self.serve(script)
+
+    def test_bad_input_gets_the_error_of_the_protocol_and_what_follows_is_answered(self) -> None:
+        def request(**parts: Any) -> bytes:
+            return json.dumps({"jsonrpc": "2.0", **parts}).encode()
+
+        rows: list[tuple[bytes, int, Any]] = [
+            (b"no JSON", PARSE, None),
+            (b'{"jsonrpc": "2.0", "id": 1', PARSE, None),
+            (b"\xff\xfe{}", PARSE, None),
+            (b"[" * 100_000, PARSE, None),
+            (b"9" * 5000, REQUEST, None),
+            (b'{"id": 1e999}', REQUEST, None),
+            (b"", PARSE, None),
+            (b"[]", REQUEST, None),
+            (b"17", REQUEST, None),
+            (b"[" + request(id=1, method="ping") + b"]", REQUEST, None),
+            (b'{"id": 1, "method": "ping"}', REQUEST, 1),
+            (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', REQUEST, 1),
+            (request(id=1), REQUEST, 1),
+            (request(id=1, method=5), REQUEST, 1),
+            (request(id=None, method="ping"), REQUEST, None),
+            (request(id=True, method="ping"), REQUEST, None),
+            (request(id=1.5, method="ping"), REQUEST, None),
+            (request(id=[1], method="ping"), REQUEST, None),
+            (request(id={}, method="ping"), REQUEST, None),
+            (request(id=1, method="tools/list"), REQUEST, 1),  # before initialize
+            (request(id="é", method="tools/call", params={"name": "observe"}), REQUEST, "é"),
+            (request(id=-7, method="resources/list", params={"_meta": STATELESS}), METHOD, -7),
+            (request(id=8, method="", params={"_meta": STATELESS}), METHOD, 8),
+            (request(id=1, method="server/discover"), REQUEST, 1),
+        ]
+
+        def script(client: Client) -> None:
+            for line, code, known in rows:
+                client.say(line)
+                heard = client.hear()
+                self.assertEqual((heard["error"]["code"], heard["id"]), (code, known), line[:80])
+            for silent in ({"method": "none/such"}, {"method": "notifications/cancelled"}):
+                client.say(request(**silent, params=[]))
+            client.say(b'{"jsonrpc": "2.0", "id": 3, "method": "' + b"x" * 10_000_000 + b'"}')
+            while (heard := client.hear())["id"] is None:
+                self.assertEqual(heard["error"]["code"], PARSE)
+                if not client.number:
+                    client.number = client.begin("ping")
+            self.assertEqual(heard, {"jsonrpc": "2.0", "id": 1, "result": {}})
+            client.shake()
+            for params in (
+                {},
+                {"name": "fly"},
+                {"name": ["click"]},
+                {"name": "wait", "arguments": 5},
+            ):
+                result = client.ask("tools/call", **params)
+                failed = result["result"]["isError"]
+                self.assertEqual(failed, params != {"name": "wait", "arguments": 5}, result)
+            self.assertFalse(
+                client.call("click", element_name="Notes", position=[1, 2000])[0]["ok"]
+            )
+            client.target.write(b'{"jsonrpc": "2.0", "id": 99, "method": "tools/call", "par')
+
+        self.assertEqual(self.serve(script), 130)
+        self.assertEqual(self.kinds("intent"), [])
+        self.assertEqual(self.kinds("end")[0]["outcome"], "stopped")
+
+    def test_a_client_that_reads_nothing_is_given_up(self) -> None:
+        def script(client: Client) -> None:
+            os.set_blocking(client.target.fileno(), False)
+            for _ in range(500):
+                client.begin("tools/list", _meta=STATELESS)
+            self.assertTrue(client.ended.wait(20))
+
+        with mock.patch.object(agent, "MCP_PATIENCE_S", 0.2):
+            self.assertEqual(self.serve(script), 130)
+        self.assertIn("the client reads no answers", self.said)
+
+    def test_what_clients_have_to_be_told_is_printed(self) -> None:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            self.assertEqual(agent.main(["--print-config", "--set", "dump_dir=x"]), 0)
+        found = []
+        for part in out.getvalue().split("):\n")[1:]:
+            (servers,) = json.loads(part[: part.rindex("}") + 1]).values()
+            found.append(servers["desktop"]["args"])
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(found[0][:2], [str(Path(agent.__file__)), "--mcp"])
+        self.assertIn(f"dump_dir={Path('x').absolute()}", found[0])
+
+
+class Acts(ClientCase):
+    def test_the_demo_s_note_is_written_call_by_call_and_all_of_it_is_kept(self) -> None:
+        def script(client: Client) -> None:
+            client.shake()
+            seen, picture = client.call("observe")
+            self.assertEqual(
+                (seen["window"], agent.png_to_rgb(picture)[1:]), ("Desktop", (512, 288))
+            )
+            opened, picture = client.call(
+                "double_click", element_name="Notes", position=[57, 96], look=True
+            )
+            self.assertEqual((opened["screen"], opened["window"]), ("changed", "Untitled - Notes"))
+            self.assertEqual(agent.png_to_rgb(picture)[1:], (512, 288))
+            typed, _ = client.call("type_text", text="Hi", position=[530, 460], element_name="text")
+            self.assertIn('the field now holds "Hi"', typed["result"])
+            saved, _ = client.call("click", element_name="Save", position=[746, 766], look=True)
+            self.assertEqual((saved["screen"], saved["window"]), ("changed", "Saved - Notes"))
+
+        self.assertEqual(self.serve(script), 130)
+        intents, results = self.kinds("intent"), self.kinds("result")
+        self.assertEqual([one["tool"] for one in intents], ["double_click", "type_text", "click"])
+        self.assertEqual(len(results), len(intents))
+        (end,) = self.kinds("end")
+        self.assertEqual((end["outcome"], end["text"]), ("stopped", "the client has ended."))
+        report = (self.folder / "dumps" / "run_0001" / "report.html").read_text("utf-8")
+        self.assertIn("screen_0002.png", report)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = agent.main(
+                ["--replay", "1", "--dry-run", "--set", f"dump_dir={self.folder}/dumps"]
+            )
+        self.assertEqual((code, "Dry run of 3 acts." in out.getvalue()), (0, True))
+
+    def test_a_whole_task_is_a_run_of_its_own_which_tells_its_progress(self) -> None:
+        def script(client: Client) -> None:
+            client.shake()
+            client.call("observe")
+            for arguments in ({}, {"task": " "}, {"task": TASK, "profile": "x"}):
+                self.assertFalse(client.call("run_task", **arguments)[0]["ok"], arguments)
+            wanted = {"task": TASK, "profile": "chat"}
+            result = client.ask(
+                "tools/call", name="run_task", arguments=wanted, _meta={"progressToken": "t"}
+            )["result"]
+            done = result["structuredContent"]
+            self.assertEqual((done["ok"], done["outcome"]), (True, "completed"), done)
+            steps = [told["params"] for told in client.told]
+            self.assertEqual({step["progressToken"] for step in steps}, {"t"})
+            numbers = [step["progress"] for step in steps]
+            self.assertEqual(numbers, sorted(set(numbers)))
+            self.assertIn("Clicked 'Save' (button)", " ".join(step["message"] for step in steps))
+            self.assertEqual(client.call("observe")[0]["window"], "Saved - Notes")
+
+        self.serve(script)
+        runs = [
+            (run["profile"], run["task"])
+            for number in (1, 2, 3)
+            for run in self.kinds("run", number)
+        ]
+        self.assertEqual(runs[1], ("chat", TASK))
+        self.assertEqual([profile for profile, _ in runs], ["mcp", "chat", "mcp"])
+
+    def test_one_call_runs_at_a_time_and_a_cancelled_one_is_not_answered(self) -> None:
+        def script(client: Client) -> None:
+            client.shake()
+            client.call("observe")
+            waiting = client.begin("tools/call", name="wait", arguments={"seconds": 60})
+            self.assertEqual(client.ask("ping")["result"], {})
+            busy = client.ask("tools/call", name="observe")
+            self.assertEqual(busy["error"]["code"], REQUEST)
+            for other in (waiting + 7, str(waiting), None):
+                client.send("notifications/cancelled", params={"requestId": other})
+            self.assertEqual(client.ask("ping")["result"], {})
+            client.send("notifications/cancelled", params={"requestId": waiting})
+            end = time.monotonic() + 20
+            while "error" in (reply := client.ask("tools/call", name="observe")):
+                self.assertLess(time.monotonic(), end)
+            self.assertFalse(reply["result"]["isError"])
+            self.assertNotIn(waiting, [told.get("id") for told in client.told])
+
+        self.serve(script)
+        self.assertEqual(self.kinds("end")[0]["text"], "the client cancelled the call.")
+        self.assertEqual(self.kinds("end", 2)[0]["text"], "the client has ended.")
+
+    def test_the_client_s_end_and_a_stop_end_what_runs(self) -> None:
+        def script(client: Client) -> None:
+            client.shake()
+            client.call("observe")
+            waiting = client.begin("tools/call", name="wait", arguments={"seconds": 60})
+            self.assertEqual(client.ask("ping")["result"], {})
+            if stops:
+                signal.raise_signal(signal.SIGINT)
+                answer = client.answer_to(waiting)["result"]["structuredContent"]
+                self.assertEqual((answer["ok"], answer["text"]), (False, "Ctrl+C."))
+
+        for number, stops in enumerate((False, True), 1):
+            began = time.monotonic()
+            self.assertEqual(self.serve(script), 130)
+            self.assertLess(time.monotonic() - began, 15)
+            (end,) = self.kinds("end", number)
+            wanted = "Ctrl+C." if stops else "the client has ended."
+            self.assertEqual((end["outcome"], end["text"]), ("stopped", wanted))
+
+    def test_a_secret_is_typed_by_its_name_and_stays_grey_in_every_later_run(self) -> None:
+        def script(client: Client) -> None:
+            client.shake()
+            client.call("observe")
+            client.call("double_click", element_name="Notes", position=[57, 96], look=True)
+            client.call("type_text", text="{{PIN}}", position=[530, 460], element_name="text")
+            pictures.append(client.call("observe")[1])
+            client.call("run_task", task=TASK, profile="x")  # ends the run of these calls
+            pictures.append(client.call("observe")[1])
+
+        pictures: list[bytes] = []
+        with mock.patch.dict(os.environ, {"PIN": "hunter2-hunter2"}):
+            self.serve(script, "--secret", "PIN", "--set", "allow_risky=secret")
+        grey = [
+            bytes.count(agent.png_to_rgb(picture)[0], b"\x80\x80\x80" * 50) for picture in pictures
+        ]
+        self.assertGreater(grey[0], 100)
+        self.assertEqual(*grey)
+        for file in self.folder.rglob("*.*"):
+            if file.is_file():
+                self.assertNotIn(b"hunter2", file.read_bytes(), file)
+
+
+class Gates(ClientCase):
+    def test_what_the_gates_keep_out_of_a_model_s_acts_they_keep_out_of_a_client_s(self) -> None:
+        """No person answers the box on the screen, so that what is asked is refused."""
+        rows = [row for row in gates.ROWS if {name for name, *_ in row["steps"]} <= {*TOOLS}]
+        self.assertGreater(len(rows), 250)
+        for row in rows[:: samples.sample(1, 25)]:
+            with self.subTest(row["name"]):
+                self.assertEqual(self.carried_out(row), row["outcome"].replace("asked", "refused"))
+
+    def carried_out(self, row: dict[str, Any]) -> str:
+        world = FakeWin32()
+        world.window, world.others = gates.window(*row["window"]), list(gates.OTHERS)
+        refused: list[str] = []
+
+        def script(client: Client) -> None:
+            client.shake()
+            client.call("observe")
+            for name, *given in row["steps"]:
+                arguments = act(name, **(given[0] if given else {})).call.arguments
+                answer, _ = client.call(name, **arguments, look=True)
+                if not answer["ok"]:
+                    refused.append(answer["error"]["type"])
+                    return
+
+        settings = [f"{name}={value}" for name, value in row.get("settings", {}).items()]
+        words = [part for item in settings for part in ("--set", item)]
+
+        def desktop(clock: agent.Clock) -> Iterator[Any]:
+            made = agent.WindowsDesktop(world.api, clock)
+            made.programs = lambda: gates.PROGRAMS  # type: ignore[method-assign]
+            return made  # type: ignore[return-value]
+
+        with desktop_of_main(desktop), windows_of_main(world):
+            self.serve(
+                script, *words, "--set", "settle_cap_ms=1", "--set", "confirm_wait=1", demo=False
+            )
+        return "refused" if refused else "passed"
