@@ -5,9 +5,6 @@
 Long runs on the demo desktop, each of them in front of a fresh server. A row counts the requests
 of the role that acts (or the verifier's): the share of all their tokens that was reused, and the
 tokens reused and computed a request, on average and in the middle one.
-
-Of a story all but the instructions is new each time: the picture, and the observation, which its
-prompt asks for in three short sentences. The built-in model's is one sentence; both are rows.
 """
 
 from __future__ import annotations
@@ -33,7 +30,6 @@ class Scene(NamedTuple):
     context: int = 16384
     role: str = "executor"
     writes: int = 1000  # lines before it saves, and says that it is done
-    sentences: int = 1  # of an observation
 
 
 RUN_S = 1800  # the longest takes 3 minutes alone, and several times that on a busy machine
@@ -42,7 +38,6 @@ SCENES = (
     Scene("planner, every third screen unchanged", "planner", 50, still=3),
     Scene("commander", "commander", 30),
     Scene("story", "story", 30),
-    Scene("story, three sentences", "story", 30, sentences=3),
     Scene("chat at 16384", "chat", 100),
     Scene("chat at 8192", "chat", 100, context=8192),
     Scene("verifier", "planner", 50, role="verifier", writes=0),
@@ -117,7 +112,9 @@ class LongWriter:
         if not request.get("tools"):
             value = {"key": step.key} if step.key else {"text": step.text}
             actions = [{"name": step.action, **value}]
-            story = {"observation": self.observation(step), "bboxes": [], "actions": actions}
+            seen = f"Typing line {number - 1} worked, it stands at the end. Notes is open and has the keyboard. "
+            seen += f"Next I type line {number} of the list."
+            story = {"observation": seen, "bboxes": [], "actions": actions}
             return {"role": "assistant", "content": json.dumps(story)}
         said = (
             f"LAST_ACTION_RESULT: worked, line {number - 1} stands at the end of the text\n"
@@ -127,15 +124,6 @@ class LongWriter:
             f"NEXT_STEP: type line {number}, since it is the next one of the list"
         )
         return {**spoken(step, request), "content": said}
-
-    def observation(self, step: Step) -> str:
-        """What a story's turn saw: the reason alone, as the built-in model, or the whole."""
-        if self.scene.sentences == 1:
-            return step.why
-        return (
-            f"Typing line {self.acts - 1} worked, it stands at the end. Notes is open and has the "
-            f"keyboard. Next I type line {self.acts} of the list."
-        )
 
 
 def called_by(message: Json) -> str:

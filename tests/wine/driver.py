@@ -10,7 +10,6 @@ import json
 import multiprocessing
 import random
 import sys
-from collections.abc import Callable
 from ctypes import c_int32, c_ssize_t, c_uint32, c_void_p
 from pathlib import Path
 from typing import Any
@@ -178,12 +177,10 @@ class Driver:
     # ---- Windows itself, behind the program's back ----
 
     def notepad(self) -> dict[str, Any]:
-        """What Notepad and the clipboard hold, and whether a menu is open."""
+        """What Notepad and the clipboard hold."""
         for function in (user.FindWindowW, user.FindWindowExW, user.GetClipboardData):
             function.restype = c_void_p
         kernel.GlobalLock.restype = c_void_p
-        menu = user.FindWindowW("#32768", None)
-        found: dict[str, Any] = {"menu": bool(menu and user.IsWindowVisible(c_void_p(menu)))}
         edit = c_void_p(
             user.FindWindowExW(c_void_p(user.FindWindowW("Notepad", None)), None, "Edit", None)
         )
@@ -191,12 +188,12 @@ class Driver:
         if edit:
             user.SendMessageW(edit, 0x000D, ctypes.c_size_t(500), held)  # WM_GETTEXT
             user.SendMessageW(edit, 0x00B0, *map(ctypes.byref, ends))  # EM_GETSEL
-        found |= {"text": held.value, "selected": [end.value for end in ends], "clipboard": None}
+        found: dict[str, Any] = {"text": held.value, "selected": [end.value for end in ends]}
         found["length"] = self.desktop.clipboard_length()
         if user.OpenClipboard(None):
             data = user.GetClipboardData(13)  # CF_UNICODETEXT
-            if data:
-                found["clipboard"] = ctypes.wstring_at(kernel.GlobalLock(c_void_p(data)))
+            place = kernel.GlobalLock(c_void_p(data)) if data else 0
+            found["clipboard"] = ctypes.wstring_at(place) if place else None
             user.CloseClipboard()
         return found
 
@@ -227,57 +224,20 @@ class Driver:
     # ---- handles ----
 
     def leaks(self, captures: int) -> dict[str, Any]:
-        """How many bitmaps can be created before, and after captures with every cursor, some failing at every call."""
-        failing = Failing(self.api)
-        broken = agent.WindowsDesktop(failing.api, self.clock)
-        refused, shapes = set[str](), set[int]()
+        """How many bitmaps can be made before and after captures with every cursor, and the cursors that none showed."""
         window, cursors = cursor_window()
         self.desktop.move(agent.Point(500, 350))
-
-        def capture(number: int, desktop: Any) -> None:
-            pump()
-            user.SetCursor(c_void_p(cursors[number % len(cursors)]))
-            frame = desktop.capture(self.desktop.screen(), *AREA_SIZE)
-            if frame.pixels != frame.clean:
-                shapes.add(number % len(cursors))
-
-        for number in range(len(cursors)):  # what Windows makes once and keeps
-            capture(number, self.desktop)
-        left = [bitmaps_left()]
-        for number in range(captures):
-            capture(number, self.desktop)
-        left.append(bitmaps_left())
-        for number in range(captures):
-            failing.at = number % (failing.most + 1)
-            failing.count = 0
-            try:
-                capture(number, broken)
-            except agent.Win32Error as error:
-                refused.add(str(error).split()[2])  # Windows refused NAME
-            failing.count = -1
-        left.append(bitmaps_left())
+        left, unseen = [], {*range(len(cursors))}
+        for count in (len(cursors), captures):  # at first Windows makes what it keeps
+            for number in range(count):
+                pump()
+                user.SetCursor(c_void_p(cursors[number % len(cursors)]))
+                frame = self.desktop.capture(self.desktop.screen(), *AREA_SIZE)
+                if frame.pixels != frame.clean:
+                    unseen.discard(number % len(cursors))
+            left.append(bitmaps_left())
         user.DestroyWindow(window)
-        return {"left": left, "unseen": len(cursors) - len(shapes), "refused": sorted(refused)}
-
-
-class Failing:
-    """A table whose call number `at` fails without being made, once `count` is 0."""
-
-    def __init__(self, api: Any) -> None:
-        self.at, self.most, self.count = 0, 0, -1
-
-        def resolve(_dll: str, name: str, _restype: Any, _argtypes: Any) -> Callable[..., Any]:
-            def call(*arguments: Any) -> Any:
-                if self.count < 0:
-                    return getattr(api, name)(*arguments)
-                self.count += 1
-                self.most = max(self.most, self.count)
-                # Releasing may be refused too, but only for once: the program tries it twice.
-                return 0 if self.count == self.at else getattr(api, name)(*arguments)
-
-            return call
-
-        self.api = agent.Win32(resolve, lambda: 8)
+        return {"left": left, "unseen": sorted(unseen)}
 
 
 def cursor_window() -> tuple[int, list[int]]:

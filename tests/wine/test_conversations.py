@@ -19,24 +19,6 @@ STROKES = ((200, 200, 800, 800), (200, 800, 800, 200))  # thousandths of the pap
 CHOICES = (("ctrl+a", "Select all", (43, 145)), ("ctrl+c", "Copy", (37, 90)))
 
 
-class Menu(PixelModel):
-    """Opens the Start menu, asks Windows whether it is, and closes it."""
-
-    was_open = False
-
-    def __init__(self, driver: Driver) -> None:
-        super().__init__(Task("", ""))
-        self.driver = driver
-
-    def decide(self, sight: Sight) -> Step:
-        if sight.menu():
-            self.was_open = self.was_open or self.driver.ask("notepad")["menu"]
-            return Step("click", "It was open.", "the empty desktop", (586, 347))
-        if self.was_open:
-            return Step("done", "The Start menu was open, which I verified, and is closed again.")
-        return super().decide(sight)
-
-
 class Copier(PixelModel):
     """Writes a line in Notepad, selects it and copies it: with keys, or with the Edit menu where there are none."""
 
@@ -83,16 +65,11 @@ class Story(PixelModel):
         sight = Sight(picture(request) or b"")
         self.sizes.add((sight.width, sight.height))
         if self.acted:
-            x, y = (
-                at * (side - 1) // 1000
-                for at, side in zip(self.acted, self.size(sight), strict=True)
-            )
+            x = self.acted[0] * (sight.width - 1) // 1000
+            y = self.acted[1] * (sight.height - 1) // 1000
             near = [sight.pixel(x + dx, y) for dx in range(-12, 13, 3)]
             self.heat[self.acted] = sum(red > blue + 25 for red, _, blue in near) > 4
         return text(json.dumps(self.said(sight)))
-
-    def size(self, sight: Sight) -> tuple[int, int]:
-        return sight.width, sight.height
 
     def said(self, sight: Sight) -> dict[str, Any]:
         """The whole reply. Where a mark may cover what it measures, it waits for a picture without marks."""
@@ -136,16 +113,11 @@ class Painter(Story):
         if not missing:
             return answer("Both strokes of the cross are there.", name="done")
         assert self.paper
-        place = {}
-        for name, part in zip(("x1", "y1", "x2", "y2"), STROKES[missing[0]], strict=True):
-            if name.startswith("x"):
-                place[name] = (
-                    (self.paper.left + self.paper.width * part // 1000) * 1000 // sight.width
-                )
-            else:
-                place[name] = (
-                    (self.paper.top + self.paper.height * part // 1000) * 1000 // sight.height
-                )
+        x1, y1, x2, y2 = STROKES[missing[0]]
+        left, top, wide, high = *self.paper[:2], self.paper.width, self.paper.height
+        across = [(left + wide * x // 1000) * 1000 // sight.width for x in (x1, x2)]
+        down = [(top + high * y // 1000) * 1000 // sight.height for y in (y1, y2)]
+        place = {"x1": across[0], "y1": down[0], "x2": across[1], "y2": down[1]}
         self.acted = place["x1"], place["y1"]
         return answer("I draw a stroke.", name="drag", label=f"stroke {missing[0] + 1}", **place)
 
@@ -173,12 +145,6 @@ class Conversations(unittest.TestCase):
         self.assertEqual((code, model.errors), (0, []), told)
         self.assertIn("verifier", {exchange.role for exchange in model.exchanges})
         return self.desktop.journal()
-
-    def test_the_start_menu_is_opened_verified_and_closed_in_a_conversation(self) -> None:
-        model = Menu(self.driver)
-        self.carried_out(model, "chat", "--scenario", "start-menu", *SIZE)
-        self.assertTrue(model.was_open)
-        self.assertFalse(self.driver.ask("notepad")["menu"])
 
     def test_a_line_is_written_in_notepad_selected_and_copied_in_a_conversation(self) -> None:
         for profile in ("chat", "pointer"):

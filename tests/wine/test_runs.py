@@ -6,12 +6,13 @@ import json
 import shutil
 import tempfile
 import unittest
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
 from tests.scripted import call, text
-from tests.wine.model import WAIT, Message, PixelModel, Sight, Task, picture, texts
+from tests.wine.model import WAIT, Message, PixelModel, Sight, Step, Task, picture, texts
 from tests.wine.rig import ALONE, Desktop, shared_desktop, target, windows_path
 
 TASK = Task('Grüße, Åse Øß! 5 € @ "home" & 100 % – {fertig} ~^|', r"C:\greetings for Åse.txt")
@@ -42,24 +43,21 @@ class Shifted(PixelModel):
 
     model = "qwen3-vl-4b-beside"
 
-    def reply(self, request: Any) -> Message | str:
-        said = json.dumps(super().reply(request))
-        moved = json.loads(said, object_hook=self.beside)
-        content = moved["content"] or ""
-        if content.startswith("{"):
-            moved["content"] = json.dumps(json.loads(content, object_hook=self.beside))
-        return moved
+    def next_step(self, sight: Sight, offers_more: bool = False) -> Step:
+        step = super().next_step(sight, offers_more)
+        return step._replace(place=beside(step.place))
 
-    def beside(self, said: dict[str, Any]) -> dict[str, Any]:
-        """The same with each place where this model believes it to be; nothing lies off the grid."""
-        if "arguments" in said:
-            arguments = json.loads(said["arguments"], object_hook=self.beside)
-            return {**said, "arguments": json.dumps(arguments)}
-        for name, value in said.items():
-            if isinstance(value, list) and len(value) == 2:
-                away = [round(500 + SCALE * (place - 500)) for place in value]
-                said[name] = [min(1000, max(0, place)) for place in away]
-        return said
+    def verifier(self, request: Any) -> Message:
+        said = super().verifier(request)["content"]
+        if said.startswith("{"):
+            said = json.dumps({name: beside(place) for name, place in json.loads(said).items()})
+        return text(said)
+
+
+def beside(place: Sequence[int]) -> tuple[int, ...]:
+    """Where the shifted model believes it to be; nothing lies off the grid."""
+    away = (round(500 + SCALE * (number - 500)) for number in place)
+    return tuple(min(1000, max(0, number)) for number in away)
 
 
 # What a model says for each action of a step. $x and $y are in its own space, $text and $why are quoted in its own way.
@@ -91,21 +89,11 @@ class Speech(NamedTuple):
     in_pixels: bool = False  # its places, else they are on the grid of 0..1000
 
 
-ANNOUNCED, JSON_REPLY = '"name": "computer_use"', f"Action: $why\n{JSON_CALL}"
+QWEN, TARS = "qwen3-vl-4b-instruct", "ui-tars-1.5-7b"
+THOUGHT = "Thought: $why\nAction: $call"
 SPEECHES = (
-    Speech(
-        *("qwen3-vl", "qwen3-vl-4b-instruct", "qwen3vl"),
-        *(ANNOUNCED, COMPUTER_USE, JSON_REPLY, 32),
-    ),
-    Speech(
-        *("gui-owl-1.5", "gui-owl-1.5-8b-instruct", "qwen3vl"),
-        *(ANNOUNCED, COMPUTER_USE, JSON_REPLY, 16),
-    ),
-    Speech(
-        *("ui-tars-1.5", "ui-tars-1.5-7b", "qwen2vl"),
-        *("## Action Space", VERBS, "Thought: $why\nAction: $call", 28),
-        in_pixels=True,
-    ),
+    Speech("qwen3-vl", QWEN, "qwen3vl", '"name": "computer_use"', COMPUTER_USE, JSON_CALL, 32),
+    Speech("ui-tars-1.5", TARS, "qwen2vl", "## Action Space", VERBS, THOUGHT, 28, in_pixels=True),
 )
 
 
