@@ -1182,9 +1182,9 @@ class Act:
         given = self.given
         if not by_name:  # in a grammar the name is the model's sentence
             given.pop("element_name", None)
-        subject = {name: given[name] for name in SUBJECTS if given.get(name)}
-        told = dict([*subject.items()][:1]) or given
-        return f"{self.name.replace('_', ' ')} {shown_args(told)}".strip()
+        named = [name for name in SUBJECTS if given.get(name)]
+        told = shown_args({name: given[name] for name in named[:1] or given})
+        return f"{self.name.replace('_', ' ')} {told}".strip()
 
     def __str__(self) -> str:
         return f"{self.name} {self.shown}".strip()
@@ -6111,7 +6111,7 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
 # -- a question in a window of the program's own, which is answered there and takes no keyboard
 
 BOX_LINES = 54  # of text on a screen
-BOX_PAUSE_S = 0.03
+BOX_PAUSE_S = 0.2
 BOX_EARLY_MS = 1000  # a click before was meant for what had been there
 
 
@@ -6133,10 +6133,7 @@ def text_size(api: Win32, font: int, text: str) -> Sides:
 
 
 def show_box(
-    desktop: Desktop,
-    question: str,
-    left_s: Callable[[], float],
-    answers: list[str],
+    desktop: Desktop, question: str, left_s: Callable[[], float], answers: list[str]
 ) -> None:
     """In a thread of its own adds yes or no to `answers`, if clicked, until there is an answer."""
     # No look is taken meanwhile, so it is in none even where Windows cannot leave it out.
@@ -6174,9 +6171,11 @@ def show_box(
         undo.callback(desktop.own_windows.discard, box)
         desktop.own_windows.add(box)
         size = (below + line, 9 * line, 2 * line, box)
-        yes = window(0, "BUTTON", "Yes", WS_CHILD_VISIBLE, line, *size)
-        no = window(0, "BUTTON", "No", WS_CHILD_VISIBLE, 11 * line, *size)
-        said = {yes: "yes", no: "no"}
+        said = {
+            window(0, "BUTTON", word, WS_CHILD_VISIBLE, line * place, *size): word
+            for word, place in (("Yes", 1), ("No", 11))
+        }
+        _, no = said
         api.SetWindowDisplayAffinity(box, WDA_EXCLUDEFROMCAPTURE)
         api.ShowWindowAsync(box, SW_SHOWNOACTIVATE)
         api.MessageBeep(MB_ICONQUESTION)
@@ -11237,7 +11236,6 @@ Course = tuple[Deed, bool, Outcome | None]  # what came of a call: it, progress,
 
 
 QUESTIONS_MOST = 3  # of a task
-QUESTION_CHARS = 300
 
 
 def ask_person(
@@ -11255,13 +11253,11 @@ def ask_person(
     state.questions += 1
     actuator = engine.actuator
     actuator.release()
-    said = cut(question, QUESTION_CHARS)
-    answer = actuator.ask(said)
+    answer = actuator.ask(cut(question, 300))
     actuator.last_own = engine.clock.now()
     if answer is None:
         return "Nobody is there; go on without, or report.", False
-    answer = cut(answer, QUESTION_CHARS)
-    return f"The person answers: {answer!r}", True
+    return f"The person answers: {answer!r:.300}", True
 
 
 def follow_words(
@@ -15466,6 +15462,7 @@ def hold_console() -> None:
             time.sleep(ANSWER_EVERY_S)
 
 
+WAITS = "It waits for an answer at the terminal, on Windows also in a box on the screen: {}"
 QUESTION_PATIENCE = 5  # times as long as for a yes: there may be something to do first
 TYPED_BEFORE_S = 0.2  # in which a new reader has read the lines that were typed before it
 ANSWER_EVERY_S = 0.05  # whether there is an answer
@@ -15609,14 +15606,14 @@ class Person:
 
     def answers(self, question: str) -> str | None:
         """None where nobody is there."""
-        if not _person_is_there() and not self.inbox.watched():
-            return None
-        return self._asked(
-            f"The model asks: {question}",
-            "Type an answer, such as yes, and press Enter.",
-            QUESTION_PATIENCE * self.config.confirm_wait,
-            self.inbox.take_answer,
-        )
+        if _person_is_there() or self.inbox.watched():
+            return self._asked(
+                f"The model asks: {question}",
+                "Type an answer, such as yes, and press Enter.",
+                QUESTION_PATIENCE * self.config.confirm_wait,
+                self.inbox.take_answer,
+            )
+        return None
 
     def _asked(
         self, question: str, how: str, wait_s: float, *others: Callable[[], str]
@@ -15624,10 +15621,7 @@ class Person:
         logger = self.logger
         hidden = logger.hide(question)
         place = "question" if others else "error"
-        where = "at the terminal"
-        if isinstance(self.desktop, WindowsDesktop):
-            where += " or in the box on the screen"
-        logger.publish(Told(place, f"It waits for an answer {where}: {hidden}"))
+        logger.publish(Told(place, WAITS.format(hidden)))
         now = self.terminal.clock.now
         begin = now()
 
@@ -15978,11 +15972,9 @@ def settings_table(word: str) -> Iterator[str]:
     found = [
         setting
         for setting in SETTINGS.values()
-        if word.lower() in f"{setting.name} {setting.text}".lower()
+        if word == "all" or word.lower() in f"{setting.name} {setting.text}".lower()
     ]
-    if word == "all":
-        found = [*SETTINGS.values()]
-    elif not word:
+    if not word:
         found = [SETTINGS[name] for name in TURNED.split()]
         yield "The settings that are turned most; --settings all lists all, --settings WORD finds."
     if not found:
@@ -16178,10 +16170,6 @@ def examine(
         yield from check_model(config, chosen_profile(options.profile, config), server, waiting)
 
 
-def is_completed(record: Record) -> bool:
-    return isinstance(record, EndRecord) and record.outcome == "completed"
-
-
 def old_run(options: Namespace, config: Config) -> Path | None:
     """The folder of the run that is gone on with or repeated, whose task `options` get."""
     repeats = options.replay is not None
@@ -16196,7 +16184,7 @@ def old_run(options: Namespace, config: Config) -> Path | None:
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
-    elif not (repeats or options.task) and is_completed(last):
+    elif not (repeats or options.task) and vars(last).get("outcome") == "completed":
         fault = "was completed; give it a next task with --task"
     elif options.demo and not drawn:
         fault = "was done on a real desktop; leave out --demo"
@@ -16608,8 +16596,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = start(options, stop)
     except (AgentError, KeyboardInterrupt) as error:
         why = f"agent.py: {printable(str(error)) or 'stopped.'}"
-        if sys.stderr and sys.stderr.isatty():  # in rows that end between words
-            why = textwrap.fill(why, row_width(), break_on_hyphens=False)
+        if sys.stderr and sys.stderr.isatty():
+            why = in_columns(why)
         print(why, file=sys.stderr)
         if isinstance(error, AgentError):
             code = error.exit_code

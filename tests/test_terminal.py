@@ -384,11 +384,11 @@ class Box(unittest.TestCase):
         return str(refused.exception)
 
     def test_yes_or_no_is_what_is_clicked_after_its_first_second(self) -> None:
-        self.assertEqual(self.ask(("Yes", UP, 1.1)), ["yes"])
-        self.assertEqual(self.ask(("No", DOWN, 1.1), ("No", UP, 1.2)), ["no"])
+        self.assertEqual(self.ask(("Yes", UP, 1.1)), ["Yes"])
+        self.assertEqual(self.ask(("No", DOWN, 1.1), ("No", UP, 1.2)), ["No"])
         early = (("Yes", DOWN, 0.3), ("Yes", UP, 0.9))
         self.assertEqual(self.ask(*early), [])
-        self.assertEqual(self.ask(*early, ("No", UP, 2)), ["no"])
+        self.assertEqual(self.ask(*early, ("No", UP, 2)), ["No"])
         self.assertEqual(self.ask(("Yes", DOWN, 5)), [])
         self.assertEqual(self.world.made, {})
 
@@ -442,7 +442,7 @@ class Questions(CommandLineCase):
         self.seconds = clock.now() - 1000
         if there or said:
             self.assertEqual({one.place for one in told}, {"question"})
-            self.assertIn("at the terminal: The model asks: Which file?", told[0].text)
+            self.assertIn("a box on the screen: The model asks: Which file?", told[0].text)
             self.assertEqual(told[-1].text, "")
         return answer
 
