@@ -563,7 +563,7 @@ def seam_runs(cases: int) -> Iterator[Case]:
 
 FILLER = "and so on with a long explanation of what is to be seen there " * 6
 MARK = re.compile(r"mark-\d+")
-CROWDED = """max_steps=25 model_failures=9 request_retries=1 review_interval=5 enable_loop_recovery=false
+CROWDED = """model_failures=9 request_retries=1 review_interval=5 enable_loop_recovery=false
     second_opinion=false"""
 
 
@@ -599,7 +599,8 @@ def marking(profile: str) -> dict[str, Bag]:
 
 
 def seam_contexts(cases: int) -> Iterator[Case]:
-    """Runs in small contexts until there were so many requests; each is a case."""
+    """Runs in small contexts, of each profile in turn, until there were so many requests; each is a case."""
+    steps = f"max_steps={16 if 100 <= cases < 1000 else 25}"
     asked = number = 0
     while asked < cases:
         rng = Random(f"context {number}")
@@ -607,7 +608,7 @@ def seam_contexts(cases: int) -> Iterator[Case]:
         number += 1
         kept = f"keep_last_screenshots={rng.randint(1, 3)} keep_last_thinks={rng.randint(0, 2)}"
         context = rng.choice((2500, 3500, 5000, 8000, 32768))
-        run = Run("", profile, f"{CROWDED} {kept}", (), marking(profile), context)
+        run = Run("", profile, f"{CROWDED} {steps} {kept}", (), marking(profile), context)
         before = asked
         for name, value in carry_out(run, f"context {number}"):
             if name.startswith(("executor ", "planner ")) and asked < cases:

@@ -1,9 +1,9 @@
 """Mutated replies in the grammars that models were trained in.
 
-Only a GrammarCall or a ReplyError may come out, within a bound of time. And no wrong act: every reply is written here from
-an act that is known, by means of its own. What does not touch its call (thoughts with other calls in them, words, a second
-call, a cut) gives that act or none. What does touch it gives an act whose word, numbers and text stand in the reply as it
-then is: nothing is invented, rounded to an edge or put together from pieces.
+Only a GrammarCall or a ReplyError may come out, within a bound of time. And no wrong act: each reply begins as a row of
+data/grammar_cases.jsonl, whose act is known. What does not touch its call (thoughts with other calls in them, words, a
+second call, a cut) gives that act or none. What does touch it gives an act whose word, numbers and text stand in the reply
+as it then is: nothing is invented, rounded to an edge or put together from pieces.
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent import GRAMMARS, ReplyError
 from tests.long.replies import ODD, SIGNS, mutated, oddly_shaped
 
-# The sizes that pictures have before the model, as they are documented for a factor of 28.
-RESIZED = {(1920, 1080): (1932, 1092), (1440, 900): (1428, 896), (1536, 864): (1540, 868)}
+DATA = Path(__file__).parents[1] / "data" / "grammar_cases.jsonl"
+PICTURE = (1536, 864)
+RESIZED = (1540, 868)  # as it is before the model, documented for a factor of 28
 SECONDS_MOST = 0.25  # of the processor's time, for one reply
-SAMPLES = 300  # written before they are mutated again and again
-TEXTS = (
-    *("hello", "it's", 'say "no"', "C:\\temp\\x", "a\nb", "北京天气", "5, 6", "<b>", "x"),
-    "ls -l | wc",
-)
-KEYS = (["enter"], ["ctrl", "s"], ["ctrl", "shift", "t"], ["f5"], ["pagedown"])
 REASONS = ("stop", "tool_calls", None)
 
 
@@ -34,13 +31,25 @@ Json = dict[str, Any]
 
 
 class Sample(NamedTuple):
-    """A reply's call as its grammar writes it, and the act that it is."""
+    """A reply that is a call, and the act that it is."""
 
     call: str
     name: str
     arguments: dict[str, Any]
-    before: str = ""  # what comes before the call
-    after: str = ""
+
+
+@cache
+def samples(grammar: str) -> list[Sample]:
+    """The rows of a grammar, and those of others that it reads as the same act."""
+    rows = map(json.loads, DATA.read_text("utf-8").splitlines())
+    known = [row for row in rows if "act" in row and "think" not in row["reply"]]
+    found = []
+    for row in known:
+        sample = Sample(row["reply"], row["act"], row.get("arguments", {}))
+        call = outcome(grammar, {"role": "assistant", "content": sample.call}, "stop")
+        if row["grammar"] == grammar or (call and sample[1:] == (call.name, call.arguments)):
+            found.append(sample)
+    return found
 
 
 class Space(NamedTuple):
@@ -52,124 +61,11 @@ class Space(NamedTuple):
     def grid(self, x: float, y: float) -> list[int]:
         return [int(x * 1000 / self.width + 0.5), int(y * 1000 / self.height + 0.5)]
 
-    def place(self, rng: random.Random) -> tuple[int, int]:
-        return rng.randint(2, self.width), rng.randint(2, self.height)
 
-
-def space_of(name: str, picture: tuple[int, int]) -> Space:
+def space_of(name: str) -> Space:
     in_pixels = name in ("qwen2.5-vl", "ui-tars-1.5", "fara-7b", "opencua")
-    return Space(*RESIZED[picture]) if in_pixels else Space(1000, 1000)
+    return Space(*RESIZED) if in_pixels else Space(1000, 1000)
 
-
-# -- replies, each written from an act
-
-
-def qwen_act(rng: random.Random, space: Space, grammar: str) -> tuple[Json, str, Json]:
-    """The arguments of computer_use as written, and the act."""
-    x, y = space.place(rng)
-    at, there = space.grid(x, y), {"coordinate": [x, y]}
-    text, keys = rng.choice(TEXTS), rng.choice(KEYS)
-    amount = rng.choice((3, -5, 10, -99, 100, -300, 501))
-    sign = 1 if amount > 0 else -1
-    ticks = amount if abs(amount) <= 20 else (abs(amount) + 50) // 100 * sign
-    typed: Json = {"text": text}
-    acts: list[tuple[Json, str, Json]] = [
-        ({"action": "left_click", **there}, "click", {"position": at}),
-        ({"action": "mouse_move", **there}, "move", {"position": at}),
-        ({"action": "key", "keys": keys}, "press_key", {"key": "+".join(keys)}),
-        ({"action": "wait", "time": 2}, "wait", {"seconds": 2}),
-        ({"action": "terminate", "status": "failure"}, "failed", {}),
-    ]
-    if grammar == "fara-7b":
-        ticks, typed = 8 * sign, {"text": text, "submit": True}
-    else:
-        acts.append(({"action": "left_click_drag", **there}, "drag", {"end": at}))
-        acts.append(({"action": "right_click", **there}, "right_click", {"position": at}))
-    acts.append(({"action": "scroll", "pixels": amount}, "scroll", {"ticks": ticks}))
-    acts.append(({"action": "type", "text": text}, "type_text", typed))
-    return rng.choice(acts)
-
-
-def qwen_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
-    written, name, arguments = qwen_act(rng, space, grammar)
-    called = {"name": "computer_use", "arguments": written}
-    call = f"<tool_call>\n{json.dumps(called, ensure_ascii=rng.random() < 0.5)}\n</tool_call>"
-    if grammar == "qwen3.5-xml":
-        call = xml_call("tool_call", "computer_use", written)
-    return Sample(call, name, arguments, "Action: Do it.\n")
-
-
-def xml_call(tag: str, function: str, written: Json) -> str:
-    inside = ""
-    for key, value in written.items():
-        said = value if isinstance(value, str) else json.dumps(value)
-        inside += f"<parameter={key}>\n{said}\n</parameter>\n"
-    return f"<{tag}>\n<function={function}>\n{inside}</function>\n</{tag}>"
-
-
-def tars_act(
-    rng: random.Random, space: Space, spelled: Callable[[int, int], str], key: str
-) -> tuple[str, dict[str, str], str, Json]:
-    """Verb and arguments as written, and the act; `key` names a place."""
-    x, y = space.place(rng)
-    at, text, keys = space.grid(x, y), rng.choice(TEXTS), rng.choice(KEYS)
-    there = {key: spelled(x, y)}
-    acts: list[tuple[str, dict[str, str], str, Json]] = [
-        ("click", there, "click", {"position": at}),
-        ("left_double", there, "double_click", {"position": at}),
-        ("type", {"content": text}, "type_text", {"text": text}),
-        ("hotkey", {"key": " ".join(keys)}, "press_key", {"key": "+".join(keys)}),
-        ("scroll", {**there, "direction": "down"}, "scroll", {"position": at, "ticks": -5}),
-        ("finished", {"content": text}, "finished", {"text": text}),
-    ]
-    return rng.choice(acts)
-
-
-def verb_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
-    box = rng.choice(
-        ("({},{})", "<|box_start|>({},{})<|box_end|>", "[{}, {}]", "<bbox>{} {}</bbox>", "{}, {}")
-    )
-    verb, written, name, arguments = tars_act(rng, space, box.format, "start_box")
-    quote = rng.choice("''\"")
-    given = ", ".join(f"{key}={quote}{escaped(value)}{quote}" for key, value in written.items())
-    return Sample(f"Action: {verb}({given})", name, arguments, "Thought: I see it.\n")
-
-
-def escaped(text: str) -> str:
-    text = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return text.replace("'", "\\'").replace('"', '\\"')
-
-
-def seed_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
-    verb, written, name, arguments = tars_act(rng, space, "<point>{} {}</point>".format, "point")
-    return Sample(xml_call("seed:tool_call", verb, written), name, arguments)
-
-
-def code_reply(rng: random.Random, space: Space, grammar: str) -> Sample:
-    x, y = space.place(rng)
-    text, keys = rng.choice(TEXTS), rng.choice(KEYS)
-    at = space.grid(x, y)
-    quoted = "', '".join(keys)
-    line, name, arguments = rng.choice(
-        [
-            (f"pyautogui.click(x={x}, y={y})", "click", {"position": at}),
-            (f"pyautogui.rightClick({x}, {y})", "right_click", {"position": at}),
-            (f"pyautogui.write(message='{escaped(text)}')", "type_text", {"text": text}),
-            (f"pyautogui.hotkey(['{quoted}'])", "press_key", {"key": "+".join(keys)}),
-            ("pyautogui.scroll(-5)", "scroll", {"ticks": -5}),
-            ("computer.terminate(status='success')", "finished", {}),
-        ]
-    )
-    return Sample(f"```python\n{line}\n```", name, arguments, "## Action:\nDo it.\n## Code:\n")
-
-
-# Those of the other grammars are Qwen's.
-WRITERS = {
-    "ui-tars-1.0": verb_reply,
-    "ui-tars-1.5": verb_reply,
-    "ui-tars-2": seed_reply,
-    "opencua": code_reply,
-}
 
 # -- what happens to replies
 
@@ -193,16 +89,16 @@ def kept(rng: random.Random, sample: Sample, other: Sample) -> str:
     """The reply with its first call untouched among what does not count."""
     name = rng.choice(THOUGHT_NAMES)
     thought = f"<{name}>{rng.choice(WORDS)}{other.call}{rng.choice(WORDS)}</{name}>"
-    before, after = sample.before, sample.after
+    before = after = ""
     chance = rng.random()
     if chance < 0.3:
-        before = f"{thought}\n{before}"
+        before = f"{thought}\n"
     elif chance < 0.5:
-        before = f"{rng.choice(WORDS)}{before}"
+        before = rng.choice(WORDS)
     if rng.random() < 0.3:
-        after = f"{after}\n\n{other.before}{other.call}"
+        after = f"\n\n{other.call}"
     elif rng.random() < 0.5:
-        after += rng.choice(ENDINGS)
+        after = rng.choice(ENDINGS)
     return before + sample.call + after
 
 
@@ -257,11 +153,11 @@ def check_stands_there(call: Any, text: str, space: Space) -> None:
             assert all(sign in text.lower() for sign in signs), f"key {value!r}"
 
 
-def outcome(grammar: str, message: Any, reason: Any, picture: tuple[int, int]) -> Any:
+def outcome(grammar: str, message: Any, reason: Any) -> Any:
     """A call, or None for a ReplyError; anything else comes through, and slowness is an error."""
     begin = time.thread_time()
     try:
-        call: Any = GRAMMARS[grammar].read(message, reason, picture)
+        call: Any = GRAMMARS[grammar].read(message, reason, PICTURE)
     except ReplyError as error:
         assert error.kind and 0 < len(str(error)) < 600, repr(error)
         assert 0 < len(GRAMMARS[grammar].correction(error)) < 900
@@ -271,23 +167,21 @@ def outcome(grammar: str, message: Any, reason: Any, picture: tuple[int, int]) -
     return call
 
 
-def read_one(
-    rng: random.Random, grammar: str, picture: tuple[int, int], samples: list[Sample]
-) -> bool:
+def read_one(rng: random.Random, grammar: str) -> bool:
     """Mutates and reads one reply; whether a call came of it. Raises AssertionError."""
-    sample, other = rng.choice(samples), rng.choice(samples)
+    sample, other = rng.choice(samples(grammar)), rng.choice(samples(grammar))
     text, reason, chance = kept(rng, sample, other), rng.choice(REASONS), rng.random()
     if chance < 0.03:
         message: Json = {"role": "assistant", "content": text}
         oddly_shaped(rng, message, ODD_SENT)
-        outcome(grammar, message, reason, picture)
+        outcome(grammar, message, reason)
         return False
     untouched = chance < 0.45
     if chance < 0.25:
         text = text[: rng.randrange(len(text))]
     for _ in range(0 if untouched else rng.choice((1, 1, 1, 2, 3))):
         text = mutated(rng, text, PIECES)
-    call = outcome(grammar, {"role": "assistant", "content": text}, reason, picture)
+    call = outcome(grammar, {"role": "assistant", "content": text}, reason)
     if call is None:
         return False
     if untouched:
@@ -296,7 +190,7 @@ def read_one(
         assert (call.name, call.arguments) == wanted, said
         return True
     try:
-        check_stands_there(call, text, space_of(grammar, picture))
+        check_stands_there(call, text, space_of(grammar))
     except AssertionError as error:
         raise AssertionError(f"{error}: {call} from {text!r}") from None
     return True
@@ -308,16 +202,7 @@ def run(count: int, grammar: str, seed: int = 0) -> int:
     Returns how many calls came of them.
     """
     rng = random.Random(f"{grammar} {seed}")
-    calls = 0
-    for number in range(count):
-        if number % (10 * SAMPLES) == 0:
-            picture = rng.choice(list(RESIZED))
-            space = space_of(grammar, picture)
-            samples = [
-                WRITERS.get(grammar, qwen_reply)(rng, space, grammar) for _ in range(SAMPLES)
-            ]
-        calls += read_one(rng, grammar, picture, samples)
-    return calls
+    return sum(read_one(rng, grammar) for _ in range(count))
 
 
 def main(count: int = 1_000_000, seed: int = 0) -> bool:
