@@ -250,10 +250,6 @@ class FakeControls:
         self.texts[address] = (text, buffer)
         return address
 
-    def put_text(self, place: int, text: str | None) -> int:
-        P.from_address(place).value = None if text is None else self.text_of(text)
-        return 0 if text is not None else 1  # S_FALSE
-
     def put_variant(self, place: int, kind: int, value: int) -> int:
         variant = VARIANT.from_address(place)
         variant.vt, variant.a = kind, value

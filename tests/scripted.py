@@ -41,9 +41,6 @@ class PlainDesktop:
 
     primary = screen
 
-    def on_monitor(self, point: agent.Point) -> bool:
-        return self.screen().contains(point)
-
     def capture(self, area: agent.Rect, width: int, height: int) -> agent.Frame:
         self.number += 1
         pixels = self.glance(area, width, height)
@@ -287,16 +284,6 @@ class Trial:
     def grammar(self) -> str:
         """The name of the grammar in which the model that acts is asked; none is tools."""
         return self.engine.grammar.name if self.engine.grammar else "tools"
-
-    @property
-    def thought_tokens(self) -> int:
-        """About how many tokens the models thought so far."""
-        records = agent.read_journal(self.folder).records
-        return sum(
-            record.tokens.get("thought") or 0
-            for record in records
-            if isinstance(record, agent.ReplyRecord)
-        )
 
     @property
     def requests(self) -> list[dict[str, Any]]:
