@@ -78,16 +78,14 @@ def attack_by_a_linked_picture(root: Path) -> bool:
     look = {"kind": "look", "turn": 1, "screenshot": "screenshots/turn_0001.png", "time": 2}
     folder = run_of(root, look, {"kind": "action", "turn": 1, "tool": "click", "time": 3})
     exported = []
-    for linked, target in (
-        ("screenshots/turn_0001.png", outside / "turn_0001.png"),
-        ("screenshots", outside),
-    ):
-        if linked == "screenshots":
+    (folder / "screenshots/turn_0001.png").symlink_to(outside / "turn_0001.png")
+    for name in ("picture.html", "folder.html"):
+        main_of(*settings(root), "--report", "1", str(root / name))
+        exported.append(b"data:image/png;base64,iVBOR" in (root / name).read_bytes())
+        if name == "picture.html":
             (folder / "screenshots/turn_0001.png").unlink()
-            (folder / linked).rmdir()
-        (folder / linked).symlink_to(target)
-        main_of(*settings(root), "--report", "1", str(root / "out.html"))
-        exported.append(b"data:image/png;base64,iVBOR" in (root / "out.html").read_bytes())
+            (folder / "screenshots").rmdir()
+            (folder / "screenshots").symlink_to(outside)
     return any(exported)
 
 
