@@ -41,6 +41,9 @@ class PlainDesktop:
 
     primary = screen
 
+    def on_monitor(self, point: agent.Point) -> bool:
+        return self.screen().contains(point)
+
     def capture(self, area: agent.Rect, width: int, height: int) -> agent.Frame:
         self.number += 1
         pixels = self.glance(area, width, height)
