@@ -413,40 +413,9 @@ class EngineCase(unittest.TestCase):
         memory = agent.AgentMemory(config.memory_compression_threshold)
         return Trial(engine, agent.AgentState(task="Press the button", memory=memory))
 
-    def engine(
-        self, decide: Callable[[dict[str, Any]], Message], *args: Any, **settings: Any
-    ) -> tuple[Any, agent.AgentState]:
-        """The two halves of a trial."""
-        trial = self.trial(decide, *args, **settings)
-        return trial.engine, trial.state
-
     def begin(self, trial: Trial, task: str = "Press") -> None:
         """The record with which a run begins."""
         config = vars(trial.config)
         trial.write(
             record("run", version="1", profile="planner", model="m", task=task, config=config)
         )
-
-    def records(self, engine: Any, kind: str) -> list[dict[str, Any]]:
-        """The lines of one kind in the run's turns.jsonl."""
-        return Trial(engine, agent.AgentState(task="", memory=agent.AgentMemory())).records(kind)
-
-
-class Turns(EngineCase):
-    """Runs in which the executor makes calls that were written down before."""
-
-    def run_calls(self, *calls: Any, dead: bool = False, **settings: Any) -> list[dict[str, Any]]:
-        """Lets the executor make these calls, and gives its requests."""
-        replies = iter(calls)
-
-        def decide(request: dict[str, Any]) -> dict[str, Any]:
-            return PLAN if role_of(request) == "planner" else next(replies)
-
-        self.made = self.trial(decide, max_steps=len(calls), **settings)
-        self.desktop = self.made.desktop
-        self.desktop.dead = dead
-        self.made.run()
-        return [r for r in self.made.requests if role_of(r) == "executor"]
-
-    def click(self, x: int, y: int) -> Message:
-        return call("click_screen_element", element_name="it", position=[x, y])

@@ -7,7 +7,16 @@ from typing import Any
 
 import agent
 from agent import Coordinate, Rect
-from tests.scripted import FEWER_REQUESTS, PLAN, PlainDesktop, Turns, call, role_of, text, user_text
+from tests.scripted import (
+    FEWER_REQUESTS,
+    PLAN,
+    EngineCase,
+    PlainDesktop,
+    call,
+    role_of,
+    text,
+    user_text,
+)
 from tests.seams import act
 
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
@@ -67,7 +76,7 @@ STEPS: list[tuple[str, dict[str, Any], str, dict[str, Any], list[str], str, str]
 ]  # fmt: skip
 
 
-class SeveralSteps(Turns):
+class SeveralSteps(EngineCase):
     def perform(self, tool: str, front: Any = None, opens_at: str = "", **settings: Any) -> Any:
         arguments = settings.pop("arguments")
         if tool == "type_text":
@@ -106,7 +115,7 @@ class SeveralSteps(Turns):
                 agent.read_call(wrong, "stop", WORDS)
 
 
-class Waiting(Turns):
+class Waiting(EngineCase):
     def waited(self, seconds: int, changes_after: float | None) -> tuple[float, str]:
         """How long it waited, and what the model is told."""
         wait = call("wait", seconds=seconds)
@@ -148,12 +157,13 @@ class Targets(PlainDesktop):
         return bytes(picture)
 
 
-class ACloserLook(Turns):
+class ACloserLook(EngineCase):
     base = FEWER_REQUESTS
 
     def test_once_a_secret_was_typed_the_screen_stays_whole_and_the_model_is_told(self) -> None:
         typed = call("type_text_input", text="{{PIN}}")
-        replies = iter((typed, call("zoom", position=[750, 250]), self.click(0, 1000)))
+        click = call("click_screen_element", element_name="it", position=[0, 1000])
+        replies = iter((typed, call("zoom", position=[750, 250]), click))
         trial = self.trial(
             lambda request: PLAN if role_of(request) == "planner" else next(replies),
             max_steps=3,
@@ -195,7 +205,7 @@ class ACloserLook(Turns):
         self.assertTrue(trial.perform(clicked, look, 1).changed)
 
 
-class WhereTheMouseIs(Turns):
+class WhereTheMouseIs(EngineCase):
     def test_what_is_done_there_neither_moves_the_mouse_nor_aims_at_its_place(self) -> None:
         for name, arguments in (("scroll", {"ticks": -1}), ("hscroll", {"ticks": 1})):
             trial = self.trial(lambda request: PLAN, "native", confirm="never")
@@ -205,7 +215,7 @@ class WhereTheMouseIs(Turns):
             self.assertIsNone(trial.engine.actuator.aim, name)
 
 
-class WhatIsToldAndShown(Turns):
+class WhatIsToldAndShown(EngineCase):
     def test_the_look_before_the_first_turn_tells_its_own_seconds_and_not_the_clocks(self) -> None:
         trial = self.trial(lambda request: text("All done."), "chat")
         heard: list[Any] = []
