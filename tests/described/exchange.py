@@ -11,7 +11,7 @@ from typing import Any
 
 import agent
 from tests.fakes import VirtualClock
-from tests.scripted import EngineCase, Message, PlainDesktop, role_of, user_text
+from tests.scripted import EngineCase, Message, PlainDesktop, role_of, text, user_text
 from tests.seams import clock_of_main, desktop_of_main, person_there
 from tests.servers import ScriptedServer, Step, answer, hang_up, reply
 
@@ -28,6 +28,18 @@ def said(content: str, name: str, /, **given: Any) -> Message:
     function = {"name": name, "arguments": json.dumps(given)}
     tool_calls = [{"id": "1", "type": "function", "function": function}]
     return {"role": "assistant", "content": content, "tool_calls": tool_calls}
+
+
+def replies_of(run: str) -> list[Message]:
+    """What the models of a profile's run say, one after the other (replies.jsonl)."""
+    lines = FILE.with_name("replies.jsonl").read_text("utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["run"] == run]
+    return [
+        said(row.get("words", ""), row["tool"], **row["arguments"])
+        if "tool" in row
+        else text(row["words"])
+        for row in rows
+    ]
 
 
 MODELS = {"data": [{"id": "scripted", "type": "vlm", "state": "loaded"}]}

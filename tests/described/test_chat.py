@@ -8,32 +8,8 @@ import unittest
 from functools import cached_property
 from typing import Any
 
-from tests.described.exchange import TASK, Exchange, has_what_is_described, said
+from tests.described.exchange import TASK, Exchange, has_what_is_described, replies_of, said
 from tests.scripted import EngineCase, Message, text
-
-PLACE = {"label": "Button", "box": [500, 500]}
-THOUGHT = "<think>It is in the middle.</think>Now I click."
-CHAT = [
-    said(THOUGHT, "click_element", **PLACE),
-    said(THOUGHT, "observe_screen"),
-    said(THOUGHT, "type_text", text="hello"),
-    said(THOUGHT, "press_key", key="enter"),
-    said("", "observe_screen"),
-    said("", "scroll_at_position", **PLACE),
-    said("", "observe_screen"),
-    said("", "press_key", key="nonsense"),
-    text("<think>Done?</think>The button was pressed with click_element."),
-]
-POINTER = [
-    said("", "take_screenshot"),
-    said("", "move_mouse", x=500, y=500),
-    said("", "take_screenshot"),
-    said("", "click_mouse"),
-    said("", "type_text", text="hello"),
-    said("", "scroll_down"),
-    said("", "take_screenshot"),
-    text("The cursor is in the middle."),
-]
 
 
 def shown(request: dict[str, Any], role: str) -> list[Message]:
@@ -56,8 +32,8 @@ class Conversations(EngineCase):
     @cached_property
     def runs(self) -> dict[str, Exchange]:
         return {
-            "chat": Exchange(self, "chat", CHAT),
-            "pointer": Exchange(self, "pointer", POINTER),
+            "chat": Exchange(self, "chat", replies_of("chat")),
+            "pointer": Exchange(self, "pointer", replies_of("pointer")),
         }
 
     def test_each_has_the_described_tools_and_texts(self) -> None:

@@ -7,74 +7,11 @@ import unittest
 from functools import cached_property
 from typing import Any
 
-from tests.described.exchange import Exchange, has_what_is_described, said
-from tests.scripted import PROOF, EngineCase, text
+from tests.described.exchange import Exchange, has_what_is_described, replies_of, said
+from tests.scripted import EngineCase
 
-REPORT = "LAST_ACTION_RESULT: worked\nCURRENT_GOAL: press\nSUCCESS_CRITERIA: it is pressed\n\
-SCREEN_SHOWS: a button\nNEXT_STEP: click"
-SITREP = "OBJ: press\nDOD: it is pressed\nOBS: a button\nACT: click"
-
-
-def why(name: str, **given: Any) -> dict[str, Any]:
-    """A call of the planner's executor."""
-    return said(REPORT, name, **given, reasoning="it is next")
-
-
-def act(name: str, **given: Any) -> dict[str, Any]:
-    """A call of the commander's operator."""
-    return said(SITREP, name, **given, justification="it is next")
-
-
-def plan(words: str, instructions: str) -> dict[str, Any]:
-    given = {"instructions": instructions, "reasoning": "it is next"}
-    return said(words, "update_execution_plan", **given)
-
-
-def brief(words: str, instructions: str) -> dict[str, Any]:
-    given = {"operator_instructions": instructions, "rationale": "it is next"}
-    return said(words, "spawn_operator", **given)
-
-
-def goal(status: str) -> dict[str, Any]:
-    given = {"goal_identifier": "g", "completion_status": status, "evidence": "e"}
-    return said(REPORT, "report_goal_status", **given)
-
-
-THING = {"element_name": "Button", "position": [500, 500]}
-ARCHIVE = {"summary": "pressed it", "patterns_detected": "none", "archived_turns": [2, 3, 4]}
-COMPRESS = {"compression_summary": "s", "loop_analysis": "none", "archived_turns": [2, 3]}
-FIRST = plan("First press it.", "Press it.")
-SHORT = said(REPORT, "report_mission_complete", evidence="done")
-PLANNER = [  # each with its turn; in turns 7 and 14 nobody is asked
-    FIRST,  # 1
-    why("click_screen_element", **THING),
-    why("type_text_input", text="hello"),
-    why("press_keyboard_key", key="enter"),
-    why("scroll_screen_down"),
-    goal("DONE"),  # 6
-    plan("Now the rest.", "Go on."),  # 8
-    text("I am not sure."),  # 9
-    SHORT,  # 10
-    why("double_click_screen_element", **THING),
-    why("right_click_screen_element", **THING),
-    why("drag_screen_element", element_name="Button", start=[100, 100], end=[900, 900]),  # 13
-    said("", "archive_completed_actions", **ARCHIVE),  # 15
-    plan("The end.", "Report."),  # 16
-    why("scroll_screen_up"),  # 17
-    said(REPORT, "report_mission_complete", evidence=PROOF),  # 18
-]
-BLOCKED = {"objective_id": "o", "status": "BLOCKED", "evidence": "e"}
-COMMANDER = [  # in turns 5 and 8 nobody is asked
-    brief("Press it.", "Press it."),  # 1
-    act("click_element", label="Button", position=[500, 500]),  # 2
-    act("type_text", text="hello"),
-    act("press_key", key="enter"),  # 4
-    brief("On.", "Go on."),  # 6
-    said(SITREP, "report_progress", **BLOCKED),  # 7
-    said("", "compress_memory", **COMPRESS),  # 9
-    brief("New way.", "By keys."),  # 10
-    said(SITREP, "report_completion", evidence=PROOF),  # 11
-]
+# Each in turns of its own; in turns 7 and 14 of the planner, 5 and 8 of the commander, nobody is asked.
+PLANNER, COMMANDER = replies_of("planner"), replies_of("commander")
 
 
 class TwoAgents(EngineCase):
@@ -96,7 +33,9 @@ class TwoAgents(EngineCase):
             self.assertEqual(run.left, 0)
         # "If no tool_call returned: sleep and continue"
         self.assertEqual(len(self.runs["planner"].requests[8]["messages"]), 2)
-        run = self.of_planner(FIRST, goal("BLOCKED"), PLANNER[6], steps=4)
+        given = {"goal_identifier": "g", "completion_status": "BLOCKED", "evidence": "e"}
+        blocked = said("", "report_goal_status", **given)
+        run = self.of_planner(PLANNER[0], blocked, PLANNER[6], steps=4)
         self.assertEqual(run.roles, ["planner", "executor", "planner"])
 
     def test_each_request_has_the_described_tools_and_texts(self) -> None:
@@ -154,16 +93,17 @@ class TwoAgents(EngineCase):
         ended = ("completed", "Mission completed in 18 turns")
         self.assertEqual(self.runs["planner"].outcome, ended)
         self.assertEqual(self.runs["commander"].outcome[0], "completed")
-        run = self.of_planner(FIRST, PLANNER[1], steps=2)
+        run = self.of_planner(*PLANNER[:2], steps=2)
         self.assertEqual(run.outcome, ("max_steps", "Max steps reached (2)"))
 
     def test_so_many_actions_lead_to_the_planner_which_is_to_archive(self) -> None:
         """OR memory.needs_compression (12+ active actions); commander: 8."""
-        keys = [why("press_keyboard_key", key=key) for key in "abcdefghijkl"]
-        replies = [FIRST, *keys[:5], FIRST, *keys[5:10], FIRST, *keys[10:], PLANNER[12]]
+        order = PLANNER[0]
+        keys = [said("", "press_keyboard_key", key=key) for key in "abcdefghijkl"]
+        replies = [order, *keys[:5], order, *keys[5:10], order, *keys[10:], PLANNER[12]]
         planner = self.of_planner(*replies, steps=19)
         order = COMMANDER[0]
-        keys = [act("press_key", key=key) for key in "abcdefgh"]
+        keys = [said("", "press_key", key=key) for key in "abcdefgh"]
         replies = [order, *keys[:3], order, *keys[3:6], order, *keys[6:], COMMANDER[6]]
         commander = Exchange(self, "commander", replies, "--max-steps", "15")
         for run in (planner, commander):
