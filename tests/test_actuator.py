@@ -194,7 +194,7 @@ class Mouse(unittest.TestCase):
             clicks = self.pair(first, "double_click").world.clicks
             self.assertEqual([click.double for click in clicks], [*wanted, False, True])
 
-    def test_nor_where_a_press_is_sent_late_or_its_release_failed_at_first(self) -> None:
+    def test_nor_where_the_machine_is_so_busy_that_a_press_is_sent_late(self) -> None:
         stage = Stage()
         send = stage.desktop.button
 
@@ -206,14 +206,6 @@ class Mouse(unittest.TestCase):
             stage.do("click")
             stage.do("click")
         self.assertEqual([click.double for click in stage.world.clicks], [False, False])
-        for number in range(1, 40):
-            stage = Stage()
-            frame = stage.look()
-            stage.world.arm(at=number)
-            if stage.attempt("click", frame).refused:
-                stage.world.arm()
-                stage.do("click")
-                self.assertNotIn(True, [c.double for c in stage.world.clicks][-2:], number)
 
     def test_a_drag_goes_down_moves_in_fifteen_steps_and_is_released_at_its_end(self) -> None:
         stage = Stage(Rect(0, 0, 1001, 1001))

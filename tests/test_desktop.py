@@ -20,7 +20,6 @@ from tests.fakes import (
     Foreground,
     windows_desktop,
 )
-from tests.samples import sample
 from tests.seams import VK_MAP
 
 PRIMARY = Rect(0, 0, 1920, 1080)
@@ -114,17 +113,12 @@ class Capture(unittest.TestCase):
 
     def test_a_frame_says_which_window_has_the_keyboard_if_any(self) -> None:
         rect = Rect(-8, 5, 300, 200)
-        plain = agent.Window(0x20002, "", "", class_name="Notepad")
+        plain = agent.Window(77, "Büro – 日本", "Ünï.exe", rect, class_name="Notepad")
+        # Of another one the program may not be asked, and the title is cut.
+        other = replace(plain, title="x" * 511, program="", elevated=True)
         for shown, window in (
-            (
-                Foreground("Büro – 日本", rect, r"D:\x\Ünï.exe", 77),
-                replace(plain, handle=77, title="Büro – 日本", program="Ünï.exe", rect=rect),
-            ),
-            # Its program may not be asked, and its title is cut.
-            (
-                Foreground("x" * 5000, rect, path=""),
-                replace(plain, title="x" * 511, rect=rect, elevated=True),
-            ),
+            (Foreground("Büro – 日本", rect, r"D:\x\Ünï.exe", 77), plain),
+            (Foreground("x" * 5000, rect, "", 77), other),
             (None, None),
         ):
             world, desktop, _ = windows_desktop(window=shown)
@@ -230,14 +224,9 @@ class Moving(unittest.TestCase):
             world, desktop, _ = windows_desktop(monitors=monitors)
             points = [Point(x, x % 40) for x in range(0, 7680, 7) if name == "wide"]
             for m in monitors:
-                columns = [m.left + x for x in (0, 1, m.width // 2, m.width - 2, m.width - 1)]
-                rows = [m.top + y for y in (0, 1, m.height // 2, m.height - 2, m.height - 1)]
-                points += [Point(x, y) for x in columns for y in rows]
-            for _ in range(sample(300, 60)):
-                m = chance.choice(monitors)
-                points.append(
-                    Point(m.left + chance.randrange(m.width), m.top + chance.randrange(m.height))
-                )
+                columns = (0, 1, m.width - 2, m.width - 1, *chance.sample(range(m.width), 4))
+                rows = (0, 1, m.height - 2, m.height - 1, *chance.sample(range(m.height), 4))
+                points += [Point(m.left + x, m.top + y) for x in columns for y in rows]
             for point in points:
                 desktop.move(point)
                 self.assertEqual((world.mouse, desktop.cursor()), (point, point), name)
