@@ -341,8 +341,7 @@ class Whole(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.root, cls.said = Path(folder.name), []
         cls.folder = cls.root / "bench_0001"
-        name = '<script>"tiny"</script>'
-        server = Server(decide=lambda request: text("I see a desktop."), name=name)
+        server = Server(decide=lambda request: text("I see a desktop."))
         config = agent.load_config({"test": {**SIZE, "dump_dir": folder.name}})
         bench.measure(config, bench.plan_of(["quick"]), server, VirtualClock(), cls.said.append)
 
@@ -351,10 +350,6 @@ class Whole(unittest.TestCase):
         self.assertIn("about 4 min at 5 s each", self.said[0])
         self.assertRegex(told, r"targets hit +0 % \(0 to 15, n 21\)")
         self.assertIn("This model cannot point", told)
-        page = (self.folder / "bench.html").read_text("utf-8")
-        self.assertNotIn("<script", page)
-        self.assertIn("&lt;script&gt;", page)
-        self.assertEqual(page.count("<meter"), len(scenes.SIZES))
         kept = json.loads((self.folder / "bench.json").read_text("utf-8"))
         numbers = kept["numbers"]
         self.assertEqual(numbers["prompt tokens reused"], 100 * numbers["requests"])

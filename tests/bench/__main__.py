@@ -6,8 +6,7 @@
 
 No desktop is touched: each item is a run of one turn on a drawn screen, so that the model is asked as in any run. Behind
 these words stand agent.py's own options: --endpoint, --model, --set, --config. What it leaves is in dumps/bench_0001 and
-so on: bench.html for people, bench.json for programs, and bench_settings.json with the settings that follow, which
---config takes. Ctrl+C or a crash loses nothing: started again with the same words it goes on.
+so on: bench.json, and bench_settings.json with the settings that follow, which --config takes. Ctrl+C or a crash loses nothing: started again with the same words it goes on.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def measure(
         if len(lines) < len(items):
             say(f"{len(lines)} of {len(items)} steps; start it again to go on.")
     keeping.leave(folder, result, advice)
-    say(f"Written: {folder / 'bench.html'}")
+    say(f"Written: {folder / 'bench.json'}")
     say(f"Settings that follow, for --config: {folder / 'bench_settings.json'}")
     return 0
 

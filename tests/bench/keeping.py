@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from html import escape
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -15,8 +14,8 @@ from typing import Any
 
 import agent
 from tests.bench.asking import SECONDS, Line, line_of
-from tests.bench.figures import Advice, Result, Share
-from tests.bench.scenes import SIZES, Item
+from tests.bench.figures import Advice, Result
+from tests.bench.scenes import Item
 
 Measure = Callable[[Item], Line]
 
@@ -137,7 +136,7 @@ def settings_of(result: Result, advice: Sequence[Advice]) -> dict[str, Any]:
 
 
 def leave(folder: Path, result: Result, advice: Sequence[Advice]) -> None:
-    """Writes the settings, the page and, last, bench.json, which says that the bench is finished.
+    """Writes the settings and, last, bench.json, which says that the bench is finished.
 
     Raises AgentError if the folder cannot be written.
     """
@@ -155,7 +154,6 @@ def leave(folder: Path, result: Result, advice: Sequence[Advice]) -> None:
     }
     texts = {
         "bench_settings.json": json.dumps(settings_of(result, advice), indent=1),
-        "bench.html": page_of(result, advice),
         "bench.json": json.dumps(whole, indent=1),
     }
     try:
@@ -167,47 +165,6 @@ def leave(folder: Path, result: Result, advice: Sequence[Advice]) -> None:
             f"The result cannot be written to {folder} ({error.strerror}); free space and start"
             " the bench again, which asks nothing twice."
         ) from None
-
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><style>
-:root {{ color-scheme: light dark }}
-body {{ max-width: 60em; margin: auto; padding: 1em; font: 15px/1.5 system-ui;
-overflow-wrap: anywhere }}
-td {{ padding: 2px 12px 2px 0; vertical-align: top; font-variant-numeric: tabular-nums }}
-meter {{ width: 6em }}
-pre {{ white-space: pre-wrap }}
-</style></head><body><h1>{title}</h1><p>{about}</p>
-<h2>What to do about it</h2><ul>{advice}</ul>
-<h2>Targets hit, by pixels of the shorter side</h2><table>{sizes}</table>
-<h2>Figures, with intervals of 95 %</h2><table>{rows}</table>
-<h2>Settings that follow, for --config</h2><pre>{settings}</pre>
-</body></html>
-"""
-
-
-def page_of(result: Result, advice: Sequence[Advice]) -> str:
-    """The page of a bench: no script, nothing from elsewhere, every text escaped."""
-    about = [f"{name}: {value}" for name, value in result.about.items() if value not in ("", [])]
-    listed = [f"<li>{escape(item.text)}</li>" for item in advice]
-    rows = [f"<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>" for a, b in result.rows()]
-    return PAGE.format(
-        title=escape(f"Bench of {result.about.get('model', '')}"),
-        about=escape("; ".join(about)),
-        advice="".join(listed) or "<li>Nothing.</li>",
-        sizes="".join(bar(s, result.shares[f"targets of {s} pixels hit"]) for s in SIZES),
-        rows="".join(rows),
-        settings=escape(json.dumps(settings_of(result, advice), indent=1)),
-    )
-
-
-def bar(size: int, share: Share) -> str:
-    """One size as a row with its bar."""
-    meter = f'<meter value="{share.rate:.2f}"></meter>' if share.of else ""
-    return f"<tr><td>{size}</td><td>{meter}</td><td>{share}</td></tr>"
 
 
 # -- several results side by side
