@@ -33,7 +33,8 @@ def run(*arguments: str, seconds: float, main: str = "agent.main") -> tuple[int,
     Where there is fork, the process is one that has the program imported already.
     """
     context = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
-    context.set_forkserver_preload(["agent"])
+    if hasattr(os, "fork"):
+        context.set_forkserver_preload(["agent"])
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "output")
         process = context.Process(target=child, args=(main, arguments, output))
