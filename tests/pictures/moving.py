@@ -8,7 +8,6 @@ pixels of a frame are means of those that it stands for, and of each frame only 
 
 from __future__ import annotations
 
-import argparse
 import json
 import struct
 import sys
@@ -137,18 +136,14 @@ def moving_picture(frames: Sequence[bytes], height: int) -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("run", type=Path, help="the folder of a run")
-    parser.add_argument("picture", type=Path, help="where the moving picture goes")
-    options = parser.parse_args()
-    made = [frame_of(options.run, turn) for turn in turns_of(options.run)]
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    folder, picture = map(Path, sys.argv[1:])
+    made = [frame_of(folder, turn) for turn in turns_of(folder)]
     if not made:
-        raise SystemExit(f"{options.run} has no turn with a screenshot.")
-    picture = moving_picture([frame for frame, _ in made], made[0][1])
-    options.picture.write_bytes(picture)
-    print(f"{options.picture}: {len(made)} frames, {len(picture):,} bytes")
+        raise SystemExit(f"{folder} has no turn with a screenshot.")
+    picture.write_bytes(moving_picture([frame for frame, _ in made], made[0][1]))
+    print(f"{picture}: {len(made)} frames, {picture.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -7,11 +7,9 @@ writes panel.png and report.png (by default beside this file). Needs chromium an
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -28,33 +26,20 @@ SHOWN_TURN = "type_text"
 def main(target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "agent.py", "--demo", "--panel"]
-        settings = ["--set", f"dump_dir={folder}", "--set", "turn_delay=2"]
-        demo = subprocess.Popen(
-            [*command, *settings],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        command += ["--set", f"dump_dir={folder}", "--set", "turn_delay=2"]
+        demo = subprocess.Popen(command, cwd=ROOT, stdin=-3, stdout=subprocess.PIPE, text=True)
         assert demo.stdout is not None
         line = next(line for line in demo.stdout if line.startswith("panel: "))
-        address = re.sub(r"^panel: ", "", line).strip()
         chrome = Chrome()
         try:
             chrome.look(WIDTH, HEIGHT)
-            chrome.open(address)
+            chrome.open(line.removeprefix("panel: ").strip())
             wait_for(lambda: SHOWN_TURN in chrome.text("#turns"), 60, "for the typing")
             chrome.click("#play")
             (target / "panel.png").write_bytes(chrome.screenshot())
             chrome.click("#play")
-            run = Path(folder) / "run_0001"
-            wait_for(
-                lambda: '"kind": "end"' in (run / "turns.jsonl").read_text("utf-8"),
-                60,
-                "for the end",
-            )
-            time.sleep(1)  # the report is written behind the last record
-            chrome.open((run / "report.html").as_uri())
+            next(line for line in demo.stdout if "report.html" in line)  # its last words
+            chrome.open((Path(folder) / "run_0001" / "report.html").as_uri())
             (target / "report.png").write_bytes(chrome.screenshot())
         finally:
             chrome.close()
