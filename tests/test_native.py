@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import random
 import re
 import unittest
 from collections.abc import Callable
@@ -13,7 +11,6 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.samples import sample
 from tests.scripted import FEWER_REQUESTS, EngineCase, Trial, text
 from tests.seams import check_of_model
 from tests.spoken import spoken
@@ -29,7 +26,6 @@ def said(action: str, sentence: str = "Do it", **given: Any) -> Message:
 
 
 DONE = said("terminate", "The task is done", status="success")
-PRESSED = ("button", "left", True)
 
 
 def is_verifier(request: Request) -> bool:
@@ -138,92 +134,21 @@ class Room(NativeCase):
             self.assertEqual(last.count("image/png"), pictures)
 
 
-# How small models spoil a reply in the ways of its grammar: a pattern and what stands for it.
-SLIPS = (
-    (r"(?s).*", ""),
-    (r"(?s).*", "I will do the next step now."),
-    (r"(?s)^(.*)$", r"\1\n\1"),
-    (r"click", "tap_on"),
-    (r"type|hotkey|finished|terminate", "enter_now"),
-    (r"coordinate|start_box|point", "cordinate"),
-    (r'"computer_use", "arguments": \{"action": "(\w+)"', r'"\1", "arguments": {"a": 1'),
-    (r'"coordinate": \[', '"coordinate": '),
-    (r'"keys": \[', '"keys": ["['),
-    (r'"computer_use"', '"mobile_use"'),
-    (r"(\d)00", r"\g<1>0000"),  # pixels on a grid
-    (r"</tool_call>", "\u2697"),
-    (r"\}\}\n", "}}}\n"),
-    (r"<parameter=action>", "<parameter=computer_use>\n<parameter=action>"),
-    (r"<parameter=action>", "<parameter=act>"),
-    (r"(?s)^(.*</function>.*)$", r"\1\nDone, now I click <parameter=action> again."),
-    (r"='|'\)", "="),
-    (r"\((start_box|point)", r" \1"),
-    (r"[ ,]\d+([)<])", r"\1"),  # half a place
-    (r"Action:", "Action\uff1a"),
-    (r"<function=", "<func="),
-    (r"```python", ""),
-    (r"```python\n", "```python\nimport os\n"),
-)
-PLACES = (100, 300, 500)  # of the three clicks of a run, before a key, a text and the end
+class Grammars(NativeCase):
+    """Malformed replies are tried in test_grammars, whole runs with them by the model of tests/bench that errs."""
 
-
-class Noise(NativeCase):
-    """Runs in which three of ten replies are malformed: refused, or read as what they say for certain."""
-
-    def next_reply(self, grammar: agent.Grammar, inputs: list[tuple[Any, ...]]) -> str:
-        """What a model that looks says next, by what was done so far."""
-        clicks = inputs.count(PRESSED)
-        if clicks < len(PLACES):
-            return spoken(grammar, "click", [PLACES[clicks], 500])
-        kinds = {kind for kind, *_ in inputs}
-        return spoken(
-            grammar, "key" if "key" not in kinds else "end" if "text" in kinds else "type"
-        )
-
-    def wrong(self, inputs: list[tuple[Any, ...]]) -> bool:
-        """Whether something was done that the model did not mean."""
-        done = {kind: [i[1] for i in inputs if i[0] == kind] for kind in ("move", "text", "key")}
-        meant = [6, 19, 32][: len(done["move"])]
-        near = all(abs(x - want) <= 1 for x, want in zip(done["move"], meant, strict=False))
-        right = done["text"] in ([], ["hello"]) and done["key"] in ([], ["enter"] * 2)
-        return not (right and near and len(done["move"]) == inputs.count(PRESSED) <= len(PLACES))
-
-    def noisy(self, grammar: agent.Grammar, seed: int, slips: Any, share: float = 0.3) -> Trial:
-        chance = random.Random(seed)
-
-        def decide(request: Request) -> Message:
-            if is_verifier(request):
-                return text("YES: it is")
-            good = self.next_reply(grammar, trial.inputs)
-            if chance.random() >= share:
-                return text(good)
-            spoilt = [re.sub(pattern, there, good, count=1) for pattern, there in slips]
-            return text(chance.choice([words for words in spoilt if words != good] or [good]))
-
-        trial = self.native(decide, grammar.name)
-        trial.outcome = trial.run()  # type: ignore[attr-defined]
-        return trial
-
-    def test_with_three_of_ten_replies_malformed_nineteen_of_twenty_runs_complete(self) -> None:
-        """In the suite three runs of some grammars."""
-        grammars = list(agent.GRAMMARS.values())
-        some, runs, refused = sample(grammars, grammars[::3]), sample(20, 3), 0
-        ended: list[str] = []
-        for grammar in grammars:
-            trial = self.noisy(grammar, 1, SLIPS, share=0)
-            self.assertEqual(trial.outcome.kind, "completed", grammar.name)  # type: ignore[attr-defined]
-            self.assertEqual((self.wrong(trial.inputs), trial.inputs.count(PRESSED)), (False, 3))
-        for grammar, seed in itertools.product(some, range(runs)):
-            trial = self.noisy(grammar, seed, SLIPS)
-            self.assertFalse(self.wrong(trial.inputs), (grammar.name, seed, trial.inputs))
-            refused += len(trial.records("no_call"))
-            ended.append(trial.outcome.kind)  # type: ignore[attr-defined]
-        self.assertGreaterEqual(ended.count("completed"), 0.95 * len(ended))
-        self.assertGreater(refused, 0)
-
-    def test_a_wrong_act_is_seen(self) -> None:
-        trial = self.noisy(agent.GRAMMARS["qwen3-vl"], 1, [(r"\[\d00,", "[900,")], share=1)
-        self.assertTrue(self.wrong(trial.inputs))
+    def test_each_clicks_where_it_says_presses_types_and_ends(self) -> None:
+        for grammar in agent.GRAMMARS.values():
+            with self.subTest(grammar.name):
+                clicks = [spoken(grammar, "click", [x, 500]) for x in (100, 300, 500)]
+                others = [spoken(grammar, act) for act in ("key", "type", "end")]
+                trial = self.native(answers(*map(text, [*clicks, *others])), grammar.name)
+                self.assertEqual(trial.run().kind, "completed")
+                done = [event for event in trial.inputs if event[0] != "button"]
+                for (kind, x, *_), wanted in zip(done[:3], (6, 19, 32), strict=True):
+                    self.assertTrue(kind == "move" and abs(x - wanted) <= 1, done)
+                rest = [("key", "enter", True), ("key", "enter", False), ("text", "hello")]
+                self.assertEqual(done[3:], rest)
 
 
 TURNS = 7
