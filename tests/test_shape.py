@@ -80,24 +80,17 @@ except ImportError:
 # Of each rule: texts, each with a part of what is found in it.
 SEEN: dict[str, dict[str, str]] = {
     "map_differs_from_banners": {
-        listing(""): "1: the docstring's last paragraph must be:\nOne, Two.",
         listing("    One, Three."): "1: the docstring's last paragraph must be:\nOne, Two.",
     },
     "upward_references": {
         used_from("def one(): return two()"): "5: two belongs to room Below, further down",
-        used_from("one = lambda: two()"): "5: two",
         used_from("class One:\n def deep(self): return [two() for _ in range(2)]"): "5: two",
-        used_from("def one(value: Two) -> None: ..."): "5: Two",
-        used_from("def one() -> Two: ..."): "5: Two",
         used_from("def one(value: 'list[Two]') -> None: ..."): "5: Two",
-        used_from("class One:\n    kept: Two | None = None"): "5: Two",
-        used_from("def one(value):\n    kept: 'Two' = value"): "5: Two",
         used_from("def one(value): return cast('Two', value)"): "5: Two",
     },
     "names_looked_up_by_text": {
         "globals()['two']": "1: globals() looks up names by their text",
         "vars()": "1: vars()",
-        "def one():\n    eval('two')": "2: eval('two')",
     },
     "too_much_any": {
         room("One", "def one(value: Any) -> dict[str, Any]: ...\n" * 30): "29: Any is named once more",
@@ -108,14 +101,8 @@ SEEN: dict[str, dict[str, str]] = {
     "long_rooms": {
         room("Short", "one = 1\n") + room("Long", "# why\n" * 600): "5: room Long has 603 lines",
     },
-    "defined_twice": {
-        "def one(): ...\none: int = 1": "2: one is defined a second time",
-        "TABLE = {}\nTABLE |= {1: 2}\nTABLE = {}": "3: TABLE",
-    },
-    "dense_rooms": {
-        room("Plain", PLAIN) + room("Dense", DENSE): "1: the whole file has",
-        room("Plain", PLAIN * 9) + room("Dense", DENSE): "94: Dense has",
-    },
+    "defined_twice": {"def one(): ...\none: int = 1": "2: one is defined a second time"},
+    "dense_rooms": {room("Plain", PLAIN * 9) + room("Dense", DENSE): "94: Dense has"},
     "long_lines": {f"{'a' * 100}\n# {'b' * 99}\n": "2: 101 columns"},
     "unformatted_parts": {
         "one = 1  # fmt: skip\n# fmt: off\ntwo = 2\n# fmt: on\n" * 2: "6: one part more without the formatter",
@@ -127,40 +114,25 @@ SEEN: dict[str, dict[str, str]] = {
     "multiplied_conditions": {
         multiplying(value): "6: a "
         for value in (
-            "text * (a != b)", "(a != b) * text", "[text] * (not a)", "size * (a and b)", "size * bool(a)",
-            "size * ready()", "size * state.clean", "' twice' * a", "f'{a} b' * b", "['a', 'b'] * b", "[a.b] * b.c",
-            "size * flag", "size * small",
+            "text * (a != b)", "[text] * (not a)", "size * (a and b)", "size * ready()", "size * state.clean",
+            "' twice' * a", "f'{a} b' * b", "['a', 'b'] * b", "size * flag", "size * small",
         )
     },
     "unrelated_assignments": {
         "a, b = 1, x": "1: several values are assigned in one statement",
-        "a, b = b, a + b": "1: several",
-        "[a, b] = [1, 2]": "1: several",
-        "a, self.b = 0, []": "1: several",
         "a = b = 0": "1: one value is assigned to several names",
-        "a = b, c = x": "1: one value",
     },
     "statements_that_are_expressions": {
         f"{line}\n": "1: "
-        for line in (
-            "[put(x) for x in y]", "{put(x) for x in y}", "(put(x) for x in y)", "a and put(a)", "a or put(a)",
-            "put(a) if a else put(b)", "put(a), put(b)", "deque(map(put, y), 0)", "list(map(put, y))",
-            "any(put(x) for x in y)",
-        )
+        for line in ("[put(x) for x in y]", "a and put(a)", "put(a) if a else put(b)", "put(a), put(b)", "any(x)")
     },
-    "nested_conditionals": {
-        "a if b else c if d else e": "1: a conditional expression holds another",
-        "f(a if b else c) if d else e": "1: a conditional",
-    },
+    "nested_conditionals": {"f(a if b else c) if d else e": "1: a conditional expression holds another"},
     "shadowed_names": {
         f"{HIDDEN}{body}\n": " hides a top-level name"
         for body in (
-            "def one(start): ...", "def one(*start): ...", "def one(*, start=1): ...", "def one():\n    start = 1",
-            "def one():\n    count: int = 1", "def one():\n    for start in x: ...", "def one():\n    with x as start: ...",
-            "def one():\n    try: ...\n    except E as start: ...", "def one():\n    def start(): ...",
-            "def one():\n    return [start for start in x]", "def one():\n    if start := x: ...",
-            "def one():\n    import start", "one = lambda start: 1", "class One:\n    def deed(self, count): ...",
-            "def one(x):\n    match x:\n        case [start]: ...",
+            "def one(*, start=1): ...", "def one():\n    count: int = 1", "def one():\n    def start(): ...",
+            "def one():\n    try: ...\n    except E as start: ...", "def one():\n    import start",
+            "one = lambda start: 1", "def one(x):\n    match x:\n        case [start]: ...",
         )
     },
     "foreign_imports": {
@@ -170,18 +142,11 @@ SEEN: dict[str, dict[str, str]] = {
     },
     "deeds_at_import": {
         "'A file.'\nimport os\nos.mkdir('x')": "3: done at import: os.mkdir('x')",
-        "A: int = 1\nfor a in A: ...": "2: done at import: for a in A",
-        "if A: ...": "1: done",
         f"class Error: ...\n{GUARD}": "3: done",
         GUARD.replace("import ctypes", "start()"): "4: done",
-        GUARD.replace("raise SystemExit('too old')", "print('too old')"): "2: done",
         GUARD.replace("sys.version_info < (3, 10)", "is_wrong()"): "2: done",
-        GUARD.replace("raise SystemExit('no ctypes')", "ctypes = None"): "4: done",
     },
-    "syntax_too_new": {
-        "match 1:\n    case 1:\n        pass\n": ": ",
-        "try:\n    pass\nexcept* OSError:\n    pass\n": ": ",
-    },
+    "syntax_too_new": {"match 1:\n    case 1:\n        pass\n": ": "},
 }  # fmt: skip
 HOLDS = {
     "map_differs_from_banners": [listing("    One,\n    Two.")],
@@ -193,17 +158,10 @@ HOLDS = {
     "unformatted_parts": ["one = 1  # fmt: skip\n# fmt: off\ntwo = 2\n# fmt: on\n"],
     "long_functions": ["class One:\n    def deed(self):\n" + "        pass\n" * 59],
     "long_functions_on_the_whole": [SHORT * 3 + MIDDLING * 2],
-    "multiplied_conditions": [
-        *map(multiplying, ("'-' * width", "[0] * size", "[a] * size", "'plan, ' * 40", "a * b", "2 * b.c"))
-    ],
-    "unrelated_assignments": ["a, b = x", "a, b = b, a", "*a, b = x", "for a, b in ((1, 2), (3, 4)): ..."],
-    "statements_that_are_expressions": ["put(x)", "'a docstring'", "...", "await x", "queue.append(all(x))"],
-    "nested_conditionals": ["[a if b else c, d if e else f]"],
-    "shadowed_names": [
-        f"{HIDDEN}class One:\n    start: int = 1\n    def COUNT(self): ...",
-        f"{HIDDEN}def one():\n    global COUNT\n    COUNT = 2",
-        f"{HIDDEN}def one(x):\n    x.start = 1\n    return f(start=1)",
-    ],
+    "multiplied_conditions": list(map(multiplying, ("'-' * width", "[0] * size", "'plan, ' * 40", "a * b"))),
+    "unrelated_assignments": ["a, b = x", "a, b = b, a"],
+    "statements_that_are_expressions": ["put(x)", "'a docstring'", "...", "await x"],
+    "shadowed_names": [f"{HIDDEN}def one(x):\n    x.start = 1\n    return f(start=1)"],
     "deeds_at_import": [GUARD, "A = 1\nif __name__ == '__main__':\n    main()\n"],
 }  # fmt: skip
 
