@@ -630,18 +630,14 @@ def what_is_left(request: Json) -> Json:
 
 # -- a reply and the call, or the correction, that comes of it
 
-REASONS = ("stop", "tool_calls", "length", None)
-
 
 def changed_message(rng: Random, message: Json) -> Json:
     """A reply with up to two slips in its text, or in the arguments of its call."""
     message = json.loads(json.dumps(message))
-    holder, key = message, "content"
-    with contextlib.suppress(LookupError, TypeError):
-        holder, key = message["tool_calls"][0]["function"], "arguments"
-    for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
-        if isinstance(holder, dict) and isinstance(holder.get(key), str):
-            holder[key] = replies.mutated(rng, holder[key])
+    place = replies.place_of_text(message)
+    for _ in range(rng.choice((0, 0, 0, 1, 1, 2)) if place else 0):
+        holder, key = place
+        holder[key] = replies.mutated(rng, holder[key])
     return message
 
 
@@ -662,7 +658,7 @@ def reply_of_case(rng: Random) -> Any:
     """A reply that the tests keep, in the tools that it was made in."""
     case = rng.choice(KEPT_REPLIES)
     message = changed_message(rng, case["message"])
-    return read_reply(message, rng.choice(REASONS), replies.VOCABULARIES[case["tools"]])
+    return read_reply(message, rng.choice(replies.REASONS), replies.VOCABULARIES[case["tools"]])
 
 
 def reply_of_role(rng: Random) -> Any:
@@ -674,7 +670,7 @@ def reply_of_role(rng: Random) -> Any:
     while not isinstance(message, dict):
         message = drawn(rng, BAGS[profile.name][role])
     words = replace(profile.vocabulary, tools=shown)
-    return read_reply(changed_message(rng, message), rng.choice(REASONS), words)
+    return read_reply(changed_message(rng, message), rng.choice(replies.REASONS), words)
 
 
 def reply_of_grammar(rng: Random) -> Any:
@@ -684,7 +680,7 @@ def reply_of_grammar(rng: Random) -> Any:
     size = tuple(case.get("image") or (1280, 720))
 
     def read() -> Any:
-        call = agent.GRAMMARS[case["grammar"]].read(message, rng.choice(REASONS), size)
+        call = agent.GRAMMARS[case["grammar"]].read(message, rng.choice(replies.REASONS), size)
         return [call.name, call.arguments]
 
     return outcome(read)
@@ -834,7 +830,6 @@ SAMPLES: tuple[Json, ...] = (
     {"kind": "of_tomorrow", "text": "?"},
     {"kind": "end", "outcome": "stuck", "text": "No progress.", "turns": 9, "seconds": 9.0},
 )
-ODD = (None, True, 0, -1, 1e308, 10**30, "", "x" * 400, "<script>", [], {}, [[]], {"a": None})
 
 
 def random_journal(rng: Random, kept: list[str]) -> bytes:
@@ -848,24 +843,11 @@ def random_journal(rng: Random, kept: list[str]) -> bytes:
         sample = {**rng.choice(SAMPLES), "turn": turn, "time": 1795344800.0 + 3 * turn}
         records.insert(rng.randint(min(1, len(records)), len(records)), sample)
     for _ in range(rng.choice((0, 0, 1, 2, 4))):
-        spoil(rng, rng.choice(records))
+        replies.oddly_shaped(rng, rng.choice(records), replies.ODD[:-2])
     lines = [json.dumps(record) for record in records]
     if rng.random() < 0.2:
         lines[-1] = lines[-1][: rng.randint(0, len(lines[-1]))]
     return "\n".join([*lines, ""] if rng.random() < 0.9 else lines).encode()
-
-
-def spoil(rng: Random, record: Any) -> None:
-    """One field of a record, at any depth, gets an odd value or goes."""
-    while isinstance(record, dict | list) and record:
-        key = rng.choice(list(record) if isinstance(record, dict) else list(range(len(record))))
-        if not isinstance(record[key], dict | list) or rng.random() < 0.3:
-            if rng.random() < 0.2:
-                del record[key]
-            else:
-                record[key] = rng.choice(ODD)
-            return
-        record = record[key]
 
 
 def seam_books(cases: int) -> Iterator[Case]:
