@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
 
@@ -90,6 +91,23 @@ class Page(Browser):
         self.assertNotEqual(self.chrome.run("return document.activeElement.id"), "hint")
         self.chrome.click("#stop")
         wait_for(lambda: self.stop.reason)
+
+    def test_a_question_is_answered_there_and_at_the_end_the_report_is_offered(self) -> None:
+        self.open(RUN)
+        self.panel.take(agent.Told("question", "It waits for an answer: Which file?"))
+        self.see("#note", "Which file?")
+        self.see("#send", "Answer")
+        self.assertFalse(
+            self.chrome.run("return document.querySelector('#report').checkVisibility()")
+        )
+        self.chrome.type("#hint", "a.txt")
+        self.chrome.press(ENTER)
+        self.assertEqual(wait_for(self.panel.take_answer), "a.txt")
+        tell(self.panel, {"kind": "end", "outcome": "completed", "text": "Done."})
+        self.see("#status", "completed")
+        with mock.patch.object(agent, "show_in_browser") as shown:
+            self.chrome.click("#report")
+            wait_for(lambda: shown.called)
 
     def test_text_from_a_model_is_shown_and_not_obeyed(self) -> None:
         evil = "</pre><script>window.evil=1</script><img src=x onerror='window.evil=1'>"
