@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tests.wine.model import Message, PixelModel, Sight, Step, Task, texts
+from tests.wine.model import STARTED, Message, PixelModel, Sight, Step, Task
 from tests.wine.rig import ALONE, Desktop, Window, target
 
 WANTED = 0.35  # of the calls, that are to be saved
@@ -32,7 +32,6 @@ class Mind(PixelModel):
 
     def __init__(self, task: Task = FIRST) -> None:
         super().__init__(task, quick=True)
-        self.asked = ""
 
     def planner(self, request: dict[str, Any]) -> Message:
         reply = super().planner(request)
@@ -44,10 +43,6 @@ class Mind(PixelModel):
             values = {**json.loads(function["arguments"]), "done_when": [self.check]}
             function["arguments"] = json.dumps(values)
         return reply
-
-    def reply(self, request: dict[str, Any]) -> Message | str:
-        self.asked = "\n".join(texts(request))
-        return super().reply(request)
 
 
 class TwoFiles(Mind):
@@ -63,20 +58,21 @@ class TwoFiles(Mind):
 
 
 class OpenProgram(Mind):
-    """A program by its name, which is there when the window in front has its title."""
+    """A program by its name, which is there when a window comes."""
 
     check = "The window in front is WineMine."
     done = False
 
     def next_step(self, sight: Sight, offers_more: bool = False) -> Step:
-        self.done = 'WINDOW: "WineMine"' in self.asked
+        started = self.before.why == STARTED or self.before.action == "open"
+        self.done = started and bool(sight.windows())
         if self.done:
             return Step("done", EVIDENCE.format("the window WineMine stands in front"))
         step = super().next_step(sight, offers_more)
         return step._replace(text="winemine") if step.text == "notepad" else step
 
     def verdict(self, sight: Sight) -> str:
-        return "YES: it is" if 'in front is "WineMine"' in self.asked else "NO: it is not"
+        return "YES: it is" if self.done else "NO: it is not"
 
 
 class FillField(Mind):
