@@ -1,7 +1,8 @@
 """Whole runs against scripted models, each a row of data/runs.jsonl: what the models say, and what comes of it.
 
 `says` has the replies of each role, one after the other, the last again and again: words, [tool, arguments], a message,
-or what Qwen3-VL or a story says. `told`, `untold` and `once` are words of the request of a role (e1: the executor's second).
+or what Qwen3-VL or a story says; a planner without any tells to click the button. `told`, `untold` and `once` are words
+of the request of a role (e1: the executor's second).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import agent
-from tests.scripted import FEWER_REQUESTS, EngineCase, call, role_of, text
+from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, role_of, text
 
 FILE = Path(__file__).parent / "data" / "runs.jsonl"
 EXAMINER = agent.PROFILES["planner"].roles["examiner"].prompt
@@ -65,7 +66,7 @@ class Runs(EngineCase):
     base = FEWER_REQUESTS
 
     def carried_out(self, row: dict[str, Any]) -> Any:
-        left = {who: [*replies] for who, replies in row["says"].items()}
+        left = {who: [*replies] for who, replies in {"planner": [PLAN], **row["says"]}.items()}
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
             replies = left[role(request)]
@@ -124,7 +125,7 @@ class Runs(EngineCase):
     def test_each_run_comes_to_what_its_row_says(self) -> None:
         folder = self.folder
         for number, line in enumerate(FILE.read_text("utf-8").splitlines()):
-            row = json.loads(line)
+            row = json.loads(line.replace("{PROOF}", PROOF))
             self.folder = folder / str(number)  # in which no run went before
             with self.subTest(row["rule"], profile=row["profile"], says=row["says"]):
                 self.holds(row)
