@@ -344,7 +344,7 @@ def spoken(step: Step, request: Json) -> Message:
     offered = {each["function"]["name"]: each["function"] for each in request["tools"]}
     name = next((name for name in TOOLS[step.action].split() if name in offered), None)
     if name is None:
-        return text(step.why)
+        return text(f"DONE: {step.why}" if step.action == "done" else step.why)
     place = list(step.place)
     known = {"position": place, "box": place, "x": place[0], "y": place[1], "name": step.text}
     known |= {"element_name": step.target, "label": step.target, "text": step.text, "key": step.key}
