@@ -11357,6 +11357,7 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
 LOOKS_MOST = 1000  # for one act, in case that it is no person who pauses it
 
 
+JOIN_PATIENCE_S = 1.0  # less than a request takes: a program that the model started may come up
 JOINED_AT = 3  # so many steps may be next after one act of the model, after each other one more
 WAY_CLAIM = (
     "Each act of {}, an earlier run that completed this task, was done again where the screen"
@@ -11371,7 +11372,7 @@ def way_turn(engine: Engine, state: AgentState) -> tuple[bool, Outcome | None]:
     if not way or way.left or way.next == len(way.steps):
         return False, None
     clock = engine.clock
-    patience_s = way.steps[way.next].patience_s if way.reach == 1 else 0.0
+    patience_s = way.steps[way.next].patience_s if way.reach == 1 else JOIN_PATIENCE_S
     end = clock.now() + patience_s
     for _ in range(LOOKS_MOST):
         step, share, look = find_place(engine, way)
@@ -13108,7 +13109,8 @@ const TELLS = {
     Object.assign(turn.acts.at(-1) || {}, { changed, region, hits });
     if (refused) turn.notes.push([refused in NOTES ? refused : "refused", result]);
   },
-  action(turn, { tool, args, result, changed = null, response_text: said }) {
+  action(turn, { tool, args, result, changed = null, response_text: said, way }) {
+    if (way) turn.role = "way of an earlier run";
     Object.assign(turn, { result, changed, call: `${tool} ${args}`, said: said || turn.said });
   },
   plan(turn, { done, plan, instructions }) {
