@@ -10449,14 +10449,16 @@ def differing_share(
     """
     rgb, *size = read_picture(folder, step.look.screenshot)
     whole = Rect(0, 0, *size)
-    if whole != frame.rect or not is_in_front(step.look, frame):
+    # A program or a window by its name, whatever is in front.
+    by_name = isinstance(step.act.args, (OpenAppArgs, FocusArgs))
+    if whole != frame.rect or not (by_name or is_in_front(step.look, frame)):
         return 1.0
     front = window_box(frame)
     boxes = []
     for place in values_of(step.act.args, Coordinate):
         target = to_point(place, whole)
         boxes.append(square_around(target, REACH_ALIKE).intersection(whole))
-    if not boxes:  # its target is the window with the keyboard
+    if not (boxes or by_name):  # its target is the window with the keyboard
         # Other versions rounded otherwise.
         for side, then in zip(front, step.look.window, strict=True):
             if abs(side - then) > 1:
@@ -10464,7 +10466,7 @@ def differing_share(
         boxes = [front]
     pictures = (rgb, bytes(bgrx_to_rgb(frame.pixels)))
     shares = [unlike_share(pictures, whole.width, box) for box in boxes]
-    for one, parts in ((step.before, [front]), (step, boxes)):
+    for one, parts in ((step.before, [front]), (step, boxes or [whole])):
         if one and one.region and one.after:
             before, *_ = read_picture(folder, one.look.screenshot)
             after, *_ = read_picture(folder, one.after.screenshot)
@@ -10472,7 +10474,7 @@ def differing_share(
             for part in parts:
                 box = area.intersection(part)
                 shares.append(unlike_share(pictures, whole.width, box, (before, after)))
-    return max(shares)
+    return max(shares, default=0.0)
 
 
 def is_in_front(
@@ -10494,7 +10496,9 @@ def way_for(
     for folder in known_runs(root).values():
         with suppress(AgentError, ValueError):  # what is damaged is no way
             begin, *records, end = read_journal(folder).records
-            if not isinstance(begin, RunRecord) or begin.task.casefold().split() != words:
+            if not isinstance(begin, RunRecord):
+                continue
+            if begin.task.casefold().split() != words:
                 continue
             disproved = False
             whole = True

@@ -53,7 +53,7 @@ MODULES = {
 
 # Those that nothing saw once.
 UNSEEN = (
-    ("replay-least-share", "Way", "of an act's targets the one that differs most counts", "differing_share", "max(shares)", "min(shares)"),
+    ("replay-least-share", "Way", "of an act's targets the one that differs most counts", "differing_share", "max(shares, default=0.0)", "min(shares, default=0.0)"),
     ("replay-tolerance", "Turns", "a share beyond the tolerance stops a replay", "way_turn", "share <= SHARE_ALIKE", "share <= 4 * SHARE_ALIKE"),
     ("replay-levels", "Way", "a colour that differs by more than 32 levels is another one", "", "LEVELS_ALIKE = 32", "LEVELS_ALIKE = 128"),
     ("calibration-order", "Calibration", "a shift is undone before the scale", "AxisFit.undo", "GRID_MIDDLE + away / self.scale", "GRID_MIDDLE + (away + self.shift) / self.scale - self.shift"),
