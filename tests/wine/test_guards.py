@@ -125,12 +125,14 @@ class Guards(RunCase):
     def test_a_secret_is_typed_and_stands_in_no_file_no_request_and_no_output(self) -> None:
         self.desktop.environment["DOOR_CODE"] = SECRET
         self.addCleanup(self.desktop.environment.pop, "DOOR_CODE")
-        with Scripted([call("type_text_input", text="{{DOOR_CODE}}")]) as model:
+        # The second act is told what the field holds now.
+        typed = [call("type_text_input", text=words) for words in ("{{DOOR_CODE}}", " and more")]
+        with Scripted(typed) as model:
             words = "--secret", "DOOR_CODE", "--set", "confirm=never", "--set", "takeover_quiet=0"
             task = "Type {{DOOR_CODE}} into the field"
             code, output = self.desktop.agent("--endpoint", model.url, *words, task).finish()
         self.assertEqual(code, 0, output)
-        self.assertEqual(self.window.text(), SECRET)
+        self.assertEqual(self.window.text(), f"{SECRET} and more")
         requests = [json.dumps(exchange.body) for exchange in model.exchanges]
         self.assertTrue(requests)
         self.assertEqual([text[:200] for text in (output, *requests) if SECRET in text], [])

@@ -204,6 +204,7 @@ class Runs(unittest.TestCase):
         asked = [exchange for exchange in model.exchanges if exchange.role != "verifier"]
         # Without them 13; a window that is slow to come may cost a look more.
         self.assertLessEqual(len(asked), 9, run.steps)
+        self.assertNotIn("enter", [step.key for step in model.steps])
 
     def test_profile_native_does_it_in_the_models_own_grammar(self) -> None:
         for speech in SPEECHES:
