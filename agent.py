@@ -15143,8 +15143,13 @@ class McpClient:
         """The present call's, if there is one; a cancelled one gets none."""
         content = [{"type": "text", "text": json.dumps(step.answer, ensure_ascii=False)}]
         if step.picture:
-            data = step.picture.image.decode()
-            content.append({"type": "image", "mimeType": "image/png", "data": data})
+            content.append(
+                {
+                    "type": "image",
+                    "mimeType": "image/png",
+                    "data": step.picture.image.decode(),
+                }
+            )
         result = {
             "content": content,
             "structuredContent": step.answer,

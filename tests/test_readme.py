@@ -23,7 +23,9 @@ WORDS = " ".join(README.split())  # a sentence goes on over the ends of lines
 CONFIG = agent.Config()
 NUMBERS = ("no", "one", "two", "three", "four", "five")
 # What is written in backquotes with underlines but is no setting: the names of tools, results, files and tables.
-OTHER_NAMES = "not_proven open_app focus_window quadruple_click_element quadruple_click".split()
+OTHER_NAMES = (
+    "not_proven run_task open_app focus_window quadruple_click_element quadruple_click".split()
+)
 FOREIGN_OPTIONS = ("--context-length",)  # of LM Studio's `lms`
 
 

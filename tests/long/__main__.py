@@ -7,6 +7,7 @@
     gates [ACTS [SEED]]     a million random acts against rules of the gates that are written anew
     replies [COUNT [SEED]]  a million mutated and cut replies
     grammars [COUNT [SEED]] the same in each grammar that models were trained in
+    protocol [COUNT [SEED]] a hundred thousand messages of a client, most of them wrong
 
 What each asks for stands at the top of its module in tests/long/. The exit code is 0 if all held. The suite has parts
 of them; `python -m tests --whole` has more.
@@ -18,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.long import faults, gates, grammars, kill, replies, soak
+from tests.long import faults, gates, grammars, kill, protocol, replies, soak
 
 PROGRAMS: dict[str, Callable[..., bool]] = {
     "faults": faults.main,
@@ -27,6 +28,7 @@ PROGRAMS: dict[str, Callable[..., bool]] = {
     "gates": gates.main,
     "replies": replies.main,
     "grammars": grammars.main,
+    "protocol": protocol.main,
 }
 
 
