@@ -30,6 +30,7 @@ TOOLS = """observe click double_click right_click middle_click triple_click drag
     scroll_down scroll_up scroll_at open_app focus_window wait run_task""".split()
 META = "io.modelcontextprotocol/"
 STATELESS = {f"{META}protocolVersion": NEWEST, f"{META}clientCapabilities": {}}
+NOTES = {"element_name": "Notes", "position": [57, 96]}
 TASK = 'Open Notes, write "Hello from agent.py" and save it.'
 PARSE, REQUEST, METHOD, REVISION = -32700, -32600, -32601, -32022
 
@@ -49,13 +50,11 @@ class Client:
     def send(self, method: str, **more: Any) -> None:
         self.say(json.dumps({"jsonrpc": "2.0", "method": method, **more}).encode())
 
-    def hear(self) -> dict[str, Any]:
+    def hear(self) -> Any:
         """The next message, {} at the end; each line must be JSON."""
-        line = self.source.readline()
-        heard: dict[str, Any] = json.loads(line) if line else {}
-        return heard
+        return json.loads(self.source.readline() or b"{}")
 
-    def answer_to(self, known: Any) -> dict[str, Any]:
+    def answer_to(self, known: Any) -> Any:
         while heard := self.hear():
             if heard.get("id", self) == known:
                 return heard
@@ -67,24 +66,20 @@ class Client:
         self.send(method, id=self.number, params=params)
         return self.number
 
-    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+    def ask(self, method: str, **params: Any) -> Any:
         return self.answer_to(self.begin(method, **params))
 
-    def shake(self, revision: str = SHAKEN[0]) -> dict[str, Any]:
-        result: dict[str, Any] = self.ask("initialize", protocolVersion=revision)["result"]
+    def shake(self, revision: Any = SHAKEN[0]) -> Any:
         self.send("notifications/initialized")
-        return result
+        return self.ask("initialize", protocolVersion=revision)["result"]
 
     def call(self, tool: str, /, **arguments: Any) -> tuple[dict[str, Any], bytes]:
         """What is answered, and the picture with it."""
         result = self.ask("tools/call", name=tool, arguments=arguments)["result"]
         text, *pictures = result["content"]
-        answer: dict[str, Any] = result["structuredContent"]
+        answer = result["structuredContent"]
         assert json.loads(text["text"]) == answer and result["isError"] is not answer["ok"]
         return answer, base64.b64decode(pictures[0]["data"]) if pictures else b""
-
-    def close(self) -> None:
-        self.target.close()
 
 
 class ClientCase(unittest.TestCase):
@@ -104,7 +99,7 @@ class ClientCase(unittest.TestCase):
             except BaseException as fault:
                 faults.append(fault)
             finally:
-                client.close()
+                client.target.close()
 
         kept = os.dup(0), os.dup(1)
         os.dup2(inward[0], 0), os.dup2(outward[1], 1)
@@ -133,36 +128,26 @@ class ClientCase(unittest.TestCase):
             raise faults[0]
         return code
 
-    def records(self, number: int = 1) -> list[dict[str, Any]]:
-        lines = (self.folder / "dumps" / f"run_{number:04d}" / "turns.jsonl").read_text("utf-8")
-        return [json.loads(line) for line in lines.splitlines()]
-
     def kinds(self, kind: str, number: int = 1) -> list[dict[str, Any]]:
-        return [record for record in self.records(number) if record["kind"] == kind]
+        lines = (self.folder / "dumps" / f"run_{number:04d}" / "turns.jsonl").read_text("utf-8")
+        records = map(json.loads, lines.splitlines())
+        return [record for record in records if record["kind"] == kind]
 
 
 class Protocol(ClientCase):
-    def test_each_revision_is_spoken_and_another_is_told_which_there_are(self) -> None:
+    def test_each_revision_is_spoken_and_tools_say_what_they_take_and_may_change(self) -> None:
         def script(client: Client) -> None:
             for wanted in (*SHAKEN, "2024-11-05", NEWEST, None, 5):
-                spoken = client.shake(wanted)["protocolVersion"]  # type: ignore[arg-type]
+                spoken = client.shake(wanted)["protocolVersion"]
                 self.assertEqual(spoken, wanted if wanted in SHAKEN else SHAKEN[0])
             found = client.ask("server/discover", _meta=STATELESS)["result"]
             self.assertEqual(found["supportedVersions"], [NEWEST, *SHAKEN])
-            self.assertEqual(
-                (found["resultType"], found["capabilities"]), ("complete", {"tools": {}})
-            )
+            self.assertEqual(found["resultType"], "complete")
             wrong = client.ask("tools/list", _meta={**STATELESS, f"{META}protocolVersion": "1900"})
             self.assertEqual(wrong["error"]["code"], REVISION)
             data = {"supported": [NEWEST, *SHAKEN], "requested": "1900"}
             self.assertEqual(wrong["error"]["data"], data)
             self.assertEqual(client.ask("ping")["result"], {})
-
-        self.assertEqual(self.serve(script), 130)
-        self.assertFalse((self.folder / "dumps").exists())  # nothing was called
-
-    def test_the_tools_have_schemas_and_say_what_they_may_change(self) -> None:
-        def script(client: Client) -> None:
             tools = client.ask("tools/list", _meta=STATELESS)["result"]["tools"]
             about = {tool["name"]: (tool["annotations"], tool["inputSchema"]) for tool in tools}
             self.assertEqual([*about], TOOLS)
@@ -174,7 +159,8 @@ class Protocol(ClientCase):
             self.assertEqual(about["drag"][1]["properties"]["look"]["type"], "boolean")
             self.assertEqual({*about["run_task"][1]["properties"]}, {"task", "profile"})
 
-        self.serve(script)
+        self.assertEqual(self.serve(script), 130)
+        self.assertFalse((self.folder / "dumps").exists())  # nothing was called
 
     def test_bad_input_gets_the_error_of_the_protocol_and_what_follows_is_answered(self) -> None:
         def request(**parts: Any) -> bytes:
@@ -186,10 +172,8 @@ class Protocol(ClientCase):
             (b"\xff\xfe{}", PARSE, None),
             (b"[" * 100_000, PARSE, None),
             (b"9" * 5000, REQUEST, None),
-            (b'{"id": 1e999}', REQUEST, None),
             (b"", PARSE, None),
             (b"[]", REQUEST, None),
-            (b"17", REQUEST, None),
             (b"[" + request(id=1, method="ping") + b"]", REQUEST, None),
             (b'{"id": 1, "method": "ping"}', REQUEST, 1),
             (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', REQUEST, 1),
@@ -199,11 +183,9 @@ class Protocol(ClientCase):
             (request(id=True, method="ping"), REQUEST, None),
             (request(id=1.5, method="ping"), REQUEST, None),
             (request(id=[1], method="ping"), REQUEST, None),
-            (request(id={}, method="ping"), REQUEST, None),
             (request(id=1, method="tools/list"), REQUEST, 1),  # before initialize
             (request(id="é", method="tools/call", params={"name": "observe"}), REQUEST, "é"),
             (request(id=-7, method="resources/list", params={"_meta": STATELESS}), METHOD, -7),
-            (request(id=8, method="", params={"_meta": STATELESS}), METHOD, 8),
             (request(id=1, method="server/discover"), REQUEST, 1),
         ]
 
@@ -221,18 +203,10 @@ class Protocol(ClientCase):
                     client.number = client.begin("ping")
             self.assertEqual(heard, {"jsonrpc": "2.0", "id": 1, "result": {}})
             client.shake()
-            for params in (
-                {},
-                {"name": "fly"},
-                {"name": ["click"]},
-                {"name": "wait", "arguments": 5},
-            ):
-                result = client.ask("tools/call", **params)
-                failed = result["result"]["isError"]
-                self.assertEqual(failed, params != {"name": "wait", "arguments": 5}, result)
-            self.assertFalse(
-                client.call("click", element_name="Notes", position=[1, 2000])[0]["ok"]
-            )
+            for name, given in (("fly", {}), (["click"], {}), (None, 5), ("click", [7])):
+                result = client.ask("tools/call", name=name, arguments=given)["result"]
+                self.assertTrue(result["isError"], result)
+            self.assertFalse(client.call("click", element_name="x", position=[1, 2000])[0]["ok"])
             client.target.write(b'{"jsonrpc": "2.0", "id": 99, "method": "tools/call", "par')
 
         self.assertEqual(self.serve(script), 130)
@@ -268,12 +242,8 @@ class Acts(ClientCase):
         def script(client: Client) -> None:
             client.shake()
             seen, picture = client.call("observe")
-            self.assertEqual(
-                (seen["window"], agent.png_to_rgb(picture)[1:]), ("Desktop", (512, 288))
-            )
-            opened, picture = client.call(
-                "double_click", element_name="Notes", position=[57, 96], look=True
-            )
+            self.assertEqual(seen["window"], "Desktop")
+            opened, picture = client.call("double_click", **NOTES, look=True)
             self.assertEqual((opened["screen"], opened["window"]), ("changed", "Untitled - Notes"))
             self.assertEqual(agent.png_to_rgb(picture)[1:], (512, 288))
             typed, _ = client.call("type_text", text="Hi", position=[530, 460], element_name="text")
@@ -291,9 +261,8 @@ class Acts(ClientCase):
         self.assertIn("screen_0002.png", report)
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            code = agent.main(
-                ["--replay", "1", "--dry-run", "--set", f"dump_dir={self.folder}/dumps"]
-            )
+            words = ["--replay", "1", "--dry-run", "--set", f"dump_dir={self.folder}/dumps"]
+            code = agent.main(words)
         self.assertEqual((code, "Dry run of 3 acts." in out.getvalue()), (0, True))
 
     def test_a_whole_task_is_a_run_of_its_own_which_tells_its_progress(self) -> None:
@@ -316,13 +285,9 @@ class Acts(ClientCase):
             self.assertEqual(client.call("observe")[0]["window"], "Saved - Notes")
 
         self.serve(script)
-        runs = [
-            (run["profile"], run["task"])
-            for number in (1, 2, 3)
-            for run in self.kinds("run", number)
-        ]
-        self.assertEqual(runs[1], ("chat", TASK))
-        self.assertEqual([profile for profile, _ in runs], ["mcp", "chat", "mcp"])
+        runs = [self.kinds("run", number)[0] for number in (1, 2, 3)]
+        self.assertEqual([run["profile"] for run in runs], ["mcp", "chat", "mcp"])
+        self.assertEqual(runs[1]["task"], TASK)
 
     def test_one_call_runs_at_a_time_and_a_cancelled_one_is_not_answered(self) -> None:
         def script(client: Client) -> None:
@@ -369,7 +334,7 @@ class Acts(ClientCase):
         def script(client: Client) -> None:
             client.shake()
             client.call("observe")
-            client.call("double_click", element_name="Notes", position=[57, 96], look=True)
+            client.call("double_click", **NOTES, look=True)
             client.call("type_text", text="{{PIN}}", position=[530, 460], element_name="text")
             pictures.append(client.call("observe")[1])
             client.call("run_task", task=TASK, profile="x")  # ends the run of these calls
@@ -378,9 +343,7 @@ class Acts(ClientCase):
         pictures: list[bytes] = []
         with mock.patch.dict(os.environ, {"PIN": "hunter2-hunter2"}):
             self.serve(script, "--secret", "PIN", "--set", "allow_risky=secret")
-        grey = [
-            bytes.count(agent.png_to_rgb(picture)[0], b"\x80\x80\x80" * 50) for picture in pictures
-        ]
+        grey = [agent.png_to_rgb(png)[0].count(b"\x80" * 150) for png in pictures]
         self.assertGreater(grey[0], 100)
         self.assertEqual(*grey)
         for file in self.folder.rglob("*.*"):
@@ -412,7 +375,8 @@ class Gates(ClientCase):
                     refused.append(answer["error"]["type"])
                     return
 
-        settings = [f"{name}={value}" for name, value in row.get("settings", {}).items()]
+        quick = {"settle_cap_ms": 1, "confirm_wait": 1, **row.get("settings", {})}
+        settings = [f"{name}={value}" for name, value in quick.items()]
         words = [part for item in settings for part in ("--set", item)]
 
         def desktop(clock: agent.Clock) -> Iterator[Any]:
@@ -421,7 +385,5 @@ class Gates(ClientCase):
             return made  # type: ignore[return-value]
 
         with desktop_of_main(desktop), windows_of_main(world):
-            self.serve(
-                script, *words, "--set", "settle_cap_ms=1", "--set", "confirm_wait=1", demo=False
-            )
+            self.serve(script, *words, demo=False)
         return "refused" if refused else "passed"

@@ -1,5 +1,5 @@
-"""A hundred thousand messages to `--mcp`, whole, cut, mutated and in disorder: each request gets one answer by its id,
-each line that is none an error, no call is carried out without its record, and the program ends with its client.
+"""A hundred thousand messages to `--mcp`, whole, cut, mutated and in disorder: each whole one is answered by its id, each
+answer is either a result or an error, no act is without its record, and the program ends with its client.
 """
 
 from __future__ import annotations
@@ -15,90 +15,61 @@ from typing import Any
 from tests.starting import PROGRAM, environment
 
 META = "io.modelcontextprotocol/"
-ODD: list[Any] = [
-    None,
-    True,
-    0,
-    -1,
-    1e9,
-    1.5,
-    "",
-    "x",
-    "é\ud800",
-    [],
-    {},
-    [[1]],
-    {"a": {}},
-    "9" * 400,
-]
-METHODS = "initialize ping tools/list tools/call server/discover resources/list notifications/cancelled x".split()
-WHOLE = {"element_name": "Notes", "position": [57, 96], "text": "a", "look": True}
+ODD: list[Any] = json.loads(
+    r'[null, true, 0, -1, 1e9, 1.5, "", "x", "\ud800", [], {}, [[1]], {"a": {}}]'
+)
+METHODS = "initialize ping tools/list tools/call server/discover notifications/cancelled x".split()
+RIGHT = {"element_name": "Notes", "position": [57, 96], "text": "a", "look": True}
 
 
-def message(rng: random.Random, number: int) -> dict[str, Any]:
-    """A request that is right, or nearly; whole tasks and long waits aside."""
+def line_of(rng: random.Random, number: int) -> tuple[bytes, bool]:
+    """A request that is right, or nearly, and whether it is whole; no whole task and no wait is among them."""
     name = rng.choice(["observe", "click", "move", "type_text", "x", rng.choice(ODD)])
-    params: Any = {
-        "name": name,
-        "arguments": rng.choice([WHOLE, WHOLE, rng.choice(ODD)]),
-        "requestId": number - 1,
-    }
+    params: Any = {"name": name, "arguments": rng.choice([RIGHT, RIGHT, rng.choice(ODD)])}
     if rng.random() < 0.5:
         revision = rng.choice(["2026-07-28", "2026-07-28", "1900", *ODD])
         params["_meta"] = {f"{META}protocolVersion": revision, f"{META}clientCapabilities": {}}
-    whole: dict[str, Any] = {
-        "jsonrpc": "2.0",
-        "id": number,
-        "method": rng.choice(METHODS),
-        "params": params,
-    }
+    told = {"jsonrpc": "2.0", "id": number, "method": rng.choice(METHODS), "params": params}
     if rng.random() < 0.3:
-        whole[rng.choice([*whole])] = rng.choice(ODD)
-    return whole
-
-
-def line_of(rng: random.Random, whole: dict[str, Any]) -> bytes:
-    line = bytearray(json.dumps(whole).encode())
+        told[rng.choice([*told])] = rng.choice(ODD)
+    line = bytearray(json.dumps(told).encode())
     if rng.random() < 0.2:
         for _ in range(rng.randint(1, 4)):
             line[rng.randrange(len(line))] = rng.randrange(256)
     if rng.random() < 0.1:
         del line[rng.randrange(len(line)) :]
-    return bytes(line.replace(b"\n", b" "))
+    whole = bytes(line) == json.dumps(told).encode() and told["id"] is number
+    return bytes(line.replace(b"\n", b" ")), whole
 
 
 def main(count: int = 100_000, seed: int = 1) -> bool:
     rng = random.Random(seed)
+    whole: set[int] = set()
+    heard: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         settings = ["--set", f"dump_dir={folder}/dumps", "--set", "settle_cap_ms=1"]
-        pipe = subprocess.PIPE
-        command = [*PROGRAM, "--mcp", "--demo", "-q", *settings]
         server = subprocess.Popen(
-            command, env=environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+            [*PROGRAM, "--mcp", "--demo", "-q", *settings],
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         assert server.stdin and server.stdout
-        heard: list[dict[str, Any]] = []
         reader = threading.Thread(target=lambda: heard.extend(map(json.loads, server.stdout or ())))
         reader.start()
-        for number in range(count):
-            server.stdin.write(line_of(rng, message(rng, number)) + b"\n")
-        last = {"jsonrpc": "2.0", "id": "last", "method": "ping"}
-        server.stdin.write(json.dumps(last).encode() + b"\n")
+        for number in range(2, count):
+            line, is_whole = line_of(rng, number)
+            whole |= {number} if is_whole else set()
+            server.stdin.write(line + b"\n")
         server.stdin.close()
         code = server.wait(600)
         reader.join(60)
-        records = [
-            json.loads(line)
-            for journal in Path(folder).rglob("turns.jsonl")
-            for line in journal.read_text("utf-8").splitlines()
-        ]
-    kinds = [record["kind"] for record in records]
-    answers = [reply for reply in heard if "id" in reply]
-    odd = [reply for reply in answers if ("result" in reply) == ("error" in reply)]
-    pinged = any(reply["id"] == "last" for reply in answers)
-    known = [str(reply["id"]) for reply in answers if reply["id"] is not None]
-    acts = kinds.count("intent") - kinds.count("result")  # one may have been stopped by the end
-    print(
-        f"{len(answers)} answers to {count} lines, {kinds.count('intent')} acts, exit code {code}"
-    )
-    return code == 130 and pinged and not odd and acts in (0, 1) and len(known) > count // 4
+        journals = [path.read_text("utf-8") for path in Path(folder).rglob("turns.jsonl")]
+    kinds = [json.loads(line)["kind"] for text in journals for line in text.splitlines()]
+    odd = [reply for reply in heard if ("result" in reply) == ("error" in reply)]
+    missing = whole - {reply["id"] for reply in heard if type(reply["id"]) is int}
+    acts, open_ones = kinds.count("intent"), kinds.count("intent") - kinds.count("result")
+    print(f"{len(heard)} answers, {len(missing)} of {len(whole)} missing, {acts} acts, code {code}")
+    # The end may have come in the middle of one.
+    return code == 130 and not odd and len(missing) <= 1 and open_ones <= 1 and acts > 0
