@@ -2108,6 +2108,7 @@ IDC_ARROW = 32512
 DI_NORMAL = 3
 
 # Windows, processes and the console.
+GA_PARENT = 1
 GA_ROOT = 2
 GA_ROOTOWNER = 3
 DWMWA_CLOAKED = 14
@@ -2719,11 +2720,17 @@ class WindowHandles:
     listens: bool = True
 
     def at(self, handle: int, where: Where) -> WindowElement:
-        # The smallest: a grey button and a plain text let a pixel through to what is around.
-        around = WindowElement(self, self.api, handle)
+        # The smallest: a grey button and a plain text let a pixel through to what is around, and a
+        # group box may lie above what it surrounds, which are its neighbours.
+        api = self.api
+        around = WindowElement(self, api, handle)
         hits = []
         if isinstance(where, Point):
-            for child in islice(around.children(), ROWS_MOST):
+            inner: Iterator[WindowElement] = islice(around.children(), ROWS_MOST)
+            if api.GetAncestor(handle, GA_ROOT) != handle:
+                parent = WindowElement(self, api, int(api.GetAncestor(handle, GA_PARENT) or 0))
+                inner = chain(inner, islice(parent.children(), ROWS_MOST))
+            for child in inner:
                 with suppress(Win32Error):  # it may be gone by now
                     if child.is_shown() and child.rect().contains(where):
                         hits.append(child)

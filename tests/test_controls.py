@@ -161,13 +161,27 @@ class WhatWindowHandlesTell(unittest.TestCase):
         controls, _ = self.world(Win(7), field).ask(point=(101, 101))
         self.assertEqual((controls[0].value, controls[0].password), (None, True))
 
+    def test_a_group_box_above_a_checkbox_does_not_stand_for_it(self) -> None:
+        box = Rect(100, 100, 90, 20)
+        world = FakeControls(
+            [
+                Win(7, "#32770", "Options"),
+                Win(20, "Button", "Read only", box, style=0x50000003, parent=7),
+                Win(21, "Button", "Files", Rect(90, 90, 200, 100), style=0x50000007, parent=7),
+            ],
+            automation=False,
+        )
+        for place, name in ((101, "Read only"), (95, "Files")):
+            controls, _ = world.ask(point=(place, place))
+            self.assertEqual([control.name for control in controls], [name])
+
     def test_a_child_that_is_gone_meanwhile_hides_no_other(self) -> None:
         world = self.world()
         rect = world.api.GetWindowRect
 
         def gone(handle: int, *rest: Any) -> Any:
             if handle == 10:
-                raise agent.Win32Error("gone", "GetWindowRect", 1400)
+                raise agent.Win32Error("gone")
             return rect(handle, *rest)
 
         with mock.patch.object(world.api, "GetWindowRect", gone):
