@@ -1146,7 +1146,7 @@ def shown_args(args: Mapping[str, object]) -> str:
     return " ".join(words)
 
 
-# What an act is about: of those that it has the first one is told.
+# What an act is about: of those that it has the first one is told, and the keys that go with it.
 SUBJECTS = ("text", "key", "name", "title", "question", "element_name")
 
 
@@ -1182,9 +1182,10 @@ class Act:
         given = self.given
         if not by_name:  # in a grammar the name is the model's sentence
             given.pop("element_name", None)
-        named = [name for name in SUBJECTS if given.get(name)]
-        told = shown_args({name: given[name] for name in named[:1] or given})
-        return f"{self.name.replace('_', ' ')} {told}".strip()
+        subject = [name for name in SUBJECTS if given.get(name)][:1]
+        told = [*subject, "modifiers", "then"] if subject else given
+        args = shown_args({name: given[name] for name in told if name in given})
+        return f"{self.name.replace('_', ' ')} {args}".strip()
 
     def __str__(self) -> str:
         return f"{self.name} {self.shown}".strip()
@@ -14091,7 +14092,9 @@ class Panel(Inbox):
         self._state |= values
 
     def take_hints(self) -> list[str]:
-        return [self._hints.get() for _ in range(self._hints.qsize())]
+        # What was said to a question that had its answer by then is one, and none to the next.
+        said = (self._answers, self._hints)
+        return [queue.get() for queue in said for _ in range(queue.qsize())]
 
     def take_answer(self) -> str:
         return "" if self._answers.empty() else self._answers.get()
@@ -15134,7 +15137,7 @@ class McpClient:
         self.clock = clock
         self.chat = Conversation(0)
         self._lock = threading.RLock()  # on `call`, whether it is cancelled, and what is written
-        self._out = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace", newline="\n")
+        self._out = os.fdopen(os.dup(1), "w", newline="\n")  # for JSON in ASCII
         threading.Thread(target=self._read, args=(os.dup(0),), daemon=True).start()
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
         os.dup2(2, 1)
@@ -15175,12 +15178,12 @@ class McpClient:
             self.end = item
         text = getattr(item, "text", getattr(item, "result", ""))
         token = found_at(self.call, "params._meta.progressToken")
-        if text and token:
+        if text and token is not None:
             told = {"progressToken": token, "progress": self.clock.now(), "message": text}
             self._send(method="notifications/progress", params=told)
 
     def _send(self, **message: object) -> None:
-        line = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False)
+        line = json.dumps({"jsonrpc": "2.0", **message})
         written = map(partial(print, file=self._out, flush=True), [line])
         with suppress(OSError), self._lock:
             if not taken_within(MCP_PATIENCE_S, written):
@@ -15401,17 +15404,18 @@ class Terminal:
         if _person_is_there():
             typed, reader = typed_into(sys.stdin)
             self.clock.sleep(TYPED_BEFORE_S)
+        said = ""
         self.say(question, 0)
-        while self.lines.unfinished_tasks and waits():
+        while self.lines.unfinished_tasks and waits() and not said:  # maybe nobody reads here
             self.clock.sleep(ANSWER_EVERY_S)
+            said = next(filter(None, (other() for other in others)), "")
         typed.clear()
-        while not typed and waits():
+        while not (said or typed) and waits():
             self.clock.sleep(ANSWER_EVERY_S)
-            for said in filter(None, [other() for other in others]):
-                return said
+            said = next(filter(None, (other() for other in others)), "")
             if reader and not (others or reader.is_alive()):
                 break  # nobody types any more
-        return typed.popleft().strip() if typed else ""
+        return said or (typed.popleft().strip() if typed else "")
 
     def take(self, item: Item) -> None:
         if isinstance(item, TurnLine):
@@ -15637,7 +15641,7 @@ class Person:
         self, question: str, how: str, wait_s: float, *others: Callable[[], str]
     ) -> str | None:
         logger = self.logger
-        hidden = logger.hide(question)
+        hidden = printable(logger.hide(question))
         place = "question" if others else "error"
         logger.publish(Told(place, WAITS.format(hidden)))
         now = self.terminal.clock.now
@@ -16282,6 +16286,8 @@ def serve_client(options: Namespace, actuator: Actuator) -> int:
                 act = MCP_WORDS.parse(ToolCall("run_task", arguments), by_model=True)
                 given = Namespace(**{**vars(options), **act.given})
             config = read_config(given, os.environ)
+            refuse_idle_run(given, config)
+            client.end = EndRecord()
             with ExitStack() as undo:
                 run_task(
                     given,

@@ -319,6 +319,12 @@ class Confirmation(GateCase):
         self.assertTrue(question.isprintable())
         self.refused(stage, "too_long", "too long to be shown", "type_text", text="echo " * 300)
         self.assertEqual(len(asked), 1)
+        for name, given in (
+            ("press_key", {"key": "a", "then": ["delete"]}),
+            ("click", {"element_name": "Bob", "position": INSIDE, "modifiers": "alt"}),
+        ):
+            stage.attempt(name, **given)
+            self.assertRegex(asked[-1], "delete|alt")
 
 
 class Fuzz(unittest.TestCase):

@@ -185,6 +185,7 @@ class Protocol(ClientCase):
             (request(id=[1], method="ping"), REQUEST, None),
             (request(id=1, method="tools/list"), REQUEST, 1),  # before initialize
             (request(id="é", method="tools/call", params={"name": "observe"}), REQUEST, "é"),
+            (request(id="\ud800", method="tools/list"), REQUEST, "\ud800"),
             (request(id=-7, method="resources/list", params={"_meta": STATELESS}), METHOD, -7),
             (request(id=1, method="server/discover"), REQUEST, 1),
         ]
@@ -269,16 +270,21 @@ class Acts(ClientCase):
         def script(client: Client) -> None:
             client.shake()
             client.call("observe")
-            for arguments in ({}, {"task": " "}, {"task": TASK, "profile": "x"}):
+            for arguments in (
+                {},
+                {"task": " "},
+                {"task": TASK, "profile": "x"},
+                {"task": "Another one"},  # than the demo knows
+            ):
                 self.assertFalse(client.call("run_task", **arguments)[0]["ok"], arguments)
             wanted = {"task": TASK, "profile": "chat"}
             result = client.ask(
-                "tools/call", name="run_task", arguments=wanted, _meta={"progressToken": "t"}
+                "tools/call", name="run_task", arguments=wanted, _meta={"progressToken": 0}
             )["result"]
             done = result["structuredContent"]
             self.assertEqual((done["ok"], done["outcome"]), (True, "completed"), done)
             steps = [told["params"] for told in client.told]
-            self.assertEqual({step["progressToken"] for step in steps}, {"t"})
+            self.assertEqual({step["progressToken"] for step in steps}, {0})
             numbers = [step["progress"] for step in steps]
             self.assertEqual(numbers, sorted(set(numbers)))
             self.assertIn("Clicked 'Save' (button)", " ".join(step["message"] for step in steps))

@@ -328,6 +328,9 @@ class Control(PanelTest):
         self.ask("POST /control", {"action": "hint", "text": "go on"})
         self.assertEqual((self.panel.take_answer(), self.panel.take_answer()), ("a.txt", ""))
         self.assertEqual(self.panel.take_hints(), ["go on"])
+        self.panel.take(agent.Told("question", "Which folder?"))
+        self.ask("POST /control", {"action": "hint", "text": "late"})  # another way was first
+        self.assertEqual((self.panel.take_hints(), self.panel.take_answer()), (["late"], ""))
 
     def test_what_is_no_command_is_refused(self) -> None:
         bodies = (b"", b"{", b"[]", b"null", b'"pause"', b"\xff\xfe", b"[" * 50000, {}, [], 5)

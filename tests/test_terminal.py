@@ -343,6 +343,14 @@ class Asked(unittest.TestCase):
             end = self.clock.now() + 30
             self.assertEqual(self.terminal.ask("Really?", lambda: self.clock.now() < end), "")
 
+    def test_an_answer_elsewhere_counts_while_the_terminal_takes_no_more_lines(self) -> None:
+        hold = threading.Event()
+        with mock.patch.object(self.terminal, "_write", lambda *_: hold.wait(60)):
+            end = self.clock.now() + 30
+            answer = self.terminal.ask("Really?", lambda: self.clock.now() < end, [lambda: "Yes"])
+            hold.set()
+        self.assertEqual(answer, "Yes")
+
 
 DOWN, UP = 0x201, 0x202
 
