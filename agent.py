@@ -5802,18 +5802,23 @@ def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
         actuator.clock.sleep(max(0.0, times[0] + 60 - actuator.clock.now()))
 
 
-def gate_person(actuator: Actuator, attempt: Attempt) -> None:
-    """While the run is paused or the person is at work it waits, and then needs a new look."""
+def wait_for_person(actuator: Actuator, seen_at: float) -> bool:
+    """While the run is paused or the person is at work it waits; whether it did."""
     quiet_s = actuator.config.takeover_quiet
     if quiet_s and not actuator.config.dry_run:
         idle_s = actuator.desktop.idle_s()
         used_at = actuator.clock.now() - idle_s
         # At work now, or the screen may be another one than the model has seen; the last input may
         # be the program's own.
-        interferes = idle_s < quiet_s or attempt.frame.taken_at < used_at
+        interferes = idle_s < quiet_s or seen_at < used_at
         if interferes and used_at - SLACK_S > actuator.last_own:
             actuator.stop.paused = actuator.stop.paused or IN_USE
-    if actuator.rest():
+    return actuator.rest()
+
+
+def gate_person(actuator: Actuator, attempt: Attempt) -> None:
+    """After a wait it needs a new look."""
+    if wait_for_person(actuator, attempt.frame.taken_at):
         raise ToolError("The run was paused.", "stale_frame")
 
 
@@ -15250,14 +15255,14 @@ def mcp_turn(engine: Engine, state: AgentState, client: McpClient) -> Outcome | 
         state.turn -= 1
         return Outcome("completed", "All calls were answered.")
     engine.began = engine.clock.now()
-    # What the person did until now, such as allowing this call, is not in its way.
-    engine.actuator.last_own = engine.began
     given = {**json_object(found_at(call, "params.arguments"))}
     looks = read_flag(given.pop("look", False))
     step = ChatStep({})
     try:
         for tool in [name, "observe"] if looks else [name]:
             act = MCP_WORDS.parse(ToolCall(tool, given), by_model=True)
+            if act.name in HANDS:  # the person may just have allowed this call by a click
+                wait_for_person(engine.actuator, math.inf)
             done = perform_step(engine, state, client.chat, act, "")
             step = done._replace(answer={**done.answer, **step.answer})
     except ToolError as error:

@@ -366,8 +366,24 @@ class Gates(ClientCase):
             with self.subTest(row["name"]):
                 self.assertEqual(self.carried_out(row), row["outcome"].replace("asked", "refused"))
 
-    def carried_out(self, row: dict[str, Any]) -> str:
-        world = FakeWin32()
+    def test_an_act_waits_until_the_person_is_quiet(self) -> None:
+        class Busy(FakeWin32):
+            asked = 0
+
+            def _GetLastInputInfo(self, into: int) -> int:
+                self.asked += 1
+                assert self.asked > 5 or not self.events
+                self.last_input = self._GetTickCount() - 9000 * (self.asked > 5)
+                return super()._GetLastInputInfo(into)
+
+        row = next(row for row in gates.ROWS if row["outcome"] == "passed")
+        world = Busy()
+        with mock.patch.object(agent, "SLACK_S", -9):  # as if it had done nothing for long
+            self.assertEqual(self.carried_out(row, world), "passed")
+        self.assertGreater(world.asked, 5)
+
+    def carried_out(self, row: dict[str, Any], world: FakeWin32 | None = None) -> str:
+        world = world or FakeWin32()
         world.window, world.others = gates.window(*row["window"]), list(gates.OTHERS)
         refused: list[str] = []
 
