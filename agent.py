@@ -15409,18 +15409,18 @@ class Terminal:
         if _person_is_there():
             typed, reader = typed_into(sys.stdin)
             self.clock.sleep(TYPED_BEFORE_S)
-        said = ""
         self.say(question, 0)
-        while self.lines.unfinished_tasks and waits() and not said:  # maybe nobody reads here
+        is_printed = False  # as long as nobody reads here an answer may come in other ways
+        while not (is_printed and typed) and waits():
             self.clock.sleep(ANSWER_EVERY_S)
-            said = next(filter(None, (other() for other in others)), "")
-        typed.clear()
-        while not (said or typed) and waits():
-            self.clock.sleep(ANSWER_EVERY_S)
-            said = next(filter(None, (other() for other in others)), "")
-            if reader and not (others or reader.is_alive()):
+            for said in filter(None, (other() for other in others)):
+                return said
+            if not is_printed:
+                is_printed = not self.lines.unfinished_tasks
+                typed.clear()
+            elif reader and not (others or reader.is_alive()):
                 break  # nobody types any more
-        return said or (typed.popleft().strip() if typed else "")
+        return typed.popleft().strip() if typed else ""
 
     def take(self, item: Item) -> None:
         if isinstance(item, TurnLine):
