@@ -10861,17 +10861,20 @@ def are_proven(
     before: Mapping[str, FileFact],
     now: Mapping[str, FileFact],
 ) -> bool:
-    """Whether each file that the task names is new or changed and holds what checks quote of it."""
-    if not before:
-        return False
-    for path, (_, old) in before.items():
+    """Whether each file that the task names holds what checks quote of it and held none of it."""
+    proven = bool(before)
+    for path, (state, old) in before.items():
         _, data = now[path]
         text = _plain(text_in(data) or "")
-        said = [quoted for check in checks for quoted in quoted_of(check, path)]
-        absent = [quoted for quoted in said if _plain(quoted) not in text]
-        if data == old or absent or not said:
-            return False
-    return True
+        was = _plain(text_in(old) or "")
+        said: list[str] = []
+        for check in checks:
+            said += map(_plain, quoted_of(check, path))
+        proven &= bool(said)
+        proven &= old is not None or state == NO_FILE  # else it may have held all that
+        for quoted in said:  # what was in it before may be what was to go
+            proven &= quoted in text and quoted not in was
+    return proven
 
 
 def refuted(
@@ -11153,6 +11156,10 @@ def run_turns(
     """`begin` prepares the profile's turns, at first and whenever a way was left to it."""
     logger = engine.logger
     most = most_turns(engine)
+    for step in engine.way.steps if engine.way else ():
+        act = step.act
+        if isinstance(act.args, TypeTextArgs) and engine.actuator.secrets.unknown(act.args.text):
+            raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
     take_turn = None if engine.way else begin()
     while state.turn - state.planned < state.first + most:
         state.turn += 1
@@ -11465,11 +11472,11 @@ def leave_way(
 ) -> None:
     # To the model, until that has acted; it hears once what was done and what was expected.
     way.left = why
-    state.needs_review = True
     engine.actuator.release()
     if way.reach > 1:  # it was not joined again
         return
     way.reach = JOINED_AT - 1
+    state.needs_review = True
     if way.checks:
         name = way.folder.name
         engine.logger.record(WayRecord(name, why.text, why.kind == "disproved"))
@@ -12720,11 +12727,6 @@ def run_replay(engine: Engine, state: AgentState, way: Way) -> Outcome:
     """It ends where it would be left to a model."""
     # What was done then is done again, whatever it was called.
     engine.controls.said_of = lambda _: ""
-    secrets = engine.actuator.secrets
-    for step in way.steps:
-        act = step.act
-        if isinstance(act.args, TypeTextArgs) and secrets.unknown(act.args.text):
-            raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
     try:
         return run_turns(engine, state, lambda: lambda: way.left)
     finally:
@@ -15533,11 +15535,17 @@ def chosen_way(
 ) -> Way | None:
     """That of an earlier run, if the person wants it or wanted it for the `old` one."""
     again = options.again
+    gone = ""
     if old:
-        again = any(isinstance(record, WayRecord) for record in read_journal(old).records)
+        for record in read_journal(old).records:
+            if isinstance(record, WayRecord):
+                gone = record.run
+        again = bool(gone)
     own = old or options.demo or config.described or config.dry_run
     offers = not (again or own) and _person_is_there()
     way = way_for(Path(config.dump_dir), task) if again or offers else None
+    if way and old and way.folder.name != gone:  # which has other steps
+        way = None
     if way and offers:
         day = datetime.fromtimestamp(way.ended)
         acts = count_of(len(way.steps), "act")

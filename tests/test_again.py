@@ -43,6 +43,12 @@ class NeverSaved(agent.DemoDesktop):
         return super().control_source
 
 
+class NeverAlike(agent.DemoDesktop):
+    def foreground(self) -> agent.Window | None:
+        window = super().foreground()
+        return window and replace(window, title="Mail")
+
+
 class AgainCase(CommandLineCase):
     def setUp(self) -> None:
         super().setUp()
@@ -143,6 +149,35 @@ class Again(AgainCase):
                     code, out, _ = self.main("--resume", "2", "--max-steps", "20")
                 self.assertEqual((code, self.steps()), (0, [1, 2, 3, 4]), out)
                 self.assertEqual(kept.state.saved_text, HELLO)
+
+    def test_a_way_that_is_never_joined_needs_no_review_after_each_act(self) -> None:
+        self.recorded()
+        code, out = self.again(make=NeverAlike)
+        roles = [e["role"] for e in self.records(2) if e["kind"] == "request"]
+        self.assertEqual((code, roles.count("planner")), (0, 1), out)
+        self.assertEqual(self.steps(), [None] * 4)
+
+    def test_a_run_goes_on_with_no_other_way_than_its_own(self) -> None:
+        self.recorded("--profile", "pointer")
+        with seams.desktop_of_main(agent.DemoDesktop):
+            self.again("--max-steps", "6")
+            self.main("--demo")  # of fewer acts
+        kept = self.desktops[0]
+        with seams.desktop_of_main(lambda _: kept):
+            code, out, err = self.main("--resume", "2", "--max-steps", "20")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual(self.steps()[:6], [1, 2, 3, 4, 5, 6])
+        self.assertEqual({*self.steps()[6:]}, {None})
+
+    def test_a_secret_without_its_value_is_not_typed(self) -> None:
+        self.recorded()
+        journal = self.run_folder() / "turns.jsonl"
+        journal.write_text(journal.read_text().replace(HELLO, "{{MY_PIN}}"))
+        words = TASK.replace(HELLO, "{{MY_PIN}}")
+        with self.drawn() as endpoint:
+            code, out, _ = self.main("--again", words, "--endpoint", endpoint)
+        self.assertIn("needs the value of a secret; give its name with --secret.", out)
+        self.assertEqual((code, self.steps()), (1, []))
 
 
 def setting(of: str, **values: Any) -> Callable[[dict[str, Any]], None]:

@@ -58,8 +58,17 @@ class SecondOpinion(Judged):
                 )
                 self.assertEqual(outcome.kind == "completed", held == "Grüße")
                 self.assertEqual(len(self.asked("verifier")), asked)
-                path.write_text("Grüße")  # that was there before
-                self.opinions(YES, task=task, checks=checks, not_proven_most=1)
+            # What was there before proves nothing, nor what may have been.
+            path.unlink()
+            path.mkdir()  # which cannot be read
+            for after in ("Grüße", "Grüße", "Grüße!"):
+
+                def change(text: str = after) -> None:
+                    if path.is_dir():
+                        path.rmdir()
+                    path.write_text(text, encoding="utf-8")
+
+                self.opinions(YES, task=task, checks=checks, happens=change, not_proven_most=1)
                 self.assertEqual(len(self.asked("verifier")), 4)
 
     def test_a_refusal_needs_no_second_answer(self) -> None:
