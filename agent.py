@@ -1142,6 +1142,8 @@ def shown_args(args: Mapping[str, object]) -> str:
             value = json.dumps(value, ensure_ascii=False)
         elif isinstance(value, dict):
             value = f"({value.get('x')}, {value.get('y')})"
+        elif isinstance(value, tuple):
+            value = " ".join([name, *map(str, value)])
         words.append(str(value))
     return " ".join(words)
 
