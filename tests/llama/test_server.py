@@ -144,7 +144,8 @@ class Reuse(unittest.TestCase):
     def test_a_story_computes_its_picture_and_its_observation_alone(self) -> None:
         row = self.measured(Scene("story", "story", 8))
         self.assertGreaterEqual(row.share, 0.30)
-        self.assertLessEqual(statistics.mean(row.computed), 1340)
+        # of them about 45 for the words around the observation, which a model imitates
+        self.assertLessEqual(statistics.mean(row.computed), 1380)
 
     def test_a_conversation_in_8192_tokens_is_condensed_seldom(self) -> None:
         row = self.measured(Scene("chat", "chat", 16, context=8192))
