@@ -56,6 +56,7 @@ class Questions(RunCase):
                 self.desktop.host("xdotool", "click", "1")
                 self.assertEqual(self.driver.ask("box")["front"], front)
             question(3)
+            time.sleep(1.5)  # what is typed before the question can be read does not count
             program.say("y\n")
             question(4)
             code, output = program.finish(120)
