@@ -383,6 +383,8 @@ class Gates(ClientCase):
         self.assertGreater(world.asked, 5)
 
     def carried_out(self, row: dict[str, Any], world: FakeWin32 | None = None) -> str:
+        # Where nobody is busy: the simulated clock stands still, and a person's last input with it.
+        watched = 3 if world else 0
         world = world or FakeWin32()
         world.window, world.others = gates.window(*row["window"]), list(gates.OTHERS)
         refused: list[str] = []
@@ -397,7 +399,8 @@ class Gates(ClientCase):
                     refused.append(answer["error"]["type"])
                     return
 
-        quick = {"settle_cap_ms": 1, "confirm_wait": 1, **row.get("settings", {})}
+        quick = {"settle_cap_ms": 1, "confirm_wait": 1, "takeover_quiet": watched}
+        quick |= row.get("settings", {})
         settings = [f"{name}={value}" for name, value in quick.items()]
         words = [part for item in settings for part in ("--set", item)]
 
