@@ -10821,7 +10821,10 @@ def keep_files(
 ) -> list[str]:
     """The names of the copies in the run's folder, FILE_BYTES in all; none has a secret."""
     kept: list[str] = []
-    before = len([*logger.folder.glob("kept_*")])  # of an earlier task
+    try:
+        before = len([*logger.folder.glob("kept_*")])  # of an earlier task
+    except OSError:
+        return kept  # whose names are not known, and none is written over
     left = FILE_BYTES
     for path, (_, data) in files.items():
         text = data.decode("latin-1") if data else ""
