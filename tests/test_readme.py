@@ -15,7 +15,7 @@ from pathlib import Path
 
 import agent
 from tests.attacks.__main__ import COUNT
-from tests.bench import asking, keeping
+from tests.bench import __main__ as bench
 
 ROOT = Path(agent.__file__).resolve().parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -67,11 +67,11 @@ EXIT_CODES = {
 
 class Statements(unittest.TestCase):
     def test_each_figure_is_that_of_the_program(self) -> None:
-        items = asking.items_of(asking.QUICK, 1, agent.Rect(0, 0, 640, 360), ["tools", "text"])
-        minutes = round(keeping.requests_of(items) * asking.SECONDS / 60)
-        bench = ("({}", f"{minutes} minutes at {asking.SECONDS:g} s a request)")
+        items = bench.items_of(bench.QUICK, agent.Rect(0, 0, 640, 360), ["tools", "text"])
+        minutes = round(len(items) * bench.SECONDS / 60)
+        quick = ("({}", f"{minutes} minutes at {bench.SECONDS:g} s a request)")
         tricks = ("carries out {} known tricks", COUNT)
-        for sentence, figure in (*STATED, bench, tricks):
+        for sentence, figure in (*STATED, quick, tricks):
             with self.subTest(sentence):
                 self.assertTrue(sentence.format(figure) in WORDS, figure)
 

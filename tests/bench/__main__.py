@@ -1,113 +1,305 @@
 """Measures the person's own model on drawn pictures, and sets results side by side.
 
     python -m tests.bench quick             in 4 minutes at 5 s a request; without quick it is surer
-    python -m tests.bench --grammar NAME    asked in that grammar, such as qwen3-vl
-    python -m tests.bench compare 1 2       results side by side, by number, folder or bench.json
+    python -m tests.bench compare 1 2       results side by side, by number
 
 No desktop is touched: each item is a run of one turn on a drawn screen, so that the model is asked as in any run. Behind
-these words stand agent.py's own options: --endpoint, --model, --set, --config. What it leaves is in dumps/bench_0001 and
-so on: bench.json, and bench_settings.json with the settings that follow, which --config takes. Ctrl+C or a crash loses nothing: started again with the same words it goes on.
+these words stand agent.py's own options: --endpoint, --model, --grammar, --set, --config. The lines of
+dumps/bench_0001.jsonl are what was measured; started again with the same words an unfinished bench goes on.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 import agent
-from tests.bench import asking, figures, keeping
+from tests.bench import scenes
+from tests.bench.figures import Line, advice, rows
+from tests.bench.scenes import Drawing, Item
+from tests.scripted import call, role_of
+from tests.seams import make_engine
 
-TOLD_EVERY = 10  # items
-SETTINGS = ("calls", "thinking", "lmstudio_temperature")  # with which something else is measured
+SECONDS = 5.0  # a request, for the first estimate
+SEED = 20
+# Faults of a server that are about the one request and the model; after any other nothing can be asked.
+ANSWERED = ("context", "no_vision", "no_tools", "error", "not_json", "server", "timeout")
+ALONE = {"last_look": False, "derive_checks": False, "second_opinion": False, "controls": "off"}
+CLAIM = call(
+    "report_mission_complete",
+    evidence="All that the task asks for is done, and the picture shows it: what was wanted is"
+    " there, nothing else is open, and nothing is left to do.",
+)
+COMPARED = ("model", "build", "size", "grammar", "calls", "thinking", "where")
 
 
-def plan_of(words: Sequence[str]) -> asking.Plan:
-    """What these words ask for; raises ConfigError for one that it does not know."""
-    unknown = [word for word in words if word != "quick"]
-    if unknown:
-        raise agent.ConfigError(f"A bench takes quick, or compare, not {unknown[0][:60]!r}.")
-    return asking.QUICK if words else asking.WHOLE
+class Plan(NamedTuple):
+    """How many items a part has; a pair is two, and calling is asked in each grammar."""
+
+    pointing: int
+    calling: int
+    judging: int
+    reading: int
+
+
+WHOLE = Plan(60, 10, 20, 20)
+QUICK = Plan(20, 3, 6, 6)
+
+
+def items_of(plan: Plan, whole: agent.Rect, grammars: Iterable[str]) -> list[Item]:
+    """All that is asked, in its order; always the same."""
+    dice = random.Random(SEED)
+    return [
+        *scenes.pointing(dice, plan.pointing, whole),
+        *scenes.calling(plan.calling, grammars),
+        *scenes.judging(dice, plan.judging, whole),
+        *scenes.reading(dice, plan.reading, whole),
+    ]
+
+
+class Asked:
+    """A server in front of the model's, which notes what comes; the executor's claim in a judging item is its own."""
+
+    def __init__(self, server: Any, claims: bool) -> None:
+        self.server, self.claims = server, claims
+        self.replies: list[agent.Reply] = []
+        self.fault: agent.ModelError | None = None
+
+    def complete(self, body: bytes) -> agent.Reply:
+        if self.claims and role_of(json.loads(body)) == "executor":
+            return agent.Reply(CLAIM, "tool_calls", agent.Usage(), "", 0.0, 1)
+        try:
+            self.replies.append(self.server.complete(body))
+        except agent.ModelError as error:
+            self.fault = error
+            raise
+        return self.replies[-1]
+
+
+class Bench:
+    """Asks a model one item after the other."""
+
+    def __init__(
+        self, config: agent.Config, info: agent.ModelInfo, server: Any, clock: agent.Clock
+    ) -> None:
+        self.info, self.server, self.clock = info, server, clock
+        self.config = replace(config, confirm="never", area="primary", turn_delay=0.0, max_steps=1)
+        own = agent.chosen_grammar(config, agent.PROFILES["native"], info)
+        self.grammar = config.executor_grammar or ("text" if config.calls == "text" else "tools")
+        kinds = ["tools", "text", self.grammar, own.name if own else "tools"]
+        self.grammars = list(dict.fromkeys(kinds))
+        size = agent.frame_size(agent.Rect(0, 0, 1920, 1080), config)
+        if own and own.name == self.grammar:
+            size = own.picture.seen_size(size)
+        self.whole = agent.Rect(0, 0, *size)
+
+    def measure(self, item: Item) -> Line:
+        """One item; raises Stopped, and ModelError where nothing can be asked any more."""
+        judging, calling = item.part == "judging", item.part == "calling"
+        grammar = "tools" if judging else item.kind if calling else self.grammar
+        with tempfile.TemporaryDirectory() as folder:
+            config = replace(
+                self.config,
+                dump_dir=folder,
+                reply_corrections=self.config.reply_corrections if calling else 0,
+                screen_capture_w=self.whole.width,
+                screen_capture_h=self.whole.height,
+                executor_grammar="tools" if grammar == "text" else grammar,
+                calls="text" if grammar == "text" else "tools",
+                verify_completion=judging,
+                **ALONE,
+            )
+            desktop, asked = Drawing(item, self.whole, self.clock), Asked(self.server, judging)
+            lost, outcome = self.run(config, item, desktop, asked)
+        if asked.fault and asked.fault.kind not in ANSWERED:
+            raise asked.fault
+        usages = [reply.usage for reply in asked.replies]
+        cached = [usage.cached_tokens for usage in usages if usage.cached_tokens is not None]
+        return Line(
+            part=item.part,
+            name=item.name,
+            kind=item.kind,
+            expected=item.expected,
+            right=is_right(item, desktop.inputs, outcome),
+            error=f"server {asked.fault.kind}" if asked.fault else next(iter(lost), ""),
+            requests=len(asked.replies),
+            seconds=sum(reply.seconds for reply in asked.replies),
+            prompt=sum(usage.prompt_tokens or 0 for usage in usages),
+            completion=sum(usage.completion_tokens or 0 for usage in usages),
+            cached=sum(cached) if cached else None,
+        )
+
+    def run(
+        self, config: agent.Config, item: Item, desktop: Drawing, asked: Asked
+    ) -> tuple[list[str], str]:
+        """Why replies could not be used, and how a run of one turn ended."""
+        lost: list[str] = []
+
+        def notice(record: Any) -> None:
+            if getattr(record, "kind", "") == "no_call":
+                lost.append(record.error)
+
+        hands = agent.Actuator(desktop, config, self.clock, agent.Stop(), confirm=lambda _: True)
+        with closing(agent.ExecutionLogger(config)) as logger:
+            logger.listeners.append(notice)
+            parts = agent.PROFILES["native"], desktop, hands, asked, logger, self.clock, self.info
+            memory = agent.AgentMemory(config.memory_compression_threshold)
+            engine = make_engine(config, *parts, lambda line: None)
+            try:
+                state = agent.AgentState(task=item.task, memory=memory)
+                return lost, agent.run_agent(engine, state).kind
+            except agent.ModelError:
+                return lost, "error"
+
+
+def is_right(item: Item, inputs: Sequence[tuple[Any, ...]], outcome: str) -> bool:
+    """Whether the first act hit its target, or the right thing was believed, done or typed."""
+    if item.part == "judging":
+        return (outcome == "completed") == (item.expected == "yes")
+    if item.part == "reading":
+        return "".join(event[1] for event in inputs if event[0] == "text") == item.expected
+    if item.part == "calling":
+        first = next((event[0] for event in inputs if event[0] != "move"), "")
+        return first == item.expected
+    before = list(takewhile(lambda event: event[0] == "move", inputs))
+    clicked = inputs[len(before) : len(before) + 1]
+    if not before or not clicked or clicked[0][0] != "button":
+        return False
+    return item.things[0].place.contains(agent.Point(*before[-1][1:]))
+
+
+# -- the lines of a bench, in a file
+
+
+def read(file: Path) -> tuple[dict[str, Any], list[Line]]:
+    """What is measured, and the lines until now; one that is torn or unreadable is asked again. Raises OSError."""
+    about: dict[str, Any] = {}
+    lines = []
+    for line in file.read_bytes().split(b"\n"):
+        with suppress(ValueError, TypeError, AttributeError, RecursionError):
+            entry = json.loads(line)
+            about = entry.get("about", about)
+            lines.append(Line(**entry))
+    return about, lines
+
+
+def file_for(root: Path, about: dict[str, Any]) -> Path:
+    """That of an unfinished bench of the same model and settings, or a new one. Raises OSError."""
+    root.mkdir(parents=True, exist_ok=True)
+    files = sorted(root.glob("bench_*.jsonl"), reverse=True)
+    for file in files:
+        known, lines = read(file)
+        if known == about and len({line.name for line in lines}) < about["items"]:
+            return file
+    numbers = [int(file.stem[6:]) for file in files if file.stem[6:].isdecimal()]
+    file = root / f"bench_{max(numbers, default=0) + 1:04d}.jsonl"
+    file.write_text(json.dumps({"about": about}) + "\n", "utf-8")
+    return file
+
+
+def measured(
+    measure: Callable[[Item], Line], items: Sequence[Item], file: Path, say: Callable[[str], None]
+) -> Iterator[Line]:
+    """Those that the file has, then each new one, which is on the disk before it is given."""
+    kept = read(file)[1]
+    yield from kept
+    names = {line.name for line in kept}
+    left = [item for item in items if item.name not in names]
+    seconds = [line.seconds / line.requests for line in kept if line.requests]
+    with file.open("ab") as stream:
+        stream.write(b"\n")  # which ends a line that was torn
+        for place, item in enumerate(left):
+            if place % 10 == 0:
+                lasts = (len(left) - place) * (median(seconds) if seconds else SECONDS)
+                say(f"...   {item.name}; {len(left) - place} left, some {lasts / 60:.0f} min")
+            line = measure(item)
+            seconds += [line.seconds / line.requests] if line.requests else []
+            stream.write(json.dumps(line._asdict()).encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+            yield line
+
+
+# -- the command
 
 
 def measure(
-    config: agent.Config,
-    plan: asking.Plan,
-    server: Any,
-    clock: agent.Clock,
-    say: Callable[[str], None],
-) -> int:
-    """Measures the model, tells its figures and keeps them; raises ModelError and Stopped."""
+    config: agent.Config, plan: Plan, server: Any, clock: agent.Clock, say: Callable[[str], None]
+) -> None:
+    """Measures the model and tells its figures, also those of a part; raises ModelError and Stopped."""
     info = server.discover()
-    bench = asking.Bench(config, info, server, clock)
-    about = {
-        "model": info.name,
-        "build": info.build,
-        "where": server.where,
-        "size": f"{bench.whole.width}x{bench.whole.height}",
-        "grammar": bench.grammar,
-        "requests": list(plan),
-        "version": agent.__version__,
-        **{name: getattr(config, name) for name in SETTINGS},
-    }
-    folder = keeping.folder_for(Path(config.dump_dir), about)
-    items = asking.items_of(plan, asking.SEED, bench.whole, bench.grammars)
-    requests = keeping.requests_of(items)
-    lasts = keeping.minutes_text(requests * asking.SECONDS)
-    say(
-        f"Measuring {info.name} with some {requests} requests on drawn pictures, {lasts} at"
-        f" {asking.SECONDS:g} s each, and more for replies that have to be corrected. The desktop"
-        f" is not touched. Ctrl+C keeps what was measured in {folder}."
-    )
-    told: list[str] = []
-
-    def progress(text: str) -> None:
-        if len(told) % TOLD_EVERY == 0:
-            say(f"...   {text}")
-        told.append(text)
-
-    lines: list[asking.Line] = []
+    bench = Bench(config, info, server, clock)
+    items = items_of(plan, bench.whole, bench.grammars)
+    about = {"model": info.name, "build": info.build, "where": server.where}
+    about |= {"size": f"{bench.whole.width}x{bench.whole.height}", "grammar": bench.grammar}
+    about |= {"items": len(items), "version": agent.__version__}
+    about |= {"calls": config.calls, "thinking": config.thinking}
+    file = file_for(Path(config.dump_dir), about)
+    lasts = len(items) * SECONDS / 60
+    say(f"Measuring {info.name} with some {len(items)} requests, {lasts:.0f} min at {SECONDS:g} s.")
+    say(f"The desktop is not touched. Ctrl+C keeps what was measured in {file}.")
+    lines: list[Line] = []
     try:
-        for line in keeping.measured(bench.measure, items, folder, progress):
-            lines.append(line)
+        lines.extend(measured(bench.measure, items, file, say))
     finally:
-        result = figures.result_of(about, lines)
-        advice = figures.advice_of(result, info.context_length)
-        say("\n".join(f"{name:<44} {value}" for name, value in result.rows()))
-        say("\n".join(f"advice: {item.text}" for item in advice))
+        lines = read(file)[1]
+        for name, value in rows(lines).items():
+            say(f"{name:<44} {value}")
+        for sentence in advice(lines):
+            say(f"advice: {sentence}")
         if len(lines) < len(items):
-            say(f"{len(lines)} of {len(items)} steps; start it again to go on.")
-    keeping.leave(folder, result, advice)
-    say(f"Written: {folder / 'bench.json'}")
-    say(f"Settings that follow, for --config: {folder / 'bench_settings.json'}")
-    return 0
+            say(f"{len(lines)} of {len(items)} measured; start it again to go on.")
 
 
-def run(arguments: list[str]) -> int:
-    """Measures or compares; raises AgentError with one sentence for what cannot be done."""
+def compared(root: Path, numbers: Sequence[str]) -> Iterator[str]:
+    """A table of several results side by side; raises ConfigError for what is none."""
+    columns = []
+    for number in numbers:
+        file = root / f"bench_{number.zfill(4)}.jsonl"
+        try:
+            about, lines = read(file)
+        except OSError as error:
+            raise agent.ConfigError(f"There is no result {file} ({error.strerror}).") from None
+        columns.append({**{name: about.get(name, "") for name in COMPARED}, **rows(lines)})
+    for name in dict.fromkeys(name for column in columns for name in column):
+        cells = [agent.plain_line(str(column.get(name, "")), 30) for column in columns]
+        yield f"{name:<42}  {'  '.join(f'{cell:<30}' for cell in cells)}".rstrip()
+
+
+def run(arguments: list[str]) -> None:
+    """Raises AgentError with one sentence for what cannot be done."""
     words = list(takewhile(lambda word: not word.startswith("-"), arguments))
     options = agent.command_line().parse_args(arguments[len(words) :])
     options.profile = options.profile or next(iter(agent.PROFILES))
     config = agent.read_config(options, os.environ)
     if words[:1] == ["compare"]:
-        root = Path(config.dump_dir)
-        print("\n".join(keeping.compared([keeping.read_result(root, name) for name in words[1:]])))
-        return 0
-    plan, stop = plan_of(words), agent.Stop()
+        print("\n".join(compared(Path(config.dump_dir), words[1:])))
+        return
+    if words not in ([], ["quick"]):
+        raise agent.ConfigError(f"A bench takes quick, or compare and numbers, not {words}.")
+    stop = agent.Stop()
     clock, key = agent.SystemClock(stop), os.environ.get("LMSTUDIO_API_KEY", "")
     server = agent.ModelServer(config, clock, stop, key, print)
-    return measure(config, plan, server, clock, print)
+    measure(config, QUICK if words else WHOLE, server, clock, print)
 
 
 def main(arguments: list[str]) -> int:
     try:
-        return run(arguments)
-    except (agent.AgentError, KeyboardInterrupt) as error:
+        run(arguments)
+        return 0
+    except (agent.AgentError, OSError, KeyboardInterrupt) as error:
         print(f"tests.bench: {str(error) or 'stopped.'}", file=sys.stderr)
-        return error.exit_code if isinstance(error, agent.AgentError) else 130
+        return error.exit_code if isinstance(error, agent.AgentError) else 1
 
 
 if __name__ == "__main__":
