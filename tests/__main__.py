@@ -36,9 +36,9 @@ MEMORY_LEAST = 1 << 30  # bytes
 LOG_SHOWN = 20_000  # characters of what a process printed before it died
 
 # The modules that take longest, so that none of them is begun when the others have ended.
-LONGEST = """test_kept test_attacks test_bench test_panel test_terminal test_controls test_resume test_replay
-    described.test_two_agents described.test_chat test_runs test_calibration test_breaks test_shape test_loops
-    test_progress test_story test_labels test_report test_chat test_steps test_adding test_demo test_main""".split()
+LONGEST = """test_kept test_again test_resume test_terminal test_replay test_panel test_mcp test_demo
+    described.test_two_agents test_controls described.test_chat test_breaks test_attacks test_shape test_loops
+    test_progress test_calibration test_runs test_model test_main""".split()
 
 
 class Result(NamedTuple):

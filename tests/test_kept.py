@@ -6,6 +6,7 @@ import contextlib
 import io
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -37,7 +38,7 @@ def kept_seam(seam: str) -> type[unittest.TestCase]:
 
     class Kept(unittest.TestCase):
         def test_what_comes_of_each_case_is_as_it_was(self) -> None:
-            wrong = kept.differing(kept.read()[seam], kept.now(seam))
+            wrong = kept.differing(kept.read()[seam], kept.now()[seam])
             self.assertEqual(list(wrong), [], LOOK.format(seam))
 
     Kept.__name__ = Kept.__qualname__ = seam.title()
@@ -59,7 +60,10 @@ class Comparison(unittest.TestCase):
             source = source.replace(old, new, 1)
         (planted / "agent.py").write_text(source, "utf-8")
         plain = compare.put_agent(str(compare.HERE), Path(folder.name, "plain"))
-        came = [compare.drive(side, compare.SEAMS, CASES) for side in (plain, planted)]
+        with ThreadPoolExecutor(2) as both:
+            came = [
+                *both.map(lambda side: compare.drive(side, compare.SEAMS, CASES), (plain, planted))
+            ]
         asked = {case.split(",")[0] for seam, case in came[0] if seam == "runs"}
         self.assertEqual(asked, set(agent.PROFILES))
         found = [*compare.differences(*came)]
