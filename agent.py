@@ -306,31 +306,20 @@ class Size(NamedTuple):
 
 # Qwen3-VL takes a token for each square of so many pixels a side.
 PATCH = 32
-# A picture whose sides are multiples of PATCH is stretched by at most this share ...
-DISTORTION_MOST = 0.02
-# ... and has at least this share of the tokens that are to be had, or the multiples are given up.
-TOKENS_SHARE = 0.8
+DISTORTION_MOST = 0.02  # by which a picture may be stretched
 
 
 @lru_cache(maxsize=16)
 def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
     """As many tokens as fit, in the proportions of the area."""
     # No side is longer than `percent` of the area's. Both are multiples of 32, unless that
-    # stretches by more than 2 % or costs more than a fifth of the tokens: then they are exact, to a
-    # pixel. So 1366x768 gets 42 * 24 = 1,008 tokens, since a 43rd column would enlarge it.
-    most = tokens * PATCH**2
-    scale = min(percent / 100, math.sqrt(most / (area.width * area.height)))
+    # stretches it too much. So 1366x768 gets 42 * 24 = 1,008 tokens.
+    scale = min(percent / 100, math.sqrt(tokens / (area.width * area.height)) * PATCH)
     exact = Size(int(area.width * scale) or 1, int(area.height * scale) or 1)
-    highest = area.height * percent / 100
-    widest = area.width * percent // (100 * PATCH)
-    for columns in range(widest, 0, -1):  # the widest that fits has the most tokens
-        wanted = columns * area.height / area.width
-        rows = round(wanted) or 1
-        size = Size(columns * PATCH, rows * PATCH)
-        distortion = max(rows / wanted, wanted / rows) - 1
-        if size.height <= highest and size.pixels <= most and distortion <= DISTORTION_MOST:
-            return size if size.pixels >= TOKENS_SHARE * exact.pixels else exact
-    return exact
+    size = Size(*(side // PATCH * PATCH for side in exact))
+    stretched = size.height * area.width - size.width * area.height
+    is_like = abs(stretched) <= DISTORTION_MOST * size.width * area.height
+    return size if size.pixels and is_like else exact
 
 
 @dataclass(frozen=True)
@@ -662,13 +651,6 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
 OTHER_FOLDER = "choose another with --set dump_dir=FOLDER"
 
 
-def _without_doubles(pairs: list[tuple[str, object]]) -> JsonDict:
-    for name, times in Counter(name for name, _ in pairs).items():
-        if times > 1:
-            raise ValueError(f"{name[:60]!r} stands there twice")
-    return dict(pairs)
-
-
 CONFIG_BYTES_MOST = 1 << 20
 
 
@@ -679,7 +661,7 @@ def file_layer(path: str) -> dict[str, JsonDict]:
         if not file.is_file() or file.stat().st_size > CONFIG_BYTES_MOST:
             raise ValueError("no file of at most 1 MB is there")
         # Notepad may put a byte order mark in front, which "utf-8-sig" passes over.
-        values = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=_without_doubles)
+        values = json.loads(file.read_text("utf-8-sig"))
         if not isinstance(values, dict):
             raise ValueError('it must hold one JSON object, such as {"max_steps": 30}')
     except (OSError, ValueError, RecursionError) as error:
@@ -815,12 +797,10 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         end = self.now() + seconds
-        left = seconds
-        while left > 0:
-            self._stop.check()
-            time.sleep(min(STOP_SLICE_S, left))
-            left = end - self.now()
         self._stop.check()
+        while (left := end - self.now()) > 0:
+            time.sleep(min(STOP_SLICE_S, left))
+            self._stop.check()
 
 
 def json_object(value: object) -> JsonDict:
@@ -861,7 +841,7 @@ def read_as(value: Any, hint: object) -> Any:
 
 def server_words(text: str) -> str:
     """What a server says, for people."""
-    return cut(printable(text[:1000]), 120).rstrip(" .:,;")
+    return plain_line(text, 120).rstrip(" .:,;")
 
 
 def message_text(content: object) -> str:
@@ -1399,7 +1379,6 @@ class MemorySnapshot(Record, kind="archive"):
 
     summary: str = ""
     patterns: str = ""
-    archived_count: int = 0
     turns: tuple[int, ...] = ()
 
 
@@ -1482,8 +1461,8 @@ def to_json(record: Record) -> JsonDict:
     return entry
 
 
-def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
-    """The record of a line, and the names in it that are unknown or of another type.
+def from_json(entry: Mapping[str, object]) -> Record:
+    """The record of a line, without what is unknown or of another type, as older versions wrote it.
 
     Raises ValueError for what is no record, KeyError for one of an unknown kind.
     """
@@ -1492,15 +1471,10 @@ def from_json(entry: Mapping[str, object]) -> tuple[Record, list[str]]:
         raise ValueError("there is no kind")
     record = RECORDS[kind]
     values: JsonDict = {}
-    ignored = []
-    for name, value in entry.items():
-        if name == "kind" or value is None:
-            continue
-        try:
-            values[name] = read_as(value, record.hints[name])
-        except (KeyError, TypeError):
-            ignored.append(f"{kind}.{name}")
-    return record(**values), ignored
+    for name, hint in record.hints.items():
+        with suppress(KeyError, TypeError):
+            values[name] = read_as(entry[name], hint)
+    return record(**values)
 
 
 # -- what only those who watch a live run get, beside every record
@@ -1577,10 +1551,6 @@ class AgentMemory:
     all_snapshots: tuple[MemorySnapshot, ...] = ()
     active_history: list[ActionRecord] = field(default_factory=list)
 
-    def add_action(self, record: ActionRecord) -> None:
-        self.active_history.append(record)
-        del self.active_history[:-HISTORY_MOST]
-
     @property
     def needs_compression(self) -> bool:
         return len(self.active_history) >= self.threshold
@@ -1622,7 +1592,8 @@ class AgentState(StateRecord):
             fresh = StateRecord(plan=self.plan, trail=self.trail)
             vars(self).update(vars(fresh), task=record.task, first=turn)
         if isinstance(record, ActionRecord):
-            self.memory.add_action(record)
+            self.memory.active_history.append(record)
+            del self.memory.active_history[:-HISTORY_MOST]
         elif isinstance(record, MemorySnapshot):
             self.memory.apply_compression(record)
         elif isinstance(record, StateRecord):
@@ -1662,17 +1633,6 @@ def _png_around(stream: bytes, width: int, height: int) -> bytes:
     return png
 
 
-def rgb_to_png(rgb: bytes | bytearray, width: int, height: int) -> bytes:
-    stride = width * 3
-    rows: list[bytes | bytearray] = []
-    for at in range(0, len(rgb), stride):
-        row = rgb[at : at + stride]
-        rows += [b"\0", row]  # in front of each row its filter, which is none
-    plain = b"".join(rows)
-    stream = zlib.compress(plain, PNG_LEVEL)
-    return _png_around(stream, width, height)
-
-
 def bgrx_to_rgb(pixels: bytes) -> bytearray:
     """From the four bytes of a pixel that Windows delivers; the last says nothing."""
     rgb = bytearray(len(pixels) // 4 * 3)
@@ -1684,7 +1644,12 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
 @lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
 def encode_png(pixels: bytes, width: int, height: int) -> bytes:
     rgb = bgrx_to_rgb(pixels)
-    return rgb_to_png(rgb, width, height)
+    stride = width * 3
+    starts = range(0, len(rgb), stride)
+    # In front of each row its filter, which is none.
+    rows = b"".join(b"\0" + rgb[at : at + stride] for at in starts)
+    stream = zlib.compress(rows, PNG_LEVEL)
+    return _png_around(stream, width, height)
 
 
 def png_size(png: bytes) -> tuple[int, int]:
@@ -1701,7 +1666,7 @@ def png_size(png: bytes) -> tuple[int, int]:
 
 
 def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
-    """The pixels, width and height of what `rgb_to_png` wrote; raises AgentError."""
+    """The pixels, width and height of what `encode_png` wrote; raises AgentError."""
     width, height = png_size(png)
     step = 1 + width * 3
     size = step * height
@@ -1735,8 +1700,7 @@ def scale_bgrx(
     scaled = array("I", blank)
     for x in range(width):
         source_x = x * part.width // width
-        column = rows[source_x :: part.width]
-        scaled[x::width] = column
+        scaled[x::width] = rows[source_x :: part.width]
     return scaled.tobytes()
 
 
@@ -1759,24 +1723,22 @@ FONT_BOX = 95
 
 
 @cache
-def _glyph(char: str) -> tuple[int, list[Rect]]:
-    # A character's width with the gap behind it, and its strokes, in pixels of the font.
+def _glyph(char: str) -> tuple[int, list[Point]]:
+    # A character's width with the gap behind it, and its pixels of the font.
     code = ord(char) - 32
     if not 0 <= code < FONT_BOX:
         code = FONT_BOX
     begin = code * FONT_ROWS
     digits = FONT[begin : begin + FONT_ROWS]
-    strokes: list[Rect] = []
+    dots = []
     for y, digit in enumerate(digits):
-        # The leftmost column is the highest of five bits; neighbours are one stroke.
         columns = f"{int(digit, 32):05b}"
-        for run in re.finditer("1+", columns):
-            left, right = run.span()
-            stroke = Rect.between(left, y, right, y + 1)
-            strokes.append(stroke)
+        for x, bit in enumerate(columns):
+            if bit == "1":
+                dots.append(Point(x, y))
     # A blank is as wide as three columns.
-    width = max((stroke.right for stroke in strokes), default=3)
-    return width + 1, strokes
+    last = max((dot.x for dot in dots), default=2)
+    return last + 2, dots
 
 
 @lru_cache(maxsize=1024)
@@ -1835,11 +1797,12 @@ class Canvas:
     ) -> int:
         """One line, 9*scale high; returns the x after it."""
         for char in text:
-            columns, strokes = _glyph(char)
-            for stroke in strokes:
-                enlarged = Rect(*(scale * value for value in stroke))
-                placed = enlarged.moved(x, y)
-                self.fill(placed, colour)
+            columns, dots = _glyph(char)
+            for dot in dots:
+                left = x + scale * dot.x
+                top = y + scale * dot.y
+                square = Rect(left, top, scale, scale)
+                self.fill(square, colour)
             x += columns * scale
         return x
 
@@ -2195,7 +2158,6 @@ class Row(NamedTuple):
 # What tells that a function did not fail; of "any" the row says why.
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "nonzero": bool,
-    "tried twice": bool,  # what gives something back: a leak is worse than a lost error
     "above 32": lambda answer: answer > 32,
     "succeeded": lambda answer: answer >= 0,  # 1 means that there is none
     "any": lambda _: True,
@@ -2224,9 +2186,9 @@ user32: screen
   INT GetSystemMetrics(INT) | any: 0 is a coordinate, too
   HMONITOR MonitorFromPoint(POINT, DWORD) | any: null: there is none
   HDESK OpenInputDesktop(DWORD, BOOL, DWORD)
-  BOOL CloseDesktop(HDESK) | tried twice
+  BOOL CloseDesktop(HDESK)
   HDC GetDC(HWND)
-  INT ReleaseDC(HWND, HDC) | tried twice
+  INT ReleaseDC(HWND, HDC)
   BOOL GetCursorInfo(LPCURSORINFO)
   BOOL GetIconInfo(HICON, LPICONINFO)
   HCURSOR LoadCursorW(LPVOID, LPVOID) | any: null: then none is drawn
@@ -2234,10 +2196,10 @@ user32: screen
   BOOL GetCursorPos(LPPOINT)
 gdi32: screen
   HDC CreateCompatibleDC(HDC)
-  BOOL DeleteDC(HDC) | tried twice
+  BOOL DeleteDC(HDC)
   HBITMAP CreateDIBSection(HDC, LPBITMAPINFO, UINT, LPVOID, HANDLE, DWORD)
-  HGDIOBJ SelectObject(HDC, HGDIOBJ) | tried twice
-  BOOL DeleteObject(HGDIOBJ) | tried twice
+  HGDIOBJ SelectObject(HDC, HGDIOBJ)
+  BOOL DeleteObject(HGDIOBJ)
   INT SetStretchBltMode(HDC, INT)
   BOOL SetBrushOrgEx(HDC, INT, INT, LPPOINT)
   BOOL StretchBlt(HDC, INT, INT, INT, INT, HDC, INT, INT, INT, INT, DWORD)
@@ -2296,7 +2258,7 @@ kernel32: processes
   DWORD GetCurrentThreadId() | any: never 0
   HANDLE OpenProcess(DWORD, BOOL, DWORD)
   BOOL QueryFullProcessImageNameW(HANDLE, DWORD, LPWSTR, LPDWORD)
-  BOOL CloseHandle(HANDLE) | tried twice
+  BOOL CloseHandle(HANDLE)
   DWORD GetTickCount() | any: 0 is a time: it wraps every 49 days
   HANDLE CreateMutexW(LPVOID, BOOL, LPCWSTR)
   DWORD WaitForSingleObject(HANDLE, DWORD) | any: 0: it is ours
@@ -2310,7 +2272,7 @@ kernel32: console
   BOOL SetConsoleCtrlHandler(PHANDLER_ROUTINE, BOOL) | any: 0: there is no console
   HANDLE GetStdHandle(DWORD)
   BOOL GetConsoleMode(HANDLE, LPDWORD)
-  BOOL SetConsoleMode(HANDLE, DWORD) | tried twice
+  BOOL SetConsoleMode(HANDLE, DWORD)
 ole32: starting programs
   HRESULT CoInitializeEx(LPVOID, DWORD) | succeeded
   INT CoTaskMemFree(LPVOID) | any: it answers nothing
@@ -2348,8 +2310,6 @@ class Win32:
 
         def checked(*arguments: object) -> Any:
             answer = function(*arguments)
-            if not answer and row.check == "tried twice":
-                answer = function(*arguments)
             if CHECKS[row.check](answer):
                 return answer
             if row.check == "succeeded":  # an HRESULT is the code and leaves GetLastError alone
@@ -3222,15 +3182,14 @@ class WindowsDesktop:
         # Windows maps 0..65536 onto the virtual screen; a pixel's middle survives its rounding.
         dx = (2 * (point.x - screen.left) + 1) * 65536 // (2 * screen.width)
         dy = (2 * (point.y - screen.top) + 1) * 65536 // (2 * screen.height)
-        for attempt in range(MOVE_TRIES):
+        for _ in range(MOVE_TRIES):
             self._send_mouse(
                 MOUSEEVENTF_MOVE | MOUSEEVENTF_ABSOLUTE | MOUSEEVENTF_VIRTUALDESK, dx, dy
             )
-            if attempt >= MOVE_TRIES // 2:
-                self.api.SetCursorPos(point.x, point.y)
             self.clock.sleep(MOVE_HOLD_S)
             if self.cursor() == point:
                 return
+            self.api.SetCursorPos(point.x, point.y)
         raise Win32Error(
             f"The mouse cannot reach ({point.x}, {point.y}); another program holds it."
         )
@@ -8956,7 +8915,11 @@ def chosen_profile(name: str, config: Config) -> Profile:
 class RunJournal(NamedTuple):
     records: list[Record]
     damaged: list[str]  # numbers of the lines that cannot be read
-    left_out: list[str]  # what of it is passed over, in a sentence each
+
+    @property
+    def left_out(self) -> list[str]:
+        """What of it is passed over, in a sentence if there is any."""
+        return [f"Damaged lines left out: {', '.join(self.damaged)}."] if self.damaged else []
 
 
 def in_run(folder: Path, name: str) -> Path:
@@ -8992,23 +8955,14 @@ def read_journal(folder: Path) -> RunJournal:
         raise ConfigError(f"{folder} holds no readable turns.jsonl ({error.strerror}).") from None
     records: list[Record] = []
     damaged: list[str] = []
-    unknown: dict[str, None] = {}  # kind.field of what this version does not know or cannot read
     for number, line in enumerate(lines, 1):
         try:
             entry = json_object(strict_json(line))
-            record, unread = from_json(entry)
-            records.append(record)
-            unknown |= dict.fromkeys(unread)
+            with suppress(KeyError):  # a kind of another version
+                records.append(from_json(entry))
         except ValueError:
             damaged.append(str(number))
-        except KeyError as error:  # a kind of another version
-            unknown[f"lines {cut(error.args[0], 40)}"] = None
-    left_out = []
-    if damaged:
-        left_out.append(f"Damaged lines left out: {', '.join(damaged)}.")
-    if unknown:
-        left_out.append(f"Unknown fields left out: {', '.join(unknown)}.")
-    return RunJournal(records, damaged, left_out)
+    return RunJournal(records, damaged)
 
 
 def run_of(journal: RunJournal, folder: Path) -> RunRecord:
@@ -9178,7 +9132,7 @@ class ExecutionLogger:
         entry = self.hide(to_json(stamped))
         line = redact(json.dumps(entry, default=str))
         self._write(self._turns, line + "\n")
-        written, _ = from_json(json.loads(line))
+        written = from_json(json.loads(line))
         self.publish(written)
         return stamped
 
@@ -11518,7 +11472,6 @@ def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
         snapshot = MemorySnapshot(
             args.summary,
             args.patterns_detected,
-            len(chosen),
             chosen,
         )
         state.take(engine.logger.record(snapshot))

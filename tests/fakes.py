@@ -38,7 +38,7 @@ POINTER_COLOUR = (
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
 COURTESY = frozenset(
     "GetIconInfo GetWindowRect GetClassNameW OpenProcess QueryFullProcessImageNameW OpenProcessToken"
-    " GetTokenInformation".split()
+    " GetTokenInformation CloseHandle".split()
 )
 # Functions without a failure answer: a 0 of theirs is a plain value.
 NEVER_FAIL = frozenset(

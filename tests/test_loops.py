@@ -306,7 +306,7 @@ class TwoAgents(EngineCase):
             self.assertGreater(len(archived), 0)
             self.assertLessEqual(len(trial.history), trial.config.memory_compression_threshold)
             if turns == [2, 3, 4]:
-                self.assertEqual((archived[0].summary, archived[0].archived_count), ("Clicked.", 3))
+                self.assertEqual((archived[0].summary, archived[0].turns), ("Clicked.", (2, 3, 4)))
 
     def test_a_plan_that_no_longer_fits_is_asked_for_with_half_of_the_history(self) -> None:
         held: list[int] = []

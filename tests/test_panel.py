@@ -27,7 +27,7 @@ from tests.scripted import EngineCase, call
 from tests.seams import person_at_main, record
 from tests.test_main import TASK, CommandLineCase
 
-PICTURE = agent.rgb_to_png(bytes(64 * 48 * 3), 64, 48)
+PICTURE = agent.encode_png(bytes(64 * 48 * 4), 64, 48)
 AREA = agent.Rect(0, 0, 32, 16)
 FRAME = agent.Frame(1, 32, 16, bytes(32 * 16 * 4), bytes(32 * 16 * 4), AREA, AREA, 0.0)
 Json = dict[str, Any]

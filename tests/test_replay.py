@@ -214,13 +214,15 @@ class Likeness(ReplayCase):
         journal.write_text("\n".join(map(json.dumps, lines)) + "\n")
         picture = self.run_folder() / "screenshots" / "turn_0002.png"
         rgb, width, height = agent.png_to_rgb(picture.read_bytes())
-        pixels = bytearray(rgb)
+        pixels = bytearray(width * height * 4)
+        for channel in range(3):
+            pixels[2 - channel :: 4] = rgb[channel::3]
         for end, rows, levels in painted:
             left, top = {"start": (0, 0), "end": (240, 100)}[end]
             for y in range(top, top + rows):
-                row = slice((y * width + left) * 3, (y * width + left + 140) * 3)
+                row = slice((y * width + left) * 4, (y * width + left + 140) * 4)
                 pixels[row] = bytes(v + levels if v < 128 else v - levels for v in pixels[row])
-        picture.write_bytes(agent.rgb_to_png(bytes(pixels), width, height))
+        picture.write_bytes(agent.encode_png(bytes(pixels), width, height))
         _, out, err = self.replay()
         self.assertEqual(err, "")
         return out

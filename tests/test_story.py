@@ -230,7 +230,7 @@ class ThePanel(StoryCase):
     base = FEWER_REQUESTS
 
     def test_it_gets_the_raw_picture_with_the_marks_and_its_picture_goes_to_the_model(self) -> None:
-        png = agent.rgb_to_png(b"\x01\x02\x03" * (320 * 180), 320, 180)
+        png = agent.encode_png(b"\x03\x02\x01\x00" * (320 * 180), 320, 180)
         panel = FakePanel(lambda seq, timeout: png)
         box = {"x1": 1, "y1": 2, "x2": 300, "y2": 400}
         replies = (told("I click.", [CLICK], [box]), told("Again.", [CLICK]))
