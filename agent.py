@@ -85,7 +85,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, islice, pairwise, starmap, zip_longest
+from itertools import chain, combinations, islice, pairwise, starmap, takewhile, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -2074,7 +2074,6 @@ IDC_ARROW = 32512
 DI_NORMAL = 3
 
 # Windows, processes and the console.
-GA_PARENT = 1
 GA_ROOT = 2
 GA_ROOTOWNER = 3
 DWMWA_CLOAKED = 14
@@ -2420,6 +2419,7 @@ oleaut32
   HRESULT VariantClear(LPVOID) | any: nothing else could be done
 user32
   HWND GetWindow(HWND, UINT) | any: null: there is no further one
+  BOOL EnumChildWindows(HWND, WNDENUMPROC, LPARAM) | any: what it answers has no meaning
   BOOL IsWindowEnabled(HWND) | any: 0: it is grey
   LONG GetWindowLongW(HWND, INT) | any: 0 is a style, too
   BOOL GetGUIThreadInfo(DWORD, LPVOID) | any: 0: then no window is told
@@ -2650,7 +2650,8 @@ def focus_window(api: Win32) -> int:
     return int(filled_in(GUITHREADINFO, api.GetGUIThreadInfo, 0).hwndFocus or 0)
 
 
-def top_windows(api: Win32) -> list[int]:
+def windows_of(enumerating: WinFunction) -> list[int]:
+    """What EnumWindows, or EnumChildWindows of a window, tells."""
     found: list[int] = []
 
     def take(handle: int | None, _: int) -> int:
@@ -2659,20 +2660,16 @@ def top_windows(api: Win32) -> list[int]:
 
     # It must live as long as Windows may call it.
     routine = ctypes.CFUNCTYPE(LONG, LPVOID, LPARAM)(take)
-    api.EnumWindows(ctypes.cast(routine, LPVOID), 0)
+    enumerating(ctypes.cast(routine, LPVOID), 0)
     return found
 
 
 def popups_of(api: Win32, handle: int) -> list[int]:
     """The windows that lie above a window and are of its process: menus, drop-down lists."""
     process = window_process(api, handle)
-    found = []
-    listed = top_windows(api)
-    above = listed.index(handle) if handle in listed else 0  # immersive ones are not listed
-    for window in listed[:above]:
-        if api.IsWindowVisible(window) and window_process(api, window) == process:
-            found.append(window)
-    return found[-POPUPS_MOST:]
+    above = takewhile(lambda window: window != handle, windows_of(api.EnumWindows))
+    shown = filter(api.IsWindowVisible, above)
+    return [window for window in shown if window_process(api, window) == process][-POPUPS_MOST:]
 
 
 @dataclass
@@ -2684,20 +2681,18 @@ class WindowHandles:
 
     def at(self, handle: int, where: Where) -> WindowElement:
         # The smallest: a grey button and a plain text let a pixel through to what is around, and a
-        # group box may lie above what it surrounds, which are its neighbours.
+        # group box may lie above what it surrounds.
         api = self.api
-        around = WindowElement(self, api, handle)
-        hits = []
+        hits = [WindowElement(self, api, handle)]
         if isinstance(where, Point):
-            inner: Iterator[WindowElement] = islice(around.children(), ROWS_MOST)
-            if api.GetAncestor(handle, GA_ROOT) != handle:
-                parent = WindowElement(self, api, int(api.GetAncestor(handle, GA_PARENT) or 0))
-                inner = chain(inner, islice(parent.children(), ROWS_MOST))
-            for child in inner:
+            for child in windows_of(
+                partial(api.EnumChildWindows, api.GetAncestor(handle, GA_ROOT))
+            ):
+                element = WindowElement(self, api, child)
                 with suppress(Win32Error):  # it may be gone by now
-                    if child.is_shown() and child.rect().contains(where):
-                        hits.append(child)
-        return min(hits, key=lambda hit: hit.rect().width * hit.rect().height, default=around)
+                    if element.is_shown() and element.rect().contains(where):
+                        hits.append(element)
+        return min(hits, key=lambda hit: hit.rect().width * hit.rect().height)
 
     def message(
         self, handle: int, message: int, size: int = 0, buffer: object = None
@@ -3085,7 +3080,7 @@ class WindowsDesktop:
 
     def windows(self) -> list[Window]:
         found = []
-        for handle in filter(self.api.IsWindowVisible, top_windows(self.api)):
+        for handle in filter(self.api.IsWindowVisible, windows_of(self.api.EnumWindows)):
             window = None if self._is_cloaked(handle) else self.window(handle)
             if window and window.title and window.class_name not in SHELL_CLASSES:
                 found.append(window)
@@ -3308,7 +3303,6 @@ LIST_DEADLINE_S = 1.0
 HANG_S = 2.0
 START_S = 120.0  # so long it may take to start: Python compiles this file, on a busy machine
 WORKERS_MOST = 6  # of a run; after the last one everything goes on without
-COSTS_MOST = 3  # workers that one window may cost; the others stay known
 
 Source = UIAutomation | WindowHandles
 Element = AutomationElement | WindowElement
@@ -3318,45 +3312,37 @@ class Known(NamedTuple):
     controls: Sequence[Control] = ()
     problems: Sequence[str] = ()
 
-    def __str__(self) -> str:
-        # How many they are, and the first three of them; no values.
-        names = [f"'{cut(control.name, 20)}' {control.role}" for control in self.controls[:3]]
-        return f"{len(self.controls)} controls ({', '.join(names)})" if names else "nothing"
-
 
 def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Known:
     """What the first source tells that knows more than that something is there."""
     api = automation.api
-    inner = _inner_window(api, where)
+    end = time.monotonic() + seconds
+    single = not isinstance(where, Window)
+    if isinstance(where, Window):
+        inner = where.handle
+    elif where:
+        inner = int(api.WindowFromPoint(POINT(*where)) or 0)
+    else:
+        inner = focus_window(api) or int(api.GetForegroundWindow() or 0)
     handles = WindowHandles(api)
     sources: list[Source] = [automation, handles]
     if handles.message(inner, WM_NULL) is None:  # the other would wait for it
         sources.remove(automation)
-    single = not isinstance(where, Window)
-    most = 1 if single else CONTROLS_MOST
 
-    def tells(control: Control) -> tuple[bool, bool]:
-        return _is_telling(control), single and control.role not in HOLDERS
+    def tells(control: Control) -> bool:
+        return _is_telling(control) and not (single and control.role in HOLDERS)
 
     found: list[Control] = []
     problems: list[str] = []
-    end = time.monotonic() + seconds
     for source in sources:
         try:
-            found.extend(islice(_told(source, where, inner, end), most))
+            found.extend(islice(_told(source, where, inner, end), CONTROLS_MOST))
         except Win32Error as error:  # what came before counts
             problems.append(str(error).rstrip("."))
-        if (True, single) in map(tells, found):
+        if any(map(tells, found)):
             break
-    return Known(sorted(found, key=tells, reverse=True)[:most], problems)
-
-
-def _inner_window(api: Win32, where: Where) -> int:
-    if isinstance(where, Window):
-        return where.handle
-    if where:
-        return int(api.WindowFromPoint(POINT(*where)) or 0)
-    return focus_window(api) or int(api.GetForegroundWindow() or 0)
+    found.sort(key=tells, reverse=True)
+    return Known(found[:1] if single else found, problems)
 
 
 def _told(
@@ -3373,12 +3359,10 @@ def _told(
     for handle in handles:
         window = int(api.GetAncestor(handle, GA_ROOT) or 0)
         process = window_process(api, handle)
-        known: Iterable[Control]
         element = source.at(handle, where)
+        known: Iterable[Control] = [element.control()]
         if isinstance(where, Window):
             known = _listed(element, window_place(api, handle), end)
-        else:
-            known = [element.control()]
         for control in known:
             yield replace(control, window=window, process=process)
 
@@ -3457,17 +3441,17 @@ class ControlsWorker:
         self._worker: tuple[BaseProcess, Connection] | None = None
         # When it has to have answered what it owes, at first that it is ready; 0: it is free.
         self._due = 0.0
-        self._window = 0  # that is asked about
-        self._costs = Counter[int]()  # workers that each window cost
+        self._started = 0
 
     def ask(self, where: Where) -> Sequence[Control]:
         if isinstance(where, Window):
             known = self.query(where, LIST_DEADLINE_S).controls
             return [replace(control, program=where.program) for control in known]
-        for control in self.query(where, POINT_DEADLINE_S).controls:
-            program, _ = process_owner(self.api, control.process)
-            return [replace(control, program=program)]
-        return []
+        known = self.query(where, POINT_DEADLINE_S).controls
+        return [
+            replace(control, program=process_owner(self.api, control.process)[0])
+            for control in known
+        ]
 
     def report(self, window: Window) -> tuple[str, bool, str]:
         """For --check: what is seen of a window, whether that is anything, and what failed."""
@@ -3477,7 +3461,7 @@ class ControlsWorker:
         milliseconds = (time.monotonic() - began) * 1000
         told = "nothing is known here, and not needed"
         if known.controls:
-            told = f"{known} in {milliseconds:.0f} ms"
+            told = f"{len(known.controls)} controls in {milliseconds:.0f} ms"
         if self.problem:
             told += f"; {self.problem}"
         return told, bool(known.controls), "; ".join(known.problems)
@@ -3489,15 +3473,11 @@ class ControlsWorker:
     def query(self, where: Where, seconds: float) -> Known:
         """What the worker answers in so many seconds, or in HANG_S once it is free."""
         end = time.monotonic() + seconds
-        window = where.handle if isinstance(where, Window) else 0
-        if window and self._costs[window] >= COSTS_MOST:
-            return Known()
         try:
             pipe = self._free_worker(seconds)
             if pipe is None:
                 return Known()
             left = min(HANG_S, max(0.0, end - time.monotonic()))
-            self._window = window
             pipe.send((where, left * WORKER_SHARE))
             self._due = time.monotonic() + HANG_S
             return self._answer(pipe, left) or Known()
@@ -3529,6 +3509,7 @@ class ControlsWorker:
     def _start(self) -> None:
         if self.problem:
             return
+        self._started += 1
         self._due = time.monotonic() + START_S
         try:
             import multiprocessing  # here: a run without a query needs none of it
@@ -3556,8 +3537,7 @@ class ControlsWorker:
     def _replace(self, why: str) -> None:
         # `why` is the problem if it was the last.
         self._end()
-        self._costs[self._window] += 1
-        if self._costs.total() >= WORKERS_MOST:
+        if self._started >= WORKERS_MOST:
             self.problem = self.problem or why
         self._start()
 

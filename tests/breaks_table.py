@@ -77,7 +77,7 @@ OWN = (
     ("png-size", "Pictures", "a picture of too many pixels is refused before it is unpacked", "png_size", "0 < width * height <= PIXELS_MOST", "0 < width * height"),
     ("mark-inside", "Pictures", "nothing is drawn below the picture", "Canvas.fill", "end = first + width * height * 4", "end = first + width * 4"),
     ("shell-started", "Win32 table", "an answer of the shell up to 32 is a failure", "", "answer > 32", "answer > 2"),
-    ("worker-limit", "Controls", "a worker that fails is started anew a few times only", "ControlsWorker._replace", "self._costs.total() >= WORKERS_MOST", "self._costs.total() < 0"),
+    ("worker-limit", "Controls", "a worker that fails is started anew a few times only", "ControlsWorker._replace", "self._started >= WORKERS_MOST", "self._started < 0"),
     ("elevated", "Windows desktop", "a window of more rights than ours is told apart", "WindowsDesktop.window", "rights > self._own_rights", "rights < self._own_rights"),
     ("chord-letters", "Keys", "a chord of two keys beside its modifiers is refused", "parse_chord", "len(others) > 1", "len(others) > 9"),
     ("ticks-range", "Arguments", "a scroll by nothing is refused", "", "read_whole(value, -TICKS_MOST, TICKS_MOST) or None", "read_whole(value, -TICKS_MOST, TICKS_MOST)"),

@@ -487,6 +487,14 @@ class FakeControls:
                 return 0
         return 1
 
+    def f_EnumChildWindows(self, parent: int, take: int, value: int) -> int:
+        callback = ctypes.CFUNCTYPE(ctypes.c_int32, P, ctypes.c_ssize_t)(take)
+        for window in self.windows:
+            if window.parent == parent:
+                callback(window.handle, value)
+                self.f_EnumChildWindows(window.handle, take, value)
+        return 0
+
     def w_IsWindowVisible(self, window: Win) -> int:
         return int(window.visible)
 

@@ -386,12 +386,7 @@ class TheWorker(unittest.TestCase):
         self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
         self.assertEqual(len(self.workers.made), 3)
 
-    def test_a_window_that_costs_workers_is_left_alone_and_after_a_few_all_are(self) -> None:
-        source = self.source(lambda query: DIES if window_of(query) == 7 else FOUND)
-        for _ in range(9):
-            self.assertEqual(listed(source, 7, 5.0), [])
-        self.assertEqual(listed(source, 8, 5.0), [SAVE_CONTROL])
-        self.assertLess(len(self.workers.made), WORKERS_MOST)
+    def test_after_a_few_workers_that_died_there_is_none_any_more(self) -> None:
         source = self.source(lambda query: DIES)
         for window in range(20):
             self.assertEqual(listed(source, window, 5.0), [])
@@ -544,11 +539,10 @@ class TheDoctor(CommandLineCase):
     def test_it_tells_what_is_seen_and_why_not_more_and_no_value_of_a_field(self) -> None:
         problem = "CoCreateInstance answers 0x80040154"
         field = Control("Name", "edit", MIDDLE, value="private")
-        three = r"\('Name' edit, 'Name' edit, 'Name' edit\)"
         for controls, told, verdict in (
             ([], r"nothing is known here, and not needed", "note"),
-            ([SAVE_CONTROL], r"1 controls \('Save' button\) in \d+ ms", "ok"),
-            ([field] * 7, rf"7 controls {three} in \d+ ms", "ok"),
+            ([SAVE_CONTROL], r"1 controls in \d+ ms", "ok"),
+            ([field] * 7, r"7 controls in \d+ ms", "ok"),
         ):
             seen = found(*controls, problems=(problem,))
             (line,) = self.lines(lambda query, seen=seen: seen if window_of(query) else FOUND)
