@@ -2084,7 +2084,6 @@ SW_RESTORE = 9
 WS_EX_TOPMOST_NOACTIVATE = 0x08000088
 WS_POPUP_DLGFRAME = 0x80400000
 WS_CHILD_VISIBLE = 0x50000000
-DT_CALCRECT = 0x0400
 WDA_EXCLUDEFROMCAPTURE = 0x11
 MB_ICONQUESTION = 0x20
 DESKTOP_READOBJECTS = 0x0001
@@ -2238,7 +2237,6 @@ LPVOID)
   BOOL SetWindowDisplayAffinity(HWND, DWORD) | any: 0: before Windows 10 2004
   LPARAM SendMessageW(HWND, UINT, WPARAM, LPARAM) | any: what the message says
   LPARAM DispatchMessageW(LPMSG) | any: what the message says
-  INT DrawTextW(HDC, LPCWSTR, INT, LPRECT, UINT)
   BOOL MessageBeep(UINT) | any: 0: there is no sound
 gdi32: box for questions
   HGDIOBJ CreateFontW(INT, INT, INT, INT, INT, DWORD, DWORD, DWORD, DWORD, DWORD, DWORD, DWORD, \
@@ -3456,12 +3454,10 @@ class ControlsWorker:
     def report(self, window: Window) -> tuple[str, bool, str]:
         """For --check: what is seen of a window, whether that is anything, and what failed."""
         self.query(None, START_S)  # which may have to start first
-        began = time.monotonic()
         known = self.query(window, HANG_S)
-        milliseconds = (time.monotonic() - began) * 1000
-        told = "nothing is known here, and not needed"
-        if known.controls:
-            told = f"{len(known.controls)} controls in {milliseconds:.0f} ms"
+        told = f"{len(known.controls)} controls are known"
+        if not known.controls:
+            told = "nothing is known here, and not needed"
         if self.problem:
             told += f"; {self.problem}"
         return told, bool(known.controls), "; ".join(known.problems)
@@ -4629,9 +4625,6 @@ CLOSING = frozenset(
     "close minimize maximize restore schliessen minimieren maximieren fermer cerrar закрыть".split()
 )
 BUTTON_WORDS = frozenset("the button schaltflache knopf bouton boton przycisk".split())
-SAVING = (
-    "save, saved, changes, speichern, änderungen, enregistrer, guardar, zapisać, сохранить, 保存"
-)
 
 
 def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
@@ -4663,6 +4656,7 @@ ADMINS (consent|credentialuibroker)\.exe
 WARDENS (smartscreen|msiexec|systemreset)\.exe
 CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*
 ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
+SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapisac|coxpahиtь)\b|保存
 FORMAT_TITLES (format|фopмat|格式).*
 PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
 DIALOGS #32770|operationstatuswindow|nuidialog|taskdialog
@@ -4819,11 +4813,6 @@ def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
     return found
 
 
-def mentions(text: str, table: str) -> bool:
-    words = " ".join(re.findall(r"[\w']+", fold(text)))
-    return any(f" {phrase} " in f" {words} " for phrase in phrases_of(table))
-
-
 def label_pressed(attempt: Attempt, does: str) -> str:
     """As the model calls it, and on the last line as Windows does."""
     opens = does in OPENERS
@@ -4861,9 +4850,10 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
     """Whether this answers nothing, only says no to a risk, or answers as the task says."""
     said = said_by(label.partition(",")[0], ANSWERS)
     texts = [control.name for control in attempt.inside if control.role not in ANSWERING]
-    about = " ".join(texts)
-    if "refuses" in said and not mentions(about or window.title, SAVING):
-        return mentions(f"{window.title} {about}", ",".join(COMMANDS.values()))
+    about = fold("; ".join(texts))
+    title = fold(window.title)
+    if "refuses" in said and not re.search(PATTERNS["SAVING"], about or title):
+        return bool(said_by(f"{title}; {about}", COMMANDS))
     return "leaves" in said or is_in_task(label, attempt.task)
 
 
@@ -5109,6 +5099,7 @@ def find_window(wanted: str, windows: Sequence[Window]) -> Window:
 
 def comes_to_front(window: Window, desktop: Desktop, clock: Clock) -> bool:
     end = clock.now() + FRONT_S
+    desktop.bring_to_front(window)
     while not same_window(desktop.foreground(), window):
         if clock.now() >= end:
             return False
@@ -5522,16 +5513,10 @@ class Hands:
         self.desktop.start_program(program)
         return await_window(program, before, self.desktop, self.clock)
 
-    def bring_back(self, window: Window | None) -> None:
-        if window and not same_window(self.desktop.foreground(), window):
-            self.desktop.bring_to_front(window)
-            comes_to_front(window, self.desktop, self.clock)
-
     def focus_window(self, _: FocusArgs) -> str:
         window = self.attempt.window
         assert window  # as gate_names sees to
         self._ready(window)
-        self.desktop.bring_to_front(window)
         if comes_to_front(window, self.desktop, self.clock):
             return f"; its title: {quoted_name(window.title, 80)}"
         raise ToolError(
@@ -5641,7 +5626,10 @@ class Actuator(Hands):
             for gate in GATES:
                 gate(self, attempt)
             if self.config.dry_run:
-                return Deed(act, would_do(attempt))
+                would = f"Dry run: would {act.name.replace('_', ' ')} {act.shown}".rstrip()
+                if attempt.risks:
+                    would += f", once the person allows it ({', '.join(attempt.risks)})"
+                return Deed(act, would)
             acted = True
             result = done + self._use_hands(attempt)
         except (ToolError, Win32Error) as error:
@@ -5675,6 +5663,8 @@ class Actuator(Hands):
         self.used_frame = attempt.frame.number
         self.act_times.append(self.clock.now())
         self._noted_for -= 1
+        for window in attempt.reached[:1]:
+            self.typed = self.typed.after(act, window)
         try:
             return HANDS[act.name](self, act.args) or ""
         finally:
@@ -5682,11 +5672,7 @@ class Actuator(Hands):
                 self.keys = ()
                 self.path = ()
             self.last_own = self.clock.now()
-            try:
-                self.let_up()
-            finally:
-                for window in attempt.reached[:1]:
-                    self.typed = self.typed.after(act, window)
+            self.let_up()
 
     def settled(self) -> None:
         """The screen is at rest: input that came in meanwhile counts as the act's own."""
@@ -5820,8 +5806,7 @@ def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
     seen = attempt.frame.window
     if not attempt.by_keyboard or not seen:
         return
-    common = seen.rect.intersection(attempt.frame.whole or attempt.frame.area)
-    if common.width == 0 or common.height == 0:
+    if not seen.rect.overlaps(attempt.frame.whole or attempt.frame.area):
         raise ToolError(
             f"The keyboard is in a window outside the working area ({quoted_title(seen)});"
             " click a window inside it first, and the keyboard comes there.",
@@ -5896,14 +5881,6 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
         )
 
 
-def would_do(attempt: Attempt) -> str:
-    act = attempt.act
-    would = f"Dry run: would {act.name.replace('_', ' ')} {act.shown}".rstrip()
-    if attempt.risks:
-        return f"{would}, once the person allows it ({', '.join(attempt.risks)})"
-    return would
-
-
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     """A risky act waits for the person's yes, which is good for a minute and for this act there."""
     # Nothing is sent meanwhile, so that no act can answer the question. After it another window may
@@ -5921,7 +5898,8 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
             if allowed is None:
                 why = "Nobody answered whether this is allowed"
             raise ToolError(f"{why} ({risks}); do it another way or report.", "not_allowed")
-        actuator.bring_back(attempt.front)
+        if attempt.front and not same_window(actuator.desktop.foreground(), attempt.front):
+            comes_to_front(attempt.front, actuator.desktop, actuator.clock)
         actuator.last_own = actuator.clock.now()
         actuator.allowed = wanted
         actuator.allowed_until = actuator.last_own + YES_S
@@ -6065,25 +6043,9 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
 # -- a question in a window of the program's own, which is answered there and takes no keyboard
 
 BOX_LINES = 54  # of text on a screen
+BOX_CHARS = 48  # of a line, none of which is wider than 0.8 of its height
 BOX_PAUSE_S = 0.2
-BOX_EARLY_MS = 1000  # a click before was meant for what had been there
-
-
-def text_size(api: Win32, font: int, text: str) -> Sides:
-    place = RECT()
-    with ExitStack() as undo:
-        screen = api.GetDC(None)
-        undo.callback(api.ReleaseDC, None, screen)
-        former = api.SelectObject(screen, font)
-        undo.callback(api.SelectObject, screen, former)
-        api.DrawTextW(
-            screen,
-            text,
-            -1,
-            byref(place),
-            DT_CALCRECT,
-        )
-    return place[2], place[3]
+BOX_EARLY_MS = 1000  # a press before was meant for what had been there
 
 
 def show_box(
@@ -6095,15 +6057,15 @@ def show_box(
         return
     api = desktop.api
     screen = desktop.primary()
-    line = max(16, screen.height // BOX_LINES)
-    rows = chain.from_iterable(textwrap.wrap(row, 60) for row in question.split("\n"))
-    text = "\n ".join(["", *rows]).replace("&", "&&")
+    line = max(16, min(screen.height, screen.width) // BOX_LINES)
+    text = ""
+    for row in question.split("\n"):
+        text += "".join(f"\n {part}" for part in textwrap.wrap(row, BOX_CHARS))
+    width = BOX_CHARS * line * 4 // 5
+    below = (text.count("\n") + 2) * line
     with suppress(Win32Error), ExitStack() as undo:
         font = api.CreateFontW(line, *[0] * 12, "Segoe UI")
         undo.callback(api.DeleteObject, font)
-        wide, below = text_size(api, font, text)
-        width = max(wide, 20 * line) + 2 * line
-        height = below + 4 * line
 
         def window(*how: object) -> int:
             made: int = api.CreateWindowExW(*how, None, None, None)
@@ -6113,12 +6075,12 @@ def show_box(
         box = window(
             WS_EX_TOPMOST_NOACTIVATE,
             "STATIC",
-            text,
+            text.replace("&", "&&"),
             WS_POPUP_DLGFRAME,
             screen.width - width - line,
-            screen.height - height - 4 * line,  # above the taskbar
+            screen.height - below - 8 * line,  # above the taskbar
             width,
-            height,
+            below + 4 * line,
             None,
         )
         undo.callback(api.DestroyWindow, box)
@@ -6135,16 +6097,23 @@ def show_box(
         api.MessageBeep(MB_ICONQUESTION)
         shown_at = api.GetTickCount()
         message = MSG()
+        pressed = None
         while not answers:
             time.sleep(BOX_PAUSE_S)
             api.SetWindowTextW(no, f"No ({left_s():.0f} s left)")
             while api.PeekMessageW(byref(message), None, 0, 0, PM_REMOVE):
-                late = LONG(message.time - shown_at).value >= BOX_EARLY_MS
                 # A button that saw a press would take the keyboard.
                 if not WM_LBUTTONDOWN <= message.message <= WM_MBUTTONDBLCLK:
                     api.DispatchMessageW(byref(message))
-                elif message.message == WM_LBUTTONUP and late and message.hwnd in said:
-                    answers.append(said[message.hwnd])
+                elif message.message == WM_LBUTTONDOWN:
+                    late = LONG(message.time - shown_at).value >= BOX_EARLY_MS
+                    pressed = said.get(message.hwnd) if late else None
+                elif (
+                    message.message == WM_LBUTTONUP
+                    and pressed
+                    and said.get(message.hwnd) == pressed
+                ):
+                    answers.append(pressed)
 
 
 ####################################################################################################

@@ -567,11 +567,6 @@ class FakeWin32:
         self.made.clear()
         return 1
 
-    def _DrawTextW(self, dc: int, text: str, _count: int, into: int, _how: int) -> int:
-        rows = text.split("\n")
-        put(into, "4i", 0, 0, 10 * max(map(len, rows)), 20 * len(rows))
-        return 20 * len(rows)
-
     def _MessageBeep(self, kind: int) -> int:
         self.shown["beep"] = kind
         self.on_beep()

@@ -392,12 +392,14 @@ class Box(unittest.TestCase):
         return str(refused.exception)
 
     def test_yes_or_no_is_what_is_clicked_after_its_first_second(self) -> None:
-        self.assertEqual(self.ask(("Yes", UP, 1.1)), ["Yes"])
-        self.assertEqual(self.ask(("No", DOWN, 1.1), ("No", UP, 1.2)), ["No"])
+        yes = (("Yes", DOWN, 1.1), ("Yes", UP, 1.2))
+        no = (("No", DOWN, 2), ("No", UP, 3))
         early = (("Yes", DOWN, 0.3), ("Yes", UP, 0.9))
-        self.assertEqual(self.ask(*early), [])
-        self.assertEqual(self.ask(*early, ("No", UP, 2)), ["No"])
-        self.assertEqual(self.ask(("Yes", DOWN, 5)), [])
+        self.assertEqual((self.ask(*yes), self.ask(*no)), (["Yes"], ["No"]))
+        self.assertEqual((self.ask(*early), self.ask(*early, *no)), ([], ["No"]))
+        # Neither one that was pressed before and let go of after it, nor half a click.
+        for half in ((early[0], yes[1]), (no[0], yes[1]), yes[:1], yes[1:]):
+            self.assertEqual(self.ask(*half), [])
         self.assertEqual(self.world.made, {})
 
     def test_it_tells_all_is_on_top_without_the_keyboard_in_no_picture_and_no_target(self) -> None:
@@ -414,7 +416,7 @@ class Box(unittest.TestCase):
         self.assertTrue(agent.Rect(0, 0, 1920, 1080).contains(agent.middle_of(shown["place"])))
 
     def test_where_windows_refuses_it_there_is_none_and_nothing_is_left(self) -> None:
-        for name in ("CreateWindowExW", "CreateFontW", "DrawTextW", "SetWindowTextW"):
+        for name in ("CreateWindowExW", "CreateFontW", "SetWindowTextW"):
             with mock.patch.object(FakeWin32, f"_{name}", lambda *_: 0):
                 self.assertEqual(self.ask(("Yes", UP, 5)), [])
             self.assertEqual((self.desktop.own_windows, self.world.others), (set(), []))

@@ -33,7 +33,7 @@ _WIDE = """SetProcessDpiAwarenessContext 0; GetConsoleProcessList 0; CloseDeskto
     GlobalLock 0; GlobalUnlock 0; lstrlenW 0; RegisterHotKey 0; PeekMessageW 0 1;
     SetConsoleCtrlHandler 0; CreateMutexW 0 2; WaitForSingleObject 0; ReleaseMutex 0; GetConsoleMode 0 1;
     SetConsoleMode 0; CreateWindowExW 1 2 8 9 10 11; DestroyWindow 0; SetWindowTextW 0 1;
-    SetWindowDisplayAffinity 0; SendMessageW 0 2 3; DispatchMessageW 0; DrawTextW 0 1 3; CreateFontW 13;
+    SetWindowDisplayAffinity 0; SendMessageW 0 2 3; DispatchMessageW 0; CreateFontW 13;
     LoadCursorW 0 1"""
 WIDE_ARGUMENTS = {
     name: [int(place) for place in places]
