@@ -2681,16 +2681,17 @@ class WindowHandles:
         # The smallest: a grey button and a plain text let a pixel through to what is around, and a
         # group box may lie above what it surrounds.
         api = self.api
-        hits = [WindowElement(self, api, handle)]
+        hits: list[tuple[float, int]] = [(math.inf, handle)]
         if isinstance(where, Point):
             for child in windows_of(
                 partial(api.EnumChildWindows, api.GetAncestor(handle, GA_ROOT))
             ):
-                element = WindowElement(self, api, child)
                 with suppress(Win32Error):  # it may be gone by now
-                    if element.is_shown() and element.rect().contains(where):
-                        hits.append(element)
-        return min(hits, key=lambda hit: hit.rect().width * hit.rect().height)
+                    place = window_place(api, child)
+                    if place.contains(where) and api.IsWindowVisible(child):
+                        hits.append((place.width * place.height, child))
+        _, smallest = min(hits)
+        return WindowElement(self, api, smallest)
 
     def message(
         self, handle: int, message: int, size: int = 0, buffer: object = None
@@ -2711,9 +2712,6 @@ class WindowElement(NamedTuple):
     def is_shown(self) -> bool:
         return bool(self.api.IsWindowVisible(self.handle))
 
-    def rect(self) -> Rect:
-        return window_place(self.api, self.handle)
-
     def children(self) -> Iterator[WindowElement]:
         child = self.api.GetWindow(self.handle, GW_CHILD)
         while child:
@@ -2733,7 +2731,7 @@ class WindowElement(NamedTuple):
         return Control(
             name="" if is_field else plain_line(text or "", TEXT_MOST).replace("&", ""),
             role=role,
-            rect=self.rect(),
+            rect=window_place(self.api, self.handle),
             value=text if is_field else None,
             enabled=bool(self.api.IsWindowEnabled(self.handle)),
             focused=focus_window(self.api) == self.handle,
@@ -3400,8 +3398,7 @@ def _is_telling(control: Control) -> bool:
 
 
 def serve_controls(pipe: Connection) -> None:
-    # The life of the process: a query in, what is known out.
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    # The life of the process: a query in, what is known out, until its parent is gone.
     # The console is its parent's.
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     api = load_win32(CONTROL_FUNCTIONS)  # none of them moves or presses anything
@@ -3415,16 +3412,6 @@ def serve_controls(pipe: Connection) -> None:
         while True:
             pipe.send(known)
             known = known_controls(automation, *pipe.recv())
-
-
-def _leave_with_parent() -> None:
-    # Ends this process with its parent, even while a program keeps it waiting.
-    import multiprocessing
-
-    parent = multiprocessing.parent_process()
-    if parent:
-        parent.join()
-        os._exit(0)
 
 
 class ControlsWorker:
@@ -3691,10 +3678,8 @@ def read_number(
     return value if least <= value <= most else None  # NaN is neither
 
 
-def read_whole(
-    value: object, least: float = -NUMBER_LIMIT, most: float = NUMBER_LIMIT
-) -> int | None:
-    number = read_number(value, least, most)
+def read_whole(value: object, **limits: float) -> int | None:
+    number = read_number(value, **limits)
     return None if number is None or number % 1 else int(number)
 
 
@@ -3837,7 +3822,8 @@ def spelled_list(text: str) -> list[Any]:
     with suppress(ReplyError, ValueError, RecursionError):
         value, rest = read_json(spelled)
         if value and isinstance(value, list) and not rest:
-            return [*value]
+            found: list[Any] = value
+            return found
     return [text]
 
 
@@ -3938,7 +3924,7 @@ KINDS: dict[object, Kind] = {
     ),
     Ticks: Kind(
         f"1 to {TICKS_MOST} ticks, + for up and - for down",
-        lambda value: read_whole(value, -TICKS_MOST, TICKS_MOST) or None,
+        lambda value: read_whole(value, least=-TICKS_MOST, most=TICKS_MOST) or None,
     ),
     Seconds: Kind(
         f"a whole number from 1 to {SECONDS_MOST}",
@@ -5097,21 +5083,10 @@ def find_window(wanted: str, windows: Sequence[Window]) -> Window:
     )
 
 
-def comes_to_front(window: Window, desktop: Desktop, clock: Clock) -> bool:
-    end = clock.now() + FRONT_S
-    desktop.bring_to_front(window)
-    while not same_window(desktop.foreground(), window):
-        if clock.now() >= end:
-            return False
-        clock.sleep(FRONT_POLL_S)
-    return True
-
-
 OPEN_S = 10.0  # a program has so long to show a window
-# A new window that may not be the program's is taken once it has stood so long ...
+# A new window that may not be the program's, or one of it that was in front already, is taken once
+# it has stood so long.
 STRANGE_S = 2.0
-# ... and one of the program's that was in front already.
-OLD_S = 3.0
 FRONT_POLL_S = 0.1
 
 
@@ -5131,10 +5106,9 @@ def await_window(program: Program, before: Window | None, desktop: Desktop, cloc
         if front is None:
             continue
         own = front.program.lower() in program.files or fold(program.name) in fold(front.title)
-        needed_s = 0.0 if own else STRANGE_S
-        if same_window(front, before):
-            needed_s = OLD_S if own else math.inf
-        if clock.now() - since >= needed_s:
+        old = same_window(front, before)
+        needed_s = 0.0 if own and not old else STRANGE_S
+        if (own or not old) and clock.now() - since >= needed_s:
             told = ""
     return f"{told}; in front: {quoted_name(front.title, 80) if front else 'none'}"
 
@@ -5513,11 +5487,20 @@ class Hands:
         self.desktop.start_program(program)
         return await_window(program, before, self.desktop, self.clock)
 
+    def bring_to_front(self, window: Window) -> bool:
+        end = self.clock.now() + FRONT_S
+        self.desktop.bring_to_front(window)
+        while not same_window(self.desktop.foreground(), window):
+            if self.clock.now() >= end:
+                return False
+            self.clock.sleep(FRONT_POLL_S)
+        return True
+
     def focus_window(self, _: FocusArgs) -> str:
         window = self.attempt.window
         assert window  # as gate_names sees to
         self._ready(window)
-        if comes_to_front(window, self.desktop, self.clock):
+        if self.bring_to_front(window):
             return f"; its title: {quoted_name(window.title, 80)}"
         raise ToolError(
             "Windows keeps it back; click it, or its button on the taskbar."
@@ -5899,7 +5882,7 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
                 why = "Nobody answered whether this is allowed"
             raise ToolError(f"{why} ({risks}); do it another way or report.", "not_allowed")
         if attempt.front and not same_window(actuator.desktop.foreground(), attempt.front):
-            comes_to_front(attempt.front, actuator.desktop, actuator.clock)
+            actuator.bring_to_front(attempt.front)
         actuator.last_own = actuator.clock.now()
         actuator.allowed = wanted
         actuator.allowed_until = actuator.last_own + YES_S
@@ -6048,53 +6031,60 @@ BOX_PAUSE_S = 0.2
 BOX_EARLY_MS = 1000  # a press before was meant for what had been there
 
 
-def show_box(
-    desktop: Desktop, question: str, left_s: Callable[[], float], answers: list[str]
-) -> None:
-    """In a thread of its own adds yes or no to `answers`, if clicked, until there is an answer."""
+def show_question(desktop: WindowsDesktop, question: str, undo: ExitStack) -> dict[int, str]:
+    """The window with a question, until `undo`; which of its buttons is which answer."""
     # No look is taken meanwhile, so it is in none even where Windows cannot leave it out.
-    if not isinstance(desktop, WindowsDesktop):
-        return
     api = desktop.api
     screen = desktop.primary()
     line = max(16, min(screen.height, screen.width) // BOX_LINES)
     text = ""
-    for row in question.split("\n"):
+    for row in question.replace("&", "&&").split("\n"):
         text += "".join(f"\n {part}" for part in textwrap.wrap(row, BOX_CHARS))
     width = BOX_CHARS * line * 4 // 5
     below = (text.count("\n") + 2) * line
+    font = api.CreateFontW(line, *[0] * 12, "Segoe UI")
+    undo.callback(api.DeleteObject, font)
+
+    def window(*how: object) -> int:
+        made: int = api.CreateWindowExW(*how, None, None, None)
+        api.SendMessageW(made, WM_SETFONT, font, 0)
+        return made
+
+    box = window(
+        WS_EX_TOPMOST_NOACTIVATE,
+        "STATIC",
+        text,
+        WS_POPUP_DLGFRAME,
+        screen.width - width - line,
+        screen.height - below - 8 * line,  # above the taskbar
+        width,
+        below + 4 * line,
+        None,
+    )
+    undo.callback(api.DestroyWindow, box)
+    undo.callback(desktop.own_windows.discard, box)
+    desktop.own_windows.add(box)
+    size = (below + line, 9 * line, 2 * line, box)
+    answers = {
+        window(0, "BUTTON", word, WS_CHILD_VISIBLE, line * place, *size): word
+        for word, place in (("Yes", 1), ("No", 11))
+    }
+    api.SetWindowDisplayAffinity(box, WDA_EXCLUDEFROMCAPTURE)
+    api.ShowWindowAsync(box, SW_SHOWNOACTIVATE)
+    api.MessageBeep(MB_ICONQUESTION)
+    return answers
+
+
+def show_box(
+    desktop: Desktop, question: str, left_s: Callable[[], float], answers: list[str]
+) -> None:
+    """In a thread of its own adds yes or no to `answers`, if clicked, until there is an answer."""
+    if not isinstance(desktop, WindowsDesktop):
+        return
+    api = desktop.api
     with suppress(Win32Error), ExitStack() as undo:
-        font = api.CreateFontW(line, *[0] * 12, "Segoe UI")
-        undo.callback(api.DeleteObject, font)
-
-        def window(*how: object) -> int:
-            made: int = api.CreateWindowExW(*how, None, None, None)
-            api.SendMessageW(made, WM_SETFONT, font, 0)
-            return made
-
-        box = window(
-            WS_EX_TOPMOST_NOACTIVATE,
-            "STATIC",
-            text.replace("&", "&&"),
-            WS_POPUP_DLGFRAME,
-            screen.width - width - line,
-            screen.height - below - 8 * line,  # above the taskbar
-            width,
-            below + 4 * line,
-            None,
-        )
-        undo.callback(api.DestroyWindow, box)
-        undo.callback(desktop.own_windows.discard, box)
-        desktop.own_windows.add(box)
-        size = (below + line, 9 * line, 2 * line, box)
-        said = {
-            window(0, "BUTTON", word, WS_CHILD_VISIBLE, line * place, *size): word
-            for word, place in (("Yes", 1), ("No", 11))
-        }
+        said = show_question(desktop, question, undo)
         _, no = said
-        api.SetWindowDisplayAffinity(box, WDA_EXCLUDEFROMCAPTURE)
-        api.ShowWindowAsync(box, SW_SHOWNOACTIVATE)
-        api.MessageBeep(MB_ICONQUESTION)
         shown_at = api.GetTickCount()
         message = MSG()
         pressed = None
@@ -6102,18 +6092,15 @@ def show_box(
             time.sleep(BOX_PAUSE_S)
             api.SetWindowTextW(no, f"No ({left_s():.0f} s left)")
             while api.PeekMessageW(byref(message), None, 0, 0, PM_REMOVE):
+                on = said.get(message.hwnd)
+                late = LONG(message.time - shown_at).value >= BOX_EARLY_MS
                 # A button that saw a press would take the keyboard.
                 if not WM_LBUTTONDOWN <= message.message <= WM_MBUTTONDBLCLK:
                     api.DispatchMessageW(byref(message))
                 elif message.message == WM_LBUTTONDOWN:
-                    late = LONG(message.time - shown_at).value >= BOX_EARLY_MS
-                    pressed = said.get(message.hwnd) if late else None
-                elif (
-                    message.message == WM_LBUTTONUP
-                    and pressed
-                    and said.get(message.hwnd) == pressed
-                ):
-                    answers.append(pressed)
+                    pressed = on if late else None
+                elif message.message == WM_LBUTTONUP and on and on == pressed:
+                    answers.append(on)
 
 
 ####################################################################################################

@@ -427,12 +427,6 @@ def serve_failing(pipe: Any) -> None:
         agent.serve_controls(pipe)
 
 
-def serve_nothing(pipe: Any) -> None:
-    """The real process, which a program keeps waiting for ever."""
-    with mock.patch.object(agent, "known_controls", lambda *_: threading.Event().wait()):
-        serve_dialog(pipe)
-
-
 def really(serve: Any) -> Any:
     """Has the process be a real one, which does that."""
     context = multiprocessing.get_context("spawn")
@@ -460,13 +454,6 @@ class TheProcess(unittest.TestCase):
             [sys.executable, "-c", words], cwd=folder, stdout=-1, stderr=-1, text=True
         )
 
-    def test_it_ends_with_its_parent_even_while_a_program_keeps_it_waiting(self) -> None:
-        with self.python(HANGING_PARENT) as parent:
-            self.assertEqual(parent.stdout.readline(), "asked\n")
-            parent.kill()
-            # Its end has come once nobody has this pipe any more.
-            self.assertEqual(parent.stdout.read(), "")
-
     def test_one_that_fails_says_nothing_and_none_is_loaded_at_the_start(self) -> None:
         unloaded = "import agent, sys; print('multiprocessing' in sys.modules, end='')"
         for words, said in ((FAILING, "ended"), (unloaded, "False")):
@@ -484,17 +471,6 @@ if __name__ == "__main__":
     process.start()
     process.join()
     print("ended", end="")
-"""
-HANGING_PARENT = """
-import threading
-import agent
-from tests.fakes import FakeWin32
-from tests.test_controls import really, serve_nothing
-with really(serve_nothing):
-    source = agent.ControlsWorker(FakeWin32().api)
-    source.query(None, 600.0)  # it starts within that time, and hangs
-    print("asked", flush=True)
-    threading.Event().wait()
 """
 
 

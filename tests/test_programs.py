@@ -160,7 +160,7 @@ class OpenApp(ProgramCase):
             ("notepad", nothing, None, "after 10 s no window of it", 10),
             ("notepad", nothing, fresh, 'in front: "Fresh"', 4),
             ("calc", {"opens": frame}, None, 'in front: "Frame"', 2),  # it has stood by then
-            ("notepad", {"opens": None}, None, 'in front: "Untitled - Notepad"', 3),  # as before
+            ("notepad", {"opens": None}, None, 'in front: "Untitled - Notepad"', 2),  # as before
         ):
             made = self.stage(config={"confirm": "never"}, **world)
             if later:
