@@ -452,8 +452,7 @@ auto_zoom | true | whether a click that changed nothing is followed by a closer 
 # profile story
 max_actions | 5 | actions of a turn that are carried out; what follows is left out | 1 to 100
 max_bboxes | 8 | boxes of a turn that are drawn | 0 to 100
-boot_vlm_output | {"observation": "I begin."} | first reply; empty: wait for the panel's /inject
-log_layout | flat | a turn's pictures: beside the log or in a folder | flat or turn_dirs
+boot_vlm_output | {"observation": "I begin."} | first reply; empty: it looks first
 # safety; lists are patterns with ; between, and * stands for anything
 blocked_keys | win+l; ctrl+alt+delete; ctrl+shift+escape; sleep | chords never pressed
 blocked_windows | | windows never touched, by title or program, such as: *bank*; keepass.exe
@@ -1507,15 +1506,12 @@ class Told(Item):
 
 @dataclass
 class Shown(Item):
-    # A new picture; of a story with the actions before it, and where its model looked.
+    # A new picture; of a story with the boxes where its model looked.
 
     # It is a PNG, or the frame at rest after an act, before anybody looks in order to act again.
 
     screen: bytes | Frame
-    turn: int
-    actions: Sequence[JsonDict] = ()
     boxes: Sequence[Mapping[str, int]] = ()
-    observation: str = ""
 
 
 # -- what was done, what was archived, where the run stands
@@ -8783,8 +8779,9 @@ story | actions | move, click, right_click, double_click, drag | type, key, scro
 wait, ask, done, too | few tasks need no keyboard, and a task has an end
 story | request | prompt, observation, picture | prompt, task, observation, picture | a server \
 reuses a system prompt that never changes
-story | who draws the marks | a page, by /config, /state and /annotated; /inject is there | the \
-program | the run needs no page
+story | who draws the marks | a page, by /config, /state and /annotated, for everybody (CORS); \
+/inject takes replies | the program | kept: the run needs no page, and no page may drive the desktop
+story | LOG_LAYOUT | flat or turn_dirs | flat | kept: a report needs one
 chat pointer | ASCII only | other letters are left out | text is typed exactly | kept: a name \
 without its umlauts is another name
 chat pointer | an empty reply | ends the run | is told to the model | kept: it is no answer
@@ -8797,7 +8794,6 @@ meant
 story | task | in the first story | at the end of the system prompt | kept: the person gives it
 story | an action that cannot be read | is left out | ends the turn's actions, and is told | kept: \
 what follows was meant for another screen
-story | CORS | for everybody | none, with a key | kept: another site could drive the desktop
 story | VLM_HTTP_TIMEOUT_SECONDS of 0 | waits for ever | is refused | kept: nothing may hang
 """
 
@@ -9238,8 +9234,6 @@ def reply_lines(message: JsonDict) -> list[str]:
 class Inbox:
     """What the person says meanwhile; this one is nobody's, the panel is another."""
 
-    present = False  # whether anybody can say anything
-
     def watched(self) -> bool:
         return False
 
@@ -9249,13 +9243,6 @@ class Inbox:
 
     def take_hints(self) -> list[str]:
         return []
-
-    def take_injected(self) -> str | None:
-        return None
-
-    def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
-        """A story's picture with its marks; None if it took longer."""
-        return b""
 
 
 def model_settings(config: Config, model: ModelInfo) -> JsonDict:
@@ -9790,9 +9777,8 @@ class Eyes:
         frame = self._with_secrets_greyed(self.capture(closer))
         looked = self.clock.now()
         png = encode_png(frame.pixels, frame.width, frame.height)
-        turn = self.logger.turn
-        self.logger.publish(Shown(png, turn))
-        path = self.logger.save_screenshot(name or f"turn_{turn:04d}", png)
+        self.logger.publish(Shown(png))
+        path = self.logger.save_screenshot(name or f"turn_{self.logger.turn:04d}", png)
         self.logger.record(
             LookRecord(
                 screenshot=path,
@@ -9982,7 +9968,7 @@ class Eyes:
             last = glance
         settled = self.capture()
         if not self.secrets:  # else whoever watches waits for a look, which greys them
-            self.logger.publish(Shown(settled, self.logger.turn))
+            self.logger.publish(Shown(settled))
         return settled
 
 
@@ -11757,7 +11743,7 @@ def begin_two_agents(engine: Engine, state: AgentState) -> TakeTurn:
     if plans and not state.turn:  # what the screen was before, for people: no act relies on it
         frame = engine.eyes.capture()
         png = encode_png(frame.pixels, frame.width, frame.height)
-        engine.logger.publish(Shown(png, 0))
+        engine.logger.publish(Shown(png))
         engine.logger.save_screenshot("turn_0000", png)
     if plans and (state.needs_review or not state.execution_instructions):
         state.mode = PLANNING
@@ -12341,16 +12327,8 @@ class Story:
 
 
 def begin_story(engine: Engine, state: AgentState) -> TakeTurn:
-    # The first reply is configured, handed in by the person, or none; resumed, it looks first.
-    story = Story("")
-    if not state.turn:
-        story.said = engine.config.boot_vlm_output
-        if engine.config.described:
-            engine.logger.publish(Phase("waiting_inject"))  # for an instant, if it is configured
-            while engine.voice.inbox.present and not story.said:
-                engine.actuator.rest()
-                engine.clock.sleep(0.1)
-                story.said = engine.voice.inbox.take_injected() or ""
+    # Resumed, it looks first.
+    story = Story("" if state.turn else engine.config.boot_vlm_output)
     return partial(story_turn, engine, state, story)
 
 
@@ -12371,7 +12349,6 @@ class Chapter:
 def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
     config = engine.config
     said = str(engine.logger.hide(story.said))
-    engine.logger.publish(Told("vlm_json", said))
     observation, actions, written_boxes = read_story({"content": said})
     observation = cut_repetition(observation)
     chapter = Chapter(story.seen)
@@ -12432,9 +12409,7 @@ def ask_for_story(engine: Engine, state: AgentState, story: Story, notes: str, i
             Message("user", notes.strip(), image),
         ]
     reply = engine.voice.ask(engine.executor, messages, manner=manner)
-    injected = engine.voice.inbox.take_injected() if config.described else None
-    said = reply.text if isinstance(reply, Reply) else ""
-    return injected or said
+    return reply.text if isinstance(reply, Reply) else ""
 
 
 def perform_actions(
@@ -12529,25 +12504,11 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> 
         )
 
 
-PANEL_PATIENCE_S = 20.0  # until the program draws the marks itself
-
-
 def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Chapter) -> bytes:
-    """The screen with the marks, as base64; as described a page draws them, if it is in time."""
+    """The screen with the marks, as base64."""
     logger = engine.logger
-    done = chapter.done
     boxes = chapter.boxes
-    told: JsonDict = {
-        "observation": state.plan,
-        "bboxes": boxes,
-        "actions": done,
-        "asked": chapter.asked,
-    }
     name = f"turn_{state.turn:04d}"
-    if engine.config.log_layout == "turn_dirs":
-        written = json.dumps(logger.hide(told)).encode()
-        logger.save_screenshot(f"{name}/vlm_output.json", written)
-        name += "/screenshot"
     look = engine.eyes.look(f"{name}_raw.png")
     frame = look.frame
     story.seen = frame
@@ -12555,26 +12516,20 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
         StageRecord(
             stage="raw",
             raw_png=look.screenshot,
-            **told,
+            observation=state.plan,
+            bboxes=boxes,
+            actions=chapter.done,
+            asked=chapter.asked,
         )
     )
-    logger.publish(
-        Shown(
-            look.png,
-            state.turn,
-            done,
-            boxes,
-            state.plan,
-        )
+    logger.publish(Shown(look.png, boxes))
+    pixels = annotate(
+        frame,
+        [chapter.done, *state.trail],
+        boxes,
+        engine.config,
     )
-    drawn: bytes | None = b""
-    if engine.config.described:
-        drawn = engine.voice.inbox.wait_annotated(state.turn, PANEL_PATIENCE_S)
-    if drawn is None:
-        engine.say("The panel sent no picture in time, so the program drew the marks.")
-    if not drawn:
-        pixels = annotate(frame, [done, *state.trail], boxes, engine.config)
-        drawn = encode_png(pixels, frame.width, frame.height)
+    drawn = encode_png(pixels, frame.width, frame.height)
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
     logger.record(StageRecord(stage="annotated", annotated_png=path))
     return base64.b64encode(drawn)
@@ -13438,9 +13393,7 @@ async function sendWords(event) {
   event.preventDefault();
   const text = byId("hint").value.trim();
   if (!text) return;
-  const taken = await (state.phase === "waiting_inject"
-    ? send("/inject", { vlm_text: text }, "Injected.")
-    : send("/control", { action: "hint", text }, "The model gets it."));
+  const taken = await send("/control", { action: "hint", text }, "The model gets it.");
   if (taken) byId("hint").value = "";
 }
 
@@ -13453,8 +13406,7 @@ function showNews(news) {
   }
   if (noteOf() !== before) showNote(noteOf(), endTone());
   setText(byId("play"), state.paused ? "Resume" : "Pause");
-  const says = state.question ? "Answer" : "Send hint";
-  setText(byId("send"), state.phase === "waiting_inject" ? "Inject" : says);
+  setText(byId("send"), state.question ? "Answer" : "Send hint");
   byId("say").hidden = Boolean(run.outcome);
   byId("report").hidden = !run.outcome;
   showStatus();
@@ -13891,17 +13843,8 @@ def show_in_browser(address: str) -> None:
         webbrowser.open(address)
 
 
-WAITS_FOR_MARKS = "waiting_annotated"
-
-
-class Unawaited(Exception):
-    """A picture with its marks that nobody waits for."""
-
-
 class Panel(Inbox):
     """Any thread may call any method. Raises ConfigError when its port cannot be had."""
-
-    present = True
 
     def __init__(self, config: Config, stop: Stop, book: Book, folder: Path) -> None:
         self.config = config
@@ -13909,7 +13852,7 @@ class Panel(Inbox):
         self.book = book  # must hear of each record before the panel does
         self.folder = folder
         self._end_is_told = False
-        self._asked: dict[str, float] = {}  # when a page asked last, by its route
+        self._asked = -math.inf  # when a page asked last
         self._screen: bytes | Frame = b""  # the latest picture: a PNG, or what becomes one if asked
         self._state: JsonDict = {
             "phase": "starting",
@@ -13918,32 +13861,17 @@ class Panel(Inbox):
             "question": "",
             "picture": 0,
             "settled": False,  # whether that is of the screen at rest after the latest act
-            "turn": 0,
-            "actions": [],
             "boxes": [],  # of a story, where its model looked
-            "observation": "",
-            "vlm_json": "",
-            "pending_seq": 0,  # the turn whose picture is awaited with its marks
-            "annotated_seq": 0,
             "report": str((folder / "report.html").resolve()),
             "over": False,
         }
         self._hints = SimpleQueue[str]()
         self._answers = SimpleQueue[str]()
-        self._injected = SimpleQueue[str]()
-        self._annotated = b""
         self.routes: dict[str, Callable[[JsonDict], object]] = {
             "POST /news": self._news,
             "POST /picture": self._picture,
             "POST /control": self._control,
         }
-        if config.described:
-            self.routes |= {
-                "GET /config": self._tell_config,
-                "GET /state": self._tell_state,
-                "POST /inject": self._take_reply,
-                "POST /annotated": self._take_annotated,
-            }
         port = config.panel_port
         try:
             self.server = PanelServer(("127.0.0.1", port), PanelRequest)
@@ -13958,10 +13886,9 @@ class Panel(Inbox):
         serve = partial(self.server.serve_forever, 0.05)
         threading.Thread(target=serve, name="panel", daemon=True).start()
 
-    def watched(self, route: str = "POST /news") -> bool:
+    def watched(self) -> bool:
         """Whether a page is open: it asks again and again."""
-        asked = self._asked.get(route, -math.inf)
-        return time.monotonic() - asked < PANEL_GONE
+        return time.monotonic() - self._asked < PANEL_GONE
 
     def close(self) -> None:
         """Open pages have a moment to hear how it ended."""
@@ -13985,9 +13912,9 @@ class Panel(Inbox):
         elif isinstance(item, Told):
             self.update(**{item.place: item.text})
         elif isinstance(item, Shown):
-            told = dict(vars(item))
-            self._screen = told.pop("screen")
-            self.update(picture=picture, settled=isinstance(self._screen, Frame), **told)
+            self._screen = item.screen
+            settled = isinstance(item.screen, Frame)
+            self.update(picture=picture, settled=settled, boxes=item.boxes)
 
     def update(self, **values: object) -> None:
         self._state |= values
@@ -14000,32 +13927,13 @@ class Panel(Inbox):
     def take_answer(self) -> str:
         return "" if self._answers.empty() else self._answers.get()
 
-    def take_injected(self) -> str | None:
-        return None if self._injected.empty() else self._injected.get()
-
-    def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
-        """The PNG of the picture shown last with its marks, from a page that asks /state."""
-        # None if it took over `timeout` seconds, nothing where no such page is; raises Stopped.
-        end = time.monotonic() + timeout
-        self._annotated = b""
-        self.update(phase=WAITS_FOR_MARKS, pending_seq=seq)
-        while self.watched("GET /state") and not self._annotated and time.monotonic() <= end:
-            self.stop.check()
-            time.sleep(0.01)
-        self.update(phase="asking")
-        return self._annotated or (None if self.watched("GET /state") else b"")
-
     def answer(self, route: str, body: bytes) -> tuple[int, object]:
         """(HTTP status, a PNG or what is sent as JSON)."""
         try:
-            answer = self.routes[route](json.loads(body or b"{}"))
-        except Unawaited as error:
-            return 409, {"error": str(error)}
+            return 200, self.routes[route](json.loads(body or b"{}")) or {}
         except Exception:  # for words that are not as they have to be; its text would name files
             problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
             return 404, {"error": problem}
-        self._asked[route] = time.monotonic()
-        return 200, answer or {}
 
     def _news(self, words: JsonDict) -> JsonDict:
         # The state, and what of the book has a higher number than the last that was seen. The wait
@@ -14033,12 +13941,11 @@ class Panel(Inbox):
         time.sleep(PANEL_NEWS_S)
         run = self.book.run_item()
         known = [run, *self.book.items]
+        # What is entered meanwhile is told the next time.
+        items = [item for item in known if words["seen"] < item["number"] <= run["number"]]
         self._end_is_told = self._state["over"]
-        return self._state | {
-            "paused": self.stop.paused,
-            # What is entered meanwhile is told the next time.
-            "items": [item for item in known if words["seen"] < item["number"] <= run["number"]],
-        }
+        self._asked = time.monotonic()
+        return self._state | {"paused": self.stop.paused, "items": items}
 
     def _picture(self, words: JsonDict) -> bytes:
         # By its name, or without one the screen as it is now.
@@ -14070,53 +13977,6 @@ class Panel(Inbox):
             self.stop.set("Stop in the panel")
         else:
             self.stop.paused = {"pause": "in the panel", "resume": ""}[action]
-
-    def _tell_config(self, words: JsonDict) -> JsonDict:
-        config = self.config
-        heat, boxes = (
-            [[float(place), colour] for place, colour in map(str.split, setting.split(";"))]
-            for setting in (config.marks_heat_stops, config.marks_box_stops)
-        )
-        marks = {
-            "executed_heat": {
-                "enabled": config.marks_heat,
-                "radius_scale": config.marks_radius_scale,
-                "stops": heat,
-                "trail_turns": config.marks_trail_turns,
-                "trail_shrink": config.marks_trail_shrink,
-            },
-            "bbox_heat": {
-                "enabled": config.marks_boxes,
-                "border": config.marks_border,
-                "border_width": config.marks_border_width,
-                "fill_stops": boxes,
-            },
-        }
-        return {
-            "ui": marks,
-            "capture_width": config.screen_capture_w,
-            "capture_height": config.screen_capture_h,
-        }
-
-    def _tell_state(self, words: JsonDict) -> JsonDict:
-        return self._state | {
-            "msg_id": self._state["picture"],
-            "bboxes": self._state["boxes"],
-            "raw_b64": base64.b64encode(self._live()).decode(),
-        }
-
-    def _take_reply(self, words: JsonDict) -> None:
-        self._injected.put(words["vlm_text"].strip())
-
-    def _take_annotated(self, words: JsonDict) -> None:
-        png = base64.b64decode(words["image_b64"], validate=True)
-        seq = words["seq"]
-        if self._state["phase"] != WAITS_FOR_MARKS or seq != self._state["pending_seq"]:
-            raise Unawaited("That seq is not awaited.")
-        if not png.startswith(PNG_SIGNATURE):
-            raise ValueError("that is no PNG")
-        self._annotated = png
-        self.update(annotated_seq=seq, phase="asking")
 
 
 ####################################################################################################

@@ -199,20 +199,12 @@ def text(content: str) -> Message:
 class Person:
     """A person at the page, who says these hints."""
 
-    present = True
-
     def __init__(self, hints: Sequence[str] = ()) -> None:
         self.hints = list(hints)
 
     def take_hints(self) -> list[str]:
         said, self.hints = self.hints, []
         return said
-
-    def take_injected(self) -> None:
-        return None
-
-    def wait_annotated(self, seq: int, timeout: float) -> None:
-        return None
 
 
 PLAN = call("update_execution_plan", instructions="Click the button.", reasoning="first step")

@@ -9,7 +9,6 @@ import http.client
 import itertools
 import json
 import os
-import queue
 import re
 import socket
 import sys
@@ -40,10 +39,6 @@ def a_panel(config: agent.Config, stop: agent.Stop, folder: Path = Path("run_000
     return agent.Panel(config, stop, agent.Book("run_0001"), folder)
 
 
-def show(panel: agent.Panel, png: bytes, turn: int, *more: Any) -> None:
-    panel.take(agent.Shown(png, turn, *more))
-
-
 def tell(panel: agent.Panel, *lines: Json) -> None:
     """Lines of a journal, for the book and then for the panel, as in a run."""
     for line in lines:
@@ -67,8 +62,6 @@ def plan(turn: int, instructions: str, text: str = "") -> Json:
 
 
 class PanelTest(unittest.TestCase):
-    described = False
-
     def setUp(self) -> None:
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
@@ -78,7 +71,7 @@ class PanelTest(unittest.TestCase):
         at_once = mock.patch.object(agent, "PANEL_NEWS_S", 0)
         at_once.start()
         self.addCleanup(at_once.stop)
-        self.panel = a_panel(agent.Config(described=self.described), self.stop, self.folder)
+        self.panel = a_panel(agent.Config(), self.stop, self.folder)
         self.addCleanup(self.panel.server.server_close)
         self.addCleanup(self.panel.server.shutdown)
         self.address, self.token = self.panel.url.split("/#")
@@ -129,7 +122,7 @@ class PanelTest(unittest.TestCase):
     def untouched(self) -> None:
         """Nothing that was tried has reached the run."""
         self.assertEqual((self.stop.paused, self.stop.reason), ("", ""))
-        self.assertEqual((self.panel.take_hints(), self.panel.take_injected()), ([], None))
+        self.assertEqual(self.panel.take_hints(), [])
         self.assertFalse(self.panel.watched())
 
 
@@ -137,12 +130,9 @@ STOPS: Json = {  # what each address would take and do
     "/news": NOTHING,
     "/picture": {"name": ""},
     "/control": {"action": "stop"},
-    "/inject": {"vlm_text": "{}"},
-    "/annotated": {"seq": 0, "image_b64": base64.b64encode(PICTURE).decode()},
 }
 STOP = b'{"action":"stop"}'
 OURS = {"GET /", "POST /news", "POST /picture", "POST /control"}
-AS_DESCRIBED = {"GET /state", "GET /config", "POST /inject", "POST /annotated"}
 METHODS = "GET POST PUT DELETE OPTIONS HEAD TRACE PATCH CONNECT get".split()
 PATHS = ("/", "/state", "/config", *STOPS, "/events", "/favicon.ico", "/agent.py", "*")
 OTHER_PATHS = r"""
@@ -152,8 +142,6 @@ OTHER_PATHS = r"""
 
 
 class Gate(PanelTest):
-    described = True
-
     def answered(self, *paths: str, **changed: str | None) -> set[str]:
         """Which methods and paths are not refused to such a request."""
         found = set()
@@ -173,10 +161,8 @@ class Gate(PanelTest):
     def test_with_the_key_each_address_has_one_method_and_one_spelling(self) -> None:
         self.assertEqual(self.answered(*OTHER_PATHS), set())
         self.untouched()
-        # A picture that nobody awaits is a conflict, as described.
-        self.assertEqual(self.answered(*PATHS), OURS | AS_DESCRIBED)
+        self.assertEqual(self.answered(*PATHS), OURS)
         self.assertEqual(self.stop.reason, "Stop in the panel")
-        self.assertEqual(self.panel.take_injected(), "{}")
 
     def test_nobody_without_the_key_gets_more_than_the_page(self) -> None:
         tell(self.panel, {"kind": "run", "task": "to be kept"})
@@ -235,9 +221,9 @@ class Gate(PanelTest):
         for version, kept in (("1.0", "keep-alive"), ("1.1", "keep-alive"), ("1.1", "close")):
             more = {"Connection": kept, "Content_Length": str(len(news))}
             one = self.head(f"POST /news HTTP/{version}", **more)
-            two = self.head(f"GET /config HTTP/{version}", Connection=kept)
+            two = self.head(f"GET / HTTP/{version}", Connection=kept)
             _, answer = self.raw(one + news + two)
-            self.assertEqual((answer.count(b"HTTP/1.0 "), b"trail_turns" in answer), (1, False))
+            self.assertEqual((answer.count(b"HTTP/1.0 "), b"<title>" in answer), (1, False))
 
     def test_every_answer_carries_its_guards(self) -> None:
         guards = """X-Content-Type-Options: nosniff|Cross-Origin-Resource-Policy: same-origin
@@ -268,11 +254,6 @@ class Gate(PanelTest):
             self.assertNotEqual(other.url.partition("#")[2], self.token)
         self.assertEqual(len(base64.urlsafe_b64decode(self.token + "==")), 16)
         self.assertNotIn(self.token, json.dumps(self.news()))
-
-
-class Undescribed(PanelTest):
-    def test_without_described_there_are_four_addresses(self) -> None:
-        self.assertEqual(Gate.answered(self, *PATHS), OURS)  # type: ignore[arg-type]
 
 
 class Stalled(PanelTest):
@@ -379,10 +360,7 @@ class News(PanelTest):
     def test_a_megabyte_of_hostile_text_arrives_as_text(self) -> None:
         text = "</script><script>alert(1)</script>\x1b[31mred\u202e\ud800" + "A" * (1 << 20)
         tell(self.panel, RUN, reply(1, text))
-        show(self.panel, PICTURE, 1, [], [], text)
-        news = self.news()
-        said = news["items"][1]["message"]["content"]
-        self.assertEqual((said, news["observation"]), (text, text))
+        self.assertEqual(self.news()["items"][1]["message"]["content"], text)
 
     def test_a_failure_is_shown_until_a_reply_comes(self) -> None:
         failed = {"kind": "model_failed", "text": "No reply came."}
@@ -454,51 +432,16 @@ class Pictures(PanelTest):
 
     def test_the_live_picture_is_what_the_model_sees_and_then_the_screen_at_rest(self) -> None:
         self.assertEqual(self.news()["picture"], 0)
-        show(self.panel, PICTURE, 2, [], [{"x1": 1}], "seen")
+        self.panel.take(agent.Shown(PICTURE, [{"x1": 1}]))
         news = self.news()
-        self.assertEqual((news["boxes"], news["observation"]), ([{"x1": 1}], "seen"))
+        self.assertEqual(news["boxes"], [{"x1": 1}])
         first = news["picture"]
         self.assertEqual((first > 0, news["settled"]), (True, False))
         self.assertEqual(self.picture(""), (200, PICTURE))
-        self.panel.take(agent.Shown(FRAME, 2))
+        self.panel.take(agent.Shown(FRAME))
         news = self.news()
         self.assertEqual((news["picture"] > first, news["settled"]), (True, True))
         self.assertEqual(agent.png_to_rgb(self.picture("")[1]), (bytes(32 * 16 * 3), 32, 16))
-
-
-class Annotated(PanelTest):
-    """As described, a page that asks /state may draw a story's picture."""
-
-    described = True
-
-    def post(self, seq: Any, png: bytes = PICTURE) -> int:
-        image = base64.b64encode(png).decode()
-        return self.ask("POST /annotated", {"seq": seq, "image_b64": image})[0]
-
-    def awaiting(self, seq: int) -> queue.Queue[bytes | None]:
-        """A run that waits for the marks, once it really waits; its result comes into the queue."""
-        found = queue.Queue[bytes | None]()
-        show(self.panel, PICTURE, seq)
-        self.ask("GET /state")
-        run = threading.Thread(target=lambda: found.put(self.panel.wait_annotated(seq, 60)))
-        run.start()
-        self.addCleanup(run.join)
-        while self.ask("GET /state")[1]["phase"] != "waiting_annotated":
-            pass
-        return found
-
-    def test_the_picture_with_the_right_number_reaches_the_run_and_no_other_does(self) -> None:
-        self.assertEqual([self.post(seq) for seq in (0, -1, None)], [409] * 3)
-        found = self.awaiting(3)
-        self.assertEqual([self.post(seq) for seq in (2, 4, "3", None, [3])], [409] * 5)
-        for data in (b"", b"GIF89a"):
-            self.assertEqual(self.post(3, data), 404)
-        self.assertEqual(self.ask("POST /annotated", {"seq": 3, "image_b64": "%"})[0], 404)
-        self.assertEqual(self.post(3), 200)
-        self.assertEqual(found.get(timeout=60), PICTURE)
-        state = self.ask("GET /state")[1]
-        self.assertEqual((state["pending_seq"], state["annotated_seq"]), (3, 3))
-        self.assertEqual(self.post(3), 409)
 
 
 class Port(PanelTest):

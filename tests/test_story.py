@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import unittest
 from collections.abc import Callable
 from pathlib import Path
@@ -29,30 +28,6 @@ def told(observation: str = "I go on.", actions: Any = (), bboxes: Any = ()) -> 
     """A reply as the profile wants it."""
     said = {"observation": observation, "bboxes": [*bboxes], "actions": [*actions]}
     return text(json.dumps(said))
-
-
-class FakePanel:
-    """What the loop asks of a panel; `draw` gives the annotated PNG, or None when its time is over."""
-
-    present = True
-
-    def __init__(self, draw: Callable[[int, float], Any] = lambda *_: None, *injected: Any) -> None:
-        self.draw, self.shown, self.waited = draw, list[tuple[Any, ...]](), list[float]()
-        self.injected = [*injected]
-
-    def take(self, item: agent.Item) -> None:
-        if isinstance(item, agent.Shown) and isinstance(item.screen, bytes):
-            self.shown.append((item.screen, item.turn, item.actions, item.boxes, item.observation))
-
-    def wait_annotated(self, seq: int, timeout: float) -> bytes | None:
-        self.waited.append(timeout)
-        return self.draw(seq, timeout)
-
-    def take_hints(self) -> list[str]:
-        return []
-
-    def take_injected(self) -> str | None:
-        return self.injected.pop(0) if self.injected else None
 
 
 def picture(request: Json) -> tuple[bytes, int, int]:
@@ -90,7 +65,6 @@ class StoryCase(EngineCase):
     def story(
         self,
         *replies: Any,
-        panel: FakePanel | None = None,
         prepare: Callable[[Trial], object] = list,
         **settings: Any,
     ) -> tuple[Any, agent.Outcome]:
@@ -104,9 +78,6 @@ class StoryCase(EngineCase):
             return reply
 
         trial = self.trial(decide, "story", **{"max_steps": len(replies) + 1, **SIZE, **settings})
-        if panel:
-            trial.listen(panel.take)
-            trial.hear(panel)
         if prepare is not list:
             prepare(trial)
         self.begin(trial)
@@ -210,72 +181,29 @@ class Corrected(StoryCase):
 class Files(StoryCase):
     base = FEWER_REQUESTS
 
-    def test_each_layout_has_the_described_names_and_each_look_its_picture(self) -> None:
-        for layout in ("flat", "turn_dirs"):
-            trial, _ = self.story(told("I click.", [CLICK]), log_layout=layout)
-            looks = [r["screenshot"] for r in trial.records("look")]
-            self.assertEqual(len(looks), 3)  # one before the click
-            self.assertTrue(all((trial.folder / name).is_file() for name in looks), looks)
-        folder = trial.folder / "turn_0002"
-        names = ["screenshot_annotated.png", "screenshot_raw.png", "vlm_output.json"]
-        self.assertEqual(sorted(os.listdir(folder)), names)
-        mark = {"name": "click", "x1": 500, "y1": 500}
-        asked = [{"action": CLICK, "became": "done"}]
-        wanted = {"observation": "I click.", "bboxes": [], "actions": [mark], "asked": asked}
-        self.assertEqual(json.loads((folder / "vlm_output.json").read_bytes()), wanted)
-        self.assertFalse(list(trial.folder.glob("turn_*.png")))
+    def test_each_look_has_its_picture_and_each_turn_the_one_with_its_marks(self) -> None:
+        trial, _ = self.story(told("I click.", [CLICK]))
+        looks = [r["screenshot"] for r in trial.records("look")]
+        self.assertEqual(len(looks), 3)  # one before the click
+        marked = [entry["annotated_png"] for entry in self.stages(trial, "annotated")]
+        self.assertTrue(all((trial.folder / name).is_file() for name in (*looks, *marked)), looks)
 
-
-class ThePanel(StoryCase):
-    base = FEWER_REQUESTS
-
-    def test_it_gets_the_raw_picture_with_the_marks_and_its_picture_goes_to_the_model(self) -> None:
-        png = agent.encode_png(b"\x03\x02\x01\x00" * (320 * 180), 320, 180)
-        panel = FakePanel(lambda seq, timeout: png)
+    def test_the_panel_gets_the_raw_picture_and_its_boxes(self) -> None:
+        items: list[agent.Item] = []
         box = {"x1": 1, "y1": 2, "x2": 300, "y2": 400}
         replies = (told("I click.", [CLICK], [box]), told("Again.", [CLICK]))
-        trial, _ = self.story(*replies, panel=panel, described=True)
-        self.assertEqual({picture(request)[0][:3] for request in trial.requests}, {b"\x01\x02\x03"})
-        mark = [{"name": "click", "x1": 500, "y1": 500}]
-        shown = [entry for entry in panel.shown if entry[4]]
-        self.assertEqual(shown[1][1:], (2, mark, [box], "I click."))
-        self.assertEqual(shown[2][1:], (3, mark, [], "Again."))
+        trial, _ = self.story(*replies, prepare=lambda trial: trial.listen(items.append))
+        shown = [item for item in items if isinstance(item, agent.Shown) and item.boxes]
         raw = (trial.folder / "turn_0002_raw.png").read_bytes()
-        self.assertEqual(agent.png_to_rgb(shown[1][0]), agent.png_to_rgb(raw))
-        self.assertEqual((trial.folder / "turn_0002_annotated.png").read_bytes(), png)
+        self.assertEqual([(item.screen, item.boxes) for item in shown], [(raw, [box])])
 
-    def test_after_its_time_the_program_draws_the_marks_and_says_so_every_turn(self) -> None:
-        panel = FakePanel()
-        trial, _ = self.story(told(actions=[CLICK]), told(), panel=panel, described=True)
-        said = sum("so the program drew the marks" in line for line in self.lines)
-        self.assertEqual((panel.waited, said), ([20.0] * 3, 3))
-        self.assertGreater(warmth(trial.requests[1], 157, 90), 30)
-
-    def test_a_reply_handed_in_takes_the_place_of_the_models_with_described_alone(self) -> None:
-        by_hand = told("By hand.", [{"name": "key", "key": "b"}])["content"]
-        for described in (True, False):
-            panel = FakePanel(lambda *_: None, told("Begin.")["content"], by_hand, by_hand)
-            trial, _ = self.story(told("The model's."), told(), panel=panel, described=described)
-            self.assertEqual(("key", "b", True) in trial.inputs, described)
-
-    def test_the_first_reply_is_a_setting_or_waited_for_until_it_is_handed_in(self) -> None:
+    def test_the_first_reply_is_a_setting_or_it_looks_first(self) -> None:
         boot = told("I draw.", [{"name": "key", "key": "a"}])["content"]
         trial, _ = self.story(boot_vlm_output=boot)
         self.assertEqual(trial.inputs, [("key", "a", True), ("key", "a", False)])
         self.assertEqual(story_of(trial.requests[0]), "I draw.")
         trial, _ = self.story(boot_vlm_output="")
         self.assertEqual(story_of(trial.requests[0]), "I look.")
-        panel = FakePanel(lambda *_: None, None, None, told("Injected.")["content"])
-        trial, _ = self.story(panel=panel, boot_vlm_output="", described=True)
-        self.assertIn("Injected.", str(trial.requests[0]["messages"][1]))
-        self.assertGreaterEqual(trial.clock.now(), 0.3)
-
-    def test_while_it_waits_for_the_panel_it_can_be_stopped(self) -> None:
-        def stopping(trial: Trial) -> None:
-            trial.clock.at(0.2, lambda: trial.stop.set("test"))
-
-        with self.assertRaises(agent.Stopped):
-            self.story(panel=FakePanel(), prepare=stopping, boot_vlm_output="", described=True)
 
 
 class Ending(StoryCase):

@@ -19,7 +19,7 @@ from chrome import InChrome, wait_for  # noqa: E402 - both lie elsewhere, and th
 
 import agent  # noqa: E402
 from tests.servers import ScriptedServer, raw  # noqa: E402
-from tests.test_panel import PICTURE, RUN, a_panel, act, plan, reply, show, tell  # noqa: E402
+from tests.test_panel import PICTURE, RUN, a_panel, act, plan, reply, tell  # noqa: E402
 
 LEFT, ESCAPE, ENTER = "\ue012", "\ue00c", "\ue007"
 
@@ -171,7 +171,7 @@ class Looking(Browser):
         for number in range(2, 6):
             path = self.folder / "screenshots" / f"turn_{number:04d}.png"
             path.write_bytes(PICTURE)
-        show(self.panel, PICTURE, 5)
+        self.panel.take(agent.Shown(PICTURE))
         thought = [reply(4), act(4, "report", "Thought")]
         planned = [reply(1), plan(1, "first steps", "first plan")]
         self.open(RUN, *planned, *clicked(2), *clicked(3), *thought, *clicked(5))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import unittest
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import agent
@@ -19,9 +17,6 @@ STORY = [
     {"observation": "It moved.", "bboxes": [], "actions": [{"name": "move", "x1": 100, "y1": 100}]},
 ]
 REPLIES = [text(json.dumps(reply)) for reply in STORY]
-STATE = (
-    "phase error turn msg_id pending_seq annotated_seq raw_b64 bboxes actions observation vlm_json"
-)
 BROKEN = 'Well {"observation": "In a block.", "actions": []} indeed'
 
 
@@ -115,27 +110,3 @@ class Story(EngineCase):
             given = [word for setting in settings for word in ("--set", setting)]
             png = (self.exchange_of([], *given).folder / "turn_0001_raw.png").read_bytes()
             self.assertEqual(agent.png_to_rgb(png)[1:], size)
-
-
-class Addresses(unittest.TestCase):
-    """The local HTTP API; who may ask, and what else it refuses, is in tests/test_panel.py."""
-
-    def test_config_and_state_have_the_described_structure(self) -> None:
-        book = agent.Book("run_0001")
-        panel = agent.Panel(agent.Config(described=True), agent.Stop(), book, Path("run_0001"))
-        self.addCleanup(panel.close)
-        told: Any = panel.answer("GET /config", b"")[1]
-        self.assertEqual(told.keys(), {"ui", "capture_width", "capture_height"})
-        heat, boxes = told["ui"]["executed_heat"], told["ui"]["bbox_heat"]
-        names = {"enabled", "radius_scale", "stops", "trail_turns", "trail_shrink"}
-        self.assertEqual(heat.keys(), names)
-        self.assertEqual(boxes.keys(), {"enabled", "border", "border_width", "fill_stops"})
-        # "list of [pos, rgba-string] radial gradient stops"
-        self.assertEqual(list(heat["stops"][0]), [0.0, "rgba(255,90,0,0.7)"])
-        state: Any = panel.answer("GET /state", b"")[1]
-        names = set(STATE.split())
-        self.assertLessEqual(names, state.keys())
-
-
-if __name__ == "__main__":
-    unittest.main()

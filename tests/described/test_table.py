@@ -40,7 +40,6 @@ dump_prefix                   -     -     screen_ screen_ -
 dump_start                    -     -     1     1     -
 keep_last_screenshots         -     -     2     2     -
 keep_last_thinks              -     -     2     -     -
-log_layout                    -     -     -     -     flat
 capture_scale_percent         -     -     -     -     100
 """
 
