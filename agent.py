@@ -13353,14 +13353,8 @@ function begin() {
 }
 
 function showReport(blocks) {
-  const items = [];
-  for (const block of blocks) {
-    if (block.id) continue; // a picture
-    try {
-      items.push(JSON.parse(block.textContent));
-    } catch {} // what was being written when the run was killed
-  }
-  take(items);
+  const items = blocks.filter((block) => !block.id); // those with one are pictures
+  take(items.map((block) => JSON.parse(block.textContent)));
   document.title = `${run.outcome || "unfinished"}: ${run.task}`;
   // Without the pictures in it, it lies beside the log.
   document.querySelector("#figures a").hidden = blocks.some((block) => block.id);
@@ -13701,33 +13695,6 @@ def report_page() -> str:
     return page.replace("TITLE", "A run of agent.py", 1).removesuffix("  </body>\n</html>\n")
 
 
-class ReportFile:
-    def __init__(self, folder: Path, book: Book) -> None:
-        """Makes it anew; `book` must hear of each record first. Raises AgentError."""
-        path = folder / "report.html"
-        self.book = book
-        try:
-            self._stream = open_log(path, "w")
-            self._stream.write(report_page())
-        except OSError as error:
-            raise AgentError(f"{path} cannot be written ({error.strerror}).") from None
-
-    def take(self, item: Item) -> None:
-        """Of several blocks of the run itself, one after each turn, the last one counts."""
-        if not isinstance(item, Record):
-            return
-        added = self.book.run_item()
-        if self.book.items and not isinstance(item, (RunRecord, StateRecord, EndRecord)):
-            added = self.book.items[-1]
-        with suppress(OSError):  # a run does not end because of its report
-            self._stream.write(data_block(added))
-            self._stream.flush()
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._stream.close()
-
-
 def report_text(folder: Path, pictures: bool = False) -> str:
     """Made anew from the journal; raises AgentError."""
     book = book_of(folder)
@@ -13740,6 +13707,29 @@ def report_text(folder: Path, pictures: bool = False) -> str:
             url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
             blocks.append(data_block(url, name))
     return "".join(blocks)
+
+
+def write_text(target: Path, text: str, mode: str) -> str:
+    begun = False
+    try:
+        with open_log(target, mode) as stream:
+            begun = True
+            stream.write(text)
+    except OSError as error:
+        if begun:  # the half of a file would stand in the way of the next try
+            with suppress(OSError):
+                target.unlink()
+        raise ConfigError(
+            f"{target} cannot be written: {error.strerror}; choose another name."
+        ) from None
+    return f"Written: {target}"
+
+
+def leave_report(folder: Path, item: Item) -> None:
+    """A listener, by which a run's folder has its report when its end is told to others."""
+    if isinstance(item, EndRecord):
+        with suppress(AgentError):  # it does not end because of its report
+            write_text(folder / "report.html", report_text(folder), "w")
 
 
 ####################################################################################################
@@ -15891,22 +15881,6 @@ def list_runs(root: Path) -> Iterator[str]:
         yield " ".join([row, *book.left_out])
 
 
-def write_text(target: Path, text: str, mode: str) -> str:
-    begun = False
-    try:
-        with open_log(target, mode) as stream:
-            begun = True
-            stream.write(text)
-    except OSError as error:
-        if begun:  # the half of a file would stand in the way of the next try
-            with suppress(OSError):
-                target.unlink()
-        raise ConfigError(
-            f"{target} cannot be written: {error.strerror}; choose another name."
-        ) from None
-    return f"Written: {target}"
-
-
 ####################################################################################################
 # Command line - the only place where things are constructed and wired
 ####################################################################################################
@@ -16227,14 +16201,12 @@ def keep_book(
 ) -> Book:
     undo.callback(logger.close)
     book = Book(logger.folder.name, BOOK_RECORDS)
-    page = ReportFile(logger.folder, book)
-    undo.callback(page.close)
-    logger.listeners += [book.take, page.take]
+    logger.listeners.append(book.take)
     if old:
         for record in read_journal(old).records:
             logger.publish(record)
     # It is told nothing of what was before.
-    logger.listeners.append(terminal.take)
+    logger.listeners += [partial(leave_report, logger.folder), terminal.take]
     logger.notice = terminal.say
     return book
 
