@@ -18,8 +18,8 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     desktop, Controls, Keys, Arguments, Tools, Facts, Risks, Names, Bounds, Hands, Actuator,
     Watcher, Server answers, Model, Replies, Grammar texts, Grammars, Texts, Profiles, Journal,
     Exchange, Calibration, Eyes, Control check, Way, Turn engine, Proof, Turns, Native turn,
-    Two-agent loop, Chat loop, Story loop, Replay, Page, Report, Panel, Check, Demo desktop,
-    Demo model, MCP, Terminal, Options, Look back, Command line.
+    Two-agent loop, Chat loop, Story loop, Page, Report, Panel, Check, Demo desktop, Demo model,
+    MCP, Terminal, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -1557,8 +1557,8 @@ class AgentMemory:
         ]
         self.all_snapshots = (*self.all_snapshots, snapshot)[-SNAPSHOTS_MOST:]
 
-    def get_last_action_for_validation(self) -> ActionRecord | None:
-        return self.active_history[-1] if self.active_history else None
+    def get_last_action_for_validation(self) -> ActionRecord:
+        return self.active_history[-1] if self.active_history else ActionRecord()
 
 
 CHECKS_MOST = 5
@@ -10028,7 +10028,9 @@ class ControlCheck:
             most,
         )
         listed = self.hide(listed)
-        return listed if self.config.vision else f"{NO_PICTURE}\n{listed}"
+        if self.config.vision:
+            return listed
+        return f"{NO_PICTURE}\n{listed}"
 
     def known(self, look: Look) -> Sequence[Control]:
         if not self.on or look.window is None:
@@ -10049,15 +10051,13 @@ class ControlCheck:
         point = to_point(place, look.frame.area)
         hit = self.one(point) or NO_CONTROL
         key = (fold_label(said), hit.rect)
-        only = (
-            None
-            if key == self._told
-            else self._meant(
-                said,
-                point,
-                hit,
-                look,
-            )
+        if key == self._told:
+            return ""
+        only = self._meant(
+            said,
+            point,
+            hit,
+            look,
         )
         if only is None:
             return ""
@@ -10082,27 +10082,29 @@ class ControlCheck:
         is_named = names_equal(said, hit.name) and hit.role not in CAPTIONS
         if is_named or _is_name_of(said, cut(hit.value or "", 100)):
             return None
-        # What has another name, or none, may be meant all the same.
-        fits = names_agree(said, hit.name)
         if wants_a_field and hit.role not in TEXTLESS:
             return None
+        # What agrees with the words may be meant, unless another one has just that name.
+        agrees = _is_name_of
+        if names_agree(said, hit.name):
+            agrees = names_equal
         meant = []
         for control in self.known(look):
-            named = _is_name_of(said, control.name)
+            fits = agrees(said, control.name)
             if wants_a_field:
-                named = control.role in TEXT_ROLES
-            if named and look.frame.area.contains(middle_of(control.rect)):
+                fits = control.role in TEXT_ROLES
+            if fits and look.frame.area.contains(middle_of(control.rect)):
                 meant.append(control)
-        if not wants_a_field:
-            exact = [one for one in meant if names_equal(said, one.name)]
-            if fits:
-                meant = exact
-            if any(one.rect.contains(point) and one.role not in HOLDERS for one in meant):
-                return None
-            meant = [one for one in exact or meant if one.role not in CAPTIONS] or exact or meant
-        if len(meant) != 1:
+        if any(one.rect.contains(point) and one.role not in HOLDERS for one in meant):
             return None
-        only = meant[0]
+        ranked: dict[tuple[bool, bool], list[Control]] = {}
+        for control in meant:
+            rank = (names_equal(said, control.name), control.role not in CAPTIONS)
+            ranked.setdefault(rank, []).append(control)
+        best = ranked[max(ranked)] if ranked else []
+        if len(best) != 1:
+            return None
+        only = best[0]
         seen = self.one(middle_of(only.rect))
         hidden = not (seen and _is_name_of(said, seen.name))  # something lies above it
         return None if hidden and not wants_a_field else only
@@ -10112,29 +10114,29 @@ class ControlCheck:
         step = deed.act
         result = deed.result
         told = []
-        clicked = deed.controls if step.name in HITS else ()
+        hit = NO_CONTROL
+        if step.name in HITS:
+            hit = next(iter(deed.controls), NO_CONTROL)
         # A click on a window may well be one on what it alone knows to be there.
-        named = [control for control in clicked if control.name and control.role not in HOLDERS]
+        known = hit.role not in HOLDERS
         said = self.said_of(step)
         verb = result.partition(":")[0]
-        if named:
-            hit = quoted_control(named[0])
-            if not names_agree(said, named[0].name):
-                hit += f", not {plain_line(said, 60)!r}"
-            result = f"{verb} {hit}"
-            told.append(hit)
+        if known and hit.name:
+            there = quoted_control(hit)
+            if not names_agree(said, hit.name):
+                there += f", not {plain_line(said, 60)!r}"
+            result = f"{verb} {there}"
+            told.append(there)
         elif isinstance(step.args, ClickArgs) and not self.config.described:
-            there = "what Windows does not name"
-            if clicked and clicked[0].role not in HOLDERS:
-                there = f"an unnamed {clicked[0].role}"
+            there = f"an unnamed {hit.role}" if known else "what Windows does not name"
             result = f"{verb} {there}"
             result += f", meant: {said}" if said else ""
         read = ""
         if isinstance(step.args, TypeTextArgs) and self.on:
             read = self._typed(step.args.text)
-        elif clicked and clicked[0].checked is not None:
-            now = self.one(middle_of(clicked[0].rect))
-            if now and now.checked is not None and now.role == clicked[0].role:
+        elif hit.checked is not None:
+            now = self.one(middle_of(hit.rect))
+            if now and now.checked is not None and now.role == hit.role:
                 read = "it is checked now" if now.checked else "it is not checked now"
         if read:
             result += f"; {read}"
@@ -10222,7 +10224,7 @@ class Way:
     ended: float = 0.0  # seconds since 1970
     next: int = 0  # the step that is expected, from 0
     reach: int = 1  # so many steps may be next: more than one after it was left to the model
-    left: Outcome | None = None  # to the model, until that has acted, and why
+    left: bool = False  # to the model, until that has acted
 
 
 WAITED = "Waited"  # how the result of a wait begins
@@ -10391,19 +10393,17 @@ def way_for(
                 continue
             if begin.task.casefold().split() != words:
                 continue
-            disproved = False
-            whole = True
-            for record in records:
-                disproved |= isinstance(record, WayRecord) and record.disproved
-                whole &= not isinstance(record, ResumeRecord)
+            kinds = {record.kind for record in records}
+            whole = ResumeRecord.kind not in kinds
             if whole and isinstance(end, EndRecord) and end.outcome == "completed":
                 way = recorded_way(folder)
                 way.checks = [str(ruling.get("check")) for ruling in end.checks]
                 way.ended = end.time
                 if way.checks and can_be_joined(way):
                     return way
-            if disproved:
-                break
+            for record in records:
+                if isinstance(record, WayRecord) and record.disproved:
+                    return None
     return None
 
 
@@ -10428,24 +10428,23 @@ FileFact = tuple[str, bytes | None]
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
 
-@dataclass
-class Screens:
-    # The last screens, unpacked, 64 MB at most: to pack them would take up to 0.1 s a turn.
+# Screens without the mouse pointer, unpacked, 64 MB at most: to pack them would take up to 0.1 s.
+Screens = deque[tuple[Rect, bytes]]
+no_screens = partial(Screens, maxlen=SCREENS_KEPT)
 
-    # Each without the mouse pointer.
-    _kept: deque[tuple[Rect, bytes]] = field(default_factory=partial(deque, maxlen=SCREENS_KEPT))
 
-    def keep(self, frame: Frame) -> None:
-        screen = (frame.rect, frame.clean)
-        if screen not in self._kept:
-            self._kept.append(screen)
+def keep_screen(screens: Screens, frame: Frame) -> None:
+    screen = (frame.rect, frame.clean)
+    if screen not in screens:
+        screens.append(screen)
 
-    def is_new(self, frame: Frame, box: Rect) -> bool:
-        """Adds a screen; whether none before looked there as this one does."""
-        # What changes by itself elsewhere, such as a clock, does not make it new.
-        alike = [clean for rect, clean in self._kept if rect == frame.rect]
-        self.keep(frame)
-        return all(difference(clean, frame.clean, frame.width, part=box) for clean in alike)
+
+def is_new(screens: Screens, frame: Frame, box: Rect) -> bool:
+    """Whether none of the screens looked there as this one does, which is one of them now."""
+    # What changes by itself elsewhere, such as a clock, does not make it new.
+    alike = [clean for rect, clean in screens if rect == frame.rect]
+    keep_screen(screens, frame)
+    return all(difference(clean, frame.clean, frame.width, part=box) for clean in alike)
 
 
 def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
@@ -10477,10 +10476,10 @@ class Engine:
     correction: Correction = NO_CORRECTION  # of the places that the model says
     # That the task names, as they were when the run began; none of a resumed one.
     files: Mapping[str, FileFact] = field(default_factory=dict)
-    watched: Screens = field(default_factory=Screens)  # what was looked at without an act
+    watched: Screens = field(default_factory=no_screens)  # what was looked at without an act
     way: Way | None = None
     _tokens: int = 0  # of them in the lines on the terminal
-    _reached: Screens = field(default_factory=Screens)  # what acts led to
+    _reached: Screens = field(default_factory=no_screens)  # what acts led to
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
 
     def __post_init__(self) -> None:
@@ -10589,9 +10588,9 @@ class Engine:
 
     def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
         # A deed by the frames before and after it.
-        self._reached.keep(frame)
+        keep_screen(self._reached, frame)
         box = self.eyes.changed(frame.clean, after.clean, frame, 1)
-        new = box is not None and self._reached.is_new(after, box)
+        new = box is not None and is_new(self._reached, after, box)
         if new:
             self._moved_to.clear()
         front = after.window.handle if after.window else 0
@@ -11056,12 +11055,12 @@ def run_turns(
         led, outcome = way_turn(engine, state)
         if led:
             take_turn = None
-        else:
+        elif not outcome:
             take_turn = take_turn or begin()
             touched = state.touched
             outcome = take_turn()
             if engine.way and state.touched > touched:
-                engine.way.left = None
+                engine.way.left = False
                 engine.way.reach += 1
         if outcome:
             return outcome
@@ -11127,7 +11126,7 @@ def wait_a_while(
 
 
 def is_watching(engine: Engine, state: AgentState, look: Look) -> bool:
-    news = engine.watched.is_new(look.frame, look.frame.rect)
+    news = is_new(engine.watched, look.frame, look.frame.rect)
     return news and may_wait(engine, state)
 
 
@@ -11291,20 +11290,17 @@ def way_turn(engine: Engine, state: AgentState) -> tuple[bool, Outcome | None]:
                 f"{step.act}: {share:.0%} of the screen around it is not as in"
                 f" {way.folder.name}/{step.look.screenshot}; at most {SHARE_ALIKE:.0%} may differ."
             )
-            leave_way(engine, state, way, Outcome("differs", why))
-            return False, None
+            return False, leave_way(engine, state, way, Outcome("differs", why))
         else:
             clock.sleep(0.25)
     way.next = step.act.way or 0
     way.reach = 1
     outcome = None
     if deed.refused:
-        leave_way(engine, state, way, Outcome("refused", deed.result))
+        outcome = leave_way(engine, state, way, Outcome("refused", deed.result))
     elif step is way.steps[-1]:
         outcome = end_of_way(engine, state, way)
-    if way.checks:
-        return True, outcome or escalate(engine, state, not deed.refused)
-    return True, outcome or way.left
+    return True, outcome or escalate(engine, state, not deed.refused)
 
 
 def find_place(
@@ -11350,20 +11346,21 @@ def leave_way(
     state: AgentState,
     way: Way,
     why: Outcome,
-) -> None:
-    # To the model, until that has acted; it hears once what was done and what was expected.
-    way.left = why
-    engine.actuator.release()
-    if way.reach > 1:  # it was not joined again
-        return
-    way.reach = JOINED_AT - 1
-    state.needs_review = True
-    if way.checks:
+) -> Outcome | None:
+    # To the model, until that has acted; it hears once what was done and what was expected. One
+    # that is repeated ends there.
+    if not way.checks:
+        return why
+    way.left = True
+    if way.reach == 1:  # else it was not joined again
+        way.reach = JOINED_AT - 1
+        state.needs_review = True
         name = way.folder.name
         engine.logger.record(WayRecord(name, why.text, why.kind == "disproved"))
         engine.say(f"The way of {name} is left to the model: {why.text}")
         done = "; ".join(str(step.act) for step in way.steps[: way.next])
         engine.voice.tell(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
+    return None
 
 
 def note_action(
@@ -11565,7 +11562,6 @@ class Native:
     picture: Size
     manner: Manner
     shown: deque[NativeTurn]  # before the present turn, as many as keep their picture
-    told_from: int = 0  # the first turn of which a line is told
 
 
 def begin_native(engine: Engine) -> Native | None:
@@ -11619,9 +11615,10 @@ def native_messages(
     config = engine.config
     grammar = native.grammar
     first_shown = native.shown[0].number if native.shown else state.turn
-    told = ["(earlier steps, left out)"] if native.told_from else []
+    archived = any(snapshot.turns for snapshot in state.memory.all_snapshots)
+    told = ["(earlier steps, left out)"] if archived else []
     for record in state.memory.active_history:
-        if native.told_from <= record.turn < first_shown:
+        if record.turn < first_shown:
             told.append(native_step(record))
     words = grammar.first_text(state.execution_instructions or state.task, told)
     messages: list[Message] = []
@@ -11629,7 +11626,7 @@ def native_messages(
         messages += shown_to(grammar, words, turn.image)
         words = ""
         messages.append(Message("assistant", turn.reply))
-    last = state.memory.get_last_action_for_validation() or ActionRecord()
+    last = state.memory.get_last_action_for_validation()
     listed = engine.controls.listed(look, grammar.sides(native.picture))
     notes = fill_form(
         NATIVE_NOTES,
@@ -11678,7 +11675,7 @@ def native_act(call: GrammarCall) -> Act:
 def ask_native(
     engine: Engine, state: AgentState, native: Native, look: Look
 ) -> tuple[Act | None, str]:
-    """A reply's act and sentence; where the context is too small, it is asked again with less."""
+    """A reply's act and sentence."""
     grammar = native.grammar
     picture = native.picture
     more = native.manner.settings["max_tokens"]
@@ -11691,20 +11688,20 @@ def ask_native(
             engine.voice.say_once(another, f"note: the model answers in {another}; see --grammar.")
         return call
 
-    for shrinks in (True, False):
-        call, reply = engine.voice.ask_until_read(
-            engine.executor,
-            native_messages(engine, state, native, look),
-            native.manner,
-            engine.config.reply_corrections,
-            read,
-            grammar.correction,
-            shrinks,
-        )
-        if is_full(engine, reply, more):
-            forget_half(native, state)
-        if isinstance(reply, Reply) or reply.kind != "context":
-            break
+    active = len(state.memory.active_history)
+    call, reply = engine.voice.ask_until_read(
+        engine.executor,
+        native_messages(engine, state, native, look),
+        native.manner,
+        engine.config.reply_corrections,
+        read,
+        grammar.correction,
+        active + len(native.shown) > 0,
+    )
+    if is_full(engine, reply, more):
+        native.shown.clear()
+        if active:
+            archive_by_itself(engine, state, active // 2)
     if call is None or isinstance(reply, ModelError):
         return None, ""
     if call.name == PERSON:
@@ -11713,15 +11710,6 @@ def ask_native(
         said = reply_as_it_was(reply)
         native.shown.append(NativeTurn(look.base64, said, state.turn))
     return native_act(call), call.said
-
-
-def forget_half(native: Native, state: AgentState) -> None:
-    """Leaves no picture but the present one, and half as many lines of steps."""
-    native.shown.clear()
-    history = state.memory.active_history
-    told = [record.turn for record in history if record.turn >= native.told_from]
-    if told:
-        native.told_from = told[len(told) // 2]
 
 
 def reply_as_it_was(reply: Reply) -> str:
@@ -11741,10 +11729,7 @@ def reply_as_it_was(reply: Reply) -> str:
 def begin_two_agents(engine: Engine, state: AgentState) -> TakeTurn:
     plans = "planner" in engine.profile.roles
     if plans and not state.turn:  # what the screen was before, for people: no act relies on it
-        frame = engine.eyes.capture()
-        png = encode_png(frame.pixels, frame.width, frame.height)
-        engine.logger.publish(Shown(png))
-        engine.logger.save_screenshot("turn_0000", png)
+        engine.eyes.look()
     if plans and (state.needs_review or not state.execution_instructions):
         state.mode = PLANNING
     return partial(two_agent_turn, engine, state, begin_native(engine))
@@ -11985,7 +11970,7 @@ def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | N
     config = engine.config
     form = engine.profile.report
     listed = engine.controls.listed(look)
-    last = state.memory.get_last_action_for_validation() or ActionRecord()
+    last = state.memory.get_last_action_for_validation()
     found = report_fields(last.response_text)
     done = cut(last.result, 300)
     if config.described:
@@ -12416,7 +12401,7 @@ def perform_actions(
     engine: Engine, state: AgentState, chapter: Chapter, actions: Sequence[object]
 ) -> None:
     last = state.memory.get_last_action_for_validation()
-    if last and last.result.startswith("Unknown"):
+    if last.result.startswith("Unknown"):
         chapter.notes.append(f" {last.result}")
     if not actions:
         note_action(engine, state, ActionRecord("look", result=cut(state.plan, 100)))
@@ -12536,27 +12521,23 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
 
 
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
-    # Held input is released on every way out.
     engine.began = engine.clock.now()  # a conversation is opened before its first turn
     kept: list[str] = []
     if state.turn == state.first:
         engine.files = file_facts(state.task)
         kept = keep_files(engine.files, engine.logger)
-    try:
-        begin = partial(LOOPS[engine.profile.loop], engine, state)
-        outcome = run_turns(engine, state, begin)
-        outcome = last_look(engine, state, outcome)
-        said = engine.profile.ends.get(outcome.kind, "{text}")
-        text = said.format(
-            text=outcome.text,
-            turn=state.turn,
-            most=engine.config.max_steps,
-        )
-        if kept:
-            text += f" As it was before, the run's folder has {', '.join(kept)}."
-        return outcome._replace(text=text)
-    finally:
-        engine.actuator.release()
+    begin = partial(LOOPS[engine.profile.loop], engine, state)
+    outcome = run_turns(engine, state, begin)
+    outcome = last_look(engine, state, outcome)
+    said = engine.profile.ends.get(outcome.kind, "{text}")
+    text = said.format(
+        text=outcome.text,
+        turn=state.turn,
+        most=engine.config.max_steps,
+    )
+    if kept:
+        text += f" As it was before, the run's folder has {', '.join(kept)}."
+    return outcome._replace(text=text)
 
 
 LOOPS: Mapping[str, Callable[[Engine, AgentState], TakeTurn]] = {
@@ -12565,21 +12546,6 @@ LOOPS: Mapping[str, Callable[[Engine, AgentState], TakeTurn]] = {
     "chat": begin_chat,
     "story": begin_story,
 }
-
-
-####################################################################################################
-# Replay - the acts of a run, again
-####################################################################################################
-
-
-def run_replay(engine: Engine, state: AgentState, way: Way) -> Outcome:
-    """It ends where it would be left to a model."""
-    # What was done then is done again, whatever it was called.
-    engine.controls.said_of = lambda _: ""
-    try:
-        return run_turns(engine, state, lambda: lambda: way.left)
-    finally:
-        engine.actuator.release()
 
 
 ####################################################################################################
@@ -16141,7 +16107,10 @@ def work_on(
     if client:
         engine.logger.listeners.append(client.take)
     begin_records(engine, state, task, told, resumed)
-    return finish(engine, state, terminal, book, client, shown_in)
+    try:
+        return finish(engine, state, terminal, book, client, shown_in)
+    finally:
+        engine.actuator.release()
 
 
 def demo_endpoint(area: Rect, undo: ExitStack) -> str:
@@ -16267,7 +16236,7 @@ def finish(
             await_page(shown_in, terminal)
         way = engine.way
         if way and not way.checks:
-            outcome = run_replay(engine, state, way)
+            outcome = run_turns(engine, state, lambda: lambda: None)  # left to nobody
         elif client and engine.profile is MCP_PROFILE:
             take_turn = partial(mcp_turn, engine, state, client)
             outcome = run_turns(engine, state, lambda: take_turn)

@@ -123,7 +123,7 @@ class Room(NativeCase):
     def test_it_goes_by_the_tokens_of_the_last_request_a_reply_and_a_picture(self) -> None:
         size = {"screen_capture_w": 640, "screen_capture_h": 640}
         used = 100 + 10 + 2048 + 400
-        for context, lines, pictures in ((used, [5], 3), (used - 1, range(2, 7), 2)):
+        for context, lines, pictures in ((used, [5], 3), (used - 1, range(1, 7), 2)):
             click = said("left_click", "Click this one.", coordinate=[500, 500])
             given = {"max_steps": 8, "keep_last_screenshots": 3, "stall_stop": 8, **size}
             trial = self.native(lambda _, click=click: click, **given)
