@@ -1412,10 +1412,9 @@ class StateRecord(Record, kind="state"):
     planner_streak: int = 0  # requests to the planner in a row
     planned: int = 0  # turns that the planner had, if they do not count
     stalled: int = 0  # executor turns in a row without progress
-    # Since the last progress: whether anything was done on the desktop, whether that may have
-    # changed it, and whether the recovery keys were pressed.
-    acted: bool = False
-    stirred: bool = False
+    # Since the last progress: whether what was done on the desktop may have changed it (None:
+    # nothing was done), and whether the recovery keys were pressed.
+    stirred: bool | None = None
     recovered: bool = False
     touched: int = 0  # acts that touched the desktop
     trail: list[list[JsonDict]] = field(default_factory=list)  # story's acts, latest turn first
@@ -11090,8 +11089,7 @@ def perform_act(
     progress = deed.new or deed.dry
     if deed.begun or deed.dry:
         state.touched += 1
-    state.stirred = state.stirred or (deed.begun and deed.changed is not False)
-    state.acted = state.acted or deed.performed
+        state.stirred = bool(state.stirred) or (deed.begun and deed.changed is not False)
     if act.name == "move":  # screens are compared without the pointer, so a move changes nothing
         progress = engine.is_new_place(act) and not deed.refused
         deed = replace(deed, changed=None)
@@ -11196,6 +11194,14 @@ def zoom_in(
         return f"Not zoomed: {refused}", False
     engine.eyes.zoom(to_point(place, look.frame.area))
     return "Zoomed in for the next action", engine.is_new_place(act)
+
+
+def refuse_unseen(seen: Frame | None, now: Frame) -> None:
+    """Raises ToolError if what the model saw is gone; None if it saw nothing yet."""
+    shape = (now.area, now.screen)
+    if seen and not ((seen.area, seen.screen) == shape and same_window(seen.window, now.window)):
+        another = "Another window or another screen has come up since your picture."
+        raise ToolError(another, "stale_frame")
 
 
 def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str) -> Course:
@@ -11432,8 +11438,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
         return None
     if progress:
         state.stalled = 0
-        state.acted = False
-        state.stirred = False
+        state.stirred = None
         state.recovered = False
         return None
     state.stalled += 1
@@ -11443,7 +11448,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     if state.stalled % config.stall_after(2) == 0:
         state.needs_review = True
     # They come after acts that changed nothing only, and not into a window that holds typed text.
-    risky = state.stirred or state.recovered or engine.filled or not state.acted
+    risky = state.stirred is not False or state.recovered or engine.filled
     if risky or not config.enable_loop_recovery or state.stalled < config.stall_after(3):
         return None
     turn = state.turn
@@ -11473,15 +11478,13 @@ def resume(engine: Engine, state: AgentState) -> None:
             engine.eyes.secrets[record.place] = record
         elif isinstance(record, ResultRecord):
             engine.filled = record.filled or 0
-            if pending and pending.tool == RECOVER:  # which no action of a model follows
-                pending = None
         elif isinstance(record, IntentRecord):
             pending = record
             if engine.way and record.way:
                 engine.way.next = record.way
             if record.tool == RECOVER:
                 state.memory.last_recovery_turn = record.turn
-        elif isinstance(record, ActionRecord):
+        elif isinstance(record, (ActionRecord, StateRecord)):  # its turn's end
             pending = None
     logger.turn = state.turn
     sentence = f"Going on with {logger.folder.name} after turn {state.turn}."
@@ -12187,13 +12190,7 @@ def perform_step(
     chat.looked = act.name == "observe"
     if not chat.looked:
         look = engine.eyes.look()
-        if chat.frame:
-            refuse_unseen(
-                chat.frame,
-                look.frame,
-                "The screen's size changed since the last screenshot; take a new one.",
-                "Another window has come to the front since the last screenshot; take a new one.",
-            )
+        refuse_unseen(chat.frame, look.frame)
         deed, progress, _ = carry_out(
             engine,
             state,
@@ -12235,14 +12232,6 @@ def take_screenshot(engine: Engine, chat: Conversation) -> tuple[Look, Message]:
     return look, Message("user", text, look.base64, caption)
 
 
-def refuse_unseen(seen: Frame, now: Frame, resized: str, another: str) -> None:
-    """Raises ToolError if what the model saw is gone."""
-    if (seen.area, seen.screen) != (now.area, now.screen):
-        raise ToolError(resized, "stale_frame")
-    if not same_window(seen.window, now.window):
-        raise ToolError(another, "stale_frame")
-
-
 def deed_answer(deed: Deed) -> JsonDict:
     if deed.refused:
         return refusal(deed.refused, deed.result)
@@ -12269,11 +12258,10 @@ def end_step(
     most = config.keep_last_screenshots or SCREENSHOTS_KEPT
     slack = 0 if config.keep_last_screenshots else SCREENSHOTS_SLACK
     thoughts_most = config.keep_last_thinks
-    area = resolve_area(config.area, engine.eyes.desktop)
-    picture_tokens = frame_size(area, config).pixels // PATCH**2
-    full = is_full(engine, reply, config.executor_max_tokens + picture_tokens)
     messages = [*chain(*chat.steps)]
     pictures = [message for message in messages if message.image]
+    picture_tokens = max((picture.image_tokens for picture in pictures), default=0)
+    full = is_full(engine, reply, config.executor_max_tokens + picture_tokens)
     thoughtful = [message for message in messages if message.thought not in ("", LEFT_OUT)]
     steps = len(chat.steps)
     crowded = full and len(pictures) < 2
@@ -12406,23 +12394,21 @@ def perform_actions(
     if not actions:
         note_action(engine, state, ActionRecord("look", result=cut(state.plan, 100)))
     most = engine.config.max_actions
-    became: list[str] = []
-    left_out = f"left out: at most {most} a turn"
-    for number, action in enumerate(actions[:most], 1):
-        became.append(perform_action(engine, state, chapter, number, action))
-        if len(chapter.done) < number:  # what follows was meant for the screen after it
-            left_out = "left out: the one before it was not done"
-            break
-    else:
-        if len(actions) > most:
-            chapter.notes.append(f" Only {most} of {len(actions)} actions were carried out.")
-    chapter.asked = [
-        {
-            "action": action,
-            "became": fate,
-        }
-        for action, fate in zip_longest(actions, became, fillvalue=left_out)
-    ]
+    for number, action in enumerate(actions, 1):
+        if len(chapter.done) < min(number - 1, most):
+            became = "left out: the one before it was not done"
+        elif number > most:
+            became = f"left out: at most {most} a turn"
+        else:
+            became = perform_action(engine, state, chapter, number, action)
+        chapter.asked.append(
+            {
+                "action": action,
+                "became": became,
+            }
+        )
+    if len(actions) > most == len(chapter.done):
+        chapter.notes.append(f" Only {most} of {len(actions)} actions were carried out.")
 
 
 def perform_action(
@@ -12431,8 +12417,7 @@ def perform_action(
     look = engine.eyes.look(f"turn_{state.turn:04d}_{number}")
     try:
         if number == 1:
-            unseen = "Another window or another screen has come up since your picture."
-            refuse_unseen(chapter.seen or look.frame, look.frame, unseen, unseen)
+            refuse_unseen(chapter.seen, look.frame)
         act = read_action(action, cut(state.plan, 300), engine.profile.vocabulary)
         deed, progress, chapter.outcome = carry_out(
             engine,
