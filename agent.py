@@ -12417,7 +12417,10 @@ def perform_action(
     look = engine.eyes.look(f"turn_{state.turn:04d}_{number}")
     try:
         if number == 1:
-            refuse_unseen(chapter.seen, look.frame)
+            refuse_unseen(
+                chapter.seen,
+                look.frame,
+            )
         act = read_action(action, cut(state.plan, 300), engine.profile.vocabulary)
         deed, progress, chapter.outcome = carry_out(
             engine,
