@@ -37,7 +37,7 @@ LOG_SHOWN = 20_000  # characters of what a process printed before it died
 
 # The modules that take longest, so that none of them is begun when the others have ended.
 LONGEST = """test_kept test_again test_resume test_terminal test_replay test_panel test_mcp test_demo
-    described.test_two_agents test_controls described.test_chat test_breaks test_attacks test_shape test_loops
+    test_controls test_breaks test_attacks test_shape test_loops
     test_progress test_calibration test_runs test_model test_main""".split()
 
 

@@ -1,0 +1,270 @@
+"""Each profile with --described, point by point with the lines of its description, which docstrings and comments quote."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import unittest
+from functools import cache
+from typing import Any
+
+import agent
+from tests.described.exchange import TASK, Exchange, replies_of, rows, said
+from tests.scripted import Message, text
+
+BOX = {"x1": 100, "y1": 100, "x2": 300, "y2": 300}
+CLICKS = [{"name": "Click", "x1": 500, "y1": 500}, {"name": "drag", **{**BOX, "x2": 900}}]
+MOVE = {"name": "move", "x1": 100, "y1": 100}
+END = text("End.")
+CONVERSATIONS = ("chat", "pointer")
+# Roles that are asked (planner, executor), pictures of each request, how it ends.
+RUNS = {
+    "planner": ("peeeeepeeeeeppee", "0111110111110011", "Mission completed in 18 turns"),
+    "commander": ("peeepeppe", "011101001", None),
+    "chat": ("eeeeeeeee", "112222222", "The button was pressed with click_element."),
+    "pointer": ("eeeeeeee", "01122222", "The cursor is in the middle."),
+}
+SENT = {
+    **dict.fromkeys(RUNS, {"model", "messages", "tools", "tool_choice", "temperature", "max_tokens"}),
+    "story": {"model", "messages", "temperature", "top_p", "max_tokens"},
+}  # fmt: skip
+
+
+def reply(observation: str = "", *actions: Any, **more: Any) -> Message:
+    given = {"observation": observation, "bboxes": [], "actions": actions, **more}
+    return text(json.dumps(given))
+
+
+def story(*replies: Message, more: tuple[str, ...] = ()) -> Exchange:
+    return Exchange("story", [*replies, END], f"max_steps={len(replies) + 1}", *more)
+
+
+@cache
+def run_of(profile: str) -> Exchange:
+    if profile == "story":
+        return story(reply("I see a button.", *CLICKS, bboxes=[BOX]), reply("It moved.", MOVE))
+    return Exchange(profile, replies_of(profile))
+
+
+def pictures(request: dict[str, Any]) -> list[Any]:
+    """The contents with a picture."""
+    contents = [message["content"] for message in request["messages"]]
+    return [content for content in contents if isinstance(content, list)]
+
+
+def told(request: dict[str, Any]) -> dict[str, Any]:
+    """What the model of a conversation is told of its last call."""
+    messages = [m for m in request["messages"] if m["role"] in ("tool", "user")]
+    (*_, last) = [m["content"] for m in messages if isinstance(m["content"], str)]
+    answer: dict[str, Any] = json.loads(last)
+    return answer
+
+
+class Requests(unittest.TestCase):
+    def test_each_request_has_what_its_row_says_and_nothing_more(self) -> None:
+        """Tools and their arguments; prompts; Temperature, Max tokens; what is told and what is archived."""
+        for row in rows("requests.jsonl"):
+            run, number = run_of(row["profile"]), row["request"]
+            request = run.requests[number - 1]
+            with self.subTest(row["profile"], number=number):
+                system, user = run.system(number), run.user(number)
+                missing = [words for words in row.get("system", []) if words not in system]
+                missing += [words for words in row.get("user", []) if words not in user]
+                self.assertEqual(missing, [])
+                self.assertEqual([w for w in row.get("lacks", []) if w in system + user], [])
+                self.assertEqual(request, request | row.get("sent", {}))
+                roles = [message["role"] for message in request["messages"]]
+                self.assertEqual(roles, row.get("roles", roles))
+                if "tools" not in row:
+                    continue
+                functions = [item["function"] for item in request["tools"]]
+                offered = {f["name"]: f["parameters"]["properties"].keys() for f in functions}
+                self.assertEqual(offered.keys(), row["tools"].keys())
+                for name, given in row["tools"].items():  # a conversation has more of its own
+                    self.assertLessEqual(set(given), set(offered[name]), name)
+                    if row["profile"] not in CONVERSATIONS:
+                        self.assertEqual(set(given), set(offered[name]), name)
+
+    def test_each_role_is_asked_in_its_turns_with_its_pictures_and_nobody_judges_the_end(
+        self,
+    ) -> None:
+        """Turn divisible by review_interval ... continue; planner: text only; keep last N images."""
+        for profile, (roles, shown, end) in RUNS.items():
+            run = run_of(profile)
+            with self.subTest(profile):
+                self.assertEqual((run.roles, run.left), (roles, 0))
+                found = "".join(str(len(pictures(request))) for request in run.requests)
+                self.assertEqual(found, shown)
+                self.assertEqual(run.outcome, ("completed", end or run.outcome[1]))
+        for profile, keys in SENT.items():
+            for request in run_of(profile).requests:
+                self.assertEqual(request.keys() - {"stream"}, keys)
+        self.assertNotIn("WINDOW", str(run_of("planner").requests))
+
+    def test_the_files_have_the_described_names_in_the_runs_folder_and_hold_no_pictures(
+        self,
+    ) -> None:
+        """turn_NNNN.png; PLANNING: no screenshot; screen_0001.png; agent_run_YYYYMMDD_HHMMSS.log."""
+        for profile, names, unseen, headers in (
+            ("planner", "turn_0002 turn_0007 turn_0014 turn_0018", "turn_0001 turn_0008 turn_0015 turn_0016", "7 - EXECUTION|8 - PLANNING"),
+            ("commander", "turn_0002 turn_0005 turn_0008 turn_0011", "", "6 - EVALUATION|7 - EXECUTION"),
+            ("chat", "screen_0001 screen_0002 screen_0003 screen_0004", "screen_0005", "1"),
+        ):  # fmt: skip
+            run = run_of(profile)
+            found = {path.stem for path in (run.folder / "screenshots").iterdir()}
+            self.assertLessEqual({*names.split()}, found)
+            self.assertFalse({*unseen.split()} & found)
+            for header in headers.split("|"):
+                self.assertIn(f"TURN {header}", run.log)
+            (own,) = run.folder.glob("agent_run_*.log")
+            self.assertRegex(own.name, r"^agent_run_\d{8}_\d{6}\.log$")
+            # "Sanitized requests (images summarized)"
+            self.assertNotIn("iVBORw0KGgo", run.log + own.read_text("utf-8"))
+            self.assertIn("base64 characters", run.log)
+
+    def test_each_turn_ends_in_the_described_delay(self) -> None:
+        """Turn Delay: Sleep 1.5s; ui_settle_delay (0.3s) after every action; Sleep (step_delay)."""
+        for profile in ("planner", "commander"):
+            first, second, third, *_ = run_of(profile).times
+            self.assertEqual(second - first, 1.5)
+            self.assertTrue(1.8 <= round(third - second, 3) < 2.1)
+        for profile in CONVERSATIONS:
+            pairs = itertools.pairwise(run_of(profile).times)
+            self.assertGreaterEqual(min(round(after - before, 3) for before, after in pairs), 0.4)
+
+    def test_the_most_steps_are_the_described_ones(self) -> None:
+        """Max steps limit (configurable, default 10); "Max steps reached (50)"."""
+        for profile, look in (("chat", "observe_screen"), ("pointer", "take_screenshot")):
+            run = Exchange(profile, [said("", look)] * 11)
+            self.assertEqual((run.left, run.outcome[0]), (1, "max_steps"))
+        run = Exchange("planner", replies_of("planner")[:2], "max_steps=2")
+        self.assertEqual(run.outcome, ("max_steps", "Max steps reached (2)"))
+
+
+class TwoAgents(unittest.TestCase):
+    def test_a_goal_that_is_blocked_leads_to_the_planner(self) -> None:
+        """needs_review flag set (DONE/BLOCKED)."""
+        given = {"goal_identifier": "g", "completion_status": "BLOCKED", "evidence": "e"}
+        first, again = (replies_of("planner")[number] for number in (0, 6))
+        replies = [first, said("", "report_goal_status", **given), again]
+        self.assertEqual(Exchange("planner", replies, "max_steps=4").roles, "pep")
+
+    def test_the_wheel_turns_one_notch_in_the_middle_of_the_screen(self) -> None:
+        """MOUSEEVENTF_WHEEL with +-120 delta; moves mouse to screen center."""
+        pairs = itertools.pairwise(run_of("planner").inputs)
+        turned = [(place, event[1]) for place, event in pairs if event[0] == "wheel"]
+        self.assertEqual(turned, [(("move", 32, 18), -120), (("move", 32, 18), 120)])
+
+    def test_so_many_actions_lead_to_the_planner_which_is_to_archive(self) -> None:
+        """OR memory.needs_compression (12+ active actions); commander: 8."""
+        for profile, tool, groups, archive in (
+            ("planner", "press_keyboard_key", ("abcde", "fghij", "kl"), 12),
+            ("commander", "press_key", ("abc", "def", "gh"), 6),
+        ):
+            known, replies = replies_of(profile), list[Message]()
+            for keys in groups:
+                replies += [known[0], *(said("", tool, key=key) for key in keys)]
+            run = Exchange(profile, [*replies, known[archive]], f"max_steps={len(replies) + 4}")
+            self.assertEqual((run.roles[-1], run.left), ("p", 0))
+            self.assertIn("ARCHIVE_NOW", run.user(len(run.requests)))
+            self.assertNotIn("ARCHIVE_NOW", run.user(len(run.requests) - 3))
+
+
+class Conversations(unittest.TestCase):
+    def test_a_picture_follows_the_answer_of_the_tool_that_took_it(self) -> None:
+        """{"type": "text", "text": "captured image data"}; file path and dimensions."""
+        first = run_of("chat").requests[0]["messages"]
+        self.assertIn(TASK, first[1]["content"])
+        self.assertEqual(first[2]["tool_calls"][0]["function"]["name"], "observe_screen")
+        request = run_of("pointer").requests[1]
+        *_, answer, picture = request["messages"]
+        self.assertEqual((answer["role"], answer["name"]), ("tool", "take_screenshot"))
+        words, image = picture["content"]
+        self.assertEqual(words, {"type": "text", "text": "captured image data"})
+        self.assertTrue(image["image_url"]["url"].startswith("data:image/png;base64,"))
+        of = told(request)
+        self.assertEqual((of["file"], of["size"]), ("screenshots/screen_0001.png", [1344, 756]))
+
+    def test_two_thoughts_are_kept(self) -> None:
+        """Keep last N assistant messages with tags."""
+        messages = run_of("chat").requests[4]["messages"]
+        own = [message["content"] for message in messages if message["role"] == "assistant"]
+        self.assertEqual([said.count("in the middle") for said in own], [0, 0, 0, 1, 1])
+
+    def test_the_mouse_clicks_in_the_middle_of_its_box_and_the_wheel_turns_one_notch(self) -> None:
+        """Left-clicks at current cursor position; wheel scroll down (-120 delta)."""
+        click = [("move", 32, 18), ("button", "left", True), ("button", "left", False)]
+        for profile in CONVERSATIONS:
+            inputs = run_of(profile).inputs
+            events = [event for event in inputs if event[0] in ("move", "button", "wheel")]
+            self.assertEqual((events[:3], events[-1]), (click, ("wheel", -120, False)))
+
+    def test_of_several_calls_chat_performs_the_first_and_pointer_none(self) -> None:
+        """Excess calls rejected; pointer: if multiple tool_calls -> error (only 1 allowed)."""
+        pressed = [("key", "a", True), ("key", "a", False)]
+        for profile, first, more, done in (
+            ("chat", said("", "press_key", key="a"), said("", "press_key", key="b"), pressed),
+            ("pointer", said("", "click_mouse"), said("", "scroll_down"), []),
+        ):
+            both = {**first, "tool_calls": first["tool_calls"] + more["tool_calls"]}
+            run = Exchange(profile, [both, END])
+            self.assertEqual(run.inputs, done)
+            self.assertEqual(told(run.requests[1])["error"]["type"], "too_many_tool_calls")
+
+
+class Story(unittest.TestCase):
+    def test_a_request_is_prompt_observation_and_picture(self) -> None:
+        """Payload: content: text, image_url. "SYSTEM_PROMPT" is a setting."""
+        for number, observation in ((2, "I see a button."), (3, "It moved.")):
+            system, user = run_of("story").requests[number - 1]["messages"]
+            self.assertEqual((system["role"], user["role"]), ("system", "user"))
+            words, image = user["content"]
+            self.assertEqual(words, {"type": "text", "text": observation})
+            self.assertTrue(image["image_url"]["url"].startswith("data:image/png;base64,"))
+        own = story(more=('system_prompt=Only {"JSON"}.',))
+        self.assertTrue(own.system(1).startswith('Only {"JSON"}.\n'))
+
+    def test_a_saying_that_it_is_done_ends_nothing_and_nobody_judges(self) -> None:
+        run = story(*[reply("Done.", {"name": "done"})] * 3)
+        self.assertEqual((run.outcome[0], len(run.requests)), ("max_steps", 4))
+        self.assertEqual(len({run.system(number) for number in (1, 2, 3, 4)}), 1)
+
+    def test_what_is_no_json_no_action_or_off_the_grid_does_nothing(self) -> None:
+        """It tries to extract the first {...} block; treats the entire text as observation.
+
+        That coordinates are clamped into [0..1000] is not followed: they are refused.
+        """
+        broken = text('Well {"observation": "In a block.", "actions": []} indeed')
+        off = reply("Off.", {"name": "click", "x1": 1300, "y1": 500})
+        key = reply("I type.", {"name": "key", "key": "a"})
+        run = story(broken, text("No JSON at all."), off, key)
+        self.assertEqual((run.user(2), run.user(3)), ("In a block.", "No JSON at all."))
+        self.assertIn("Off. Action 1 was not executed", run.user(4))
+        self.assertEqual(run.inputs, [])
+
+    def test_a_turn_leaves_the_described_files_and_records(self) -> None:
+        """turn_0001_raw.png, turn_0001_annotated.png; Two records per turn."""
+        run, stages = run_of("story"), ("raw", "annotated")
+        for turn, stage in itertools.product((1, 2, 3), stages):
+            self.assertTrue((run.folder / f"turn_000{turn}_{stage}.png").is_file())
+        staged = [record for record in run.records if record["kind"] == "stage"]
+        raw, marked = ([one for one in staged if one["stage"] == stage] for stage in stages)
+        self.assertEqual((len(raw), len(marked)), (3, 3))
+        wanted = {"turn": 2, "observation": "I see a button.", "bboxes": [BOX]}
+        self.assertEqual(raw[1], raw[1] | wanted | {"raw_png": "turn_0002_raw.png"})
+        self.assertEqual(raw[1]["actions"][0], {"name": "click", "x1": 500, "y1": 500})
+        self.assertEqual(marked[1]["annotated_png"], "turn_0002_annotated.png")
+
+    def test_scaling_comes_after_the_crop_and_zero_switches_it_off(self) -> None:
+        """25 means 25% of the post-crop pixel dimensions; both > 0 fully specify output resolution."""
+        for settings, size in (
+            (("capture_scale_percent=0",), (64, 36)),
+            (("capture_scale_percent=50",), (32, 18)),
+            (("screen_capture_w=50", "screen_capture_h=40"), (50, 40)),
+        ):
+            png = (story(more=settings).folder / "turn_0001_raw.png").read_bytes()
+            self.assertEqual(agent.png_to_rgb(png)[1:], size)
+
+
+if __name__ == "__main__":
+    unittest.main()
