@@ -3445,8 +3445,10 @@ class ControlsWorker:
         return told, bool(known.controls), "; ".join(known.problems)
 
     def close(self) -> None:
-        self.problem = self.problem or "The run is over."
+        """Ends the process; the next query, maybe of another run, starts a new one."""
         self._end()
+        self._started = 0
+        self.problem = ""
 
     def query(self, where: Where, seconds: float) -> Known:
         """What the worker answers in so many seconds, or in HANG_S once it is free."""
@@ -3675,13 +3677,17 @@ def read_number(
 
 def read_whole(value: object, **limits: float) -> int | None:
     number = read_number(value, **limits)
-    return None if number is None or number % 1 else int(number)
+    if number is None or number % 1:
+        return None
+    return int(number)
 
 
 def read_axis(value: object, most: int = GRID) -> int | None:
     """x or y on the grid, or None; a number below 1 may be a share of the screen."""
     number = read_number(value, 0, most)
-    return None if number is None or 0 < number < 1 else int(number + 0.5)
+    if number is None or 0 < number < 1:
+        return None
+    return int(number + 0.5)
 
 
 def read_flag(value: object) -> bool | None:
@@ -3879,7 +3885,6 @@ Text = NewType("Text", str)  # to type
 Chord = NewType("Chord", str)  # such as ctrl+s
 # Held while the mouse acts, such as ctrl+shift; only a grammar fills them.
 Modifiers = NewType("Modifiers", str)
-Button = NewType("Button", str)  # left, right or middle
 Ticks = NewType("Ticks", int)  # notches of a wheel; positive is up or right
 Seconds = NewType("Seconds", int)  # of a wait
 ProgramName = NewType("ProgramName", str)  # started by it
@@ -3913,10 +3918,6 @@ KINDS: dict[object, Kind] = {
     Label: TEXT_KIND,
     Text: TEXT_KIND._replace(make=clean_text),
     Modifiers: TEXT_KIND._replace(make=_modifiers),
-    Button: Kind(
-        "left, right or middle",
-        lambda value: value if value in ("left", "right", "middle") else None,
-    ),
     Ticks: Kind(
         f"1 to {TICKS_MOST} ticks, + for up and - for down",
         lambda value: read_whole(value, least=-TICKS_MOST, most=TICKS_MOST) or None,
@@ -4059,26 +4060,6 @@ class WheelArgs:
 
 
 @dataclass(frozen=True)
-class HoldKeyArgs:
-    """Modifiers for the next acts; another key among them is pressed at once."""
-
-    key: Chord
-
-
-@dataclass(frozen=True)
-class LetGoArgs:
-    key: str
-
-
-@dataclass(frozen=True)
-class HoldButtonArgs:
-    element_name: Label = Label("")
-    position: Coordinate | None = None
-    button: Button = Button("left")
-    modifiers: Modifiers | None = None
-
-
-@dataclass(frozen=True)
 class SayArgs:
     text: str = ""
 
@@ -4181,11 +4162,6 @@ TOOLS = tools_of(
         WheelArgs: """
             scroll  | Turn the wheel; + is up.      | Scrolled by {ticks}
             hscroll | Turn it sideways; + is right. | Scrolled sideways by {ticks}""",
-        HoldKeyArgs: "key_down | Hold a key. | Holding {key}",
-        LetGoArgs: "key_up | Let go of a key. | Let go of {key}",
-        HoldButtonArgs: """
-            mouse_down | Hold a mouse button. | Holding the {button} button
-            mouse_up   | Let go of it.        | Let go of the {button} button""",
         SayArgs: """
             answer | End with an answer.  |
             failed | End without success. |""",
@@ -4373,11 +4349,12 @@ UNKNOWN = "?"  # begins a line of which nobody knows how it begins
 START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
 EMPTYING = ENTERING.union("escape win win+s win+q alt+d ctrl+l emptied".split())
 ERASING = frozenset("delete backspace ctrl+x".split())
-# Keys that leave a line as it is, and its caret at the end, and those that only move the caret.
-STILL = frozenset("up down end tab shift+tab ctrl alt shift ctrl+c ctrl+a".split())
-MOVING = frozenset("left right home ctrl+v".split())
-# Acts that change nothing: what moves the mouse, or lets go of what was held.
-MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_here key_up".split())
+# Keys that open nothing: they stay in what is typed.
+WITHIN = ERASING.union(
+    "up down left right home end tab shift+tab ctrl alt shift ctrl+a ctrl+c ctrl+v".split()
+)
+# Acts that change nothing but where the mouse is, or what is in sight.
+MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_here".split())
 
 
 @dataclass(frozen=True)
@@ -4413,20 +4390,17 @@ class Typed:
         last = keys or f"{act.name}({fold_label(label_of(act))})"
         if keys in ERASING and before.last == "ctrl+a":
             last = "emptied"
-        letter = keys.removeprefix("shift+").replace("space", " ")
-        text = letter if len(letter) == 1 else text_of(act)
-        line = UNKNOWN
+        text = text_of(act)
+        line = before.line
         if text:
             _, _, line = before.with_text(text).rpartition("\n")
             line = line[-FACT_CHARACTERS:]
         elif last in EMPTYING:
             line = ""
-        elif last == "backspace" and before.line != UNKNOWN:
-            line = before.line[:-1]
-        elif last in STILL or not keys:
-            line = before.line
+        elif keys:
+            line = UNKNOWN + line.strip(UNKNOWN)
         opened = last
-        if text or last == "emptied" or keys in (STILL | MOVING | ERASING):
+        if text or last == "emptied" or keys in WITHIN:
             opened = before.opened
         return Typed(
             before.place,
@@ -4651,8 +4625,7 @@ OPENING .*\b(open|run|offnen|ausfuhren|ouvrir|abrir|otworz|oткpыть|打开)\
 FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
 ROWS list|list item|tree|tree item|table|table row|data item|cell
-CLICKING <A_CLICK>|mouse_(down|up)
-PRESSING <CLICKING>|enter|space|(alt\+)?\w
+PRESSING <A_CLICK>|enter|space|(alt\+)?\w
 MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
 """)
 
@@ -4703,9 +4676,9 @@ address | runner=address | command=(?i)(?!<RUNNABLE>)
 # What enters the line that stands there; but for Enter that is a click, or a blank on a button.
 ENTERED = rules_of(r"""
 enter | enters=enter
-enter | runner=dialog | does=<CLICKING> | dialog=line | label=(?!<FIELD_WORDS>$).+
+enter | runner=dialog | does=<A_CLICK> | dialog=line | label=(?!<FIELD_WORDS>$).+
 enter | runner=dialog | does=space | last=(shift\+)?tab
-enter | runner=start | does=<CLICKING> | line=\?*[^?].*
+enter | runner=start | does=<A_CLICK> | line=\?*[^?].*
 """)
 # Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. A rule
 # names facts of facts_of, each of which its pattern has to fit whole: the first says that pressing
@@ -4723,8 +4696,8 @@ delete | does=<DELETE_KEYS> | in=(?!edit|combo|field).* | program=<BROWSERS>
 delete | does=(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal) | in=(?!edit|document).*
 delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>
 move | does=ctrl\+[xz] | in=(?!edit|field).* | program=<EXPLORER>
-move | does=drag|mouse_up | in=(list|tree) item
-move | does=drag|mouse_up | in=<ROWS>| | program=<EXPLORER>|<MAILS>
+move | does=drag | in=(list|tree) item
+move | does=drag | in=<ROWS>| | program=<EXPLORER>|<MAILS>
 pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
 send | enters=enter | program=<CHATS> | control=(?!<SEARCHING>).*
 send | enters=enter | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
@@ -4744,7 +4717,7 @@ password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 secret | text=.*\{\{\s?\w+\s?\}\}.*
 admin prompt | program=<ADMINS>
 admin prompt | program= | title=<ADMIN_TITLES>
-run | does=<CLICKING> | opened=right_click\(<RUNNABLE> | label=<OPENING>
+run | does=<A_CLICK> | opened=right_click\(<RUNNABLE> | label=<OPENING>
 run | runs=.+ | runner=(?!shell).*
 run | does=(double|triple)_click | label=<RUNNABLE>
 run | enters=enter | program=<EXPLORER> | runner= | label=<RUNNABLE>
@@ -4891,7 +4864,12 @@ def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
         return map(str.strip, typed.with_text(facts["text"]).split("\n")[:-1])
     if not rules_met(ENTERED, facts):
         return ()
-    return [typed.line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
+    line = typed.line
+    if facts["runner"] != "shell":  # what Windows tells is what will be entered
+        fields_there = [*attempt.known, *attempt.inside]
+        values = [control.value for control in fields_there if control.role in FIELDS]
+        line = next(filter(None, values), line)
+    return [line.strip() or UNKNOWN]  # a dialog has what it kept from the last time
 
 
 def is_in_task(said: str, task: str) -> bool:
@@ -5283,7 +5261,6 @@ def near(one: Point, other: Point) -> bool:
 ####################################################################################################
 
 HELD_TRIES = 3
-NOTED_ACTS_MOST = 3  # further acts for which it counts that a model holds a key or a button
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 
 Switch = Callable[..., None]  # presses or releases a key or a button
@@ -5293,9 +5270,7 @@ Switch = Callable[..., None]  # presses or releases a key or a button
 class Hands:
     """Mouse and keyboard, with the checks that hold in the middle of an act, too."""
 
-    # Nothing stays down between acts. That a model holds something is noted: the acts that follow
-    # are done with these keys, and a button is dragged along the places where the mouse was once it
-    # is let go of.
+    # Nothing stays down between acts.
 
     desktop: Desktop
     config: Config
@@ -5310,14 +5285,11 @@ class Hands:
     typing_secret: Callable[..., object] | None = None
     task: str = ""  # a program that it names literally may be started
     aim: Point | None = None  # where the program itself last put the mouse
-    keys: Sequence[str] = ()  # noted as held
-    path: Sequence[Point] = ()  # noted since a button is held
     typed: Typed = Typed()
     places: dict[int, SecretRecord] = field(default_factory=dict)  # of secrets that were typed
     used_frame: int = 0  # the last that was acted on
     allowed: tuple[object, ...] = ()  # what the last yes is for, until it is done ...
     allowed_until: float = 0.0  # ... and how long
-    _noted_for: int = 0
     _sent: int = 0  # input events of the present act
     _let_go_at: float = -1e9
     _pressed_last: Point | None = None
@@ -5332,11 +5304,6 @@ class Hands:
         self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
 
     def release(self) -> None:
-        self.keys = ()
-        self.path = ()
-        self.let_up()
-
-    def let_up(self) -> None:
         """Lets go of what is down, the last first; raises Win32Error if something stays down."""
         for _ in range(HELD_TRIES):
             with suppress(Win32Error), ExitStack() as undo:
@@ -5353,8 +5320,6 @@ class Hands:
         point = self.attempt.places[0]
         if not self.attempt.mouse:
             self._move(point)
-        if self.path:
-            self.path = [*self.path, point]
 
     def click(
         self,
@@ -5362,28 +5327,23 @@ class Hands:
         button: str = "left",
         times: int = 1,
     ) -> None:
-        """Presses it at the first place, moves along the others, and releases it at the last one.
-
-        Twice at once is a double click.
-        """
-        path = self.attempt.places
-        first = path[0]
-        if all(near(first, point) for point in path):
-            path = [first]
+        """Presses it at the first place and releases it at the last; twice is a double click."""
+        first = self.attempt.places[0]
+        last = self.attempt.places[-1]
         # No double click comes of two acts. The wait is before the mouse moves there, or the person
         # could move it away meanwhile.
         if self._pressed_last and near(first, self._pressed_last):
             apart_s = self.desktop.double_click_ms() / 1000 + 0.05
             again_at = self._let_go_at + apart_s
             self.clock.sleep(max(0.0, again_at - self.clock.now()))
-        self._pressed_last = path[-1]
+        self._pressed_last = last
         if first != self.desktop.cursor():
             self._move(first)
         for chord in values_of(args, Modifiers):
             self._hold(chord)
         for _ in range(times):
             self._down(self.desktop.button, button, self._under_mouse())
-            for first, last in pairwise(path):
+            if first != last:
                 self._drag_on(first, last)
             self._up(self.desktop.button, button)
 
@@ -5404,29 +5364,6 @@ class Hands:
             self._move(Point(x, y))
             self.clock.sleep(step_s)
         self.clock.sleep(step_s)  # targets look at the place only after a short rest
-
-    def hold_button(self, args: HoldButtonArgs) -> None:
-        self.move(args)
-        self.path = self.attempt.places
-        self._noted_for = NOTED_ACTS_MOST
-
-    def let_go_of_button(self, args: HoldButtonArgs) -> None:
-        if not self.path:
-            raise ToolError(f"{args.button} is not held.")
-        self.path = ()
-        self.click(args, args.button)
-
-    def hold_keys(self, args: HoldKeyArgs) -> None:
-        """Notes modifiers; what else is to go down is pressed with them, and not held."""
-        keys = parse_chord(args.key)
-        if not MODIFIERS.issuperset(keys):
-            self.press(args.key)
-        self.keys = [key for key in keys if key in MODIFIERS]
-        self._noted_for = NOTED_ACTS_MOST
-
-    def let_go_of_keys(self, args: LetGoArgs) -> None:
-        gone = parse_chord(args.key)
-        self.keys = [key for key in self.keys if key not in gone]
 
     def scroll(
         self,
@@ -5465,13 +5402,12 @@ class Hands:
 
     def press(self, chord: str) -> None:
         self._hold(chord)
-        self.let_up()
+        self.release()
 
     def _hold(self, chord: str) -> None:
-        for key in parse_chord(chord):
-            down = [name for switch, name in self._held if switch == self.desktop.key]
-            down.append(key)
-            refuse_chord(down, self.blocked)
+        keys = parse_chord(chord)
+        refuse_chord(keys, self.blocked)
+        for key in keys:
             self._down(self.desktop.key, key, self.desktop.foreground())
 
     def open_app(self, _: OpenAppArgs) -> str:
@@ -5565,10 +5501,6 @@ HANDS: dict[str, Callable[..., str | None]] = {
     "scroll": Hands.scroll,
     "hscroll": partial(Hands.scroll, horizontal=True),
     "move": Hands.move,
-    "key_down": Hands.hold_keys,
-    "key_up": Hands.let_go_of_keys,
-    "mouse_down": Hands.hold_button,
-    "mouse_up": Hands.let_go_of_button,
     "open_app": Hands.open_app,
     "focus_window": Hands.focus_window,
     "recover": loop_recovery_action,
@@ -5596,7 +5528,7 @@ class Actuator(Hands):
         done = TOOLS[act.name].done.format(**vars(act.args))
         if act.name not in HANDS:
             return Deed(act, done)
-        attempt = Attempt(self._with_keys(act), frame, typed=self.typed, task=self.task)
+        attempt = Attempt(act, frame, typed=self.typed, task=self.task)
         self._sent = 0
         acted = False
         refused = ""
@@ -5613,8 +5545,6 @@ class Actuator(Hands):
         except (ToolError, Win32Error) as error:
             result = str(error)
             refused = error.kind if isinstance(error, ToolError) else "windows"
-            with suppress(Win32Error):
-                self.release()
         return Deed(
             act,
             result,
@@ -5624,14 +5554,6 @@ class Actuator(Hands):
             controls=tuple(attempt.controls),
         )
 
-    def _with_keys(self, act: Act) -> Act:
-        for name, kind in annotations_of(type(act.args)).items():
-            if self.keys and kind in (Chord, Modifiers):
-                own = getattr(act.args, name)
-                chord = "+".join(filter(None, [*self.keys, own]))
-                return replace(act, args=replace(act.args, **{name: chord}))
-        return act
-
     def _use_hands(self, attempt: Attempt) -> str:
         # Performs the act's input, after which nothing is down; what there is to say beside. From
         # here on the frame is used up, whatever comes of the act.
@@ -5640,17 +5562,13 @@ class Actuator(Hands):
         self._place = attempt.mouse or self.desktop.cursor()
         self.used_frame = attempt.frame.number
         self.act_times.append(self.clock.now())
-        self._noted_for -= 1
         for window in attempt.reached[:1]:
             self.typed = self.typed.after(act, window)
         try:
             return HANDS[act.name](self, act.args) or ""
         finally:
-            if self._noted_for <= 0:
-                self.keys = ()
-                self.path = ()
             self.last_own = self.clock.now()
-            self.let_up()
+            self.release()
 
     def settled(self) -> None:
         """The screen is at rest: input that came in meanwhile counts as the act's own."""
@@ -5668,7 +5586,6 @@ class Actuator(Hands):
         self.stop.check()
         if not self.stop.paused:
             return False
-        self.release()  # mouse and keyboard are the person's now
         told = ""
         while self.stop.paused:
             if self.stop.paused != told:
@@ -5762,22 +5679,21 @@ def targets_of(act: Act) -> Sequence[Coordinate | None]:
 
 def gate_places(actuator: Actuator, attempt: Attempt) -> None:
     """No place outside the working area, nor between or beside the monitors."""
-    act = attempt.act
-    path = [*actuator.path] if act.name == "mouse_up" else []
-    for place in targets_of(act):
+    places = []
+    for place in targets_of(attempt.act):
         if place:
-            path.append(to_point(place, attempt.frame.area))
-        elif not path:
+            places.append(to_point(place, attempt.frame.area))
+        else:
             attempt.mouse = actuator.desktop.cursor()
-            path.append(attempt.mouse)
-    for point in path:
+            places.append(attempt.mouse)
+    for point in places:
         if not attempt.frame.area.contains(point):
             raise ToolError(
                 "The mouse is outside the working area; move it inside first.",
                 "invalid_box",
             )
         refuse_gap(point, actuator.desktop)
-    attempt.places = path
+    attempt.places = places
 
 
 def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
@@ -7274,8 +7190,7 @@ screenshots. Perform the next action to complete the task, as one call in this f
 
 The functions, with places on a grid of 0..1000:
 click(point), left_double(point), right_single(point), move_to(point), \
-drag(start_point, end_point), scroll(direction, point), type(content), hotkey(key), press(key), \
-release(key), mouse_down(point, button), mouse_up(point, button), wait(time), \
+drag(start_point, end_point), scroll(direction, point), type(content), hotkey(key), wait(time), \
 take_screenshot(), finished(content), call_user()
 
 Previous actions:
@@ -7367,10 +7282,6 @@ QWEN_WORDS = """
     drag             drag          coordinate>end
     hotkey           press_key     keys
     open_app         open_app      app_name>name
-    key_down         key_down      keys
-    key_up           key_up        keys
-    left_mouse_down  mouse_down    coordinate>position?
-    left_mouse_up    mouse_up      coordinate>position?
     screenshot       screenshot
     stop             finished
     done             finished
@@ -7404,11 +7315,7 @@ TARS_WORDS = """
     call_user        ask_person
 """
 TARS2_WORDS = """
-    press            key_down      key>keys
-    release          key_up        key>keys
     move_to          move          point>position
-    mouse_down       mouse_down    point>position? button?
-    mouse_up         mouse_up      point>position? button?
     take_screenshot  screenshot
 """ + TARS_WORDS.replace("start_box>start ", "start_point>start ").replace(
     "end_box", "end_point"
@@ -10411,8 +10318,6 @@ def can_be_joined(way: Way) -> bool:
     for step in way.steps:
         for look in filter(None, (step.look, step.after)):
             read_picture(way.folder, look.screenshot)
-        if isinstance(step.act.args, (HoldKeyArgs, HoldButtonArgs)):
-            return False
         if step.look.title is None or None in targets_of(step.act):
             return False
     return True
@@ -11154,7 +11059,6 @@ def ask_person(
         return "Not asked, since too much was asked before; go on without, or report.", False
     state.questions += 1
     actuator = engine.actuator
-    actuator.release()
     answer = actuator.ask(cut(question, 300))
     actuator.last_own = engine.clock.now()
     if answer is None:
@@ -11780,7 +11684,6 @@ def acting_turn(engine: Engine, state: AgentState, native: Native | None) -> Out
     else:
         act, said = ask_executor(engine, state, look)
     if act is None:
-        engine.actuator.release()
         lost = ActionRecord(
             "no_call",
             "",

@@ -24,10 +24,7 @@ from tests.samples import sample
 
 PRIMARY = Rect(0, 0, 1920, 1080)
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
-# What holds something for the acts after it, or lets go of it, has tests of its own.
-HOLDING = {"key_down", "key_up", "mouse_down", "mouse_up"}
-ACTING = [name for name, tool in agent.TOOLS.items() if tool.done]
-HANDS = [name for name in ACTING if name not in HOLDING]
+HANDS = [name for name, tool in agent.TOOLS.items() if tool.done]
 # They are carried out by the hands of another one, but for the button, the direction or the number.
 ALIKE = {"right_click", "middle_click", "triple_click", "scroll_up", "scroll_here", "hscroll"}
 # A plain value for each argument of a tool that is no place; what a tool does not need is left out.
@@ -147,7 +144,7 @@ class Gates(unittest.TestCase):
             with self.assertRaisesRegex(agent.Stopped, r"^Stopped: by the person\.$"):
                 stage.do(name)
             self.untouched(stage)
-        for name in set(agent.TOOLS) - set(ACTING):  # these only tell something
+        for name in set(agent.TOOLS) - set(HANDS):  # these only tell something
             stage = Stage()
             self.assertEqual(stage.do(name), "")
             self.untouched(stage)
@@ -215,32 +212,6 @@ class Mouse(unittest.TestCase):
         self.assertEqual(kinds, [move, ("button", True), *[move] * 15, ("button", False)])
         path = [event.place for event in stage.world.events if event.kind == "move"]
         self.assertEqual(path, [Point(100 + 10 * i, 100 + 20 * i) for i in range(16)])
-
-
-class Held(unittest.TestCase):
-    """That a key is held is noted, for three acts at most; nothing is down between acts."""
-
-    def holding(self) -> Stage:
-        stage = Stage()
-        stage.do("key_down", key="shift")
-        self.assertEqual(([*stage.actuator.keys], stage.world.events), (["shift"], []))
-        return stage
-
-    def test_a_failure_and_a_pause_let_go_of_it(self) -> None:
-        stage = self.holding()
-        with mock.patch.object(stage.desktop, "wheel", side_effect=agent.Win32Error("no")):
-            self.assertEqual(stage.attempt("scroll", ticks=2).refused, "windows")
-        self.assertEqual(([*stage.actuator.keys], stage.world.held()), ([], []))
-        stage, seen = self.holding(), list[list[str]]()
-        stage.stop.paused = "for a while"
-
-        def resume() -> None:
-            seen.append([*stage.actuator.keys])  # the keyboard is the person's meanwhile
-            stage.stop.paused = ""
-
-        stage.clock.at(1, resume)
-        self.assertEqual(stage.attempt("press_key", key="right").refused, "stale_frame")
-        self.assertEqual(seen, [[]])
 
 
 class Typing(unittest.TestCase):

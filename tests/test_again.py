@@ -214,7 +214,6 @@ class Ways(AgainCase):
             (setting("look", screenshot="screenshots/none.png"), False),
             (setting("result", changed=None), False),  # as in a dry run
             (setting("intent", tool="format_disk"), False),
-            (setting("intent", tool="mouse_down", args={"button": "left"}), False),
             (setting("intent", tool="click_here", args={}), False),  # nobody knows where
         ):
             lines = [json.loads(line) for line in whole.splitlines()]

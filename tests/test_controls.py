@@ -400,16 +400,20 @@ class TheWorker(unittest.TestCase):
         self.assertEqual(len(self.workers.made), 1)
         self.assertIn("blocked by group policy", source.problem)
 
-    def test_one_that_is_not_ready_is_waited_for_and_after_the_end_none_is_started(self) -> None:
+    def test_one_that_is_not_ready_is_waited_for(self) -> None:
         source = self.source(lambda query: FOUND, ready=False)
         for _ in range(5):
             self.assertEqual(listed(source, 7, 0.01), [])
         self.workers.ready.set()
         self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
-        source.close()
-        self.workers.made[0].kill.assert_called()
-        self.assertIsNone(one(source, Point(1, 1)))
-        self.assertEqual(len(self.workers.made), 1)
+
+    def test_the_end_of_a_run_ends_it_and_the_next_run_has_a_new_one(self) -> None:
+        source = self.source(lambda query: FOUND)
+        for run in range(1, 4):  # as a client's calls begin them
+            self.assertEqual(listed(source, 7, 5.0), [SAVE_CONTROL])
+            source.close()
+            self.workers.made[-1].kill.assert_called()
+            self.assertEqual(len(self.workers.made), run)
 
 
 def serve_dialog(pipe: Any) -> None:

@@ -1,14 +1,14 @@
 """Attacks on the gates, each carried out on a simulated Windows: the rows of tests/data/attacks.jsonl.
 
 A row: name, window (title, program, class, and its owner's handle), steps (tool and arguments; only the last does harm),
-settings, and the outcome. `asked`: the person was asked (and said no) before the harm was done; `refused`: a gate kept it
+settings, what stands for "{}" in each of several trials, and the outcome. `asked`: the person was asked (and said no) before the harm was done; `refused`: a gate kept it
 out; `passed`: it was done unasked, with `why` that can be borne, or since it is `harmless`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,15 @@ from tests.fakes import Foreground
 from tests.test_actuator import Stage, act
 
 FILE = Path(__file__).parents[1] / "data" / "attacks.jsonl"
-ROWS: list[dict[str, Any]] = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
+
+
+def rows_of(line: str) -> Iterator[dict[str, Any]]:
+    for value in json.loads(line).get("each", [""]):
+        row = json.loads(line.replace('"{}"', json.dumps(value)))
+        yield {**row, "name": f"{row['name']}: {value}" if value else row["name"]}
+
+
+ROWS = [row for line in FILE.read_text("utf-8").splitlines() for row in rows_of(line)]
 PROGRAMS = [
     agent.Program("Notepad", "C:\\n.lnk", ("notepad.exe",)),
     agent.Program("Command Prompt", "C:\\c.lnk", ("cmd.exe",)),

@@ -28,7 +28,7 @@ from tests.fakes import Foreground, VirtualClock
 from tests.scripted import PLAN, PROOF, EngineCase, Message, Trial, call, role_of, text, user_text
 from tests.servers import ScriptedServer, answer, reply
 from tests.starting import run
-from tests.test_actuator import Stage, act
+from tests.test_actuator import Stage
 from tests.test_native import said
 from tests.timing import HANGS_S
 
@@ -552,16 +552,6 @@ def attack_on_a_secret_of_several_steps(case: EngineCase) -> bool:
     more = {"position": [500, 500], "clear": True, "submit": True}
     stage.act("type_text_input", text="{{PASSWORD}}", **more)
     return bool(stage.page.typed) and stage.shows_ink()
-
-
-def attack_on_a_secret_after_a_held_key(case: EngineCase) -> bool:
-    """A secret typed while Shift is held by an act before, and a closer picture of its field."""
-    stage = secrets.Stage(case)
-    stage.trial.perform(act("key_down", key="shift"), stage.trial.look(1), 1)
-    stage.turn = 1
-    stage.type_secret()
-    stage.trial.zoom(agent.Point(40, 56))
-    return stage.shows_ink()
 
 
 def native(case: EngineCase, reply: Message, **settings: Any) -> Trial:

@@ -4,12 +4,11 @@ Each act goes through Actuator.perform, one of several steps step by step as the
 written here anew, without the program's own tables: no event outside the working area, none to a forbidden window, no
 blocked chord down, no text while a key is down, nothing held afterwards, nothing pressed by a refused act, no program
 started that is not on the list, and nothing from a risky act without a yes of the last minute to this act in this
-window. Keys that earlier acts are said to hold count for a chord.
+window.
 """
 
 from __future__ import annotations
 
-import contextlib
 import random
 import sys
 from collections import Counter, deque
@@ -19,7 +18,6 @@ import agent
 from agent import Point, Rect, ToolCall
 from tests.fakes import VirtualClock
 from tests.scripted import PlainDesktop
-from tests.seams import chord
 
 SCREEN = Rect(-1280, -200, 3200, 1280)
 AREA = Rect(-100, 50, 900, 700)
@@ -66,7 +64,7 @@ SETTINGS = {
     "drag_steps": 4,
 }
 KINDS = """press_key press_key press_key click double_click right_click drag drag type_text type_text scroll_down
-key_down key_down key_up mouse_down mouse_up open_app focus_window scroll move""".split()
+open_app focus_window scroll move""".split()
 
 
 def plain(*keys: str) -> set[str]:
@@ -175,14 +173,12 @@ def random_call(rng: random.Random) -> ToolCall:
     here, there = ([rng.randint(-20, 1020) for _ in range(2)] for _ in range(2))
     label = {"element_name": rng.choice(LABELS)}
     then = [random_chord(rng) for _ in range(rng.choice((0, 0, 0, 1, 3)))]
-    held = rng.choice(("shift", "RShift", "lalt", "win", "ctrl", random_chord(rng, 1)))
     text = "".join(rng.choices("ab\n\tß😀 ", k=rng.randint(1, 60)))
     typed: dict[str, Any] = {"text": rng.choice([text, text, text, *RISKY_TEXTS])}
     more = {"position": here, "clear": True, "submit": True}
     typed |= {name: more[name] for name in more if rng.random() < 0.2}
     given: dict[str, dict[str, Any]] = {
         "press_key": {"key": random_chord(rng)} | ({"then": then} if then else {}),
-        **dict.fromkeys(("key_down", "key_up"), {"key": held}),
         "type_text": typed,
         "drag": label | {"start": here, "end": there},
         "open_app": {"name": rng.choice(PROGRAM_NAMES)},
@@ -194,17 +190,15 @@ def random_call(rng: random.Random) -> ToolCall:
     return ToolCall(kind, given.get(kind, {"position": here, **label}))
 
 
-def is_risky(act: agent.Act, held: set[str]) -> bool:
-    """Whether an act is one of the few that are certainly risky, by its plain words and the keys that are held."""
+def is_risky(act: agent.Act) -> bool:
+    """Whether an act is one of the few that are certainly risky, by its plain words."""
     values = vars(act.args)
-    pressed = str(values.get("key") or "").split("+") if act.name != "key_up" else []
-    keys = plain(*filter(None, pressed))
-    chords = [chord for chord in RISKY_CHORDS if chord - {"shift", "alt"} <= keys]
+    keys = plain(*filter(None, str(values.get("key") or "").split("+")))
     return (
         values.get("element_name") in RISKY_LABELS
         or values.get("text") in RISKY_TEXTS
         or values.get("name") in RISKY_PROGRAMS
-        or any(chord <= keys | held for chord in chords)
+        or any(chord <= keys for chord in RISKY_CHORDS)
     )
 
 
@@ -248,38 +242,13 @@ class Trial:
         late = self.desktop.clock.time - self.yes[2] > YES_S + 10  # looks at the clock take time
         return self.yes[:2] == (str(self.act), self.reached()) and not late
 
-    def change(self) -> None:
-        """The windows go their own ways."""
-        if not self.actuator.keys or self.rng.random() < 0.3:  # these are tried in one window
-            self.desktop.front = self.rng.choice(WINDOWS)
-
-    def separate_presses(self) -> None:
-        """Keys pressed one by one by a tool that holds them, in any order."""
-        self.number += 1
-        self.change()
-        self.actuator._place = None
-        names: list[str] = []
-        for _ in range(4):
-            with contextlib.suppress(agent.ToolError):
-                names += chord(self.rng.choice([*PLAIN, *sum(SIDES, ())]))
-        try:
-            for name in dict.fromkeys(names):
-                self.actuator._hold(name)
-            self.counts["done"] += 1
-        except agent.ToolError as error:
-            self.counts[error.kind] += 1
-        finally:
-            self.actuator.release()
-        self.judge_held()
-
     def random_act(self) -> None:
         """A random act, step by step until one is refused or leads to another window."""
-        self.change()
-        front = self.desktop.front
+        front = self.desktop.front = self.rng.choice(WINDOWS)
         seen = self.rng.choice(WINDOWS) if self.rng.random() < 0.1 else front
-        again = not self.actuator.keys and self.rng.random() < 0.3
+        again = self.rng.random() < 0.3
         try:
-            act = self.last if again and self.last else WORDS.parse(self.call())
+            act = self.last if again and self.last else WORDS.parse(random_call(self.rng))
         except agent.ToolError as error:  # a call that cannot be read
             self.number += 1
             self.counts["outside" if "outside" in str(error) else error.kind] += 1
@@ -291,20 +260,12 @@ class Trial:
 
     last: agent.Act | None = None
 
-    def call(self) -> ToolCall:
-        """A random call; while keys are held often one that they make another of."""
-        if self.actuator.keys and self.rng.random() < 0.8:
-            if self.rng.random() < 0.3:
-                return ToolCall("type_text", {"text": "a"})
-            return ToolCall("press_key", {"key": self.rng.choice("delete Del f4 F4 l".split())})
-        return random_call(self.rng)
-
     def step(self, act: agent.Act, seen: agent.Window) -> bool:
         """Whether one step was refused."""
         self.number += 1
         desktop, self.act = self.desktop, act
         frame, events = desktop.look(self.number, seen), desktop.events
-        risky = is_risky(act, plain(*self.actuator.keys))
+        risky = is_risky(act)
         done = self.actuator.perform(act, frame)
         desktop.told.append([act.name, act.shown, done.result, done.refused, done.acted])
         came = desktop.events != events
@@ -331,10 +292,7 @@ def fuzz(count: int, seed: int = 0, to_the_first: bool = False) -> Counter[str]:
     """
     trial = Trial(seed)
     while trial.number < count and not (to_the_first and trial.desktop.wrong):
-        if not trial.actuator.keys and trial.rng.random() < 0.1:
-            trial.separate_presses()
-        else:
-            trial.random_act()
+        trial.random_act()
     wrong = trial.desktop.wrong
     trial.counts["violations"], trial.counts["events"] = len(wrong), trial.desktop.events
     for what in wrong[:10]:
