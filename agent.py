@@ -106,7 +106,6 @@ from typing import (
     get_origin,
     get_type_hints,
 )
-from urllib.request import Request
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -6031,9 +6030,9 @@ NESTING_MOST = 64  # deeper JSON would break whoever writes it down again (Recur
 class Usage(NamedTuple):
     # None where the server does not say.
 
-    prompt_tokens: int | None = None  # the whole request: instructions, tools, texts and image
-    completion_tokens: int | None = None  # all that the model wrote, its thoughts included
-    cached_tokens: int | None = None  # the part of the prompt that needed no computing
+    prompt: int | None = None  # the whole request: instructions, tools, texts and image
+    completion: int | None = None  # all that the model wrote, its thoughts included
+    cached: int | None = None  # the part of the prompt that needed no computing
 
     @property
     def total(self) -> int:
@@ -6063,11 +6062,9 @@ class ModelInfo:
     loaded: bool | None = None
     context_length: int | None = None  # tokens of prompt and reply together
     note: str = ""  # for the person, about its choice
-    tools: bool | None = None  # whether its chat template shows it the tools of a request
     llama_cpp: bool = False
     # What reasoning_effort has to be for each setting of `thinking`, where it switches that.
     efforts: Mapping[str, str] = field(default_factory=dict)
-    build: str = ""  # the version of its server, where that tells
     architecture: str = ""  # such as qwen3vl
     # Its name on disk: a loaded one can be called something else.
     stored: str = ""
@@ -6264,7 +6261,7 @@ def reply_warnings(
             f"The model's context of {length} tokens is small for a screenshot;"
             " load it with 8192 or more."
         )
-    counted = reply.usage.prompt_tokens
+    counted = reply.usage.prompt
     if counted is None or not image_tokens:
         return warnings
     # A token is about 4 characters of text; with 5 there is no false alarm.
@@ -6326,11 +6323,7 @@ def own_choice(able: list[ModelInfo]) -> ModelInfo | None:
 
 
 def _names_to_type(listed: list[ModelInfo]) -> str:
-    names = []
-    for info in listed[:NAMES_MOST]:
-        name = server_words(info.name)
-        names.append(f'--model "{name}"' if " " in name else f"--model {name}")
-    return ", ".join(names)
+    return ", ".join(f'--model "{server_words(info.name)}"' for info in listed[:NAMES_MOST])
 
 
 ####################################################################################################
@@ -6384,15 +6377,15 @@ class ModelServer:
     hide: Callable[[str], str] = lambda text: text  # replaces secrets in what a server says
     # Asks the person which of these models to use; None for no answer.
     choose: Callable[[Sequence[ModelInfo]], ModelInfo | None] = lambda able: None
-    profile_model: str = ""  # for which another one may stand in, since no person named it
     info: ModelInfo | None = None
 
     def __post_init__(self) -> None:
         self.url = _endpoint(self.config.lmstudio_endpoint)
         self.where = f"{self.url.scheme}://{self.url.netloc}"
+        self._page = self.url._replace(scheme="", netloc="").geturl()
         self.is_here = re.fullmatch(r"127(\.\d+){3}|::1", self.url.hostname or "") is not None
-        self._base = self.where + self.url.path.removesuffix("/chat/completions")
-        self._root = self._base.removesuffix("/v1")  # LM Studio and llama.cpp tell more there
+        self._base = self.url.path.removesuffix("/chat/completions")
+        self._root = self._base.removesuffix("/v1")  # LM Studio tells more there
         self.api_key = self.api_key.strip()
         if not re.fullmatch(r"[!-~]*", self.api_key):
             raise ConfigError(
@@ -6401,17 +6394,14 @@ class ModelServer:
 
     def complete(self, body: bytes) -> Reply:
         """Raises ModelError and Stopped."""
-        value, seconds, tries = self._ask(self.url.geturl(), body)
+        value, seconds, tries = self._ask(self._page, body)
         choice = value["choices"][0]
         message = choice["message"]
         reason = choice.get("finish_reason")
         if len(json.dumps(message)) > REPLY_CHARS_MOST:
             reason = "length"
-            whole = message
-            message = {"role": "assistant"}
-            for name in ("content", "reasoning_content", "reasoning"):
-                text = message_text(whole.get(name))
-                message[name] = text[:REPLY_CHARS_MOST]
+            names = ("content", "reasoning_content", "reasoning")
+            message = {name: message_text(message.get(name))[:REPLY_CHARS_MOST] for name in names}
         usage = Usage(
             _count(value, "usage.prompt_tokens"),
             _count(value, "usage.completion_tokens"),
@@ -6423,7 +6413,7 @@ class ModelServer:
             # An empty reply may mean that the prompt left no room (lmstudio-bug-tracker #2339).
             most = self.info.context_length if self.info else None
             full = most and usage.total >= most
-            if full or (reason == "length" and usage.completion_tokens == 0):
+            if full or (reason == "length" and usage.completion == 0):
                 raise self._fault("context", "an empty reply")
         return Reply(
             message,
@@ -6434,7 +6424,7 @@ class ModelServer:
             tries,
         )
 
-    def _ask(self, url: str, body: bytes | None = None) -> tuple[JsonDict, float, int]:
+    def _ask(self, path: str, body: bytes | None = None) -> tuple[JsonDict, float, int]:
         # The JSON of a page, to which `body` is posted, the last try's seconds, and the tries.
         # Asking again is safe, since nothing on the desktop changes by it. A server that starts
         # refuses for a while, and then loads: that patience is another one.
@@ -6442,7 +6432,7 @@ class ModelServer:
         while True:
             begun = self.clock.now()
             try:
-                value = self._exchange(url, body)
+                value = self._exchange(path, body)
                 seconds = self.clock.now() - begun
                 return value, seconds, failed.total() + 1
             except ModelError as error:
@@ -6461,7 +6451,7 @@ class ModelServer:
                 self.notice(f"{sentence}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
-    def _exchange(self, url: str, body: bytes | None) -> JsonDict:
+    def _exchange(self, path: str, body: bytes | None) -> JsonDict:
         # Raises ModelError.
         timeout_s = self.config.lmstudio_timeout
         if body is None:
@@ -6469,20 +6459,19 @@ class ModelServer:
         headers = {"Content-Type": "application/json", "Connection": "close"}
         if self.api_key:  # it goes into a header and nowhere else
             headers["Authorization"] = f"Bearer {self.api_key}"
-        request = Request(url, body)
-        connect = HTTPSConnection if request.type == "https" else HTTPConnection
+        connect = HTTPSConnection if self.url.scheme == "https" else HTTPConnection
         sockets: list[socket.socket] = []
         given_up = threading.Event()
 
         def answers() -> Iterator[tuple[HTTPResponse, bytes]]:
-            with closing(connect(request.host, timeout=timeout_s)) as connection:
+            with closing(connect(self.url.netloc, timeout=timeout_s)) as connection:
                 connection.connect()
                 sockets.append(connection.sock)
                 # Asked only now, so that whoever gives up ends the socket, or no request is sent.
                 if not given_up.is_set():
                     connection.request(
-                        request.get_method(),
-                        request.selector,
+                        "POST" if body else "GET",
+                        path,
                         body,
                         headers,
                     )
@@ -6574,14 +6563,11 @@ class ModelServer:
         able = [info for info in listed if info.vision is not False]  # not every server tells
         choices = f"choose one: {_names_to_type(able or listed)}"
         named = _named(listed, wanted)
-        if listed and not named and wanted not in ("", self.profile_model):
+        if listed and not named and wanted:
             raise self._error(f"has no model {wanted}; {choices}")
         if not (named or able):
-            shown = [server_words(info.name) for info in listed[:NAMES_MOST]]
-            names = ", ".join(shown) or "none"
             kind = "no_vision" if listed else "no_model"
-            lacks = f"has no vision model (text only: {names}); {DOWNLOAD_WORDS}"
-            raise self._error(lacks, kind)
+            raise self._error(f"lists no vision model; {DOWNLOAD_WORDS}", kind)
         chosen = named or own_choice(able) or self.choose(able[:NAMES_MOST])
         if chosen is None:
             raise self._error(f"has {len(able)} models and none of a known family; {choices}")
@@ -6589,29 +6575,13 @@ class ModelServer:
         if chosen.vision is False:
             raise self._fault("no_vision", f"{name} reads text only")
         notes = []
-        if wanted and not named:
-            notes.append(f"The profile's model {wanted} is not there; using {name}.")
-        elif not wanted and len(able) > 1:
+        if not wanted and len(able) > 1:
             notes.append(f"Using the model {name}; --model NAME takes another.")
         if chosen.loaded is False:
             notes.append(
                 f"The model {name} is not loaded yet, so that the first reply may take a minute."
             )
-        told: object = None
-        if chosen.llama_cpp:
-            with suppress(ModelError):
-                told, *_ = self._ask(f"{self._root}/props")
-        # A template without a place for tools drops them silently: the model answers in words.
-        tools = found_at(told, "chat_template_caps.supports_tools")
-        if tools is False and config.calls == "auto":
-            notes.append("The model's chat template leaves out tools, so they stand in the text.")
-        build = server_words(str(found_at(told, "build_info") or ""))
-        self.info = replace(
-            chosen,
-            note=" ".join(notes),
-            tools=tools,
-            build=build,
-        )
+        self.info = replace(chosen, note=" ".join(notes))
         return self.info
 
     def _listed(self) -> list[ModelInfo]:
@@ -6634,30 +6604,19 @@ class ModelServer:
 # Replies - what a reply says, what it only thought, and the calls in it
 ####################################################################################################
 
-_PROBE_CHARS = 40  # that come again begin a repetition
-_PERIOD_CHARS_MOST = 1000  # of a round
-_ROUNDS_LEAST = 6
-_REPEATED_CHARS_LEAST = 240  # fewer are ordinary: "------"
+# Six rounds of 40 characters or more, since fewer are ordinary: "------"; else the next ten.
+_ROUNDS = re.compile(r"(?s)(.{40,1000}?)\1{5,}|.{1,10}")
 
 
 def cut_repetition(text: str) -> str:
     # Each long repetition is cut to two rounds and a note on their number.
-    place = 0
-    while place + _PROBE_CHARS < len(text):
-        probe = text[place : place + _PROBE_CHARS]
-        end = place + _PERIOD_CHARS_MOST
-        period = text.find(probe, place + 1, end) - place
-        unit = text[place : place + period]
-        rounds = 1
-        while period > 0 and text.startswith(unit, place + rounds * period):
-            rounds += 1
-        told = ""
-        if rounds >= _ROUNDS_LEAST and rounds * period >= _REPEATED_CHARS_LEAST:
-            told = f"{unit * 2} [repeated {rounds} times] "
-            left = text[place + rounds * period :]
-            text = text[:place] + told + left
-        place += len(told) or 10
-    return text
+    def shorter(found: re.Match[str]) -> str:
+        if not found[1]:
+            return found[0]
+        rounds = len(found[0]) // len(found[1])
+        return f"{found[1] * 2} [repeated {rounds} times] "
+
+    return _ROUNDS.sub(shorter, text)
 
 
 _TAGS = r"think|gui_think|grounding_think|thinking|thinkt|think_never_used_\w{1,60}"
@@ -6687,9 +6646,8 @@ def _field_of_thoughts(message: JsonObject) -> str:
 
 def thoughts(message: JsonObject) -> str:
     _, thought = parted(message_text(message.get("content")))
-    parts = [_field_of_thoughts(message), *thought]
-    stripped = map(str.strip, parts)
-    return "\n".join(filter(None, stripped))
+    parts = map(str.strip, [_field_of_thoughts(message), *thought])
+    return "\n".join(filter(None, parts))
 
 
 # A call counts only if it is certain: nothing here, nor in read_json, closes a text or a number,
@@ -6767,20 +6725,15 @@ def _xml_call(text: str, name: str) -> _Found:
     # The call behind <function=name>, and what follows; raises ReplyError.
     found = _XML.match(text)
     if not found:
-        body, _, _ = text.partition("<function")
-        problem = "Between <function=...> and </function> stands more than parameters."
-        if body.count("<parameter") > body.count("</parameter>"):
-            problem = "A <parameter=...> of the call has no </parameter>."
-        elif "</function>" not in body:
-            problem = "The call has no </function> at its end."
-        raise ReplyError(problem, "incomplete")
+        raise ReplyError(
+            "Between <function=...> and </function> stand whole parameters only.", "incomplete"
+        )
     # Exactly, less the line breaks of the form.
     given = [
         (key, value.removeprefix("\n").removesuffix("\n"))
         for key, value in _PARAMETERS.findall(found[1])
     ]
-    call = {"name": name, "arguments": unique(given)}
-    return [call], text[found.end() :]
+    return [{"name": name, "arguments": unique(given)}], text[found.end() :]
 
 
 def _tagged_calls(text: str, name: str) -> _Found:
@@ -6885,7 +6838,7 @@ _ADVICE = {  # what to do about a kind of error
     "unknown_tool": "Call one by its exact name.",
     "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
 }
-CORRECTION_WORDS_MOST = 60
+DEFECT_CHARS = 500  # that a correction tells
 BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
 
 # That no server refuses in a history.
@@ -6907,8 +6860,7 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
         raise ReplyError(
             'The call must hold all its arguments in one object, "arguments".', "invalid_args"
         )
-    tool = str(names[0]).strip()
-    tool = tool.removeprefix("functions.")
+    tool = str(names[0]).strip().removeprefix("functions.")
     takes = []
     if words:
         takes = [shape for _, shape in words.shown(words.tool(tool)) if shape]
@@ -6930,8 +6882,7 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     if value.keys() & {"properties", *_ARGUMENT_KEYS}:
         raise ReplyError(f"The arguments of {tool} hold a schema or another call.", "invalid_args")
     said = [(str(key), item) for key, item in value.items() if item is not None]
-    arguments = unique(said)
-    return ToolCall(tool, arguments)
+    return ToolCall(tool, unique(said))
 
 
 def read_call(
@@ -7028,10 +6979,11 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
     """(observation, actions, boxes) of a reply's first JSON object; else all is observation."""
     said = strip_think(message_text(message.get("content")))
     story = story_in(said) or {"observation": said}
-    observation = message_text(story.get("observation"))
-    actions = json_list(story.get("actions"))
-    boxes = json_list(story.get("bboxes"))
-    return observation, actions, boxes
+    return (
+        message_text(story.get("observation")),
+        json_list(story.get("actions")),
+        json_list(story.get("bboxes")),
+    )
 
 
 def read_action(
@@ -7041,17 +6993,13 @@ def read_action(
 ) -> Act:
     """What one action of a story means, with `evidence` where it has none; raises ReplyError."""
     # A label that it lacks stays empty: what the story says elsewhere is no word on a button.
-    pairs = json_object(action).items()
     given = {}
-    for key, value in pairs:
+    for key, value in json_object(action).items():
         name = key.strip()
-        said = str(value)
-        if name != "text":  # in which a blank is something
-            said = said.strip()
-        if said and value is not None:
+        said = value is not None and str(value)
+        if said and (name == "text" or said.strip()):  # in a text a blank is something
             given[name] = value
-    written = str(given.pop("name", ""))
-    name = written.strip().lower().removeprefix("functions.")
+    name = str(given.pop("name", "")).strip().lower().removeprefix("functions.")
     arguments = {"label": "", "evidence": evidence or name, **given}
     return words.parse(ToolCall(name, arguments))
 
@@ -7060,11 +7008,7 @@ def correction(error: ToolError, words: Vocabulary) -> str:
     """The defect and the one thing to do."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
     names = ", ".join(words.tools.values())
-    advice = advice.format(tools=names)
-    told = f"{error} Nothing was done. {advice}".split()
-    if len(told) > CORRECTION_WORDS_MOST:
-        told[CORRECTION_WORDS_MOST - 1 :] = ["..."]
-    return " ".join(told)
+    return f"{cut(str(error), DEFECT_CHARS)} Nothing was done. {advice.format(tools=names)}"
 
 
 ####################################################################################################
@@ -7374,7 +7318,6 @@ ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer 
 SENTENCE_CHARS = 400  # of a reply's own sentence
 LABEL_CHARS = 300  # of it: what it risks may stand at its end
 THOUGHT_END_CHARS = 120  # which say what is done now
-CORRECTION_CHARS = 300  # of a defect
 
 PERSON = "ask_person"  # the act of a word that asks for the person
 CANONICAL = Vocabulary({name: name for name in TOOLS})  # as in journals
@@ -7654,7 +7597,7 @@ class Grammar(NamedTuple):
 
     def correction(self, error: ToolError) -> str:
         """The defect and the form of a reply."""
-        return f"{cut(str(error), CORRECTION_CHARS)} Nothing was done. {self.example}"
+        return f"{cut(str(error), DEFECT_CHARS)} Nothing was done. {self.example}"
 
 
 _QWEN = Grammar(
@@ -7991,25 +7934,16 @@ def report_fields(said: str) -> dict[str, str]:
     return found
 
 
-def told_report(said: str, form: ReportForm, most: int, whole: bool = False) -> str:
-    """A report in so many characters: the fields that tell most, else how it begins."""
-    # If `whole`, all of it where there is room, and what the other fields have left.
+def told_report(said: str, form: ReportForm, most: int) -> str:
+    """A report in so many characters: whole, else the fields that tell most."""
     found = report_fields(said)
-    kept = {name: found.pop(name) for name in form.kept if name in found}
-    if not kept or (whole and len(" ".join(said.split())) <= most):
+    kept = [f"{name}: {found[name]}" for name in form.kept if name in found]
+    if not kept or len(" ".join(said.split())) <= most:
         return cut(said, most)
-    left = most
-    shortest_first = sorted(kept, key=lambda name: len(kept[name]))
-    for number, name in enumerate(shortest_first):
-        # Long ones share what short ones leave.
-        kept[name] = cut(f"{name}: {kept[name]}", left // (len(kept) - number))
-        left -= len(kept[name]) + 1
-    told = list(kept.values())
-    for name, words in found.items():
-        if whole and left > len(name) + 20:  # less would say nothing
-            told.append(cut(f"{name}: {words}", left))
-            left -= len(told[-1]) + 1
-    return " ".join(told)
+    first, *others = kept
+    if others:
+        first = cut(first, most // 2)
+    return cut(" ".join([first, *others]), most)
 
 
 # -- forms: a part is told if all that it names says something; what is named with !s may be empty.
@@ -8511,7 +8445,7 @@ PROFILES = {
             "chat",
             CHAT_WORDS,
             {"executor": Role("chat", CHAT_PROMPT, tuple(CHAT_WORDS.tools)), **_JUDGES},
-            {**_CHAT, "lmstudio_model": "qwen3-vl-8b-instruct", "lmstudio_temperature": 0.6},
+            {**_CHAT, "lmstudio_temperature": 0.6},
             "observe",
             described=_CAPTION,
         ),
@@ -8775,9 +8709,8 @@ def in_run(folder: Path, name: str) -> Path:
 
 def open_log(path: Path, mode: str = "a") -> IO[str]:
     """A text file that has each line at once; OSError for a link or a pipe."""
-    ordinary = in_run(path.parent, path.name)
     return open(
-        ordinary,
+        in_run(path.parent, path.name),
         mode,
         1,
         "utf-8",
@@ -8839,8 +8772,7 @@ def known_runs(root: Path) -> dict[int, Path]:
         raise ConfigError(
             f"The folder {root.absolute()} cannot be read ({error.strerror}); {OTHER_FOLDER}."
         ) from None
-    latest_first = sorted(found.items(), reverse=True)
-    return dict(latest_first)
+    return dict(sorted(found.items(), reverse=True))
 
 
 UNENDED_KEPT_S = 24 * 3600
@@ -8932,11 +8864,13 @@ class ExecutionLogger:
         self.notice: Callable[[str, int], None] = lambda text, level: None
         self.turn = 0  # of a record that names none
         self.listeners: list[Callable[[Item], None]] = []
-        exchanges = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
+        self._exchanges: IO[str] | None = None
         with self._writing():
             self._log = open_log(self.folder / "execution_log.txt")
             self._turns = open_log(self.folder / "turns.jsonl")
-            self._exchanges = open_log(self.folder / exchanges) if config.described else None
+            if config.described:
+                name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
+                self._exchanges = open_log(self.folder / name)
             if old:
                 written = in_run(old, "turns.jsonl").read_bytes()
                 self._turns.truncate(written.rfind(b"\n") + 1)
@@ -8944,19 +8878,18 @@ class ExecutionLogger:
     def log(self, text: str, level: int = 2) -> None:
         text = self.hide(redact(text))
         self.notice(text, level)
-        now = datetime.now().time().isoformat("milliseconds")
-        self._write(self._log, f"{now} {_readable(text)}\n")
+        self._write(
+            self._log, f"{datetime.now().time().isoformat('milliseconds')} {_readable(text)}\n"
+        )
 
     def section(self, title: str) -> None:
         self._write(self._log, f"\n=== {title} ===\n")
 
     def exchange(self, title: str, lines: Iterable[str]) -> None:
-        said = "\n".join([title, *lines])
-        text = self.hide(redact(said))
+        text = self.hide(redact("\n".join([title, *lines])))
         self.log(f"API {text}")
         if self._exchanges:
-            now = f"{datetime.now():%H:%M:%S}"
-            self._write(self._exchanges, f"{now} {_readable(text)}\n\n")
+            self._write(self._exchanges, f"{datetime.now():%H:%M:%S} {_readable(text)}\n\n")
 
     def publish(self, item: Item) -> None:
         for listener in self.listeners:
@@ -8964,9 +8897,11 @@ class ExecutionLogger:
 
     def record(self, record: Record) -> Record:
         """Writes a line of turns.jsonl, and publishes it as it was written."""
-        now = round(time.time(), 3)
-        turn = record.turn or self.turn
-        stamped = replace(record, time=now, turn=turn)
+        stamped = replace(
+            record,
+            time=round(time.time(), 3),
+            turn=record.turn or self.turn,
+        )
         entry = self.hide(to_json(stamped))
         line = redact(json.dumps(entry, default=str))
         self._write(self._turns, line + "\n")
@@ -9038,7 +8973,7 @@ def lmstudio_logs() -> dict[Path, int]:
 
 def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> None:
     """Copies what LM Studio's logs grew by, raw and shortened."""
-    told = []
+    told = "LM Studio wrote no log of this run on this machine."
     try:
         for path, size in lmstudio_logs().items():
             known = before.get(path, 0)
@@ -9048,14 +8983,13 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
                     rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), grown
                 )
                 for kind, data in (("raw", grown), ("clean", short)):
-                    copy = in_run(logger.folder, f"lmstudio_{kind}.log")
-                    with copy.open("ab") as stream:
+                    with in_run(logger.folder, f"lmstudio_{kind}.log").open("ab") as stream:
                         stream.write(data)
-                told.append(f"LM Studio's log of this run copied from {path}.")
+                told = f"LM Studio's log of this run copied from {path}."
     except OSError as error:
-        told.append(f"LM Studio's log could not be copied: {error.strerror}.")
+        told = f"LM Studio's log could not be copied: {error.strerror}."
     with suppress(AgentError):
-        logger.log("\n".join(told) or "LM Studio wrote no log of this run on this machine.")
+        logger.log(told)
 
 
 ####################################################################################################
@@ -9195,7 +9129,7 @@ class Voice:
     def calls_in_text(self) -> bool:
         if self.config.calls != "auto":
             return self.config.calls == "text"
-        return self.model.tools is False or self._left_list
+        return self._left_list
 
     def manner(self, role: Role) -> Manner:
         return Manner(self.profile.system(role), self.profile.vocabulary.schemas(role.tools))
@@ -9343,12 +9277,7 @@ class Voice:
                 role=role.name,
                 message=reply.message,
                 finish_reason=reply.finish_reason,
-                tokens={
-                    "prompt": reply.usage.prompt_tokens,
-                    "completion": reply.usage.completion_tokens,
-                    "cached": reply.usage.cached_tokens,
-                    "thought": thought,
-                },
+                tokens={**reply.usage._asdict(), "thought": thought},
                 seconds=round(reply.seconds, 3),
                 request=round(max(0.0, waited_s - reply.seconds), 3),
                 tries=reply.tries,
@@ -9453,7 +9382,8 @@ def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
     slopes = []
     for (truth, answer), (other, answered) in combinations(pairs, 2):
         rise = answer - answered
-        slopes.append(rise / (truth - other))
+        run = truth - other
+        slopes.append(rise / run)
     number = len(pairs)
     kendall = number * (number - 1) * (2 * number + 5) / 18
     scale = _certain_median(
@@ -9525,10 +9455,9 @@ class Correction(NamedTuple):
 
     def box(self, said: Mapping[str, int]) -> dict[str, int]:
         """It is only drawn, so what lies outside is at the edge."""
-        axes = self._asdict()
         meant = {}
         for corner, place in said.items():
-            axis = axes[corner[0]]
+            axis = self.x if corner.startswith("x") else self.y
             undone = axis.undo(place)
             meant[corner] = min(GRID, max(0, undone))
         return meant
@@ -11820,7 +11749,7 @@ def planner_question(engine: Engine, state: AgentState) -> str:
     for record in reversed(state.memory.active_history):
         said = record.response_text or record.reasoning
         if said:
-            told = told_report(said, form, form.chars, whole=True)
+            told = told_report(said, form, form.chars)
             report = f"(Turn_{record.turn}): {told}"
             break
     return fill_form(
@@ -12369,9 +12298,7 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> 
     # The boxes to draw, within the picture's edge.
     most = engine.config.max_bboxes
     boxes = [box for item in written if (box := read_box(item))]
-    for box in boxes[:most]:
-        within = {corner: min(GRID, place) for corner, place in box.items()}
-        chapter.boxes.append(engine.correction.box(within))
+    chapter.boxes += map(engine.correction.box, boxes[:most])
     drawn = len(chapter.boxes)
     if drawn < len(written):
         chapter.notes.append(
@@ -14021,7 +13948,6 @@ def keep_calibration(asked: Asked, measured: Correction) -> str:
     """Writes it in the place of an older one; returns why not. A torn file is not read."""
     kept = {
         "of": asked.about,
-        "build": asked.info.build,
         "measured": f"{datetime.now():%Y-%m-%d}",
         "x": measured.x._asdict(),
         "y": measured.y._asdict(),
@@ -14053,12 +13979,10 @@ def correction_for(asked: Asked, notice: Say) -> Correction:
         for axis in ("x", "y"):
             line = read_as(kept[axis], dict[str, float])
             lines.append(AxisFit(**line))
-        if kept["build"] != asked.info.build:
-            raise ValueError
     except FileNotFoundError:
         return NO_CORRECTION
     except (OSError, ValueError, TypeError, LookupError) as error:
-        reason = getattr(error, "strerror", None) or "damaged, or of another version of the server"
+        reason = getattr(error, "strerror", None) or "damaged"
         notice(f"{path} is ignored ({reason}); --check measures anew")
         return NO_CORRECTION
     measured = Correction(*lines)
@@ -14152,8 +14076,8 @@ def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:
         len(task),
     )
     cost = f"{reply.seconds:.1f} s"
-    if reply.usage.prompt_tokens:
-        cost += f", {reply.usage.prompt_tokens} tokens of prompt"
+    if reply.usage.prompt:
+        cost += f", {reply.usage.prompt} tokens of prompt"
     return Finding("screenshot", not warnings, "; ".join([cost, *warnings.values()]))
 
 
@@ -15859,7 +15783,6 @@ def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal
         options.api_key,
         terminal.say,
         choose=partial(choose_model, terminal),
-        profile_model=PROFILES[options.profile].settings.get("lmstudio_model", ""),
     )
     if not server.is_here:
         if not options.allow_remote:

@@ -21,7 +21,11 @@ CASES = 25  # of each seam; enough for what is planted
 # All are made at once; none but the one of contexts changes which marks are left there.
 PLANTED = {
     "runs": ("You are the Computer Task Executor", "You are the Computer Work Executor", "Work"),
-    "replies": ("{error} Nothing was done.", "{error} Nothing was lost.", "lost"),
+    "replies": (
+        "DEFECT_CHARS)} Nothing was done. {advice",
+        "DEFECT_CHARS)} Nothing was lost. {advice",
+        "lost",
+    ),
     "verdicts": ("runs as administrator, so", "runs as Administrator, so", "Administrator, so"),
     "changes": ("CARET_WIDTH = 4 ", "CARET_WIDTH = 6 ", "changes: "),
     "books": ("not told by this server", "never told by it", "never told"),

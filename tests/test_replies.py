@@ -198,7 +198,7 @@ class Texts(EngineCase):
         for unit in ("!", "ab", "The window is open. ", "x" * 50 + "y" * 60):
             with self.subTest(unit):
                 left = self.told_again("Before. " + unit * 400 + "After.")
-                self.assertLess(len(left), 60 + 4 * len(unit))
+                self.assertLess(len(left), 60 + 4 * max(40, len(unit)))
                 self.assertRegex(left, r"(?s)^Before\. .*repeated.*After\.$")
 
     def test_ordinary_texts_are_not_cut(self):
@@ -221,9 +221,7 @@ TOLD = (
     (text(f"NEXT_STEP: enter\n```json\n{CALL}\n```"), "planner", (AMONG,)),
     (text(f"Action: {CALL}"), "planner", (AMONG,)),
     (text("<tool_call>{'name': 'press_keyboard_key', 'arguments': {'key': 'en"), "planner", ("JSON does not end",)),
-    (text(XML), "planner", ("has no </parameter>",)),
-    (text(XML + "</parameter>"), "planner", ("has no </function>",)),
-    (text(XML + "</parameter>now</function>"), "planner", ("more than parameters",)),
+    (text(XML), "planner", ("whole parameters only",)),
 )  # fmt: skip
 
 

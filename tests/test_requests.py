@@ -87,20 +87,13 @@ class CallsInTheText(EngineCase):
 
     def test_what_is_known_of_the_server_or_set_decides_how_a_call_is_asked_for(self) -> None:
         llama = agent.ModelInfo("scripted", llama_cpp=True)
-        blind = agent.ModelInfo("scripted", tools=False)
         one_call = [text("A plan."), PLAN]  # is enough
         for profile, begin, model, settings, choice in (
             ("planner", one_call, None, {"max_steps": 6}, "auto"),
             ("planner", [], None, {"calls": "tools"}, "auto"),
             ("planner", [], None, {"calls": "text"}, None),
-            ("planner", [], blind, {}, None),
-            (
-                "planner",
-                one_call,
-                llama,
-                {"max_steps": 1},
-                "required",
-            ),  # where the server sees to it,
+            # Where the server sees to it:
+            ("planner", one_call, llama, {"max_steps": 1}, "required"),
             ("chat", [], llama, {"max_steps": 1}, "auto"),  # and none must end the run
             ("planner", one_call, llama, {"max_steps": 1, "calls": "tools"}, "auto"),
             ("planner", one_call, None, {"max_steps": 1, "calls": "required"}, "required"),

@@ -219,7 +219,7 @@ def attack_by_absurd_token_counts() -> bool:
     given = reply(choices=[{"message": text("-"), "finish_reason": "stop"}])
     given["usage"] = {"prompt_tokens": 10**308, "completion_tokens": 10**308}
     try:
-        return float(asked(answer(200, given)).usage.prompt_tokens or 0) * 10 > 1e18
+        return float(asked(answer(200, given)).usage.prompt or 0) * 10 > 1e18
     except OverflowError:
         return True
 

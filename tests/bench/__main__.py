@@ -40,7 +40,7 @@ CLAIM = call(
     evidence="All that the task asks for is done, and the picture shows it: what was wanted is"
     " there, nothing else is open, and nothing is left to do.",
 )
-COMPARED = ("model", "build", "size", "grammar", "calls", "thinking", "where")
+COMPARED = ("model", "size", "grammar", "calls", "thinking", "where")
 
 
 class Plan(NamedTuple):
@@ -124,7 +124,7 @@ class Bench:
         if asked.fault and asked.fault.kind not in ANSWERED:
             raise asked.fault
         usages = [reply.usage for reply in asked.replies]
-        cached = [usage.cached_tokens for usage in usages if usage.cached_tokens is not None]
+        cached = [usage.cached for usage in usages if usage.cached is not None]
         return Line(
             part=item.part,
             name=item.name,
@@ -134,8 +134,8 @@ class Bench:
             error=f"server {asked.fault.kind}" if asked.fault else next(iter(lost), ""),
             requests=len(asked.replies),
             seconds=sum(reply.seconds for reply in asked.replies),
-            prompt=sum(usage.prompt_tokens or 0 for usage in usages),
-            completion=sum(usage.completion_tokens or 0 for usage in usages),
+            prompt=sum(usage.prompt or 0 for usage in usages),
+            completion=sum(usage.completion or 0 for usage in usages),
             cached=sum(cached) if cached else None,
         )
 
@@ -240,7 +240,7 @@ def measure(
     info = server.discover()
     bench = Bench(config, info, server, clock)
     items = items_of(plan, bench.whole, bench.grammars)
-    about = {"model": info.name, "build": info.build, "where": server.where}
+    about = {"model": info.name, "where": server.where}
     about |= {"size": f"{bench.whole.width}x{bench.whole.height}", "grammar": bench.grammar}
     about |= {"items": len(items), "version": agent.__version__}
     about |= {"calls": config.calls, "thinking": config.thinking}
