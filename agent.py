@@ -8596,7 +8596,7 @@ Ctrl+Escape | kept: on Windows 11 that click opens the Widgets
 planner commander | mouse | SetCursorPos | SendInput, confirmed | kept: programs see a real move
 planner commander | keys | letters, digits, f1 to f12, 22 names | more names | kept: they are \
 certain
-planner commander chat pointer | model and endpoint | qwen3-vl-2b-instruct at localhost | the \
+planner commander chat pointer | model and endpoint | a Qwen3-VL by name at localhost | the \
 loaded one at 127.0.0.1 | kept: --model and --endpoint name others
 planner commander | JSON of requests | ASCII | UTF-8 | kept: the same to any server
 planner commander | interruption | loses the run | --resume | kept: nothing is lost

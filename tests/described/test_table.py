@@ -40,7 +40,6 @@ request_retries               0     -     0     0     0
 model_failures                -     0     0     -     -
 stall_stop                    -     -     0     -     0
 verify_completion             -     -     False False -
-lmstudio_model                -     -     qwen3-vl-8b-instruct - -
 dump_prefix                   -     -     screen_ screen_ -
 dump_start                    -     -     1     1     -
 keep_last_screenshots         -     -     2     2     -
