@@ -1,13 +1,15 @@
-"""Real servers on port 0 for the tests: raw sockets that follow a script, one step a connection."""
+"""Real servers on port 0 for the tests: raw sockets that follow a script, one step a connection, and one that answers."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Step = Callable[[socket.socket, threading.Event], None]
@@ -162,3 +164,43 @@ class RoutedServer(ScriptedServer):
 
     def _step(self) -> Step:
         return raw(self.pages.get(self.requests[-1].split(b" ")[1].decode(), self.other))
+
+
+class Answering(ThreadingHTTPServer):
+    """Answers each request with `respond(path, body)`: a status and bytes, or None to hang up. `with` it on."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1/chat/completions"
+
+    def __enter__(self) -> Any:
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def respond(self, path: str, body: bytes) -> tuple[int, bytes] | None:
+        raise NotImplementedError
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: Answering
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with contextlib.suppress(OSError):  # the client has gone, or the server behind has
+            found = self.server.respond(self.path, body)
+            if found:
+                self.send_response(found[0])
+                self.send_header("Content-Length", str(len(found[1])))
+                self.end_headers()
+                self.wfile.write(found[1])
+
+    do_GET = do_POST
+
+    def log_message(self, *values: object) -> None:
+        """Says nothing."""

@@ -8,18 +8,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import home
+from tests.llama import home
+from tests.servers import Answering
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -155,7 +152,7 @@ def role_of(request: Json) -> str:
     return "verifier" if '"image_url"' in json.dumps(request["messages"]) else "examiner"
 
 
-class Between(ThreadingHTTPServer):
+class Between(Answering):
     """A proxy: the server computes each request and counts it, and `write` makes the reply.
 
     The models are random, so that what they say is of no use. The server is asked for one token only: sampling under a
@@ -163,23 +160,12 @@ class Between(ThreadingHTTPServer):
     `told`, the list of models has their names alone, as other servers' lists do.
     """
 
-    daemon_threads = True
-
     def __init__(self, upstream: str, write: Callable[[Json], Json], told: bool = True) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__()
         self.upstream, self.write, self.told = upstream, write, told
         self.exchanges: list[Exchange] = []
-        self.endpoint = f"http://127.0.0.1:{self.server_address[1]}{CHAT}"
 
-    def __enter__(self) -> Any:
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.shutdown()
-        self.server_close()
-
-    def forward(self, path: str, body: bytes) -> tuple[int, bytes]:
+    def respond(self, path: str, body: bytes) -> tuple[int, bytes]:
         """The server's answer to this body, with the scripted message in a chat's."""
         request = json.loads(body) if body else {}
         sent = json.dumps({**request, "max_tokens": 1}).encode() if request else None
@@ -196,27 +182,6 @@ class Between(ThreadingHTTPServer):
             names = [{"id": entry["id"]} for entry in json.loads(data)["data"]]
             data = json.dumps({"data": names}).encode()
         return status, data
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Between
-
-    def do_POST(self) -> None:
-        """Nothing is answered where the server answers nothing."""
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        try:
-            status, data = self.server.forward(self.path, body)
-        except OSError:
-            return
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    do_GET = do_POST
-
-    def log_message(self, *values: object) -> None:
-        """Says nothing."""
 
 
 class Run(NamedTuple):

@@ -8,6 +8,7 @@ are random, the replies are those of the built-in model (see server.Between).
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import statistics
@@ -15,9 +16,10 @@ import time
 import unittest
 
 import agent
-from tests.llama.reuse import Row, Scene, measure
-from tests.llama.server import CHAT, Between, Exchange, Json, LlamaServer, Program, Run
+from tests.llama.server import CHAT, Between, Exchange, Json, LlamaServer, Program, Run, role_of
+from tests.wine.model import Step, spoken
 
+ENDLESS = 60_000  # tokens, of which it says some hundred a second
 PICTURE_TOKENS = 1296  # of 1536x864: 48 x 27 squares of 32 pixels
 MARKS = 2  # the tokens around a picture
 PROFILES = {"planner": 50, "commander": 50, "chat": 50, "pointer": 8, "story": 50}  # turns
@@ -46,7 +48,7 @@ def with_demo_replies(
 ) -> tuple[Run, list[Exchange]]:
     """A run whose requests the server computes and the built-in model answers."""
     with Between(server.base, lambda request: dict(agent.demo_reply(request)), told) as between:
-        return Program(between.endpoint, *options).finish(), between.exchanges
+        return Program(between.url, *options).finish(), between.exchanges
 
 
 def tokens_of(*parts: Json) -> int:
@@ -121,40 +123,113 @@ class Accepted(unittest.TestCase):
                 self.assertGreater(asked[1].reused, PICTURE_TOKENS)
 
 
-class Reuse(unittest.TestCase):
-    """What the server keeps of the prompts of longer runs; reuse.py prints the whole table."""
+class LongWriter:
+    """The demo's model, but one that has many lines to write into Notes; every so many acts one changes nothing."""
 
-    def measured(self, scene: Scene) -> Row:
-        with LlamaServer(context=scene.context) as server:  # that has seen none of it before
-            row = measure(server, scene)
-        self.assertEqual(row.unread, 0, row.text)
-        return row.warm()
+    def __init__(self, still: int) -> None:
+        self.still, self.acts, self.orders, self.writing = still, 0, 0, False
+
+    def __call__(self, request: Json) -> Json:
+        message: Json = dict(agent.demo_reply(request))
+        role, called = role_of(request), called_by(message)
+        if role == "planner" and re.search("_plan$|^spawn", called):
+            self.orders += 1
+            return {**message, **spoken(self.order(), request)}
+        self.writing |= called.startswith("type")
+        if role != "executor" or not self.writing or re.search("^observe|^take_screenshot", called):
+            return message
+        self.acts += 1
+        return self.act(request)
+
+    def order(self) -> Step:
+        """The next instructions, other ones each time."""
+        first = self.orders * 10 - 9
+        words = (
+            f"Write the lines {first} to {first + 9} of the list into Notes, one a "
+            f"turn. Done when line {first + 9} stands at the end of the text area."
+        )
+        reason = f"Step {self.orders} of the plan: the lines before {first} stand in Notes."
+        return Step("plan", reason, text=words, more={"done_when": [reason]})
+
+    def act(self, request: Json) -> Json:
+        """A line is typed, or a key pressed that does nothing."""
+        number = self.acts
+        why, line = (
+            f"Line {number} is the next one of the list",
+            f"{number} is a line of the list. ",
+        )
+        step = Step("type", why, text=line)
+        if self.still and number % self.still == 0:
+            step = Step("key", why, key="f6")
+        if not request.get("tools"):
+            seen = f"Typing line {number - 1} worked, it stands at the end. Notes is open and has the keyboard. "
+            seen += f"Next I type line {number} of the list."
+            story = {"observation": seen, "bboxes": [], "actions": [{"name": "type", "text": line}]}
+            return {"role": "assistant", "content": json.dumps(story)}
+        said = (
+            f"LAST_ACTION_RESULT: worked, line {number - 1} stands at the end of the text\n"
+            "CURRENT_GOAL: write the lines of the list into Notes\n"
+            "SUCCESS_CRITERIA: each line stands in the text area with its number\n"
+            f"SCREEN_SHOWS: Notes with its text area, {number} lines, the caret after the last\n"
+            f"NEXT_STEP: type line {number}, since it is the next one of the list"
+        )
+        return {**spoken(step, request), "content": said}
+
+
+def called_by(message: Json) -> str:
+    """The name of the tool that a message calls, or of a story's first action."""
+    if message.get("tool_calls"):
+        return str(message["tool_calls"][0]["function"]["name"])
+    found = re.search(r'"actions": \[\{"name": "(\w+)"', message.get("content") or "")
+    return found[1] if found else ""
+
+
+class Reuse(unittest.TestCase):
+    """What the server keeps of the prompts of longer runs, by its own counters."""
+
+    def measured(self, profile: str, turns: int, context: int = 16384, still: int = 0) -> Run:
+        """A run before a server that has seen none of it; of the acting role's requests but the first, in which
+        nothing can be known yet: the tokens computed, and the share of all that was reused."""
+        options = "--profile", profile, "--max-steps", str(turns)
+        with (
+            LlamaServer(context=context) as server,
+            Between(server.base, LongWriter(still)) as between,
+        ):
+            done = Program(between.url, *options).finish()
+        self.assertEqual(done.records("no_call"), [], done.text)
+        _, *acting = [
+            one for one in between.exchanges if (one.role, one.status) == ("executor", 200)
+        ]
+        self.computed = [one.computed for one in acting]
+        reused = sum(one.reused for one in acting)
+        self.share = reused / (reused + sum(self.computed))
+        return done
 
     def test_half_of_a_planner_run_is_reused_when_every_third_screen_is_unchanged(self) -> None:
-        row = self.measured(Scene("still", "planner", 20, still=3))
-        self.assertGreaterEqual(row.share, 0.52)
-        self.assertLessEqual(statistics.mean(row.computed), 1300)
+        self.measured("planner", 20, still=3)
+        self.assertGreaterEqual(self.share, 0.52)
+        self.assertLessEqual(statistics.mean(self.computed), 1300)
         # The middle one, since after a plan or an archive the whole context is a new one.
-        anew = [tokens for tokens in row.computed if tokens > PICTURE_TOKENS]
+        anew = [tokens for tokens in self.computed if tokens > PICTURE_TOKENS]
         self.assertLessEqual(statistics.median(anew), PICTURE_TOKENS + 300)
-        same = [tokens for tokens in row.computed if tokens < PICTURE_TOKENS]
+        same = [tokens for tokens in self.computed if tokens < PICTURE_TOKENS]
         self.assertGreaterEqual(len(same), 4)
         self.assertLessEqual(statistics.mean(same), 300)
 
     def test_a_story_computes_its_picture_and_its_observation_alone(self) -> None:
-        row = self.measured(Scene("story", "story", 8))
-        self.assertGreaterEqual(row.share, 0.30)
+        self.measured("story", 8)
+        self.assertGreaterEqual(self.share, 0.30)
         # of them about 45 for the words around the observation, which a model imitates
-        self.assertLessEqual(statistics.mean(row.computed), 1380)
+        self.assertLessEqual(statistics.mean(self.computed), 1380)
 
     def test_a_conversation_in_8192_tokens_is_condensed_seldom(self) -> None:
-        row = self.measured(Scene("chat", "chat", 16, context=8192))
-        self.assertGreaterEqual(row.share, 0.65)
-        self.assertLessEqual(row.archives, 2)
+        done = self.measured("chat", 16, context=8192)
+        self.assertGreaterEqual(self.share, 0.65)
+        self.assertLessEqual(len(done.records("archive")), 2)
 
 
 class SmallContext(unittest.TestCase):
-    """A context of 2,048 tokens, which holds no screenshot with its prompt, and replies without an end."""
+    """A context of 2,048 tokens, which holds no screenshot with its prompt."""
 
     server: LlamaServer
 
@@ -179,20 +254,29 @@ class SmallContext(unittest.TestCase):
         self.assertRegex(done.text, r"did not finish in 1(\.0)? s; look whether it is busy")
         self.assertNotIn("smaller", done.text)
 
-    def test_a_stop_ends_the_generation(self) -> None:
-        program = Program(self.server.base + CHAT, "--profile", "planner")
-        while program.process.poll() is None and not self.server.busy():
-            time.sleep(0.3)
-        program.process.send_signal(signal.SIGINT)
-        done = program.finish()
-        self.assertEqual(done.code, 130, done.text)
-        end = time.monotonic() + 60
-        while self.server.busy() and time.monotonic() < end:
-            time.sleep(1.0)  # each question delays the server's look for clients that went away
-        log = self.server.said()
+
+class Stopping(unittest.TestCase):
+    def test_a_stop_ends_a_generation_that_would_go_on_for_minutes(self) -> None:
+        endless = (
+            "--set",
+            f"executor_max_tokens={ENDLESS}",
+            "--set",
+            f"planner_max_tokens={ENDLESS}",
+        )
+        with LlamaServer("noise", context=ENDLESS + 8192) as server:
+            program = Program(server.base + CHAT, "--profile", "planner", *endless)
+            while program.process.poll() is None and not server.busy():
+                time.sleep(0.3)
+            program.process.send_signal(signal.SIGINT)
+            done = program.finish()
+            self.assertEqual(done.code, 130, done.text)
+            end = time.monotonic() + 60
+            while server.busy() and time.monotonic() < end:
+                time.sleep(1.0)  # each question delays the server's look for clients that went away
+            log = server.said()
         self.assertIn("cancel task", log)
         reached = re.findall(r"stop processing: n_tokens = (\d+)", log)
-        self.assertLess(int(reached[-1]), 2048, "it went on to the end of the context")
+        self.assertLess(int(reached[-1]), ENDLESS, "it went on to its end")
 
 
 class TextOnly(unittest.TestCase):

@@ -8,115 +8,70 @@ their white boxes and text by its ink. Nobody tells it anything about the screen
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import agent
 from tests.scripted import PROOF, call, role_of, text
+from tests.servers import Answering
 
 Json = dict[str, Any]
 Message = dict[str, Any]
+MODEL = {
+    "id": "qwen3-vl-4b-instruct",
+    "type": "vlm",
+    "arch": "qwen3vl",
+    "state": "loaded",
+    "max_context_length": 262144,
+    "loaded_context_length": 16384,
+    "capabilities": ["tool_use"],
+}  # as LM Studio lists it
 
 ##########################################################################
 # The server
 ##########################################################################
 
 
-class Exchange(NamedTuple):
-    """One chat request, its pictures as hashes, and its answer; times are time.monotonic() seconds."""
-
-    role: str  # planner, executor, verifier
-    body: Json
-    reply: Message | str
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
-
-    def do_GET(self) -> None:
-        model = {
-            "id": self.server.model,
-            "type": "vlm",
-            "arch": self.server.architecture,
-            "state": "loaded",
-            "max_context_length": 262144,
-            "loaded_context_length": 16384,
-            "capabilities": ["tool_use"],
-        }
-        self.answer(200, {"data": [model]})
-
-    def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        reply = self.server.respond(raw)
-        if reply == "http500":
-            self.answer(500, {"error": {"message": "The model has crashed."}})
-        elif reply != "drop":
-            calls = isinstance(reply, dict) and reply.get("tool_calls")
-            choice = {"message": reply, "finish_reason": "tool_calls" if calls else "stop"}
-            usage = {"prompt_tokens": 3000, "completion_tokens": 30}
-            self.answer(200, {"model": self.server.model, "choices": [choice], "usage": usage})
-
-    def answer(self, status: int, value: Any) -> None:
-        body = json.dumps(value).encode()
-        try:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-        except OSError:
-            pass  # the program has ended meanwhile
-
-
-class Server(ThreadingHTTPServer):
-    """`with` it on, `url` is its endpoint, and `reply` says a message, "http500" or "drop", one request at a time."""
-
-    daemon_threads = True
-    model, architecture = "qwen3-vl-4b-instruct", "qwen3vl"
+class Server(Answering):
+    """`reply` says a message, one request at a time; `requests` came, `errors` those that it could not answer."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1/chat/completions"
-        self.exchanges: list[Exchange] = []
-        self.errors: list[str] = []  # requests that could not be answered
+        super().__init__()
+        self.requests: list[Json] = []
+        self.errors: list[str] = []
         self.lock = threading.Lock()
 
-    def __enter__(self) -> Any:
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.shutdown()
-        self.server_close()
-
-    def respond(self, raw: str) -> Message | str:
+    def respond(self, path: str, body: bytes) -> tuple[int, bytes]:
+        if not body:
+            return 200, json.dumps({"data": [MODEL]}).encode()
         with self.lock:
+            request = json.loads(body)
+            self.requests.append(request)
             try:
-                reply = self.reply(json.loads(raw))
+                reply = self.reply(request)
             except Exception as error:  # the test has to hear of it
                 self.errors.append(repr(error))
-                reply = "http500"
-            hashed = re.sub(
-                r'(?<=;base64,)[^"]+',
-                lambda found: hashlib.sha256(found[0].encode()).hexdigest(),
-                raw,
-            )
-            body = json.loads(hashed)
-            self.exchanges.append(Exchange(self.role(body), body, reply))
-        return reply
+                return 500, b"{}"
+        choice = {
+            "message": reply,
+            "finish_reason": "tool_calls" if reply.get("tool_calls") else "stop",
+        }
+        usage = {"prompt_tokens": 3000, "completion_tokens": 30}
+        answer = {"model": MODEL["id"], "choices": [choice], "usage": usage}
+        return 200, json.dumps(answer).encode()
+
+    @property
+    def roles(self) -> list[str]:
+        return list(map(self.role, self.requests))
 
     def role(self, request: Json) -> str:
         return role_of(request)
 
-    def reply(self, request: Json) -> Message | str:
+    def reply(self, request: Json) -> Message:
         raise NotImplementedError
 
 
@@ -132,7 +87,7 @@ class Scripted(Server):
         super().__init__()
         self.calls, self.before, self.asked = list(calls), before, 0
 
-    def reply(self, request: Json) -> Message | str:
+    def reply(self, request: Json) -> Message:
         role = role_of(request)
         if role == "verifier":
             return text("YES: it is.")
@@ -297,7 +252,7 @@ SAVED = "The line stands on the page, the Save dialog took the path and is close
 
 # An action's tool by the names that profiles give it: the first that is offered.
 TOOLS = {
-    "click": "click_screen_element click_element move_mouse",
+    "click": "click_screen_element click_element",
     "type": "type_text_input type_text",
     "key": "press_keyboard_key press_key",
     "open": "open_app",
@@ -369,28 +324,20 @@ def squares(png: bytes, asked: str) -> Message:
 class PixelModel(Server):
     """Decides from the pixels, and knows whether it has typed the text and pressed Enter in the Save dialog.
 
-    `faults` come instead of the first replies; one that is "" leaves the reply as it is. A `quick` one uses the tools
-    that save turns, where they are offered.
+    A `quick` one uses the tools that save turns, where they are offered.
     """
 
-    def __init__(
-        self, task: Task, faults: Iterable[Message | str] = (), quick: bool = False
-    ) -> None:
+    def __init__(self, task: Task, quick: bool = False) -> None:
         super().__init__()
-        self.task, self.faults, self.quick = task, list(faults), quick
+        self.task, self.quick = task, quick
         self.steps: list[Step] = []
-        self.forget()
-
-    def forget(self) -> None:
-        """As at the beginning of a task."""
-        self.queue: list[Message] = []  # the rest of a step that takes several calls
         self.before = WAIT  # the last step that was not a wait
         self.waits = 0
         self.typed = self.saved = False  # the text, and the path with Enter
 
-    def reply(self, request: Json) -> Message | str:
-        fault = self.faults.pop(0) if self.faults else ""
-        return fault or getattr(self, self.role(request))(request)
+    def reply(self, request: Json) -> Message:
+        said: Message = getattr(self, self.role(request))(request)
+        return said
 
     def planner(self, request: Json) -> Message:
         asked = "\n".join(texts({"messages": request["messages"][-1:]}))
@@ -418,16 +365,11 @@ class PixelModel(Server):
         order = re.search(r"\bPress the key (\w+)\.", "\n".join(texts(request)))
         if order and len(request["tools"]) == 1:  # the doctor's test of tool calls
             return spoken(Step("key", "-", key=order[1]), request)
-        if self.queue:
-            return self.queue.pop(0)
         png = picture(request)
         if png is None:
             return spoken(Step("look", "There is no picture here."), request)
         step = self.next_step(Sight(png), "open_app" in json.dumps(request["tools"]))
-        message = spoken(step, request)
-        if step.action == "click" and "move_mouse" in json.dumps(message):
-            self.queue = [call("click_mouse")]
-        return message
+        return spoken(step, request)
 
     def next_step(self, sight: Sight, offers_more: bool = False) -> Step:
         step = self.patient(self.decide(sight))

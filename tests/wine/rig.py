@@ -248,11 +248,10 @@ class Window:
         rect: tuple[int, int, int, int],
         items: list[Json],
         focus: str = "",
-        paint: bool = False,
     ) -> None:
         files = [desktop.folder / f"{title}.{kind}" for kind in ("json", "jsonl", "orders", "txt")]
         layout, self.log, self.orders, self.text_file = files
-        planned = {"title": title, "rect": rect, "items": items, "focus": focus, "paint": paint}
+        planned = {"title": title, "rect": rect, "items": items, "focus": focus}
         layout.write_text(json.dumps(planned), encoding="utf-8")
         self._heard, self._read = list[Json](), 0
         Program(desktop, windows_path(HERE / "window.py"), *(file.name for file in files))
@@ -305,18 +304,13 @@ class Window:
 
 
 def target(
-    desktop: Desktop,
-    rect: tuple[int, int, int, int] = (100, 80, 1200, 700),
-    title: str = "Target",
-    paint: bool = False,
+    desktop: Desktop, rect: tuple[int, int, int, int] = (100, 80, 1200, 700), title: str = "Target"
 ) -> Window:
-    """A window with a field on the left and an empty area on the right, or an area alone that is painted in."""
-    width, height = rect[2] - 16, rect[3] - 40
-    half = 0 if paint else width // 2
-    area = {"kind": "area", "name": "area", "rect": (half, 0, width - half, height)}
+    """A window with a field on the left and an empty area on the right."""
+    half, height = rect[2] // 2 - 8, rect[3] - 40
     edit = {"kind": "text", "name": "edit", "rect": (0, 0, half, height)}
-    items = [area] if paint else [edit, area]
-    return Window(desktop, title, rect, items, items[0]["name"], paint)
+    area = {"kind": "area", "name": "area", "rect": (half, 0, half, height)}
+    return Window(desktop, title, rect, [edit, area], "edit")
 
 
 class RunCase(unittest.TestCase):

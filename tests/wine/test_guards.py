@@ -9,14 +9,10 @@ import unittest
 
 from tests.scripted import call
 from tests.wine.model import PixelModel, Scripted, Task
-from tests.wine.rig import AGENT, SCREEN, Program, RunCase, until, windows_path
+from tests.wine.rig import AGENT, ALONE, SCREEN, Program, RunCase, until, windows_path
 
 SECRET = "swordfish-4711"
-CLICKS, STRIPES = (
-    6,
-    20,
-)  # 20 stripes, one every 30 ms: a screen that is restless for over half a second
-
+CLICKS, STRIPES = 6, 20  # one every 30 ms: a screen that is restless for over half a second
 
 # The program with somebody at its console, who types into its standard input.
 ATTENDED = (
@@ -29,18 +25,9 @@ class Questions(RunCase):
     def test_a_box_is_answered_by_the_mouse_and_the_window_below_keeps_the_keyboard(self) -> None:
         words = ("yes by mouse", "no by mouse", "yes by keys", "nobody")
         with Scripted([call("type_text_input", text=word) for word in words]) as model:
-            settings = (
-                "--set",
-                "takeover_quiet=0",
-                "--set",
-                "confirm_wait=20",
-                "--set",
-                "controls=off",
-            )
-            program = Program(
-                self.desktop, "-c", ATTENDED, windows_path(AGENT.parent), "--endpoint", model.url,
-                "--confirm", "always", *settings, "Do it",
-            )  # fmt: skip
+            settings = *ALONE, "--set", "confirm_wait=20", "--set", "controls=off"
+            words = "--endpoint", model.url, "--confirm", "always", *settings, "Do it"
+            program = Program(self.desktop, "-c", ATTENDED, windows_path(AGENT.parent), *words)
 
             def question(number: int) -> list[list[int]]:
                 until("it asks", lambda: program.text.count("Allow this?") == number, 90)
@@ -135,7 +122,7 @@ class Guards(RunCase):
             code, output = self.desktop.agent("--endpoint", model.url, *words, task).finish()
         self.assertEqual(code, 0, output)
         self.assertEqual(self.window.text(), f"{SECRET} and more")
-        requests = [json.dumps(exchange.body) for exchange in model.exchanges]
+        requests = [json.dumps(request) for request in model.requests]
         self.assertTrue(requests)
         self.assertEqual([text[:200] for text in (output, *requests) if SECRET in text], [])
         files = [file for file in self.desktop.run_folder.rglob("*") if file.is_file()]

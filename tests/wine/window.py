@@ -2,11 +2,10 @@
 
     python.exe window.py LAYOUT.json LOG.jsonl ORDERS TEXT
 
-LAYOUT: {"title", "rect": [left, top, width, height], "items": [{"kind", "name", "rect"}], "focus", "paint"}, the kinds
+LAYOUT: {"title", "rect": [left, top, width, height], "items": [{"kind", "name", "rect"}], "focus"}, the kinds
 being those of KINDS, an item's rect in pixels of the window's inside. The log's first line is READY with each item's
 rectangle on the screen. Then each mouse and key message to a `text` or an `area` is a line, x and y being pixels of
-the screen, and each click on another item is PRESSED. With `paint` a press with the left button leaves a black stroke
-in the area until it is let go of. A test writes the file ORDERS with one of
+the screen, and each click on another item is PRESSED. A test writes the file ORDERS with one of
     focus NAME | clear | dump (the first item's text into TEXT) | slow N | quit | anything else, which does nothing
 and finds OBEYED in the log. "slow N" makes the area answer each click by N stripes, one every 30 ms, and then DRAWN.
 """
@@ -38,7 +37,7 @@ WHEEL = {0x20A: "WM_MOUSEWHEEL", 0x20E: "WM_MOUSEHWHEEL"}
 KEY_NAMES = "WM_KEYDOWN WM_KEYUP WM_CHAR - WM_SYSKEYDOWN WM_SYSKEYUP WM_SYSCHAR".split()
 KEYS = dict(enumerate(KEY_NAMES, 0x100))
 HELD = {"ctrl": [0x11], "shift": [0x10], "alt": [0x12], "win": [0x5B, 0x5C]}
-POLL_MS, STRIPE_MS, PEN_WIDTH, MK_LBUTTON = 50, 30, 8, 0x1
+POLL_MS, STRIPE_MS = 50, 30
 FACE_COLOUR, WINDOW_COLOUR = 16, 6
 # kind -> (window class, style, extended style)
 KINDS = {
@@ -52,7 +51,6 @@ KINDS = {
     "password": ("EDIT", WS_TABSTOP | ES_AUTOHSCROLL | ES_PASSWORD, WS_EX_CLIENTEDGE),
 }
 user: Any = ctypes.WinDLL("user32", use_last_error=True)  # type: ignore[attr-defined]
-gdi: Any = ctypes.WinDLL("gdi32")  # type: ignore[attr-defined]
 # Those that are handed more than 32 bits; a window's handle has no more.
 for name, first in (("DefWindowProcW", []), ("SendMessageW", []), ("CallWindowProcW", [c_void_p])):
     function = getattr(user, name)
@@ -90,7 +88,7 @@ class Window:
     """The window, its items and the log."""
 
     def __init__(self, layout: dict[str, Any], log: Any, orders: str, text: str) -> None:
-        self.items, self.focused, self.paint = layout["items"], layout["focus"], layout["paint"]
+        self.items, self.focused = layout["items"], layout["focus"]
         self.log, self.orders, self.text_file = log, orders, text
         user.SetProcessDPIAware()
         # Kept in fields: a callback that is collected while Windows still holds its address ends the process.
@@ -100,7 +98,6 @@ class Window:
             PROCEDURE(self.on_edit),
         ]
         self.edit_before: Any = None
-        self.last, self.pen = (0, 0), gdi.CreatePen(0, PEN_WIDTH, 0)
         self.stripes = self.drawn = self.clicks = 0
         self.waiting: list[str] = []
         for name, procedure, colour in (("Main", 0, FACE_COLOUR), ("Area", 1, WINDOW_COLOUR)):
@@ -201,10 +198,6 @@ class Window:
             return 0  # not to the default: Alt+F4 or F10 must only be seen here, not act
         if message not in MOUSE:
             return int(user.DefWindowProcW(handle, message, wparam, lparam))
-        here = low(lparam), low(lparam >> 16)
-        if self.paint and wparam & MK_LBUTTON and MOUSE[message] == "WM_MOUSEMOVE":
-            self.stroke(handle, *here)
-        self.last = here
         if MOUSE[message].endswith(("DOWN", "DBLCLK")):
             self.focus("area")
             user.SetCapture(handle)  # a drag is followed outside, too
@@ -214,14 +207,6 @@ class Window:
                 self.drawn, self.clicks = 0, self.clicks + 1
                 user.SetTimer(self.main, 2, STRIPE_MS, None)
         return 0
-
-    def stroke(self, handle: int, x: int, y: int) -> None:
-        device = user.GetDC(handle)
-        before = gdi.SelectObject(device, self.pen)
-        gdi.MoveToEx(device, *self.last, None)
-        gdi.LineTo(device, x, y)
-        gdi.SelectObject(device, before)
-        user.ReleaseDC(handle, device)
 
     def draw_stripe(self) -> None:
         """The next of the stripes that answer a click, in another shade for every click."""
