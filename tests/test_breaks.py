@@ -58,7 +58,7 @@ class Aimed(unittest.TestCase):
         for one in rows:
             with self.subTest(one.name):
                 self.assertNotEqual(one.applied(TEXT), TEXT)
-                self.assertLessEqual(set(breaks.modules_of(one.room)), known)
+                self.assertLessEqual(set(one.modules), known)
         self.assertEqual(len({one.name for one in rows}), len(rows))
         self.assertGreaterEqual(len({one.room for one in rows}), 30)
 
@@ -75,11 +75,6 @@ class Aimed(unittest.TestCase):
             with self.subTest(field, value=value), self.assertRaises(breaks.Misaimed):
                 one.applied(SMALL)
 
-    def test_the_list_has_a_line_for_each(self) -> None:
-        with redirect_stdout(io.StringIO()) as out:
-            self.assertEqual(breaks.main(["--list"]), 0)
-        self.assertEqual(len(out.getvalue().splitlines()), len(breaks.all_breaks()))
-
 
 class Trials(unittest.TestCase):
     """The tool on a checkout of one small file and one test."""
@@ -89,48 +84,43 @@ class Trials(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name) / "whole"
         (self.root / "tests").mkdir(parents=True)
-        (self.root / "agent.py").write_text(SMALL, encoding="utf-8")
         (self.root / "tests" / "__init__.py").touch()
-        (self.root / "tests" / "test_sums.py").write_text(SMALL_TEST, encoding="utf-8")
-        self.bench = breaks.Bench(self.root, Path(folder.name))
 
-    def seen_by(self, *row: str, learned: str = SMALL) -> str:
-        self.bench.learn(learned, ["test_sums"])
-        return self.bench.seen_by(self.trial(*row))
-
-    def trial(self, *row: str) -> breaks.Trial:
-        return breaks.Trial(row[0], Break(*row).applied(SMALL), ("test_sums",))
+    def seen_by(
+        self, *rows: tuple[str, ...], test: str = SMALL_TEST, whole: str = SMALL
+    ) -> tuple[list[str], str]:
+        """Who sees each of these breaks, and what is printed."""
+        (self.root / "agent.py").write_text(whole, encoding="utf-8")
+        (self.root / "tests" / "test_sums.py").write_text(test, encoding="utf-8")
+        bench = breaks.Bench(self.root, self.root.parent)
+        trials = [breaks.Trial(row[0], Break(*row).applied(SMALL), ("test_sums",)) for row in rows]
+        with redirect_stdout(io.StringIO()) as out:
+            return [*bench.results(trials)], out.getvalue()
 
     def test_a_break_that_a_test_fails_on_is_seen_and_another_is_not(self) -> None:
-        self.assertEqual(self.seen_by(*ROW), "test_sums")
-        self.assertEqual(self.seen_by("much", "Sums", "", "is_much", "> 9", "> 8"), "")
-        self.assertEqual((self.root / "agent.py").read_text(encoding="utf-8"), SMALL)
+        seen, said = self.seen_by(ROW, ("much", "Sums", "", "is_much", "> 9", "> 8"))
+        self.assertEqual(seen, ["test_sums", ""])
+        self.assertRegex(said, "test_sums +turned\nNOT SEEN +much\n")
 
     def test_one_that_never_ends_is_seen(self) -> None:
-        self.bench.green["test_sums"] = 0.5
         never = "\n    import threading; threading.Event().wait()"
-        with mock.patch.multiple(breaks, PATIENCE_S=1, PATIENCE=1):
-            trial = self.trial("hangs", "Sums", "", "is_enough", "print(number)", never)
-            self.assertEqual(self.bench.seen_by(trial), "test_sums")
+        with mock.patch.object(breaks, "PATIENCE_S", 1):
+            row = ("hangs", "Sums", "", "is_enough", "print(number)", never)
+            self.assertEqual(self.seen_by(row)[0], ["test_sums"])
 
     def test_what_fails_without_a_break_is_told_and_sees_nothing(self) -> None:
-        self.assertEqual(self.seen_by(*ROW, learned=""), "")
-        with redirect_stdout(io.StringIO()) as out:
-            self.bench.tell()
-        self.assertEqual(out.getvalue(), "Left out, since they fail without a break: test_sums.\n")
+        seen, said = self.seen_by(ROW, whole="")
+        self.assertEqual(seen, [""])
+        self.assertIn("Left out, since they fail without a break: test_sums.\n", said)
 
-    def test_what_fails_every_other_time_is_told_and_sees_nothing(self) -> None:
-        for copy in self.bench.free:
-            (copy / "tests" / "test_sums.py").write_text(SMALL_TEST + OF_CHANCE, encoding="utf-8")
-        self.bench.learn(SMALL, ["test_sums"])
-        self.bench.free[-1].joinpath("odd").unlink(missing_ok=True)
-        trial = breaks.Trial("", SMALL.replace("LEAST = 2", "LEAST = 1"), ("test_sums",))
-        self.assertEqual((self.bench.seen_by(trial), self.bench.flaky), ("", {"test_sums"}))
+    def test_what_fails_every_other_time_sees_nothing(self) -> None:
+        row = ("least", "Sums", "", "", "LEAST = 2", "LEAST = 1")
+        self.assertEqual(self.seen_by(row, test=SMALL_TEST + OF_CHANCE)[0], [""])
 
 
 class Chance(unittest.TestCase):
     def test_comparisons_calls_and_numbers_of_functions_are_changed_and_texts_are_not(self) -> None:
-        parts = {(SMALL[one.begin : one.end], one.new) for one in breaks.mutations(SMALL)}
+        parts = {(old, new) for _, _, old, new in breaks.mutations(SMALL)}
         wanted = {
             ("print(number)", "pass"),
             ("number >= LEAST", "(number < LEAST)"),
@@ -139,17 +129,15 @@ class Chance(unittest.TestCase):
         }
         self.assertEqual(parts, wanted)
 
-    def test_a_seed_gives_the_same_ones_again_each_of_them_python(self) -> None:
-        first = breaks.chosen(TEXT, 3, seed=3)
-        self.assertEqual(first, breaks.chosen(TEXT, 3, seed=3))
-        self.assertNotEqual(first, breaks.chosen(TEXT, 3, seed=4))
-        for mutation in first:
-            self.assertNotEqual(mutation.applied(TEXT), TEXT)
-
-    def test_it_is_tried_with_the_modules_of_its_room_and_with_the_whole_runs(self) -> None:
-        for room, wanted in (("Replay", ("test_replay", "test_kept")), ("Nowhere", ("test_kept",))):
-            mutation = breaks.Mutation(7, 0, 0, "")
-            self.assertEqual(breaks.modules_at(SMALL.replace("Sums", room), mutation), wanted)
+    def test_a_seed_gives_the_same_ones_again_with_the_modules_of_their_room(self) -> None:
+        first = breaks.by_chance(TEXT, 3, seed=3)
+        self.assertEqual(first, breaks.by_chance(TEXT, 3, seed=3))
+        self.assertNotEqual(first, breaks.by_chance(TEXT, 3, seed=4))
+        for one in first:
+            self.assertNotEqual(one.text, TEXT)
+            compile(one.text, one.words, "exec")
+        replay = breaks.by_chance(SMALL.replace("Sums", "Replay"), 1, seed=1)
+        self.assertEqual(replay[0].modules, ("test_replay", "test_kept"))
 
 
 if __name__ == "__main__":
