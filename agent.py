@@ -1491,7 +1491,6 @@ class TurnLine(Item):
     done: str
     effect: str
     seconds: float
-    tokens: int  # since the line before
 
 
 @dataclass
@@ -6345,7 +6344,7 @@ _WIRE = (
 _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
 
-def _endpoint(setting: str) -> urllib.parse.SplitResult:
+def endpoint_of(setting: str) -> urllib.parse.SplitResult:
     # The address of the chat completions; raises ConfigError.
     try:
         url = urllib.parse.urlsplit(setting)
@@ -6380,7 +6379,7 @@ class ModelServer:
     info: ModelInfo | None = None
 
     def __post_init__(self) -> None:
-        self.url = _endpoint(self.config.lmstudio_endpoint)
+        self.url = endpoint_of(self.config.lmstudio_endpoint)
         self.where = f"{self.url.scheme}://{self.url.netloc}"
         self._page = self.url._replace(scheme="", netloc="").geturl()
         self.is_here = re.fullmatch(r"127(\.\d+){3}|::1", self.url.hostname or "") is not None
@@ -9115,7 +9114,6 @@ class Voice:
     say: Say  # one line for the person
     inbox: Inbox = field(default_factory=Inbox)
     requests: int = 0
-    tokens: int = 0
     _failures: int = 0  # failed exchanges in a row
     # So many more replies without a call, before any with one, until the tools leave their list.
     _patience: int = SILENT_REPLIES_MOST
@@ -9270,7 +9268,6 @@ class Voice:
         for kind, warning in warnings.items():
             self.say_once(kind, f"warning: {warning}")
         thought = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
-        self.tokens += reply.usage.total
         self.logger.record(
             ReplyRecord(
                 call=self.requests,
@@ -10311,7 +10308,6 @@ class Engine:
     files: Mapping[str, FileFact] = field(default_factory=dict)
     watched: Screens = field(default_factory=no_screens)  # what was looked at without an act
     way: Way | None = None
-    _tokens: int = 0  # of them in the lines on the terminal
     _reached: Screens = field(default_factory=no_screens)  # what acts led to
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
 
@@ -10444,11 +10440,9 @@ class Engine:
 
     def tell_turn(self, role: str, done: str, effect: str) -> None:
         turn = self.logger.turn
-        spent = self.voice.tokens - self._tokens
-        self._tokens = self.voice.tokens
         seconds = self.clock.now() - self.began
         # The terminal lays it out for its width, so that the log's entry is not shown there.
-        entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s, {spent} tokens)"
+        entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s)"
         self.logger.log(entry, LOG_ONLY)
         self.logger.publish(
             TurnLine(
@@ -10457,7 +10451,6 @@ class Engine:
                 done,
                 effect,
                 seconds,
-                spent,
             )
         )
 
@@ -13777,12 +13770,15 @@ def check_system() -> Finding:
     return Finding("system", True, f"{system}, Python {python}, 64 bit")
 
 
+def waiting_for(text: str) -> Phase:
+    return Phase(f"waiting for {text}")
+
+
 def check_desktop(
     config: Config,
     desktop: Desktop,
     clock: Clock,
-    waiting: Say,
-) -> Iterator[Finding]:
+) -> Iterator[Finding | Phase]:
     """Raises AgentError at what makes the rest pointless."""
     screen = desktop.screen()
     area = resolve_area(config.area, desktop)
@@ -13801,7 +13797,7 @@ def check_desktop(
     yield Finding("window", not window.elevated, text)
     source = desktop.control_source
     if isinstance(source, ControlsWorker) and frame.window:
-        waiting("the controls of that window")
+        yield waiting_for("the controls of that window")
         with closing(source):
             text, knows, problems = source.report(window)
         yield Finding("controls", True, text, not knows, problems)
@@ -13868,12 +13864,11 @@ def check_model(
     config: Config,
     profile: Profile,
     server: ModelServer,
-    waiting: Say,
-) -> Iterator[Finding]:
+) -> Iterator[Finding | Phase]:
     """A failure says what to do about it, and is the last finding if the server gave it."""
     most = f"at most {config.lmstudio_timeout:g} s"
     try:
-        waiting(f"the list of models at {server.where}")
+        yield waiting_for(f"the list of models at {server.where}")
         info = server.discover()
         yield Finding("server", True, config.lmstudio_endpoint)
         grammar = chosen_grammar(config, profile, info)
@@ -13881,10 +13876,11 @@ def check_model(
         yield from _check_info(info, grammar)
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
-            waiting(f"{info.name} to find {len(MARKS)} squares in pictures, {most} each")
+            squares = f"{len(MARKS)} squares in pictures"
+            yield waiting_for(f"{info.name} to find {squares}, {most} each")
             yield from check_calibration(asked)
         if profile.loop != "story":
-            waiting(f"{info.name} to call a tool, {most}")
+            yield waiting_for(f"{info.name} to call a tool, {most}")
             yield _check_call(asked, profile)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
@@ -14801,11 +14797,10 @@ def mcp_turn(engine: Engine, state: AgentState, client: McpClient) -> Outcome | 
 
 # A client's own windows are kept from what it calls.
 MCP_CONFIG = """LM Studio (mcp.json) and Claude Desktop (claude_desktop_config.json):
-{{"mcpServers": {{"desktop": {{"command": {0}, "args": [{1}, "--mcp", "--set", {2},
-"--set", "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"]}}}}}}
+{{"mcpServers": {{"desktop": {{"command": {0}, "args": {1}}}}}}}
 VS Code (.vscode/mcp.json):
-{{"servers": {{"desktop": {{"type": "stdio", "command": {0}, "args": [{1}, "--mcp", "--set", {2},
-"--set", "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"]}}}}}}"""
+{{"servers": {{"desktop": {{"type": "stdio", "command": {0}, "args": {1}}}}}}}"""
+MCP_BLOCKED = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
 
 
 ####################################################################################################
@@ -14838,7 +14833,7 @@ REASON_MOST = 600  # characters
 FURTHER_LINE = "    | "
 
 
-def turn_row(line: TurnLine, columns: int, counts: bool) -> str:
+def turn_row(line: TurnLine, columns: int) -> str:
     # A row of at most so many columns, 59 or more; a long effect stands in a second.
     effect = line.effect
     reason = ""
@@ -14847,8 +14842,6 @@ def turn_row(line: TurnLine, columns: int, counts: bool) -> str:
         effect = cut(effect.partition(":")[0], EFFECT_MOST)
     front = f"{line.turn:>4}  {line.role:<9} "
     back = f" {effect:<10} {line.seconds:5.1f} s"
-    if counts:
-        back += f" {line.tokens:>6} tokens"
     left = min(DONE_MOST, columns - len(front + back))
     return f"{front}{cut(line.done, left):<{left}}{back}".rstrip() + reason
 
@@ -14888,10 +14881,6 @@ class Terminal:
         printer = threading.Thread(target=self._print, daemon=True)
         printer.start()
         undo.callback(self._end, printer)
-
-    @property
-    def tells_all(self) -> bool:
-        return self.level > 1
 
     def say(self, text: str, level: int = 1) -> None:
         if level > self.level:
@@ -14955,7 +14944,7 @@ class Terminal:
             done = plain_backslashes(self.hide(item.done))
             effect = plain_backslashes(self.hide(item.effect))
             shown = replace(item, done=done, effect=effect)
-            self.last_row = turn_row(shown, self._columns(), self.tells_all)
+            self.last_row = turn_row(shown, self._columns())
             self.say(self.last_row)
         elif isinstance(item, Phase):
             self._doing = (item.text, self.clock.now())
@@ -15059,17 +15048,14 @@ def chosen_way(
     options: Namespace, config: Config, terminal: Terminal, task: str, old: Path | None
 ) -> Way | None:
     """That of an earlier run, if the person wants it or wanted it for the `old` one."""
-    again = options.again
     gone = ""
-    if old:
-        for record in read_journal(old).records:
-            if isinstance(record, WayRecord):
-                gone = record.run
-        again = bool(gone)
+    for record in read_journal(old).records if old else ():
+        if isinstance(record, WayRecord):
+            gone = record.run
     own = old or options.demo or config.described or config.dry_run
-    offers = not (again or own) and _person_is_there()
-    way = way_for(Path(config.dump_dir), task) if again or offers else None
-    if way and old and way.folder.name != gone:  # which has other steps
+    offers = not (options.again or own) and _person_is_there()
+    way = way_for(Path(config.dump_dir), task) if options.again or gone or offers else None
+    if way and gone not in ("", way.folder.name):  # which has other steps
         way = None
     if way and offers:
         day = datetime.fromtimestamp(way.ended)
@@ -15332,10 +15318,8 @@ SHORT_NAMES = {
     "grammar": "executor_grammar",
 }
 # Of each line one is said: the other would be passed over.
-ONE_OF = """words task check scenario runs stats report replay manifest mcp
-words check scenario resume runs stats report replay manifest mcp
-open words check runs stats replay manifest mcp
-open resume
+ONE_OF = """words task check scenario runs stats report replay manifest mcp print_config
+words check scenario resume runs stats report replay manifest mcp print_config
 quiet verbose
 profile resume
 panel check runs stats report mcp
@@ -15397,6 +15381,8 @@ def refuse_idle_words(options: Namespace) -> None:
         said = [given[name] for name in line.split() if name in given]
         if len(said) > 1:
             raise ConfigError(f"{said[0]} and {said[1]} do not go together; leave out one of them.")
+    if options.open and not options.report:
+        raise ConfigError("--open is for a report: give --report RUN, or leave out --open.")
 
 
 def read_config(
@@ -15578,7 +15564,8 @@ socket, socketserver, webbrowser"""
 
 
 def manifest(config: Config) -> Iterator[str]:
-    yield MANIFEST.format(**vars(config))
+    endpoint = endpoint_of(config.lmstudio_endpoint).geturl()  # which refuses a login
+    yield MANIFEST.format(**{**vars(config), "lmstudio_endpoint": endpoint})
     kinds: dict[str, list[str]] = {}
     for name, row in {**WIN32, **CONTROL_FUNCTIONS}.items():
         kinds.setdefault(row.kind, []).append(name)
@@ -15674,6 +15661,11 @@ def doctor(options: Namespace, config: Config, stop: Stop) -> int:
         terminal = Terminal(SystemClock(stop), 1 + options.verbose, str, undo)
         try:
             for finding in examine(options, config, stop, terminal):
+                if isinstance(finding, Phase):
+                    terminal.take(finding)
+                    if not terminal.live:
+                        terminal.say(f"...   {finding.text}")
+                    continue
                 verdict = "note" if finding.note else "ok  "
                 if not finding.fine:
                     verdict = "FAIL"
@@ -15689,20 +15681,14 @@ def doctor(options: Namespace, config: Config, stop: Stop) -> int:
 
 def examine(
     options: Namespace, config: Config, stop: Stop, terminal: Terminal
-) -> Iterator[Finding]:
-    # What --check finds; the terminal tells meanwhile what it waits for.
-
-    def waiting(text: str) -> None:
-        terminal.take(Phase(f"waiting for {text}"))
-        if not terminal.live:
-            terminal.say(f"...   waiting for {text}")
-
+) -> Iterator[Finding | Phase]:
+    # What --check finds, and meanwhile what it waits for.
     server = server_of(options, config, stop, terminal)
     yield check_system()
     try:
-        waiting("the desktop")
+        yield waiting_for("the desktop")
         desktop = open_desktop(options, terminal.clock)
-        yield from check_desktop(config, desktop, terminal.clock, waiting)
+        yield from check_desktop(config, desktop, terminal.clock)
         config = at_size_of(desktop, config)
     except Stopped:
         raise
@@ -15711,15 +15697,15 @@ def examine(
     if options.demo:
         yield Finding("model", True, "the demo's own; without --demo yours is examined")
     else:
-        yield from check_model(config, chosen_profile(options.profile, config), server, waiting)
+        yield from check_model(config, chosen_profile(options.profile, config), server)
 
 
-def old_run(options: Namespace, config: Config) -> Path | None:
-    """The folder of the run that is gone on with or repeated, whose task `options` get."""
+def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None]:
+    """The run that is gone on with, or the acts of one that is repeated; `options` get its task."""
     repeats = options.replay is not None
     name = options.replay if repeats else options.resume
     if name is None:
-        return None
+        return None, None
     folder = find_run(Path(config.dump_dir), name)
     journal = read_journal(folder)
     run = run_of(journal, folder)
@@ -15736,9 +15722,10 @@ def old_run(options: Namespace, config: Config) -> Path | None:
         raise ConfigError(f"{folder.name} {fault}.")
     options.demo = drawn
     options.task = options.task or run.task
-    if not repeats:
-        options.profile = run.profile
-    return folder
+    if repeats:
+        return None, recorded_way(folder)
+    options.profile = run.profile
+    return folder, None
 
 
 def start(options: Namespace, stop: Stop) -> int:
@@ -15754,15 +15741,12 @@ def start(options: Namespace, stop: Stop) -> int:
         return doctor(options, config, stop)
     if options.print_config:
         folder = f"dump_dir={Path(config.dump_dir).absolute()}"
-        say(MCP_CONFIG.format(*map(json.dumps, (sys.executable, __file__, folder))))
+        words = [__file__, "--mcp", "--set", folder, "--set", MCP_BLOCKED]
+        say(MCP_CONFIG.format(json.dumps(sys.executable), json.dumps(words)))
         return 0
-    old = old_run(options, config)
-    repeated = None
-    if old and options.replay is not None:
-        repeated = recorded_way(old)
-        old = None
+    old, way = old_run(options, config)
     # As the profile of the old run is known now, and what its repetition needs.
-    config = read_config(options, os.environ, repeated.settings if repeated else {})
+    config = read_config(options, os.environ, way.settings if way else {})
     refuse_idle_run(options, config)
     secrets = read_secrets(options.secret, options.api_key)
     clock = SystemClock(stop)
@@ -15771,7 +15755,7 @@ def start(options: Namespace, stop: Stop) -> int:
     if options.mcp:
         return serve_client(options, actuator)
     with ExitStack() as undo:
-        return run_task(options, config, old, repeated, actuator, undo)
+        return run_task(options, config, old, way, actuator, undo)
 
 
 def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal) -> ModelServer:
@@ -15810,15 +15794,7 @@ def serve_client(options: Namespace, actuator: Actuator) -> int:
             refuse_idle_run(given, config)
             client.end = EndRecord()
             with ExitStack() as undo:
-                run_task(
-                    given,
-                    config,
-                    None,
-                    None,
-                    actuator,
-                    undo,
-                    client,
-                )
+                run_task(given, config, None, None, actuator, undo, client)
             answer = {"ok": client.end.outcome == "completed", **to_json(client.end)}
         except AgentError as error:
             if actuator.stop.reason:
@@ -15868,63 +15844,24 @@ def run_task(
     corrected = correction_for(asked, told.append)
     logger = ExecutionLogger(config, actuator.secrets.hide, old)
     book = keep_book(logger, old, undo, terminal)
-    notice = partial(logger.log, level=1)  # into the log and onto the terminal
     who = Person(config, terminal, logger, desktop, by_box=options.mcp)
-    vars(actuator).update(config=config, notice=notice, confirm=who.allows, ask=who.answers)
+    vars(actuator).update(config=config, confirm=who.allows, ask=who.answers)
     if isinstance(desktop, WindowsDesktop):
         undo.enter_context(watched(desktop.api, actuator))
-    eyes = Eyes(config, desktop, actuator, logger, clock, notice, actuator.places)
-    actuator.typing_secret = eyes.secret_typed
-    voice = Voice(config, profile, server, model, logger, clock, notice)
-    engine = Engine(config, profile, eyes, voice, actuator, logger, clock, notice, grammar)
+    engine = engine_of(profile, server, model, grammar, actuator, logger)
     engine.correction = corrected
     engine.way = way
-    server.notice = notice
-    shown_in = attend(options, engine, book, who, undo)
-    carry_on = partial(work_on, engine, terminal, book, shown_in, client)
+    if options.panel:
+        open_panel(engine, book, who, undo)
+    if not options.demo:
+        tend_files(engine, undo)
+    carry_on = partial(carry_out_task, engine, who, book, client)
     code = carry_on(task, told, resumed=old is not None)
     while not (options.task or options.demo) and code in (0, 1) and (task := next_task(terminal)):
         task = actuator.secrets.hide(task)
         engine.way = chosen_way(options, config, terminal, task, None)
         code = carry_on(task, [], resumed=True)
     return code
-
-
-def attend(
-    options: Namespace, engine: Engine, book: Book, person: Person, undo: ExitStack
-) -> Panel | None:
-    """Opens the panel and tends the files; the panel that a demo waits for."""
-    panel = open_panel(engine, book, person, undo) if options.panel else None
-    if not options.demo:
-        tend_files(engine, undo)
-    if panel and (options.demo or _person_is_there()):
-        undo.callback(keep_page, panel, person.terminal)
-    return panel if options.demo else None
-
-
-def work_on(
-    engine: Engine,
-    terminal: Terminal,
-    book: Book,
-    shown_in: Panel | None,
-    client: McpClient | None,
-    task: str,
-    told: Iterable[str],
-    resumed: bool,
-) -> int:
-    # From the beginning of a task to its end; all that was before is in the journal.
-    state = AgentState(memory=AgentMemory(engine.config.memory_compression_threshold))
-    engine.actuator.task = "" if client else task  # what a client says permits nothing
-    engine.actuator.began = engine.clock.now()
-    most = most_turns(engine)
-    terminal.watch = lambda: f"turn {state.turn} of {state.first + state.planned + most}"
-    if client:
-        engine.logger.listeners.append(client.take)
-    begin_records(engine, state, task, told, resumed)
-    try:
-        return finish(engine, state, terminal, book, client, shown_in)
-    finally:
-        engine.actuator.release()
 
 
 def demo_endpoint(area: Rect, undo: ExitStack) -> str:
@@ -15951,6 +15888,7 @@ def open_desktop(options: Namespace, clock: Clock) -> Desktop:
 def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitStack) -> None:
     # Until `undo` closes this run has the desktop; ConfigError if another one works on it.
     mutex = desktop.api.CreateMutexW(None, False, "Local\\agent.py")
+    undo.callback(desktop.api.CloseHandle, mutex)
     if desktop.api.WaitForSingleObject(mutex, 0) == WAIT_TIMEOUT:
         raise ConfigError(
             "Another agent.py works on this desktop; wait until it is done, or stop it."
@@ -15994,17 +15932,64 @@ def keep_book(
     return book
 
 
-def open_panel(engine: Engine, book: Book, person: Person, undo: ExitStack) -> Panel:
+def engine_of(
+    profile: Profile,
+    server: ModelServer,
+    model: ModelInfo,
+    grammar: Grammar | None,
+    actuator: Actuator,
+    logger: ExecutionLogger,
+) -> Engine:
+    config = actuator.config
+    clock = actuator.clock
+    notice = partial(logger.log, level=1)  # into the log and onto the terminal
+    actuator.notice = notice
+    server.notice = notice
+    eyes = Eyes(
+        config,
+        actuator.desktop,
+        actuator,
+        logger,
+        clock,
+        notice,
+        actuator.places,
+    )
+    actuator.typing_secret = eyes.secret_typed
+    voice = Voice(
+        config,
+        profile,
+        server,
+        model,
+        logger,
+        clock,
+        notice,
+    )
+    return Engine(
+        config,
+        profile,
+        eyes,
+        voice,
+        actuator,
+        logger,
+        clock,
+        notice,
+        grammar,
+    )
+
+
+def open_panel(engine: Engine, book: Book, person: Person, undo: ExitStack) -> None:
     logger = engine.logger
     panel = Panel(engine.config, engine.actuator.stop, book, logger.folder)
     undo.callback(panel.close)
     person.terminal.say(f"panel: {panel.url}", 0)  # and into no log
-    if _person_is_there():
+    is_there = _person_is_there()
+    if is_there:
         show_in_browser(panel.url)
+    if is_there or isinstance(person.desktop, DemoDesktop):
+        undo.callback(keep_page, panel, person.terminal)
     logger.listeners.append(panel.take)
     engine.voice.inbox = panel
     person.inbox = panel
-    return panel
 
 
 def begin_records(
@@ -16034,20 +16019,31 @@ def begin_records(
         state.done_when = engine.way.checks
 
 
-def finish(
+def carry_out_task(
     engine: Engine,
-    state: AgentState,
-    terminal: Terminal,
+    person: Person,
     book: Book,
     client: McpClient | None,
-    shown_in: Panel | None,
+    task: str,
+    told: Iterable[str],
+    resumed: bool,
 ) -> int:
-    # Records how it ended on every way out; a bug raises RuntimeError after that.
-    began = engine.clock.now()
+    """From the beginning of a task to its end, which is recorded on every way out.
+
+    A bug raises RuntimeError after that. All that was before is in the journal.
+    """
+    state = AgentState(memory=AgentMemory(engine.config.memory_compression_threshold))
+    engine.actuator.task = "" if client else task  # what a client says permits nothing
+    engine.actuator.began = engine.clock.now()
+    most = most_turns(engine)
+    person.terminal.watch = lambda: f"turn {state.turn} of {state.first + state.planned + most}"
+    if client:
+        engine.logger.listeners.append(client.take)
+    begin_records(engine, state, task, told, resumed)
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
-        if shown_in:
-            await_page(shown_in, terminal)
+        if isinstance(person.inbox, Panel) and isinstance(person.desktop, DemoDesktop):
+            await_page(person.inbox, person.terminal)
         way = engine.way
         if way and not way.checks:
             outcome = run_turns(engine, state, lambda: lambda: None)  # left to nobody
@@ -16069,27 +16065,18 @@ def finish(
         engine.logger.log(traceback.format_exc())
         raise RuntimeError(engine.logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
-        seconds = engine.clock.now() - began
-        tell_end(
-            engine,
-            state,
-            terminal,
-            book,
-            outcome,
-            seconds,
-        )
+        try:
+            engine.actuator.release()
+        finally:
+            tell_end(engine, state, person.terminal, book, outcome)
 
 
 def tell_end(
-    engine: Engine,
-    state: AgentState,
-    terminal: Terminal,
-    book: Book,
-    outcome: Outcome,
-    seconds: float,
+    engine: Engine, state: AgentState, terminal: Terminal, book: Book, outcome: Outcome
 ) -> None:
     logger = engine.logger
     completed = outcome.kind == "completed"
+    seconds = engine.clock.now() - engine.actuator.began
     with suppress(AgentError):  # the disk may be what ended the run
         logger.record(
             EndRecord(
@@ -16109,24 +16096,12 @@ def tell_end(
         terminal.say(f"  check {number} {ruling}", 0)
     if not completed and terminal.level == 0 and terminal.last_row:
         terminal.say(terminal.last_row, 0)  # which tells why
-    # All from the records: of a resumed run they hold what earlier processes did, too.
+    # From the records: of a resumed run they hold what earlier processes did, too.
     figures = dict(book.figures())
-    sums = book.run["sums"]
-    parts = [
-        count_of(state.turn, "turn"),
-        count_of(sums["acted"], "act"),
-        f"{figures['refused']} refused",
-        figures["time"],
-    ]
-    if terminal.tells_all:
-        parts += [
-            f"of it {figures['model']} model and {figures['in the program']} program",
-            count_of(sums["requests"], "request"),
-            count_of(sums["prompt"] + sums["completion"], "token"),
-            f"of them about {sums['thought']} thought",
-        ]
-    written = logger.folder / "report.html"
-    terminal.say(f"{', '.join(parts)}; see {written}", 0)
+    turns = count_of(state.turn, "turn")
+    acts = count_of(int(figures["acts"]), "act")
+    counted = f"{turns}, {acts}, {figures['refused']} refused, {figures['time']}"
+    terminal.say(f"{counted}; see {logger.folder / 'report.html'}", 0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

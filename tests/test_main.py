@@ -194,6 +194,8 @@ WRONG = (
     ("--demo|--no-vision", "goes by the pixels it sees"),
     ("--demo|--profile|native|--grammar|ui-tars-1.5", "leave out --no-vision and --grammar."),
     ("--demo|--endpoint|http://127.0.0.1:9/v1", "The demo brings its own model server;"),
+    ("--manifest|--endpoint|http://me:word@127.0.0.1:9/v1", "a host, no login"),
+    ("--demo|--open", "--open is for a report: give --report RUN, or leave out --open."),
     ("--demo|--set|lmstudio_endpoint=http://127.0.0.1:9/v1", "The demo brings its own model server;"),
 )  # fmt: skip
 # What a program can reach other programs, machines and files of the system with.
@@ -206,6 +208,7 @@ PAIRS = """
     note --resume|note --check|note --runs|--scenario web-chat --check|--check --runs|--check --resume
     |--resume 1 --replay 1|--replay 1 --stats 1|--resume --runs|--runs --report 1|--check --panel
     |--check --secret PIN|--runs --dry-run|--runs --panel|--resume --profile chat|-q -v
+    |note --print-config
 """
 
 

@@ -411,4 +411,5 @@ class Gates(ClientCase):
 
         with desktop_of_main(desktop), windows_of_main(world):
             self.serve(script, *words, demo=False)
+        self.assertEqual(world.leaks().count("mutex"), 0)
         return "refused" if refused else "passed"

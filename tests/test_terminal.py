@@ -162,7 +162,7 @@ class Rows(TerminalCase):
         done: str = 'click "Save the document under another name"',
     ) -> list[str]:
         terminal, screen = self.terminal(columns + 1)
-        terminal.take(agent.TurnLine(12, "executor", done, effect, 3.2, 4711))
+        terminal.take(agent.TurnLine(12, "executor", done, effect, 3.2))
         self.close()
         return screen.getvalue().splitlines()
 
@@ -547,15 +547,12 @@ class Allowed(CommandLineCase):
 
 class Loudness(CommandLineCase):
     def test_a_run_leaves_a_line_a_turn_and_a_sum_and_no_escape_sequence(self) -> None:
-        counted = (
-            r", of it \d+\.\d s model and \d+\.\d s program, \d+ requests, \d+ tokens,.* thought"
-        )
-        for options, tokens, more in (((), "", ""), (("-v",), r" +\d+ tokens", counted)):
+        for options in ((), ("-v",)):
             shutil.rmtree(self.folder / "dumps", ignore_errors=True)
             _, out, _ = self.recorded(*options)
             act = r'(?m)^ +2  executor  double click "Notes icon" +changed +\d+\.\d s'
-            self.assertRegex(out, act + tokens + "$")
-            total = rf"^6 turns, 4 acts, 0 refused, \d+\.\d s{more}; see .*run_0001.report\.html$"
+            self.assertRegex(out, act + "$")
+            total = r"^6 turns, 4 acts, 0 refused, \d+\.\d s; see .*run_0001.report\.html$"
             self.assertRegex(out.splitlines()[-1], total)
         self.assertNotRegex(out, "[\x1b\r]")
         self.assertIn(
