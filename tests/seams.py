@@ -125,10 +125,8 @@ def record(kind: str, **fields: Any) -> Any:
 
 def check_of_model(config: agent.Config, profile: str, server: Any) -> dict[str, str]:
     """What --check finds of a server's model, each by its name."""
-    return {
-        found.what: found.text
-        for found in agent.check_model(config, agent.PROFILES[profile], server, str)
-    }
+    found = agent.check_model(config, agent.PROFILES[profile], server)
+    return {one.what: one.text for one in found if not isinstance(one, agent.Phase)}
 
 
 def marked_pixels(
