@@ -444,7 +444,6 @@ keep_last_screenshots | 0 | screenshots that a conversation shows; 0: as a gramm
      to 4, as pruning costs the server's prefix cache | 0 to 100 | AGENT_KEEP_LAST_SCREENSHOTS
 keep_last_thinks | 2 | thoughts left after pruning | 0 to 100 | AGENT_KEEP_LAST_THINKS
 enable_loop_recovery | true | whether the recovery keys may be pressed
-loop_recovery_cooldown | 3 | turns between two recoveries | 0 to 1000
 last_look | true | whether a run that gives up looks once more whether its task is done
 described | false | run the profile as it was described, tool for tool (--help described)
 auto_zoom | true | whether a click that changed nothing is followed by a closer picture of its place
@@ -1540,7 +1539,6 @@ class Outcome(NamedTuple):
 @dataclass
 class AgentMemory:
     threshold: int = 12  # active actions that make archiving due
-    last_recovery_turn: float = -math.inf
     all_snapshots: tuple[MemorySnapshot, ...] = ()
     active_history: list[ActionRecord] = field(default_factory=list)
 
@@ -1575,6 +1573,10 @@ class AgentState(StateRecord):
     memory: AgentMemory
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     first: int = 0  # the turn before the first one of this task
+
+    @property
+    def just_recovered(self) -> bool:
+        return self.recovered and not self.stalled
 
     def take(self, record: Record) -> None:
         # Goes on to where this record was written.
@@ -5575,6 +5577,16 @@ class Actuator(Hands):
         if self.desktop.cursor() == self._place:
             self.last_own = self.clock.now()
 
+    def put(self, ask: Callable[[str], Taken], question: str) -> Taken:
+        """What the person answers, whose input is no takeover; the window of before is in front."""
+        front = self.desktop.foreground()
+        answer = ask(question)
+        with suppress(Win32Error):
+            if front and not same_window(self.desktop.foreground(), front):
+                self.bring_to_front(front)
+        self.last_own = self.clock.now()
+        return answer
+
     def rest(self) -> bool:
         """Waits as long as the run is paused, and says once why; whether it was. Raises Stopped."""
         minutes = self.config.minutes_most
@@ -5783,16 +5795,13 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
         return
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
-        allowed = actuator.confirm(question_about(attempt))
+        allowed = actuator.put(actuator.confirm, question_about(attempt))
         if not allowed:
             risks = ", ".join(attempt.risks)
             why = "The person did not allow this"
             if allowed is None:
                 why = "Nobody answered whether this is allowed"
             raise ToolError(f"{why} ({risks}); do it another way or report.", "not_allowed")
-        if attempt.front and not same_window(actuator.desktop.foreground(), attempt.front):
-            actuator.bring_to_front(attempt.front)
-        actuator.last_own = actuator.clock.now()
         actuator.allowed = wanted
         actuator.allowed_until = actuator.last_own + YES_S
         for gate in GATES_OF_THE_LOOK:
@@ -8541,8 +8550,8 @@ chat | text_batch_events | 4 | | the same
 planner commander chat | scroll_ticks | 1 | | one notch is too little to see
 planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny \
 target
-planner commander | place of the picture | behind all text | behind the text that only grows | a \
-server reuses what stands before a picture
+planner commander | place of the picture | behind all text | behind the text that only grows | \
+kept: a server reuses what stands before a picture
 planner commander chat pointer | calls | tools | | fewer replies without a call
 planner commander | reply_corrections | 0 | | a correction costs less than a lost turn
 all | request_retries | 0 | | a server that reloads its model refuses for some seconds
@@ -8593,6 +8602,10 @@ frame, no action
 planner commander | recovery keys | a click on the Start button at the bottom left, too | Escape, \
 Ctrl+Escape | kept: on Windows 11 that click opens the Widgets
 planner commander | mouse | SetCursorPos | SendInput, confirmed | kept: programs see a real move
+planner commander | loop_recovery_cooldown | 3 turns between two recoveries | once until there is \
+progress, when the count of turns without it begins anew | kept: what failed twice fails again
+planner commander chat | what a click hit | what the model calls it | what Windows calls it | \
+kept: facts beat words
 planner commander | keys | letters, digits, f1 to f12, 22 names | more names | kept: they are \
 certain
 planner commander chat pointer | model and endpoint | a Qwen3-VL by name at localhost | the \
@@ -9290,13 +9303,6 @@ class Voice:
         """A request's first message, of which a server can reuse most of the one before."""
         if not image:
             return Message("user", f"{context}\n\n{question}")
-        if self.config.described:
-            return Message(
-                "user",
-                "",
-                image,
-                before=f"{context}\n\n{question}",
-            )
         # While the picture stays the same, so does what stands before it; new lines go behind it.
         grown = f"{context}\n".startswith(f"{self._context}\n")
         if image != self._image or not grown:
@@ -9959,7 +9965,7 @@ class ControlCheck:
                 there += f", not {plain_line(said, 60)!r}"
             result = f"{verb} {there}"
             told.append(there)
-        elif isinstance(step.args, ClickArgs) and not self.config.described:
+        elif isinstance(step.args, ClickArgs):
             there = f"an unnamed {hit.role}" if known else "what Windows does not name"
             result = f"{verb} {there}"
             result += f", meant: {said}" if said else ""
@@ -10981,8 +10987,7 @@ def ask_person(
         return "Not asked, since too much was asked before; go on without, or report.", False
     state.questions += 1
     actuator = engine.actuator
-    answer = actuator.ask(cut(question, 300))
-    actuator.last_own = engine.clock.now()
+    answer = actuator.put(actuator.ask, cut(question, 300))
     if answer is None:
         return "Nobody is there; go on without, or report.", False
     return f"The person answers: {answer!r:.300}", True
@@ -11273,21 +11278,18 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
         return Outcome("stuck", f"{turns} made no progress.")
     if state.stalled % config.stall_after(2) == 0:
         state.needs_review = True
-    # They come after acts that changed nothing only, and not into a window that holds typed text.
+    # They come once, after acts that changed nothing only, and not into a window that holds typed
+    # text.
     risky = state.stirred is not False or state.recovered or engine.filled
     if risky or not config.enable_loop_recovery or state.stalled < config.stall_after(3):
         return None
-    turn = state.turn
-    if turn - state.memory.last_recovery_turn > config.loop_recovery_cooldown:
-        state.memory.last_recovery_turn = turn
-        if not config.described:  # what comes now has as many turns as what came before
-            state.recovered = True
-            state.stalled = 0
-        engine.eyes.forget()  # the Start button has its place on a whole picture
-        look = engine.eyes.look(f"turn_{turn:04d}_recovery")
-        keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
-        deed = engine.perform(keys, look)
-        engine.tell_turn("program", "recovery keys", deed.result)
+    state.recovered = True
+    state.stalled = 0  # what comes now has as many turns as what came before
+    engine.eyes.forget()  # the Start button has its place on a whole picture
+    look = engine.eyes.look(f"turn_{state.turn:04d}_recovery")
+    keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
+    deed = engine.perform(keys, look)
+    engine.tell_turn("program", "recovery keys", deed.result)
     return None
 
 
@@ -11308,8 +11310,6 @@ def resume(engine: Engine, state: AgentState) -> None:
             pending = record
             if engine.way and record.way:
                 engine.way.next = record.way
-            if record.tool == RECOVER:
-                state.memory.last_recovery_turn = record.turn
         elif isinstance(record, (ActionRecord, StateRecord)):  # its turn's end
             pending = None
     logger.turn = state.turn
@@ -11462,7 +11462,7 @@ def native_messages(
         dry_run=DRY_RUN if config.dry_run else "",
         thought=cut(last.reasoning, THOUGHT_CHARS),
         effect=cut(unseen_effect(last), EVIDENCE_CHARS),
-        recovered=RECOVERED if state.memory.last_recovery_turn == last.turn else "",
+        recovered=RECOVERED if state.just_recovered else "",
         stalled=state.stalled if state.stalled >= config.stall_after(1) else 0,
         listed=listed and LISTED.format(listed),
     )
@@ -11817,7 +11817,7 @@ def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | N
         region="{},{}-{},{}".format(*last.region) if last.region else "",
         stalled=state.stalled if state.stalled >= config.stall_after(1) else 0,
         turn=state.turn,
-        most=config.max_steps + state.planned,
+        most=state.first + state.planned + config.max_steps,
     )
     return ask_role(
         engine,
@@ -12077,7 +12077,7 @@ def end_step(
 ) -> Outcome | None:
     # It prunes seldom, and then much at once, since the server reads it all anew then.
     outcome = None if progress is None else escalate(engine, state, progress)
-    if state.memory.last_recovery_turn == state.turn:
+    if state.just_recovered:
         chat.steps[-1].append(Message("user", RECOVERED))
     config = engine.config
     most = config.keep_last_screenshots or SCREENSHOTS_KEPT
@@ -12169,7 +12169,7 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     lines += [f"box: {json.dumps(box)}" for box in chapter.boxes]
     engine.logger.log("\n".join(lines))
     outcome = chapter.outcome or escalate(engine, state, chapter.progress)
-    if state.memory.last_recovery_turn == state.turn:
+    if state.just_recovered:
         chapter.notes.append(" The program pressed Escape and Start.")
     image = marked_picture(engine, state, story, chapter)
     state.trail = [chapter.done, *state.trail][: config.marks_trail_turns]

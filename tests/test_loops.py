@@ -333,6 +333,33 @@ class TwoAgents(EngineCase):
         )
         self.assertEqual(trial.run().kind, "stuck")
 
+    def test_in_a_next_task_the_executor_is_told_of_turns_that_it_has(self) -> None:
+        trial = self.playing(self.clicks(), max_steps=3)
+        trial.state.first = trial.state.turn = 60
+        trial.run()
+        told = [re.findall(r"CURRENT_TURN: (\d+) of (\d+)", str(r)) for r in trial.requests]
+        self.assertEqual([*itertools.chain(*told)], [(turn, "64") for turn in ("62", "63", "64")])
+
+    def test_after_a_question_at_the_console_the_window_of_before_is_in_front_again(self) -> None:
+        delete = call("click_screen_element", element_name="Delete", position=[500, 500])
+        key = call("press_keyboard_key", key="a")
+        for question in (ASK["planner"], delete):
+            replies = iter((question, key))
+            trial = self.playing(lambda _, left=replies: next(left), max_steps=2)
+            plain = trial.desktop.foreground()
+            fronts = [plain]
+
+            def asked(_: str, fronts: list[Any] = fronts, plain: Any = plain) -> Any:
+                fronts.append(replace(plain, handle=7, own=True))
+                return ""
+
+            trial.desktop.foreground = lambda fronts=fronts: fronts[-1]
+            trial.desktop.bring_to_front = fronts.append
+            trial.engine.actuator.ask = asked
+            trial.ask(asked)
+            trial.run()
+            self.assertIn(("key", "a", True), trial.inputs)
+
     def test_what_a_server_has_read_is_mostly_sent_as_it_was(self) -> None:
         """The prompt and the tools never change, the image stands behind what only grows."""
         clicks = self.clicks()

@@ -30,7 +30,6 @@ turn_delay                    1.5   1.5   0.4   0.4   -
 char_input_delay              0.01  0.01  0.005 -     -
 review_interval               7     5     -     -     -
 memory_compression_threshold  12    8     -     -     -
-loop_recovery_cooldown        3     3     -     -     -
 enable_loop_recovery          True  True  -     -     -
 text_batch_events             100   -     -     -     -
 drag_steps                    15    -     -     -     -
