@@ -152,19 +152,9 @@ class Grammars(NativeCase):
 
 
 TURNS = 7
-TASK = "Press the button"  # that of tests/scripted.py
 DOCUMENTED = Path(__file__).parent / "data" / "grammar_requests.jsonl"
 SIZE = (448, 224)  # of the picture: multiples of 16, 28 and 32
 SAMPLING = ("temperature", "top_p", "top_k", "repetition_penalty", "repeat_penalty", "max_tokens")
-# What an instruction holds that asks for this form of a reply.
-FORMS = {
-    "Action: sentence, <tool_call> JSON": "1) Action: a short imperative",
-    "Thought: ..., Action: verb(...)": "Thought: ...\nAction: ...",
-    "<tool_call> XML": "<function=example_function_name>",
-    "<seed:tool_call> XML": "<seed:tool_call>",
-    "## Thought, ## Action, ## Code": "## Code:",
-    "<tool_call> JSON": "<tool_call>",
-}
 
 
 def parts_of(message: Request) -> list[str]:
@@ -179,58 +169,19 @@ def fields_of(grammar: agent.Grammar, requests: list[Request]) -> dict[str, str]
     """The fields of the requests, in words that can be compared."""
     first, last = requests[0], requests[-1]
     messages = first["messages"]
-    system = parts_of(messages[0])[0] if messages[0]["role"] == "system" else ""
     users = [parts_of(message) for message in messages if message["role"] == "user"]
     later = [parts_of(message) for message in last["messages"] if message["role"] == "user"]
     layout = [", ".join(p if p == "picture" else "text" for p in parts) for parts in users]
-    opening = users[0][0]
+    steps = re.search(r"(?m)^(.*Step 1:.*(?:\n## Action:\n.*)?)$", later[0][0])
     return {
-        "role of the instructions": "system" if system else "user",
-        "system text begins": system.partition("\n")[0] or "none",
-        **function_in(system, opening),
-        "declared resolution": resolution_in(system, grammar),
-        "form of a reply": next(form for form in FORMS if FORMS[form] in (system or opening)),
-        "question": question_in(opening),
+        "role of the instructions": messages[0]["role"],
         "text and picture": " | ".join(layout),
         "pictures shown": str(sum(parts.count("picture") for parts in later)),
-        "earlier steps": found_in(r"(?m)^(.*Step 1:.*(?:\n## Action:\n.*)?)$", later[0][0]),
+        "earlier steps": steps[1].replace("\n", " / ") if steps else "none",
         "space of places": "resized" if grammar.in_pixels else "0..1000",
         "sizes of a picture": "multiples of {}, {} to {} pixels".format(*grammar.picture),
         **{name: str(first.get(name, "none")) for name in SAMPLING},
     }
-
-
-def found_in(pattern: str, words: str, otherwise: str = "none") -> str:
-    found = re.search(pattern, words)
-    return found[1].replace("\n", " / ") if found else otherwise
-
-
-def function_in(system: str, opening: str) -> dict[str, str]:
-    """The actions that are announced and the arguments that they take."""
-    written = re.search(r"<tools>\n(.*)\n</tools>", system)
-    if written:
-        function = json.loads(written[1])["function"]
-        properties = function["parameters"]["properties"]
-        actions = f"{function['name']}: {' '.join(properties['action']['enum'])}"
-        taken = ", ".join(f"{name} {schema['type']}" for name, schema in properties.items())
-        return {"actions": actions, "arguments": taken}
-    space = opening.partition("## Action Space")[2].partition("## Note")[0]
-    listed = opening.partition("The functions")[2]
-    verbs = re.findall(r"(?m)^(\w+)\(", space) or re.findall(r"(\w+)\([\w, ]*\)", listed)
-    return {"actions": " ".join(verbs) or "none listed", "arguments": "none"}
-
-
-def resolution_in(system: str, grammar: agent.Grammar) -> str:
-    found = found_in(r"resolution is (\d+x\d+)", system)
-    seen = "{}x{}".format(*grammar.picture.seen_size(agent.Size(*SIZE)))
-    return "that of the resized picture" if found == seen else found
-
-
-def question_in(opening: str) -> str:
-    """The lines that structure the first user text: headings, names before a colon, the task."""
-    lines = [line.replace(TASK, "{task}") for line in opening.splitlines()]
-    telling = r"## .*|[A-Z]\w+( \w+)?:( {task})?|{task}"
-    return ", ".join(line for line in lines if re.fullmatch(telling, line))
 
 
 class Requests(NativeCase):
