@@ -9243,7 +9243,12 @@ class Voice:
         title = f"{len(messages)} messages, {images} images, {size} bytes"
         self.logger.exchange(f"REQUEST {self.requests} to {role.name}: {title}", fresh)
         self.logger.record(
-            RequestRecord(call=self.requests, role=role.name, sent=sent, parts=parts)
+            RequestRecord(
+                call=self.requests,
+                role=role.name,
+                sent=sent,
+                parts=parts,
+            )
         )
 
     def _leave_list(self, why: str) -> None:
