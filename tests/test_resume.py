@@ -378,7 +378,7 @@ class Killed(EngineCase):
             arguments = words[words.index("tests.long.kill") + 1 :]
             return starting.run(*arguments, seconds=60, main="tests.long.kill.demo")
 
-        self.assertRegex(trial("event:9", run=started), "^resumed")
+        self.assertRegex(trial(110, run=started), "^resumed")
 
 
 JOURNALS = Path(__file__).resolve().parent / "journals"
