@@ -13,6 +13,7 @@ import io
 import itertools
 import json
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -61,14 +62,14 @@ class Faults:
 
     def __init__(self, at: int = 0, onwards: bool = False) -> None:
         self.at, self.onwards, self.calls, self.failed = at, onwards, 0, list[str]()
-        self.noted: Any = None  # what `note` says at the first fault
-        self.note: Any = lambda: None
+        self.events: list[Any] = []  # of the world
+        self.before = 0  # so many when the first fault came
 
     def __call__(self, what: str) -> bool:
         self.calls += 1
         fails = bool(self.at) and (self.calls >= self.at if self.onwards else self.calls == self.at)
         if fails and not self.failed:
-            self.noted = self.note()
+            self.before = len(self.events)
         self.failed += [what] if fails else []
         return fails
 
@@ -110,17 +111,24 @@ class Model(ScriptedServer):
 
 
 class FaultyFile:
-    """A text stream whose write, flush, truncate and close can fail; the report may, and the run goes on without it."""
+    """A stream that is written to, whose write, flush, truncate and close can fail."""
 
     def __init__(self, stream: Any, faults: Faults) -> None:
         self._stream, self._faults = stream, faults
-        self._of = " report" * str(stream.name).endswith("report.html")
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._stream, name)
-        if name not in ("write", "flush", "truncate", "close"):
-            return method
-        return lambda *arguments: self._call(name, method, arguments)
+
+        def call(*arguments: Any) -> Any:
+            try:
+                self._faults.no_space(f"{name} {Path(self._stream.name).name}")
+            except OSError:
+                if name == "close":
+                    method()  # a stream whose close fails is closed all the same
+                raise
+            return method(*arguments)
+
+        return call if name in ("write", "flush", "truncate", "close") else method
 
     def __enter__(self) -> FaultyFile:
         return self
@@ -128,45 +136,33 @@ class FaultyFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _call(self, name: str, method: Any, arguments: tuple[Any, ...]) -> Any:
-        try:
-            self._faults.no_space(name + self._of)
-        except OSError:
-            if name == "close":
-                method()  # a stream whose close fails is closed all the same
-            raise
-        return method(*arguments)
-
 
 @contextlib.contextmanager
 def faulty_files(faults: Faults, folder: Path) -> Iterator[None]:
     """Every call on a path inside `folder`, and on a stream opened there, goes through `faults`."""
+    opened = open
+
+    def opening(path: Any, mode: str = "r", *arguments: Any, **more: Any) -> Any:
+        if isinstance(path, int) or folder not in Path(path).parents:
+            return opened(path, mode, *arguments, **more)
+        faults.no_space("open")
+        stream = opened(path, mode, *arguments, **more)
+        return stream if mode.startswith("r") else FaultyFile(stream, faults)
 
     def wrapping(real: Any, name: str) -> Any:
         def wrapped(path: Path, *arguments: Any, **more: Any) -> Any:
-            if folder not in (path, *path.parents):
-                return real(path, *arguments, **more)
-            faults.no_space(name)
-            result = real(path, *arguments, **more)
-            textual = name == "open" and "b" not in str(more.get("mode", arguments[:1]))
-            return FaultyFile(result, faults) if textual else result
+            if folder in (path, *path.parents):
+                faults.no_space(name)
+            return real(path, *arguments, **more)
 
         return wrapped
 
-    opened = open
-
-    def ours(path: Any, mode: str = "r", *arguments: Any, **more: Any) -> Any:
-        if not isinstance(path, Path) or folder not in path.parents:
-            return opened(path, mode, *arguments, **more)
-        faults.no_space({"a": "open", "rb": "read_bytes"}.get(mode, "write_bytes"))
-        result = opened(path, mode, *arguments, **more)
-        return FaultyFile(result, faults) if mode == "a" else result
-
     with contextlib.ExitStack() as stack:
-        for name in ("open", "mkdir", "write_bytes", "unlink", "read_bytes", "glob", "lstat"):
+        for name in ("mkdir", "unlink", "glob", "lstat"):
             wrapped = wrapping(getattr(Path, name), name)
             stack.enter_context(mock.patch.object(Path, name, wrapped))
-        stack.enter_context(mock.patch("builtins.open", ours))
+        stack.enter_context(mock.patch.object(Path, "open", opening))
+        stack.enter_context(mock.patch("builtins.open", opening))
         yield
 
 
@@ -174,16 +170,15 @@ def whole_run(
     win32: Faults, files: Faults, exchanges: Faults, fault: Step = reset, thread: str = "main"
 ) -> list[str]:
     """One run with these faults; returns what is wrong with its end."""
-    clock = VirtualClock()
+    clock, out, folder = VirtualClock(), io.StringIO(), tempfile.TemporaryDirectory()
     world = SweptWin32(clock=clock, faults=win32, thread=thread)
     world.opens = Foreground("Letter - Notepad", handle=0x40002)
-    files.note = lambda: len(world.events)
+    files.events = world.events
 
     def clock_stopped_by(stop: agent.Stop) -> VirtualClock:
         clock.stop = stop
         return clock
 
-    out, folder = io.StringIO(), tempfile.TemporaryDirectory()
     root = Path(folder.name, "files")
     menu = Path(folder.name, "Microsoft", "Windows", "Start Menu", "Programs", "Notepad.lnk")
     menu.parent.mkdir(parents=True)
@@ -214,8 +209,8 @@ def whole_run(
     if not RELEASES & set(win32.failed):
         # The mutex is the program's until it ends.
         wrong += [f"open: {kind}" for kind in world.leaks() if kind != "mutex"]
-    acted = any(event.down for event in world.events[files.noted or 0 :])
-    if files.failed[:1] in (["write"], ["flush"]) and acted:
+    acted = any(event.down for event in world.events[files.before :])
+    if re.match(r"(write|flush) .*\.(jsonl|txt|log)$", "".join(files.failed[:1])) and acted:
         wrong.append("acted after its journal could not be written")
     done = (code, len(world.clicks), len(world.programs_opened), world.window.title)
     faultless = not (win32.failed or files.failed or exchanges.failed)
@@ -228,21 +223,22 @@ def whole_run(
 def sweep(kind: str, step: int = 1, first: int = 1, most: int = 1 << 30) -> Counter[str]:
     """Counts the faults tried until a run meets none; what goes wrong is printed and counted as `wrong`."""
     counts = Counter[str]()
-    names = HTTP_FAULTS if kind == "http" else [""]
-    for variant, onwards in itertools.product(names, (False, True)):
+    for variant, onwards in itertools.product(
+        HTTP_FAULTS if kind == "http" else [""], (False, True)
+    ):
         for number in range(first, most, step):
-            faults = {name: Faults() for name in ("win32", "files", "http")}
-            faults["win32" if kind == "watcher" else kind] = tried = Faults(number, onwards)
+            tried, fault = Faults(number, onwards), HTTP_FAULTS.get(variant, reset)
+            of = {"win32": Faults(), "files": Faults(), "http": Faults(), kind: tried}
             thread = "watcher" if kind == "watcher" else "main"
-            fault = HTTP_FAULTS.get(variant, reset)
-            wrong = whole_run(faults["win32"], faults["files"], faults["http"], fault, thread)
+            wrong = whole_run(
+                of.get("watcher", of["win32"]), of["files"], of["http"], fault, thread
+            )
             if not tried.failed and kind != "watcher":
                 break
             counts["tried"] += bool(tried.failed)
             if wrong:
                 counts["wrong"] += 1
-                how = "onwards" if onwards else "once"
-                print(kind, variant, how, number, tried.failed[:1], wrong[:3], flush=True)
+                print(kind, variant, onwards, number, tried.failed[:1], wrong[:3], flush=True)
     return counts
 
 
