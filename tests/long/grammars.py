@@ -15,56 +15,32 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from agent import GRAMMARS, ReplyError
+from agent import GRAMMARS, GrammarCall, ReplyError
 from tests.long.replies import ODD, SIGNS, mutated, oddly_shaped
 
 DATA = Path(__file__).parents[1] / "data" / "grammar_cases.jsonl"
 PICTURE = (1536, 864)
 RESIZED = (1540, 868)  # as it is before the model, documented for a factor of 28
+IN_PIXELS = ("qwen2.5-vl", "ui-tars-1.5", "fara-7b", "opencua")
 SECONDS_MOST = 0.25  # of the processor's time, for one reply
 REASONS = ("stop", "tool_calls", None)
-
-
-Json = dict[str, Any]
-
-
-class Sample(NamedTuple):
-    """A reply that is a call, and the act that it is."""
-
-    call: str
-    name: str
-    arguments: dict[str, Any]
+Sample = tuple[str, str, dict[str, Any]]  # a reply that is a call, and the act that it is
 
 
 @cache
 def samples(grammar: str) -> list[Sample]:
     """The rows of a grammar, and those of others that it reads as the same act."""
-    rows = map(json.loads, DATA.read_text("utf-8").splitlines())
-    known = [row for row in rows if "act" in row and "think" not in row["reply"]]
     found = []
-    for row in known:
-        sample = Sample(row["reply"], row["act"], row.get("arguments", {}))
-        call = outcome(grammar, {"role": "assistant", "content": sample.call}, "stop")
-        if row["grammar"] == grammar or (call and sample[1:] == (call.name, call.arguments)):
-            found.append(sample)
+    for row in map(json.loads, DATA.read_text("utf-8").splitlines()):
+        if "act" not in row or "think" in row["reply"]:
+            continue
+        wanted = (row["act"], row.get("arguments", {}))
+        call = outcome(grammar, {"role": "assistant", "content": row["reply"]}, "stop")
+        if row["grammar"] == grammar or (call and wanted == (call.name, call.arguments)):
+            found.append((row["reply"], *wanted))
     return found
-
-
-class Space(NamedTuple):
-    """The largest numbers of a grammar, and what they are on the grid."""
-
-    width: int
-    height: int
-
-    def grid(self, x: float, y: float) -> list[int]:
-        return [int(x * 1000 / self.width + 0.5), int(y * 1000 / self.height + 0.5)]
-
-
-def space_of(name: str) -> Space:
-    in_pixels = name in ("qwen2.5-vl", "ui-tars-1.5", "fara-7b", "opencua")
-    return Space(*RESIZED) if in_pixels else Space(1000, 1000)
 
 
 # -- what happens to replies
@@ -76,30 +52,25 @@ ENDINGS = ("<|im_end|>", "\n", "  ", "\nDone.", "<|endoftext|>", "\n\n")
 PIECES = (
     *SIGNS,
     *"\\u0041 1e3 <thinking> </thinking> <seed:tool_call> <function=click> <parameter=action>".split(),
-    *"<function=computer_use> <answer> </answer> <point>9 9</point> ⚗ click( start_box= = < >".split(
-        " "
-    ),
-    *("[" * 500, "Action: ", "\nAction: ", '"action": ', '"coordinate": [7, 8], ', "x=1, ", "159"),
-    "coordinate2",
+    *"<function=computer_use> <answer> </answer> ⚗ click( start_box= = < > coordinate2 159".split(),
+    *("<point>9 9</point>", "[" * 500, "Action: ", "\nAction: ", '"action": ', "x=1, "),
+    '"coordinate": [7, 8], ',
 )
-ODD_SENT = ODD[:-2]
 
 
-def kept(rng: random.Random, sample: Sample, other: Sample) -> str:
+def kept(rng: random.Random, call: str, other: str) -> str:
     """The reply with its first call untouched among what does not count."""
-    name = rng.choice(THOUGHT_NAMES)
-    thought = f"<{name}>{rng.choice(WORDS)}{other.call}{rng.choice(WORDS)}</{name}>"
-    before = after = ""
+    name, before, after = rng.choice(THOUGHT_NAMES), "", ""
     chance = rng.random()
     if chance < 0.3:
-        before = f"{thought}\n"
+        before = f"<{name}>{rng.choice(WORDS)}{other}{rng.choice(WORDS)}</{name}>\n"
     elif chance < 0.5:
         before = rng.choice(WORDS)
     if rng.random() < 0.3:
-        after = f"\n\n{other.call}"
+        after = f"\n\n{other}"
     elif rng.random() < 0.5:
         after = rng.choice(ENDINGS)
-    return before + sample.call + after
+    return before + call + after
 
 
 # -- what may come of them
@@ -120,37 +91,34 @@ def unescaped(text: str) -> str:
     return ESCAPE.sub(sign, text)
 
 
-def numbers_in(text: str) -> list[float]:
-    """The numbers that a place or an amount can be, in order."""
-    return [float(found) for found in NUMBER.findall(text) if abs(float(found)) < NUMBER_MOST]
-
-
-def places_in(text: str, space: Space) -> Iterator[list[int]]:
+def places_of(numbers: list[float], grammar: str) -> Iterator[list[int]]:
     """Every place that two numbers beside each other, or the centre of four, can mean."""
-    numbers = numbers_in(text)
-    for number in range(len(numbers) - 1):
-        yield space.grid(*numbers[number : number + 2])
-        if number + 3 < len(numbers):
-            left, top, right, bottom = numbers[number : number + 4]
-            yield space.grid((left + right) / 2, (top + bottom) / 2)
+    width, height = RESIZED if grammar in IN_PIXELS else (1000, 1000)
+    pairs = [*zip(numbers, numbers[1:], strict=False)]
+    for (left, top), (right, bottom) in zip(pairs, pairs[2:], strict=False):
+        pairs.append(((left + right) / 2, (top + bottom) / 2))
+    for x, y in pairs:
+        yield [int(x * 1000 / width + 0.5), int(y * 1000 / height + 0.5)]
 
 
-def check_stands_there(call: Any, text: str, space: Space) -> None:
+def check_stands_there(call: Any, text: str, grammar: str) -> None:
     """Raises AssertionError unless everything the call says stands in the reply."""
+    numbers = [float(found) for found in NUMBER.findall(text) if abs(float(found)) < NUMBER_MOST]
     for name, value in call.arguments.items():
+        said = f"{name} {value!r} of nowhere: {call} from {text!r}"
         if name in ("position", "start", "end"):
-            assert value in list(places_in(text, space)), f"place {value} of nowhere"
-            assert all(0 <= axis <= 1000 for axis in value), f"place {value} beyond the grid"
+            assert value in list(places_of(numbers, grammar)), said
+            assert all(0 <= axis <= 1000 for axis in value), said
         elif name == "text":
-            said = (part.replace("\n", "") for part in (text, unescaped(text)))
-            assert any(value.replace("\n", "") in part for part in said), f"text {value!r}"
+            forms = (part.replace("\n", "") for part in (text, unescaped(text)))
+            assert any(value.replace("\n", "") in part for part in forms), said
         elif name in ("seconds", "ticks") and not isinstance(value, bool):
-            amounts = {abs(number) for number in numbers_in(text)}
+            amounts = {abs(number) for number in numbers}
             hundreds = {float(int(amount + 50) // 100) for amount in amounts}
-            assert abs(value) in amounts | hundreds | {1, 2, 3, 5, 8}, f"{name} {value} of nowhere"
+            assert abs(value) in amounts | hundreds | {1, 2, 3, 5, 8}, said
         elif name == "key":
             signs = [part for part in value.split("+") if len(part) == 1]
-            assert all(sign in text.lower() for sign in signs), f"key {value!r}"
+            assert all(sign in text.lower() for sign in signs), said
 
 
 def outcome(grammar: str, message: Any, reason: Any) -> Any:
@@ -163,17 +131,17 @@ def outcome(grammar: str, message: Any, reason: Any) -> Any:
         assert 0 < len(GRAMMARS[grammar].correction(error)) < 900
         call = None
     assert time.thread_time() - begin < SECONDS_MOST, f"slow: {message!r:.300}"
-    assert call is None or type(call).__name__ == "GrammarCall", repr(call)
+    assert call is None or type(call) is GrammarCall, repr(call)
     return call
 
 
 def read_one(rng: random.Random, grammar: str) -> bool:
     """Mutates and reads one reply; whether a call came of it. Raises AssertionError."""
-    sample, other = rng.choice(samples(grammar)), rng.choice(samples(grammar))
-    text, reason, chance = kept(rng, sample, other), rng.choice(REASONS), rng.random()
+    (reply, *wanted), (other, *_) = rng.choice(samples(grammar)), rng.choice(samples(grammar))
+    text, reason, chance = kept(rng, reply, other), rng.choice(REASONS), rng.random()
+    message: dict[str, Any] = {"role": "assistant", "content": text}
     if chance < 0.03:
-        message: Json = {"role": "assistant", "content": text}
-        oddly_shaped(rng, message, ODD_SENT)
+        oddly_shaped(rng, message, ODD[:-2])
         outcome(grammar, message, reason)
         return False
     untouched = chance < 0.45
@@ -181,26 +149,16 @@ def read_one(rng: random.Random, grammar: str) -> bool:
         text = text[: rng.randrange(len(text))]
     for _ in range(0 if untouched else rng.choice((1, 1, 1, 2, 3))):
         text = mutated(rng, text, PIECES)
-    call = outcome(grammar, {"role": "assistant", "content": text}, reason)
-    if call is None:
-        return False
-    if untouched:
-        wanted = (sample.name, sample.arguments)
-        said = f"{call} instead of {wanted} from {text!r}"
-        assert (call.name, call.arguments) == wanted, said
-        return True
-    try:
-        check_stands_there(call, text, space_of(grammar))
-    except AssertionError as error:
-        raise AssertionError(f"{error}: {call} from {text!r}") from None
-    return True
+    call = outcome(grammar, {**message, "content": text}, reason)
+    if call and untouched:
+        assert [call.name, call.arguments] == wanted, f"{call} instead of {wanted} from {text!r}"
+    elif call:
+        check_stands_there(call, text, grammar)
+    return call is not None
 
 
 def run(count: int, grammar: str, seed: int = 0) -> int:
-    """Reads so many replies in one grammar; raises AssertionError for the first wrong one.
-
-    Returns how many calls came of them.
-    """
+    """How many calls came of so many replies; raises AssertionError for the first wrong one."""
     rng = random.Random(f"{grammar} {seed}")
     return sum(read_one(rng, grammar) for _ in range(count))
 
