@@ -17,19 +17,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from importlib import import_module
 
-from tests.long import faults, gates, grammars, kill, protocol, replies, soak
-
-PROGRAMS: dict[str, Callable[..., bool]] = {
-    "faults": faults.main,
-    "kill": kill.main,
-    "soak": soak.main,
-    "gates": gates.main,
-    "replies": replies.main,
-    "grammars": grammars.main,
-    "protocol": protocol.main,
-}
+PROGRAMS = "faults kill soak gates replies grammars protocol".split()
 
 
 def main(words: list[str]) -> int:
@@ -38,7 +28,7 @@ def main(words: list[str]) -> int:
         print(__doc__)
         return 2
     began = time.monotonic()
-    held = PROGRAMS[name](*map(int, numbers))
+    held = import_module(f"tests.long.{name}").main(*map(int, numbers))
     print(f"{name}: {'held' if held else 'WRONG'}, {time.monotonic() - began:.0f} s")
     return 0 if held else 1
 

@@ -82,7 +82,8 @@ class Recorder(PlainDesktop):
     def __init__(self, clock: Any) -> None:
         super().__init__(clock)
         self.place, self.front = Point(0, 100), WINDOWS[0]
-        self.down, self.wrong, self.events = set[tuple[str, str]](), list[str](), 0
+        self.keys, self.buttons = set[str](), set[str]()  # that are down
+        self.wrong, self.events = list[str](), 0
         self.told = deque[Any](maxlen=1000)  # what arrived, was asked and came of acts
 
     def screen(self) -> Rect:
@@ -136,32 +137,26 @@ class Recorder(PlainDesktop):
         if down:  # to let go of something is no harm anywhere
             bad = window.handle in FORBIDDEN or not AREA.contains(self.place)
             self.judge(bad, f"{name} on {window.title}")
-        self.hold("button", name, down)
+        (self.buttons.add if down else self.buttons.discard)(name)
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
         self.judge(self.window_at(self.place).handle in FORBIDDEN, "wheel")
 
     def key(self, name: str, down: bool) -> None:
-        self.hold("key", name, down)
+        (self.keys.add if down else self.keys.discard)(name)
         if down:
-            held = self.held_keys()
+            held = plain(*self.keys)
             bad = any(chord <= held for chord in BLOCKED) or self.front.handle in FORBIDDEN
             self.judge(bad, f"keys {sorted(held)} to {self.front.title}")
 
-    def held_keys(self) -> set[str]:
-        return plain(*(key for kind, key in self.down if kind == "key"))
-
     def text(self, text: str) -> None:
-        keys = self.held_keys()
+        keys = plain(*self.keys)
         bad = self.front.handle in FORBIDDEN or bool(keys)
         self.judge(bad, f"text of {len(text)} to {self.front.title} with {keys} down")
 
-    def hold(self, kind: str, name: str, down: bool) -> None:
-        (self.down.add if down else self.down.discard)((kind, name))
 
-
-def random_chord(rng: random.Random, sides: int = 3) -> str:
-    keys = [rng.choice(side) for side in rng.sample(SIDES, rng.randint(0, sides))]
+def random_chord(rng: random.Random) -> str:
+    keys = [rng.choice(side) for side in rng.sample(SIDES, rng.randint(0, 3))]
     keys += rng.sample(PLAIN, rng.randint(0, 1))
     rng.shuffle(keys)
     return rng.choice(("+", " + ", "+")).join(keys) or "a"
@@ -214,6 +209,7 @@ class Trial:
             self.desktop, config, clock, agent.Stop(), confirm=self.answer
         )
         self.act: agent.Act | None = None
+        self.last: agent.Act | None = None
         self.yes: tuple[str, list[int], float] | None = None  # the act, its windows, when
 
     def reached(self) -> list[int]:
@@ -258,8 +254,6 @@ class Trial:
             if self.step(step, seen) or self.desktop.front != front:
                 break
 
-    last: agent.Act | None = None
-
     def step(self, act: agent.Act, seen: agent.Window) -> bool:
         """Whether one step was refused."""
         self.number += 1
@@ -275,14 +269,12 @@ class Trial:
             self.yes = None
         refused_whole = done.refused and not done.begun
         desktop.note(bool(refused_whole and came), f"events of a refused act: {done.result}")
-        self.judge_held()
+        down = desktop.keys | desktop.buttons
+        desktop.note(bool(down), f"held: {down}")
+        desktop.keys.clear()
+        desktop.buttons.clear()
         self.counts["outside" if "outside" in done.result else done.refused or "done"] += 1
         return bool(done.refused)
-
-    def judge_held(self) -> None:
-        """Nothing is down."""
-        self.desktop.note(bool(self.desktop.down), f"held: {self.desktop.down}")
-        self.desktop.down.clear()
 
 
 def fuzz(count: int, seed: int = 0, to_the_first: bool = False) -> Counter[str]:
