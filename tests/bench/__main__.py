@@ -107,31 +107,28 @@ class Bench:
         """One item; raises Stopped, and ModelError where nothing can be asked any more."""
         judging, calling = item.part == "judging", item.part == "calling"
         grammar = "tools" if judging else item.kind if calling else self.grammar
-        with tempfile.TemporaryDirectory() as folder:
-            config = replace(
-                self.config,
-                dump_dir=folder,
-                reply_corrections=self.config.reply_corrections if calling else 0,
-                screen_capture_w=self.whole.width,
-                screen_capture_h=self.whole.height,
-                executor_grammar="tools" if grammar == "text" else grammar,
-                calls="text" if grammar == "text" else "tools",
-                verify_completion=judging,
-                **ALONE,
-            )
-            desktop, asked = Drawing(item, self.whole, self.clock), Asked(self.server, judging)
-            lost, outcome = self.run(config, item, desktop, asked)
+        in_text = grammar == "text"
+        config = replace(
+            self.config,
+            reply_corrections=self.config.reply_corrections if calling else 0,
+            screen_capture_w=self.whole.width,
+            screen_capture_h=self.whole.height,
+            executor_grammar="tools" if in_text else grammar,
+            calls="text" if in_text else "tools",
+            verify_completion=judging,
+            **ALONE,
+        )
+        desktop = Drawing(item, self.whole, self.clock)
+        asked = Asked(self.server, CLAIM if judging else None)
+        lost, outcome = self.run(config, item, desktop, asked)
         if asked.fault and asked.fault.kind not in ANSWERED:
             raise asked.fault
         usages = [reply.usage for reply in asked.replies]
         cached = [usage.cached for usage in usages if usage.cached is not None]
         return Line(
-            part=item.part,
-            name=item.name,
-            kind=item.kind,
-            expected=item.expected,
+            **{name: getattr(item, name) for name in ("part", "name", "kind", "expected")},
             right=is_right(item, desktop.inputs, outcome),
-            error=f"server {asked.fault.kind}" if asked.fault else next(iter(lost), ""),
+            error=f"server {asked.fault.kind}" if asked.fault else "".join(lost[:1]),
             requests=len(asked.replies),
             seconds=sum(reply.seconds for reply in asked.replies),
             prompt=sum(usage.prompt or 0 for usage in usages),
@@ -143,23 +140,19 @@ class Bench:
         self, config: agent.Config, item: Item, desktop: Drawing, asked: Asked
     ) -> tuple[list[str], str]:
         """Why replies could not be used, and how a run of one turn ended."""
-        lost: list[str] = []
-
-        def notice(record: Any) -> None:
-            if getattr(record, "kind", "") == "no_call":
-                lost.append(record.error)
-
         hands = agent.Actuator(desktop, config, self.clock, agent.Stop(), confirm=lambda _: True)
-        with closing(agent.ExecutionLogger(config)) as logger:
-            logger.listeners.append(notice)
-            parts = agent.PROFILES["native"], desktop, hands, asked, logger, self.clock, self.info
-            memory = agent.AgentMemory(config.memory_compression_threshold)
-            engine = make_engine(config, *parts, lambda line: None)
-            try:
-                state = agent.AgentState(task=item.task, memory=memory)
-                return lost, agent.run_agent(engine, state).kind
-            except agent.ModelError:
-                return lost, "error"
+        state = agent.AgentState(task=item.task, memory=agent.AgentMemory(9))
+        lost, outcome = list[Any](), "error"
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            closing(agent.ExecutionLogger(replace(config, dump_dir=folder))) as logger,
+            suppress(agent.ModelError),
+        ):
+            logger.listeners.append(lost.append)
+            parts = agent.PROFILES["native"], desktop, hands, asked, logger, self.clock
+            engine = make_engine(config, *parts, self.info, lambda line: None)
+            outcome = agent.run_agent(engine, state).kind
+        return [one.error for one in lost if getattr(one, "kind", "") == "no_call"], outcome
 
 
 def is_right(item: Item, inputs: Sequence[tuple[Any, ...]], outcome: str) -> bool:
@@ -207,27 +200,24 @@ def file_for(root: Path, about: dict[str, Any]) -> Path:
     return file
 
 
-def measured(
+def measure_all(
     measure: Callable[[Item], Line], items: Sequence[Item], file: Path, say: Callable[[str], None]
-) -> Iterator[Line]:
-    """Those that the file has, then each new one, which is on the disk before it is given."""
-    kept = read(file)[1]
-    yield from kept
-    names = {line.name for line in kept}
+) -> None:
+    """Adds to the file, one after the other, those that it does not have."""
+    lines = read(file)[1]
+    names = {line.name for line in lines}
     left = [item for item in items if item.name not in names]
-    seconds = [line.seconds / line.requests for line in kept if line.requests]
     with file.open("ab") as stream:
         stream.write(b"\n")  # which ends a line that was torn
         for place, item in enumerate(left):
             if place % 10 == 0:
-                lasts = (len(left) - place) * (median(seconds) if seconds else SECONDS)
+                took = [line.seconds / line.requests for line in lines if line.requests]
+                lasts = (len(left) - place) * (median(took) if took else SECONDS)
                 say(f"...   {item.name}; {len(left) - place} left, some {lasts / 60:.0f} min")
-            line = measure(item)
-            seconds += [line.seconds / line.requests] if line.requests else []
-            stream.write(json.dumps(line._asdict()).encode() + b"\n")
+            lines.append(measure(item))
+            stream.write(json.dumps(lines[-1]._asdict()).encode() + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
-            yield line
 
 
 # -- the command
@@ -248,9 +238,8 @@ def measure(
     lasts = len(items) * SECONDS / 60
     say(f"Measuring {info.name} with some {len(items)} requests, {lasts:.0f} min at {SECONDS:g} s.")
     say(f"The desktop is not touched. Ctrl+C keeps what was measured in {file}.")
-    lines: list[Line] = []
     try:
-        lines.extend(measured(bench.measure, items, file, say))
+        measure_all(bench.measure, items, file, say)
     finally:
         lines = read(file)[1]
         for name, value in rows(lines).items():
