@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import statistics
+import symtable
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
@@ -19,7 +20,6 @@ from typing import Any, NamedTuple
 
 SOURCE = Path(__file__).resolve().parent.parent / "agent.py"
 
-COLUMNS_MOST = 100
 FUNCTION_LINES_MOST = 60
 FUNCTION_LINES_MEDIAN_MOST = 12
 ROOM_LINES_MOST = 600
@@ -36,7 +36,6 @@ BAR = "#" * 100
 BANNER = re.compile(r"# (\S.*?) - (\S.*)")
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-SCOPES = (*FUNCTIONS, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Called as a statement, each of these can only be there to run through what it is given.
 CONSUMERS = set("deque list set tuple dict any all sum min max sorted map filter zip".split())
@@ -51,9 +50,8 @@ class Room(NamedTuple):
     last: int
 
 
-KEPT = lru_cache(
-    maxsize=128
-)  # every rule asks for the file, the tests for small texts between two rules
+# Every rule asks for the file, the tests for small texts between two rules.
+KEPT = lru_cache(maxsize=128)
 
 
 @KEPT
@@ -185,51 +183,16 @@ def defined_names(node: ast.stmt) -> list[str]:
     ]
 
 
-def top_level_names(text: str) -> set[str]:
-    """Every name of the file's own top level, imports included."""
-    names = set[str]()
-    for node in parsed(text).body:
-        for child in ast.walk(node) if isinstance(node, ast.Try) else (node,):
-            if isinstance(child, (ast.Import, ast.ImportFrom)):
-                names.update(given_names(child))
-        names.update(defined_names(node))
-    return names
-
-
-def annotations(node: ast.AST) -> Iterator[ast.expr]:
-    """Every annotation below a node, and the types that `cast` is given."""
-    for child in ast.walk(node):
-        if isinstance(child, (ast.arg, ast.AnnAssign)) and child.annotation:
-            yield child.annotation
-        elif isinstance(child, FUNCTIONS) and child.returns:
-            yield child.returns
-        elif isinstance(child, ast.Call) and ast.unparse(child.func) == "cast" and child.args:
-            yield child.args[0]
-
-
 def used_names(node: ast.AST) -> set[str]:
-    """The names that a piece of code refers to, in bodies and in annotations, those inside texts included.
+    """The names that a piece of code refers to, in bodies and in annotations.
 
     Locals are not told from top-level names: a local never has the name of one, which is a rule of its own.
     """
-    names = {
+    return {
         child.id
         for child in ast.walk(node)
         if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)
     }
-    for annotation in annotations(node):
-        for child in ast.walk(annotation):
-            if isinstance(child, ast.Constant) and isinstance(child.value, str):
-                names.update(names_in_text(child.value))
-    return names
-
-
-def names_in_text(annotation: str) -> set[str]:
-    """The names in an annotation that is written as a text."""
-    try:
-        return used_names(ast.parse(annotation, mode="eval"))
-    except SyntaxError:
-        return set()  # a text inside Literal[...] or a description, no type
 
 
 def upward_references(text: str) -> list[str]:
@@ -278,30 +241,7 @@ def input_outside_the_actuator(text: str) -> list[str]:
     )
 
 
-def defined_twice(text: str) -> list[str]:
-    """No top-level name is defined twice."""
-    seen = set[str]()
-    breaches = []
-    for node in parsed(text).body:
-        if isinstance(node, ast.AugAssign):
-            continue
-        for name in defined_names(node):
-            if name in seen:
-                breaches.append(found(node, f"{name} is defined a second time"))
-            seen.add(name)
-    return in_order(breaches)
-
-
 # Lengths
-
-
-def long_lines(text: str) -> list[str]:
-    """No line has over 100 columns."""
-    return [
-        f"{number}: {len(line)} columns"
-        for number, line in enumerate(lines_of(text), 1)
-        if len(line) > COLUMNS_MOST
-    ]
 
 
 def unformatted_parts(text: str) -> list[str]:
@@ -338,41 +278,9 @@ def long_functions_on_the_whole(text: str) -> list[str]:
 # One thing a line
 
 
-def is_bool(annotation: ast.expr | None) -> bool:
-    return annotation is not None and ast.unparse(annotation) == "bool"
-
-
-def truths(text: str) -> tuple[set[str], set[str]]:
-    """Attributes that are declared as bool wherever they are, and top-level functions that return one."""
-    declared: dict[str, set[bool]] = {}
-    for node in walked(text, ast.ClassDef):
-        for item in node.body:
-            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-                declared.setdefault(item.target.id, set()).add(is_bool(item.annotation))
-            elif isinstance(item, ast.FunctionDef):
-                declared.setdefault(item.name, set()).add(is_bool(item.returns))
-    functions = [node for node in parsed(text).body if isinstance(node, ast.FunctionDef)]
-    attributes = {name for name, kinds in declared.items() if kinds == {True}}
-    return attributes, {"bool", *(node.name for node in functions if is_bool(node.returns))}
-
-
-def flags_of(function: ast.AST) -> set[str]:
-    """The parameters of a function that are declared as bool, and its locals that hold a comparison."""
-    names = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.arg) and is_bool(node.annotation):
-            names.add(node.arg)
-        elif isinstance(node, ast.Assign) and is_comparison(node.value):
-            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return names
-
-
-def is_comparison(node: ast.expr) -> bool:
-    """Whether an expression is a comparison, or one negated or joined with others."""
-    if isinstance(node, ast.BoolOp):
-        return all(map(is_comparison, node.values))
+def is_condition(node: ast.expr) -> bool:
     negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-    return isinstance(node, ast.Compare) or negated
+    return negated or isinstance(node, (ast.Compare, ast.BoolOp))
 
 
 def is_no_filling(node: ast.expr) -> bool:
@@ -386,37 +294,18 @@ def is_no_filling(node: ast.expr) -> bool:
 
 def multiplied_conditions(text: str) -> list[str]:
     """Nothing is multiplied by a condition, and no text or list by what may be one."""
-    (attributes, functions), breaches = truths(text), set()
-
-    def is_condition(node: ast.expr, flags: set[str]) -> bool:
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            return called in functions or called.rpartition(".")[2] in attributes
-        if isinstance(node, ast.Attribute):
-            return node.attr in attributes
-        named = isinstance(node, ast.Name) and node.id in flags
-        return named or isinstance(node, ast.BoolOp) or is_comparison(node)
-
-    for scope in [*parsed(text).body, *walked(text, *FUNCTIONS)]:
-        flags = flags_of(scope) if isinstance(scope, FUNCTIONS) else set[str]()
-        for node in ast.walk(scope):
-            for one, other in factors(node):
-                if is_condition(other, flags):
-                    breaches.add(found(node, f"a condition is multiplied: {ast.unparse(node)}"))
-                elif is_no_filling(one) and isinstance(other, NAMES):
-                    breaches.add(found(node, f"a text is multiplied: {ast.unparse(node)}"))
+    breaches = set()
+    for node in walked(text, ast.BinOp):
+        sides = (node.left, node.right) if isinstance(node.op, ast.Mult) else ()
+        if any(map(is_condition, sides)) or (
+            any(map(is_no_filling, sides)) and not any(map(is_number, sides))
+        ):
+            breaches.add(found(node, f"a condition is multiplied: {ast.unparse(node)}"))
     return in_order(breaches)
 
 
-NAMES = (ast.Name, ast.Attribute, ast.Subscript)
-
-
-def factors(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
-    """The two sides of a multiplication, both ways round."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return [(node.left, node.right), (node.right, node.left)]
-    augmented = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult)
-    return [(node.target, node.value)] if augmented else []  # type: ignore[attr-defined]
+def is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
 
 
 def unrelated_assignments(text: str) -> list[str]:
@@ -455,43 +344,23 @@ def nested_conditionals(text: str) -> list[str]:
     )
 
 
-def local_names(function: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Every name that a function or lambda gives to something of its own, with where it does."""
-    shared = {
-        name
-        for node in ast.walk(function)
-        if isinstance(node, (ast.Global, ast.Nonlocal))
-        for name in node.names
-    }
-    for node in ast.walk(function):
-        for name in given_names(node) if node is not function else ():
-            if name not in shared:
-                yield node, name
-
-
-def given_names(node: ast.AST) -> list[str]:
-    """The names that one node gives to something, the nodes below it left out."""
-    if isinstance(node, ast.arg):
-        return [node.arg]
-    if isinstance(node, ast.Name):
-        return [node.id] if isinstance(node.ctx, ast.Store) else []
-    if isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
-        return [node.name] if node.name else []
-    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-        return [node.name]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
-    return []
+def local_names(table: symtable.SymbolTable) -> Iterator[tuple[int, str]]:
+    """Every name that a function or lambda gives to something of its own, with the line where it begins."""
+    for inner in table.get_children():
+        if inner.get_type() == "function":
+            symbols = (symbol for symbol in inner.get_symbols() if symbol.is_local())
+            yield from ((inner.get_lineno(), symbol.get_name()) for symbol in symbols)
+        yield from local_names(inner)
 
 
 def shadowed_names(text: str) -> list[str]:
     """No local, parameter or nested function has the name of a top-level definition or import."""
-    taken = top_level_names(text)
+    table = symtable.symtable(text, str(SOURCE), "exec")
+    taken = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_local()}
     return in_order(
         {
-            found(node, f"local {name} hides a top-level name")
-            for function in walked(text, *SCOPES)
-            for node, name in local_names(function)
+            f"{line}: local {name} hides a top-level name"
+            for line, name in local_names(table)
             if name in taken
         }
     )
@@ -514,26 +383,16 @@ def foreign_imports(text: str) -> list[str]:
 
 
 def is_start_guard(node: ast.stmt) -> bool:
-    """Whether a statement ends the program where Python is too old or lacks a module, and does nothing else.
+    """Whether a statement does nothing but end the program where Python is too old or lacks a module.
 
     This is the one deed at import: whoever starts the file with such a Python would else get a traceback.
     """
-    if isinstance(node, ast.If):
-        asked = [
-            ast.unparse(part) for part in ast.walk(node.test) if isinstance(part, ast.Attribute)
-        ]
-        known = {"sys.version_info", "sys.maxsize"}
-        return bool(asked) and known.issuperset(asked) and only_ends(node.body)
-    return isinstance(node, ast.Try) and all(
-        [isinstance(part, ast.Import) for part in node.body]
-        + [only_ends(handler.body) for handler in node.handlers]
-        + [ast.unparse(handler.type or node) == "ImportError" for handler in node.handlers]
-    )
-
-
-def only_ends(body: list[ast.stmt]) -> bool:
-    """Whether all that is done is to end the program with a sentence."""
-    return len(body) == 1 and ast.unparse(body[0]).startswith("raise SystemExit(")
+    if isinstance(node, ast.If) and not ast.unparse(node.test).startswith("sys."):
+        return False
+    inside = [part for part in list(ast.walk(node))[1:] if isinstance(part, ast.stmt)]
+    ends = [part for part in inside if ast.unparse(part).startswith("raise SystemExit(")]
+    others = [part for part in inside if part not in ends and not isinstance(part, ast.Import)]
+    return isinstance(node, (ast.If, ast.Try)) and bool(ends) and not others
 
 
 def syntax_too_new(text: str) -> list[str]:
@@ -567,9 +426,9 @@ def only_names(node: ast.stmt) -> bool:
 
 
 RULES: tuple[Callable[[str], list[str]], ...] = (
-    *(map_differs_from_banners, dense_rooms, long_rooms, long_lines, unformatted_parts),
+    *(map_differs_from_banners, dense_rooms, long_rooms, unformatted_parts),
     *(long_functions, long_functions_on_the_whole, upward_references, names_looked_up_by_text),
-    *(too_much_any, input_outside_the_actuator, defined_twice, multiplied_conditions),
+    *(too_much_any, input_outside_the_actuator, multiplied_conditions),
     *(unrelated_assignments, statements_that_are_expressions, nested_conditionals),
     *(shadowed_names, foreign_imports, deeds_at_import, syntax_too_new),
 )

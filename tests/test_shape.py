@@ -55,15 +55,6 @@ def listing(listed: str) -> str:
     return f'"""A file.\n\n{listed}\n"""\n' + room("One", "one = 1\n") + room("Two", "two = 2")
 
 
-TRUTHS = "def ready() -> bool: ...\nclass State:\n    clean: bool = False\n"
-
-
-def multiplying(value: str) -> str:
-    """A function that gives this product, with flags, comparisons and plain names in it."""
-    given = "def one(text, a, b, c, size, width, state, flag: bool):\n    small = a < b\n"
-    return f"{TRUTHS}{given}    return {value}\n"
-
-
 HIDDEN = "from itertools import count\nCOUNT = 1\ndef start(): ...\n"
 PRESSES = "def one(self, desktop):\n    self.desktop.key('a', True)\n    press = desktop.button\n"
 DENSE = "a = [b(c, d[e], f + g) for h in i if j(k) and l]\n\n# why\n    # why\n" * 10
@@ -85,8 +76,7 @@ SEEN: dict[str, dict[str, str]] = {
     "upward_references": {
         used_from("def one(): return two()"): "5: two belongs to room Below, further down",
         used_from("class One:\n def deep(self): return [two() for _ in range(2)]"): "5: two",
-        used_from("def one(value: 'list[Two]') -> None: ..."): "5: Two",
-        used_from("def one(value): return cast('Two', value)"): "5: Two",
+        used_from("def one(value: list[Two]) -> None: ..."): "5: Two",
     },
     "names_looked_up_by_text": {
         "globals()['two']": "1: globals() looks up names by their text",
@@ -101,9 +91,7 @@ SEEN: dict[str, dict[str, str]] = {
     "long_rooms": {
         room("Short", "one = 1\n") + room("Long", "# why\n" * 600): "5: room Long has 603 lines",
     },
-    "defined_twice": {"def one(): ...\none: int = 1": "2: one is defined a second time"},
     "dense_rooms": {room("Plain", PLAIN * 9) + room("Dense", DENSE): "94: Dense has"},
-    "long_lines": {f"{'a' * 100}\n# {'b' * 99}\n": "2: 101 columns"},
     "unformatted_parts": {
         "one = 1  # fmt: skip\n# fmt: off\ntwo = 2\n# fmt: on\n" * 2: "6: one part more without the formatter",
     },
@@ -112,10 +100,10 @@ SEEN: dict[str, dict[str, str]] = {
     },
     "long_functions_on_the_whole": {SHORT * 2 + MIDDLING * 3: "1: half of the functions have over 14"},
     "multiplied_conditions": {
-        multiplying(value): "6: a "
+        f"one = {value}": "1: a "
         for value in (
-            "text * (a != b)", "[text] * (not a)", "size * (a and b)", "size * ready()", "size * state.clean",
-            "' twice' * a", "f'{a} b' * b", "['a', 'b'] * b", "size * flag", "size * small",
+            "text * (a != b)", "[text] * (not a)", "size * (a and b)",
+            "' twice' * a", "f'{a} b' * b", "['a', 'b'] * b",
         )
     },
     "unrelated_assignments": {
@@ -158,7 +146,7 @@ HOLDS = {
     "unformatted_parts": ["one = 1  # fmt: skip\n# fmt: off\ntwo = 2\n# fmt: on\n"],
     "long_functions": ["class One:\n    def deed(self):\n" + "        pass\n" * 59],
     "long_functions_on_the_whole": [SHORT * 3 + MIDDLING * 2],
-    "multiplied_conditions": list(map(multiplying, ("'-' * width", "[0] * size", "'plan, ' * 40", "a * b"))),
+    "multiplied_conditions": ["'-' * width", "[0] * size", "'plan, ' * 40", "a * b"],
     "unrelated_assignments": ["a, b = x", "a, b = b, a"],
     "statements_that_are_expressions": ["put(x)", "'a docstring'", "...", "await x"],
     "shadowed_names": [f"{HIDDEN}def one(x):\n    x.start = 1\n    return f(start=1)"],
