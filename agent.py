@@ -393,9 +393,8 @@ planner_max_tokens | 1800 | tokens of one reply of the planning role | 16 to 655
 request_retries | 3 | further tries where asking again is safe (refused, reset, 5xx ...) | 0 to 10
 model_failures | 3 | failed exchanges in a row that the run bears, a turn each | 0 to 100
 reply_corrections | 2 | short corrections in one turn when no call can be read | 0 to 5
-calls | auto | tools in the request's list, there with a demand for a call, or in its text; auto: in
-     the list as the server is known to take it, in the text once that proves useless | auto or
-     tools or required or text
+calls | auto | tools in the request's list or in its text; auto: in the list as the server is known
+     to take it, in the text once that proves useless | auto or tools or text
 sampling | | what else is sent of it; what is not named the server decides | some of top_p, top_k,
      min_p, presence_penalty and seed, such as: top_p 0.8; seed 7
 executor_grammar | | words of the role that acts, such as qwen3-vl, or tools; empty: profile native
@@ -6970,7 +6969,7 @@ def read_box(item: object) -> dict[str, int]:
         place = read_axis(json_object(item).get(corner), BOX_MOST)
         if place is None:
             return {}
-        box[corner] = place
+        box[corner] = min(GRID, place)
     return box
 
 
@@ -9209,7 +9208,7 @@ class Voice:
             # llama.cpp sees to a call by a grammar that leaves room for words before it, as
             # tests/llama/test_server.py measures; a conversation has to end in words.
             demands = self.model.llama_cpp and self.profile.loop in ("two_agent", "native")
-            required = demands if config.calls == "auto" else config.calls == "required"
+            required = demands and config.calls == "auto"
             settings["tool_choice"] = "required" if required else "auto"
         for name in ("temperature", "max_tokens"):
             value = getattr(role, name)  # a number, or the name of a setting
@@ -9361,9 +9360,9 @@ class Voice:
 ####################################################################################################
 
 GRID_MIDDLE = GRID / 2
-SURE_99 = 2.575829  # deviations of a normal distribution, between which 99 % of it lie
-FIT_LEAST = 6  # answers; with fewer an interval says nothing
-CORRECTED_LEAST = 3.0  # grid units at an edge, as one pixel of a small picture makes
+FIT_LEAST = 6  # answers; fewer say nothing
+CORRECTED_LEAST = 3.0  # grid units at an edge, as one pixel of a small picture makes ...
+SCATTERS_LEAST = 5  # ... and so many times the median of how far answers scatter
 # Share of the grid; beyond it the model means another space.
 CORRECTED_MOST = 0.08
 
@@ -9383,51 +9382,40 @@ class AxisFit(NamedTuple):
         return round(GRID_MIDDLE + away / self.scale)
 
 
+def _median(values: Iterable[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    both = ordered[middle] + ordered[~middle]
+    return both / 2
+
+
 def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
-    """What is certain of the line through (truth, answer), of which no two truths are the same."""
+    """The line through (truth, answer), whose truths all differ, or the faultless one."""
     # Theil and Sen: the median of all slopes, then of what it leaves, so that one wild answer
-    # changes nothing. How far ranks lie around a median is Kendall's and the sign test's.
+    # changes nothing. It counts where it moves an edge by more than answers scatter around it.
     slopes = []
+    beside = []
     for (truth, answer), (other, answered) in combinations(pairs, 2):
         rise = answer - answered
         run = truth - other
         slopes.append(rise / run)
-    number = len(pairs)
-    kendall = number * (number - 1) * (2 * number + 5) / 18
-    scale = _certain_median(
-        slopes,
-        math.sqrt(kendall),
-        1.0,
-    )
-    left = []
+    scale = _median(slopes)
     for truth, answer in pairs:
         line = GRID_MIDDLE + scale * (truth - GRID_MIDDLE)
-        left.append(answer - line)
-    shift = _certain_median(
-        left,
-        math.sqrt(number),
-        0.0,
-    )
+        beside.append(answer - line)
+    shift = _median(beside)
+    scatter = _median(abs(away - shift) for away in beside)
     stretched = abs(scale - 1) * GRID_MIDDLE
-    if stretched + abs(shift) < CORRECTED_LEAST:
+    least = max(
+        CORRECTED_LEAST,
+        SCATTERS_LEAST * scatter,
+    )
+    if stretched + abs(shift) < least:
         return AxisFit()
-    return AxisFit(scale, shift)
-
-
-def _certain_median(
-    values: Iterable[float],
-    deviation: float,
-    faultless: float,
-) -> float:
-    # The median, or `faultless` if 99 % of the ranks' `deviation` hold that.
-    ordered = sorted(values)
-    within = SURE_99 * deviation
-    below = max(0, math.floor((len(ordered) - within) / 2))
-    if ordered[below] <= faultless <= ordered[~below]:
-        return faultless
-    middle = len(ordered) // 2
-    both = ordered[middle] + ordered[~middle]
-    return both / 2
+    return AxisFit(
+        scale,
+        shift,
+    )
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
@@ -9435,7 +9423,10 @@ def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
     for name, place in vars(act.args).items():
         if isinstance(place, Coordinate):
             places[name] = where(place)
-    args = replace(act.args, **places)
+    args = replace(
+        act.args,
+        **places,
+    )
     return replace(act, args=args)
 
 
@@ -9460,15 +9451,6 @@ class Correction(NamedTuple):
         x = self.x.undo(said.x)
         y = self.y.undo(said.y)
         return Coordinate(x, y)
-
-    def box(self, said: Mapping[str, int]) -> dict[str, int]:
-        """It is only drawn, so what lies outside is at the edge."""
-        meant = {}
-        for corner, place in said.items():
-            axis = self.x if corner.startswith("x") else self.y
-            undone = axis.undo(place)
-            meant[corner] = min(GRID, max(0, undone))
-        return meant
 
 
 NO_CORRECTION = Correction()
@@ -12296,7 +12278,7 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> 
     # The boxes to draw, within the picture's edge.
     most = engine.config.max_bboxes
     boxes = [box for item in written if (box := read_box(item))]
-    chapter.boxes += map(engine.correction.box, boxes[:most])
+    chapter.boxes += boxes[:most]
     drawn = len(chapter.boxes)
     if drawn < len(written):
         chapter.notes.append(

@@ -106,7 +106,7 @@ OWN = (
     ("stuck", "Turns", "a run without progress ends", "escalate", "state.stalled >= config.stall_stop", "state.stalled >= 9 * config.stall_stop"),
     ("planner-streak", "Two-agent loop", "the planner speaks so often in a row only", "plan_turn", "state.planner_streak >= PLANNER_IN_A_ROW", "state.planner_streak > 9 * PLANNER_IN_A_ROW"),
     ("chat-steps", "Chat loop", "a conversation ends after so many acts", "chat_turn", "state.touched >= config.max_steps", "state.touched > config.max_steps"),
-    ("story-boxes", "Story loop", "so many boxes are drawn only", "place_boxes", "boxes[:most])", "boxes[: 9 * most])"),
+    ("story-boxes", "Story loop", "so many boxes are drawn only", "place_boxes", "boxes[:most]", "boxes[: 9 * most]"),
     ("panel-host", "Panel", "a name of somebody else's that leads here is refused", "PanelRequest.do_GET", '!= [panel.host]', 'is None'),
     ("demo-button", "Demo desktop", "a button that went down elsewhere clicks nothing", "DemoDesktop.button", "target == self._pressed", "target"),
     ("demo-saved", "Demo desktop", "a note that was changed after saving is not saved", "DemoState.clean", "self.saved_text == self.text", "self.saved_text is not None"),

@@ -8,8 +8,6 @@ import itertools
 import json
 import random
 import re
-import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -19,6 +17,7 @@ import agent
 from tests.fakes import VirtualClock
 from tests.scripted import EngineCase, text
 from tests.seams import act, check_of_model
+from tests.spoken import spoken
 
 # Pictures of this size are asked about and sent, so that what is measured is of the run's own size.
 SETTINGS = {"turn_delay": 0, "screen_capture_w": 1280, "screen_capture_h": 720}
@@ -85,11 +84,12 @@ class Swollen:
         place, said = asked_place(request), []
         for axis in place:
             said.append(round(500 + self.scale * (axis - 500) + self.shift) + next(self.noise))
-        return text(self.form(*said) if place else "Pressed.")
+        return text(self.form(said) if place else "Pressed.")
 
-    def form(self, x: int, y: int) -> str:
-        """How it names a place."""
-        return f"[{x}, {y}]"
+    def form(self, place: list[int]) -> str:
+        """How it names a place, or clicks it in its grammar."""
+        grammar = agent.GRAMMARS.get(self.info.name)
+        return spoken(grammar, "click", place, (1280, 720)) if grammar else str(place)
 
 
 def config_of(root: Path, **settings: Any) -> agent.Config:
@@ -198,50 +198,14 @@ class Kept(unittest.TestCase):
         (self.root / file_name()).write_text("{")
         self.assertRegex(corrected(self.root).text, r"^[^\n]*--check measures anew$")
 
-    def test_programs_that_write_at_once_leave_a_whole_file(self) -> None:
-        both = []
-        for name in ("one", "two"):
-            command = [sys.executable, "-c", WRITES, str(self.root), name]
-            home = Path(agent.__file__).parent
-            both.append(subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE))
-        for process in both:
-            output, _ = process.communicate(timeout=120)
-            self.assertEqual((process.returncode, output), (0, b""))
-        self.assertEqual(len(kept(self.root)), 8)
-
     def test_a_model_clicks_the_squares_in_its_own_grammar_and_that_is_kept_for_it(self) -> None:
-        for grammar in SAID:
-            model = Clicking(0.98, model=grammar)
+        for grammar in ("qwen3-vl", "ui-tars-1.5"):
+            model = Swollen(0.98, model=grammar)
             found = check_of_model(config_of(self.root), "native", model)
             self.assertIn("corrected from now on: across scale 0.98", found["calibration"])
             self.assertEqual(model.requests, 13)  # the last one is a key
-            ends = [one["of"][-len(grammar) - 2 :] for one in kept(self.root)]
-            self.assertIn(f", {grammar}", ends)
-
-
-WRITES = """
-import sys
-from pathlib import Path
-from tests.test_calibration import Swollen, measured
-root = Path(sys.argv[1])
-for n in range(4):
-    measured(root, Swollen(1.03), f"{sys.argv[2]} {n}", screen_capture_w=320, screen_capture_h=180)
-"""
-# How models of these grammars click a place of their own space.
-SAID = {
-    "qwen3-vl": 'Action: Click.\n<tool_call>\n{"name": "computer_use", "arguments":'
-    ' {"action": "left_click", "coordinate": [%d, %d]}}\n</tool_call>',
-    "ui-tars-1.5": "Thought: Click.\nAction: click(start_box='(%d,%d)')",
-}
-
-
-class Clicking(Swollen):
-    """A model that clicks the squares that it is asked for, in its grammar."""
-
-    def form(self, x: int, y: int) -> str:
-        if self.info.name.startswith("ui-tars"):  # pixels of the picture as it sees it
-            x, y = round(x * 1288 / 1000), round(y * 728 / 1000)
-        return SAID[self.info.name] % (x, y)
+            ends = [one["of"].rpartition(", ")[2] for one in kept(self.root)]
+            self.assertIn(grammar, ends)
 
 
 class OnTheDemo(EngineCase):

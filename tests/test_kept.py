@@ -33,7 +33,7 @@ PLANTED = {
     "pictures": ("0x0F141E, alpha=0.75", "0x0F141E, alpha=0.5", "pictures: "),
     "demos": ("| demo desktop\n", "| demo desk\n", "demos: "),
     "lines": ("is no task; did you mean", "is no job; did you mean", "job"),
-    "places": ("SURE_99 = 2.575829", "SURE_99 = 1.0", "places: "),
+    "places": ("SCATTERS_LEAST = 5 ", "SCATTERS_LEAST = 1 ", "places: "),
 }
 
 

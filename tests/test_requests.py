@@ -96,7 +96,6 @@ class CallsInTheText(EngineCase):
             ("planner", one_call, llama, {"max_steps": 1}, "required"),
             ("chat", [], llama, {"max_steps": 1}, "auto"),  # and none must end the run
             ("planner", one_call, llama, {"max_steps": 1, "calls": "tools"}, "auto"),
-            ("planner", one_call, None, {"max_steps": 1, "calls": "required"}, "required"),
         ):
             replies = iter(begin)
 
