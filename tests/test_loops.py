@@ -156,6 +156,26 @@ class Contract:
         trial.run()
         self.assertEqual(trial.inputs, [])
 
+    def test_after_a_pause_nothing_is_done_before_a_fresh_look(self) -> None:
+        first = [call("take_screenshot")] if self.profile == "pointer" else []
+        trial = self.saying(*first, CLICK[self.profile], max_steps=6)
+        look, decide = trial.engine.eyes.look, trial.server.complete
+        events: list[str] = []
+
+        def paused(body: bytes) -> agent.Reply:
+            reply = decide(body)
+            if reply.message == CLICK[self.profile] and "pause" not in events:
+                trial.stop.paused = "test"
+                events[:] = ["pause"]
+                trial.clock.at(30, lambda: setattr(trial.stop, "paused", ""))
+            return reply
+
+        trial.server.complete = paused
+        trial.engine.eyes.look = lambda *name: (events.append("look"), look(*name))[1]
+        trial.desktop.button = lambda name, down: events.append("press")
+        trial.run()
+        self.assertLess(events.index("look"), events.index("press"))
+
     def test_a_dry_run_presses_nothing_and_is_told_to_each_role(self) -> None:
         trial = self.clicking(dry_run=True, max_steps=3)
         trial.run()
@@ -359,6 +379,14 @@ class TwoAgents(EngineCase):
             trial.ask(asked)
             trial.run()
             self.assertIn(("key", "a", True), trial.inputs)
+
+    def test_an_act_that_was_broken_off_is_told_as_half_done(self) -> None:
+        keys = call("press_keyboard_key", key="a", then=["win+l"])  # of which one is blocked
+        trial = self.playing(keys, max_steps=2)
+        trial.run()
+        self.assertIn(("key", "a", False), trial.inputs)
+        self.assertNotIn("win", str(trial.inputs))
+        self.assertIn("Failed half-way, so look before doing it again: ", str(trial.requests[-1]))
 
     def test_what_a_server_has_read_is_mostly_sent_as_it_was(self) -> None:
         """The prompt and the tools never change, the image stands behind what only grows."""
