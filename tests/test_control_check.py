@@ -56,13 +56,6 @@ class TheCheckBeforeAClick(ControlCase):
         deed = trial.perform(act("click", element_name="Save", position=ON_CANCEL), trial.look())
         self.assertEqual(deed.result, "Clicked '{{PASS}}' (button), not 'Save'")
 
-    def test_a_grammar_without_names_is_told_what_it_hit_and_never_stopped(self) -> None:
-        trial = self.trial(lambda _: PLAN, "native", executor_grammar="qwen3-vl")
-        trial.desktop.control_source = KnownControls([SAVE, CANCEL, WINDOW])
-        clicked = act("click", element_name="I click Save now.", position=ON_CANCEL)
-        deed = trial.perform(clicked, trial.look(1), 1)
-        self.assertEqual(deed.result, "Clicked 'Cancel' (button)")
-
 
 class TheGates(ControlCase):
     """What a control is in truth counts for them, whatever the model calls it."""
@@ -100,7 +93,6 @@ class TheList(ControlCase):
 
 
 EDIT = Control("Name", "edit", Rect(0, 20, 60, 10), value="Hello", focused=True, window=1)
-# The control that has the keyboard, and what is told behind "Typed: Hello".
 
 
 class WhatIsReadBack(ControlCase):

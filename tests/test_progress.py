@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import random
 import unittest
@@ -26,19 +25,6 @@ Json = dict[str, Any]
 SIZE = {"screen_capture_w": 320, "screen_capture_h": 180}
 
 
-@functools.lru_cache(maxsize=4096)
-def picture(boxes: tuple[tuple[int, int, int, int], ...], width: int, height: int) -> bytes:
-    """White boxes on a grey screen of 320x180, as BGRX of another size."""
-    pixels = bytearray(b"\x80\x80\x80\x00" * (width * height))
-    scale = 320 // width
-    for left, top, wide, high in boxes:
-        columns = range(-(-left // scale), min(width, -(-(left + wide) // scale)))
-        for y in range(-(-top // scale), min(height, -(-(top + high) // scale))):
-            begin = (y * width + columns.start) * 4
-            pixels[begin : begin + len(columns) * 4] = b"\xff" * (len(columns) * 4)
-    return bytes(pixels)
-
-
 class DrawnDesktop(PlainDesktop):
     """A screen of 320x180 with a clock that goes on, a button, and a Run dialog behind win+r.
 
@@ -53,8 +39,6 @@ class DrawnDesktop(PlainDesktop):
         self.pressed = 0  # how often the button was clicked
         self.works_from = 1  # the first click on the button that has an effect
         self.menu = False
-        self.front = 1
-        self._down: list[str] = []
 
     def screen(self) -> agent.Rect:
         return self.SCREEN
@@ -64,7 +48,7 @@ class DrawnDesktop(PlainDesktop):
     def foreground(self) -> agent.Window | None:
         if self.dialog is not None:
             return agent.Window(2, "Open", "explorer.exe", agent.Rect(20, 100, 150, 60))
-        return agent.Window(self.front, self.title, "plain.exe", self.SCREEN)
+        return agent.Window(1, self.title, "plain.exe", self.SCREEN)
 
     def boxes(self) -> list[tuple[int, int, int, int]]:
         """What is drawn: left, top, width, height."""
@@ -80,17 +64,16 @@ class DrawnDesktop(PlainDesktop):
         return drawn
 
     def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
-        return picture(tuple(self.boxes()), width, height)
+        canvas = agent.Canvas(width, height, b"\x80\x80\x80\x00" * (width * height))
+        for box in self.boxes():
+            canvas.fill(agent.Rect(*box).scaled(self.SCREEN, canvas.area), 0xFFFFFF)
+        return bytes(canvas.pixels)
 
     def key(self, name: str, down: bool) -> None:
         super().key(name, down)
-        if not down:
-            self._down.remove(name)
-            return
-        self._down.append(name)
-        if self._down == ["win", "r"]:
+        if self.inputs[-2:] == [("key", "win", True), ("key", "r", True)]:
             self.dialog = ""
-        elif name == "escape" and "ctrl" not in self._down:
+        elif self.inputs[-2:] == [("key", "escape", True), ("key", "escape", False)]:
             self.dialog = None
             self.menu = False
 
