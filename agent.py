@@ -8495,30 +8495,6 @@ PROFILES = {
 }
 
 
-class Scenario(NamedTuple):
-    profile: str
-    number: str
-    name: str
-    task_prompt: str
-
-
-_SCENARIOS = """\
-chat | 1 | web-chat | The browser shows an AI chat. Ask how it works, read the answer, ask about \
-that, and so on.
-chat | 2 | start-menu | Open the Start menu, verify on a screenshot that it is open, then close it \
-again.
-chat | 3 | notepad | Open Notepad from the Start menu, write a line, select all, copy it; verify \
-each step.
-pointer | 1 | see-cursor | Take a screenshot and say where the mouse pointer is and what it points \
-at.
-pointer | 2 | centre-cursor | Move the mouse pointer to the centre of the screen and verify it.
-pointer | 3 | click | Move the mouse pointer onto the Start button, verify, click, and say what \
-opened.
-pointer | 4 | type | Click into the text field that is on the screen and type: Hello from agent.py
-"""
-SCENARIOS = [Scenario(*row) for row in table_rows(_SCENARIOS)]
-
-
 class Deviation(NamedTuple):
     profiles: str  # their names with blanks between them
     what: str  # a setting, or in words what it is
@@ -8642,6 +8618,7 @@ all | files | dumps/execution_log.txt, dumps/screenshots, dumps/screen_0001.png,
 in dumps/run_0001, with journal and report | kept: no run writes over another one
 chat pointer | pixel of a place | cut off: 500 is 959 of 1920 | the nearest: 960 | kept: that was \
 meant
+chat pointer | prepared tasks | by their numbers | none | kept: a task is a text
 story | task | in the first story | at the end of the system prompt | kept: the person gives it
 story | an action that cannot be read | is left out | ends the turn's actions, and is told | kept: \
 what follows was meant for another screen
@@ -15251,8 +15228,6 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --mcp                  serve the tools to LM Studio, Claude Desktop, VS Code
   --print-config         what these have to be told for --mcp
   --check                examine desktop, server and model; touches nothing
-  --scenario N           a prepared task, by name or by its profile's number
-  --scenarios            list the prepared tasks
   --dry-run              move and press nothing
   --area AREA            part of the screen that is used (--settings area)
   --no-vision            send a list of controls instead of pictures
@@ -15305,8 +15280,8 @@ SHORT_NAMES = {
     "grammar": "executor_grammar",
 }
 # Of each line one is said: the other would be passed over.
-ONE_OF = """words task check scenario runs stats report replay manifest mcp print_config
-words check scenario resume runs stats report replay manifest mcp print_config
+ONE_OF = """words task check runs stats report replay manifest mcp print_config
+words check resume runs stats report replay manifest mcp print_config
 quiet verbose
 profile resume
 panel check runs stats report mcp
@@ -15353,6 +15328,7 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
     if options.help is None:
         refuse_idle_words(options)
     options.task = options.task or options.words
+    options.profile = options.profile or "planner"
     return options
 
 
@@ -15440,23 +15416,6 @@ def refuse_idle_run(options: Namespace, config: Config) -> None:
 
 
 DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
-
-
-def pick_scenario(options: Namespace) -> None:
-    # Puts task and profile of the scenario into `options`.
-    wanted = (options.scenario or "").strip().lower()
-    for item in SCENARIOS:
-        if wanted == item.name or (wanted, options.profile) == (item.number, item.profile):
-            options.task = item.task_prompt
-            options.profile = options.profile or item.profile
-            break
-    else:
-        if wanted:
-            raise ConfigError(
-                f"There is no scenario {wanted}; --scenarios lists them, and with"
-                " --profile their numbers."
-            )
-    options.profile = options.profile or "planner"
 
 
 ####################################################################################################
@@ -15575,9 +15534,6 @@ def look_back(options: Namespace) -> Iterator[str]:
         yield from settings_table(options.settings)
     elif options.manifest:
         yield from manifest(read_config(options, os.environ))
-    elif options.scenarios:
-        for item in SCENARIOS:
-            yield f"{item.profile:<10}{item.number:>2}  {item.name:<14} {cut(item.task_prompt, 84)}"
     else:
         config = read_config(options, os.environ)
         root = Path(config.dump_dir)
@@ -15718,7 +15674,6 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
 def start(options: Namespace, stop: Stop) -> int:
     """Tells something, or runs the task; returns the exit code."""
     options.api_key = os.environ.pop("LMSTUDIO_API_KEY", "").strip()
-    pick_scenario(options)
     lines = "\n".join(look_back(options))
     if lines:
         say("\n".join(map(in_columns, lines.split("\n"))))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import re
-import unittest
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,6 @@ from typing import Any
 import agent
 from tests.samples import sample
 from tests.scripted import EngineCase, Trial, call, reused, text
-from tests.seams import clock_of_main, desktop_of_main
-from tests.test_main import CommandLineCase
 
 Message = dict[str, Any]
 CLICK = call("click_element", label="Button", box=[500, 500])
@@ -224,36 +220,3 @@ class Hygiene(ChatCase):
         self.assertEqual(trial.run().kind, "max_steps")
         self.assertEqual([len(images(r)) for r in trial.requests], [1, 1, 2, 2, 3, 3, 1, 1, 2])
         self.check_history(trial.requests[6])
-
-
-class Scenarios(CommandLineCase):
-    def started(self, *argv: str) -> tuple[str, str]:
-        """Profile and task of a run that is started so."""
-        demo = agent.DemoModel()
-        self.addCleanup(demo.close)
-        with desktop_of_main(agent.DemoDesktop), clock_of_main():
-            self.main(*argv, "--endpoint", demo.endpoint, "--max-steps", "1")
-        run = self.records(len(list((self.folder / "dumps").iterdir())))[0]
-        return run["profile"], run["task"]
-
-    def test_they_are_chosen_by_name_or_by_the_number_in_the_list_with_their_profile(self) -> None:
-        profile, task = self.started("--scenario", " NotePad ")
-        self.assertIn("select all", task)
-        self.assertEqual(profile, "chat")
-        self.assertEqual(self.started("--scenario", "click", "--profile", "chat")[0], "chat")
-        listed = re.sub(r"\n +", " ", self.main("--scenarios")[1])
-        lines = listed.splitlines()
-        self.assertEqual(len(lines), 7)
-        for line in lines[2:5]:
-            profile, number, _, words = line.split(maxsplit=3)
-            begins = words.partition("...")[0].strip()
-            run = self.started("--profile", profile, "--scenario", number)
-            self.assertEqual((run[0], run[1][: len(begins)]), (profile, begins))
-        for argv in (("99",), ("1",), ("4", "--profile", "chat")):
-            code, out, err = self.main("--scenario", *argv)
-            self.assertEqual((code, out, err.count("\n")), (2, "", 1))
-            self.assertIn("with --profile their numbers", err)
-
-
-if __name__ == "__main__":
-    unittest.main()

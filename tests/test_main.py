@@ -174,7 +174,7 @@ WRONG = (
     ("", "a task is given an empty text; say which"),
     *(
         (f"--demo|--{option}|", f"--{option} is given an empty text")
-        for option in "profile config scenario replay stats".split()
+        for option in "profile config replay stats".split()
     ),
     ("--stats", "; use it as in --stats RUN."),
     ("--report", "; use it as in --report RUN [FILE]."),
@@ -205,7 +205,7 @@ OUTREACHING = frozenset(
 )
 # Two things to do, and options of one beside another.
 PAIRS = """
-    note --resume|note --check|note --runs|--scenario web-chat --check|--check --runs|--check --resume
+    note --resume|note --check|note --runs|--check --runs|--check --resume
     |--resume 1 --replay 1|--replay 1 --stats 1|--resume --runs|--runs --report 1|--check --panel
     |--check --secret PIN|--runs --dry-run|--runs --panel|--resume --profile chat|-q -v
     |note --print-config
@@ -220,7 +220,7 @@ class WrongUse(CommandLineCase):
         out = re.sub(r"Profile .*\n", "", out)  # which is said before anything is found
         self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
         words = err.replace(str(self.folder), "")  # whose name is random, and may hold anything
-        self.assertNotRegex(words, r"Errno|Rect\(|Scenario\.|Error|Traceback|__|argument -")
+        self.assertNotRegex(words, r"Errno|Rect\(|Error|Traceback|__|argument -")
         self.assertFalse(self.run_folder().exists())
         return err
 
