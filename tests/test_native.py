@@ -107,6 +107,12 @@ class Meanings(NativeCase):
             given = self.given("qwen3-vl", {**click, "reasoning_content": thought})
             self.assertRegex(str(given["element_name"]), f"^{label}$")
 
+    def test_its_thought_is_the_reason_of_the_act(self) -> None:
+        reply = {**said("left_click", "", coordinate=[500, 500]), "reasoning_content": "I see it."}
+        trial = self.native(answers(reply), max_steps=1)
+        trial.run()
+        self.assertEqual(trial.history[0].reasoning, "I see it.")
+
     def test_what_a_tool_does_in_several_steps_is_left_to_it(self) -> None:
         written = said("type", text="hi", coordinate=[1, 2], delete_existing_text=True)
         wanted = {"text": "hi", "position": [1, 2], "clear": True, "submit": True}
