@@ -140,7 +140,7 @@ def environment(folder: Path) -> dict[str, str]:
 def results(names: list[str], most: int = 0) -> Iterator[Result]:
     """Each result as soon as it is there; a module whose process died has failed.
 
-    `most` processes, or two more than processors, since some tests wait: for a server's deadline, or a process.
+    `most` processes, or more than two a processor, since some tests wait: for a server's deadline, or a process.
     """
     awaited = list(names)
     with (
@@ -148,7 +148,7 @@ def results(names: list[str], most: int = 0) -> Iterator[Result]:
         contextlib.ExitStack() as started,
     ):
         folder, processes = Path(place), list[subprocess.Popen[bytes]]()
-        for number in range(min(len(names), most or 2 + (os.cpu_count() or 1))):
+        for number in range(min(len(names), most or 1 + 2 * (os.cpu_count() or 1))):
             log = folder / f"process_{number}.log"
             with log.open("wb") as printed:  # files, since not every system hands pipes on
                 process = subprocess.Popen(
