@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import agent
 from tests import compare, kept
-from tests.compare import Difference
 
 LOOK = "`python -m tests.compare HEAD --seams {}` shows how, `python -m tests.kept` keeps it"
 CASES = 25  # of each seam; enough for what is planted
@@ -97,37 +92,6 @@ class Comparison(unittest.TestCase):
         found = list(compare.differences({("runs", "a"): "x"}, {("runs", "b"): "y"}))
         wanted = [("runs", "a", ("the case a",), ()), ("runs", "b", (), ("the case b",))]
         self.assertEqual(found, wanted)
-
-    def test_what_is_told_is_short_and_names_equal_differences_once(self) -> None:
-        long = "the same words " * 50
-        found = [
-            Difference("runs", f"case {n}", (f"{long}old {n}",), (f"{long}new {n}",))
-            for n in range(50)
-        ]
-        said = list(compare.told(found, 50))
-        self.assertEqual(len(said), 4, said)
-        self.assertIn("(and 49 more like it)", said[0])
-        self.assertRegex(said[1], r"^    - \.\.\..{,60}old 0$")
-        self.assertRegex(said[2], r"^    \+ \.\.\..{,60}new 0$")
-
-    def test_a_wrong_name_is_told_in_a_sentence_and_the_exit_code_tells_a_difference(self) -> None:
-        for arguments, sentence in (
-            (["no_such_commit"], "no_such_commit is no commit and no folder with an agent.py"),
-            ([".", "--seams", "runs,walls"], "there is no seam walls; there are runs"),
-        ):
-            said = io.StringIO()
-            with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as caught:
-                compare.main(arguments)
-            self.assertIn(sentence, f"{caught.exception}{said.getvalue()}")
-        here = str(compare.HERE)
-        for code, new in ((0, "same"), (1, "other")):
-            came: dict[str, Any] = {"old": {("runs", "a"): "same"}, "new": {("runs", "a"): new}}
-            with (
-                mock.patch.object(compare, "drive", lambda side, *_, came=came: came[side.name]),
-                contextlib.redirect_stdout(io.StringIO()) as said,
-            ):
-                self.assertEqual(compare.main([here, here]), code)
-            self.assertIn(f"1 cases, {code} differences", said.getvalue())
 
 
 if __name__ == "__main__":

@@ -176,26 +176,9 @@ class Driver:
 
     # ---- Windows itself, behind the program's back ----
 
-    def notepad(self) -> dict[str, Any]:
-        """What Notepad and the clipboard hold."""
-        for function in (user.FindWindowW, user.FindWindowExW, user.GetClipboardData):
-            function.restype = c_void_p
-        kernel.GlobalLock.restype = c_void_p
-        edit = c_void_p(
-            user.FindWindowExW(c_void_p(user.FindWindowW("Notepad", None)), None, "Edit", None)
-        )
-        held, ends = ctypes.create_unicode_buffer(500), (c_uint32(), c_uint32())
-        if edit:
-            user.SendMessageW(edit, 0x000D, ctypes.c_size_t(500), held)  # WM_GETTEXT
-            user.SendMessageW(edit, 0x00B0, *map(ctypes.byref, ends))  # EM_GETSEL
-        found: dict[str, Any] = {"text": held.value, "selected": [end.value for end in ends]}
-        found["length"] = self.desktop.clipboard_length()
-        if user.OpenClipboard(None):
-            data = user.GetClipboardData(13)  # CF_UNICODETEXT
-            place = kernel.GlobalLock(c_void_p(data)) if data else 0
-            found["clipboard"] = ctypes.wstring_at(place) if place else None
-            user.CloseClipboard()
-        return found
+    def copied(self) -> dict[str, Any]:
+        """How many characters of text the clipboard holds."""
+        return {"length": self.desktop.clipboard_length()}
 
     def resize(self, width: int, height: int) -> dict[str, Any]:
         """Changes the resolution of the virtual desktop; gives what Windows says it is."""

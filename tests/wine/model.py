@@ -260,7 +260,6 @@ TOOLS = {
     "done": "report_mission_complete report_completion",
     "look": "observe_screen take_screenshot",
     "plan": "update_execution_plan spawn_operator",
-    "archive": "archive_completed_actions compress_memory",
 }
 LOOKS = TOOLS["look"].split()
 REASONS = ("reasoning", "justification", "rationale")
@@ -340,13 +339,6 @@ class PixelModel(Server):
         return said
 
     def planner(self, request: Json) -> Message:
-        asked = "\n".join(texts({"messages": request["messages"][-1:]}))
-        if "ARCHIVE_NOW" in asked and "archived_turns" in json.dumps(request["tools"]):
-            last = max(map(int, re.findall(r"(?i)\bturn[ _#]*(\d+)", asked)), default=1)
-            turns = {"archived_turns": list(range(1, last + 1))}
-            return spoken(
-                Step("archive", "The steps so far were carried out.", more=turns), request
-            )
         return spoken(Step("plan", "This is the shortest way to the goal.", text=PLAN), request)
 
     def verifier(self, request: Json) -> Message:

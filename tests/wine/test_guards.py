@@ -59,14 +59,6 @@ class Questions(RunCase):
 
 
 class Guards(RunCase):
-    def test_one_single_colour_is_waited_for_and_then_refused(self) -> None:
-        with Scripted([call("press_keyboard_key", key="a")]) as model:
-            program = self.start(model, "area=1600,400,100,100", "blind_patience=1")
-            code, output = program.finish(60)
-        self.assertEqual(code, 3, output)
-        self.assertIn("one single colour", output)
-        self.assertEqual(self.window.text(), "")
-
     def test_keys_do_not_go_to_a_window_that_came_to_the_front_meanwhile(self) -> None:
         def open_notepad(number: int) -> None:
             if number == 1:
@@ -142,20 +134,6 @@ class Guards(RunCase):
         self.assertLessEqual(wanted, told)
         self.assertEqual(self.driver.ask("cursor")["place"], before)
         self.assertEqual(seen, [])
-
-    def test_the_demo_completes_and_without_a_server_it_says_what_to_do_in_three_lines(
-        self,
-    ) -> None:
-        code, output = self.desktop.agent("--demo").finish()
-        self.assertEqual(code, 0, output)
-        self.assertIn("completed:", output)
-        self.assertTrue((self.desktop.run_folder / "execution_log.txt").stat().st_size)
-        self.assertTrue(list((self.desktop.run_folder / "screenshots").glob("turn_*.png")))
-        nobody = "http://127.0.0.1:9/v1/chat/completions"
-        code, output = self.desktop.agent("--endpoint", nobody, "Do it").finish()
-        self.assertEqual(code, 3, output)
-        self.assertLessEqual(len(output.strip().splitlines()), 3, output)
-        self.assertIn("LM Studio", output)
 
 
 if __name__ == "__main__":
