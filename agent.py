@@ -9103,6 +9103,7 @@ class Voice:
     say: Say  # one line for the person
     inbox: Inbox = field(default_factory=Inbox)
     requests: int = 0
+    lost: int = 0  # of them nothing came, no progress either
     _failures: int = 0  # failed exchanges in a row
     # So many more replies without a call, before any with one, until the tools leave their list.
     _patience: int = SILENT_REPLIES_MOST
@@ -9328,6 +9329,7 @@ class Voice:
                 own_words = error.said or NO_CALL
                 told = advice(error)
             self.logger.record(lost)
+            self.lost += 1
             messages = [*messages, Message("assistant", own_words), Message("user", told)]
         return None, reply
 
@@ -10452,7 +10454,7 @@ _PATH = re.compile(
 # What a path begins with, its variables filled in, that leads to no other machine: Windows gives
 # the person's name and a proof of the password to whatever machine is asked.
 _HERE = re.compile(r"[A-Za-z]:[\\/]" if os.name == "nt" else r"(?![\\/]{2})")
-_QUOTED_TEXT = re.compile(r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]")
+_QUOTED = r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]"
 # What no text file holds as it is read: RTF, which has signs of its own for ü, and code pages.
 _NO_TEXT = re.compile(r"\A\{\\rtf|[\0\ufffd]")
 
@@ -10524,14 +10526,6 @@ def text_in(data: bytes | None) -> str | None:
     return next((text for text in texts if not _NO_TEXT.search(text)), None)
 
 
-def quoted_of(check: str, path: str) -> list[str]:
-    """What a check quotes of a file: nothing if it does not name it."""
-    if not _names(check, path):
-        return []
-    # Others that it quotes are such as a title.
-    return [quoted for quoted in _QUOTED_TEXT.findall(check) if not _names(quoted, path)]
-
-
 def are_proven(
     checks: Iterable[str],
     before: Mapping[str, FileFact],
@@ -10543,9 +10537,11 @@ def are_proven(
         _, data = now[path]
         text = _plain(text_in(data) or "")
         was = _plain(text_in(old) or "")
+        named = re.compile(_name_pattern(path), re.IGNORECASE)
         said: list[str] = []
-        for check in checks:
-            said += map(_plain, quoted_of(check, path))
+        for check in filter(named.search, checks):
+            quotes = re.findall(_QUOTED, check)
+            said += [_plain(quoted) for quoted in quotes if not named.search(quoted)]
         proven &= bool(said)
         proven &= old is not None or state == NO_FILE  # else it may have held all that
         for quoted in said:  # what was in it before may be what was to go
@@ -10567,23 +10563,27 @@ def refuted(
         text = text_in(data)
         texts = _plain(f"{text_in(old) or ''} {text}")
         for check in checks:
-            said = quoted_of(check, path)
-            absent = [quoted for quoted in said if _plain(quoted) not in texts]
-            if absent and text is not None:
-                yield Ruling(check, False, f"the file does not hold {absent[0]!r}")
-            elif said and text is None and data and data == old:
-                yield Ruling(check, False, "the file is as it was when the run began")
+            # Of longer sentences a quote may be anything, such as a button's name.
+            form = rf"{_name_pattern(path)}\W+\w+ {_QUOTED}\W*\Z"
+            found = re.search(form, check, re.IGNORECASE)
+            if found is None:
+                continue
+            if text is None:
+                if data and data == old:
+                    yield Ruling(check, False, "the file is as it was when the run began")
+            elif _plain(found[1]) not in texts:
+                yield Ruling(check, False, f"the file does not hold {found[1]!r}")
 
 
 def _plain(text: str) -> str:
     return " ".join(text.lower().split()).rstrip(".")
 
 
-def _names(text: str, path: str) -> bool:
-    # Whether a text names a file, alone or with the end of its path.
+def _name_pattern(path: str) -> str:
+    # A file's name, alone or with the end of its path.
     parts = re.split(r"\\\\|/", re.escape(path))  # which doubles each backslash
     named = reduce(r"(?:{}[\\/])?{}".format, parts)
-    return bool(re.search(rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)", text, re.IGNORECASE))
+    return rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)"
 
 
 def known_facts(
@@ -10650,8 +10650,16 @@ def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling]:
     return rulings
 
 
-YES_NEEDED = 4  # more of them than of NO, where no file proves it
+YES_NEEDED = 4  # at most so many more of them than of NO
 NO_MOST = 3
+DOUBT = 1 / 30  # that all of these are wrong
+
+
+def yes_needed(lost: int, requests: int) -> int:
+    """As if a model erred of what it sees as often as in the form and the aim of what it says."""
+    right = requests - lost + 1  # Laplace: before any request it is wrong half the time
+    odds = min((lost + 1) / right, 0.5)
+    return min(YES_NEEDED, math.ceil(math.log(DOUBT, odds)))
 
 
 def judge(
@@ -10668,7 +10676,9 @@ def judge(
     if config.dry_run or not config.verify_completion:
         return verdict
     ask_for_checks(engine, state)
-    needed = YES_NEEDED if config.second_opinion else 1
+    needed = 1
+    if config.second_opinion:
+        needed = yes_needed(engine.voice.lost, engine.voice.requests)
     yes = 0
     no = 0
     while -1 < yes - no < needed:
@@ -10691,8 +10701,9 @@ def judge(
             no += 1
         else:
             yes += 1
-            if are_proven(state.done_when, engine.files, files):
-                needed = 1
+            for checks in (state.done_when, [state.task]):
+                if are_proven(checks, engine.files, files):
+                    needed = 1
         if no == NO_MOST:
             break
     engine.logger.record(
@@ -11237,6 +11248,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
         state.recovered = False
         return None
     state.stalled += 1
+    engine.voice.lost += 1
     if state.stalled >= config.stall_stop:
         turns = "1 turn" if state.stalled == 1 else f"{state.stalled} turns in a row"
         return Outcome("stuck", f"{turns} made no progress.")

@@ -146,9 +146,15 @@ class ErringModels(unittest.TestCase):
                 self.assertNotEqual(result.outcome.kind, "error", result.outcome.text)
                 self.assertFalse(result.completed and not result.done)
 
-    def test_a_model_that_does_not_err_completes(self) -> None:
+    def test_a_model_that_does_not_err_completes_and_is_asked_less_often(self) -> None:
         result = erring.run("native", 2, 1, erring.RATES["none"]("native"), settings=SIZE)
         self.assertTrue(result.completed and result.done)
+        self.assertEqual(result.asked["verifier"], 2)
+
+    def test_a_task_proves_its_file_though_no_check_of_the_plan_names_it(self) -> None:
+        result = erring.run("planner", 1, 1, erring.RATES["none"]("planner"), settings=SIZE)
+        self.assertTrue(result.completed and result.done)
+        self.assertEqual(result.asked["verifier"], 1)
 
 
 if __name__ == "__main__":

@@ -140,7 +140,10 @@ class Facts(Judged):
             ("f.txt", b"", b"hello", 'f.txt contains "none"', False),
             # What was there when the run began may be wanted away.
             ("g.txt", b"old", b"new", 'g.txt has no "old" in it', True),
-            ("h.txt", b"new", None, 'h.txt has no "old" in it', False),
+            ("h.txt", b"new", None, 'h.txt has no "old" in it', True),
+            # Only of a check that says nothing else a quote is certainly what the file holds.
+            ("m.txt", b"new", None, 'after "Save" m.txt exists', True),
+            ("n.txt", b"new", None, 'n.txt was saved by "Ctrl+S"', True),
             ("i.txt", b"old", b"", "i.txt is no longer there", True),
             # What no one can read has to be another one than then.
             ("j.docx", b"\0\1", None, 'j.docx contains "hello"', False),

@@ -1,4 +1,4 @@
-"""Every profile that acts, carried by a model that errs in seeded, stated ways, on four tasks with checkers.
+"""Every profile that acts, carried by a model that errs in seeded, stated ways, on five tasks with checkers.
 
     python -m tests.bench.erring [runs] [seed] [--rates chat-half] [--profiles chat,story] [--before]
                                  [--same-slips 0.5] [--set NAME=VALUE ...] [--show]
@@ -8,6 +8,8 @@ note, and virtual time. The checkers look at that file or at what the desktop kn
 verifier says YES to all where the task is not done, and NO to one check where it is. Its answer follows from the
 request alone, as at temperature 0: the same question gets the same answer, and `--same-slips` is the share of its
 errors that depend on the task and screen alone, so that other words of the same question do not help.
+
+`5 1 --rates none` counts the calls that a perfect model needs for the five tasks, by role.
 
 `--before` verifies as before there were checks and facts: chats are believed at a word, others are judged by the task.
 """
@@ -33,6 +35,7 @@ from tests import drawn
 from tests.bench.figures import Share
 from tests.drawn import DrawnDesktop, DrawnState
 from tests.fakes import VirtualClock
+from tests.scripted import role_of
 from tests.seams import make_engine
 
 PROFILES = ("planner", "commander", "chat", "pointer", "story", "native")
@@ -91,6 +94,7 @@ class Goal(NamedTuple):
     note: str = ""  # what the file has to hold
     done: Callable[[DemoState], bool] = lambda state: True
     checks: tuple[str, ...] = ()  # what the examiner answers
+    steps: tuple[Any, ...] = agent.DEMO_STEPS
 
 
 def step(tool: str, why: str, sees: str = "", lacks: str = "") -> Any:
@@ -101,11 +105,19 @@ def step(tool: str, why: str, sees: str = "", lacks: str = "") -> Any:
 
 CLICK, DOUBLE_CLICK, TYPE = "^move_mouse|^click|^left_click", "^double_click", "^type"
 DONE = "complet|^done|^terminate"
-SETTINGS_PLAN = "Open Settings, click the check box of Night light and press OK"
+
+
+def planned(plan: str) -> tuple[Any, ...]:
+    """The first rows of a table, for who does not see the screen."""
+    return (
+        step("^archive|^compress", "The older actions are done", "ARCHIVE_NOW"),
+        step("_plan$|^spawn", plan, "no picture"),
+        step("^observe|^take_screen", "The screen has not been seen yet", "no picture"),
+    )
+
+
 SETTINGS_STEPS = (
-    step("^archive|^compress", "The older actions are done", "ARCHIVE_NOW"),
-    step("_plan$|^spawn", SETTINGS_PLAN, "no picture"),
-    step("^observe|^take_screen", "The screen has not been seen yet", "no picture"),
+    *planned("Open Settings, click the check box of Night light and press OK"),
     step(
         DONE,
         "A notice with a green mark says that the night light is on. The dialog is closed and the"
@@ -116,6 +128,19 @@ SETTINGS_STEPS = (
     step(CLICK, "The check box of Night light is empty", "check box"),
     step(DOUBLE_CLICK, "The desktop shows the Settings icon", "Settings icon"),
     step(CLICK, "The taskbar shows the Settings", "Settings pin"),
+)
+CONTACTS_STEPS = (
+    *planned("Open Contacts, click Zoe in the list and press Call"),
+    step(
+        DONE,
+        "A green mark and the words beside it say that Zoe is called. She was picked in the list of"
+        " Contacts and Call was pressed",
+        "call mark",
+    ),
+    step(CLICK, "Zoe is not picked yet", "Zoe in the list", lacks="picked"),
+    step(CLICK, "Zoe is picked and not called yet", "Call button"),
+    step(DOUBLE_CLICK, "The desktop shows the Contacts icon", "Contacts icon"),
+    step(CLICK, "The taskbar shows the Contacts", "Contacts pin"),
 )
 NOTE = ('{name} contains "{note}".', "The title bar of Notes says Saved.")
 GOALS = (
@@ -139,6 +164,7 @@ GOALS = (
         DrawnState(),
         done=drawn.TASKS["settings"].is_done,
         checks=("Settings is closed.", "A green mark says that the night light is on."),
+        steps=SETTINGS_STEPS,
     ),
     Goal(
         "settings behind",
@@ -146,6 +172,15 @@ GOALS = (
         DrawnState(program="Contacts", picked="Ada"),
         done=drawn.TASKS["settings"].is_done,
         checks=("A green mark says that the night light is on.",),
+        steps=SETTINGS_STEPS,
+    ),
+    Goal(
+        "contacts",
+        drawn.TASKS["contacts"].text,
+        DrawnState(first_contact=len(drawn.CONTACTS) - drawn.ROWS),
+        done=drawn.TASKS["contacts"].is_done,
+        checks=("Contacts says that it calls Zoe.",),
+        steps=CONTACTS_STEPS,
     ),
 )
 
@@ -201,7 +236,7 @@ class ErringModel:
     same_slips: float
     last: dict[str, Any] | None = None
     slips: Counter[str] = field(default_factory=Counter)
-    requests: list[dict[str, Any]] = field(default_factory=list)
+    asked: Counter[str] = field(default_factory=Counter)  # requests by their role
 
     def complete(self, body: bytes) -> agent.Reply:
         request = json.loads(body)
@@ -211,13 +246,12 @@ class ErringModel:
         return agent.Reply(message, finish, usage, "erring", 0.1, 1)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.requests.append(request)
-        judges = agent.PROFILES["planner"].roles
-        prompt = request["messages"][0]["content"]
-        if prompt == judges["examiner"].prompt:
+        role = role_in(request)
+        self.asked[role] += 1
+        if role == "examiner":
             lines = [f"{number}. {check}" for number, check in enumerate(self.checks(), 1)]
             return words("\n".join(lines))
-        if prompt == judges["verifier"].prompt:
+        if role == "verifier":
             return words(self.verdict(request))
         return self.act(request)
 
@@ -276,10 +310,7 @@ class ErringModel:
 
     def right(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the demo's model says, at places and with steps that may be wrong."""
-        plans = "update_execution_plan" in str(request.get("tools")) or "spawn" in str(
-            request.get("tools")
-        )
-        claims = not plans and self.slips_in("claim")
+        claims = role_in(request) == "executor" and self.slips_in("claim")
         with (
             mock.patch.object(agent, "demo_sights", self.sights(agent.demo_sights)),
             mock.patch.object(agent, "DEMO_STEPS", self.steps(claims)),
@@ -289,9 +320,9 @@ class ErringModel:
     def steps(self, claims: bool) -> tuple[Any, ...]:
         """What leads to the goal; a claim comes before it, and so does the removal of a wrong text."""
         sure = self.random.choice(SURE)  # a model says it in other words each time
-        steps = agent.DEMO_STEPS if self.goal.note else SETTINGS_STEPS
         found = [
-            row._replace(why=f"{row.why}, {sure}") if row.tool == DONE else row for row in steps
+            row._replace(why=f"{row.why}, {sure}") if row.tool == DONE else row
+            for row in self.goal.steps
         ]
         state, wanted = self.desktop.state, self.goal.note
         if wanted and state.text and state.text != wanted:
@@ -306,8 +337,10 @@ class ErringModel:
 
     def sights(self, truth: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         def disturbed(png: bytes) -> dict[str, Coordinate]:
-            seen = {**truth(png), **drawn.sights(png)}
-            targets = [name for name in seen if name not in ("pointer", "caret")]
+            seen = {**truth(png), **drawn.sights(png), **self.of_contacts()}
+            if not self.is_done():
+                seen.pop("call mark", None)
+            targets = [name for name in seen if name not in ("pointer", "caret", "picked")]
             if len(targets) > 1 and self.slips_in("wrong_target"):
                 moved = dict(zip(targets, self.random.sample(targets, len(targets)), strict=True))
                 return seen | {name: seen[other] for name, other in moved.items()}
@@ -316,6 +349,17 @@ class ErringModel:
             return seen
 
         return disturbed
+
+    def of_contacts(self) -> dict[str, Coordinate]:
+        """What no colour tells: where Zoe stands in the list, and whether she is picked."""
+        places = self.desktop.state.places()
+        names = [name for name in ("Zoe in the list", "Call button") if name in places]
+        found = {
+            name: agent.to_grid(agent.middle_of(places[name].rect), drawn.SCREEN) for name in names
+        }
+        if found and getattr(self.desktop.state, "picked", "") == "Zoe":
+            found["picked"] = found["Call button"]
+        return found
 
     def missed(self, name: str, place: Coordinate) -> Coordinate:
         """A place beside a small target; a large one is hit all the same."""
@@ -328,6 +372,15 @@ class ErringModel:
         x = place.x + round(rect.width * reach * math.cos(angle) * 1000 / 1280)
         y = place.y + round(rect.height * reach * math.sin(angle) * 1000 / 720)
         return Coordinate(min(max(x, 0), 1000), min(max(y, 0), 1000))
+
+
+def role_in(request: dict[str, Any]) -> str:
+    """planner, executor, examiner or verifier."""
+    judges = agent.PROFILES["planner"].roles
+    for name in ("examiner", "verifier"):
+        if request["messages"][0]["content"] == judges[name].prompt:
+            return name
+    return "planner" if role_of(request) == "planner" else "executor"
 
 
 def digest(text: str) -> int:
@@ -368,7 +421,7 @@ class Result:
     outcome: agent.Outcome
     done: bool
     turns: int
-    requests: int
+    asked: Counter[str]
     slips: Counter[str]
 
     @property
@@ -396,6 +449,7 @@ def run(
         folder = Path(name)
         path = folder / f"{goal.name}.txt"
         base: dict[str, Any] = {"max_steps": MOST_TURNS, "dump_dir": str(folder / "dumps")}
+        base["confirm"] = "never"  # nobody is there, and a call is asked about
         if profile == "native":
             base["executor_grammar"] = "qwen3-vl"
         if before:
@@ -423,9 +477,7 @@ def run(
             outcome = agent.Outcome("error", str(error))
         done = model.is_done()
         logger.close()
-        return Result(
-            goal.name, number, outcome, done, state.turn, engine.voice.requests, model.slips
-        )
+        return Result(goal.name, number, outcome, done, state.turn, model.asked, model.slips)
 
 
 def summary(name: str, results: Sequence[Result]) -> str:
@@ -437,11 +489,12 @@ def summary(name: str, results: Sequence[Result]) -> str:
     ends.pop("completed", 0)
     rest = ", ".join(f"{kind} {times}" for kind, times in sorted(ends.items())) or "-"
     turns = sum(result.turns for result in results) / number
-    requests = sum(result.requests for result in results) / number
+    asked = sum((result.asked for result in results), Counter[str]())
+    roles = ", ".join(f"{role} {times}" for role, times in sorted(asked.items()))
     return (
         f"{name:10} {number:4}  truly completed {Share(good, number)!s:24} false {false:2} ="
         f" {Share(false, number)!s:20} others: {rest} (of these done {unseen});"
-        f" {turns:.1f} turns, {requests:.1f} requests"
+        f" {turns:.1f} turns, {asked.total() / number:.1f} requests; in all {asked.total()}: {roles}"
     )
 
 
