@@ -10657,9 +10657,9 @@ DOUBT = 1 / 30  # that all of these are wrong
 
 def yes_needed(lost: int, requests: int) -> int:
     """As if a model erred of what it sees as often as in the form and the aim of what it says."""
-    right = requests - lost + 1  # Laplace: before any request it is wrong half the time
-    odds = min((lost + 1) / right, 0.5)
-    return min(YES_NEEDED, math.ceil(math.log(DOUBT, odds)))
+    wrong = lost + 1  # Laplace: before any request as likely as right
+    right = max(requests - lost + 1, 2 * wrong)
+    return min(YES_NEEDED, math.ceil(math.log(DOUBT, wrong / right)))
 
 
 def judge(

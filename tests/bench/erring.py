@@ -354,9 +354,11 @@ class ErringModel:
         """What no colour tells: where Zoe stands in the list, and whether she is picked."""
         places = self.desktop.state.places()
         names = [name for name in ("Zoe in the list", "Call button") if name in places]
-        found = {
-            name: agent.to_grid(agent.middle_of(places[name].rect), drawn.SCREEN) for name in names
-        }
+        found = {}
+        for name in names:
+            rect = places[name].rect
+            x, y = rect.left + rect.width // 2, rect.top + rect.height // 2
+            found[name] = Coordinate(x * 1000 // 1280, y * 1000 // 720)
         if found and getattr(self.desktop.state, "picked", "") == "Zoe":
             found["picked"] = found["Call button"]
         return found
