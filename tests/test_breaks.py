@@ -118,27 +118,5 @@ class Trials(unittest.TestCase):
         self.assertEqual(self.seen_by(row, test=SMALL_TEST + OF_CHANCE)[0], [""])
 
 
-class Chance(unittest.TestCase):
-    def test_comparisons_calls_and_numbers_of_functions_are_changed_and_texts_are_not(self) -> None:
-        parts = {(old, new) for _, _, old, new in breaks.mutations(SMALL)}
-        wanted = {
-            ("print(number)", "pass"),
-            ("number >= LEAST", "(number < LEAST)"),
-            ("number > 9", "(number <= 9)"),
-            ("9", "36"),
-        }
-        self.assertEqual(parts, wanted)
-
-    def test_a_seed_gives_the_same_ones_again_with_the_modules_of_their_room(self) -> None:
-        first = breaks.by_chance(TEXT, 3, seed=3)
-        self.assertEqual(first, breaks.by_chance(TEXT, 3, seed=3))
-        self.assertNotEqual(first, breaks.by_chance(TEXT, 3, seed=4))
-        for one in first:
-            self.assertNotEqual(one.text, TEXT)
-            compile(one.text, one.words, "exec")
-        replay = breaks.by_chance(SMALL.replace("Sums", "Replay"), 1, seed=1)
-        self.assertEqual(replay[0].modules, ("test_replay", "test_kept"))
-
-
 if __name__ == "__main__":
     unittest.main()
