@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
+import itertools
 import json
 import random
 import re
@@ -12,6 +12,7 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import agent
 from tests.bench import __main__ as bench
@@ -22,7 +23,8 @@ from tests.scripted import call, in_words, text
 
 SIZE = {"screen_capture_w": 448, "screen_capture_h": 252}  # of the pictures; larger ones are slower
 PLAN = bench.Plan(5, 3, 2, 2)
-NATIVE = 'Action: Do it.\n<tool_call>\n{"name": "computer_use", "arguments": %s}\n</tool_call>'
+NATIVE = '<tool_call>\n{"name": "computer_use", "arguments": %s}\n</tool_call>'
+# Each act as a call of a tool, and in the model's own grammar.
 DEEDS = {
     "click": ("click_screen_element", "position", "left_click", "coordinate"),
     "key": ("press_keyboard_key", "key", "key", "keys"),
@@ -38,7 +40,7 @@ class Server:
     def __init__(self, grammar: str = "tools", decide: Any = None) -> None:
         self.grammar, self.decide = grammar, decide or self.right
         self.item, self.asked = scenes.Item("", "", ""), 0
-        self.whole = agent.Rect(0, 0, 448, 252)
+        self.whole, self.aim = agent.Rect(0, 0, 448, 252), 0  # at which of an item's things
 
     def discover(self) -> agent.ModelInfo:
         return agent.ModelInfo("tiny" if self.grammar == "tools" else "qwen3-vl-4b", True)
@@ -49,31 +51,31 @@ class Server:
         return agent.Reply(reply, "stop", agent.Usage(200, 9, 100), "tiny", 5.0, 1)
 
     def right(self, request: dict[str, Any]) -> dict[str, Any]:
-        item, own = self.item, self.item.kind if self.item.part == "calling" else self.grammar
+        item, grammar = self.item, self.grammar
         if item.part == "judging":
             return text(f"1 {item.expected.upper()}: as seen")
-        if self.grammar != "tools" and own != self.grammar:
+        if item.part == "calling" and grammar == "tools":
+            grammar = item.kind
+        elif item.part == "calling" and grammar != item.kind:
             return text("I would do what I was asked for.")
-        if item.part == "pointing":
-            return self.said(own, "click", self.place(0))
-        what = "escape" if item.expected == "key" else item.expected
-        return self.said(own, "key" if what == "escape" else "text", what)
-
-    def place(self, number: int) -> list[int]:
-        """The middle of a thing, on the grid."""
-        left, top, width, height = self.item.things[number].place
-        x, y = (left + width / 2) / self.whole.width, (top + height / 2) / self.whole.height
-        return [round(1000 * x), round(1000 * y)]
-
-    def said(self, grammar: str, act: str, what: Any) -> dict[str, Any]:
+        act = {"pointing": "click", "calling": item.expected}.get(item.part, "text")
+        what: Any = {"click": self.place, "key": lambda: "escape"}.get(act, lambda: item.expected)()
         name, argument, own_name, own_argument = DEEDS[act]
         if grammar not in ("tools", "text"):
             own = {"action": own_name, own_argument: [what] if act == "key" else what}
             return text(NATIVE % json.dumps(own))
         arguments = {argument: what, "element_name": "it", "reasoning": "asked for"}
-        if grammar == "text":
-            return text(in_words(name, **arguments))
-        return call(name, **arguments)
+        return text(in_words(name, **arguments)) if grammar == "text" else call(name, **arguments)
+
+    def place(self) -> list[int]:
+        """On the grid."""
+        left, top, width, height = self.item.things[self.aim].place
+        x, y = (left + width / 2) / self.whole.width, (top + height / 2) / self.whole.height
+        return [round(1000 * x), round(1000 * y)]
+
+
+def vague() -> Server:
+    return Server(decide=lambda request: text("I see a desktop."))
 
 
 class Asked(unittest.TestCase):
@@ -104,16 +106,13 @@ class Asked(unittest.TestCase):
 
     def test_clicks_onto_a_neighbour_are_misses(self) -> None:
         server = Server()
-        server.decide = lambda request: server.said("tools", "click", server.place(1))
+        server.aim = 1
         lines = self.lines(server, bench.Plan(4, 0, 0, 0))
         self.assertEqual([line.right for line in lines], [False] * 4)
 
     def test_a_request_that_is_refused_is_answered_and_a_server_that_is_off_ends_it(self) -> None:
         def refuse(kind: str) -> Any:
-            def decide(request: dict[str, Any]) -> None:
-                raise agent.ModelError("It cannot.", kind)
-
-            return decide
+            return mock.Mock(side_effect=agent.ModelError("It cannot.", kind))
 
         lines = self.lines(Server(decide=refuse("no_vision")), bench.Plan(3, 1, 1, 1))
         self.assertEqual({line.error for line in lines}, {"server no_vision"})
@@ -126,21 +125,16 @@ class Asked(unittest.TestCase):
             for item in scenes.pointing(random.Random(7), 40, whole):
                 places = [thing.place for thing in item.things]
                 self.assertEqual(str(places[0].height), item.kind)
-                for number, place in enumerate(places):
+                for place in places:
                     self.assertEqual(place.intersection(whole), place, item)
-                    for other in places[number + 1 :]:
-                        self.assertFalse(place.overlaps(other), item)
+                for one, other in itertools.combinations(places, 2):
+                    self.assertFalse(one.overlaps(other), item)
 
 
 class Figures(unittest.TestCase):
-    def test_known_rates_are_given_back_within_their_intervals(self) -> None:
-        for rate in (0.1, 0.3, 0.9):
-            dice = random.Random(3)
-            many = [Share(sum(dice.random() < rate for _ in range(60)), 60) for _ in range(40)]
-            held = sum(share.ends[0] <= rate <= share.ends[1] for share in many)
-            self.assertGreaterEqual(held, 34)
-        low, high = Share(8, 10).ends
-        self.assertEqual((round(low, 3), round(high, 3)), (0.490, 0.943))  # in tables
+    def test_an_interval_is_that_of_wilsons_tables(self) -> None:
+        for hits, low, high in ((8, 0.490, 0.943), (0, 0.0, 0.278), (10, 0.722, 1.0)):  # in tables
+            self.assertEqual([round(end, 3) for end in Share(hits, 10).ends], [low, high])
         self.assertEqual(str(Share(0, 0)), "not measured")
 
     def test_each_advice_follows_from_figures_that_are_sure_enough(self) -> None:
@@ -189,7 +183,6 @@ class Kept(unittest.TestCase):
             return bench.main([*words, *options]), out.getvalue()
 
     def test_broken_off_at_any_byte_it_goes_on_and_asks_nothing_twice(self) -> None:
-        vague = functools.partial(Server, decide=lambda request: text("I see a desktop."))
         self.measure(vague())
         self.assertRegex("\n".join(self.said), r"targets hit +0 % \(0 to 43, n 5\)")
         data, whole = self.file.read_bytes(), bench.read(self.file)
@@ -205,14 +198,14 @@ class Kept(unittest.TestCase):
         self.assertTrue((self.root / "bench_0002.jsonl").exists())
 
     def test_lines_that_somebody_changed_are_asked_again_and_nothing_obeys_their_text(self) -> None:
-        self.measure(Server("tools", lambda request: text("?")))
+        self.measure(vague())
         changed = b'{"about": {"model": "\\u001b[2J"}}\n[5]\n{"part": 1}\n\xff\n' + b"[" * 99_999
         self.file.write_bytes(changed)
         code, out = self.compare("compare", "1")
         self.assertEqual((code, "\x1b" in out), (0, False))
 
     def test_results_stand_side_by_side_and_what_is_none_is_told_in_a_sentence(self) -> None:
-        self.measure(Server(decide=lambda request: text("I see a desktop.")))
+        self.measure(vague())
         code, out = self.compare("compare", "1", "1")
         row = next(row for row in out.splitlines() if row.startswith("targets hit"))
         self.assertEqual((code, row.count("0 % (0 to 43, n 5)")), (0, 2))
