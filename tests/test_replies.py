@@ -1,10 +1,13 @@
 """Reading replies: the project's own cases, cuts at every byte, hostile shapes, blanks, and what the model is told."""
 
 import json
+import os
+import time
+import timeit
 import unittest
+from functools import partial
 
 from agent import PLANNER_WORDS, PROFILES, ModelError, ReplyError, correction, read_call, read_story
-from tests.growth import MOST, growth
 from tests.long import replies
 from tests.samples import sample
 from tests.scripted import FEWER_REQUESTS, EngineCase, call, in_words, role_of, text
@@ -15,6 +18,11 @@ TOOLS = replies.VOCABULARIES
 CASES = replies.load_cases()
 OWN = PROFILES["planner"].vocabulary
 CLICK, TYPE, PRESS = "click_screen_element", "type_text_input", "press_keyboard_key"
+
+
+SHORT, LONG = 12_500, sample(200_000, 100_000)
+# The processor's time of this thread, so that what else the machine does counts little; Windows counts it too coarsely.
+NOW = time.perf_counter if os.name == "nt" else time.thread_time
 
 
 def native(arguments, name=PRESS):
@@ -156,11 +164,17 @@ class Hostile(unittest.TestCase):
 
     def test_the_time_for_a_long_text_grows_with_its_length_not_with_its_square(self):
         pieces = [("<|im_end|>", "x"), ("<|im_end|>x", ""), ("x<|im_start|><|endoftext|>", "")]
-        for piece, tail in pieces:
-            self.assertLess(growth(typed, piece, tail), MOST, piece)
-        for piece in ("<think>", "</think>", '"name" ', "{ ", "<think>a</think> "):
-            took = growth(lambda words: read_story(text(words)), piece, "")
-            self.assertLess(took, MOST, piece)
+        stories = [
+            (piece, "") for piece in ("<think>", "</think>", '"name" ', "{ ", "<think>a</think> ")
+        ]
+        for read, tried in ((typed, pieces), (lambda words: read_story(text(words)), stories)):
+            for piece, tail in tried:
+                words = [piece * (size // len(piece)) + tail for size in (SHORT, LONG)]
+                short, long = (
+                    min(timeit.repeat(partial(read, one), timer=NOW, number=1)) for one in words
+                )
+                # As far from the length as from its square, in case the machine is busy.
+                self.assertLess(long, 4 * LONG / SHORT * max(short, 1e-6), piece)
 
 
 class Thoughts(EngineCase):
