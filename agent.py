@@ -1294,7 +1294,6 @@ class ReplyRecord(Record, kind="reply"):
     tokens: dict[str, int | None] = field(default_factory=dict)
     seconds: float = 0.0  # of the last exchange
     request: float = 0.0  # seconds lost by tries that failed
-    tries: int = 1
 
 
 @dataclass
@@ -6053,7 +6052,6 @@ class Reply:
     usage: Usage
     model: str
     seconds: float  # of the last exchange alone
-    tries: int
 
     @property
     def text(self) -> str:
@@ -6401,7 +6399,7 @@ class ModelServer:
 
     def complete(self, body: bytes) -> Reply:
         """Raises ModelError and Stopped."""
-        value, seconds, tries = self._ask(self._page, body)
+        value, seconds = self._ask(self._page, body)
         choice = value["choices"][0]
         message = choice["message"]
         reason = choice.get("finish_reason")
@@ -6428,11 +6426,10 @@ class ModelServer:
             usage,
             str(value.get("model") or "")[:SAID_CHARS_MOST],
             seconds,
-            tries,
         )
 
-    def _ask(self, path: str, body: bytes | None = None) -> tuple[JsonDict, float, int]:
-        # The JSON of a page, to which `body` is posted, the last try's seconds, and the tries.
+    def _ask(self, path: str, body: bytes | None = None) -> tuple[JsonDict, float]:
+        # The JSON of a page, to which `body` is posted, and the last try's seconds.
         # Asking again is safe, since nothing on the desktop changes by it. A server that starts
         # refuses for a while, and then loads: that patience is another one.
         failed = Counter[bool]()
@@ -6440,8 +6437,7 @@ class ModelServer:
             begun = self.clock.now()
             try:
                 value = self._exchange(path, body)
-                seconds = self.clock.now() - begun
-                return value, seconds, failed.total() + 1
+                return value, self.clock.now() - begun
             except ModelError as error:
                 loading = error.kind == "loading"
                 failed[loading] += 1
@@ -6565,9 +6561,8 @@ class ModelServer:
         config = self.config
         wanted = config.lmstudio_model
         listed = self._listed()
-        if not config.vision:  # then any model will do
-            listed = [replace(info, vision=None) for info in listed]
-        able = [info for info in listed if info.vision is not False]  # not every server tells
+        # Not every server tells what a model can; without pictures any will do.
+        able = [info for info in listed if info.vision is not False or not config.vision]
         choices = f"choose one: {_names_to_type(able or listed)}"
         named = _named(listed, wanted)
         if listed and not named and wanted:
@@ -6579,7 +6574,7 @@ class ModelServer:
         if chosen is None:
             raise self._error(f"has {len(able)} models and none of a known family; {choices}")
         name = server_words(chosen.name)
-        if chosen.vision is False:
+        if chosen not in able:
             raise self._fault("no_vision", f"{name} reads text only")
         notes = []
         if not wanted and len(able) > 1:
@@ -7406,8 +7401,6 @@ def native_call(call: GrammarCall) -> ToolCall:
 
 
 _LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
-# Qwen3.8 at times opens a parameter of the function's own name, and never closes it.
-_STRAY_OPENER = re.compile(r"(<function=(\w{1,60})>\s{0,9})<parameter=\2>\s{0,9}(?=<parameter=)")
 
 
 # An action, its arguments, and what was said before it.
@@ -7422,8 +7415,7 @@ def read_function(
     # have one, and that is as certain.
     text = message_text(message.get("content"))
     said, _ = parted(text, CALL_BEGINS)
-    content = _STRAY_OPENER.sub(r"\1", text, count=1)
-    call, *_ = _found_calls({**message, "content": content}, finish_reason)
+    call, *_ = _found_calls(message, finish_reason)
     called = _called(call)
     name = called.name
     given = called.arguments
@@ -9272,7 +9264,6 @@ class Voice:
                 tokens={**reply.usage._asdict(), "thought": thought},
                 seconds=round(reply.seconds, 3),
                 request=round(max(0.0, waited_s - reply.seconds), 3),
-                tries=reply.tries,
             )
         )
 

@@ -131,7 +131,7 @@ class ScriptedServer:
         self.requests.append(request)
         self.roles.append(role_of(request))
         return agent.Reply(
-            self.decide(request), "stop", agent.Usage(100, 10, None), "scripted", 0.1, 1
+            self.decide(request), "stop", agent.Usage(100, 10, None), "scripted", 0.1
         )
 
 

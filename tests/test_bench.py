@@ -48,7 +48,7 @@ class Server:
     def complete(self, body: bytes) -> agent.Reply:
         self.asked += 1
         reply = self.decide(json.loads(body))
-        return agent.Reply(reply, "stop", agent.Usage(200, 9, 100), "tiny", 5.0, 1)
+        return agent.Reply(reply, "stop", agent.Usage(200, 9, 100), "tiny", 5.0)
 
     def right(self, request: dict[str, Any]) -> dict[str, Any]:
         item, grammar = self.item, self.grammar

@@ -78,7 +78,7 @@ class Swollen:
     def complete(self, body: bytes) -> agent.Reply:
         self.requests += 1
         message, usage = self.message(json.loads(body)), agent.Usage(self.tokens, 10, None)
-        return agent.Reply(message, "stop", usage, self.info.name, 0.1, 1)
+        return agent.Reply(message, "stop", usage, self.info.name, 0.1)
 
     def message(self, request: dict[str, Any]) -> dict[str, Any]:
         place, said = asked_place(request), []

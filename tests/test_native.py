@@ -78,7 +78,7 @@ class Choosing(NativeCase):
         server.discover.return_value = agent.ModelInfo("qwen3-vl-4b", vision=False)
         usage = agent.Usage(1, 1, None)
         escape = said("key", keys=["escape"])
-        server.complete.return_value = agent.Reply(escape, "stop", usage, "qwen3-vl-4b", 0.1, 1)
+        server.complete.return_value = agent.Reply(escape, "stop", usage, "qwen3-vl-4b", 0.1)
         findings = check_of_model(agent.Config(), "native", server)
         self.assertEqual(findings["grammar"], "asked in qwen3-vl")
         self.assertEqual(findings["tool calls"], 'press_key {"key": "escape"}, not carried out')

@@ -162,7 +162,7 @@ class Thinking(EngineCase):
             server.discover.return_value = agent.ModelInfo("qwen3.5-4b")
             message = call("press_key", key="escape")
             usage = agent.Usage(1, 1, None)
-            server.complete.return_value = agent.Reply(message, "stop", usage, "", 0.1, 1)
+            server.complete.return_value = agent.Reply(message, "stop", usage, "", 0.1)
             check_of_model(config, profile, server)
             asked = [json.loads(asked.args[0]) for asked in server.complete.call_args_list]
             self.assertGreaterEqual(len(asked), 2)

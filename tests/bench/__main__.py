@@ -77,7 +77,7 @@ class Asked:
 
     def complete(self, body: bytes) -> agent.Reply:
         if self.claims and role_of(json.loads(body)) == "executor":
-            return agent.Reply(CLAIM, "tool_calls", agent.Usage(), "", 0.0, 1)
+            return agent.Reply(CLAIM, "tool_calls", agent.Usage(), "", 0.0)
         try:
             self.replies.append(self.server.complete(body))
         except agent.ModelError as error:

@@ -185,7 +185,7 @@ class ErringModel:
         message = self.answer(json.loads(body))
         usage = agent.Usage(len(body) // 100, 50, None)
         finish = "tool_calls" if "tool_calls" in message else "stop"
-        return agent.Reply(message, finish, usage, "erring", 0.1, 1)
+        return agent.Reply(message, finish, usage, "erring", 0.1)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         role, path = role_in(request), self.desktop.path
