@@ -6186,11 +6186,9 @@ def _count(value: object, *paths: str) -> int | None:
 
 
 def _error_text(value: object) -> str:
-    wrong = value
-    if isinstance(value, dict):
-        wrong = value.get("error")
-        if not wrong and "choices" not in value:  # vLLM and FastAPI write at the top
-            wrong = value.get("message") or value.get("detail")
+    wrong = found_at(value, "error") if isinstance(value, dict) else value
+    if not (wrong or found_at(value, "choices")):  # vLLM and FastAPI write at the top
+        wrong = found_at(value, "message") or found_at(value, "detail")
     return str(found_at(wrong, "message") or wrong or "")
 
 
@@ -6259,12 +6257,6 @@ def reply_warnings(
         name = server_words(reply.model)
         warnings[f"model {name}"] = (
             f"The server answered with the model {name} instead of {info.name}."
-        )
-    length = info.context_length
-    if length is not None and length < CONTEXT_LEAST:
-        warnings["context"] = (
-            f"The model's context of {length} tokens is small for a screenshot;"
-            " load it with 8192 or more."
         )
     counted = reply.usage.prompt
     if counted is None or not image_tokens:
@@ -6583,6 +6575,9 @@ class ModelServer:
             notes.append(
                 f"The model {name} is not loaded yet, so that the first reply may take a minute."
             )
+        length = chosen.context_length
+        if length and length < CONTEXT_LEAST:
+            notes.append(f"Its context of {length} tokens is small; load it with 8192 or more.")
         self.info = replace(chosen, note=" ".join(notes))
         return self.info
 
@@ -6841,7 +6836,6 @@ _ADVICE = {  # what to do about a kind of error
     "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
 }
 DEFECT_CHARS = 500  # that a correction tells
-BOX_MOST = 1020  # what a corner of a box may say for the edge of the grid
 
 # That no server refuses in a history.
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
@@ -6958,13 +6952,13 @@ def is_answer(
 
 
 def read_box(item: object) -> dict[str, int]:
-    """A box of a story, or nothing; only drawn, it may lie a little over the edge."""
+    """A box of a story, or nothing."""
     box = {}
     for corner in ("x1", "y1", "x2", "y2"):
-        place = read_axis(json_object(item).get(corner), BOX_MOST)
+        place = read_axis(json_object(item).get(corner))
         if place is None:
             return {}
-        box[corner] = min(GRID, place)
+        box[corner] = place
     return box
 
 
@@ -7704,9 +7698,9 @@ _OTHER_TRAINING = re.compile(
 )
 
 
-def grammar_for(model_name: str, architecture: str = "") -> str:
+def trained_in(model: ModelInfo) -> str:
     """By its name, else by the architecture that a server tells of a model named otherwise."""
-    for letters in (model_name, architecture):
+    for letters in (model.stored or model.name, model.architecture):
         letters = letters.lower().replace("_", "-")
         if _OTHER_TRAINING.search(letters):
             break
@@ -7714,10 +7708,6 @@ def grammar_for(model_name: str, architecture: str = "") -> str:
             if re.search(grammar.matches, letters):
                 return grammar.name
     return TOOLS_GRAMMAR
-
-
-def trained_in(model: ModelInfo) -> str:
-    return grammar_for(model.stored or model.name, model.architecture)
 
 
 # Refused for one of these, a reply is not in the grammar at all.
@@ -9333,8 +9323,7 @@ GRID_MIDDLE = GRID / 2
 FIT_LEAST = 6  # answers; fewer say nothing
 CORRECTED_LEAST = 3.0  # grid units at an edge, as one pixel of a small picture makes ...
 SCATTERS_LEAST = 5  # ... and so many times the median of how far answers scatter
-# Share of the grid; beyond it the model means another space.
-CORRECTED_MOST = 0.08
+CORRECTED_MOST = 40.0  # of such units; beyond that the model means another space
 
 
 class AxisFit(NamedTuple):
@@ -9345,6 +9334,12 @@ class AxisFit(NamedTuple):
 
     def __str__(self) -> str:
         return f"scale {self.scale:.3f}, shift {self.shift:+.0f}"
+
+    @property
+    def moved(self) -> float:
+        """How far an edge of the grid is moved."""
+        stretched = abs(self.scale - 1) * GRID_MIDDLE
+        return stretched + abs(self.shift)
 
     def undo(self, place: float) -> int:
         """What an answer means; it may lie outside the grid."""
@@ -9375,17 +9370,15 @@ def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
         beside.append(answer - line)
     shift = _median(beside)
     scatter = _median(abs(away - shift) for away in beside)
-    stretched = abs(scale - 1) * GRID_MIDDLE
+    fit = AxisFit(
+        scale,
+        shift,
+    )
     least = max(
         CORRECTED_LEAST,
         SCATTERS_LEAST * scatter,
     )
-    if stretched + abs(shift) < least:
-        return AxisFit()
-    return AxisFit(
-        scale,
-        shift,
-    )
+    return fit if fit.moved >= least else AxisFit()
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
@@ -9411,10 +9404,7 @@ class Correction(NamedTuple):
 
     @property
     def beyond(self) -> bool:
-        scaled = max(abs(line.scale - 1) for line in self)
-        shifted = max(abs(line.shift) for line in self)
-        most = max(scaled, shifted / GRID)
-        return most > CORRECTED_MOST
+        return max(self.x.moved, self.y.moved) > CORRECTED_MOST
 
     def place(self, said: Coordinate) -> Coordinate:
         """Raises ToolError for one outside the grid."""

@@ -152,7 +152,7 @@ class Lines(unittest.TestCase):
         for name, scale, how, said, meant in (
             ("a swollen picture", 1.0206, {}, (990, 50), (980, 59)),
             ("its middle", 1.0206, {}, (500, 500), (500, 500)),
-            ("a shift before the scale", 0.94, {"shift": 60}, (184, 936), (100, 900)),
+            ("a shift beside the scale", 0.97, {"shift": 20}, (132, 908), (100, 900)),
             ("a neighbour taken", 1.0, {"shift": 6, "noise": aside}, (106, 906), (100, 900)),
             ("chance", 1.004, {"noise": NOISE}, (900, 100), (900, 100)),
             ("one wild answer", 0.96, {"noise": (*wild, -300, *(0,) * 40)}, (39, 961), (20, 980)),

@@ -431,7 +431,9 @@ class Discovery(unittest.TestCase):
             self.assertEqual([got.name, got.vision, got.loaded, got.context_length], row["info"])
             if is_there:
                 self.assertIn(row["note"], got.note)
-                self.assertEqual(bool(row["note"]), bool(got.note))
+                small = 0 < (got.context_length or 0) < 6000
+                self.assertEqual(bool(row["note"]) or small, bool(got.note))
+                self.assertEqual("is small; load it with 8192" in got.note, small)
             self.assertIs(client.info, got)
             asked = [request.split(b" ")[1].decode() for request in server.requests]
             order = ["/api/v1/models", "/api/v0/models", "/v1/models"]
@@ -507,13 +509,12 @@ class Warnings(EngineCase):
         trial.run()
         return "\n".join(line for line in self.lines if "tokens" in line or "instead" in line)
 
-    def test_another_model_a_small_context_and_a_shrunk_image_are_told(self) -> None:
+    def test_another_model_and_a_shrunk_image_are_told(self) -> None:
         for wanted, context, model, tokens, words in (
             (WANTED, 8192, WANTED, 6000, ""),
             (WANTED, None, "", None, ""),
             (WANTED, 8192, "qwen/Qwen3-VL-2B-Instruct:2", 6000, ""),
             (WANTED, 8192, "gemma", 6000, "gemma instead of"),
-            (WANTED, 4096, WANTED, 6000, "context of 4096 tokens"),
             (WANTED, 8192, WANTED, 1081, "1081 tokens for a screenshot of 1296 .*: it shrank or left out"),
             (WANTED, 8192, WANTED, 1400, "1400 tokens for a screenshot of 1296 and [0-9]+ characters"),
             ("qwen3-vl:2b", 8192, "Qwen3-VL:2b", 6000, ""),
@@ -648,8 +649,8 @@ class Grammars(unittest.TestCase):
         for grammar, names in NAMES.items():
             for name in names.split():
                 with self.subTest(name):
-                    self.assertEqual(agent.grammar_for(name), grammar)
-        self.assertEqual(agent.grammar_for(""), "tools")
+                    self.assertEqual(agent.trained_in(agent.ModelInfo(name)), grammar)
+        self.assertEqual(agent.trained_in(agent.ModelInfo("")), "tools")
 
     def test_what_the_server_tells_counts_where_the_name_says_nothing(self) -> None:
         for name, told, grammar in (
@@ -661,4 +662,5 @@ class Grammars(unittest.TestCase):
             ("ui-tars-1.5-7b", "qwen2_5_vl", "ui-tars-1.5"),
             ("gta1-7b", "qwen2_5_vl", "tools"),
         ):
-            self.assertEqual(agent.grammar_for(name, told), grammar, name)
+            model = agent.ModelInfo(name, architecture=told)
+            self.assertEqual(agent.trained_in(model), grammar, name)
