@@ -389,19 +389,9 @@ class EngineCase(unittest.TestCase):
         config, stop = agent.load_config(layers), agent.Stop()
         clock = self.clock_type(stop)
         desktop, self.lines = self.desktop_type(clock), []
-        logger = agent.ExecutionLogger(config, old=old)
-        self.addCleanup(logger.close)
-        engine = make_engine(
-            config,
-            agent.PROFILES[profile],
-            desktop,
-            agent.Actuator(desktop, config, clock, stop),
-            ScriptedServer(decide),
-            logger,
-            clock,
-            self.model,
-            self.lines.append,
-        )
+        known, server, say = agent.PROFILES[profile], ScriptedServer(decide), self.lines.append
+        engine = make_engine(config, known, desktop, server, self.model, clock, stop, say, old)
+        self.addCleanup(engine.logger.close)
         memory = agent.AgentMemory(config.memory_compression_threshold)
         return Trial(engine, agent.AgentState(task="Press the button", memory=memory))
 

@@ -15,6 +15,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -38,9 +39,14 @@ def desktop_of_main(make: Callable[[Any], Any] | None = None) -> Iterator[list[A
         yield opened
 
 
-def clock_of_main(make: Callable[[agent.Stop], Any] = VirtualClock) -> Any:
-    """The clock that main() uses; a virtual one if none is given."""
-    return mock.patch.object(agent, "SystemClock", make)
+def clock_of_main(make: Callable[[agent.Stop], Any] | VirtualClock = VirtualClock) -> Any:
+    """The clock that main() uses: this one, or made for its stop; a virtual one if none is given."""
+
+    def this(stop: agent.Stop) -> Any:
+        vars(make)["stop"] = stop
+        return make
+
+    return mock.patch.object(agent, "SystemClock", this if isinstance(make, VirtualClock) else make)
 
 
 def little_patience(seconds: float = 0.05) -> Any:
@@ -77,14 +83,16 @@ def make_engine(
     config: Any,
     profile: Any,
     desktop: Any,
-    actuator: Any,
     server: Any,
-    logger: Any,
-    clock: Any,
     model: Any,
-    say: Callable[[str], None],
+    clock: Any,
+    stop: agent.Stop,
+    say: Callable[[str], None] = lambda line: None,
+    old: Path | None = None,
 ) -> Any:
-    """The engine of a run, without anybody who looks on."""
+    """The engine of a run, without anybody who looks on; its logger is to be closed."""
+    actuator = agent.Actuator(desktop, config, clock, stop)
+    logger = agent.ExecutionLogger(config, old=old)
     eyes = agent.Eyes(config, desktop, actuator, logger, clock, say)
     actuator.typing_secret = eyes.secret_typed
     voice = agent.Voice(config, profile, server, model, logger, clock, say)

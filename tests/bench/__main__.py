@@ -140,18 +140,15 @@ class Bench:
         self, config: agent.Config, item: Item, desktop: Drawing, asked: Asked
     ) -> tuple[list[str], str]:
         """Why replies could not be used, and how a run of one turn ended."""
-        hands = agent.Actuator(desktop, config, self.clock, agent.Stop(), confirm=lambda _: True)
         state = agent.AgentState(task=item.task, memory=agent.AgentMemory(9))
         lost, outcome = list[Any](), "error"
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            closing(agent.ExecutionLogger(replace(config, dump_dir=folder))) as logger,
-            suppress(agent.ModelError),
-        ):
-            logger.listeners.append(lost.append)
-            parts = agent.PROFILES["native"], desktop, hands, asked, logger, self.clock
-            engine = make_engine(config, *parts, self.info, lambda line: None)
-            outcome = agent.run_agent(engine, state).kind
+        with tempfile.TemporaryDirectory() as folder:
+            config, profile = replace(config, dump_dir=folder), agent.PROFILES["native"]
+            parts = desktop, asked, self.info, self.clock, agent.Stop()
+            engine = make_engine(config, profile, *parts)
+            engine.logger.listeners.append(lost.append)
+            with closing(engine.logger), suppress(agent.ModelError):
+                outcome = agent.run_agent(engine, state).kind
         return [one.error for one in lost if getattr(one, "kind", "") == "no_call"], outcome
 
 

@@ -359,19 +359,15 @@ def run(
         desktop = FileDesktop(clock, goal, Path(folder, f"{goal.name}.txt"))
         info = agent.ModelInfo("demo-model", context_length=16384)
         model = ErringModel(rates, digest(f"{seed} {profile} {number}"), goal, desktop)
-        logger = agent.ExecutionLogger(config)
-        actuator = agent.Actuator(desktop, config, clock, stop)
-        actuator.task = goal.text.format(path=desktop.path)
-        engine = make_engine(
-            config, known, desktop, actuator, model, logger, clock, info, lambda line: None
-        )
+        engine = make_engine(config, known, desktop, model, info, clock, stop)
+        engine.actuator.task = goal.text.format(path=desktop.path)
         memory = agent.AgentMemory(config.memory_compression_threshold)
-        state = agent.AgentState(task=actuator.task, memory=memory)
+        state = agent.AgentState(task=engine.actuator.task, memory=memory)
         try:
             outcome = agent.run_agent(engine, state)
         except agent.AgentError as error:
             outcome = agent.Outcome("error", str(error))
-        logger.close()
+        engine.logger.close()
         return Result(outcome, model.is_done(), state.turn, model.asked, model.slips)
 
 

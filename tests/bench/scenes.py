@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from array import array
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -123,7 +122,7 @@ class Drawing(PlainDesktop):
     def __init__(self, item: Item, whole: agent.Rect, clock: agent.Clock) -> None:
         super().__init__(clock)
         self.whole = whole
-        self.pixels = array("I", drawn(item, whole))
+        self.pixels = drawn(item, whole)
 
     def screen(self) -> agent.Rect:
         return self.whole
@@ -131,11 +130,4 @@ class Drawing(PlainDesktop):
     primary = screen
 
     def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
-        if (width, height) == (self.whole.width, self.whole.height):
-            return self.pixels.tobytes()
-        shown = array("I")
-        for row in range(height):
-            begin = (area.top + row * area.height // height) * self.whole.width
-            places = (begin + area.left + x * area.width // width for x in range(width))
-            shown.extend(self.pixels[place] for place in places)
-        return shown.tobytes()
+        return agent.scale_bgrx(self.pixels, self.whole.width, area, width, height)

@@ -74,15 +74,11 @@ class Exchange:
         atexit.register(temporary.cleanup)
         dumps = Path(temporary.name, "dumps")
 
-        def clock_of(stop: agent.Stop) -> VirtualClock:
-            time.stop = stop
-            return time
-
         with (
             Model(replies, time.now) as model,
             desktop_of_main(desktop) as desktops,
             person_there(False),
-            clock_of_main(clock_of),
+            clock_of_main(time),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(out),
         ):

@@ -1,12 +1,12 @@
 """The demo is killed without warning and resumed.
 
-    python -m tests.long.kill WORLD.json MOMENT [arguments of agent.py ...]     is the demo that is killed
+    python -m tests.long.kill WORLD MOMENT [arguments of agent.py ...]     is the demo that is killed
 
 Once at each of its moments: before, in the middle of and after every line of the journal, and after every input event; and
 as often at random. Each time the resumed run must complete the task, with every effect on the desktop brought about once,
 nothing held, and a journal whose every line can be read.
 
-WORLD.json holds the drawn desktop from one start to the next, written after every single input event, as a real one
+WORLD holds the drawn desktop from one start to the next, written after every single input event, as a real one
 would keep it; `effects` counts what the events brought about. MOMENT is the number of the moment to die at; 0: never.
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -24,7 +25,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,11 @@ import agent
 # -- the demo that can end itself
 
 
+KEPT = "state held effects _cursor _pressed".split()
+
+
 class KeptDesktop(agent.DemoDesktop):
-    """A DemoDesktop whose state lives in a file; the class attributes are set before the program starts."""
+    """A DemoDesktop that lives in a file; the class attributes are set before the program starts."""
 
     path = ""
     moment: Callable[[], None]
@@ -43,11 +46,7 @@ class KeptDesktop(agent.DemoDesktop):
         super().__init__(clock)
         self.effects, self.held = Counter[str](), set[str]()  # the keys that are down
         if os.path.exists(self.path):
-            kept = json.loads(Path(self.path).read_text("utf-8"))
-            self.state = agent.DemoState(**kept["state"])
-            self.held, self._pressed = set(kept["held"]), kept["pressed"]
-            self._cursor = agent.Point(*kept["cursor"])
-            self.effects.update(kept["effects"])
+            vars(self).update(pickle.loads(Path(self.path).read_bytes()))
 
     def _keep(self, event: Callable[[], None]) -> None:
         before = self.state
@@ -58,9 +57,8 @@ class KeptDesktop(agent.DemoDesktop):
         self.effects["focused"] += after.focus and not before.focus
         self.effects["typed"] += len(after.text) > len(before.text)
         self.effects["saved"] += after.clean and not before.clean
-        kept = {"state": asdict(after), "held": sorted(self.held), "cursor": [*self._cursor]}
-        kept |= {"pressed": self._pressed, "effects": dict(self.effects)}
-        Path(self.path + ".new").write_text(json.dumps(kept), "utf-8")
+        kept = {name: getattr(self, name) for name in KEPT}
+        Path(self.path + ".new").write_bytes(pickle.dumps(kept))
         os.replace(self.path + ".new", self.path)
         type(self).moment()
 
@@ -118,7 +116,7 @@ Run = Callable[[list[str], "float | None"], tuple[int, str]]
 def command(folder: Path, moment: int, *more: str) -> list[str]:
     settings = (*QUICK, f"dump_dir={shown(folder / 'dumps')}")
     words = [part for item in settings for part in ("--set", item)]
-    world = shown(folder / "world.json")
+    world = shown(folder / "world")
     return [*PYTHON, "-m", "tests.long.kill", world, str(moment), *words, *more]
 
 
@@ -155,10 +153,10 @@ def trial(moment: int, after_s: float | None = None, run: Run = run) -> str:
         code, output = run(command(folder, 0, *(["--resume"] if begun else [])), None)
         completed = begun and "was completed" in output
         assert code == 0 or completed, (moment, after_s, code, output)
-        world = json.loads((folder / "world.json").read_text())
+        world = pickle.loads((folder / "world").read_bytes())
         effects = {key: count for key, count in world["effects"].items() if count}
         assert effects == ONCE, (moment, after_s, effects, output)
-        assert world["held"] == [] and world["state"]["saved_text"] == "Hello from agent.py", world
+        assert not world["held"] and world["state"].saved_text == "Hello from agent.py", world
         if not begun:
             return "begun anew"
         entries = records(folder)

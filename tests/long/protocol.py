@@ -8,7 +8,6 @@ import json
 import random
 import subprocess
 import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -44,27 +43,18 @@ def line_of(rng: random.Random, number: int) -> tuple[bytes, bool]:
 
 def main(count: int = 100_000, seed: int = 1) -> bool:
     rng = random.Random(seed)
-    whole: set[int] = set()
-    heard: list[dict[str, Any]] = []
+    lines = [line_of(rng, number) for number in range(2, count)]
+    whole = {number for number, (_, is_whole) in enumerate(lines, 2) if is_whole}
     with tempfile.TemporaryDirectory() as folder:
         settings = ["--set", f"dump_dir={folder}/dumps", "--set", "settle_cap_ms=1"]
-        server = subprocess.Popen(
+        server = subprocess.run(
             [*PROGRAM, "--mcp", "--demo", "-q", *settings],
             env=environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            input=b"".join(line + b"\n" for line, _ in lines),
+            capture_output=True,
+            timeout=900,
         )
-        assert server.stdin and server.stdout
-        reader = threading.Thread(target=lambda: heard.extend(map(json.loads, server.stdout or ())))
-        reader.start()
-        for number in range(2, count):
-            line, is_whole = line_of(rng, number)
-            whole |= {number} if is_whole else set()
-            server.stdin.write(line + b"\n")
-        server.stdin.close()
-        code = server.wait(600)
-        reader.join(60)
+        heard, code = [*map(json.loads, server.stdout.splitlines())], server.returncode
         journals = [path.read_text("utf-8") for path in Path(folder).rglob("turns.jsonl")]
     kinds = [json.loads(line)["kind"] for text in journals for line in text.splitlines()]
     odd = [reply for reply in heard if ("result" in reply) == ("error" in reply)]
