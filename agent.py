@@ -85,7 +85,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, islice, pairwise, starmap, takewhile, zip_longest
+from itertools import chain, combinations, islice, starmap, takewhile, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -468,21 +468,6 @@ pause_hotkey | ctrl+alt+p | pauses, and goes on
 controls | check | what Windows knows of controls: unused, held against each click and told of what
      came of it, or listed for the model as well | off or check or list
 vision | true | send pictures; without them the list of controls is all that the model knows
-# marks of the profile story
-marks_heat | true | whether heat shows where actions were executed
-marks_heat_stops | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.48); 1 rgba(255,165,0,0.03) | colours
-     of heat, from its centre (0) to its rim (1) | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1
-     rgba(255,165,0,0) and the like
-marks_radius_scale | 0.024 | radius of heat, as a share of the picture's longer side | 0 to 1
-marks_trail_turns | 4 | turns whose heat is shown: the latest and those before it | 1 to 100
-marks_trail_shrink | 0.8 | size of heat with every turn since, 1 for no shrinking | 0 to 1
-marks_boxes | true | whether boxes show where the model looked
-marks_box_stops | 0 rgba(30,110,255,0.25); 1 rgba(30,110,255,0.06) | colours of a box, from its
-     centre (0) to its corners (1) | 0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1
-     rgba(255,165,0,0) and the like
-marks_border | rgba(30,110,255,0.9) | colour of a box's border | rgba(RED,GREEN,BLUE,ALPHA), to 255
-     and ALPHA to 1
-marks_border_width | 3 | pixels of a box's border | 0 to 100
 # panel and replay
 panel_port | 0 | port on 127.0.0.1; 0 = any free one | 0 to 65535
 demo_page_wait | 60.0 | seconds that a demo with a panel waits for the page; 0: not at all, nor in
@@ -498,8 +483,6 @@ dump_start | 1 | number of the first of them | 0 to 1000000 | AGENT_DUMP_START
 calibration | true | correct the model's places by what --check measured of it (calibration_*.json)
 """
 _SHARE = r"(?:[01]|0?\.\d{1,6})"
-_BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_COLOUR = rf"rgba\({_BYTE},{_BYTE},{_BYTE},{_SHARE}\)"
 _NUMBER = r" *-?\d{1,6}(?:\.\d{1,6})? *"
 _SAMPLING = (
     rf"(?:(?:top_p|min_p) {_SHARE}|presence_penalty -?(?:2|[01](?:\.\d{{1,6}})?)"
@@ -512,11 +495,6 @@ TEXT_FORMS = {
     ),
     "some of top_p, top_k, min_p, presence_penalty and seed, such as: top_p 0.8; seed 7": (
         rf"|{_SAMPLING}(?:; ?{_SAMPLING})*"
-    ),
-    "rgba(RED,GREEN,BLUE,ALPHA), to 255 and ALPHA to 1": _COLOUR,
-    # A round gradient: the colours at its centre, at places between, and at its rim.
-    "0 rgba(255,90,0,0.7); 0.4 rgba(255,120,0,0.5); 1 rgba(255,165,0,0) and the like": (
-        rf"0 {_COLOUR}(?:; ?0?\.\d{{1,3}} {_COLOUR})*; ?1 {_COLOUR}"
     ),
     "up to 40 letters, digits, _ and -": r"[\w-]{0,40}",
     "": ".*",
@@ -566,7 +544,6 @@ class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[
     max_steps: int
     memory_compression_threshold: int
     stall_stop: int
-    marks_radius_scale: float
 
     def stall_after(self, fifths: int) -> int:
         """Turns without progress, so many fifths of stall_stop, until something is done of it."""
@@ -1759,10 +1736,8 @@ class Canvas:
         colour: int,
         radius: int = 0,
         alpha: float = 1.0,
-        below: bytes = b"",
     ) -> None:
-        """Mixed with what is there, or was `below`, where that is a part of the same mark."""
-        source = below or self.pixels
+        """Mixed with what is there."""
         tables = _mixing(colour, round(alpha * 64))
         for row in range(rect.height):
             row_from_edge = min(row, rect.height - 1 - row)
@@ -1777,7 +1752,7 @@ class Canvas:
             end = first + width * height * 4
             # Without a loop in Python over a line.
             for channel, table in enumerate(tables, first):
-                values = source[channel:end:4]
+                values = self.pixels[channel:end:4]
                 self.pixels[channel:end:4] = values.translate(table)
 
     def text(
@@ -1806,35 +1781,16 @@ def square_around(centre: Point, reach: int) -> Rect:
     return Rect(left, centre.y - reach, side, side)
 
 
-def _numbers(text: str) -> list[float]:
-    # Red, green and blue to 255, and alpha to 1.
-    return [float(number) for number in re.findall(r"[\d.]+", text)]
-
-
-def _colour(channels: Iterable[float]) -> int:
-    return int.from_bytes(map(round, channels), "big")
-
-
-def _draw_glow(
-    canvas: Canvas,
-    below: bytes,
-    centre: Point,
-    radius: float,
-    setting: str,
-    fade: float = 1,
-) -> None:
-    # A gradient of discs, of which each covers the larger ones.
-    stops = sorted(map(_numbers, setting.split(";")), reverse=True)
-    for outer, inner in pairwise(stops):
-        for step in range(16, 0, -1):
-            numbers = zip(inner, outer, strict=True)
-            mixed = [one + (two - one) * step / 16 for one, two in numbers]
-            at, *channels, alpha = mixed
-            reach = round(at * radius)
-            disc = square_around(centre, reach)
-            colour = _colour(channels)
-            opacity = alpha * fade
-            canvas.fill(disc, colour, reach, opacity, below)
+# Where a story acted: a faint disc and a strong core, each with its share of the radius, all of it
+# fainter and smaller for each turn since.
+HEAT = ((1.0, 0xFFA500, 0.3), (0.5, 0xFF5A00, 0.6))
+HEAT_RADIUS = 0.024  # of the picture's longer side
+TRAIL_TURNS = 4
+TRAIL_SHRINK = 0.8
+# Where it looked: a veil with a border of so many pixels.
+BOX_COLOUR = 0x1E6EFF
+BOX_VEIL = 0.15
+BOX_BORDER = 3
 
 
 def _draw_heat(
@@ -1842,48 +1798,32 @@ def _draw_heat(
     act: Mark,
     age: int,
     radius: float,
-    config: Config,
 ) -> None:
-    shrink = config.marks_trail_shrink**age
-    fade = 1 - age / config.marks_trail_turns
-    places = mark_places(act)
-    for place, other in zip(places, reversed(places), strict=True):
-        # Both ends of a drag come nearer to their middle.
-        share = (1 - shrink) / 2
-        x = place.x + (other.x - place.x) * share
-        y = place.y + (other.y - place.y) * share
-        nearer = Coordinate(round(x), round(y))
-        centre = to_point(nearer, canvas.area)
-        below = bytes(canvas.pixels)
-        reach = max(4, radius * shrink)
-        _draw_glow(
-            canvas,
-            below,
-            centre,
-            reach,
-            config.marks_heat_stops,
-            fade,
-        )
+    fade = 1 - age / TRAIL_TURNS
+    outer = max(4, radius * TRAIL_SHRINK**age)
+    for place in mark_places(act):
+        centre = to_point(place, canvas.area)
+        for share, colour, alpha in HEAT:
+            reach = round(outer * share)
+            disc = square_around(centre, reach)
+            opacity = alpha * fade
+            canvas.fill(disc, colour, reach, opacity)
 
 
-def _draw_box(canvas: Canvas, box: Mark, config: Config) -> None:
-    # A border, and inside it a glow that reaches the corners.
+def _draw_box(canvas: Canvas, box: Mark) -> None:
     corners = []
     for place in mark_places(box):
         corner = to_point(place, canvas.area)
         corners.append(Rect(*corner, 1, 1))
     rect = reduce(Rect.union, corners)
-    thick = config.marks_border_width
-    *border, alpha = _numbers(config.marks_border)
-    radius = math.hypot(rect.width, rect.height) / 2 + 2
-    whole = canvas.area
-    below = bytes(canvas.pixels)
-    canvas.fill(rect, _colour(border), alpha=alpha)
-    shifted = rect.moved(2 * thick, 2 * thick)
-    inner = rect.intersection(shifted)
-    canvas.area = inner.moved(-thick, -thick)
-    _draw_glow(canvas, below, middle_of(rect), radius, config.marks_box_stops)
-    canvas.area = whole
+    canvas.fill(rect, BOX_COLOUR, alpha=BOX_VEIL)
+    # The part that it has in common with itself, moved by all but the border.
+    across = rect.width - BOX_BORDER
+    down = rect.height - BOX_BORDER
+    for shift in ((across, 0), (-across, 0), (0, down), (0, -down)):
+        shifted = rect.moved(*shift)
+        edge = rect.intersection(shifted)
+        canvas.fill(edge, BOX_COLOUR)
 
 
 def _draw_label(
@@ -1917,21 +1857,17 @@ def annotate(
     frame: Frame,
     turns: Sequence[Sequence[Mark]],
     boxes: Iterable[Mark],
-    config: Config,
 ) -> bytes:
     """A frame's pixels with marks of acts, of which `turns` has the latest first."""
     # On top is the number of each act of this turn, as "1 (20,30)" and "1 to (40,50)".
     canvas = Canvas(frame.width, frame.height, frame.pixels)
-    radius = max(frame.width, frame.height) * config.marks_radius_scale
-    if config.marks_boxes:
-        for box in boxes:
-            _draw_box(canvas, box, config)
-    if config.marks_heat:
-        trail = turns[: config.marks_trail_turns]
-        ages = [*enumerate(trail)]
-        for age, acts in reversed(ages):
-            for act in reversed(acts):
-                _draw_heat(canvas, act, age, radius, config)
+    radius = max(frame.width, frame.height) * HEAT_RADIUS
+    for box in boxes:
+        _draw_box(canvas, box)
+    ages = [*enumerate(turns[:TRAIL_TURNS])]
+    for age, acts in reversed(ages):
+        for act in reversed(acts):
+            _draw_heat(canvas, act, age, radius)
     gap = round(radius * 0.75)
     taken: list[Rect] = []
     for number, act in enumerate(turns[0], 1):
@@ -8588,6 +8524,8 @@ story | actions | move, click, right_click, double_click, drag | type, key, scro
 wait, ask, done, too | few tasks need no keyboard, and a task has an end
 story | request | prompt, observation, picture | prompt, task, observation, picture | a server \
 reuses a system prompt that never changes
+story | UI_CONFIG | radius, colours, border and trail of the marks | the program's own | kept: \
+nobody turns them
 story | who draws the marks | a page, by /config, /state and /annotated, for everybody (CORS); \
 /inject takes replies | the program | kept: the run needs no page, and no page may drive the desktop
 story | LOG_LAYOUT | flat or turn_dirs | flat | kept: a report needs one
@@ -12129,7 +12067,7 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     if state.just_recovered:
         chapter.notes.append(" The program pressed Escape and Start.")
     image = marked_picture(engine, state, story, chapter)
-    state.trail = [chapter.done, *state.trail][: config.marks_trail_turns]
+    state.trail = [chapter.done, *state.trail][:TRAIL_TURNS]
     if state.stalled >= config.stall_after(1):
         chapter.notes.append(" " + STALLED.format(state.stalled, "turns"))
     if outcome is None:
@@ -12280,7 +12218,6 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
         frame,
         [chapter.done, *state.trail],
         boxes,
-        engine.config,
     )
     drawn = encode_png(pixels, frame.width, frame.height)
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
@@ -15029,7 +14966,9 @@ def chosen_way(
 
 def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
     """From the environment, else a hidden prompt; raises ConfigError for what cannot be hidden."""
-    words = fixed_words()
+    # No secret may be a part of a word of this file: of a tool, of a record or of a request.
+    source = Path(__file__).read_text("utf-8") if key or names else ""
+    words = "\n".join(re.findall("[a-zA-Z_]+", source))
     values = {}
     for name in names:
         if not re.fullmatch(r"\w+", name):
@@ -15046,7 +14985,7 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
                 f"--secret {name}: set an environment variable of that name "
                 "to 4 characters or more."
             )
-        if any(value in word for word in words):
+        if value in words:
             raise ConfigError(
                 f"--secret {name}: its value is in a word that the program's files must show,"
                 " such as click or error; choose another value."
@@ -15057,27 +14996,8 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
                 f"warning: --secret {name} has fewer than {SECRET_CHARS_SAFE} characters:"
                 " it is hidden as a whole word only, and can be guessed."
             )
-    can_be_hidden = len(key) >= SECRET_CHARS_LEAST and not any(key in word for word in words)
+    can_be_hidden = len(key) >= SECRET_CHARS_LEAST and key not in words
     return Secrets(values, {"LMSTUDIO_API_KEY": key} if can_be_hidden else {})
-
-
-# The words of the chat completions' format and of our answers to calls.
-FORMAT_WORDS = """assistant content error function id index message name ok output parameters args
-arguments reasoning_content refusal role system text tool tool_call_id tool_calls type user"""
-
-
-def fixed_words() -> set[str]:
-    # The words that no secret may be a part of.
-    words = {"kind", *FORMAT_WORDS.split(), *RECORDS, *PROFILES, *TOOLS, *SETTINGS}
-    for kind in (*RECORDS.values(), *(tool.args for tool in TOOLS.values())):
-        words |= {spec.name for spec in fields(kind)}
-    for profile in PROFILES.values():
-        for role in profile.roles.values():
-            for function in (
-                schema["function"] for schema in profile.vocabulary.schemas(role.tools)
-            ):
-                words |= {function["name"], *function["parameters"]["properties"]}
-    return words
 
 
 @dataclass
@@ -15940,7 +15860,7 @@ def begin_records(
     kind = ResumeRecord if resumed else RunRecord
     settings = asdict(engine.config)
     begun = kind(version=__version__, profile=name, model=model, task=task, config=settings)
-    state.take(logger.record(begun))
+    written = logger.record(begun)
     engine.say(f"Task: {task}")
     engine.say(f"Model {model}; all of it is kept in {logger.folder}.")
     for text in filter(None, told):
@@ -15948,7 +15868,9 @@ def begin_records(
     if engine.profile.loop == "native" or engine.grammar:
         engine.say(f"{model} is asked in the grammar {grammar_name(engine.grammar)}.")
     if resumed:
-        resume(engine, state)
+        resume(engine, state)  # which reads that line, too
+    else:
+        state.take(written)
     if engine.way:
         logger.record(WayRecord(engine.way.folder.name))
         state.done_when = engine.way.checks

@@ -801,8 +801,7 @@ def seam_pictures(cases: int) -> Iterator[Case]:
         turns = [[{"name": rng.choice(acts), **numbers(rng)} for _ in range(rng.randint(0, 3))]]
         turns += [[{"name": "click", **numbers(rng)}] for _ in range(rng.randint(0, 2))]
         boxes = [numbers(rng) for _ in range(rng.randint(0, 3))]
-        config = agent.load_config({"case": {"marks_radius_scale": rng.choice((0.05, 0.11))}})
-        marks = marked_pixels((plain, width, height), turns, boxes, config)
+        marks = marked_pixels((plain, width, height), turns, boxes)
         again = agent.png_to_rgb(agent.encode_png(marks, width, height))
         yield f"{number}", [digest(marks), digest(repr(again).encode())]
 

@@ -138,13 +138,13 @@ def check_of_model(config: agent.Config, profile: str, server: Any) -> dict[str,
 
 
 def marked_pixels(
-    picture: tuple[bytes, int, int], turns: Sequence[Any], boxes: Sequence[Any], config: Any
+    picture: tuple[bytes, int, int], turns: Sequence[Any], boxes: Sequence[Any]
 ) -> bytes:
     """A picture (BGRX, width, height) with the marks of a story's turns, latest first, and boxes."""
     pixels, width, height = picture
     area = agent.Rect(0, 0, width, height)
     frame = agent.Frame(1, width, height, pixels, pixels, area, area, 0.0)
-    return agent.annotate(frame, turns, boxes, config)
+    return agent.annotate(frame, turns, boxes)
 
 
 def rgb_of(pixels: bytes) -> bytes:

@@ -95,7 +95,7 @@ class Runs(unittest.TestCase):
         self.completed(PixelModel(TASK), "--profile", "chat", "--max-steps", "60")
 
     def test_a_story_does_it(self) -> None:
-        options = "--set", "marks_trail_turns=1", "--max-steps", "60"
+        options = "--max-steps", "60"
         journal = self.completed(Story(TASK), "--profile", "story", *options)
         stages = [entry.get("stage") for entry in journal]
         self.assertGreater(stages.count("raw"), 2)
