@@ -4355,7 +4355,6 @@ class Attempt:
     typed: Typed = Typed()
     task: str = ""
     places: Sequence[Point] = ()
-    mouse: Point | None = None  # where it is done if that is where the mouse is
     program: Program | None = None
     window: Window | None = None
     controls: Sequence[Control] = ()
@@ -5252,7 +5251,7 @@ class Hands:
 
     def move(self, _: Args) -> None:
         point = self.attempt.places[0]
-        if not self.attempt.mouse:
+        if point != self.desktop.cursor():
             self._move(point)
 
     def click(
@@ -5493,7 +5492,7 @@ class Actuator(Hands):
         # here on the frame is used up, whatever comes of the act.
         act = attempt.act
         self.attempt = attempt
-        self._place = attempt.mouse or self.desktop.cursor()
+        self._place = self.desktop.cursor()
         self.used_frame = attempt.frame.number
         self.act_times.append(self.clock.now())
         for window in attempt.reached[:1]:
@@ -5628,8 +5627,7 @@ def gate_places(actuator: Actuator, attempt: Attempt) -> None:
         if place:
             places.append(to_point(place, attempt.frame.area))
         else:
-            attempt.mouse = actuator.desktop.cursor()
-            places.append(attempt.mouse)
+            places.append(actuator.desktop.cursor())
     for point in places:
         if not attempt.frame.area.contains(point):
             raise ToolError(
