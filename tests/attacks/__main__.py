@@ -11,7 +11,7 @@ from collections import Counter
 
 from tests.attacks import Attack, attacks_of, gates, gets_through, outside, secrets
 
-ATTACKS: list[Attack] = [*attacks_of(outside), *attacks_of(secrets), *gates.SCENES]
+ATTACKS: list[Attack] = [*attacks_of(outside), *attacks_of(secrets)]
 GATES = [row for row in gates.ROWS if not row.get("harmless")]
 COUNT = len(GATES) + len(ATTACKS)
 

@@ -8,7 +8,7 @@ out; `passed`: it was done unasked, with `why` that can be borne, or since it is
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,54 +64,3 @@ def outcome(row: dict[str, Any]) -> str:
             if performed.refused:
                 return "refused"
     return "passed"
-
-
-# -- what a yes is good for: it was given once, while another window came to the front
-
-
-def stage_with_a_yes() -> tuple[Stage, list[str]]:
-    stage, asked = Stage(), list[str]()
-
-    def answer(question: str) -> bool:
-        asked.append(question)
-        if len(asked) == 1:
-            stage.world.window = replace(Foreground(), title="Inbox", handle=0x30002)
-        return len(asked) == 1
-
-    stage.actuator.confirm = answer
-    stage.stale = stage.attempt("click", element_name="Delete").refused  # type: ignore[attr-defined]
-    stage.world.window = Foreground()
-    return stage, asked
-
-
-def a_yes_of_an_hour_ago() -> bool:
-    """A yes of an hour ago is good for the same act."""
-    return later_passes(lambda stage: stage.clock.advance(3600))
-
-
-def a_yes_in_another_window() -> bool:
-    """A yes is good for the same act in another window."""
-    return later_passes(
-        lambda stage: setattr(stage.world, "window", replace(Foreground(), handle=0x50002))
-    )
-
-
-def later_passes(before: Callable[[Stage], Any]) -> bool:
-    stage, asked = stage_with_a_yes()
-    before(stage)
-    performed = stage.attempt("click", element_name="Delete")
-    return len(asked) == 1 and not performed.refused
-
-
-def a_dialog_of_a_blocked_window() -> bool:
-    """A dialog of a blocked window, with a title of its own, takes keys."""
-    stage = Stage(config={"blocked_windows": "*bank*"})
-    bank = replace(Foreground(), title="My bank", handle=0x70002, rect=Rect(0, 0, 50, 50))
-    stage.world.others = [bank]
-    stage.world.window = replace(Foreground(), title="Transfer", owner=bank.handle)
-    return not stage.attempt("press_key", key="a").refused
-
-
-# Borne: a yes on another picture, since it holds for a minute, for the same act in the same window, on the same control
-# where Windows knows it, and what lies on the screen beside it changes all the time.
-SCENES = (a_yes_of_an_hour_ago, a_yes_in_another_window, a_dialog_of_a_blocked_window)

@@ -180,18 +180,6 @@ def attack_by_huge_replies(case: EngineCase) -> bool:
     return sum(path.stat().st_size for path in trial.folder.rglob("*.*")) > 1_000_000
 
 
-def attack_by_a_run_that_grows(root: Path) -> bool:
-    """keep_megabytes=1, and one run of pictures and texts writes ten megabytes."""
-    logger = agent.ExecutionLogger(agent.Config(dump_dir=str(root / "dumps"), keep_megabytes=1))
-    with contextlib.suppress(agent.AgentError):
-        for number in range(100):
-            logger.save_screenshot(f"turn_{number:04d}", os.urandom(100_000))
-        for _ in range(10_000):
-            logger.log("x" * 1000)
-    logger.close()
-    return sum(path.stat().st_size for path in logger.folder.rglob("*.*")) > 1_500_000
-
-
 # -- a model's server: slow texts, absurd numbers, big answers, oracles
 
 
@@ -498,16 +486,6 @@ def asking_stage(**config: Any) -> tuple[Stage, list[str]]:
     return stage, asked
 
 
-def attack_by_a_long_question() -> bool:
-    """A long text has its command where the question to the person is cut."""
-    stage, asked = asking_stage()
-    long = "a letter " * 90 + "\nrm -rf {{PIN}} \n" + "and more " * 90
-    refused = stage.attempt("type_text", text=long).refused == "too_long"
-    whole = "a letter " * 40 + "rm -rf / {{PIN}} " + "and more " * 40
-    stage.attempt("type_text", text=whole)
-    return not refused or len(asked) != 1 or whole not in asked[0]
-
-
 def attack_by_a_forged_question() -> bool:
     """Names of programs, windows and controls turn a question around or make it long."""
     stage, asked = asking_stage()
@@ -525,22 +503,6 @@ def attack_by_a_name_that_is_allowed() -> bool:
     click = stage.attempt("click", element_name="Delete Bob", position=[300, 400])
     typed = [stage.attempt("type_text", text=text) for text in ("{{PIN}} Bob", "{{Bob}}")]
     return not all(done.refused for done in (click, *typed))
-
-
-def attack_by_another_end_of_a_text() -> bool:
-    """A yes to a long text is good for one that only begins like it."""
-    stage, asked = Stage(), list[str]()
-
-    def answer(question: str) -> bool:
-        asked.append(question)
-        stage.world.window = replace(stage.world.window, handle=len(asked) + 77)
-        return len(asked) == 1
-
-    stage.actuator.confirm = answer
-    first = stage.world.window
-    stage.attempt("type_text", text="{{PIN}} " + "x" * 3000)
-    stage.world.window = first
-    return not stage.attempt("type_text", text="{{PIN}} " + "x" * 3000 + "; evil").refused
 
 
 # -- secrets in pictures beside those of secrets.py, and numbers of trained models
