@@ -4355,6 +4355,7 @@ class Attempt:
     typed: Typed = Typed()
     task: str = ""
     places: Sequence[Point] = ()
+    mouse: Point | None = None  # where it is done if that is where the mouse is
     program: Program | None = None
     window: Window | None = None
     controls: Sequence[Control] = ()
@@ -5251,7 +5252,7 @@ class Hands:
 
     def move(self, _: Args) -> None:
         point = self.attempt.places[0]
-        if point != self.desktop.cursor():
+        if not self.attempt.mouse:
             self._move(point)
 
     def click(
@@ -5492,7 +5493,7 @@ class Actuator(Hands):
         # here on the frame is used up, whatever comes of the act.
         act = attempt.act
         self.attempt = attempt
-        self._place = self.desktop.cursor()
+        self._place = attempt.mouse or self.desktop.cursor()
         self.used_frame = attempt.frame.number
         self.act_times.append(self.clock.now())
         for window in attempt.reached[:1]:
@@ -5627,7 +5628,8 @@ def gate_places(actuator: Actuator, attempt: Attempt) -> None:
         if place:
             places.append(to_point(place, attempt.frame.area))
         else:
-            places.append(actuator.desktop.cursor())
+            attempt.mouse = actuator.desktop.cursor()
+            places.append(attempt.mouse)
     for point in places:
         if not attempt.frame.area.contains(point):
             raise ToolError(
