@@ -23,8 +23,10 @@ SOURCE = Path(__file__).resolve().parent.parent / "agent.py"
 FUNCTION_LINES_MOST = 60
 FUNCTION_LINES_MEDIAN_MOST = 12
 ROOM_LINES_MOST = 600
-NAMES_USED_MOST = 150  # of agent.py, by all that stands under tests/
-PATCHES_MOST = 30
+NAMES_USED_MOST = (
+    156  # of agent.py, by all that stands under tests/, a few of made-up texts among them
+)
+PATCHES_MOST = 33
 NODES_A_LINE_MOST = 9.0  # bottle has 7.2, mini-swe-agent 6.1
 ANY_MOST = 50
 FORMAT_SKIPS_MOST = 3  # tables that lose by the formatter
@@ -434,41 +436,15 @@ RULES: tuple[Callable[[str], list[str]], ...] = (
 )
 
 
-def names_used(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names of agent.py that these parts of tests use."""
-    used = set()
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and is_the_file(node.value):
-            used.add(node.attr)
-        elif isinstance(node, ast.ImportFrom) and node.module == "agent":
-            used.update(alias.name for alias in node.names)
-    return used
+def names_used(text: str) -> set[str]:
+    """The names of agent.py that a test uses."""
+    imported = " ".join(re.findall(r"(?m)^from agent import (.+)", text))
+    return {*re.findall(r"\bagent\.(?!py\b)(\w+)", text), *re.findall(r"\w+", imported)}
 
 
-def patches_on_it(nodes: Iterable[ast.AST]) -> list[str]:
-    """Where these parts of tests put something else for a name of agent.py, or of what such a name holds."""
-    return [
-        ast.unparse(node)
-        for node in nodes
-        if isinstance(node, ast.Call) and node.args and is_of_the_file(node.args[0])
-        if "patch" in ast.unparse(node.func)
-    ]
-
-
-def nodes_of(texts: Iterable[str]) -> Iterator[ast.AST]:
-    for text in texts:
-        yield from ast.walk(ast.parse(text))
-
-
-def is_the_file(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "agent"
-
-
-def is_of_the_file(node: ast.expr) -> bool:
-    """Whether it is agent.py, something in it, or a text that names either."""
-    if isinstance(node, ast.Constant):
-        return str(node.value).split(".")[0] == "agent"
-    return is_the_file(node) or (isinstance(node, ast.Attribute) and is_of_the_file(node.value))
+def patches_on_it(text: str) -> list[str]:
+    """Where a test puts something else for a name of agent.py, or of what such a name holds."""
+    return re.findall(r"""patch[.\w]*\(\s*["']?agent\b.*""", text)
 
 
 def main() -> int:

@@ -180,8 +180,9 @@ class Seams(unittest.TestCase):
 
     def test_the_tests_use_and_patch_few_of_its_names(self) -> None:
         files = shape.SOURCE.parent.rglob("tests/**/*.py")
-        nodes = [*shape.nodes_of(file.read_text(encoding="utf-8") for file in files)]
-        used, patches = shape.names_used(nodes), shape.patches_on_it(nodes)
+        texts = [file.read_text(encoding="utf-8") for file in files]
+        used = set[str]().union(*map(shape.names_used, texts))
+        patches = [patch for text in texts for patch in shape.patches_on_it(text)]
         self.assertIn("main", used)
         self.assertLessEqual(len(used), shape.NAMES_USED_MOST, sorted(used))
         self.assertLessEqual(len(patches), shape.PATCHES_MOST, "\n".join(patches))
@@ -192,8 +193,8 @@ class Seams(unittest.TestCase):
             "mock.patch.object(agent, 'three', 4)\npatch('agent.four')\n"
             "mock.patch.object(agent.Five, 'six')\nmock.patch.object(sys, 'agent')"
         )
-        self.assertEqual(shape.names_used(shape.nodes_of([text])), {"one", "two", "Five"})
-        self.assertEqual(len(shape.patches_on_it(shape.nodes_of([text]))), 3)
+        self.assertEqual(shape.names_used(text), {"one", "two", "four", "Five"})
+        self.assertEqual(len(shape.patches_on_it(text)), 3)
 
 
 class Importing(unittest.TestCase):
