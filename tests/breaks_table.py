@@ -63,7 +63,7 @@ UNSEEN = (
     ("path-slash-first", "Proof", "a path with a slash and a backslash at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!//|\\\\\\\\)"),
     ("path-of-two-slashes", "Proof", "a path with two slashes at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!\\\\\\\\|\\\\/|/\\\\)"),
     ("blank-frame", "Eyes", "a screen of one colour is waited for", "Eyes.capture", "frame.blank and not closer", "not frame.pixels"),
-    ("named-text-model", "Model", "a model that reads text only is refused though a person named it", "ModelServer.discover", "chosen.vision is False", "chosen.vision is False and not named"),
+    ("named-text-model", "Model", "a model that reads text only is refused though a person named it", "ModelServer.discover", "chosen not in able", "chosen not in able and not named"),
     ("grid-rounding", "Values", "a place on the grid is the pixel nearest to it", "_grid_to_pixel", "(size - 1) + GRID // 2)", "(size - 1))"),
 )  # fmt: skip
 
