@@ -12361,24 +12361,6 @@ nav {
   border-block: 1px solid var(--line);
   background: var(--card);
 }
-#line {
-  display: flex;
-  flex: 1 1 200px;
-  gap: 2px;
-  height: 32px;
-  overflow-x: auto;
-  scrollbar-width: none;
-}
-#line a {
-  flex: 1 0 4px;
-  border-radius: 3px;
-  background: var(--tone);
-  opacity: 0.45;
-}
-#line .now {
-  box-shadow: inset 0 -6px var(--ink);
-  opacity: 1;
-}
 form {
   display: grid;
   flex: 1 1 300px;
@@ -12727,6 +12709,7 @@ function nameOf({ tool, args }) {
 
 function doneIn(turn) {
   const [first, ...more] = turn.acts;
+  if (!turn.turn) return "Before the first turn";
   if (turn.plan) return `Plan: ${turn.instructions || turn.result}`;
   if (first) return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
   return sentence(turn.call.match(/^\w+/)?.[0] || "") || turn.result || "Nothing yet";
@@ -12757,15 +12740,6 @@ function makeRow(turn) {
   const wrong = wrongIn(turn);
   if (wrong) add(link, "span", "wrong", "\u2717 " + wrong.slice(0, 300));
   return row;
-}
-
-function makePiece(turn) {
-  const piece = make("a", toneOf(turn));
-  piece.href = "#" + turn.turn;
-  // Of at most a minute, and the root, so that a long turn leaves room for the others.
-  piece.style.flexGrow = Math.sqrt(Math.min(60, turn.sums.seconds));
-  piece.title = plain(`Turn ${turn.turn}, ${duration(turn.sums.seconds)}: ${doneIn(turn)}`);
-  return piece;
 }
 
 function makeArticle(turn) {
@@ -12829,13 +12803,13 @@ function take(items) {
 
 function showTurn(turn) {
   const before = { ...turn };
-  const made = { article: makeArticle(turn), row: makeRow(turn), piece: makePiece(turn) };
+  const made = { article: makeArticle(turn), row: makeRow(turn) };
   Object.assign(turn, made);
   const folds = turn.article.querySelectorAll("details");
   before.article?.querySelectorAll("details").forEach(({ open }, at) => {
     folds[at]?.toggleAttribute("open", open);
   });
-  for (const [name, place] of Object.entries({ article: "turns", row: "list", piece: "line" }))
+  for (const [name, place] of Object.entries({ article: "turns", row: "list" }))
     if (before[name]) before[name].replaceWith(made[name]);
     else byId(place).append(made[name]);
 }
@@ -12940,9 +12914,7 @@ function go(wanted) {
   mark(true);
   show();
   if (!moved) return;
-  const { row, piece } = turns[at];
-  byId("list").scrollTop = row.offsetTop - byId("list").clientHeight / 2;
-  byId("line").scrollLeft = piece.offsetLeft - byId("line").clientWidth / 2;
+  byId("list").scrollTop = turns[at].row.offsetTop - byId("list").clientHeight / 2;
   history.replaceState(null, "", "#" + turns[at].turn);
 }
 
@@ -12951,7 +12923,6 @@ function mark(on) {
   if (!turn) return;
   turn.article.hidden = on ? false : "until-found";
   turn.row.firstChild.classList.toggle("now", on);
-  turn.piece.classList.toggle("now", on);
 }
 
 function show() {
@@ -13134,7 +13105,6 @@ PAGE_BODY = r"""<!doctype html>
       <button id="next" aria-label="The next turn" title="right arrow">&#9654;</button>
       <button id="latest" title="What goes on now (End)" hidden>Live</button>
       <button id="report" title="Opens the report of this run" hidden>Report</button>
-      <div id="line"></div>
       <span id="where" class="soft"></span>
       <form id="say" autocomplete="off" hidden>
         <input id="hint" maxlength="2000" placeholder="A hint for its next turn (h)" />

@@ -1,13 +1,10 @@
-"""Holds the page inside agent.py to prettier's format. It needs npx, which comes with Node.js.
+"""Holds the page inside agent.py to prettier's format (needs npx, of Node.js); with --write writes it so.
 
-python3 tests/page_format.py            shows what is not as prettier writes it; exit code 1 if anything is not
-python3 tests/page_format.py --write    writes it as prettier does
+python3 tests/page_format.py [--write]        exit code 1 if anything is not as prettier writes it
 """
 
 from __future__ import annotations
 
-import argparse
-import difflib
 import re
 import subprocess
 import sys
@@ -17,49 +14,30 @@ SOURCE = Path(__file__).resolve().parent.parent / "agent.py"
 PARSERS = {"PAGE_STYLE": "css", "PAGE_SCRIPT": "babel", "PAGE_BODY": "html"}
 PRETTIER = ["npx", "--yes", "prettier@3.10.1", "--print-width", "100"]
 # The format must not depend on files that lie around on somebody's machine.
-PRETTIER += ["--no-config", "--no-editorconfig"]
+PRETTIER += ["--no-config", "--no-editorconfig", "--parser"]
 
 
-def formatted(part: str, parser: str) -> str:
+def formatted(found: re.Match[str]) -> str:
     """A part of the page as prettier writes it; raises CalledProcessError when it is none."""
+    name, before, part, after = found.groups()
+    command = [*PRETTIER, PARSERS[name]]
     done = subprocess.run(
-        [*PRETTIER, "--parser", parser],
-        input=part,
-        stdout=subprocess.PIPE,
-        check=True,
-        encoding="utf-8",
-        timeout=300,
+        command, input=part, capture_output=True, check=True, encoding="utf-8", timeout=300
     )
-    return done.stdout
+    if done.stdout != part:
+        print(f"{name} is not as prettier writes it.")
+    return name + before + done.stdout + after
 
 
-def main(arguments: list[str]) -> int:
-    """Checks or rewrites the page; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write it as prettier does")
-    options = parser.parse_args(arguments)
+def main(write: bool) -> int:
     text = SOURCE.read_text(encoding="utf-8")
-    wrong = 0
-    for name, kind in PARSERS.items():
-        found = re.search(rf'^{name} = r"""\n?(.*?)"""$', text, re.MULTILINE | re.DOTALL)
-        if found is None:
-            print(f'agent.py has no {name} = r"""..."""')
-            return 1
-        part = found[1]
-        wanted = formatted(part, kind)
-        wrong += part != wanted
-        text = text[: found.start(1)] + wanted + text[found.end(1) :]
-        if not options.write:
-            lines = difflib.unified_diff(
-                part.split("\n"), wanted.split("\n"), name, "prettier", n=1, lineterm=""
-            )
-            print("\n".join(lines), end="")
-    if options.write:
-        SOURCE.write_text(text, encoding="utf-8", newline="\n")
-    elif not wrong:
-        print("The page is as prettier writes it.")
-    return int(wrong > 0 and not options.write)
+    part = rf'(?ms)^({"|".join(PARSERS)})( = r"""\n?)(.*?)("""$)'
+    wanted, number = re.subn(part, formatted, text)
+    assert number == len(PARSERS), "agent.py has another page"
+    if write:
+        SOURCE.write_text(wanted, encoding="utf-8", newline="\n")
+    return int(wanted != text and not write)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main("--write" in sys.argv[1:]))

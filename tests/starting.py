@@ -1,9 +1,4 @@
-"""Starting the program in a process of its own, with its bytecode from the cache.
-
-`python agent.py` compiles the whole file at each start, which takes most of a second. `python -m agent` runs the same
-file as the same `__main__` and keeps what it compiled. A test that is about the documented start itself says so and
-takes the file's path.
-"""
+"""Starting the program in a process of its own: by `-m agent`, whose bytecode is kept, as compiling takes a second."""
 
 from __future__ import annotations
 

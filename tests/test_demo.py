@@ -66,16 +66,6 @@ class Desktop(unittest.TestCase):
 class Runs(CommandLineCase):
     """Whole runs of each profile, as main() carries them out; what else is in them a digest says."""
 
-    def test_it_completes_and_leaves_a_whole_run_folder(self) -> None:
-        code, out, err = self.recorded()
-        self.assertEqual((code, err), (0, ""), out)
-        records = self.records()
-        kinds = (records[0]["kind"], records[-1]["kind"], records[-1]["outcome"])
-        self.assertEqual(kinds, ("run", "end", "completed"))
-        self.assertTrue(list((self.run_folder() / "screenshots").glob("turn_*.png")))
-        log = (self.run_folder() / "execution_log.txt").read_text(encoding="utf-8")
-        self.assertIn("API REQUEST 1", log)
-
     def test_it_completes_with_tools_in_the_text_and_from_small_pictures(self) -> None:
         small = ("screen_capture_w=512", "screen_capture_h=288")
         by_words = ("planner", "commander", "chat", "pointer")

@@ -73,25 +73,6 @@ class Report(CommandLineCase):
     def page(self, number: int = 1) -> str:
         return (self.run_folder(number) / "report.html").read_text(encoding="utf-8")
 
-    def test_a_run_leaves_the_report_that_report_would_write(self) -> None:
-        self.recorded()
-        live, run = records_in(self.page()), run_of(self.page())
-        self.assertEqual(run["outcome"], "completed")
-        code, out, _ = self.main("--report", "1")
-        self.assertEqual((code, records_in(self.page()), run_of(self.page())), (0, live, run))
-        self.assertIn("report.html", out)
-        numbers = [item["number"] for item in live]
-        self.assertEqual(numbers, list(range(2, 2 + len(numbers))))
-
-    def test_a_report_that_was_deleted_is_made_anew_when_its_run_goes_on(self) -> None:
-        self.recorded("--max-steps", "2")
-        (self.run_folder() / "report.html").unlink()
-        self.main("--demo", "--resume", "1", "--set", "max_steps=20")
-        numbers = [item["turn"] for item in blocks(self.page())]
-        self.assertEqual(sorted(set(numbers)), [-1, *range(max(numbers) + 1)])
-        self.assertGreater(max(numbers), 2)
-        self.assertEqual(run_of(self.page())["outcome"], "completed")
-
     def test_it_stands_before_anybody_is_told_of_the_end_and_however_the_run_ends(self) -> None:
         found: list[str] = []
         heard = agent.Terminal.take

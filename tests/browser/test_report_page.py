@@ -1,7 +1,4 @@
-"""Reports in a headless Chromium: what the page makes of records, and of good, killed, hostile and long runs.
-
-No console message and no request to anywhere.
-"""
+"""Reports in a headless Chromium: what the page makes of records, without a console message or a request to anywhere."""
 
 from __future__ import annotations
 
@@ -276,9 +273,9 @@ class View(InChrome):
 
 
 class Reports(InChrome):
-    def open(self, page: Path, turns: int, width: int = 1400, dark: bool = False) -> None:
+    def open(self, page: Path, turns: int, width: int = 1400) -> None:
         """Opens a page with its turns and pictures, without a message, with nothing asked of others."""
-        self.chrome.look(width, 1100, dark)
+        self.chrome.look(width, 1100)
         self.chrome.open(page.as_uri())
         loaded = f"return document.readyState === 'complete' && {LOADED}"
         wait_for(lambda: self.chrome.run(loaded), what="for a picture")
@@ -290,20 +287,18 @@ class Reports(InChrome):
 
     def test_a_good_run_and_one_in_a_single_file(self) -> None:
         good = run(self.folder / "good")
-        self.open(good / "report.html", 6)
-        self.open(good / "report.html", 6, dark=True)
-        self.open(good / "report.html", 6, 390)
+        self.open(good / "report.html", 7)
         self.assertIn("Open Notes", self.chrome.text("h1"))
         alone = self.folder / "alone.html"
         report(good, str(alone))
         for file in (good / "screenshots").iterdir():
             file.unlink()
-        self.open(alone, 6)
+        self.open(alone, 7)
         self.assertGreater(len(self.chrome.do("/print", {"page": {}})), 20_000)
 
     def test_a_run_that_was_killed_says_that_there_is_no_end(self) -> None:
         crashed = run(self.folder / "crashed", kill='"kind": "intent", "time": ')
-        self.open(report(crashed), 2)
+        self.open(report(crashed), 3)
         self.assertIn("no end recorded", self.chrome.text("#top"))
 
     def test_what_is_hostile_is_text_and_a_long_run_loads_the_pictures_nearby(self) -> None:
@@ -312,6 +307,6 @@ class Reports(InChrome):
         self.open(written(good, lengthened(records)), 200)
         self.assertLess(self.chrome.run(f"return {LOADED}"), 60)
         self.open(good / "report.html", 200, 390)
-        self.open(written(good, hostile(records)), 6)
+        self.open(written(good, hostile(records)), 7)
         self.assertRegex(self.chrome.run("return document.title"), "^completed: </script>")
         self.assertEqual(self.chrome.all("h1 *, article p > :not(span)"), [])

@@ -1,9 +1,4 @@
-"""The README's pictures of panel and report: a demo run, paused after the typing, and its report.
-
-    python tests/pictures/pages.py [FOLDER]
-
-writes panel.png and report.png (by default beside this file). Needs chromium and chromium-driver.
-"""
+"""Writes the README's pictures of panel and report, of a demo run: python tests/pictures/pages.py [FOLDER]"""
 
 from __future__ import annotations
 
@@ -18,10 +13,6 @@ sys.path.insert(0, str(ROOT / "tests" / "browser"))
 
 from chrome import Chrome, wait_for  # noqa: E402
 
-WIDTH = 1440
-HEIGHT = 880
-SHOWN_TURN = "type_text"
-
 
 def main(target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -32,9 +23,9 @@ def main(target: Path) -> None:
         line = next(line for line in demo.stdout if line.startswith("panel: "))
         chrome = Chrome()
         try:
-            chrome.look(WIDTH, HEIGHT)
+            chrome.look(1440, 880)
             chrome.open(line.removeprefix("panel: ").strip())
-            wait_for(lambda: SHOWN_TURN in chrome.text("#turns"), 60, "for the typing")
+            wait_for(lambda: "type_text" in chrome.text("#turns"), 60, "for the typing")
             chrome.click("#play")
             (target / "panel.png").write_bytes(chrome.screenshot())
             chrome.click("#play")
