@@ -9368,9 +9368,14 @@ NOWHERE = Rect(0, 0, 0, 0)
 
 
 def difference(
-    before: bytes, after: bytes, width: int, scale: int = 1, part: Rect | None = None
+    before: bytes,
+    after: bytes,
+    width: int,
+    scale: int = 1,
+    part: Rect | None = None,
+    carets: int = 1,
 ) -> Rect | None:
-    """The box of the pixels that differ in (a part of) two looks, but for a single caret."""
+    """The box of the pixels that differ in (a part of) two looks, but for so many carets."""
     # Both are BGRX, `width` pixels a row, `scale` times smaller than a frame.
     part = part or Rect(0, 0, width, len(after) // width // 4)
     bands: list[Rect] = []  # adjoining rows, and the columns between which they differ
@@ -9387,13 +9392,13 @@ def difference(
             if bands and bands[-1].bottom == y:
                 band = band.union(bands.pop())
             bands.append(band)
-    carets = []
+    blinking = []
     for band in bands:
         narrow = band.width * scale <= CARET_WIDTH
         if narrow and band.height * scale in CARET_HEIGHT:
-            carets.append(band)
-    if len(carets) == 1:
-        bands.remove(*carets)
+            blinking.append(band)
+    if len(blinking) == carets:
+        bands = [band for band in bands if band not in blinking]
     return reduce(Rect.union, bands) if bands else None
 
 
@@ -9630,7 +9635,12 @@ class Eyes:
         return self.desktop.glance(frame.area, width, height)
 
     def changed(
-        self, before: bytes, after: bytes, frame: Frame, scale: int = GLANCE_SCALE
+        self,
+        before: bytes,
+        after: bytes,
+        frame: Frame,
+        scale: int = GLANCE_SCALE,
+        carets: int = 1,
     ) -> Rect | None:
         """As `difference`, but what changes in the program's own windows no act has done."""
         seen = Rect(
@@ -9644,6 +9654,7 @@ class Eyes:
             after,
             seen.width,
             scale,
+            carets=carets,
         )
         if box is None:
             return None
@@ -10160,12 +10171,21 @@ def keep_screen(screens: Screens, frame: Frame) -> None:
         screens.append(screen)
 
 
-def is_new(screens: Screens, frame: Frame, box: Rect) -> bool:
+def is_new(screens: Screens, frame: Frame, box: Rect, carets: int = 1) -> bool:
     """Whether none of the screens looked there as this one does, which is one of them now."""
     # What changes by itself elsewhere, such as a clock, does not make it new.
     alike = [clean for rect, clean in screens if rect == frame.rect]
     keep_screen(screens, frame)
-    return all(difference(clean, frame.clean, frame.width, part=box) for clean in alike)
+    return all(
+        difference(
+            clean,
+            frame.clean,
+            frame.width,
+            part=box,
+            carets=carets,
+        )
+        for clean in alike
+    )
 
 
 def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
@@ -10311,6 +10331,9 @@ class Engine:
         keep_screen(self._reached, frame)
         box = self.eyes.changed(frame.clean, after.clean, frame, 1)
         new = box is not None and is_new(self._reached, after, box)
+        if box is None and not self.config.described:  # a caret may stand in another field now
+            caret = self.eyes.changed(frame.clean, after.clean, frame, 1, carets=0)
+            new = caret is not None and is_new(self._reached, after, caret, carets=0)
         if new:
             self._moved_to.clear()
         front = after.window.handle if after.window else 0

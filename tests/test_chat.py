@@ -104,6 +104,32 @@ class Steps(ChatCase):
         json.dumps(trial.requests[1], ensure_ascii=False).encode()  # raises for half a character
         self.assertIn("odd ?", trial.requests[1]["messages"][5]["content"])
 
+    def test_a_refusal_for_another_window_brings_its_screenshot_along_but_as_described(
+        self,
+    ) -> None:
+        for described in (False, True):
+            trial = self.trial(lambda _: text("All done."), "chat", described=described)
+            self.another_window_comes(trial)
+            trial.run()
+            before, after = map(images, trial.requests[:2])
+            self.assertEqual(answer_to(trial, 1)["error"]["type"], "stale_frame")
+            self.assertEqual((len(after) - len(before), trial.inputs), (not described, []))
+            self.check_history(trial.requests[1])
+
+    def another_window_comes(self, trial: Trial) -> None:
+        """While the model says that it clicks."""
+        plain = trial.server.complete
+
+        def complete(body: bytes) -> agent.Reply:
+            reply = plain(body)
+            if len(trial.requests) > 1:
+                return reply
+            other = agent.Window(9, "Other", "other.exe", trial.desktop.screen())
+            trial.desktop.foreground = lambda: other
+            return replace(reply, message=CLICK)
+
+        trial.server.complete = complete
+
 
 def answer_to(trial: Trial, number: int) -> dict[str, Any]:
     """The last tool message of a request."""

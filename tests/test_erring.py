@@ -127,6 +127,14 @@ class ErringModels(unittest.TestCase):
             self.assertTrue(result.completed and result.done)
             self.assertEqual(result.asked["verifier"], asked)
 
+    def test_one_whose_replies_lose_their_form_or_whose_acts_do_nothing_is_asked_more_often(
+        self,
+    ) -> None:
+        for slip in ("prose", "repeat"):
+            result = erring.run("native", 2, 3, 0, {slip: 0.4}, **SIZE)
+            self.assertTrue(result.completed and result.done, slip)
+            self.assertGreater(result.asked["verifier"], 2, slip)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -152,6 +152,48 @@ class Progress(ProgressCase):
         self.assertLess(self.made.state.turn, 20)
 
 
+class Fields(DrawnDesktop):
+    """Fields in which nothing but a caret tells which one was clicked, and it goes out meanwhile."""
+
+    clicked = (0, -9.0)  # across, and when
+
+    def boxes(self) -> list[tuple[int, int, int, int]]:
+        across, when = self.clicked
+        shown = self.clock.now() - when < 3
+        return [*super().boxes(), *([(across, 60, 2, 12)] if shown else [])]
+
+    def button(self, name: str, down: bool) -> None:
+        super().button(name, down)
+        self.clicked = (self.place.x, self.clock.now())
+
+
+class Carets(ProgressCase):
+    def test_one_in_another_field_is_progress_but_as_described_and_in_the_same_it_is_none(
+        self,
+    ) -> None:
+        for moves, described, kind in (
+            (True, False, "max_steps"),
+            (False, False, "stuck"),
+            (True, True, "stuck"),
+        ):
+            acts = itertools.count()
+
+            def decide(request: Json, acts: Any = acts, moves: bool = moves) -> Json:
+                if role_of(request) == "planner":
+                    return PLAN
+                across = 100 + 40 * next(acts) * moves
+                return call("click_screen_element", element_name="Field", position=[across, 500])
+
+            settings = {"described": described, "stall_stop": 4, "enable_loop_recovery": False}
+            self.drawn(decide, max_steps=20, turn_delay=5, auto_zoom=False, **settings)
+            self.desktop = Fields(self.made.clock)
+            self.made.desktop = self.desktop
+            with self.subTest(moves=moves, described=described):
+                self.assertEqual(self.made.run().kind, kind)
+                changed = [record["changed"] for record in self.made.records("result")]
+                self.assertEqual(set(changed), {False})
+
+
 class Recovery(ProgressCase):
     def test_they_never_follow_a_change_nor_reach_typed_text_whatever_a_model_does(self) -> None:
         pressed = 0

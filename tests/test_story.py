@@ -132,6 +132,16 @@ class Acting(StoryCase):
                 rgb, _, _ = picture(trial.requests[number])
                 self.assertLess(max(map(int.__sub__, rgb[::3], rgb[2::3])), 30)
 
+    def test_prose_is_answered_with_its_own_last_object_and_what_was_wrong(self) -> None:
+        trial, _ = self.story(told("I click.", [CLICK]), text("I will click the button now."))
+        _, after_act, after_prose = trial.requests[:3]
+        said = {"observation": "I click.", "bboxes": [], "actions": [CLICK]}
+        for request in (after_act, after_prose):
+            self.assertEqual(json.loads(request["messages"][2]["content"]), said)
+        self.assertNotIn("was no JSON object", last(after_act))
+        self.assertIn("was no JSON object", last(after_prose))
+        self.assertEqual(sum(event[0] == "button" for event in trial.inputs), 2)
+
 
 class Marks(StoryCase):
     base = FEWER_REQUESTS
