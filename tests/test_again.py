@@ -128,7 +128,7 @@ class Again(AgainCase):
 
     def test_a_way_that_proves_nothing_is_not_gone_again_until_the_task_was_completed(self) -> None:
         self.recorded()
-        code, out = self.again(make=NeverSaved)
+        code, out = self.again("--max-steps", "8", make=NeverSaved)
         self.assertEqual(code, 1, out)
         self.assertEqual(self.steps()[:4], [1, 2, 3, 4])
         code, out = self.again()
@@ -343,7 +343,7 @@ class Differences(AgainCase):
         self,
     ) -> None:
         self.recorded()
-        for number in range(sample(100, 12)):
+        for number in sample(range(100), (0, 3, 5, 6, 9, 10)):  # each act, each kind
             turn, act = divmod(number, 4)
 
             def make(clock: agent.Clock, act: int = act, turn: int = turn) -> Disturbed:

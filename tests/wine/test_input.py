@@ -5,7 +5,6 @@ python3 -m unittest tests.wine.test_input        needs wine, wine64, xvfb; see r
 
 from __future__ import annotations
 
-import contextlib
 import unittest
 from typing import Any
 
@@ -140,11 +139,16 @@ class Input(unittest.TestCase):
         On a busy machine it puts the mouse back to an earlier place, and the program lets go, as it must.
         """
         place = {"element_name": "thing", "start": start, "end": end}
+        refused = AssertionError()
         for _ in range(5):
-            with self.window.watch() as seen, contextlib.suppress(AssertionError):
-                pixels = self.driver.ask("act", tool="drag", **place)["pixels"]
-                break
-        return pixels, seen
+            with self.window.watch() as seen:
+                try:
+                    pixels = self.driver.ask("act", tool="drag", **place)["pixels"]
+                except AssertionError as error:
+                    refused = error
+                    continue
+            return pixels, seen
+        raise refused
 
     def test_the_wheel_turns_in_four_directions_and_in_the_middle_of_the_screen(self) -> None:
         self.click_area()
