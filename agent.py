@@ -2300,9 +2300,8 @@ CLSCTX_INPROC_SERVER = 1
 CLSID_CUIAutomation = "ff48dba4-60ef-4201-aa87-54103eef594e"
 IID_IUIAutomation = "30cbe57d-d9d0-452a-ab13-7ac5ac4825ee"
 IID_IShellItem = "43826d1e-e718-42ee-bc55-a1e261c37bfe"
-# Methods of interfaces, each with its arguments behind the object itself and its place in the table
-# of functions, counted from QueryInterface, AddRef and Release on in the order of the headers,
-# which was compared in two public ones and with generated wrappers.
+# Methods, each with its arguments behind the object itself and its place in the interface's table,
+# counted from QueryInterface on in the order of the headers.
 COM = declared("""
 IUnknown
   HRESULT Release() | 2
@@ -2490,8 +2489,7 @@ class AutomationElement(NamedTuple):
         return value if isinstance(value, str) else None
 
     def _property(self, name: str) -> object:
-        # A number, a truth or a text; None for all else, and where the element has none. Texts are
-        # UTF-16 wherever this runs, and cut after TEXT_MOST.
+        # A number, a truth or a text, cut after TEXT_MOST; None for all else.
         api = self.source.api
         found = VARIANT()
         ignore_default = True
@@ -4295,8 +4293,8 @@ MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_he
 class Typed:
     """What was done in a window last: the line typed there, and what opened what it stands in."""
 
-    # After win+r both `opened` and `last` are win+r; once cmd is typed, `line` is "cmd", `opened`
-    # still win+r; after Enter the line is unknown again, `last` is enter.
+    # Once cmd is typed after win+r, `line` is "cmd" and `opened` still win+r. A key that may have
+    # changed the line makes it doubtful.
 
     place: str = ""
     line: str = UNKNOWN  # since the last Enter
@@ -4564,13 +4562,13 @@ MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
 """)
 
 # What shows something and does nothing else when it is clicked; what takes text, what answers.
-SHOWING = frozenset(("edit", "combo box", "tab", "list item", "tree item", "table row", "cell"))
+SHOWING = frozenset("edit, combo box, tab, list item, tree item, table row, cell".split(", "))
 FIELDS = frozenset(("edit", "document", "combo box"))
 ANSWERING = ("button", "split button")
 # What opens even what else only shows something.
 OPENERS = ENTERING.union(("double_click", "triple_click"))
 # With one of these a dialog is a form, which asks nothing.
-FORM_PARTS = frozenset(("tab", "radio button", "slider", "spinner", "list", "tree", "table"))
+FORM_PARTS = frozenset("tab, radio button, slider, spinner, list, tree, table".split(", "))
 ANSWERS_MOST = 7
 
 Facts = Mapping[str, str]
@@ -4614,11 +4612,10 @@ enter | runner=dialog | does=<A_CLICK> | dialog=line | label=(?!<FIELD_WORDS>$).
 enter | runner=dialog | does=space | last=(shift\+)?tab
 enter | runner=start | does=<A_CLICK> | line=\?*[^?].*
 """)
-# Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. A rule
-# names facts of facts_of, each of which its pattern has to fit whole: the first says that pressing
-# something in a message box, which asks, is an answer. An empty alternative is a fact that Windows
-# does not tell, (?!excel).* anything but excel. In lists of mails each letter is a command; in
-# terminals a right click pastes.
+# Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. Each
+# pattern of a rule has to fit its fact whole: the first says that pressing something in a message
+# box is an answer. An empty alternative is a fact that Windows does not tell. In lists of mails
+# each letter is a command; in terminals a right click pastes.
 RISKS = rules_of(r"""
 answer | dialog=asks | does=<PRESSING>
 answer | dialog=asks | text=.+
@@ -4729,8 +4726,11 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
         return ""
     if not roles.isdisjoint(FIELDS):
         return "line"
-    buttons = [control for control in attempt.inside if control.role in ANSWERING]
-    answers = [button for button in buttons if button.name.casefold() not in CLOSING]
+    answers = [
+        control
+        for control in attempt.inside
+        if control.role in ANSWERING and control.name.casefold() not in CLOSING
+    ]
     return "asks" if 1 < len(answers) <= ANSWERS_MOST else ""
 
 
@@ -5489,8 +5489,7 @@ class Actuator(Hands):
         )
 
     def _use_hands(self, attempt: Attempt) -> str:
-        # Performs the act's input, after which nothing is down; what there is to say beside. From
-        # here on the frame is used up, whatever comes of the act.
+        # From here on the frame is used up, whatever comes of the act.
         act = attempt.act
         self.attempt = attempt
         self._place = attempt.mouse or self.desktop.cursor()
