@@ -3283,9 +3283,11 @@ def _told(
         window = int(api.GetAncestor(handle, GA_ROOT) or 0)
         process = window_process(api, handle)
         element = source.at(handle, where)
-        known: Iterable[Control] = [element.control()]
+        known: Iterable[Control]
         if isinstance(where, Window):
             known = _listed(element, window_place(api, handle), end)
+        else:
+            known = [element.control()]
         for control in known:
             yield replace(control, window=window, process=process)
 
