@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -52,22 +52,24 @@ class Line(NamedTuple):
     cached: int | None = None  # None where the server does not tell
 
 
+# Of the right answers of a part; those of judging are told apart by what was expected.
+NAMES = {
+    "pointing": ("targets hit", "targets of {kind} pixels hit"),
+    "calling": ("calls right in the end, {kind}",),
+    "judging": ("finished screens believed",),
+    "judging no": ("unfinished screens refused",),
+    "reading": ("texts read exactly", "texts of {kind} pixels read"),
+}
+
+
 def shares(lines: Sequence[Line]) -> dict[str, Share]:
     """Every share of right answers, by its name."""
     found: dict[str, list[bool]] = {}
     for line in lines:
-        names = {
-            "pointing": ["targets hit", f"targets of {line.kind} pixels hit"],
-            "calling": [f"calls right in the end, {line.kind}"],
-            "judging": ["finished screens believed"],
-            "reading": ["texts read exactly", f"texts of {line.kind} pixels read"],
-        }[line.part]
-        if line.expected == "no":
-            names = ["unfinished screens refused"]
-        for name in names:
-            found.setdefault(name, []).append(line.right)
+        for name in NAMES[f"{line.part} no" if line.expected == "no" else line.part]:
+            found.setdefault(name.format(kind=line.kind), []).append(line.right)
         if line.part == "calling":
-            found.setdefault(f"calls usable at once, {line.kind}", []).append(not line.error)
+            found.setdefault(CALLS + line.kind, []).append(not line.error)
     return {name: Share(sum(hits), len(hits)) for name, hits in found.items()}
 
 
@@ -107,17 +109,10 @@ def advice(lines: Sequence[Line]) -> Iterator[str]:
     for name, least, words in ADVICE:
         if name in known and known[name].ends[1] < least:
             yield f"{words} ({name}: {known[name]})"
-    best = surely_best({name: share for name, share in known.items() if name.startswith(CALLS)})
-    if best:
-        grammar = best.removeprefix(CALLS)
-        setting = GRAMMARS.get(grammar, f"--set executor_grammar={grammar}")
-        yield f"Calls are usable more often with {setting} ({known[best]})."
-
-
-def surely_best(known: dict[str, Share]) -> str:
-    """The one whose interval lies above all others."""
-    for name, share in known.items():
-        others: Iterable[Share] = [other for key, other in known.items() if key != name]
-        if others and all(share.ends[0] > other.ends[1] for other in others):
-            return name
-    return ""
+    calls = {name: share for name, share in known.items() if name.startswith(CALLS)}
+    for name, share in calls.items():
+        others = [other.ends[1] for key, other in calls.items() if key != name]
+        if others and share.ends[0] > max(others):
+            grammar = name.removeprefix(CALLS)
+            setting = GRAMMARS.get(grammar, f"--set executor_grammar={grammar}")
+            yield f"Calls are usable more often with {setting} ({share})."
