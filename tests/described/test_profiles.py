@@ -229,17 +229,11 @@ class Story(unittest.TestCase):
         self.assertEqual((run.outcome[0], len(run.requests)), ("max_steps", 4))
         self.assertEqual(len({run.system(number) for number in (1, 2, 3, 4)}), 1)
 
-    def test_what_is_no_json_no_action_or_off_the_grid_does_nothing(self) -> None:
-        """It tries to extract the first {...} block; treats the entire text as observation.
-
-        That coordinates are clamped into [0..1000] is not followed: they are refused.
-        """
-        broken = text('Well {"observation": "In a block.", "actions": []} indeed')
+    def test_an_action_that_is_not_described_or_off_the_grid_does_nothing(self) -> None:
+        """That coordinates are clamped into [0..1000] is not followed: they are refused."""
         off = reply("Off.", {"name": "click", "x1": 1300, "y1": 500})
-        key = reply("I type.", {"name": "key", "key": "a"})
-        run = story(broken, text("No JSON at all."), off, key)
-        self.assertEqual((run.user(2), run.user(3)), ("In a block.", "No JSON at all."))
-        self.assertIn("Off. Action 1 was not executed", run.user(4))
+        run = story(off, reply("I type.", {"name": "key", "key": "a"}))
+        self.assertIn("Off. Action 1 was not executed", run.user(2))
         self.assertEqual(run.inputs, [])
 
     def test_a_turn_leaves_the_described_files_and_records(self) -> None:
