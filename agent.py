@@ -441,7 +441,6 @@ stall_stop | 10 | turns without progress until the run ends as stuck; after a fi
      it | 0 to 1000
 keep_last_screenshots | 0 | screenshots that a conversation shows; 0: as a grammar advises, else 2
      to 4, as pruning costs the server's prefix cache | 0 to 100 | AGENT_KEEP_LAST_SCREENSHOTS
-keep_last_thinks | 2 | thoughts left after pruning | 0 to 100 | AGENT_KEEP_LAST_THINKS
 enable_loop_recovery | true | whether the recovery keys may be pressed
 last_look | true | whether a run that gives up looks once more whether its task is done
 described | false | run the profile as it was described, tool for tool (--help described)
@@ -8507,6 +8506,7 @@ loaded one at 127.0.0.1 | kept: --model and --endpoint name others
 planner commander | JSON of requests | ASCII | UTF-8 | kept: the same to any server
 planner commander | interruption | loses the run | --resume | kept: nothing is lost
 chat pointer | turns for each act of max_steps | 1 | 5 | ten steps are five looks and five acts
+chat | keep_last_thinks | 2 | as keep_last_screenshots | kept: one number says both
 chat pointer | stall_stop | 0 | | more turns need what ends them
 chat pointer | keep_last_screenshots | 2 | | pruning each turn costs the server's prefix cache
 story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn
@@ -9491,8 +9491,8 @@ class Eyes:
     _before: dict[int, Frame] = field(default_factory=dict)
     _closer: Point | None = None  # of what the next look shows
 
-    def zoom(self, point: Point) -> None:
-        """The next look shows the part around this pixel, the one after it all again."""
+    def zoom(self, point: Point | None) -> None:
+        """The next look shows the part around this pixel, or all, and the one after it all."""
         # Places of secrets are known on whole pictures only.
         self._closer = None if self.secrets else point
 
@@ -9502,8 +9502,15 @@ class Eyes:
         begin = self.clock.now()
         self.actuator.rest()
         closer = self._closer
-        self.forget()
-        frame = self._with_secrets_greyed(self.capture(closer))
+        self._closer = None
+        frame = self.capture(closer)
+        canvas = Canvas(frame.width, frame.height, frame.pixels)
+        for place in [*self.secrets.values()]:  # they move with their windows until these are gone
+            window = self.desktop.window(place.handle)
+            if window:
+                box = self._secret_box(place, window.rect, frame)
+                canvas.fill(box.scaled(frame.area, frame.rect), SECRET_GREY)
+        frame = replace(frame, pixels=bytes(canvas.pixels))
         looked = self.clock.now()
         png = encode_png(frame.pixels, frame.width, frame.height)
         self.logger.publish(Shown(png))
@@ -9528,9 +9535,6 @@ class Eyes:
             sent,
             path,
         )
-
-    def forget(self) -> None:
-        self._closer = None
 
     def whole(self, frame: Frame) -> Frame:
         """All the area, by which the effect of an act is seen."""
@@ -9587,16 +9591,6 @@ class Eyes:
     def _keep_secret(self, place: SecretRecord) -> None:
         self.secrets[place.place] = place
         self.logger.record(place)
-
-    def _with_secrets_greyed(self, frame: Frame) -> Frame:
-        # Places of secrets move with their windows until these are gone.
-        canvas = Canvas(frame.width, frame.height, frame.pixels)
-        for place in [*self.secrets.values()]:
-            window = self.desktop.window(place.handle)
-            if window:
-                box = self._secret_box(place, window.rect, frame)
-                canvas.fill(box.scaled(frame.area, frame.rect), SECRET_GREY)
-        return replace(frame, pixels=bytes(canvas.pixels))
 
     def _secret_box(
         self,
@@ -10163,7 +10157,6 @@ SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
 # Screens without the mouse pointer, unpacked, 64 MB at most: to pack them would take up to 0.1 s.
 Screens = deque[tuple[Rect, bytes]]
-no_screens = partial(Screens, maxlen=SCREENS_KEPT)
 
 
 def keep_screen(screens: Screens, frame: Frame) -> None:
@@ -10218,9 +10211,9 @@ class Engine:
     correction: Correction = NO_CORRECTION  # of the places that the model says
     # That the task names, as they were when the run began; none of a resumed one.
     files: Mapping[str, FileFact] = field(default_factory=dict)
-    watched: Screens = field(default_factory=no_screens)  # what was looked at without an act
+    # What acts led to, and what was looked at without an act.
+    screens: Screens = field(default_factory=partial(Screens, maxlen=SCREENS_KEPT))
     way: Way | None = None
-    _reached: Screens = field(default_factory=no_screens)  # what acts led to
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
 
     def __post_init__(self) -> None:
@@ -10235,10 +10228,6 @@ class Engine:
     @property
     def executor(self) -> Role:
         return self.profile.roles["executor"]
-
-    def objection(self, look: Look, act: Act) -> str:
-        """Why a click does not reach what the model means, or nothing; raises ToolError."""
-        return self.controls.objection(with_places(act, self.correction.place), look)
 
     def perform(self, act: Act, look: Look) -> Deed:
         """What is recorded, judged and told of its places is where the mouse goes."""
@@ -10329,12 +10318,12 @@ class Engine:
 
     def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
         # A deed by the frames before and after it.
-        keep_screen(self._reached, frame)
+        keep_screen(self.screens, frame)
         box = self.eyes.changed(frame.clean, after.clean, frame, 1)
-        new = box is not None and is_new(self._reached, after, box)
+        new = box is not None and is_new(self.screens, after, box)
         if box is None and not self.config.described:  # a caret may stand in another field now
             caret = self.eyes.changed(frame.clean, after.clean, frame, 1, carets=0)
-            new = caret is not None and is_new(self._reached, after, caret, carets=0)
+            new = caret is not None and is_new(self.screens, after, caret, carets=0)
         if new:
             self._moved_to.clear()
         front = after.window.handle if after.window else 0
@@ -10437,16 +10426,13 @@ def keep_files(
 ) -> list[str]:
     """The names of the copies in the run's folder, FILE_BYTES in all; none has a secret."""
     kept: list[str] = []
-    try:
-        before = len([*logger.folder.glob("kept_*")])  # of an earlier task
-    except OSError:
-        return kept  # whose names are not known, and none is written over
     left = FILE_BYTES
     for path, (_, data) in files.items():
         text = data.decode("latin-1") if data else ""
         if data and len(data) <= left and logger.hide(text) == text:
             left -= len(data)
-            name = f"kept_{before + len(kept) + 1}_{Path(path).name[-80:]}"
+            number = f"{logger.turn}_{len(kept) + 1}"  # of its task, of the file
+            name = f"kept_{number}_{Path(path).name[-80:]}"
             with suppress(OSError):
                 in_run(logger.folder, name).write_bytes(data)
                 kept.append(name)
@@ -10627,7 +10613,7 @@ def judge(
     while -1 < yes - no < needed:
         again, which = divmod(yes + no, len(JUDGED_BY))
         if which == 0:
-            engine.eyes.forget()
+            engine.eyes.zoom(None)
             look = engine.eyes.look(f"turn_{state.turn:04d}_{name}{again or ''}")
         files = file_facts(state.task)
         question = question_again(JUDGED_BY[which], state.not_yet + no)
@@ -10735,7 +10721,7 @@ def check_completion(
     counts = counts and not (engine.grammar and "planner" in engine.profile.roles)
     if not counts or state.not_yet < config.not_proven_most:
         return None, result
-    times = "once" if state.not_yet == 1 else f"{state.not_yet} times"
+    times = count_of(state.not_yet, "time")
     return Outcome("not_proven", f"Claimed to be done {times}, but {result}", verdict), result
 
 
@@ -10875,7 +10861,7 @@ def wait_a_while(
 
 
 def is_watching(engine: Engine, state: AgentState, look: Look) -> bool:
-    news = is_new(engine.watched, look.frame, look.frame.rect)
+    news = is_new(engine.screens, look.frame, look.frame.rect)
     return news and may_wait(engine, state)
 
 
@@ -10883,9 +10869,6 @@ def is_watching(engine: Engine, state: AgentState, look: Look) -> bool:
 # that its tool lists.
 STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
 ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
-
-
-Course = tuple[Deed, bool, Outcome | None]  # what came of a call: it, progress, the run's end
 
 
 QUESTIONS_MOST = 3  # of a task
@@ -10953,14 +10936,16 @@ def refuse_unseen(seen: Frame | None, now: Frame) -> None:
         raise ToolError(another, "stale_frame")
 
 
-def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str) -> Course:
-    """`said` is what the model said beside its call."""
+def carry_out(
+    engine: Engine, state: AgentState, act: Act, look: Look, said: str
+) -> tuple[Deed, bool, Outcome | None]:
+    """What came of a call, whether it is progress, and the run's end; `said` stood beside it."""
     outcome: Outcome | None = None
     progress = False
     args = act.args
     frame = look.frame
     whole = frame.whole
-    deed = Deed(act, "")
+    deed = Deed(act, "", begun=isinstance(args, (AskArgs, WaitArgs)))
     if isinstance(args, DoneArgs):
         outcome, result = check_completion(engine, state, args.evidence)
     elif isinstance(args, StatusArgs):
@@ -10973,13 +10958,11 @@ def carry_out(engine: Engine, state: AgentState, act: Act, look: Look, said: str
         outcome, result = follow_words(engine, state, args.text)
     elif isinstance(args, AskArgs):
         result, progress = ask_person(engine, state, args.question)
-        deed = replace(deed, begun=True)
     elif act.name == "screenshot":
         result = "Looked"
         progress = is_watching(engine, state, look)
     elif isinstance(args, WaitArgs):
         result, progress = wait_a_while(engine, state, look, args.seconds)
-        deed = replace(deed, begun=True)
     elif isinstance(args, ZoomArgs):
         result, progress = zoom_in(engine, act, look, args.position)
     else:
@@ -11068,7 +11051,7 @@ def find_place(
     for step in way.steps[way.next :][: way.reach]:
         part = Rect(*step.look.part)
         if part != seen:
-            engine.eyes.forget()
+            engine.eyes.zoom(None)
             if part.width:  # the act's places are on the grid of that part
                 engine.eyes.zoom(middle_of(part))
             look = engine.eyes.look()
@@ -11193,8 +11176,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     state.stalled += 1
     engine.voice.lost += 1
     if state.stalled >= config.stall_stop:
-        turns = "1 turn" if state.stalled == 1 else f"{state.stalled} turns in a row"
-        return Outcome("stuck", f"{turns} made no progress.")
+        return Outcome("stuck", f"{count_of(state.stalled, 'turn')} in a row made no progress.")
     if state.stalled % config.stall_after(2) == 0:
         state.needs_review = True
     # They come once, after acts that changed nothing only, and not into a window that holds typed
@@ -11204,7 +11186,7 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
         return None
     state.recovered = True
     state.stalled = 0  # what comes now has as many turns as what came before
-    engine.eyes.forget()  # the Start button has its place on a whole picture
+    engine.eyes.zoom(None)  # the Start button has its place on a whole picture
     look = engine.eyes.look(f"turn_{state.turn:04d}_recovery")
     keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
     deed = engine.perform(keys, look)
@@ -11745,7 +11727,7 @@ def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | N
         question,
         look.base64,
         config.reply_corrections,
-        partial(engine.objection, look),
+        lambda act: engine.controls.objection(with_places(act, engine.correction.place), look),
     )
 
 
@@ -11905,10 +11887,8 @@ def final_answer(
         said,
         claims,
     )
-    record = ActionRecord("final_answer", said, result)
-    if outcome and outcome.kind == "completed":
-        # The words are told as the run's end: said twice, they look like two things.
-        record = ActionRecord("final_answer", "", result, response_text=said)
+    # The words are told as the run's end: said twice, they look like two things.
+    record = ActionRecord("final_answer", "", result, response_text=said)
     note_action(engine, state, record)
     if outcome:
         return outcome
@@ -11999,26 +11979,24 @@ def end_step(
     if state.just_recovered:
         chat.steps[-1].append(Message("user", RECOVERED))
     config = engine.config
-    most = config.keep_last_screenshots or SCREENSHOTS_KEPT
-    slack = 0 if config.keep_last_screenshots else SCREENSHOTS_SLACK
-    thoughts_most = config.keep_last_thinks
+    kept = config.keep_last_screenshots or SCREENSHOTS_KEPT
+    most = config.keep_last_screenshots or SCREENSHOTS_KEPT + SCREENSHOTS_SLACK
     messages = [*chain(*chat.steps)]
     pictures = [message for message in messages if message.image]
+    thoughtful = [message for message in messages if message.thought not in ("", LEFT_OUT)]
     picture_tokens = max((picture.image_tokens for picture in pictures), default=0)
     full = is_full(engine, reply, config.executor_max_tokens + picture_tokens)
-    thoughtful = [message for message in messages if message.thought not in ("", LEFT_OUT)]
     steps = len(chat.steps)
-    crowded = full and len(pictures) < 2
-    if crowded or steps > config.memory_compression_threshold:
+    if full or steps > config.memory_compression_threshold:
         condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
     if full:
+        kept = 1
         most = 1
-        slack = 0
-    if len(pictures) > most + slack or len(thoughtful) > thoughts_most + slack:
-        for message in pictures[:-most]:
+    if max(len(pictures), len(thoughtful)) > most:
+        for message in pictures[:-kept]:
             message.image = b""
             message.text = "(An earlier screenshot, left out.)"
-        for message in thoughtful[::-1][thoughts_most:]:
+        for message in thoughtful[:-kept]:
             # Inside its tags, where a model that imitates it does no harm.
             message.thought = LEFT_OUT
     return outcome
@@ -12080,13 +12058,6 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     state.plan = observation or state.plan
     perform_actions(engine, state, chapter, actions)
     place_boxes(engine, chapter, written_boxes)
-    lines = [f"PARSED observation: {state.plan}"]
-    lines += [
-        f"action: {json.dumps(fate['action'], ensure_ascii=False)} -> {fate['became']}"
-        for fate in chapter.asked
-    ]
-    lines += [f"box: {json.dumps(box)}" for box in chapter.boxes]
-    engine.logger.log("\n".join(lines))
     outcome = chapter.outcome or escalate(engine, state, chapter.progress)
     if state.just_recovered:
         chapter.notes.append(" The program pressed Escape and Start.")

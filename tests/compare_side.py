@@ -606,7 +606,7 @@ def seam_contexts(cases: int) -> Iterator[Case]:
         rng = Random(f"context {number}")
         profile = list(BAGS)[number % len(BAGS)]
         number += 1
-        kept = f"keep_last_screenshots={rng.randint(1, 3)} keep_last_thinks={rng.randint(0, 2)}"
+        kept = f"keep_last_screenshots={rng.randint(1, 3)}"
         context = rng.choice((2500, 3500, 5000, 8000, 32768))
         run = Run("", profile, f"{CROWDED} {steps} {kept}", (), marking(profile), context)
         before = asked

@@ -55,6 +55,12 @@ def begun(request: dict[str, Any]) -> str:
     return str(request["messages"][1]["content"])
 
 
+def answer_to(trial: Trial, number: int) -> dict[str, Any]:
+    """The last tool message of a request."""
+    told = [m for m in trial.requests[number]["messages"] if m["role"] == "tool"]
+    return json.loads(told[-1]["content"])
+
+
 def keys_and_looks() -> Any:
     """A model that presses another key and looks, again and again."""
     keys = itertools.cycle("abcdefghij")
@@ -131,12 +137,6 @@ class Steps(ChatCase):
         trial.server.complete = complete
 
 
-def answer_to(trial: Trial, number: int) -> dict[str, Any]:
-    """The last tool message of a request."""
-    told = [m for m in trial.requests[number]["messages"] if m["role"] == "tool"]
-    return json.loads(told[-1]["content"])
-
-
 class Errors(ChatCase):
     def test_each_is_told_with_its_type_and_not_sent_back_broken_or_is_the_end(self) -> None:
         for row in ROWS:
@@ -173,7 +173,6 @@ class Endings(ChatCase):
         self.assertEqual(trial.state.touched, 10)
         trial = self.trial(lambda r: LOOK, "chat", max_steps=50)
         self.assertEqual(trial.run().kind, "stuck")
-        self.assertIn("no progress", answer_to(trial, -1)["note"])
         self.assertLess(len(trial.requests), 15)
 
 
@@ -198,7 +197,6 @@ class Hygiene(ChatCase):
                 stall_stop=1000,
                 memory_compression_threshold=chance.randint(6, 12),
                 keep_last_screenshots=chance.randint(0, 6),
-                keep_last_thinks=chance.randint(0, 3),
             )
             trial.run()
             for request in trial.requests:

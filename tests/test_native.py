@@ -113,13 +113,6 @@ class Meanings(NativeCase):
         trial.run()
         self.assertEqual(trial.history[0].reasoning, "I see it.")
 
-    def test_what_a_tool_does_in_several_steps_is_left_to_it(self) -> None:
-        written = said("type", text="hi", coordinate=[1, 2], delete_existing_text=True)
-        wanted = {"text": "hi", "position": [1, 2], "clear": True, "submit": True}
-        self.assertEqual(self.given("fara-7b", written), {**wanted, "element_name": "Do it"})
-        keys = self.given("qwen3-vl", said("key", keys=["ctrl+a", "delete"]))
-        self.assertEqual(keys, {"key": "ctrl+a", "then": ["delete"]})
-
 
 class Room(NativeCase):
     """Where the server's count says that the next request may not fit, half of the steps go and older pictures."""

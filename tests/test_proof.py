@@ -180,8 +180,8 @@ class Facts(Judged):
         task = f"Empty {closed} and {path}."
         with mock.patch.object(Path, "read_bytes", reading):
             outcome = self.judged(task, "note.txt is empty.", happens=path.unlink)
-        self.assertIn("the run's folder has kept_1_note.txt.", outcome.text)
-        self.assertEqual((self.made.folder / "kept_1_note.txt").read_text("utf-8"), "hello")
+        self.assertIn("the run's folder has kept_0_1_note.txt.", outcome.text)
+        self.assertEqual((self.made.folder / "kept_0_1_note.txt").read_text("utf-8"), "hello")
 
     @mock.patch.object(agent, "FILE_BYTES", 8)
     def test_files_are_kept_up_to_a_limit_for_all_and_one_named_twice_counts_once(self) -> None:
@@ -191,7 +191,7 @@ class Facts(Judged):
         named = f"{paths[0]}, {paths[0]}, {paths[0]}, {paths[1]}, {paths[2]}"
         self.judged(f"Look at {named}.", "a.txt is there.")
         kept = sorted(path.name for path in self.made.folder.glob("kept_*"))
-        self.assertEqual(kept, ["kept_1_a.txt", "kept_2_c.txt"])
+        self.assertEqual(kept, ["kept_0_1_a.txt", "kept_0_2_c.txt"])
 
     def test_a_file_is_known_by_a_path_with_blanks_and_other_signs(self) -> None:
         for folder in ("My Files", "JOHN~1", "Files (x86)"):

@@ -42,7 +42,6 @@ verify_completion             -     -     False False -
 dump_prefix                   -     -     screen_ screen_ -
 dump_start                    -     -     1     1     -
 keep_last_screenshots         -     -     2     2     -
-keep_last_thinks              -     -     2     -     -
 capture_scale_percent         -     -     -     -     100
 """
 
