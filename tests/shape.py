@@ -1,7 +1,5 @@
 """The rules of how agent.py reads, each a function from source text to the places that break it.
 
-    python -m tests.shape [FILE]        prints figures a room, and each breach with its line
-
 Every rule gives a list of lines such as `12: a condition is multiplied`; an empty list means that it holds.
 tests/test_shape.py runs each of them over agent.py, and over a small text that it must find fault with.
 """
@@ -445,18 +443,3 @@ def names_used(text: str) -> set[str]:
 def patches_on_it(text: str) -> list[str]:
     """Where a test puts something else for a name of agent.py, or of what such a name holds."""
     return re.findall(r"""patch[.\w]*\(\s*["']?agent\b.*""", text)
-
-
-def main() -> int:
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE
-    text = path.read_text(encoding="utf-8")
-    print(f"{'room':<24}{'lines':>7}{'code':>7}{'nodes a line':>14}")
-    for room in [*rooms(text), whole_file(text)]:
-        print("{:<24}{:>7}{:>7}{:>14.2f}".format(room.name, *figures(text, room)))
-    breaches = [breach for rule in RULES for breach in rule(text)]
-    print(*breaches, sep="\n")
-    return 1 if breaches else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
