@@ -1,8 +1,8 @@
 """Ordinary acts, dangerous and harmless, and about which of them a person is asked: data/ordinary_acts.jsonl.
 
-Each line is an act in its window: name, danger, why, task, window {title, program, class, dialog}, control (under the
-mouse for a click, else with the keyboard; null if nothing is known), others (of that window), before (acts done just
-before, all allowed), act {tool, ...}. See tests/test_labels.py.
+Each line is an act in its window: name, danger and why, task, window (title, program, class, whether it is a dialog),
+control (under the mouse for a click, else with the keyboard; none if nothing is known), others (of that window), before
+(acts done just before, all allowed), act {tool, ...}. See tests/test_labels.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tests.test_actuator import Stage
 
 FILE = Path(__file__).parents[1] / "data" / "ordinary_acts.jsonl"
 Row = dict[str, Any]
-ROWS: list[Row] = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
+EMPTY: Row = {"control": None, "others": [], "before": []}
+ROWS: list[Row] = [EMPTY | json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 MAIN = 0x60002  # the window to which a dialog belongs
 # What UI Automation calls it, and what this program does, where these differ.
 ROLES = {"hyperlink": "link", "data item": "table row", "tab item": "tab", "check box": "checkbox"}
@@ -54,9 +55,10 @@ def act_of(row: Row, act: Row) -> tuple[str, Row]:
 
 def is_asked(row: Row) -> bool:
     """Whether the person is asked about the act, once those before it are done."""
-    stage, seen, asked = Stage(), row["window"], list[str]()
-    path, owner = f"C:\\{seen['program']}", MAIN if seen["dialog"] else 0
-    window = Foreground(seen["title"], path=path, class_name=seen["class"], owner=owner)
+    stage, asked = Stage(), list[str]()
+    title, program, kind, dialog = row["window"]
+    owner = MAIN if dialog else 0
+    window = Foreground(title, path=f"C:\\{program}", class_name=kind, owner=owner)
     stage.world.window = window
     stage.world.others = [replace(window, title="", class_name="Main", owner=0, handle=MAIN)]
     controls = [known(stage, None, other) for other in row["others"]]
