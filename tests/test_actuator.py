@@ -36,7 +36,6 @@ PLAIN = {
     "name": "notepad",
     "title": "Untitled",
     "ticks": -3,
-    "button": "left",
 }
 HARMLESS = NEVER_FAIL | COURTESY
 NOTEPAD = agent.Program("Notepad", r"C:\Menu\Notepad.lnk", ("notepad.exe",))
