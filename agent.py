@@ -6359,25 +6359,24 @@ class ModelServer:
     def _ask(self, path: str, body: bytes | None = None) -> tuple[JsonDict, float]:
         # The JSON of a page, to which `body` is posted, and the last try's seconds.
         # Asking again is safe, since nothing on the desktop changes by it. A server that starts
-        # refuses for a while, and then loads: that patience is another one.
-        failed = Counter[bool]()
+        # refuses for a while, and then loads: each fault has a patience of its own.
+        failed = Counter[str]()
         while True:
             begun = self.clock.now()
             try:
                 value = self._exchange(path, body)
-                return value, self.clock.now() - begun
+                seconds = self.clock.now() - begun
+                return value, seconds
             except ModelError as error:
-                loading = error.kind == "loading"
-                failed[loading] += 1
-                tries, _ = FAULTS[error.kind]
+                kind = error.kind
+                tries, _ = FAULTS[kind]
                 most = min(tries, self.config.request_retries)
                 # At the start a person waits: Windows takes 2 s to refuse a connection.
-                if body is None and error.kind in ("refused", "unreachable"):
-                    most = 0
-                if failed[loading] > most:
+                if failed[kind] >= most or (body is None and kind in ("refused", "unreachable")):
                     raise
-                first_s = 5.0 if loading else 0.5  # to load some GB takes long
-                wait_s = first_s * 2.0 ** (failed[loading] - 1)
+                first_s = 5.0 if kind == "loading" else 0.5  # to load some GB takes long
+                wait_s = first_s * 2.0 ** failed[kind]
+                failed[kind] += 1
                 sentence = str(error).rstrip(".")
                 self.notice(f"{sentence}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
@@ -6771,7 +6770,6 @@ _ADVICE = {  # what to do about a kind of error
     "unknown_tool": "Call one by its exact name.",
     "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
 }
-DEFECT_CHARS = 500  # that a correction tells
 
 # That no server refuses in a history.
 _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
@@ -6940,7 +6938,7 @@ def correction(error: ToolError, words: Vocabulary) -> str:
     """The defect and the one thing to do."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
     names = ", ".join(words.tools.values())
-    return f"{cut(str(error), DEFECT_CHARS)} Nothing was done. {advice.format(tools=names)}"
+    return f"{error} Nothing was done. {advice.format(tools=names)}"
 
 
 ####################################################################################################
@@ -7246,7 +7244,6 @@ NOTCHES_MOST = 20  # a larger number is one of the screen's units
 UNITS_OF_NOTCH = 100
 PAGE_NOTCHES = 8  # of 900 pixels at 100 a notch, less what stays in sight
 WISHED_SECONDS_MOST = 3600  # nobody means to wait longer
-ASPECT_MOST = 200  # of a picture's sides; the models' processors refuse longer ones
 SENTENCE_CHARS = 400  # of a reply's own sentence
 LABEL_CHARS = 300  # of it: what it risks may stand at its end
 THOUGHT_END_CHARS = 120  # which say what is done now
@@ -7420,10 +7417,8 @@ class PictureRule(NamedTuple):
         return size.pixels // self.factor**2
 
     def seen_size(self, sent: Size) -> Size:
-        """What the server makes of a picture; raises ReplyError for one that models refuse."""
+        """What the server makes of a picture."""
         # It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py.
-        if max(sent) > ASPECT_MOST * min(sent):
-            raise ReplyError(f"No model sees a picture of {sent.width} x {sent.height}.")
         seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
         pixels = min(max(seen.pixels, self.least_pixels), self.most_pixels)
         if pixels == seen.pixels:
@@ -7526,7 +7521,7 @@ class Grammar(NamedTuple):
 
     def correction(self, error: ToolError) -> str:
         """The defect and the form of a reply."""
-        return f"{cut(str(error), DEFECT_CHARS)} Nothing was done. {self.example}"
+        return f"{error} Nothing was done. {self.example}"
 
 
 _QWEN = Grammar(
@@ -9137,8 +9132,7 @@ class Voice:
                 self._told.add(name)
                 parts[name] = part
                 fresh.append(words)
-        images = sum(message.image != b"" for message in messages)
-        title = f"{len(messages)} messages, {images} images, {size} bytes"
+        title = f"{len(messages)} messages, {size} bytes"
         self.logger.exchange(f"REQUEST {self.requests} to {role.name}: {title}", fresh)
         self.logger.record(
             RequestRecord(
@@ -13767,9 +13761,7 @@ def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
     text = "the server does not tell how many tokens"
     if length is not None:
         text = f"{length} tokens"
-    enough = length is None or length >= CONTEXT_LEAST
-    if not enough:
-        text += "; load it with 8192 or more"
+    enough = length is None or length >= CONTEXT_LEAST  # else the note above says what to do
     yield Finding("context", enough, text)
     asked_in = grammar_name(grammar)
     own = trained_in(info)

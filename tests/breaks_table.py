@@ -91,7 +91,7 @@ OWN = (
     ("takeover-quiet", "Actuator", "after a person used the mouse the run waits for quiet", "Actuator.rest", ">= self.config.takeover_quiet", ">= 0"),
     ("text-length", "Actuator", "a text that is too long is refused", "gate_arguments", "len(text) > TEXT_CHARS_MOST", "len(text) > 2 * TEXT_CHARS_MOST"),
     ("nesting", "Server answers", "an answer that is nested too deeply is refused", "strict_json", "> NESTING_MOST + 1", "> 99 * NESTING_MOST"),
-    ("retries", "Model", "a request is sent again as often as set", "ModelServer._ask", "failed[loading] > most", "failed[loading] >= most"),
+    ("retries", "Model", "a request is sent again as often as set", "ModelServer._ask", "failed[kind] >= most", "failed[kind] > most"),
     ("answer-status", "Model", "an answer of a status beyond 299 is a fault", "ModelServer._value", "200 <= response.status < 300", "200 <= response.status < 500"),
     ("repetition-least", "Replies", "what repeats without end is cut", "cut_repetition", "found[1] * 2", "found[0]"),
     ("two-answers", "Arguments", "a key given twice with different values is refused", "unique", "len(found) < len(pairs)", "len(found) < 0"),

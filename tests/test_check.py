@@ -68,7 +68,7 @@ VERDICTS = (
     ("no calls", Studio(calls=False), "tool calls", False, "tool use"),
     ("a box is no place", Studio(lambda x, y: [round(x), round(y), round(x) + 9, round(y) + 9]), "calibration", False, "did not say where"),
     ("no place", Studio(lambda x, y: []), "calibration", False, "did not say where"),
-    ("a small context", Studio(context_length=2048), "context", False, "load it with 8192"),
+    ("a small context", Studio(context_length=2048), "context", False, "2048 tokens"),
     ("text only", Studio(vision=False), "model", False, "sees no pictures; load a vision model"),
 )  # fmt: skip
 

@@ -126,9 +126,6 @@ class Asking(unittest.TestCase):
         self.assertEqual(GRAMMARS["qwen3-vl"].picture.seen_size(Size(1536, 864)), (1536, 864))
         self.assertLessEqual(rule.seen_size(Size(8000, 5000)).pixels, 12_845_056)
         self.assertGreaterEqual(rule.seen_size(Size(20, 20)).pixels, 3_136)
-        for size in ((0, 5), (5000, 5)):
-            with self.assertRaises(ReplyError):
-                rule.seen_size(Size(*size))
         for name, tokens in {"qwen3-vl": 3600, "gui-owl-1.5": 3600, "ui-tars-1.5": 4702}.items():
             self.assertEqual(GRAMMARS[name].picture.tokens(Size(2560, 1440)), tokens)
 

@@ -19,8 +19,8 @@ SEAMS = sample(compare.SEAMS, ("replies", "verdicts", "lines"))
 PLANTED = {
     "runs": ("You are the Computer Task Executor", "You are the Computer Work Executor", "Work"),
     "replies": (
-        "DEFECT_CHARS)} Nothing was done. {advice",
-        "DEFECT_CHARS)} Nothing was lost. {advice",
+        "{error} Nothing was done. {advice",
+        "{error} Nothing was lost. {advice",
         "lost",
     ),
     "verdicts": ("runs as administrator, so", "runs as Administrator, so", "Administrator, so"),

@@ -9,7 +9,16 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, call, in_words, role_of, text
+from tests.scripted import (
+    FEWER_REQUESTS,
+    PLAN,
+    EngineCase,
+    call,
+    in_words,
+    role_of,
+    text,
+    user_text,
+)
 from tests.seams import check_of_model
 from tests.servers import RoutedServer, http
 from tests.test_model import LMS_OTHER, model_server, native
@@ -53,6 +62,21 @@ class WhereThePictureStands(EngineCase):
         lines = parts(same)[2].partition("\n\n")[0].removeprefix("SINCE_THIS_PICTURE:")
         self.assertIn("report_goal_status", lines)
         self.assertTrue(parts(new)[0].startswith(parts(same)[0] + lines))
+
+
+class Reports(EngineCase):
+    def test_of_a_long_report_each_field_that_tells_most_keeps_its_place(self) -> None:
+        worked = ", ".join(f"step {number} worked" for number in range(40))
+        words = f"LAST_ACTION_RESULT: {worked}\nCURRENT_GOAL: x\nSCREEN_SHOWS: the end"
+        said = {**call("scroll_screen_down"), "content": words}
+        trial = self.trial(
+            lambda r: PLAN if role_of(r) == "planner" else said, max_steps=4, review_interval=1
+        )
+        trial.run()
+        *_, asked = (user_text(r) for r in trial.requests if role_of(r) == "planner")
+        self.assertRegex(
+            asked, r"LAST_REPORT .*LAST_ACTION_RESULT: .{100,}\.\.\. SCREEN_SHOWS: the end\n"
+        )
 
 
 class CallsInTheText(EngineCase):

@@ -207,24 +207,37 @@ class CommandLine(CommandLineCase):
             self.assertRegex(err, rf"^agent.py: .*{words}.*\.\n$")
 
 
+BEGIN = b'{"kind": "run", "time": 1, "turn": 0, "task": "a", "profile": "planner"}\n'
+TURN = b'{"kind": "look", "time": 1, "turn": 1}\n'
+END = b'{"kind": "end", "time": 2, "turn": 1, "outcome": "completed"}\n'
+QUOTED = b'{"kind": "call", "time": 1, "turn": 1, "name": "x", "arguments": {"kind": "end"}}\n'
+# Folders by their names: what their journals hold, whether nobody wrote there for a day, and whether they stay.
+FOLDERS = (
+    ("run_0001", BEGIN + TURN, False, True),  # another program may be at it
+    ("run_0002", BEGIN + TURN + END, False, False),
+    ("run_0003", BEGIN + END + TURN, True, False),
+    ("run_0004", BEGIN + TURN + END + TURN, False, True),
+    ("run_0005", BEGIN + QUOTED, False, True),
+    ("run_0006", BEGIN, False, True),
+    ("run_0007", BEGIN, True, False),
+    ("run_8", b"", True, True),  # somebody else's
+    ("run_9", b"accuracy 0.9\n", True, True),
+    ("run_10", b'{"kind": "end"}\n', True, True),
+    ("run_11", TURN + BEGIN, True, True),
+    *((name, BEGIN, True, True) for name in ("RUN_0099", "run_0001x", "notes", "run_", "run_-1", "old_run_0001")),
+)  # fmt: skip
+
+
 class Housekeeping(CommandLineCase):
-    BEGIN = b'{"kind": "run", "time": 1, "turn": 0, "task": "a", "profile": "planner"}\n'
-
-    def make(self, *numbers: int, size: int = 10) -> Path:
-        root = self.folder / "dumps"
-        for number in numbers:
-            run = root / f"run_{number:04d}"
-            (run / "screenshots").mkdir(parents=True)
+    def make(self, *names: str, size: int = 10, journal: bytes = BEGIN, old: bool = True) -> Path:
+        """Folders of runs; an old one is no run that another program may be at."""
+        root, long_ago = self.folder / "dumps", time.time() - (24 * 60 * 60 + 60) * old
+        for run in (root / name for name in names):
+            (run / "screenshots").mkdir(parents=True, exist_ok=True)
             (run / "screenshots" / "a.png").write_bytes(bytes(size))
-            self.journal(run, self.BEGIN)
+            (run / "turns.jsonl").write_bytes(journal)
+            os.utime(run / "turns.jsonl", (long_ago, long_ago))
         return root
-
-    def journal(self, run: Path, content: bytes, is_old: bool = True) -> None:
-        """Of a run; an old one is no run that another program may be at."""
-        run.mkdir(parents=True, exist_ok=True)
-        (run / "turns.jsonl").write_bytes(content)
-        long_ago = time.time() - (24 * 60 * 60 + 60) * is_old
-        os.utime(run / "turns.jsonl", (long_ago, long_ago))
 
     def real_run(self, *argv: str, task: str = "Open Notes", runs: int = 0, mb: int = 0) -> None:
         """A run of one turn that is no demo, on a drawn desktop, with these limits."""
@@ -238,18 +251,18 @@ class Housekeeping(CommandLineCase):
         return sorted(path.name for path in (self.folder / "dumps").iterdir())
 
     def test_runs_beyond_the_count_go_oldest_first_by_number_not_by_name(self) -> None:
-        self.make(1, 2, 9999, 10000, 10001)
+        self.make("run_0001", "run_0002", "run_9999", "run_10000", "run_10001")
         self.real_run()
         self.assertEqual(len(self.left()), 6)  # without limits nothing goes
         self.real_run(runs=3)
         self.assertEqual(self.left(), ["run_10001", "run_10002", "run_10003"])
 
     def test_runs_beyond_the_size_go_but_never_the_one_that_is_written(self) -> None:
-        root = self.make(1, 2, 3, size=700_000)
+        root = self.make("run_0001", "run_0002", "run_0003", size=700_000)
         self.real_run(mb=2)
         self.assertEqual(self.left(), ["run_0002", "run_0003", "run_0004"])
         (root / "run_0004" / "big").write_bytes(bytes(5_000_000))
-        self.journal(root / "run_0004", self.BEGIN)
+        self.make("run_0004")
         self.real_run(mb=2)
         self.assertEqual(self.left(), ["run_0005"])
 
@@ -262,50 +275,26 @@ class Housekeeping(CommandLineCase):
         kept = sorted(path.name for path in (logger.folder / "screenshots").iterdir())
         self.assertEqual(kept, ["turn_0.png", "turn_1.png", "turn_2.png"])
 
-    def test_a_run_that_another_program_may_be_at_is_not_deleted(self) -> None:
-        turn = b'{"kind": "look", "time": 1, "turn": 1}\n'
-        end = b'{"kind": "end", "time": 2, "turn": 1, "outcome": "completed"}\n'
-        quoted = (
-            b'{"kind": "call", "time": 1, "turn": 1, "name": "x", "arguments": {"kind": "end"}}\n'
-        )
-        root = self.make(*range(1, 9))
-        lines = (turn, turn + end, end + turn, turn + end + turn, quoted, b"")
-        for number, more in enumerate(lines, 1):
-            self.journal(root / f"run_{number:04d}", self.BEGIN + more, is_old=number == 3)
-        self.real_run(runs=1, mb=1)
-        # Its end is the last line, or it is old.
-        self.assertEqual(self.left(), [f"run_{number:04d}" for number in (1, 4, 5, 6, 9)])
-
-    def test_what_is_somebody_elses_stays_whatever_it_is_called(self) -> None:
-        root, outside = self.make(7, 8, 9), self.folder / "outside"
+    def test_what_may_go_on_or_is_somebody_elses_stays_and_no_link_is_followed(self) -> None:
+        for name, journal, old, _ in FOLDERS:
+            root = self.make(name, journal=journal, old=old)
+        outside = self.folder / "outside"
         outside.mkdir()
         (outside / "keep").write_text("x")
-        others = ["run_0001x", "notes", "run_", "RUN_0002", "run_-1", "old_run_0001"]
-        for name in others:
-            (root / name).mkdir()
-        contents = (
-            b"",
-            b"accuracy 0.9\n",
-            b'{"kind": "end"}\n',
-            b'{"kind": "look"}\n' + self.BEGIN,
-        )
-        theirs = ["run_1", "run_2", "run_5", "run_6"]
-        for name, content in zip(theirs, contents, strict=True):
-            self.journal(root / name, content)
-        (root / "run_0003").write_text("a file")
+        (root / "run_0012").write_text("a file")
         with contextlib.suppress(OSError):  # Windows lets only some people make links
-            (root / "run_0004").symlink_to(outside, target_is_directory=True)
+            (root / "run_0013").symlink_to(outside, target_is_directory=True)
             (root / "run_0007" / "link").symlink_to(outside, target_is_directory=True)
         self.real_run(runs=1, mb=1)
-        wanted = {*others, *theirs, "run_0003", "run_0010"}
-        self.assertEqual({*self.left()} - {"run_0004"}, wanted)
+        staying = {name for name, _, _, stays in FOLDERS if stays}
+        self.assertEqual({*self.left()} - {"run_0013"}, {*staying, "run_0012", "run_0014"})
         self.assertEqual((outside / "keep").read_text(), "x")
 
     def test_a_run_that_is_resumed_or_repeated_is_not_deleted_though_it_is_old(self) -> None:
         for dry, left in ((["--dry-run"], 3), ([], 2)):
             self.real_run("--max-steps", "3")
-            self.journal(self.run_folder(), (self.run_folder() / "turns.jsonl").read_bytes())
-            self.make(2, 3)
+            self.make("run_0001", journal=(self.run_folder() / "turns.jsonl").read_bytes())
+            self.make("run_0002", "run_0003")
             with seams.desktop_of_main(agent.DemoDesktop):
                 code, out, err = self.main("--replay", "1", *dry, "--set", "keep_runs=1")
             self.assertEqual((code, err), (0, ""), out)
@@ -316,7 +305,7 @@ class Housekeeping(CommandLineCase):
             shutil.rmtree(self.folder / "dumps")
 
     def test_only_a_run_that_acts_deletes_old_ones(self) -> None:
-        self.make(1, 2, 3)
+        self.make("run_0001", "run_0002", "run_0003")
         self.real_run("--dry-run", runs=1)
         keep = ("--set", "keep_runs=1")
         self.main("--demo", "--max-steps", "1", *keep)
