@@ -10074,12 +10074,12 @@ def differing_share(
     for place in values_of(step.act.args, Coordinate):
         target = to_point(place, whole)
         boxes.append(square_around(target, REACH_ALIKE).intersection(whole))
-    if not (boxes or by_name):  # its target is the window with the keyboard
-        # Other versions rounded otherwise.
+    if not by_name:
+        # Of a window that moved, a white field looks the same. Other versions rounded otherwise.
         for side, then in zip(front, step.look.window, strict=True):
             if abs(side - then) > 1:
                 return 1.0
-        boxes = [front]
+        boxes = boxes or [front]  # its target is the window with the keyboard
     pictures = (rgb, bytes(bgrx_to_rgb(frame.pixels)))
     shares = [unlike_share(pictures, whole.width, box) for box in boxes]
     for one, parts in ((step.before, [front]), (step, boxes or [whole])):

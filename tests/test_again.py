@@ -282,7 +282,7 @@ class Disturbed(agent.DemoDesktop):
         chance = self.chance
         if self.kind == "moved":
             # Sideways alone a white field looks the same where it is clicked, to 95 %.
-            self.left, self.top = chance.choice((-40, -9, 9, 40)), 40
+            self.left, self.top = chance.choice((-40, -9, 9, 40)), chance.choice((0, 40))
         elif self.kind == "missing":
             self.state = agent.DemoState()
         elif self.kind == "text":
