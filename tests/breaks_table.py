@@ -57,7 +57,7 @@ UNSEEN = (
     ("replay-tolerance", "Turns", "a share beyond the tolerance stops a replay", "way_turn", "share <= SHARE_ALIKE", "share <= 4 * SHARE_ALIKE"),
     ("replay-levels", "Way", "a colour that differs by more than 32 levels is another one", "", "LEVELS_ALIKE = 32", "LEVELS_ALIKE = 128"),
     ("calibration-order", "Calibration", "a shift is undone before the scale", "AxisFit.undo", "GRID_MIDDLE + away / self.scale", "GRID_MIDDLE + (away + self.shift) / self.scale - self.shift"),
-    ("panel-get-key", "Panel", "every address but the page's asks for the key", "PanelRequest.do_GET", 'not compare_digest(key, panel.key)', 'self.command == "POST" and not compare_digest(key, panel.key)'),
+    ("panel-key", "Panel", "every address but the page's asks for the key", "PanelRequest.do_GET", 'not compare_digest(key, panel.key)', 'key and not compare_digest(key, panel.key)'),
     ("secret-cut", "Seams", "of a value that was cut its beginning is hidden, too", "Secrets.hide", "self._hide_cut(text) if CUT in text else text", "text"),
     ("rest-of-a-pause", "Eyes", "a pause in what is being drawn is not taken for rest", "Eyes.settle", "wanted = 4 if changed else 2", "wanted = 2"),
     ("path-slash-first", "Proof", "a path with a slash and a backslash at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!//|\\\\\\\\)"),

@@ -162,6 +162,10 @@ class Lines(unittest.TestCase):
                 place = correction_by(scale, **how).place(agent.Coordinate(*said))
                 self.assertLessEqual(abs(place.x - meant[0]) + abs(place.y - meant[1]), 2, place)
 
+    def test_a_shift_is_undone_before_the_scale(self) -> None:
+        fit = agent.fit_axis([(at, 500 + 0.5 * (at - 500) + 40) for at in range(0, 1001, 100)])
+        self.assertEqual([fit.undo(said) for said in (540, 290, 790)], [500, 0, 1000])
+
     def test_clicks_with_noise_and_no_fault_are_hardly_ever_corrected(self) -> None:
         dice = random.Random(1)
         noises = [tuple(round(dice.gauss(0, 10)) for _ in range(24)) for _ in range(30)]
