@@ -12048,23 +12048,25 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
             story.told = told
         elif said:  # words that it would go on with
             observation = ""
-            chapter.notes.append(f" {NO_STORY}")
+            chapter.notes.append(NO_STORY)
     state.plan = observation or state.plan
     perform_actions(engine, state, chapter, actions)
     place_boxes(engine, chapter, written_boxes)
     outcome = chapter.outcome or escalate(engine, state, chapter.progress)
     if state.just_recovered:
-        chapter.notes.append(" The program pressed Escape and Start.")
+        chapter.notes.append("The program pressed Escape and Start.")
     image = marked_picture(engine, state, story, chapter)
     state.trail = [chapter.done, *state.trail][:TRAIL_TURNS]
     if state.stalled >= config.stall_after(1):
-        chapter.notes.append(" " + STALLED.format(state.stalled, "turns"))
+        chapter.notes.append(STALLED.format(state.stalled, "turns"))
     if outcome is None:
-        story.said = ask_for_story(engine, state, story, "".join(chapter.notes), image)
+        story.said = ask_for_story(engine, state, story, chapter.notes, image)
     return outcome
 
 
-def ask_for_story(engine: Engine, state: AgentState, story: Story, notes: str, image: bytes) -> str:
+def ask_for_story(
+    engine: Engine, state: AgentState, story: Story, notes: Sequence[str], image: bytes
+) -> str:
     """The next reply, empty if there is none."""
     config = engine.config
     manner = engine.voice.manner(engine.executor)
@@ -12078,7 +12080,7 @@ def ask_for_story(engine: Engine, state: AgentState, story: Story, notes: str, i
     observation = state.plan or "I look."
     if config.described:
         manner = manner._replace(system=f"{manner.system}\n{task}")
-        messages = [Message("user", "", image, f"{observation}{notes}")]
+        messages = [Message("user", "", image, " ".join([observation, *notes]))]
     else:
         told = {
             "observation": observation,
@@ -12088,7 +12090,7 @@ def ask_for_story(engine: Engine, state: AgentState, story: Story, notes: str, i
         messages = [
             Message("user", task),
             Message("assistant", json.dumps(told, ensure_ascii=False)),
-            Message("user", notes.strip(), image),
+            Message("user", " ".join(notes), image),
         ]
     reply = engine.voice.ask(engine.executor, messages, manner=manner)
     return reply.text if isinstance(reply, Reply) else ""
@@ -12099,7 +12101,7 @@ def perform_actions(
 ) -> None:
     last = state.memory.get_last_action_for_validation()
     if last.result.startswith("Unknown"):
-        chapter.notes.append(f" {last.result}")
+        chapter.notes.append(last.result)
     if not actions:
         note_action(engine, state, ActionRecord("look", result=cut(state.plan, 100)))
     most = engine.config.max_actions
@@ -12117,7 +12119,7 @@ def perform_actions(
             }
         )
     if len(actions) > most == len(chapter.done):
-        chapter.notes.append(f" Only {most} of {len(actions)} actions were carried out.")
+        chapter.notes.append(f"Only {most} of {len(actions)} actions were carried out.")
 
 
 def perform_action(
@@ -12145,7 +12147,7 @@ def perform_action(
             if not (deed.dry or isinstance(act.args, AskArgs)):
                 return "done"
             # The picture cannot show it, and a story has no other memory.
-            chapter.notes.append(f" {result}.")
+            chapter.notes.append(f"{result}.")
             return result
     except ToolError as error:
         result = str(error)
@@ -12158,7 +12160,7 @@ def perform_action(
             state.plan,
         )
         note_action(engine, state, lost)
-    chapter.notes.append(f" Action {number} was not executed: {result}")
+    chapter.notes.append(f"Action {number} was not executed: {result}")
     return "done" if chapter.outcome else f"refused: {result}"
 
 
@@ -12179,7 +12181,7 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> 
     drawn = len(chapter.boxes)
     if drawn < len(written):
         chapter.notes.append(
-            f" Only {drawn} of {len(written)} boxes are drawn: at most {most}, each with x1, y1,"
+            f"Only {drawn} of {len(written)} boxes are drawn: at most {most}, each with x1, y1,"
             " x2, y2, whole numbers from 0 to 1000."
         )
 
