@@ -136,11 +136,14 @@ class ScriptedServer:
 
 
 def role_of(request: dict[str, Any]) -> str:
-    """planner, executor or verifier, told by the tools and the image of a request."""
+    """planner, executor, verifier or examiner, told by the tools and the prompt of a request."""
     names = {item["function"]["name"] for item in request.get("tools", [])}
     if names & {"update_execution_plan", "spawn_operator"}:
         return "planner"
-    return "executor" if names else "verifier"
+    for name in ("verifier", "examiner"):
+        if request["messages"][0]["content"] == agent.PROFILES["planner"].roles[name].prompt:
+            return name
+    return "executor"
 
 
 def user_text(request: dict[str, Any]) -> str:
@@ -194,6 +197,12 @@ def in_words(name: str, /, **arguments: Any) -> str:
 
 def text(content: str) -> Message:
     return {"role": "assistant", "content": content}
+
+
+def qwen(action: str, sentence: str = "Do it", **given: Any) -> Message:
+    """A reply as Qwen3-VL writes it."""
+    called = {"name": "computer_use", "arguments": {"action": action, **given}}
+    return text(f"Action: {sentence}\n<tool_call>\n{json.dumps(called)}\n</tool_call>")
 
 
 class Person:

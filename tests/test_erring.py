@@ -12,8 +12,8 @@ from typing import Any
 import agent
 from tests.bench import erring
 from tests.samples import sample
-from tests.scripted import FEWER_REQUESTS, call, text, user_text
-from tests.test_proof import CHECKS, DONE, Judged, role
+from tests.scripted import FEWER_REQUESTS, call, role_of, text, user_text
+from tests.test_proof import CHECKS, DONE, Judged
 
 YES = "1 YES: a\n2 YES: b"
 NO = "1 YES: a\n2 NO: a star"
@@ -86,7 +86,7 @@ class WhatCounts(Judged):
         plan = call("update_execution_plan", instructions="Go.", done_when=list(CHECKS))
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
-            who = role(request)
+            who = role_of(request)
             if who == "verifier":
                 return text(verdict(request))
             return plan if who == "planner" else next(acts)

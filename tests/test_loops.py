@@ -22,6 +22,7 @@ from tests.scripted import (
     Trial,
     call,
     in_words,
+    qwen,
     reused,
     role_of,
     text,
@@ -37,12 +38,6 @@ def story(*actions: Json, observation: str = "I see it.") -> Json:
     """A reply as profile story wants it."""
     said = {"observation": observation, "bboxes": [], "actions": list(actions)}
     return text(json.dumps(said))
-
-
-def qwen(action: str, **given: Any) -> Json:
-    """A reply as profile native has it of Qwen3-VL."""
-    function = {"name": "computer_use", "arguments": {"action": action, **given}}
-    return text(f"Action: Do it\n<tool_call>\n{json.dumps(function)}\n</tool_call>")
 
 
 CLICK = {
@@ -75,10 +70,6 @@ PLANS = {
 NO_STOP = {"stall_stop": 10}  # a story goes on where no limit is set
 
 
-def is_judge(request: Json) -> bool:
-    return "You check whether a task" in str(request["messages"][0]["content"])
-
-
 def longest_run(items: list[str], wanted: str) -> int:
     return max(
         len(found) for found in re.findall("1*", "".join(str(+(i == wanted)) for i in items))
@@ -96,7 +87,7 @@ class Contract:
         left = list(replies)
 
         def decide(request: Json) -> Json:
-            if is_judge(request):
+            if role_of(request) == "verifier":
                 return text(verdict)
             if role_of(request) == "planner":
                 return PLANS[self.profile]
@@ -145,7 +136,7 @@ class Contract:
             settings = {"max_steps": 4, "verify_completion": True, "verdict": verdict}
             trial = self.saying(CLAIM[self.profile], **settings)
             self.assertEqual(trial.run().kind == "completed", ends)
-            told = str([one for one in trial.requests if not is_judge(one)][1:])
+            told = str([one for one in trial.requests if role_of(one) != "verifier"][1:])
             self.assertEqual("it is grey" in told, not ends)
 
     def test_nothing_is_done_in_a_window_that_came_up_while_the_model_was_thinking(self) -> None:

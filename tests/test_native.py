@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.scripted import FEWER_REQUESTS, EngineCase, Trial, text
+from tests.scripted import FEWER_REQUESTS, EngineCase, Trial, qwen, role_of, text
 from tests.seams import check_of_model
 from tests.spoken import spoken
 
@@ -19,17 +19,7 @@ Message = dict[str, Any]
 Request = dict[str, Any]
 
 
-def said(action: str, sentence: str = "Do it", **given: Any) -> Message:
-    """A reply as Qwen3-VL writes it."""
-    call = {"name": "computer_use", "arguments": {"action": action, **given}}
-    return text(f"Action: {sentence}\n<tool_call>\n{json.dumps(call)}\n</tool_call>")
-
-
-DONE = said("terminate", "The task is done", status="success")
-
-
-def is_verifier(request: Request) -> bool:
-    return "You check whether a task" in str(request["messages"][0]["content"])
+DONE = qwen("terminate", "The task is done", status="success")
 
 
 def answers(*replies: Message, verdict: str = "YES: it is") -> Callable[[Request], Message]:
@@ -37,7 +27,7 @@ def answers(*replies: Message, verdict: str = "YES: it is") -> Callable[[Request
     left = list(replies)
 
     def decide(request: Request) -> Message:
-        if is_verifier(request):
+        if role_of(request) == "verifier":
             return text(verdict)
         return left.pop(0) if len(left) > 1 else left[0]
 
@@ -51,7 +41,7 @@ class NativeCase(EngineCase):
 
     def asked(self, trial: Trial) -> list[Request]:
         """The requests to the model that acts."""
-        return [request for request in trial.requests if not is_verifier(request)]
+        return [request for request in trial.requests if role_of(request) != "verifier"]
 
 
 class Choosing(NativeCase):
@@ -77,7 +67,7 @@ class Choosing(NativeCase):
         server = mock.Mock(where="here")
         server.discover.return_value = agent.ModelInfo("qwen3-vl-4b", vision=False)
         usage = agent.Usage(1, 1, None)
-        escape = said("key", keys=["escape"])
+        escape = qwen("key", keys=["escape"])
         server.complete.return_value = agent.Reply(escape, "stop", usage, "qwen3-vl-4b", 0.1)
         findings = check_of_model(agent.Config(), "native", server)
         self.assertEqual(findings["grammar"], "asked in qwen3-vl")
@@ -103,12 +93,12 @@ class Meanings(NativeCase):
             ("", "I look. " * 50 + "Now I click\nDelete.", r"\.\.\..{0,100}Now I click Delete\."),
             ("", "I click Delete.", r"I click Delete\."),
         ):
-            click = said("left_click", sentence, coordinate=[1, 2])
+            click = qwen("left_click", sentence, coordinate=[1, 2])
             given = self.given("qwen3-vl", {**click, "reasoning_content": thought})
             self.assertRegex(str(given["element_name"]), f"^{label}$")
 
     def test_its_thought_is_the_reason_of_the_act(self) -> None:
-        reply = {**said("left_click", "", coordinate=[500, 500]), "reasoning_content": "I see it."}
+        reply = {**qwen("left_click", "", coordinate=[500, 500]), "reasoning_content": "I see it."}
         trial = self.native(answers(reply), max_steps=1)
         trial.run()
         self.assertEqual(trial.history[0].reasoning, "I see it.")
@@ -123,7 +113,7 @@ class Room(NativeCase):
         size = {"screen_capture_w": 640, "screen_capture_h": 640}
         used = 100 + 10 + 2048 + 400
         for context, lines, pictures in ((used, [5], 3), (used - 1, range(1, 7), 2)):
-            click = said("left_click", "Click this one.", coordinate=[500, 500])
+            click = qwen("left_click", "Click this one.", coordinate=[500, 500])
             given = {"max_steps": 8, "keep_last_screenshots": 3, "stall_stop": 8, **size}
             trial = self.native(lambda _, click=click: click, **given)
             trial.choose(agent.ModelInfo("scripted", context_length=context))

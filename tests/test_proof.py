@@ -15,22 +15,12 @@ from unittest import mock
 
 import agent
 from tests.fakes import Foreground
-from tests.scripted import PROOF, EngineCase, PlainDesktop, call, text, user_text
+from tests.scripted import PROOF, EngineCase, PlainDesktop, call, role_of, text, user_text
 from tests.seams import little_patience
 from tests.test_actuator import Stage
 
 DONE = call("report_mission_complete", evidence=PROOF)
 CHECKS = ("Notepad shows hello.", "The title bar has no star.")
-
-
-def role(request: dict[str, Any]) -> str:
-    """Whose request it is, by its constant part."""
-    system = request["messages"][0]["content"]
-    for name in ("verifier", "examiner"):
-        if system == agent.PROFILES["planner"].roles[name].prompt:
-            return name
-    tools = str(request.get("tools"))
-    return "planner" if "update_execution_plan" in tools else "executor"
 
 
 class Judged(EngineCase):
@@ -54,7 +44,7 @@ class Judged(EngineCase):
         said = {"planner": call("update_execution_plan", **plan), "executor": DONE}
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
-            who = role(request)
+            who = role_of(request)
             if who == "verifier":
                 return text(next(answers, verdicts[-1]))
             if who == "executor":
@@ -71,7 +61,7 @@ class Judged(EngineCase):
 
     def asked(self, who: str) -> list[str]:
         requests = self.made.requests
-        return [user_text(request) for request in requests if role(request) == who]
+        return [user_text(request) for request in requests if role_of(request) == who]
 
 
 class Checks(Judged):

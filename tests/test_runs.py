@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import agent
-from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, role_of, text
+from tests.scripted import FEWER_REQUESTS, PLAN, PROOF, EngineCase, call, qwen, role_of, text
 
 FILE = Path(__file__).parent / "data" / "runs.jsonl"
-EXAMINER = agent.PROFILES["planner"].roles["examiner"].prompt
 
 
 def said(reply: Any) -> dict[str, Any]:
@@ -33,8 +32,7 @@ def said(reply: Any) -> dict[str, Any]:
     if "story" in reply:
         return text(json.dumps(reply["story"]))
     if "qwen" in reply:
-        called = {"name": "computer_use", "arguments": reply["qwen"]}
-        return text(f"Action: {reply['sentence']}\n<tool_call>\n{json.dumps(called)}\n</tool_call>")
+        return qwen(sentence=reply["sentence"], **reply["qwen"])
     return dict(reply)
 
 
@@ -43,15 +41,6 @@ def control(name: str, role: str, rect: list[int], more: Any = None) -> agent.Co
 
 
 WINDOW = [control("Plain", "window", [0, 0, 64, 36])]
-
-
-def role(request: dict[str, Any]) -> str:
-    system = str(request["messages"][0]["content"])
-    if system == EXAMINER:
-        return "examiner"
-    if "You check whether a task" in system:
-        return "verifier"
-    return "planner" if role_of(request) == "planner" else "executor"
 
 
 def words_of(request: dict[str, Any]) -> str:
@@ -69,7 +58,7 @@ class Runs(EngineCase):
         left = {who: [*replies] for who, replies in {"planner": [PLAN], **row["says"]}.items()}
 
         def decide(request: dict[str, Any]) -> dict[str, Any]:
-            replies = left[role(request)]
+            replies = left[role_of(request)]
             return said(replies.pop(0) if len(replies) > 1 else replies[0])
 
         trial = self.trial(decide, row["profile"], **row.get("settings", {}))
@@ -87,7 +76,7 @@ class Runs(EngineCase):
         trial, outcome = self.carried_out(row)
         self.assertRegex(outcome.kind, row.get("kind", "."))
         self.assertRegex(outcome.text, row.get("text", "(?s).*"))
-        roles = [role(request) for request in trial.requests]
+        roles = [role_of(request) for request in trial.requests]
         letters = "".join("x" if who == "examiner" else who[0] for who in roles)
         self.assertRegex(letters, row.get("roles", "."))
         self.assertEqual(len(roles), row.get("requests", len(roles)))
