@@ -194,8 +194,11 @@ class Kept(unittest.TestCase):
             self.assertEqual(bench.read(self.file), whole)
             asked = sum(line.requests for line in whole[1][known:])
             self.assertEqual(server.asked, asked)
-        self.measure(vague())  # a finished one is not gone on with
-        self.assertTrue((self.root / "bench_0002.jsonl").exists())
+        # A finished one is not gone on with, nor one of another model.
+        for number, server in ((2, vague()), (3, Server("other", vague().decide))):
+            self.measure(server)
+            self.assertTrue((self.root / f"bench_000{number}.jsonl").exists())
+            self.file.write_bytes(data[: ends[3]])
 
     def test_lines_that_somebody_changed_are_asked_again_and_nothing_obeys_their_text(self) -> None:
         self.measure(vague())
