@@ -61,22 +61,15 @@ class Model(ScriptedServer):
 
 
 class Exchange:
-    def __init__(
-        self,
-        profile: str,
-        replies: Sequence[Message],
-        *settings: str,
-        desktop: Callable[[Any], Any] | None = PlainDesktop,  # None: Windows' own
-        clock: VirtualClock | None = None,
-    ) -> None:
-        time, out = clock or VirtualClock(), io.StringIO()
+    def __init__(self, profile: str, replies: Sequence[Message], *settings: str) -> None:
+        time, out = VirtualClock(), io.StringIO()
         temporary = tempfile.TemporaryDirectory()
         atexit.register(temporary.cleanup)
         dumps = Path(temporary.name, "dumps")
 
         with (
             Model(replies, time.now) as model,
-            desktop_of_main(desktop) as desktops,
+            desktop_of_main(PlainDesktop) as desktops,
             person_there(False),
             clock_of_main(time),
             contextlib.redirect_stdout(out),
@@ -86,7 +79,7 @@ class Exchange:
             words = [part for setting in laid for part in ("--set", setting)]
             command = [TASK, "--profile", profile, "--described", "--endpoint", model.url]
             agent.main([*command, *words])
-        self.inputs = desktops[0].inputs if desktop else []
+        self.inputs = desktops[0].inputs
         self.bodies, self.times, self.left = model.bodies, model.times, len(model.script)
         self.requests = [json.loads(body) for body in self.bodies]
         self.roles = "".join(role_of(request)[0] for request in self.requests)
