@@ -119,7 +119,7 @@ class Bench:
             **ALONE,
         )
         desktop = Drawing(item, self.whole, self.clock)
-        asked = Asked(self.server, CLAIM if judging else None)
+        asked = Asked(self.server, judging)
         lost, outcome = self.run(config, item, desktop, asked)
         if asked.fault and asked.fault.kind not in ANSWERED:
             raise asked.fault
