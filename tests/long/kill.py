@@ -123,15 +123,14 @@ def command(folder: Path, moment: int, *more: str) -> list[str]:
 def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
     """(exit code, output); killed after that many seconds."""
     pipe, merged = subprocess.PIPE, subprocess.STDOUT
-    process = subprocess.Popen(
-        words, cwd=ROOT, env=ENVIRONMENT, stdin=pipe, stdout=pipe, stderr=merged
-    )
+    most = 600 if after_s is None else after_s
     try:
-        output, _ = process.communicate(timeout=600 if after_s is None else after_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        output, _ = process.communicate()
-    return process.returncode, output.decode(errors="replace")
+        done = subprocess.run(
+            words, cwd=ROOT, env=ENVIRONMENT, input=b"", stdout=pipe, stderr=merged, timeout=most
+        )
+        return done.returncode, done.stdout.decode(errors="replace")
+    except subprocess.TimeoutExpired as error:
+        return 137, (error.output or b"").decode(errors="replace")
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
