@@ -13057,7 +13057,7 @@ async function follow() {
   setInterval(showStatus, 1000);
   state = { phase: "connecting", since: Date.now() / 1000 };
   // It asks on after the end: a demo leaves its page until nobody asks any more.
-  while (!state.over) {
+  for (;;) {
     const answer = await ask("/news", { seen: run.number }).catch(() => null);
     if (answer?.status === 401) return showNote((await answer.json()).error, "bad");
     if (answer?.ok) showNews(await answer.json());
@@ -13371,7 +13371,7 @@ def leave_report(folder: Path, item: Item) -> None:
 PANEL_SECONDS = 10.0  # for each part of a request
 PANEL_NEWS_S = 0.2  # after which a page that asks is answered, and asks again
 PANEL_GONE = 2.0  # seconds without a question, after which a page is closed
-PANEL_END_S = 1.0  # in which open pages may hear that it is over
+PANEL_END_S = 0.5  # in which open pages hear how it ended
 PANEL_HINT_MOST = 2000  # characters
 PANEL_HEADERS = {
     "Cache-Control": "no-store",
@@ -13473,7 +13473,6 @@ class Panel(Inbox):
         self.stop = stop
         self.book = book  # must hear of each record before the panel does
         self.folder = folder
-        self._end_is_told = False
         self._asked = -math.inf  # when a page asked last
         self._screen: bytes | Frame = b""  # the latest picture: a PNG, or what becomes one if asked
         self._state: JsonDict = {
@@ -13485,7 +13484,6 @@ class Panel(Inbox):
             "settled": False,  # whether that is of the screen at rest after the latest act
             "boxes": [],  # of a story, where its model looked
             "report": str((folder / "report.html").resolve()),
-            "over": False,
         }
         self._hints = SimpleQueue[str]()
         self._answers = SimpleQueue[str]()
@@ -13513,11 +13511,8 @@ class Panel(Inbox):
         return time.monotonic() - self._asked < PANEL_GONE
 
     def close(self) -> None:
-        """Open pages have a moment to hear how it ended."""
-        self.update(over=True)
-        end = time.monotonic() + PANEL_END_S
-        while self.watched() and not self._end_is_told and time.monotonic() < end:
-            time.sleep(0.01)
+        if self.watched():
+            time.sleep(PANEL_END_S)
         self.server.shutdown()
         self.server.server_close()
 
@@ -13565,7 +13560,6 @@ class Panel(Inbox):
         known = [run, *self.book.items]
         # What is entered meanwhile is told the next time.
         items = [item for item in known if words["seen"] < item["number"] <= run["number"]]
-        self._end_is_told = self._state["over"]
         self._asked = time.monotonic()
         return self._state | {"paused": self.stop.paused, "items": items}
 
