@@ -42,7 +42,6 @@ except ImportError:
     ) from None
 
 import base64
-import ctypes
 import difflib
 import errno
 import gc

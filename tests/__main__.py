@@ -86,7 +86,7 @@ def work(log: Path, names: list[str]) -> None:
         result = run(name)
         sys.stdout.flush()
         sys.stderr.flush()
-        printed = log.read_bytes()[before:].decode("utf-8", "replace")
+        printed = log.read_bytes()[before:].decode("utf-8", "replace").replace("\r\n", "\n")
         if printed:
             words = f"{result.words}It prints something of its own:\n{printed[:LOG_SHOWN]}\n"
             result = result._replace(failed=1, words=words)

@@ -1,6 +1,6 @@
-"""What one agent.py does with fixed cases at ten seams, as lines of JSON {"seam", "case", "value"}.
+"""What one agent.py does with fixed cases at eight seams, as lines of JSON {"seam", "case", "value"}.
 
-tests/compare.py starts it in a process of its own, with a checkout's agent.py first on the path and this tree's tests
+tests/kept.py starts it in a process of its own, with a checkout's agent.py first on the path and this tree's tests
 behind it. `case` names the same case of every checkout. Time is virtual, so that a checkout gives the same lines twice.
 """
 
@@ -178,15 +178,13 @@ def value_of(rng: Random, argument: str) -> Any:
     return rng.choice(VALUES.get(argument, ("why",)))
 
 
-def arguments(
-    rng: Random, words: Any, tool: str, value: Callable[[Random, str], Any] = value_of
-) -> Json:
+def arguments(rng: Random, words: Any, tool: str) -> Json:
     """What a model gives for a tool's arguments, in its own words; what may be left out often is."""
     given: Json = {}
     for argument, shape in words.shown(agent.TOOLS[tool]):
         if argument.default is MISSING or rng.random() < 0.3:
             is_place = "Coordinate" in str(argument.type)
-            drawn = place(rng) if is_place else value(rng, argument.name)
+            drawn = place(rng) if is_place else value_of(rng, argument.name)
             given |= dict(
                 zip(shape, drawn if len(shape) > 1 else [drawn] * len(shape), strict=True)
             )
@@ -240,12 +238,11 @@ PLANNING = "update_plan update_plan update_plan update_plan archive".split()
 STORY_ACTS = "click double_click move drag type_text press_key scroll_at wait report_complete"
 
 
-def calling(words: Any, tool: str, value: Callable[[Random, str], Any] = value_of) -> Draw:
+def calling(words: Any, tool: str) -> Draw:
     content = ("", "SCREEN_SHOWS: x\nNEXT_STEP: y", "<think>So.</think>")
 
     def draw(rng: Random) -> Json:
-        text = value(rng, "content") if value is not value_of else rng.choice(content)
-        return call(words.tools[tool], text, **arguments(rng, words, tool, value))
+        return call(words.tools[tool], rng.choice(content), **arguments(rng, words, tool))
 
     return draw
 
@@ -557,75 +554,6 @@ def seam_runs(cases: int) -> Iterator[Case]:
         if cases >= 40 or run.name == "varied":
             for name, value in carry_out(run, f"{run.profile}/{run.name}"):
                 yield f"{run.profile}, {run.name}: {name}", value
-
-
-# -- a context that is full, and what is left in the requests
-
-FILLER = "and so on with a long explanation of what is to be seen there " * 6
-MARK = re.compile(r"mark-\d+")
-CROWDED = """model_failures=9 request_retries=1 review_interval=5 enable_loop_recovery=false
-    second_opinion=false"""
-
-
-def marked(rng: Random, argument: str) -> Any:
-    """Words that can be found again in later requests, for what is free text."""
-    words = "content element_name reasoning summary instructions evidence".split()
-    if argument not in words:
-        return value_of(rng, argument)
-    text = f"mark-{rng.randrange(10**9)} {FILLER[: rng.choice((10, 100, 400))]}"
-    thought = argument == "content" and rng.random() < 0.3
-    return f"<think>{text}</think>" if thought else text
-
-
-def marking(profile: str) -> dict[str, Bag]:
-    """Roles whose every reply carries a mark of its own."""
-    words = agent.PROFILES[profile].vocabulary
-
-    def written(rng: Random) -> Json:
-        if profile == "story":
-            act = {"name": "click", "x1": 300, "y1": 500, "label": marked(rng, "content")}
-            return said(json.dumps({"observation": marked(rng, "content"), "actions": [act]}))
-        click = qwen(action="left_click", coordinate=place(rng))
-        return said(f"{marked(rng, 'content')}\n{click['content']}")
-
-    acts = "observe click" if profile == "chat" else "observe move click_here"
-    acts = "click" if profile in ("planner", "commander") else acts
-    acting: Bag = (written,)
-    if profile not in ("story", "native"):
-        acting = tuple(calling(words, act, marked) for act in acts.split())
-    plans = ("update_plan", "update_plan", "archive") if "update_plan" in words.tools else ()
-    planning = tuple(calling(words, plan, marked) for plan in plans)
-    return {"executor": acting, "planner": planning, "judge": (said("NO: not yet"),)}
-
-
-def seam_contexts(cases: int) -> Iterator[Case]:
-    """Runs in small contexts, of each profile in turn, until there were so many requests; each is a case."""
-    steps = f"max_steps={16 if 100 <= cases < 1000 else 25}"
-    asked = number = 0
-    while asked < cases:
-        rng = Random(f"context {number}")
-        profile = list(BAGS)[number % len(BAGS)]
-        number += 1
-        kept = f"keep_last_screenshots={rng.randint(1, 3)}"
-        context = rng.choice((2500, 3500, 5000, 8000, 32768))
-        run = Run("", profile, f"{CROWDED} {steps} {kept}", (), marking(profile), context)
-        before = asked
-        for name, value in carry_out(run, f"context {number}"):
-            if name.startswith(("executor ", "planner ")) and asked < cases:
-                asked += 1
-                yield f"{number}, {profile}: {name}", what_is_left(json.loads(value))
-        if asked == before:
-            raise RuntimeError(f"context {number}, {profile}, asks for nothing")
-
-
-def what_is_left(request: Json) -> Json:
-    """Which marks a request still has, where its pictures are, and how its messages follow."""
-    messages = []
-    for message in request["messages"]:
-        text = json.dumps(message)
-        pictures = len(re.findall(r"picture [0-9a-f]{12}", text))
-        messages.append([message["role"], pictures, *MARK.findall(text)])
-    return {"messages": messages}
 
 
 # -- a reply and the call, or the correction, that comes of it
@@ -948,17 +876,6 @@ def checked(rng: Random) -> Any:
     with temporary_folder(), Model(BAGS[profile], str(rng.random()), 8000, world.clock) as model:
         given = begin(["--check", "--profile", profile, "--endpoint", model.url], world)
         return [given, [text for _, text in model.kept]]
-
-
-def seam_places(cases: int) -> Iterator[Case]:
-    """Answers beside their truth, by a fault and noise, and the line that is certain of them."""
-    for number in range(cases):
-        rng = Random(f"place {number}")
-        scale, shift = rng.choice((1, 1, 1.02, 0.9)), rng.choice((0, 0, 4, -30))
-        truths = sorted(rng.sample(range(1000), rng.randint(6, 12)))
-        answers = [scale * at + shift + rng.gauss(0, rng.choice((0, 2, 9))) for at in truths]
-        fit = agent.fit_axis(list(zip(truths, answers, strict=True)))
-        yield f"{number}", [str(fit), [fit.undo(place) for place in (0, 250, 999)]]
 
 
 SEAMS = {name[5:]: seam for name, seam in globals().items() if name.startswith("seam_")}

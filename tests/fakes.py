@@ -32,9 +32,8 @@ ACCESS_DENIED, INVALID_HANDLE, INVALID_PARAMETER, GENERAL_FAILURE = 5, 6, 87, 31
 E_FAIL, E_ACCESSDENIED = -2147467259, -2147024891
 VK_TAB, VK_RETURN = 0x09, 0x0D
 MODIFIER_KEYS = {0x10, 0x11, 0x12, 0x5B, 0x5C, *range(0xA0, 0xA6)}
-POINTER_COLOUR = (
-    0xFF00FF  # DrawIconEx paints its whole rectangle in this, and no default picture has it
-)
+# DrawIconEx paints its whole rectangle in this, and no default picture has it.
+POINTER_COLOUR = 0xFF00FF
 # Calls that Windows may refuse without any harm to a capture: who has the keyboard is a courtesy.
 COURTESY = frozenset(
     "GetIconInfo GetWindowRect GetClassNameW OpenProcess QueryFullProcessImageNameW OpenProcessToken"
@@ -127,7 +126,6 @@ class Event:
     down: bool = False
     extended: bool = False
     scan: int = 0
-    mark: int = 0
     place: Point = Point(0, 0)
 
 
@@ -292,10 +290,9 @@ class FakeWin32:
     clipboard: str | None = None
     clipboard_owner = 0  # the handle of the window whose text it is
     on_event: Callable[[Event], Any] | None = None
-    # faults: the Nth call (from 1), all from the Nth on, all of these names
-    fail_at: int | None = None
-    fail_from: int | None = None
-    fail_names: frozenset[str] = frozenset()
+    fails: Callable[[int, str], Any] | None = (
+        None  # whether the Nth call (from 1) does, of that name
+    )
     fail_times = 1 << 30
     fail_inserts = 0  # how many events a failing SendInput inserts all the same
     typed = ""  # as an edit control would hold it; line ends are \n
@@ -323,10 +320,10 @@ class FakeWin32:
         self.apartments = dict[int, int]()  # of each thread with COM, as it was asked for
         self.last_input = self._GetTickCount()
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
+        self._owners = dict[int, threading.Thread]()  # of them
         self.messages = list[int]()  # ids of hotkeys that were pressed
         # what happened
         self.events, self.clicks = list[Event](), list[Click]()
-        self.chords = list[tuple[int, ...]]()  # keys that were down when the first was let go
         self.wheel = {"wheel": 0, "hwheel": 0}
         self.sent = list[int]()  # events of each SendInput
         self.drawn = list[tuple[int, int, int, int]]()  # rectangles of DrawIconEx
@@ -339,7 +336,6 @@ class FakeWin32:
         self.made, self.shown = dict[int, str](), dict[str, Any]()
         self.posted = list[tuple[int, int, float]]()
         self.on_beep: Callable[[], Any] = lambda: None
-        self.bound = dict[str, tuple[str, Any, list[Any]]]()
         self._down = list[tuple[str, Any]]()
         self._rows = dict[int, Any]()
         self._paint = list[tuple[Rect, int]]()
@@ -354,7 +350,6 @@ class FakeWin32:
         if name in self.missing:
             raise AttributeError(f"function '{name}' not found")
         body = self.body(name)
-        self.bound[name] = (dll, restype, argtypes)
 
         def answer(*arguments: Any) -> Any:
             try:  # an exception would not leave the callback
@@ -367,12 +362,9 @@ class FakeWin32:
         crossing = crossing_of(restype, *argtypes)
 
         def function(*arguments: Any) -> Any:
-            if len(arguments) != len(
-                argtypes
-            ):  # ctypes would take more than declared without a word
-                self.problems.append(
-                    f"{name} got {len(arguments)} arguments, declared are {len(argtypes)}"
-                )
+            given, declared = len(arguments), len(argtypes)
+            if given != declared:  # ctypes would take more without a word
+                self.problems.append(f"{name} got {given} arguments, declared are {declared}")
             answers = ENTERED.answers
             answers.append(answer)
             try:
@@ -395,22 +387,15 @@ class FakeWin32:
 
     def _answer(self, name: str, body: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         self.calls.append(name)
-        number = len(self.calls)
-        if not (self.fail_at or self.fail_from or self.fail_names):
+        chosen = self.fails and self.fails(len(self.calls), name)
+        if not chosen or len(self.failed) >= self.fail_times:
             return body(*arguments)
-        chosen = (
-            number == self.fail_at
-            or (self.fail_from and number >= self.fail_from)
-            or name in self.fail_names
-        )
-        if chosen and len(self.failed) < self.fail_times:
-            self.failed.append(name)
-            if name not in NEVER_FAIL:
-                self.error = GENERAL_FAILURE
-            if name == "SendInput":
-                return self._SendInput(*arguments, most=min(self.fail_inserts, arguments[0] - 1))
-            return E_FAIL if name in BY_HRESULT else 0
-        return body(*arguments)
+        self.failed.append(name)
+        if name not in NEVER_FAIL:
+            self.error = GENERAL_FAILURE
+        if name == "SendInput":
+            return self._SendInput(*arguments, most=min(self.fail_inserts, arguments[0] - 1))
+        return E_FAIL if name in BY_HRESULT else 0
 
     def arm(
         self,
@@ -421,13 +406,10 @@ class FakeWin32:
         times: int = 1 << 30,
     ) -> None:
         """Chooses which calls fail, counted from now, at most `times` of them; without arguments none does."""
-        self.fail_at, self.fail_from, self.fail_names, self.fail_inserts = (
-            at,
-            onwards,
-            set(names),
-            inserts,
+        self.fails = lambda number, name: (
+            number == at or (onwards and number >= onwards) or name in names
         )
-        self.fail_times = times
+        self.fail_inserts, self.fail_times = inserts, times
         self.calls.clear()
         self.failed.clear()
 
@@ -436,11 +418,11 @@ class FakeWin32:
         self.error = code
         return answer
 
-    def verify(self, leaks: bool = True, held: bool = True) -> None:
+    def verify(self) -> None:
         """Raises AssertionError if anything wrong was done, left open, or left pressed."""
         wrong = list(self.problems)
-        wrong += [f"still open: {kind}" for kind in self.leaks()] if leaks else []
-        wrong += [f"still held: {what}" for what in self.held()] if held else []
+        wrong += [f"still open: {kind}" for kind in self.leaks()]
+        wrong += [f"still held: {what}" for what in self.held()]
         if wrong:
             raise AssertionError("; ".join(wrong[:8]))
 
@@ -454,10 +436,7 @@ class FakeWin32:
     def screen(self) -> Rect:
         """The bounding rectangle of all monitors."""
         left, top = min(m.left for m in self.monitors), min(m.top for m in self.monitors)
-        right, bottom = (
-            max(m.left + m.width for m in self.monitors),
-            max(m.top + m.height for m in self.monitors),
-        )
+        right, bottom = max(m.right for m in self.monitors), max(m.bottom for m in self.monitors)
         return Rect(left, top, right - left, bottom - top)
 
     def fill(self, rect: Rect, colour: int) -> None:
@@ -505,14 +484,16 @@ class FakeWin32:
         return int(self.clock.now() * 1000) & 0xFFFFFFFF
 
     def _RegisterHotKey(self, _window: int | None, number: int, modifiers: int, code: int) -> int:
+        ended = [one for one, thread in self._owners.items() if not thread.is_alive()]
+        for one in ended:  # Windows frees them with their thread
+            del self._owners[one], self.hotkeys[one]
         if (modifiers, code) in self.hotkeys.values():
             return self.refuse(1409)  # ERROR_HOTKEY_ALREADY_REGISTERED
         self.hotkeys[number] = (modifiers, code)
+        self._owners[number] = threading.current_thread()
         return 1
 
-    def _PeekMessageW(
-        self, into: int, _window: int | None, first: int, last: int, remove: int
-    ) -> int:
+    def _PeekMessageW(self, into: int, _: None, first: int, last: int, remove: int) -> int:
         if (first, last, remove) == (0, 0, 1):  # of the program's own windows
             if not self.posted:
                 return 0
@@ -529,25 +510,11 @@ class FakeWin32:
 
     # -- windows of the program's own
 
-    def _CreateWindowExW(
-        self,
-        extra: int,
-        kind: str,
-        text: str,
-        style: int,
-        x: int,
-        y: int,
-        width: int,
-        height: int,
-        parent: int | None,
-        _menu: None,
-        _instance: None,
-        _value: None,
-    ) -> int:
+    def _CreateWindowExW(self, extra: int, kind: str, text: str, style: int, *rest: Any) -> int:
         handle = next(self._numbers)
-        place = Rect(x, y, width, height)
+        place = Rect(*rest[:4])
         self.made[handle] = text
-        if not parent:
+        if not rest[4]:  # no window's child
             self.shown = {"extra": extra, "style": style, "place": place}
             path = r"C:\Python\python.exe"
             box = Foreground(text, place, path, handle, os.getpid(), kind)
@@ -572,10 +539,7 @@ class FakeWin32:
         self.on_beep()
         return 1
 
-    def _CreateFontW(
-        self, _1: int, _2: int, _3: int, _4: int, _5: int, _6: int, _7: int, _8: int, _9: int,
-        _10: int, _11: int, _12: int, _13: int, _face: str,
-    ) -> int:  # fmt: skip
+    def _CreateFontW(self, *_: Any) -> int:
         return self._new("font")
 
     # -- process
@@ -665,20 +629,9 @@ class FakeWin32:
 
     def _GetSystemMetrics(self, index: int) -> int:
         screen, primary = self.screen(), self.monitors[0]
-        sizes = {
-            0: primary.width,
-            1: primary.height,
-            13: self.pointer.width,
-            14: self.pointer.height,
-            23: int(self.swapped),
-            36: 4,
-            37: 4,
-            68: 4,
-            69: 4,
-        }
-        return {**sizes, 76: screen.left, 77: screen.top, 78: screen.width, 79: screen.height}[
-            index
-        ]
+        sizes = {0: primary.width, 1: primary.height, 23: int(self.swapped)}
+        pointer = {13: self.pointer.width, 14: self.pointer.height}
+        return {**sizes, **pointer, **dict(enumerate(screen, 76))}[index]
 
     def _OpenInputDesktop(self, _flags: int, _inherit: int, _access: int) -> int:
         return self.refuse(ACCESS_DENIED) if self.locked else self._new("desktop")
@@ -721,21 +674,11 @@ class FakeWin32:
         size, width, height, planes, depth, compression = struct.unpack(
             "<IiiHHI", ctypes.string_at(info, 20)
         )
-        if (size, planes, depth, compression, usage, section, offset) != (
-            40,
-            1,
-            32,
-            0,
-            0,
-            None,
-            0,
-        ) or width < 1:
+        rest = (size, planes, depth, compression, usage, section, offset)
+        if rest != (40, 1, 32, 0, 0, None, 0) or width < 1 or height >= 0:
             self.problems.append(
-                f"CreateDIBSection: no 32-bit RGB header: {size, width, planes, depth, compression}"
+                f"CreateDIBSection: no 32-bit RGB, top-down: {rest, width, height}"
             )
-            return self.refuse(INVALID_PARAMETER)
-        if height >= 0:
-            self.problems.append("CreateDIBSection: the picture is bottom-up")
             return self.refuse(INVALID_PARAMETER)
         memory = ctypes.create_string_buffer(b"\xcd" * (width * -height * 4), width * -height * 4)
         ctypes.c_void_p.from_address(bits).value = ctypes.addressof(memory)
@@ -794,15 +737,11 @@ class FakeWin32:
             return 0
         mode = self.handles[dc].mode
         if mode == 4 and not self.handles[dc].brush_set:
-            self.problems.append(
-                "StretchBlt with HALFTONE, without SetBrushOrgEx after SetStretchBltMode"
-            )
+            self.problems.append("StretchBlt with HALFTONE, without SetBrushOrgEx")
         if mode not in (3, 4) or operation & 0xFFFFFF != 0xCC0020:
             self.problems.append(f"StretchBlt with mode {mode} and operation {operation:#x}")
         if (x, y, w, h) != (0, 0, bitmap.width, bitmap.height) or wide < 1 or high < 1:
-            self.problems.append(
-                f"StretchBlt to {x, y, w, h} from {wide, high} on {bitmap.width, bitmap.height}"
-            )
+            self.problems.append(f"StretchBlt to {x, y, w, h} from {wide, high}")
             return self.refuse(INVALID_PARAMETER)
         pixels = self._sample(Rect(left, top, wide, high), w, h)
         bitmap.pending.append(lambda memory: ctypes.memmove(memory, pixels, len(pixels)))
@@ -841,40 +780,24 @@ class FakeWin32:
             return self.refuse(1402)  # ERROR_INVALID_CURSOR_HANDLE
         high = pointer.height * (1 if pointer.colour else 2)
         mask = self._new("cursor bitmap", width=pointer.width, height=high)
-        colour = (
-            self._new("cursor bitmap", width=pointer.width, height=high) if pointer.colour else 0
-        )
+        colour = self._new("cursor bitmap") if pointer.colour else 0
         put(info, "iII4xQQ", 0, *pointer.hot, mask, colour)
         return 1
 
-    def _DrawIconEx(
-        self,
-        dc: int,
-        x: int,
-        y: int,
-        icon: int,
-        w: int,
-        h: int,
-        _step: int,
-        _brush: int,
-        flags: int,
-    ) -> int:
+    def _DrawIconEx(self, dc: int, x: int, y: int, icon: int, w: int, h: int, *rest: int) -> int:
         bitmap = self._target(dc, "DrawIconEx")
         if not bitmap or icon not in (ARROW, self.pointer.handle):
             return self.refuse(INVALID_HANDLE)
-        if flags != 3 or w < 1 or h < 1:
-            self.problems.append(
-                f"DrawIconEx with size {w, h} and flags {flags}: Windows would take another size"
-            )
+        if rest[2] != 3 or w < 1 or h < 1:
+            self.problems.append(f"DrawIconEx of {w, h}, {rest}: Windows would take another size")
         self.drawn.append((x, y, w, h))
         part = Rect(x, y, w, h).intersection(Rect(0, 0, bitmap.width, bitmap.height))
 
         def draw(memory: Any) -> None:
             line = struct.pack("<I", POINTER_COLOUR) * part.width
-            for row in range(part.top, part.top + part.height):
-                ctypes.memmove(
-                    ctypes.addressof(memory) + (row * bitmap.width + part.left) * 4, line, len(line)
-                )
+            for row in range(part.top, part.bottom):
+                first = (row * bitmap.width + part.left) * 4
+                ctypes.memmove(ctypes.addressof(memory) + first, line, len(line))
 
         bitmap.pending.append(draw)
         return 1
@@ -893,9 +816,7 @@ class FakeWin32:
             return
         places = []
         for m in self.monitors:
-            place = Point(
-                min(max(x, m.left), m.left + m.width - 1), min(max(y, m.top), m.top + m.height - 1)
-            )
+            place = Point(min(max(x, m.left), m.right - 1), min(max(y, m.top), m.bottom - 1))
             places.append((abs(place.x - x) + abs(place.y - y), place))
         self.mouse = min(places, key=itemgetter(0))[1]
 
@@ -976,15 +897,7 @@ class FakeWin32:
         del self.apartments[threading.get_ident()]
         return 0
 
-    def _ShellExecuteW(
-        self,
-        _window: int | None,
-        verb: str,
-        path: str,
-        words: str | None,
-        _dir: str | None,
-        how: int,
-    ) -> int:
+    def _ShellExecuteW(self, _: None, verb: str, path: str, words: Any, _dir: Any, how: int) -> int:
         if (verb, words, how) != ("open", None, 1):
             self.problems.append(f"ShellExecuteW: {verb} {words} {how}")
         if self.apartments.get(threading.get_ident()) != 6:  # single-threaded, without OLE 1's DDE
@@ -1046,10 +959,7 @@ class FakeWin32:
         if not window:
             return 0
         rect = window.rect
-        place = struct.pack(
-            "<iiii", rect.left, rect.top, rect.left + rect.width, rect.top + rect.height
-        )
-        ctypes.memmove(into, place, 16)
+        put(into, "4i", rect.left, rect.top, rect.right, rect.bottom)
         return 1
 
     def _GetWindowThreadProcessId(self, handle: int, into: int) -> int:
@@ -1087,9 +997,7 @@ class FakeWin32:
         if not handle or not handle.window.level:
             return self.refuse(ACCESS_DENIED)
         if access != 0x0008:
-            self.problems.append(
-                f"OpenProcessToken asks for the right {access:#x}, more than it needs"
-            )
+            self.problems.append(f"OpenProcessToken asks for the right {access:#x}")
         put(into, "Q", self._new("token", window=handle.window))
         return 1
 
@@ -1126,71 +1034,59 @@ class FakeWin32:
                 self.problems.append(f"SendInput: an event of type {kind}")
         return taken
 
-    def _mouse_input(self, dx: int, dy: int, data: int, flags: int, time: int, mark: int) -> None:
+    def _mouse_input(self, dx: int, dy: int, data: int, flags: int, time: int, _mark: int) -> None:
         unknown = flags & ~(0x0001 | 0x007E | 0x0800 | 0x1000 | 0x4000 | 0x8000)
         if unknown or time or (flags & 1 and not flags & 0x8000):
             self.problems.append(f"SendInput: mouse flags {flags:#x}, time {time}")
         if flags & 1:
             area = self.screen() if flags & 0x4000 else self.monitors[0]
-            self._put_mouse(
-                area.left + (dx * area.width >> 16), area.top + (dy * area.height >> 16)
-            )
-            self._note("move", self.mouse, mark=mark)
+            x, y = area.left + (dx * area.width >> 16), area.top + (dy * area.height >> 16)
+            self._put_mouse(x, y)
+            self._note("move", self.mouse)
         for bit, physical in ((0x02, "left"), (0x08, "right"), (0x20, "middle")):
             swap = {"left": "right", "right": "left", "middle": "middle"} if self.swapped else {}
             for flag, down in ((bit, True), (bit << 1, False)):
                 if flags & flag:
-                    self._button(swap.get(physical, physical), down, mark)
+                    self._button(swap.get(physical, physical), down)
         for flag, kind in ((0x0800, "wheel"), (0x1000, "hwheel")):
             if flags & flag:
                 units = data - (1 << 32) if data & 0x80000000 else data
                 self.wheel[kind] += units
-                self._note(kind, units, mark=mark)
+                self._note(kind, units)
 
-    def _button(self, name: str, down: bool, mark: int) -> None:
+    def _button(self, name: str, down: bool) -> None:
         self._press(("button", name), down)
         if down:
             self.clicks.append(Click(self.clock.now(), name, self.mouse, self._is_double(name)))
-        self._note("button", name, down, mark=mark)
+        self._note("button", name, down)
 
     def _is_double(self, name: str) -> bool:
         """Same button, within the time, inside a rectangle of 4 pixels around the first; a third is single again."""
-        last = self.clicks[-1] if self.clicks else None
-        if (
-            not last
-            or last.double
-            or last.button != name
-            or (self.clock.now() - last.at) * 1000 > self.double_click_ms
-        ):
-            return False
-        return abs(last.place.x - self.mouse.x) <= 2 and abs(last.place.y - self.mouse.y) <= 2
+        for last in self.clicks[-1:]:
+            soon = (self.clock.now() - last.at) * 1000 <= self.double_click_ms
+            x, y = last.place.x - self.mouse.x, last.place.y - self.mouse.y
+            return soon and not last.double and last.button == name and max(abs(x), abs(y)) <= 2
+        return False
 
-    def _key_input(self, code: int, scan: int, flags: int, time: int, mark: int) -> None:
+    def _key_input(self, code: int, scan: int, flags: int, time: int, _mark: int) -> None:
         down = not flags & 2
         if flags & ~7 or time:
             self.problems.append(f"SendInput: key flags {flags:#x}, time {time}")
         if flags & 4:
             if code or flags & 1:
-                self.problems.append(
-                    f"SendInput: a Unicode event with key {code:#x}, flags {flags:#x}"
-                )
+                self.problems.append(f"SendInput: a Unicode event with key {code:#x}, {flags:#x}")
             self._press(("unit", scan), down)
             if down:
                 self._unit(scan)
-            self._note("unit", scan, down, mark=mark)
+            self._note("unit", scan, down)
             return
         extended = bool(flags & 1)
         keys = [what for kind, what in self._down if kind == "key"]
-        if not down and keys and (not self.events or self.events[-1].down):
-            self.chords.append(tuple(key for key, _ in keys))
         self._press(("key", (code, extended)), down)
-        if (
-            down
-            and code in (VK_RETURN, VK_TAB)
-            and not any(key in MODIFIER_KEYS for key, _ in keys)
-        ):
-            self.typed += "\n" if code == VK_RETURN else "\t"
-        self._note("key", code, down, extended, scan, mark)
+        alone = not any(key in MODIFIER_KEYS for key, _ in keys)
+        if down and alone:
+            self.typed += {VK_RETURN: "\n", VK_TAB: "\t"}.get(code, "")
+        self._note("key", code, down, extended, scan)
 
     def _unit(self, unit: int) -> None:
         """One UTF-16 unit reaches the text; a low surrogate joins the high one right before it."""
@@ -1216,15 +1112,9 @@ class FakeWin32:
             self.problems.append(f"{what} was released while it was up")
 
     def _note(
-        self,
-        kind: str,
-        value: Any,
-        down: bool = False,
-        extended: bool = False,
-        scan: int = 0,
-        mark: int = 0,
+        self, kind: str, value: Any, down: bool = False, extended: bool = False, scan: int = 0
     ) -> None:
-        event = Event(self.clock.now(), kind, value, down, extended, scan, mark, self.mouse)
+        event = Event(self.clock.now(), kind, value, down, extended, scan, self.mouse)
         self.events.append(event)
         if self.on_event:
             self.on_event(event)

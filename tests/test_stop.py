@@ -143,7 +143,7 @@ class Corner(WatchCase):
 
     def test_a_locked_desktop_does_not_end_the_watch(self) -> None:
         with self.watched() as stage:
-            stage.world.fail_names = {"GetCursorPos"}
+            stage.world.arm(names={"GetCursorPos"})
             self.rounds(stage)
             self.press(stage, 0)
             self.assertTrue(comes_true(lambda: stage.stop.reason == "ctrl+alt+q"))
@@ -181,7 +181,7 @@ class Console(WatchCase):
 
     def test_a_program_without_a_console_runs_all_the_same(self) -> None:
         stage = Stage()
-        stage.world.fail_names = {"SetConsoleCtrlHandler"}
+        stage.world.arm(names={"SetConsoleCtrlHandler"})
         with agent.close_button(stage.world.api, stage.stop):
             stage.do("click")
 

@@ -85,7 +85,8 @@ class SweptWin32(FakeWin32):
     def _answer(self, name: str, body: Any, arguments: tuple[Any, ...]) -> Any:
         main = threading.current_thread() is threading.main_thread()
         if main == (self.thread == "main") and self.faults(name):
-            self.fail_at = len(self.calls) + 1
+            at = len(self.calls) + 1
+            self.fails = lambda number, _: number == at
         return super()._answer(name, body, arguments)
 
 
