@@ -1,4 +1,4 @@
-"""What one agent.py does with fixed cases at eight seams, as lines of JSON {"seam", "case", "value"}.
+"""What one agent.py does with fixed cases at seven seams, as lines of JSON {"seam", "case", "value"}.
 
 tests/kept.py starts it in a process of its own, with a checkout's agent.py first on the path and this tree's tests
 behind it. `case` names the same case of every checkout. Time is virtual, so that a checkout gives the same lines twice.
@@ -30,7 +30,6 @@ from typing import Any, NamedTuple
 import agent
 from tests.fakes import FakeWin32, Foreground, VirtualClock
 from tests.long import gates, replies
-from tests.seams import marked_pixels
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
 
 Json = dict[str, Any]
@@ -677,7 +676,7 @@ def seam_verdicts(cases: int) -> Iterator[Case]:
         yield f"{number}", [*trial.desktop.told, dict(trial.counts), trial.desktop.clock.time]
 
 
-# -- pictures: what changed between two looks, and marks
+# -- what changed between two looks
 
 
 def blocks(rng: Random, width: int, height: int) -> bytearray:
@@ -712,26 +711,6 @@ def seam_changes(cases: int) -> Iterator[Case]:
             paint(rng, after, width, height, *rng.choice((*thin, (rng.randint(1, 64), 3), blot)))
         scale = rng.choice((1, 1, 2, 4))
         yield f"{number}", agent.difference(bytes(before), bytes(after), width, scale)
-
-
-def numbers(rng: Random) -> dict[str, int]:
-    """Two places on the grid, as marks have them."""
-    return {name: rng.randint(0, 1000) for name in ("x1", "y1", "x2", "y2")}
-
-
-def seam_pictures(cases: int) -> Iterator[Case]:
-    """The marks of random turns on plain rectangles, and that picture packed and unpacked."""
-    acts = ("click", "double_click", "move", "scroll", "key", "drag", "drag")
-    for number in range(cases):
-        rng = Random(f"picture {number}")
-        width, height = rng.randint(40, 240), rng.randint(30, 160)
-        plain = bytes(blocks(rng, width, height))
-        turns = [[{"name": rng.choice(acts), **numbers(rng)} for _ in range(rng.randint(0, 3))]]
-        turns += [[{"name": "click", **numbers(rng)}] for _ in range(rng.randint(0, 2))]
-        boxes = [numbers(rng) for _ in range(rng.randint(0, 3))]
-        marks = marked_pixels((plain, width, height), turns, boxes)
-        again = agent.png_to_rgb(agent.encode_png(marks, width, height))
-        yield f"{number}", [digest(marks), digest(repr(again).encode())]
 
 
 # -- a journal, and what is said of the run

@@ -220,7 +220,7 @@ def own_colours(across: range, y: int) -> bytes:
 @lru_cache(maxsize=16)  # most tests look at the same small part again and again
 def own_sample(screen: Rect, area: Rect, width: int, height: int) -> bytes:
     """The area of a screen of its own colours, as `sample` gives it."""
-    across = range(screen.left, screen.left + screen.width)
+    across = range(screen.left, screen.right)
     return sample(screen, lambda y: array("I", own_colours(across, y)), area, width, height)
 
 
@@ -265,10 +265,9 @@ def crossing_of(restype: Any, *argtypes: Any) -> Callable[..., Any]:
 class FakeWin32:
     """A simulated Windows. `api` is agent's Win32 bound to it; state is in plain attributes that a test sets and reads.
 
-    monitors[0] is the primary and starts at (0, 0). `picture(x, y)` gives 0xRRGGBB for a pixel of the virtual screen.
+    monitors[0] is the primary and starts at (0, 0).
     """
 
-    picture: Callable[[int, int], int] | None = None
     mouse = Point(400, 300)
     window: Foreground | None = Foreground()
     swapped = locked = False
@@ -290,9 +289,8 @@ class FakeWin32:
     clipboard: str | None = None
     clipboard_owner = 0  # the handle of the window whose text it is
     on_event: Callable[[Event], Any] | None = None
-    fails: Callable[[int, str], Any] | None = (
-        None  # whether the Nth call (from 1) does, of that name
-    )
+    # Whether the Nth call (from 1) fails, of that name.
+    fails: Callable[[int, str], Any] | None = None
     fail_times = 1 << 30
     fail_inserts = 0  # how many events a failing SendInput inserts all the same
     typed = ""  # as an edit control would hold it; line ends are \n
@@ -454,11 +452,7 @@ class FakeWin32:
         """One row of the virtual screen as 32-bit BGRX values; by default every pixel has a colour of its own."""
         if y not in self._rows:
             screen = self.screen()
-            across = range(screen.left, screen.left + screen.width)
-            if self.picture:
-                row = array("I", [self.picture(x, y) for x in across])
-            else:
-                row = array("I", own_colours(across, y))
+            row = array("I", own_colours(range(screen.left, screen.right), y))
             for rect, colour in self._paint:
                 part = rect.intersection(Rect(screen.left, y, screen.width, 1))
                 if part.width and part.height:
@@ -749,7 +743,7 @@ class FakeWin32:
 
     def _sample(self, area: Rect, width: int, height: int) -> bytes:
         """What is seen of the area, black beyond the screen."""
-        if self.picture or self._paint:
+        if self._paint:
             return sample(self.screen(), self._row, area, width, height)
         return own_sample(self.screen(), area, width, height)
 

@@ -26,7 +26,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent.parent
 FILE = HERE / "tests" / "data" / "kept.json"
-SEAMS = tuple("runs replies verdicts changes books pictures demos lines".split())
+SEAMS = tuple("runs replies verdicts changes books demos lines".split())
 TIMEOUT_S = 900
 SHOWN_CHARS = 300  # of a line
 LINES_SHOWN = 18  # of a difference
@@ -35,7 +35,7 @@ SHOWN_MOST = 30  # kinds of differences that are printed
 DRIVER = "import sys; sys.path.remove(''); from tests import compare_side; compare_side.main()"
 Came = dict[tuple[str, str], Any]  # (seam, case): what came of it
 # The seams that are driven in one process, and the generated cases of each; of runs a quarter as many turns.
-GROUPS = {("runs",): 40, ("demos", "pictures"): 100}
+GROUPS = {("runs",): 40, ("demos",): 100}
 GROUPS[tuple(seam for seam in SEAMS if seam not in sum(GROUPS, ()))] = 150
 Kept = dict[str, dict[str, str]]  # of each seam its cases with their digests
 

@@ -26,7 +26,6 @@ PLANTED = {
     "verdicts": ("runs as administrator, so", "runs as Administrator, so", "Administrator, so"),
     "changes": ("CARET_WIDTH = 4 ", "CARET_WIDTH = 6 ", "changes: "),
     "books": ("not told by this server", "never told by it", "never told"),
-    "pictures": ("0x0F141E, alpha=0.75", "0x0F141E, alpha=0.5", "pictures: "),
     "demos": ("| demo desktop\n", "| demo desk\n", "demos: "),
     "lines": ("is no task; did you mean", "is no job; did you mean", "job"),
 }
