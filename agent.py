@@ -42,6 +42,7 @@ except ImportError:
     ) from None
 
 import base64
+import ctypes
 import difflib
 import errno
 import gc

@@ -144,7 +144,7 @@ class Marks(unittest.TestCase):
         turns = [[act("click", 100 * n, 100)] for n in range(1, 7)]
         pixels = marked_pixels((GREY, WIDE, HIGH), turns, [box(900, 900, 200, 300)])
         heat = [hue(pixels, 100 * n, 100) for n in range(1, 7)]
-        self.assertEqual(heat, sorted(heat, reverse=True))
+        self.assertEqual(heat[:5], sorted({*heat}, reverse=True))
         self.assertEqual([one > 5 for one in heat], [True] * 4 + [False] * 2)
         for x, y in ((200, 600), (900, 600), (500, 300), (500, 900)):
             self.assertLess(hue(pixels, x, y), -200, (x, y))
