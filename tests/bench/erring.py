@@ -98,6 +98,7 @@ CONTACTS_STEPS = (
     step(CLICK, "Zoe is not picked yet", "Zoe in the list", lacks="picked"),
     step(CLICK, "Zoe is picked and not called yet", "Call button"),
     step(DOUBLE_CLICK, "The desktop shows the Contacts icon", "Contacts icon"),
+    step(CLICK, "The taskbar shows the Contacts", "Contacts pin"),
 )
 
 
