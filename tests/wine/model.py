@@ -256,12 +256,11 @@ TOOLS = {
     "type": "type_text_input type_text",
     "key": "press_keyboard_key press_key",
     "open": "open_app",
-    "wait": "wait press_keyboard_key press_key take_screenshot",
+    "wait": "wait press_keyboard_key press_key",
     "done": "report_mission_complete report_completion",
-    "look": "observe_screen take_screenshot",
+    "look": "observe_screen",
     "plan": "update_execution_plan spawn_operator",
 }
-LOOKS = TOOLS["look"].split()
 REASONS = ("reasoning", "justification", "rationale")
 MARKS = {
     "red": (224, 32, 32),
@@ -288,7 +287,7 @@ def picture(request: Json) -> bytes | None:
             if "image_url" in part:
                 return base64.b64decode(part["image_url"]["url"].partition(",")[2], validate=True)
         called = [each["function"]["name"] for each in message.get("tool_calls") or []]
-        if any(name not in LOOKS for name in called):
+        if any(name != TOOLS["look"] for name in called):
             return None
     return None
 

@@ -303,14 +303,12 @@ class Window:
         return [round(1000 * at / (side - 1)) for at, side in zip(pixel, SCREEN, strict=True)]
 
 
-def target(
-    desktop: Desktop, rect: tuple[int, int, int, int] = (100, 80, 1200, 700), title: str = "Target"
-) -> Window:
+def target(desktop: Desktop, rect: tuple[int, int, int, int] = (100, 80, 1200, 700)) -> Window:
     """A window with a field on the left and an empty area on the right."""
     half, height = rect[2] // 2 - 8, rect[3] - 40
     edit = {"kind": "text", "name": "edit", "rect": (0, 0, half, height)}
     area = {"kind": "area", "name": "area", "rect": (half, 0, half, height)}
-    return Window(desktop, title, rect, [edit, area], "edit")
+    return Window(desktop, "Target", rect, [edit, area], "edit")
 
 
 class RunCase(unittest.TestCase):
