@@ -30,7 +30,7 @@ from tests import breaks_table, shape
 
 ROOT = Path(__file__).resolve().parents[1]
 PROCESSES = 2
-PATIENCE_S = 300
+PATIENCE_S = 120
 LEFT_OUT = shutil.ignore_patterns(".git", "dumps", "__pycache__", ".*_cache")
 
 
