@@ -120,14 +120,11 @@ class Hostile(unittest.TestCase):
             self.assertRefused(message, "no_call")
         self.assertRefused(native({1: 2}), "missing_key")
 
-    def test_numbers_that_json_cannot_hold(self):
-        nan, inf, huge = float("nan"), float("inf"), 10**5000
-        for place in ([nan, 1], [inf, 1], [10**300, 1], {"x": -(10**300), "y": 1}, 10**300):
-            self.assertRefused(
-                native({"element_name": "OK", "position": place}, CLICK), "invalid_box"
-            )
-        for place in ([huge, 1], {"x": -huge, "y": 1}, huge):  # no body with finite numbers has one
-            self.assertRefused(native({"element_name": "OK", "position": place}, CLICK))
+    def test_numbers_beyond_all_that_can_be_meant(self):
+        """Infinite ones and deep values end at the server's answer, in test_model."""
+        for place in ([10**300, 1], {"x": -(10**300), "y": 1}, 10**300):
+            place = {"element_name": "OK", "position": place}
+            self.assertRefused(native(place, CLICK), "invalid_box")
         self.assertRefused(native({"text": 10**300}, TYPE), "invalid_args")
 
     def test_text_nested_deeply_and_closed(self):
@@ -135,16 +132,6 @@ class Hostile(unittest.TestCase):
             for begin, end in ('{"key": ', "}"), ("[", "]"):
                 self.assertRefused(native(begin * depth + "1" + end * depth))
                 self.assertRefused(text("<tool_call>" + begin * depth + "1" + end * depth))
-
-    def test_deep_values_that_are_already_decoded(self):
-        deep = []
-        for _ in range(100_000):
-            deep = [deep]
-        for message in (native({"key": deep}), native(deep), {"tool_calls": deep}):
-            self.assertRefused(message)
-        del message
-        while deep:  # taken apart by hand: old Pythons overflow the C stack when they free it
-            deep = deep.pop()
 
     def test_more_tags_than_any_answer_has_are_refused(self):
         calls = "".join(in_words(TYPE, text=str(number)) for number in range(1001))

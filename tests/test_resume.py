@@ -320,18 +320,9 @@ OPEN = open
 
 
 class Unwritable(CommandLineCase):
-    def test_a_full_disk_or_a_locked_file_is_said_before_the_first_act(self) -> None:
-        for number, reason in ((28, "No space left"), (13, "Permission denied")):
+    def test_a_folder_that_cannot_be_written_any_more_ends_the_run_before_the_act(self) -> None:
+        """A picture, or the line of an act."""
 
-            def faulty(path: Path, data: bytes, number: int = number) -> int:
-                raise OSError(number, os.strerror(number))
-
-            with mock.patch.object(Path, "write_bytes", faulty):
-                code, out, err = self.main("--demo")
-            self.assertEqual((code, err), (1, ""))
-            self.assertRegex(out, rf"(?m)^error: .*cannot be written \({reason}.*\n0 turns, 0 acts")
-
-    def test_a_journal_that_cannot_be_written_any_more_ends_the_run_before_the_act(self) -> None:
         def full_at_an_intent(write: Any, line: str) -> int:
             if '"intent"' in line:
                 raise OSError(28, "No space left on device")
@@ -343,11 +334,14 @@ class Unwritable(CommandLineCase):
                 file.write = functools.partial(full_at_an_intent, file.write)
             return file
 
-        with seams.desktop_of_main() as opened, mock.patch.object(builtins, "open", faulty):
-            code, out, _ = self.main("--demo")
-        self.assertEqual((code, opened[0].state), (1, agent.DemoState()))
-        said = r"error: The run's folder .* cannot be written \(No space left on device\)"
-        self.assertRegex(out, said)
+        locked = mock.patch.object(Path, "write_bytes", side_effect=PermissionError(13, "Locked"))
+        full = mock.patch.object(builtins, "open", faulty)
+        for fault, reason in ((locked, "Locked"), (full, "No space left on device")):
+            with seams.desktop_of_main() as opened, fault:
+                code, out, err = self.main("--demo")
+            self.assertEqual((code, err, opened[0].state), (1, "", agent.DemoState()))
+            self.assertIn(f"cannot be written ({reason});", out)
+            self.assertIn("error: The run's folder ", out)
 
 
 class Faults(EngineCase):
