@@ -20,10 +20,6 @@ from chrome import InChrome, wait_for  # noqa: E402
 import agent  # noqa: E402
 from tests.test_panel import PICTURE, RUN, act, plan, reply  # noqa: E402
 
-HOSTILE = "</script><script>document.title='broken'</script>"
-HOSTILE += "<img src='https://example.com/x.png' onerror=\"document.title='x'\">"
-HOSTILE += "\n\u05e9\u05dc\u05d5\u05dd \u0627\u0644\u0633\u0644\u0627\u0645 \u202etxt.exe "
-HOSTILE += "unbroken" * 90
 LOADED = "[...document.images].filter(i => i.complete && i.naturalWidth).length"
 RIGHT, LEFT, ESCAPE, HOME, END = "\ue014", "\ue012", "\ue00c", "\ue011", "\ue010"
 Json = dict[str, Any]
@@ -55,36 +51,6 @@ def written(folder: Path, records: list[Json]) -> Path:
     lines = [json.dumps({"time": next(times), **record}) for record in records]
     (folder / "turns.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return report(folder)
-
-
-def records_of(folder: Path) -> list[Json]:
-    return [json.loads(line) for line in (folder / "turns.jsonl").read_text().splitlines()]
-
-
-def hostile(records: list[Json]) -> list[Json]:
-    for record in records:
-        for name in ("text", "task", "result", "response_text", "args", "instructions"):
-            if isinstance(record.get(name), str):
-                record[name] = HOSTILE
-        if record["kind"] == "reply":
-            record["message"]["content"] = HOSTILE
-        if record["kind"] == "intent":
-            record["args"] = {**record["args"], "element_name": HOSTILE}
-    return records
-
-
-def lengthened(records: list[Json]) -> list[Json]:
-    """The acts of a run again and again, 200 turns; some changed nothing."""
-    first, last = records[0], records[-1]
-    turns = [r for r in records if r["kind"] in ("look", "intent", "result", "action")]
-    out = [first, *[r for r in records if r["kind"] in ("reply", "plan")][:2]]
-    for number in range(2, 201):
-        for record in [r for r in turns if r["turn"] == number % 4 + 2]:
-            more = {"turn": number, "time": first["time"] + number * 3}
-            if "changed" in record:
-                more["changed"] = bool(number % 7)
-            out.append({**record, **more})
-    return [*out, {**last, "time": out[-1]["time"], "turns": 200}]
 
 
 class Turns(InChrome):
@@ -300,13 +266,3 @@ class Reports(InChrome):
         crashed = run(self.folder / "crashed", kill='"kind": "intent", "time": ')
         self.open(report(crashed), 3)
         self.assertIn("no end recorded", self.chrome.text("#top"))
-
-    def test_what_is_hostile_is_text_and_a_long_run_loads_the_pictures_nearby(self) -> None:
-        good = run(self.folder / "good")
-        records = records_of(good)
-        self.open(written(good, lengthened(records)), 200)
-        self.assertLess(self.chrome.run(f"return {LOADED}"), 60)
-        self.open(good / "report.html", 200, 390)
-        self.open(written(good, hostile(records)), 7)
-        self.assertRegex(self.chrome.run("return document.title"), "^completed: </script>")
-        self.assertEqual(self.chrome.all("h1 *, article p > :not(span)"), [])
