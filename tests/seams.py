@@ -159,11 +159,6 @@ def chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
-def new_tool(name: str, args: type[Any], done: str = "") -> Any:
-    """A row for agent.TOOLS: a tool of that name and those arguments, of which `done` tells the result."""
-    return agent.TOOLS["click"]._replace(name=name, args=args, done=done)
-
-
 # -- The person at the console
 
 
@@ -225,7 +220,8 @@ def tool_for_a_while(
     name: str, args: type[Any], hand: Callable[[Any, Any], None]
 ) -> Iterator[None]:
     """A new tool by the two rows that it takes: what it is, and what mouse and keyboard do."""
-    agent.TOOLS[name], agent.HANDS[name] = new_tool(name, args, "Done"), hand
+    agent.TOOLS[name] = agent.TOOLS["click"]._replace(name=name, args=args, done="Done")
+    agent.HANDS[name] = hand
     try:
         yield
     finally:
