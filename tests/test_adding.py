@@ -26,7 +26,7 @@ from tests.fakes import VirtualClock
 CHECKOUT = Path(agent.__file__).resolve().parent
 README = CHECKOUT / "README.md"
 
-# Rows that stand in the file; a new row of the same table is put behind each.
+# Rows that stand in the file; a new row of the same table is put before each.
 TOOLS_ROW = "double_click  | Double-click."
 HANDS_ROW = '"press_key": lambda hands, args:'
 VOCABULARY_ROWS = {
@@ -54,15 +54,6 @@ def from_the_readme(beginning: str) -> str:
     return rows[0][0] or rows[0][1]
 
 
-def last_of(lines: list[str], first: int) -> int:
-    """The line behind the statement that begins at this one, whose brackets are all closed."""
-    behind, text = first + 1, lines[first]
-    while any(text.count(one) > text.count(other) for one, other in ("()", "[]", "{}")):
-        text += lines[behind]
-        behind += 1
-    return behind
-
-
 def place_of(lines: list[str], standing: str) -> int:
     """The one line of the file that begins so."""
     places = [n for n, line in enumerate(lines) if line.strip().startswith(standing)]
@@ -72,16 +63,17 @@ def place_of(lines: list[str], standing: str) -> int:
 
 
 def put(lines: list[str], row: str, standing: str) -> None:
-    """Puts a row behind the one that begins with `standing`, as far to the right."""
+    """Puts a row before the one that begins with `standing`, as far to the right."""
     place = place_of(lines, standing)
     left = len(lines[place]) - len(lines[place].lstrip())
-    lines.insert(last_of(lines, place), " " * left + row)
+    lines.insert(place, " " * left + row)
 
 
 def copy_profile(lines: list[str]) -> None:
     """Copies the row of a profile behind it, and gives the copy another name and other words."""
     first = place_of(lines, f'"{COPIED_PROFILE}",') - 1
-    last = last_of(lines, first)
+    end = lines[first].replace("Profile(", "),")
+    last = lines.index(end, first) + 1
     copied = "\n".join(lines[first:last]).replace(f'"{COPIED_PROFILE}"', '"sixth"', 1)
     if ITS_WORDS not in copied:
         raise AssertionError(f"{COPIED_PROFILE} must have {ITS_WORDS}")
