@@ -469,9 +469,17 @@ class Stopping(CommandLineCase):
         self.assertIn("stopped: Ctrl+C", out)
         self.assertEqual(self.records()[-1]["outcome"], "stopped")
 
-    def test_a_second_ctrl_c_is_recorded_as_a_stop_and_not_as_a_failure(self) -> None:
-        with mock.patch.object(agent, "run_agent", side_effect=KeyboardInterrupt):
-            code, out, err = self.main("--demo")
+    def test_on_every_way_out_held_input_is_released_and_a_second_ctrl_c_is_a_stop(self) -> None:
+        for end in (agent.Stopped("x"), ZeroDivisionError, KeyboardInterrupt):
+            released = mock.Mock()
+
+            def run(engine: agent.Engine, _: Any, end: Any = end, released: Any = released) -> None:
+                engine.actuator.release = released  # type: ignore[method-assign]
+                raise end
+
+            with mock.patch.object(agent, "run_agent", run), contextlib.suppress(RuntimeError):
+                code, out, err = self.main("--demo")
+            self.assertTrue(released.called, end)
         self.assertEqual((code, err), (130, "agent.py: stopped.\n"))
         self.assertIn("stopped: Ctrl+C, twice.", out)
-        self.assertEqual(self.records()[-1]["outcome"], "stopped")
+        self.assertEqual(self.records(3)[-1]["outcome"], "stopped")

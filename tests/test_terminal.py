@@ -238,12 +238,6 @@ class NobodyReads(unittest.TestCase):
             self.assertFalse(ended, f"no line of the kind {kind}")
             tick.wait(0.01)
 
-    def test_the_run_goes_on_to_its_end_and_the_program_ends(self) -> None:
-        process = self.start()
-        _, err = process.communicate(timeout=60)
-        self.assertEqual((process.returncode, err), (0, b""))
-        self.assertIn('"completed"', self.journal(process, "end"))
-
     @unittest.skipIf(os.name == "nt", "Windows sends no process such a signal")
     def test_ctrl_c_stops_it(self) -> None:
         process = self.start("--set", "turn_delay=5")
