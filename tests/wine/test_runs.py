@@ -14,13 +14,14 @@ from tests.wine.model import Message, PixelModel, Sight, Step, Task, picture, te
 from tests.wine.rig import ALONE, Desktop, shared_desktop, target, windows_path
 
 TASK = Task('Grüße, Åse Øß! 5 € @ "home" & 100 % – {fertig} ~^|', r"C:\greetings for Åse.txt")
+MARKED_TURNS = 4  # that a click's mark stays in the pictures of a story
 STORY = "You remember nothing but your last observation"  # in the system prompt
 
 
 class Story(PixelModel):
     """Answers the profile's requests by a step from the pixels of the marked picture alone."""
 
-    acted = False
+    covered = 0  # turns until the picture has no mark of a click any more
 
     def role(self, request: Any) -> str:
         return "executor" if STORY in "\n".join(texts(request)) else "verifier"
@@ -28,9 +29,9 @@ class Story(PixelModel):
     def executor(self, request: Any) -> Message:
         """Where the mark of a click may cover what it measures, it waits for a picture without one."""
         step = Step("wait", "I look again without the mark.")
-        if not self.acted:
+        if not self.covered:
             step = self.next_step(Sight(picture(request) or b""))
-        self.acted = step.action == "click"
+        self.covered = MARKED_TURNS if step.action == "click" else max(0, self.covered - 1)
         x, y = step.place
         values = {"click": {"x1": x, "y1": y, "label": step.target}, "done": {}}
         values |= {"type": {"text": step.text}, "key": {"key": step.key}, "wait": {}}
