@@ -69,8 +69,8 @@ class Server(Answering):
         return list(map(self.role, self.requests))
 
     def role(self, request: Json) -> str:
-        """planner, executor or verifier, of whom an examiner is one, too."""
-        return role_of(request).replace("examiner", "verifier")
+        """planner, executor, or verifier for all who are offered no tool."""
+        return role_of(request) if request.get("tools") else "verifier"
 
     def reply(self, request: Json) -> Message:
         raise NotImplementedError
