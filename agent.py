@@ -85,7 +85,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, islice, starmap, takewhile, zip_longest
+from itertools import chain, combinations, islice, starmap, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -2591,8 +2591,9 @@ def windows_of(enumerating: WinFunction) -> list[int]:
 def popups_of(api: Win32, handle: int) -> list[int]:
     """The windows that lie above a window and are of its process: menus, drop-down lists."""
     process = window_process(api, handle)
-    above = takewhile(lambda window: window != handle, windows_of(api.EnumWindows))
-    shown = filter(api.IsWindowVisible, above)
+    listed = windows_of(api.EnumWindows)
+    above = listed.index(handle) if handle in listed else 0  # immersive ones are not listed
+    shown = filter(api.IsWindowVisible, listed[:above])
     return [window for window in shown if window_process(api, window) == process][-POPUPS_MOST:]
 
 
@@ -3251,8 +3252,8 @@ def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Kn
     if handles.message(inner, WM_NULL) is None:  # the other would wait for it
         sources.remove(automation)
 
-    def tells(control: Control) -> bool:
-        return _is_telling(control) and not (single and control.role in HOLDERS)
+    def tells(control: Control) -> tuple[bool, bool]:
+        return _is_telling(control), not (single and control.role in HOLDERS)
 
     found: list[Control] = []
     problems: list[str] = []
@@ -3261,7 +3262,7 @@ def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Kn
             found.extend(islice(_told(source, where, inner, end), CONTROLS_MOST))
         except Win32Error as error:  # what came before counts
             problems.append(str(error).rstrip("."))
-        if any(map(tells, found)):
+        if (True, True) in map(tells, found):
             break
     found.sort(key=tells, reverse=True)
     return Known(found[:1] if single else found, problems)
@@ -4282,9 +4283,10 @@ UNKNOWN = "?"  # begins a line of which nobody knows how it begins
 START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
 EMPTYING = ENTERING.union("escape win win+s win+q alt+d ctrl+l emptied".split())
 ERASING = frozenset("delete backspace ctrl+x".split())
-# Keys that open nothing: they stay in what is typed.
-WITHIN = ERASING.union(
-    "up down left right home end tab shift+tab ctrl alt shift ctrl+a ctrl+c ctrl+v".split()
+# Keys that open nothing: they stay in what is typed, or type themselves.
+WITHIN = (
+    r"((ctrl|shift)\+)*(up|down|left|right|home|end|tab|delete|backspace)"
+    r"|(shift\+)?(.|space)|ctrl\+[acvxz]|ctrl|alt|shift"
 )
 # Acts that change nothing but where the mouse is, or what is in sight.
 MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_here".split())
@@ -4333,7 +4335,7 @@ class Typed:
         elif keys:
             line = UNKNOWN + line.strip(UNKNOWN)
         opened = last
-        if text or last == "emptied" or keys in WITHIN:
+        if text or last == "emptied" or re.fullmatch(WITHIN, keys):
             opened = before.opened
         return Typed(
             before.place,

@@ -110,6 +110,17 @@ class WhatUIAutomationTells(unittest.TestCase):
         )
         controls, _ = self.world(*others, dialog(SAVE)).ask(window=7)
         self.assertEqual([(c.name, c.window) for c in controls], [("Open", 8), ("&Save", 7)])
+        # Windows does not list an immersive one, so that nothing is known to lie above it.
+        immersive = Win(7, root=dialog(SAVE).root, parent=99)
+        controls, _ = self.world(*others, immersive).ask(window=7)
+        self.assertEqual([control.name for control in controls], ["&Save"])
+
+    def test_a_list_that_has_the_keyboard_is_told_rather_than_a_pane_without_a_name(self) -> None:
+        world = self.world(
+            Win(7), Win(20, "SysListView32", parent=7, root=Node("", 50033, focused=True))
+        )
+        world.focus = 20
+        self.assertEqual([control.role for control in world.ask()[0]], ["list"])
 
     def test_of_ten_thousand_rows_the_first_are_told_and_none_is_made_in_vain(self) -> None:
         rows = [Node(f"Row {number}", 50007, Rect(100, 300, 200, 20)) for number in range(10_000)]
