@@ -5515,7 +5515,9 @@ class Actuator(Hands):
 
     def put(self, ask: Callable[[str], Taken], question: str) -> Taken:
         """What the person answers, whose input is no takeover; the window of before is in front."""
-        front = self.desktop.foreground()
+        front = None
+        with suppress(Win32Error):  # nobody can tell while the desktop is locked
+            front = self.desktop.foreground()
         answer = ask(question)
         with suppress(Win32Error):
             if front and not same_window(self.desktop.foreground(), front):
@@ -11972,7 +11974,7 @@ def end_step(
 ) -> Outcome | None:
     # It prunes seldom, and then much at once, since the server reads it all anew then.
     outcome = None if progress is None else escalate(engine, state, progress)
-    if state.just_recovered:
+    if progress is False and state.just_recovered:
         chat.steps[-1].append(Message("user", RECOVERED))
     config = engine.config
     kept = config.keep_last_screenshots or SCREENSHOTS_KEPT

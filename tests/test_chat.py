@@ -175,6 +175,14 @@ class Endings(ChatCase):
         self.assertEqual(trial.run().kind, "stuck")
         self.assertLess(len(trial.requests), 15)
 
+    def test_the_recovery_keys_are_told_once_though_the_model_only_looks_then(self) -> None:
+        keys = [call("press_key", key="a")] * 5
+        trial = self.trial(in_turn(*keys, LOOK), "chat", stall_stop=9)
+        trial.desktop.dead = True
+        trial.run()
+        told = [m for m in trial.requests[-1]["messages"] if m["content"] == agent.RECOVERED]
+        self.assertEqual(len(told), 1)
+
 
 class Hygiene(ChatCase):
     def test_a_random_conversation_never_leaves_an_orphan(self) -> None:

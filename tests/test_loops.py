@@ -371,6 +371,23 @@ class TwoAgents(EngineCase):
             trial.run()
             self.assertIn(("key", "a", True), trial.inputs)
 
+    def test_a_question_is_put_while_the_desktop_is_locked(self) -> None:
+        def locked() -> agent.Window:
+            raise agent.Win32Error("OpenInputDesktop failed")
+
+        def decide(_: Json) -> Json:  # by when the look is taken
+            trial.desktop.foreground = locked
+            return ASK["planner"]
+
+        def asked(_: str) -> str:
+            trial.desktop.foreground = plain
+            return "a.txt"
+
+        trial = self.playing(decide, max_steps=1)
+        plain = trial.desktop.foreground
+        trial.engine.actuator.ask = asked
+        self.assertEqual(trial.run().kind, "max_steps")
+
     def test_an_act_that_was_broken_off_is_told_as_half_done(self) -> None:
         keys = call("press_keyboard_key", key="a", then=["win+l"])  # of which one is blocked
         trial = self.playing(keys, max_steps=2)
