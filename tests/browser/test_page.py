@@ -48,6 +48,7 @@ class Browser(InChrome):
         self.stop = agent.Stop()
         self.panel = a_panel(agent.Config(), self.stop, self.folder)
         self.addCleanup(self.panel.close)
+        self.addCleanup(self.chrome.open, "about:blank")  # else the page asks a panel that is gone
         self.chrome.look(1440, 960)
         self.chrome.complaints()
 
