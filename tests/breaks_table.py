@@ -39,7 +39,7 @@ MODULES = {
     "Native turn": "test_native test_runs",
     "Two-agent loop": "test_runs test_loops",
     "Chat loop": "test_chat test_runs",
-    "Story loop": "test_story",
+    "Story loop": "test_story test_pictures",
     "Way": "test_replay test_again",
     "Replay": "test_replay",
     "Report": "test_report",

@@ -300,6 +300,12 @@ class TwoAgents(EngineCase):
             trial.run()
             self.assertEqual("".join(role[0] for role in trial.roles)[:4], wanted)
 
+    def test_a_planner_that_only_archives_speaks_twice_in_a_row(self) -> None:
+        archive = call("archive_completed_actions", summary="s", archived_turns=[1])
+        trial = self.playing(self.clicks(), archive, max_steps=12, described=True)
+        trial.run()
+        self.assertEqual(longest_run(trial.roles, "planner"), 2)
+
     def test_memory_never_stays_full_whatever_the_planner_archives(self) -> None:
         """As described, what was archived as wanted is kept; else the program archives by itself."""
         for turns in ([2, 3, 4], [998, 999], None):
