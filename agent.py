@@ -42,7 +42,6 @@ except ImportError:
     ) from None
 
 import base64
-import ctypes
 import difflib
 import errno
 import gc
@@ -70,16 +69,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from ctypes import byref, sizeof
-from dataclasses import (
-    MISSING,
-    Field,
-    asdict,
-    dataclass,
-    field,
-    fields,
-    make_dataclass,
-    replace,
-)
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, make_dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
@@ -357,12 +347,7 @@ class Frame:
 
     @property
     def rect(self) -> Rect:
-        return Rect(
-            0,
-            0,
-            self.width,
-            self.height,
-        )
+        return Rect(0, 0, self.width, self.height)
 
     @property
     def blank(self) -> bool:
@@ -1673,8 +1658,8 @@ def scale_bgrx(
     return scaled.tobytes()
 
 
-# A 5x7 font with two rows for descenders, from blank to ~, and last a box for what it lacks. Each
-# character is nine digits to base 32, one a row, whose bits are its pixels; a line holds ten.
+# A 5x7 font from blank to ~, and last a box for what it lacks. Each character is nine digits to
+# base 32, one a row, whose bits are its pixels; a line holds ten.
 FONT = (
     "000000000ggggg0g00kkk000000aavavaa004fke5u400pp248jj00cik8lid00ggg00000048ggg8400g84448g00"
     "0level0000044v440000000088g0000s0000000000g0011248gg00ciiiiic008o8888s00eh1248v00eh161he00"
@@ -1894,7 +1879,7 @@ CType = type[Any]
 WinFunction = Callable[..., Any]
 
 # Fixed widths of our own: wintypes.DWORD is 8 bytes on 64-bit Linux, where tests bind this table.
-# Handles are as wide as a pointer, and so are addresses: callers give `byref(it)` or a buffer.
+# Handles and addresses are as wide as a pointer: callers give `byref(it)` or a buffer.
 LONG = ctypes.c_int32
 DWORD = ctypes.c_uint32
 WPARAM = ctypes.c_size_t
@@ -2605,8 +2590,8 @@ class WindowHandles:
     listens: bool = True
 
     def at(self, handle: int, where: Where) -> WindowElement:
-        # The smallest: a grey button and a plain text let a pixel through to what is around, and a
-        # group box may lie above what it surrounds.
+        # The smallest: a grey button and a plain text let a pixel through, and a group box may lie
+        # above what it surrounds.
         api = self.api
         hits: list[tuple[float, int]] = [(math.inf, handle)]
         if isinstance(where, Point):
@@ -3058,8 +3043,8 @@ class WindowsDesktop:
 
     def own_console(self, in_front: bool) -> None:
         """Remembers the program's console, which no act may touch."""
-        # In Windows Terminal that is an invisible window, owned by the visible one. Of another
-        # terminal nothing tells but that the task was typed `in_front`.
+        # In Windows Terminal that is an invisible window, owned by the visible one. Of others
+        # nothing tells but that the task was typed `in_front`.
         console = self.api.GetConsoleWindow()
         if not console:
             return
@@ -3144,8 +3129,7 @@ class WindowsDesktop:
         self._send(events)
 
     def start_program(self, program: Program) -> None:
-        # While Windows asks for an administrator's rights, the shell's function does not return. It
-        # is left behind then, and what is in front tells what goes on.
+        # It does not return while Windows asks for an administrator's rights, and is left behind.
 
         def started_by_the_shell() -> Iterator[int]:
             with com_apartment(self.api):  # the thread is this call's own
@@ -3161,9 +3145,8 @@ class WindowsDesktop:
         taken_within(START_PROGRAM_S, started_by_the_shell())
 
     def bring_to_front(self, window: Window) -> None:
-        # Windows lets only the program in front give the keyboard away. A thread that is attached
-        # to that program's input counts as part of it. Neither may hang: the program in front, nor
-        # the window, which has to answer before BringWindowToTop returns.
+        # Windows lets only the program in front give the keyboard away, and a thread that is
+        # attached to its input. Neither that program nor the window may hang.
         api = self.api
         handle = window.handle
         if api.IsIconic(handle):
@@ -3268,12 +3251,7 @@ def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Kn
     return Known(found[:1] if single else found, problems)
 
 
-def _told(
-    source: Source,
-    where: Where,
-    inner: int,
-    end: float,
-) -> Iterator[Control]:
+def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Control]:
     # What one source knows; of a window and its pop-ups what can be seen and tells.
     api = source.api
     handles = [inner]
@@ -3679,8 +3657,7 @@ def strip_end_tokens(text: str) -> str:
 _REST = re.compile(rf"\A(?:[\s}}]|{'|'.join(map(re.escape, TEMPLATE_TOKENS))})*")
 
 # What small models write otherwise than JSON: texts in single quotes, tuples, a line break's two
-# characters outside of a text, a comma before a closing bracket, Python's words. A text that never
-# ends stays open.
+# characters outside of a text, a comma before a closing bracket, Python's words.
 _TOKEN = re.compile(
     r""""[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|'[^'\\]*(?:\\.[^'\\]*)*(?:'|\\?\Z)"""
     r"""|[()]|\\[nrt]|,(?=(?:\s|\\[nrt])*[}\])])|\b(?:True|False|None)\b""",
@@ -3690,8 +3667,8 @@ _MENDED = {
     **{"(": "[", ")": "]", "True": "true", "False": "false", "None": "null"},
     **dict.fromkeys((",", "\\n", "\\r", "\\t"), " "),
 }
-# What the texts in these quotes need in double ones. What may as well be part of a path such as
-# 'C:\bin' becomes an escape that JSON does not know, so that it is refused.
+# What the texts in these quotes need in double ones. What may be part of a path such as 'C:\bin'
+# becomes an escape that JSON does not know: it is refused.
 _ESCAPE_OR_QUOTE = re.compile(r"\\.|[\"']", re.S)
 _REQUOTED = {
     '"': {"\\'": "'"},
@@ -4255,10 +4232,7 @@ KEY_NAMES = {VK_MAP[name]: name for name in ("ctrl", "alt", "shift", "win", *rev
 ENTERING = frozenset("enter ctrl+enter ctrl+shift+enter".split())
 
 
-def same_window(
-    one: Window | None,
-    other: Window | None,
-) -> bool:
+def same_window(one: Window | None, other: Window | None) -> bool:
     return (one and one.handle) == (other and other.handle)
 
 
@@ -4385,8 +4359,8 @@ class Attempt:
 # Risks - what a person has to allow first: words, and tables over the facts
 ####################################################################################################
 
-# What a label commands. A phrase counts anywhere, a single word first or last (English commands
-# begin with it, German ones end), one behind = if nothing else is said, one before + if more is.
+# What a label commands. A phrase counts anywhere, a single word first (English) or last (German),
+# one behind = if nothing else is said, one before + if more is.
 COMMANDS = {
     "delete": """
         delete, erase, wipe, discard, remove, shred, purge, overwrite, revert, revoke, reset,
@@ -4616,9 +4590,8 @@ enter | runner=dialog | does=space | last=(shift\+)?tab
 enter | runner=start | does=<A_CLICK> | line=\?*[^?].*
 """)
 # Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. Each
-# pattern of a rule has to fit its fact whole: the first says that pressing something in a message
-# box is an answer. An empty alternative is a fact that Windows does not tell. In lists of mails
-# each letter is a command; in terminals a right click pastes.
+# pattern of a rule has to fit its fact whole; an empty alternative is a fact that Windows does not
+# tell. In lists of mails each letter is a command; in terminals a right click pastes.
 RISKS = rules_of(r"""
 answer | dialog=asks | does=<PRESSING>
 answer | dialog=asks | text=.+
@@ -4958,8 +4931,7 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     listed = ", ".join(dict.fromkeys(plain_line(program.name, 40) for program in candidates))
     advice = f"it may be one of: {listed}" if listed else "look in the Start menu"
     raise ToolError(
-        f"No single program is called {plain_line(wanted, 60)!r}; {advice}.",
-        "no_program",
+        f"No single program is called {plain_line(wanted, 60)!r}; {advice}.", "no_program"
     )
 
 
@@ -5151,8 +5123,7 @@ def refuse_chord(keys: Sequence[str], blocked: Mapping[frozenset[int], str]) -> 
     for blocked_codes, chord in blocked.items():
         if blocked_codes <= codes:
             raise ToolError(
-                f"{'+'.join(keys)} may not be pressed: {chord} is blocked.",
-                "blocked_key",
+                f"{'+'.join(keys)} may not be pressed: {chord} is blocked.", "blocked_key"
             )
 
 
@@ -5559,8 +5530,7 @@ def gate_arguments(actuator: Actuator, attempt: Attempt) -> None:
     for text in values_of(args, Text):
         if len(text) > TEXT_CHARS_MOST:
             raise ToolError(
-                f"The text has over {TEXT_CHARS_MOST} characters; type less.",
-                "too_long",
+                f"The text has over {TEXT_CHARS_MOST} characters; type less.", "too_long"
             )
     for chord in (*values_of(args, Chord), *values_of(args, Modifiers)):
         refuse_chord(parse_chord(chord), actuator.blocked)
@@ -5637,8 +5607,7 @@ def gate_places(actuator: Actuator, attempt: Attempt) -> None:
     for point in places:
         if not attempt.frame.area.contains(point):
             raise ToolError(
-                "The mouse is outside the working area; move it inside first.",
-                "invalid_box",
+                "The mouse is outside the working area; move it inside first.", "invalid_box"
             )
         refuse_gap(point, actuator.desktop)
     attempt.places = places
@@ -5698,8 +5667,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
         if control and is_one_of(blocked, control.program):
             program = plain_line(control.program, 30)
             raise ToolError(
-                f"{quoted_control(control)} is of {program}, which is blocked.",
-                "forbidden_window",
+                f"{quoted_control(control)} is of {program}, which is blocked.", "forbidden_window"
             )
     for window in attempt.reached:
         if window.owner or re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name)):
@@ -5725,8 +5693,8 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
 
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     """A risky act waits for the person's yes, which is good for a minute and for this act there."""
-    # Nothing is sent meanwhile, so that no act can answer the question. After it another window may
-    # be in front; then the yes counts for the same act, windows and controls on a new look.
+    # Nothing is sent meanwhile: no act can answer the question. If then another window is in front,
+    # the yes counts for the same act, windows and controls on a new look.
     config = actuator.config
     attempt.risks = risks_to_confirm(attempt, config)
     if not attempt.risks or config.dry_run:
@@ -6052,10 +6020,8 @@ UNREAD_CALL = "unread_call"
 PERMANENT_FAULTS = ("context", "no_vision", "no_tools")
 
 # What servers say, with the status behind it, as patterns; the first match wins. The words are from
-# the bug trackers and the code of LM Studio, llama.cpp, Ollama and vLLM. A redirect is one whatever
-# its page says. Calls that a server could not read come early, since the model's own words stand in
-# them: llama.cpp#20761, ollama#13710, and #17647, where only the words of Go's JSON are left; asked
-# the same, the model may do the same for ever. An unknown error is about this request, which stays.
+# the trackers and code of LM Studio, llama.cpp, Ollama and vLLM. Calls that a server could not read
+# come early, since the model's own words stand in them: llama.cpp#20761, ollama#13710, #17647.
 _SAID = r"""
 not_found  HTTP 3..$
 unread_call  failed to parse input at pos
@@ -6161,8 +6127,8 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
         vision = True
     elif re.search('"(vision": false|llm"|completion"|text")', senses):
         vision = False
-    # LM Studio lists a model's switch of thinking and takes "none" for off (openclaw #92002).
-    # Ollama takes that for any model, anything else only for those that think anyway (its #14820).
+    # LM Studio lists a model's switch of thinking and takes "none" for off (openclaw #92002), as
+    # Ollama does of any model, all else only of those that think anyway (its #14820).
     owner = entry.get("owned_by")
     family = entry.get("arch") or entry.get("architecture")
     efforts = {"off": "none"} if owner == "library" else {}
@@ -6211,10 +6177,7 @@ def reply_warnings(
 
 
 # Families that find things in screenshots and call tools, the preferred one first: parts of a name
-# without its dots and dashes. Within a family the larger model is wrong less often. Qwen3.5 and 3.6
-# think before each act unless told otherwise. Gemma 3 was not trained to call tools, and of Gemma 4
-# and Ministral 3 it is not documented where on a grid they find a control. Qwen3.8, which no short
-# name tells from Qwen3 with 8B, is too large to be meant.
+# without its dots and dashes. Within a family the larger model is wrong less often.
 FAMILIES = """
 qwen3vl8b qwen3vl4b qwen3vl2b qwen3vl
 qwen359b qwen354b qwen352b qwen35 qwen36
@@ -6587,8 +6550,7 @@ def thoughts(message: JsonObject) -> str:
 
 
 # A call counts only if it is certain: nothing here, nor in read_json, closes a text or a number,
-# compares names loosely or moves a coordinate. A reply can be megabytes of anything, so that no
-# pattern backtracks over more than it passes once.
+# compares names loosely or moves a coordinate. A reply can be megabytes of anything.
 _OPENERS_MOST = 1000  # of an answer; for each slip json counts the lines before it: quadratic
 
 _Found = tuple[list[object], str]  # calls as written, and the text behind them
@@ -6780,8 +6742,8 @@ _HARMLESS_NAME = re.compile(r"[\w.-]{1,64}")
 
 
 def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
-    # A call object in any of its spellings; raises ReplyError. Some models encode the arguments
-    # once more than the protocol, or give the whole call in them.
+    # A call object in any of its spellings; raises ReplyError. Some models encode arguments twice,
+    # or give the whole call in them.
     outer = json_object(call)
     inner = json_object(outer.get("function"))  # the API's: {"function": {"name", "arguments"}}
     pairs = [*outer.items(), *inner.items()]
@@ -7135,8 +7097,7 @@ FARA_ARGUMENTS = (
 
 
 # A line is an action, the act that it means, and its arguments as `given>meant`, with a ? where one
-# may be left out. The line counts whose `given=value` stands in the call; `meant:value` is what it
-# says by itself. Nothing is completed, clamped or moved to another space.
+# may be left out. The line counts whose `given=value` stands in the call; `meant:value` it says.
 QWEN_WORDS = """
     key              press_key     keys
     type             type_text     text
@@ -7322,8 +7283,8 @@ _TELLING = frozenset(
 
 def native_call(call: GrammarCall) -> ToolCall:
     """The call of this program's tools that a grammar's call comes to."""
-    # Grammars have no word for what an act is done to, by which risks are told: the reply's
-    # sentence stands for it, or the end of a silent one's thought.
+    # Grammars do not say what an act is done to: the reply's sentence stands for it, or the end of
+    # a silent one's thought.
     arguments = call.arguments
     if call.name != "type_text" or "position" in arguments:  # else nothing is clicked
         label = cut(call.said, LABEL_CHARS) or cut(call.thought[::-1], THOUGHT_END_CHARS)[::-1]
@@ -7653,8 +7614,8 @@ def read_any(
     message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
 ) -> tuple[GrammarCall, bool]:
     """The first act of a reply, and whether it is in the grammar `asked_in`; raises ReplyError."""
-    # In another form it counts if all grammars that read it read the same: two that share a form
-    # and not a space, such as qwen3-vl and qwen2.5-vl, leave a place uncertain.
+    # In another form it counts if all grammars that read it read the same: not all that share a
+    # form share a space.
     try:
         return GRAMMARS[asked_in].read(message, finish_reason, picture), True
     except ReplyError as error:
@@ -8208,12 +8169,7 @@ CHAT_WORDS = Vocabulary(
         scroll_at=scroll_at_position
         ask_person
     """),
-    {
-        "element_name": "label",
-        "reasoning": {},
-        "position": {"box": _BOX},
-        **_PLAIN_ARGUMENTS,
-    },
+    {"element_name": "label", "reasoning": {}, "position": {"box": _BOX}, **_PLAIN_ARGUMENTS},
 )
 POINTER_WORDS = Vocabulary(
     _words_of("""
@@ -8358,10 +8314,7 @@ PROFILES = {
             "the words that the model was trained in, such as Qwen3-VL's own",
             "native",
             PLANNER_WORDS,  # for a model whose training is not known
-            {
-                "executor": Role("model", NATIVE_PROMPT, _OWN_TOOLS),
-                **_JUDGES,
-            },
+            {"executor": Role("model", NATIVE_PROMPT, _OWN_TOOLS), **_JUDGES},
         ),
         Profile(
             "chat",
@@ -8383,8 +8336,8 @@ PROFILES = {
                 **_CHAT,
                 "lmstudio_temperature": 0.2,
                 "scroll_ticks": 1,  # as the text of its tool says
-                # The described 1344x756 are 1,008 tokens; of a screen of 16:9 this makes 1376x768,
-                # which is the nearest size above the 1,024 that pointing wants.
+                # The described 1344x756 are 1,008 tokens; this makes 1376x768 of 16:9, the nearest
+                # size above the 1,024 that pointing wants.
                 "image_tokens": 1088,
             },
             errors=dict.fromkeys(INVALID_ARGUMENTS.split(), "invalid_arguments"),
@@ -8397,9 +8350,7 @@ PROFILES = {
             STORY_WORDS,
             {
                 "executor": Role(
-                    "story",
-                    STORY_PROMPT,
-                    described={"prompt": DESCRIBED_STORY_PROMPT},
+                    "story", STORY_PROMPT, described={"prompt": DESCRIBED_STORY_PROMPT}
                 ),
                 **_JUDGES,
             },
@@ -8617,13 +8568,7 @@ def in_run(folder: Path, name: str) -> Path:
 
 def open_log(path: Path, mode: str = "a") -> IO[str]:
     """A text file that has each line at once; OSError for a link or a pipe."""
-    return open(
-        in_run(path.parent, path.name),
-        mode,
-        1,
-        "utf-8",
-        "backslashreplace",
-    )
+    return open(in_run(path.parent, path.name), mode, 1, "utf-8", "backslashreplace")
 
 
 def read_journal(folder: Path) -> RunJournal:
@@ -9103,8 +9048,8 @@ class Voice:
             messages = [message.in_words() for message in messages]
         elif manner.tools:
             settings["tools"] = manner.tools
-            # llama.cpp sees to a call by a grammar that leaves room for words before it, as
-            # tests/llama/test_server.py measures; a conversation has to end in words.
+            # llama.cpp sees to a call by a grammar that leaves room for words before it; a
+            # conversation has to end in words.
             demands = self.model.llama_cpp and self.profile.loop in ("two_agent", "native")
             required = demands and config.calls == "auto"
             settings["tool_choice"] = "required" if required else "auto"
@@ -9293,8 +9238,8 @@ def _median(values: Iterable[float]) -> float:
 
 def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
     """The line through (truth, answer), whose truths all differ, or the faultless one."""
-    # Theil and Sen: the median of all slopes, then of what it leaves, so that one wild answer
-    # changes nothing. It counts where it moves an edge by more than answers scatter around it.
+    # Theil and Sen: the median of all slopes, then of what it leaves: one wild answer changes
+    # nothing. It counts where it moves an edge by more than answers scatter around it.
     slopes = []
     beside = []
     for (truth, answer), (other, answered) in combinations(pairs, 2):
@@ -9323,10 +9268,7 @@ def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
     for name, place in vars(act.args).items():
         if isinstance(place, Coordinate):
             places[name] = where(place)
-    args = replace(
-        act.args,
-        **places,
-    )
+    args = replace(act.args, **places)
     return replace(act, args=args)
 
 
@@ -9458,15 +9400,7 @@ def frame_size(area: Rect, config: Config) -> Size:
 
 def screen_size(config: Config) -> Size:
     """That of a usual screen, where there is none to ask."""
-    return frame_size(
-        Rect(
-            0,
-            0,
-            1920,
-            1080,
-        ),
-        config,
-    )
+    return frame_size(Rect(0, 0, 1920, 1080), config)
 
 
 # After an act: until the first look, between two, and until a first change is not awaited any more.
@@ -10169,14 +10103,7 @@ def is_new(screens: Screens, frame: Frame, box: Rect, carets: int = 1) -> bool:
     alike = [clean for rect, clean in screens if rect == frame.rect]
     keep_screen(screens, frame)
     return all(
-        difference(
-            clean,
-            frame.clean,
-            frame.width,
-            part=box,
-            carets=carets,
-        )
-        for clean in alike
+        difference(clean, frame.clean, frame.width, part=box, carets=carets) for clean in alike
     )
 
 
@@ -10369,9 +10296,7 @@ NO_FILE = "does not exist"
 UNSEEN: FileFact = ("cannot be looked at", None)
 
 # Paths that a task may name: from a drive, a variable or, elsewhere than on Windows, the root. No
-# network shares: to ask for one may send the user's name there. In quotes they may hold blanks;
-# without, they end as files do or with the task, and where one goes on behind a blank, what was
-# found is not all of it.
+# network shares: to ask for one may send the user's name there. In quotes they may hold blanks.
 _ROOT = r"|/(?=\w)" if os.name == "posix" else ""
 _PLACE = rf"(?:(?:[A-Za-z]:|%\w{{1,40}}%)[\\/]{_ROOT})"
 _BEHIND = r"(?=[.:!?)\]}]*(?:[\s\"'“”„«»<>|*?,;]|\Z))"
@@ -10381,8 +10306,8 @@ _PATH = re.compile(
     rf"(?:\w\.(?=\w*[A-Za-z])\w{{1,5}}{_BEHIND}|[^\s\"'“”„«»<>|*?,;](?=[.:!?)\]}}]*\s*\Z))"
     r"(?![^\n:%\\]*\\))"
 )
-# What a path begins with, its variables filled in, that leads to no other machine: Windows gives
-# the person's name and a proof of the password to whatever machine is asked.
+# What a path begins with, its variables filled in, that leads to no other machine: that one would
+# get the person's name and a proof of the password.
 _HERE = re.compile(r"[A-Za-z]:[\\/]" if os.name == "nt" else r"(?![\\/]{2})")
 _QUOTED = r"[\"“”„«]([^\"“”«»\n]{1,200})[\"”“»]"
 # What no text file holds as it is read: RTF, which has signs of its own for ü, and code pages.
@@ -10596,8 +10521,8 @@ def judge(
     name: str = "check",
 ) -> Sequence[Ruling]:
     """Whether each check holds, by a fresh look and by facts, which stand above every word."""
-    # Nothing where nobody is to be asked; of a dry run a look would show that nothing was done. A
-    # NO refuses; what ends the run is believed once it has so many more of YES than of NO.
+    # Nothing where nobody is to be asked, nor of a dry run, where nothing was done. A NO refuses;
+    # what ends the run is believed once it has so many more of YES than of NO.
     config = engine.config
     verdict: Sequence[Ruling] = ()
     if config.dry_run or not config.verify_completion:
@@ -10697,8 +10622,8 @@ def check_completion(
 ) -> tuple[Outcome | None, str]:
     """The outcome and the result of a completion report."""
     # It needs enough evidence, and every check confirmed. Else the planner hears what is missing;
-    # `not_proven_most` such reports end the run, if they count. In a grammar a claim may be about
-    # the planner's instruction, since it has one word for both: then a refused one is no false one.
+    # `not_proven_most` such reports end the run. A grammar has one word for the end of the task and
+    # of the planner's instruction: there a refused one is no false one.
     config = engine.config
     length = len(evidence.strip())
     # A conversation has only its last words, and a grammar no word for evidence.
@@ -12209,11 +12134,7 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
         )
     )
     logger.publish(Shown(look.png, boxes))
-    pixels = annotate(
-        frame,
-        [chapter.done, *state.trail],
-        boxes,
-    )
+    pixels = annotate(frame, [chapter.done, *state.trail], boxes)
     drawn = encode_png(pixels, frame.width, frame.height)
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
     logger.record(StageRecord(stage="annotated", annotated_png=path))
@@ -12230,11 +12151,7 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
     outcome = run_turns(engine, state, begin)
     outcome = last_look(engine, state, outcome)
     said = engine.profile.ends.get(outcome.kind, "{text}")
-    text = said.format(
-        text=outcome.text,
-        turn=state.turn,
-        most=engine.config.max_steps,
-    )
+    text = said.format(text=outcome.text, turn=state.turn, most=engine.config.max_steps)
     if kept:
         text += f" As it was before, the run's folder has {', '.join(kept)}."
     return outcome._replace(text=text)
@@ -13140,8 +13057,8 @@ PAGE = _STYLED_PAGE.replace("<script>", "<script>" + PAGE_SCRIPT)
 # Report - what a run's records say to whoever looks back
 ####################################################################################################
 
-# Figures of a turn and of a run, as they are called towards people: what is counted, where errors
-# are requests that failed and replies without a usable call ...
+# Figures of a turn and of a run, as people are told them: what is counted, where errors are failed
+# requests and replies without a usable call ...
 COUNTS = dict(
     table_rows(
         """
@@ -13394,9 +13311,9 @@ PANEL_HEADERS = {
 
 
 class PanelRequest(BaseHTTPRequestHandler):
-    # Whoever asks gets the page, which tells nothing of the run. All else is for who has the key.
-    # It stands behind the # of the address, which browsers keep to themselves, and comes in a
-    # header, which no browser sends for another site's page, whatever that page knows.
+    # Whoever asks gets the page, which tells nothing of the run. All else is for who has the key:
+    # behind the # of the address, which browsers keep to themselves, then in a header, which no
+    # browser sends for another site's page.
 
     server: PanelServer
     timeout = PANEL_SECONDS
@@ -13557,8 +13474,8 @@ class Panel(Inbox):
             return 404, {"error": problem}
 
     def _news(self, words: JsonDict) -> JsonDict:
-        # The state, and what of the book has a higher number than the last that was seen. The wait
-        # is here, as browsers hold up the timers of a page that is not in front.
+        # The state, and what is new in the book. It waits here, since browsers hold up the timers
+        # of a page behind others.
         time.sleep(PANEL_NEWS_S)
         run = self.book.run_item()
         known = [run, *self.book.items]
@@ -13846,8 +13763,7 @@ def correction_for(asked: Asked, notice: Say) -> Correction:
 
 
 MARK_COLOURS = {"red": 0xE02020, "green": 0x20A040, "blue": 0x2040E0, "orange": 0xF09010}
-# Where squares are asked for, on the grid: from edge to edge, no two in a row or a column, so that
-# one wild answer spoils one slope of each other only. Every third of them stands in one picture.
+# Where squares are asked for, on the grid: no two in a row or a column, every third in one picture.
 MARKS = [Coordinate(25 + 86 * number, 40 + 84 * (5 * number % 12)) for number in range(12)]
 HIT_MOST = 15  # grid units beside a place: half of a button
 HITS_LEAST = 9  # with fewer a run clicks too often beside what it means
@@ -14533,11 +14449,7 @@ class McpClient:
         content = [{"type": "text", "text": json.dumps(step.answer, ensure_ascii=False)}]
         if step.picture:
             content.append(
-                {
-                    "type": "image",
-                    "mimeType": "image/png",
-                    "data": step.picture.image.decode(),
-                }
+                {"type": "image", "mimeType": "image/png", "data": step.picture.image.decode()}
             )
         result = {
             "content": content,
@@ -14710,8 +14622,8 @@ def plain_backslashes(text: str) -> str:
 class Terminal:
     """Lines that stay, on a capable terminal a live one below, and what the person types."""
 
-    # Level 0 is always shown, 1 unless -q is given, 2 with -v. A thread prints, since nobody may
-    # read, and whoever selects in a Windows console holds it up.
+    # Level 0 is always shown, 1 unless -q is given, 2 with -v. A thread prints, since whoever
+    # selects in a Windows console holds it up.
 
     def __init__(
         self, clock: Clock, level: int, hide: Callable[[str], str], undo: ExitStack
@@ -14754,12 +14666,7 @@ class Terminal:
         shown = "\n".join([*rows, ""])
         for code, pattern in PAINT.items():
             if self.colour:
-                shown = re.sub(
-                    pattern,
-                    f"\x1b[{code}m\\g<0>\x1b[0m",
-                    shown,
-                    flags=re.MULTILINE,
-                )
+                shown = re.sub(pattern, f"\x1b[{code}m\\g<0>\x1b[0m", shown, flags=re.MULTILINE)
         self.lines.put(shown)
 
     def ask(
@@ -15014,9 +14921,7 @@ class Person:
         try:
             box.start()
             answer = self.terminal.ask(
-                f"{question}\n    {how}",
-                lambda: left_s() > 0,
-                [lambda: "".join(clicked), *others],
+                f"{question}\n    {how}", lambda: left_s() > 0, [lambda: "".join(clicked), *others]
             )
             return answer if answer or left_s() else None
         finally:
