@@ -267,7 +267,7 @@ class Restart(unittest.TestCase):
         # The calls that the server made are read and carried out.
         acting = [one for one in done.records("reply") if one["role"] == "executor"]
         self.assertEqual({one["finish_reason"] for one in acting}, {"tool_calls"})
-        self.assertTrue(done.records("intent"))
+        self.assertTrue(done.records("action"))
         self.assertEqual(done.records("no_call"), [])
 
 
