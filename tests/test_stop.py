@@ -54,6 +54,10 @@ class Hotkeys(WatchCase):
                 {"stop_hotkey": "Shift+Win+Esc", "pause_hotkey": "F9"},
                 {0: (NO_REPEAT | 12, 0x1B), 1: (NO_REPEAT, 0x78)},
             ),
+            (
+                {"stop_hotkey": "Ctrl+Shift+Q", "pause_hotkey": "Alt+F9"},
+                {0: (NO_REPEAT | 6, ord("Q")), 1: (NO_REPEAT | 1, 0x78)},
+            ),
         ):
             with self.watched(**config) as stage:
                 self.assertEqual(stage.world.hotkeys, hotkeys)
@@ -120,7 +124,7 @@ class Hotkeys(WatchCase):
 class Corner(WatchCase):
     def test_the_mouse_thrown_into_the_corner_stops(self) -> None:
         two = [agent.Rect(0, 0, 1920, 1080), agent.Rect(-800, 0, 800, 600)]
-        for monitors, corner in ((None, Point(0, 0)), (two, Point(-800, 0))):
+        for monitors, corner in ((None, Point(0, 0)), (two, Point(-800, 0)), (two, Point(0, 0))):
             with self.watched() as stage:
                 stage.world.monitors = monitors or stage.world.monitors
                 stage.world.mouse = corner
