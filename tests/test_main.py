@@ -408,7 +408,11 @@ class Reference(CommandLineCase):
         self.assertEqual(set(re.findall(r"[\w.]+", told[1])), imported & OUTREACHING)
 
     def test_another_machine_gets_pictures_only_where_that_is_allowed(self) -> None:
-        for address, clear in (("http://192.0.2.1:9", True), ("https://127.evil.example", False)):
+        for address, clear in (
+            ("http://192.0.2.1:9", True),
+            ("https://127.evil.example", False),
+            ("https://127.0.0.1.evil.example", False),
+        ):
             for check in ((), ("--check",)):
                 words = (*check, "--endpoint", f"{address}/v1")
                 with (
