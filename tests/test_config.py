@@ -180,6 +180,13 @@ class File(unittest.TestCase):
             Path(name).write_text('{"max_steps": 5}', "utf-8")
             self.assertEqual(read({}, "--config", name).max_steps, 5, name)
 
+    def test_the_environment_is_laid_over_it_and_the_command_line_over_both(self) -> None:
+        self.path.write_bytes(b'{"max_steps": 5}')
+        environ, file = {"AGENT_MAX_STEPS": "6"}, ("--config", str(self.path))
+        self.assertEqual(read(environ, *file).max_steps, 6)
+        self.assertEqual(read(environ, *file, "--max-steps", "7").max_steps, 7)
+        self.assertEqual(read(environ, "--max-steps", "7", "--set", "max_steps=8").max_steps, 8)
+
     def test_what_is_no_whole_object_is_refused_with_its_place(self) -> None:
         for content, words in (
             *((content, "must hold one JSON object") for content in (b"[]", b"5", b"null", b'"x"')),
