@@ -97,8 +97,13 @@ class Hints(EngineCase):
         trial = self.trial(lambda request: call("none"), max_steps=1)
         trial.hidden = agent.Secrets({"PIN": "4711"})
         trial.hear(Person(["it is 4711"]))
+        heard: list[Any] = []
+        trial.listen(heard.append)
         trial.run()
         self.assertNotIn("4711", (trial.folder / "turns.jsonl").read_text())
+        watched = [getattr(item, "text", "") for item in heard]
+        self.assertIn("it is {{PIN}}", watched)
+        self.assertNotIn("4711", str(watched))
         (hint,) = trial.records("hint")
         self.assertEqual((hint["text"], hint["turn"]), ("it is {{PIN}}", 1))
 
