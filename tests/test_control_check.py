@@ -129,6 +129,22 @@ class WhatIsReadBack(ControlCase):
         trial.run()
         return trial, user_text(trial.requests[-1])
 
+    def test_a_checkbox_is_told_as_the_click_left_it(self) -> None:
+        for before in (False, True):
+            trial = self.trial(lambda _: PLAN)
+            inputs = trial.desktop.inputs
+
+            class Flips(KnownControls):
+                def ask(self, where: Any, inputs: Any = inputs, before: bool = before) -> Any:
+                    checked = before != (("button", "left", False) in inputs)
+                    box = Control("Wrap", "checkbox", SAVE.rect, checked=checked, window=1)
+                    return KnownControls([box, WINDOW]).ask(where)
+
+            trial.desktop.control_source = Flips()
+            deed = trial.perform(act("click", element_name="Wrap", position=ON_SAVE), trial.look())
+            now = "it is not checked now" if before else "it is checked now"
+            self.assertEqual(deed.result, f"Clicked 'Wrap' (checkbox); {now}")
+
     def test_no_focus_is_said_only_once_a_focus_was_known(self) -> None:
         trial, _ = self.run_turn([call("type_text_input", text="Hello")], [])
         self.assertEqual(trial.history[-1].result, "Typed: Hello")
