@@ -146,6 +146,18 @@ class SameState(EngineCase):
         # interrupted begins anew, since nobody waited meanwhile.
         self.assertEqual(own - kept, {"task", "memory", "waiting_since", "first"})
 
+    def test_a_next_task_has_the_plan_of_the_one_before_and_none_of_its_checks(self) -> None:
+        trial = self.trial(lambda request: PLAN)
+        lines: list[dict[str, Any]] = [
+            {"kind": "run", "task": "Save it as a.txt"},
+            {"kind": "state", "turn": 1, "plan": "Save it.", "done_when": ["a.txt exists"]},
+            {"kind": "resume", "task": "Save it as b.txt"},
+        ]
+        trial.write(*map(agent.from_json, lines))
+        state = self.again(trial).state
+        told = (state.task, state.plan, state.done_when)
+        self.assertEqual(told, ("Save it as b.txt", "Save it.", []))
+
     def test_the_recovery_keys_are_not_pressed_again_and_the_first_picture_is_kept(self) -> None:
         click = call("click_screen_element", element_name="x", position=[5, 5])
         trial = self.trial(lambda r: PLAN if role_of(r) == "planner" else click, max_steps=9)
