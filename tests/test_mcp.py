@@ -12,7 +12,8 @@ import tempfile
 import threading
 import time
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,6 +22,7 @@ import agent
 from tests import samples
 from tests.attacks import gates
 from tests.fakes import FakeWin32
+from tests.scripted import PLAN, call, role_of
 from tests.seams import clock_of_main, desktop_of_main, windows_of_main
 from tests.test_actuator import act
 from tests.test_main import HASTY, QUICK, HastyClock
@@ -299,19 +301,25 @@ class Acts(ClientCase):
         def script(client: Client) -> None:
             client.shake()
             client.call("observe")
+            short = client.begin("tools/call", name="wait", arguments={"seconds": 1})
+            for other in (short - 1, short + 7, str(short), None):
+                client.send("notifications/cancelled", params={"requestId": other})
+            free(client)
+            self.assertIn(short, [told.get("id") for told in client.told])
             waiting = client.begin("tools/call", name="wait", arguments={"seconds": 60})
             self.assertEqual(client.ask("ping")["result"], {})
             busy = client.ask("tools/call", name="observe")
             self.assertEqual(busy["error"]["code"], REQUEST)
-            for other in (waiting + 7, str(waiting), None):
-                client.send("notifications/cancelled", params={"requestId": other})
-            self.assertEqual(client.ask("ping")["result"], {})
             client.send("notifications/cancelled", params={"requestId": waiting})
+            self.assertFalse(free(client)["result"]["isError"])
+            self.assertNotIn(waiting, [told.get("id") for told in client.told])
+
+        def free(client: Client) -> Any:
+            """The answer to the first call that is taken."""
             end = time.monotonic() + 20
             while "error" in (reply := client.ask("tools/call", name="observe")):
                 self.assertLess(time.monotonic(), end)
-            self.assertFalse(reply["result"]["isError"])
-            self.assertNotIn(waiting, [told.get("id") for told in client.told])
+            return reply
 
         self.serve(script)
         self.assertEqual(self.kinds("end")[0]["text"], "the client cancelled the call.")
@@ -357,6 +365,13 @@ class Acts(ClientCase):
                 self.assertNotIn(b"hunter2", file.read_bytes(), file)
 
 
+def gated(world: FakeWin32, clock: agent.Clock) -> Any:
+    """The desktop of that simulated Windows, which knows the programs of the attacks."""
+    desktop = agent.WindowsDesktop(world.api, clock)
+    desktop.programs = lambda: gates.PROGRAMS  # type: ignore[method-assign]
+    return desktop
+
+
 class Gates(ClientCase):
     def test_what_the_gates_keep_out_of_a_model_s_acts_they_keep_out_of_a_client_s(self) -> None:
         """No person answers the box on the screen, so that what is asked is refused."""
@@ -365,6 +380,30 @@ class Gates(ClientCase):
         for row in rows[:: samples.sample(3, 25)]:
             with self.subTest(row["name"]):
                 self.assertEqual(self.carried_out(row), row["outcome"].replace("asked", "refused"))
+
+    def test_a_program_that_a_client_s_task_names_is_asked_about_all_the_same(self) -> None:
+        def ask(_path: str, body: bytes | None = None) -> tuple[Any, float]:
+            if not body:
+                return {"data": [{"id": "qwen3-vl-4b", "type": "vlm", "state": "loaded"}]}, 0.0
+            opens = call("open_app", name="Paint", reasoning="as told")
+            message = PLAN if role_of(json.loads(body)) == "planner" else opens
+            return {"choices": [{"message": message}]}, 0.0
+
+        def script(client: Client) -> None:
+            client.shake()
+            client.call("run_task", task="Open Paint and wait", max_steps=1)
+
+        world = FakeWin32()
+        words = "--set confirm_wait=1 --set takeover_quiet=0 --set last_look=false --max-steps 1"
+        with (
+            desktop_of_main(partial(gated, world)),
+            windows_of_main(world),
+            mock.patch.object(agent.ModelServer, "_ask", side_effect=ask),
+        ):
+            self.serve(script, *words.split(), demo=False)
+        (result,) = self.kinds("result")
+        self.assertEqual(result["refused"], "not_allowed", result)
+        self.assertEqual(world.programs_opened, [])
 
     def test_an_act_waits_until_the_person_is_quiet(self) -> None:
         class Busy(FakeWin32):
@@ -404,12 +443,7 @@ class Gates(ClientCase):
         settings = [f"{name}={value}" for name, value in quick.items()]
         words = [part for item in settings for part in ("--set", item)]
 
-        def desktop(clock: agent.Clock) -> Iterator[Any]:
-            made = agent.WindowsDesktop(world.api, clock)
-            made.programs = lambda: gates.PROGRAMS  # type: ignore[method-assign]
-            return made  # type: ignore[return-value]
-
-        with desktop_of_main(desktop), windows_of_main(world):
+        with desktop_of_main(partial(gated, world)), windows_of_main(world):
             self.serve(script, *words, demo=False)
         self.assertEqual(world.leaks().count("mutex"), 0)
         return "refused" if refused else "passed"
