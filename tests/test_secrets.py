@@ -97,7 +97,7 @@ class Hints(EngineCase):
         trial = self.trial(lambda request: call("none"), max_steps=1)
         trial.hidden = agent.Secrets({"PIN": "4711"})
         trial.hear(Person(["it is 4711"]))
-        heard: list[Any] = []
+        heard: list[object] = []
         trial.listen(heard.append)
         trial.run()
         self.assertNotIn("4711", (trial.folder / "turns.jsonl").read_text())
