@@ -1,170 +1,675 @@
-"""What each seam came to when somebody last looked at it, so that no change of behaviour goes unseen.
+"""What the program does with fixed cases at five seams, so that no change of behaviour goes unseen.
 
-    python -m tests.kept                    writes tests/data/kept.json anew, and names the cases that differ
-    python -m tests.kept COMMIT [SEAM ...]  shows how what comes of the cases differs from that commit (or folder)
+    python -m tests.kept            writes tests/data/kept.json anew, and names the cases that differ
+    python -m tests.kept SEAM ...   prints what comes of each case of runs, demos, lines, replies or verdicts; the same
+                                    in another checkout, and `diff`, show how they differ
 
-tests/test_kept.py compares. Of a case there is a digest only. tests/compare_side.py drives an agent.py through the cases
-in a process of its own, with scripted models and a simulated Windows.
+Of a case the file has a digest, which tests/test_kept.py compares. The cases are driven in a process of their own, with
+scripted models, a simulated Windows and virtual time.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
-import difflib
+import datetime
+import gc
 import hashlib
+import io
 import json
+import multiprocessing
 import os
+import random
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from dataclasses import MISSING, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-HERE = Path(__file__).resolve().parent.parent
-FILE = HERE / "tests" / "data" / "kept.json"
-SEAMS = tuple("runs replies verdicts changes books demos lines".split())
-TIMEOUT_S = 900
-SHOWN_CHARS = 300  # of a line
-LINES_SHOWN = 18  # of a difference
-SHOWN_MOST = 30  # kinds of differences that are printed
-# -P, so that the agent.py of the working folder is not found first, is for Python 3.11
-DRIVER = "import sys; sys.path.remove(''); from tests import compare_side; compare_side.main()"
-Came = dict[tuple[str, str], Any]  # (seam, case): what came of it
-# The seams that are driven in one process, and the generated cases of each; of runs a quarter as many turns.
-GROUPS = {("runs",): 40, ("demos",): 100}
-GROUPS[tuple(seam for seam in SEAMS if seam not in sum(GROUPS, ()))] = 150
+import agent
+from tests.fakes import FakeWin32, Foreground, VirtualClock
+from tests.long import gates, replies
+from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
+
+Json = dict[str, Any]
+Case = tuple[str, Any]  # its name, and what came of it
 Kept = dict[str, dict[str, str]]  # of each seam its cases with their digests
+Random = random.Random
+ROOT = Path(__file__).resolve().parent.parent
+FILE = ROOT / "tests" / "data" / "kept.json"
+GROUPS = (("runs",), ("demos",), ("lines", "replies", "verdicts"))  # each in a process
+CASES = 150  # that are drawn by chance, of a seam
+
+# -- what is the same each time
 
 
-def put_agent(name: str | Path, folder: Path) -> Path:
-    """The agent.py of a commit, or of a folder, in a folder of its own."""
-    folder.mkdir()
-    if Path(name, "agent.py").is_file():
-        data = Path(name, "agent.py").read_bytes()
-    else:
-        command = ["git", "-C", str(HERE), "show", f"{name}:agent.py"]
-        done = subprocess.run(command, capture_output=True)
-        if done.returncode:
-            raise SystemExit(f"{name} is no commit and no folder with an agent.py")
-        data = done.stdout
-    (folder / "agent.py").write_bytes(data)
-    return folder
+class Today(datetime.datetime):
+    """`datetime` by the virtual clock of the present run."""
+
+    clock = VirtualClock()
+
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> Today:
+        return cls.fromtimestamp(1_700_000_000 + cls.clock.time, tz)
 
 
-def drive(checkout: Path, seams: Sequence[str], cases: int) -> Came:
-    """What this checkout's agent.py does, with this tree's tests and nothing of the person's settings."""
-    output = checkout / "lines.jsonl"
+def picture_mark(url: re.Match[str]) -> str:
+    """By its pixels: how they are packed into a PNG is for each system to decide."""
+    shown: Any = url[0]
+    with contextlib.suppress(ValueError):  # it is cut, or not a picture
+        shown = agent.png_to_rgb(base64.b64decode(url[0].partition(",")[2]))
+    return f"picture {hashlib.sha256(repr(shown).encode()).hexdigest()[:12]}"
+
+
+# What differs between two runs of the same, or follows from what is compared anyway, and how it is written instead.
+ALIKE: tuple[tuple[str, Any], ...] = (
+    (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
+    (r"\b\d+ bytes", "N bytes"),
+    (r"Python 3\.\d+\.\d+", "Python 3"),
+    (r"[\[<]image,? \d+ base64 characters, sha256 [0-9a-f]+[]>]", "[image]"),
+    (r'(?m)^ *File ".*", line \d+, in .*\n(?: {6,}.*\n)*', "FILE\n"),
+    (r"data:image/png;base64,[\w+/=]+", picture_mark),
+    (r'"[0-9a-f]{12}"', '"PART"'),  # of a request, by its digest, and a port is in it
+)
+
+
+def made_alike(text: str) -> str:
+    text = text.replace(json.dumps(os.getcwd())[1:-1], "FOLDER").replace(os.getcwd(), "FOLDER")
+    for pattern, instead in ALIKE:
+        text = re.sub(pattern, instead, text)
+    return text
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[None]:
+    """A working folder that goes away."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+# -- what a model says: calls of its profile's tools with arguments by chance, slips, and what servers answer instead
+
+MODEL = "qwen3-vl-2b-instruct"
+TOKENS = {"planner": 1801, "executor": 1401, "judge": 200}  # of a reply, by which roles are told
+PROOF = (
+    "The button is pressed, the window shows the result and the title says that everything was"
+    " saved as it should be; nothing else is left to do."
+)
+LABELS = (
+    *("OK", "Save", "Delete", "the field", "", "Größe", "Pay now", "icon " * 30, "Send", "x"),
+    *("Format C:", "Zahlungspflichtig bestellen", "ＤＥＬＥＴＥ", "Pin to"),
+)
+KEYS = """enter ctrl+s alt+f4 win+l ctrl+alt+delete f5 no_key a+b escape delete
+    shift+delete win+r alt win shift a tab ctrl+alt+q""".split()
+TEXTS = (
+    *("Hello", "Grüße 😀\n", "rm -rf /", "x" * 300, "", "rd /s /q c:\\", "hunter2", "{{PIN}}"),
+    *("powershell -e", "shutdown now\n", "a b"),
+)
+TASKS = (
+    "Press the button",
+    'Write "Hello" into the note and save it as hello.txt',
+    ("Öffne die Einstellungen und schalte den Ton aus. " * 4).strip(),
+)
+VALUES: dict[str, Any] = {  # of an argument; a place is drawn by itself
+    "element_name": LABELS,
+    "text": TEXTS,
+    "key": KEYS,
+    "then": [[key] for key in KEYS],
+    "name": ("Notepad", "cmd", "cmd /c x", "regedit", "Paint"),
+    "title": ("Untitled", "nothing", "Bob - Chat", "My BANK - Browser", "Task Manager"),
+    "ticks": (-3, 3, 500),
+    "modifiers": (["ctrl"], ["shift"]),
+    "button": ("left", "right"),
+    "seconds": (2,),
+    "goal_identifier": ("1",),
+    "completion_status": ("COMPLETED", "BLOCKED", "IN_PROGRESS", "maybe"),
+    "evidence": (PROOF, PROOF, "done"),
+    "instructions": ("Click the button 1.", "Click the button 2.", "Click the other button."),
+    "done_when": (["The button is pressed", "hello.txt exists"],),
+    "archived_turns": ([2, 3, 4], [2, 3, 4, 5, 6]),
+    "summary": ("Some clicks.",),
+    "patterns_detected": ("none",),
+    "clear": (True,),
+    "submit": (True,),
+}
+Bag = tuple[Any, ...]  # of messages, bytes of an HTTP answer, and what draws one
+
+
+def place(rng: Random) -> list[int]:
+    """A place on the grid, often in the part of the screen that answers, seldom outside."""
+    x = rng.choice((rng.randint(0, 600), rng.randint(0, 1000), rng.randint(700, 1000)))
+    return [x, rng.randint(0, 1000 if rng.random() < 0.95 else 1300)]
+
+
+def arguments(rng: Random, words: Any, tool: str) -> Json:
+    """What a model gives for a tool's arguments, in its own words; what may be left out often is."""
+    given: Json = {}
+    for argument, shape in words.shown(agent.TOOLS[tool]):
+        if argument.default is MISSING or rng.random() < 0.3:
+            is_place = "Coordinate" in str(argument.type)
+            value = place(rng) if is_place else rng.choice(VALUES.get(argument.name, ("why",)))
+            values = value if len(shape) > 1 else [value] * len(shape)
+            given |= dict(zip(shape, values, strict=True))
+    return given
+
+
+def said(content: str) -> Json:
+    return {"role": "assistant", "content": content}
+
+
+def call(name: str, /, content: str = "", **arguments: Any) -> Json:
+    """An assistant message with one call."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {**said(content), "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+
+
+TOO_LONG = http(400, {"error": "the request exceeds the available context size (n_ctx 4096)"})
+FAULTS: Bag = (
+    http(500, {"error": "internal error"}),
+    http(503, {"error": "Loading model"}),
+    http(200, {"choices": []}),
+    http(200, b"<html>"),
+    http(502, b"<p>Bad gateway" * 400),
+    reset,
+)
+SLIPS: Bag = (
+    *map(said, ("", "I would click the button now.", "ha " * 400)),
+    said("<think>The button is at the left.</think>Let me think"),
+    said('<tool_call>{"name": "no_such_tool", "arguments": {}}</tool_call>'),
+    said('{"name": "click", "arguments": {"position": [5'),
+    call("no_such_tool"),
+    {"role": "assistant", "content": None, "tool_calls": []},
+    {"role": "assistant", "reasoning_content": "So I should click.", "content": ""},
+)
+OTHERWISE: Bag = (lambda rng: rng.choice(SLIPS), lambda rng: rng.choice(FAULTS))
+JUDGES: Bag = (
+    said("1. YES: the window shows it\n2. YES: so it is\n3. YES: it is"),
+    said("1: NO, the window does not show it"),
+    said("YES: it is done"),
+    said("NO: nothing to be seen"),
+    said("1. The button is pressed\n2. The window shows the result"),
+    said("I cannot tell."),
+    http(500, {"error": "internal error"}),
+)
+# Which tools a role calls, one named twice twice as often, as far as its profile has them.
+ACTING = """click click click click click click double_click right_click drag drag type_text type_text press_key press_key
+    observe observe move move click_here click_here scroll_at scroll_here scroll_down scroll_up open_app focus_window
+    wait zoom report_status report_complete""".split()
+PLANNING = "update_plan update_plan update_plan update_plan archive".split()
+STORY_ACTS = "click double_click move drag type_text press_key scroll_at wait report_complete"
+
+
+def calling(rng: Random, words: Any, tool: str) -> Json:
+    content = ("", "SCREEN_SHOWS: x\nNEXT_STEP: y", "<think>So.</think>")
+    return call(words.tools[tool], rng.choice(content), **arguments(rng, words, tool))
+
+
+def story(rng: Random) -> Json:
+    """A story's reply with some actions and boxes."""
+    words = agent.PROFILES["story"].vocabulary
+    names = [rng.choice(STORY_ACTS.split()) for _ in range(rng.randint(0, 7))]
+    actions = [{"name": words.tools[name], **arguments(rng, words, name)} for name in names]
+    actions += [{"name": "dance"}] * (rng.random() < 0.1)
+    corners = [place(rng) + place(rng) for _ in range(rng.randint(0, 10))]
+    boxes = [dict(zip(("x1", "y1", "x2", "y2"), four, strict=True)) for four in corners]
+    seen = {"observation": "I see a window. " * rng.randint(1, 9), "actions": actions}
+    return said(rng.choice(("", "<think>Hm.</think>")) + json.dumps({**seen, "bboxes": boxes}))
+
+
+def qwen(**arguments: Any) -> Json:
+    written = json.dumps({"name": "computer_use", "arguments": arguments})
+    return said(f"Action: do it.\n<tool_call>\n{written}\n</tool_call>")
+
+
+def tars(words: str) -> Json:
+    return said(f"Thought: I do it.\nAction: {words}")
+
+
+QWEN: Bag = (
+    *(lambda rng: qwen(action="left_click", coordinate=place(rng)),) * 5,
+    lambda rng: qwen(action="type", text=rng.choice(TEXTS)),
+    lambda rng: qwen(action="key", keys=rng.choice((["ctrl", "s"], ["enter"], ["no_key"]))),
+    lambda rng: qwen(action="scroll", coordinate=place(rng), pixels=-5),
+    lambda rng: qwen(action="left_click_drag", coordinate=place(rng)),
+    lambda rng: qwen(action="wait", time=2),
+    lambda rng: qwen(action="terminate", status=rng.choice(("success", "failure"))),
+    lambda rng: qwen(action="answer", text="It is done."),
+    lambda rng: qwen(action="dance"),
+)
+TARS: Bag = (
+    *(lambda rng: tars("click(start_box='({},{})')".format(*place(rng))),) * 5,
+    *map(tars, ("type(content='Hello')", "hotkey(key='ctrl s')", "dance()", "wait()")),
+    *map(tars, ("scroll(start_box='(30,40)', direction='down')", "call_user()")),
+    tars("finished(content='It is done.')"),
+)
+
+
+def bags_of(profile: Any) -> dict[str, Bag]:
+    """What each role of a profile says."""
+    words = profile.vocabulary
+    bags: dict[str, Bag] = {"judge": JUDGES}
+    for role, tools in (("planner", PLANNING), ("executor", ACTING)):
+        if role in profile.roles:
+            known = [tool for tool in tools if tool in profile.roles[role].tools]
+            bags[role] = (*(partial(calling, words=words, tool=one) for one in known), *OTHERWISE)
+    own: dict[str, Bag] = {"story": (story,) * 6, "native": QWEN}
+    if profile.name in own:
+        bags["executor"] = (*own[profile.name], *OTHERWISE)
+    elif profile.name not in ("planner", "commander"):
+        words_alone = said("The button is pressed, and the window shows it.")
+        bags["executor"] = (*bags["executor"], words_alone)
+    return bags
+
+
+BAGS = {name: bags_of(agent.PROFILES[name]) for name in sorted(agent.PROFILES)}
+DEAD = {  # nothing but acts that change nothing: the ladder of a run that is stuck
+    "planner": call("click_screen_element", element_name="OK", position=[900, 500]),
+    "commander": call("click_element", label="OK", position=[900, 500]),
+    "chat": call("click_element", label="OK", box=[900, 500]),
+    "pointer": call("click_mouse"),
+    "story": said('{"observation": "x", "actions": [{"name": "click", "x1": 900, "y1": 500}]}'),
+    "native": qwen(action="left_click", coordinate=[900, 500]),
+}
+
+
+class Model(ScriptedServer):
+    """Answers each role from its bag, by chance of its own: another number of requests of one role does not change what
+    the others hear. `kept` has each request with its role and number."""
+
+    def __init__(self, bags: dict[str, Bag], seed: str, context: int, clock: VirtualClock) -> None:
+        super().__init__(hang_up)
+        self.bags, self.seed, self.context, self.clock = bags, seed, context, clock
+        self.numbers = Counter[str]()
+        self.kept: list[Case] = []
+
+    def _step(self) -> Step:
+        head, _, body = self.requests.pop().partition(b"\r\n\r\n")
+        path = head.split(b" ")[1].decode()
+        if head.startswith(b"GET"):
+            self.keep(f"GET {path}", "")
+            if path != "/api/v0/models":
+                return answer(404, {"error": "Unexpected endpoint"})
+            loaded = {"loaded_context_length": self.context or 32768, "state": "loaded"}
+            return answer(200, {"data": [{"id": MODEL, "type": "vlm", **loaded}]})
+        # The order of its parts counts, blanks between them do not.
+        text = made_alike(json.dumps(json.loads(body), ensure_ascii=False))
+        most = json.loads(text).get("max_tokens")
+        role = next((role for role in TOKENS if TOKENS[role] == most), "executor")
+        rng = Random(f"{self.seed}/{role}/{self.numbers[role]}")
+        self.keep(role, text)
+        self.clock.advance(0.5 + rng.random())
+        # coarse, so that a word more in a request changes nothing else
+        used = len(text) // 4 // 64 * 64 + 60 * text.count("picture ")
+        if self.context and used > self.context:
+            return raw(TOO_LONG)
+        one = rng.choice(self.bags[role])
+        while callable(one) and one is not reset:
+            one = one(rng)
+        if not isinstance(one, dict):
+            return raw(one) if isinstance(one, bytes) else reset
+        reason = rng.choice(("stop", "stop", "stop", "length"))
+        usage = {"prompt_tokens": used, "completion_tokens": len(str(one)) // 4}
+        choices = [{"index": 0, "message": one, "finish_reason": reason}]
+        return answer(200, reply(choices=choices, usage=usage))
+
+    def keep(self, what: str, text: str) -> None:
+        self.numbers[what] += 1
+        self.kept.append((f"{what} {self.numbers[what]}", text))
+
+
+# -- whole runs: main() on a simulated Windows
+
+SCREEN = agent.Rect(0, 0, 640, 360)
+LIVE = 400  # what is clicked left of this column changes the screen
+
+
+def desktop(clock: VirtualClock, rng: Random) -> FakeWin32:
+    """A small screen whose left part answers to input with another square and sometimes a title."""
+    world = FakeWin32(monitors=[SCREEN], clock=clock, mouse=agent.Point(30, 30))
+    world.window = Foreground("Untitled - Notepad", agent.Rect(0, 0, 600, 340))
+    world.opens = Foreground("Letter - Notepad", agent.Rect(20, 20, 500, 300), handle=0x40002)
+    marks = Counter[str]()
+
+    def react(event: Any) -> None:
+        acts = event.down or event.kind == "wheel"
+        if not acts or event.kind == "move" or world.mouse.x >= LIVE:
+            return
+        marks["all"] += 1
+        at = marks["all"]
+        del world._paint[:-3]  # each one takes its time in every look
+        world.fill(agent.Rect(at * 37 % 600, at * 53 % 320, 24, 18), at * 0x2F1D3B & 0xFFFFFF)
+        if rng.random() < 0.1 and world.window:
+            world.window = replace(world.window, title=f"Größe {at} - Notepad")
+
+    world.on_event = react
+    return world
+
+
+class Run(NamedTuple):
+    """One run of a profile; `bags` are its own where it does not take the profile's."""
+
+    name: str
+    profile: str
+    settings: str = ""
+    arguments: tuple[str, ...] = ()
+    bags: dict[str, Bag] = {}
+    context: int = 0
+    task: str = TASKS[0]
+    resumed: bool = False
+
+
+FIXED = """planner_max_tokens=1801 executor_max_tokens=1401 screen_capture_w=64 screen_capture_h=36 drag_steps=3
+    keep_runs=0 confirm=never dump_dir=dumps boot_vlm_output={}"""
+LONG = "max_steps=10 model_failures=50 not_proven_most=9"
+MEMORY = f"{LONG} memory_compression_threshold=6 review_interval=3"
+FAILING = "max_steps=10 model_failures=2 request_retries=0"
+
+
+def runs() -> Iterator[Run]:
+    """Of each profile one of everything, one that archives, one that is stuck, one whose server fails and that is
+    resumed; and what only some profiles do."""
+    for profile, bags in BAGS.items():
+        yield Run("varied", profile, LONG)
+        yield Run("archiving", profile, MEMORY, context=6000, task=TASKS[2])
+        yield Run("as described", profile, f"{LONG} described=true", task=TASKS[1])
+        if profile not in ("native", "story"):
+            yield Run("calls in the text", profile, f"{LONG} calls=text", task=TASKS[1])
+        yield Run("stuck", profile, "max_steps=10", (), {**bags, "executor": (DEAD[profile],)})
+        failing = {**bags, "executor": (*bags["executor"], TOO_LONG, *FAULTS)}
+        failing["judge"] = (said("1: NO, it does not show it"),)
+        yield Run("failing, resumed", profile, FAILING, (), failing, resumed=True)
+        if profile in ("planner", "pointer", "story"):
+            yield Run("dry", profile, f"{LONG} max_steps=8 confirm=risky", ("--dry-run",))
+    grammar = f"{LONG} executor_grammar=ui-tars-1.5"
+    yield Run("tars", "native", grammar, (), {"executor": (*TARS, *OTHERWISE), "judge": JUDGES})
+
+
+def no_process(_: Any) -> Any:
+    """Nobody here is asked for controls."""
+    raise PermissionError("no process")
+
+
+def clock_of(clock: VirtualClock, stop: Any) -> VirtualClock:
+    clock.stop = stop
+    return clock
+
+
+def begin(arguments: list[str], world: FakeWin32 | None = None) -> Json:
+    """What the program's own main() says and returns on this desktop, or on one that nothing is asked of."""
+    world = world or FakeWin32()
+    Today.clock = world.clock
+    notepad = agent.Program("Notepad", "C:\\notepad.lnk", ("notepad.exe",))
+    for what, value in (
+        ("load_win32", lambda *names: world.api),
+        ("SystemClock", partial(clock_of, world.clock)),
+        ("lmstudio_logs", dict),
+        ("known_programs", lambda environment: [notepad]),
+    ):
+        setattr(agent, what, value)
+    multiprocessing.get_context = no_process  # type: ignore[assignment]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            code: Any = agent.main(arguments)
+        except Exception as error:  # a bug is a result, too
+            code = f"{type(error).__name__}: {error}"
+        except SystemExit as ended:
+            code = ended.code
+    return {"code": code, "said": made_alike(out.getvalue())}
+
+
+def as_words(settings: str) -> list[str]:
+    return [part for item in settings.split() for part in ("--set", item)]
+
+
+def carry_out(run: Run, seed: str) -> Iterator[Case]:
+    """One run, and what is left of it."""
+    random.seed(seed)
+    clock = VirtualClock()
+    world = desktop(clock, Random(seed))
+    bags = run.bags or BAGS[run.profile]
+    with temporary_folder(), Model(bags, seed, run.context, clock) as model:
+        words = ["--endpoint", model.url, *as_words(f"{FIXED} {run.settings}")]
+        yield "main", begin(["--profile", run.profile, *words, *run.arguments, run.task], world)
+        if run.resumed:
+            model.bags = BAGS[run.profile]
+            world = desktop(clock, Random(seed))  # the keys that stop the first run are its own
+            more = [*words, *as_words("max_steps=12"), "--resume"]
+            yield "main, resumed", begin(more, world)
+        yield from model.kept
+        yield "typed", world.typed
+        yield "clicks", [[click.button, *click.place] for click in world.clicks]
+        yield "problems", world.problems
+        yield from files_of(Path("dumps"))
+
+
+def files_of(folder: Path) -> Iterator[Case]:
+    """The names of all files, the journal, the log, and what the report's page is told."""
+    yield "files", sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".jsonl", ".log", ".txt", ".html"):
+            text = path.read_text("utf-8")
+            if path.suffix == ".html":
+                text = "\n".join(
+                    re.findall(r"(?s)<script type=.application/json.>.*?</script>", text)
+                )
+            yield path.name, made_alike(text)
+
+
+def seam_runs() -> Iterator[Case]:
+    """The scripted runs."""
+    for run in runs():
+        for name, value in carry_out(run, f"{run.profile}/{run.name}"):
+            yield f"{run.profile}, {run.name}: {name}", value
+
+
+def seam_demos() -> Iterator[Case]:
+    """The demo of each profile, its replay, and a run that only shows."""
+    for profile in BAGS:
+        with temporary_folder():
+            demo = ["--demo", "--profile", profile]
+            demo += as_words("screen_capture_w=640 screen_capture_h=360")
+            for more in ([], ["--replay", "1"], ["--dry-run"]):
+                if more != ["--dry-run"] or profile == "planner":
+                    yield f"{profile}: {more}", begin([*demo, *more])
+            for name, value in files_of(Path("dumps")):
+                yield f"{profile}: {name}", value
+
+
+# -- what the command line says
+
+LINES = (
+    "--help|--help described|--help nothing|--version|--settings|--settings drag|--settings nothing"
+    "|--profiles|--runs|--stats|--runs 3|--stats 2|--report 1|--report 2 out.html"
+    "|--replay 9|--resume|--resume 4|--dry-run|--set x=1|--set max_steps=0|--set settle_ms|--nonsense"
+    "|--demo --profile nobody|--area 1,2|--area 0,0,10,10 --demo|help|check|--endpoint ftp://x task"
+    "|--report|--replay 1 --resume|--demo --check|--runs --stats|--config nowhere.json task|--secret X"
+)
+
+
+def seam_lines() -> Iterator[Case]:
+    """What the command line answers, in a folder with some kept runs, and what --check says of models."""
+    with temporary_folder():
+        journals = sorted((ROOT / "tests" / "journals").glob("*/turns.jsonl"))
+        for number, path in enumerate(journals, 1):
+            run = Path("dumps", f"run_{number:04}")
+            run.mkdir(parents=True)
+            (run / "turns.jsonl").write_bytes(path.read_bytes())
+        for line in LINES.split("|"):
+            yield line, begin([*line.split(), "--set", "dump_dir=dumps"])
+    for number in range(CASES // 8):
+        yield f"--check {number}", checked(Random(f"check {number}"))
+
+
+def checked(rng: Random) -> Any:
+    """What --check finds of a model that says something else."""
+    world = FakeWin32(monitors=[SCREEN])
+    profile = rng.choice(list(BAGS))
+    with temporary_folder(), Model(BAGS[profile], str(rng.random()), 8000, world.clock) as model:
+        given = begin(["--check", "--profile", profile, "--endpoint", model.url], world)
+        return [given, [text for _, text in model.kept]]
+
+
+# -- replies and acts by themselves
+
+
+def read_reply(message: Json, reason: str | None, words: Any) -> Any:
+    """The call in a reply and the act that it means; or the correction."""
+    try:
+        act = agent.read_call(message, reason, words)
+    except agent.ToolError as error:
+        return [error.kind, str(error), agent.correction(error, words)]
+    return [act.call.name, act.call.arguments, act.name, act.shown]
+
+
+def seam_replies() -> Iterator[Case]:
+    """The replies that the tests keep, whole and with slips, and by turns such a one in a model's own grammar."""
+    cases = [case for case in replies.load_cases() if len(str(case)) < 3000]
+    text = (ROOT / "tests" / "data" / "grammars.jsonl").read_text("utf-8")
+    grammars = [json.loads(line) for line in text.split("\n") if line]
+    for number in range(CASES):
+        rng = Random(f"reply {number}")
+        case = rng.choice((cases, grammars)[number % 2])
+        message, reason = case["message"], rng.choice(replies.REASONS)
+        holder, key = replies.place_of_text(message) or ({}, "")
+        for _ in range(rng.choice((0, 0, 0, 1, 1, 2)) if holder else 0):
+            holder[key] = replies.mutated(rng, holder[key])
+        if "tools" in case:
+            yield f"{number}", read_reply(message, reason, replies.VOCABULARIES[case["tools"]])
+            continue
+        try:
+            size = tuple(case.get("image") or (1280, 720))
+            found = agent.GRAMMARS[case["grammar"]].read(message, reason, size)
+            yield f"{number}", [found.name, found.arguments]
+        except agent.ToolError as error:
+            yield f"{number}", [error.kind, str(error)]
+
+
+SETTINGS: tuple[Json, ...] = (
+    {},
+    {},
+    {"confirm": "always"},
+    {"confirm": "never"},
+    {"dry_run": True},
+    {"blocked_windows": "*bank*; keepass.exe", "allow_risky": "run; send in *Bob*"},
+    {"allowed_windows": "*notepad*; *chat*", "confirm": "never"},
+    {"controls": "off", "risky_words": "ok; größe"},
+    {"allow_risky": "password; any act in *Bob*"},
+    {"blocked_keys": "ctrl+s; f5", "acts_per_minute": 2},
+)
+
+
+def random_control(rng: Random) -> Any:
+    """What Windows may know to be somewhere."""
+    return agent.Control(
+        rng.choice(LABELS),
+        rng.choice(("button", "edit", "link", "menu item", "document")),
+        agent.Rect(rng.randint(-100, 600), rng.randint(50, 500), rng.randint(20, 800), 300),
+        focused=rng.random() < 0.5,
+        password=rng.random() < 0.3,
+        window=rng.randint(1, 5),
+        program=rng.choice(("editor.exe", "keepass.exe", "")),
+    )
+
+
+def seam_verdicts() -> Iterator[Case]:
+    """What the gates say to acts of their fuzz, a few in a row, with other settings and controls."""
+    for number in range(CASES):
+        rng = Random(f"verdict {number}")
+        trial = gates.Trial(f"verdict {number}", **rng.choice(SETTINGS))
+        known = [random_control(rng) for _ in range(rng.choice((0, 0, 1, 2, 4)))]
+        trial.desktop.control_source = agent.KnownControls(known)
+        trial.actuator.task = rng.choice(("Open regedit and look", TASKS[0]))
+        for _ in range(rng.choice((1, 1, 2, 3, 4))):
+            trial.random_act()
+        yield f"{number}", [*trial.desktop.told, dict(trial.counts), trial.desktop.clock.time]
+
+
+# -- driven in a process, and compared
+
+
+def drive(seams: Iterable[str]) -> None:
+    """Prints a line of each case, in this process."""
+    ways: dict[str, Callable[[], Iterator[Case]]] = {
+        "runs": seam_runs, "demos": seam_demos, "lines": seam_lines,
+        "replies": seam_replies, "verdicts": seam_verdicts,
+    }  # fmt: skip
+    gc.set_threshold(100_000, 50, 100)
+    time.time = lambda: 1_700_000_000 + Today.clock.time
+    setattr(agent, "datetime", Today)  # noqa: B010 - no name that the tests use
+    for seam in seams:
+        for case in ways[seam]():
+            print(json.dumps([seam, *case], default=str), file=sys.__stdout__)
+
+
+def came(seams: Iterable[str]) -> list[list[Any]]:
+    """Of each case its seam, its name and what came of it, with nothing of the person's settings."""
     own = ("AGENT_", "LMSTUDIO_", "PYTHON")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    path = os.pathsep.join([str(checkout), str(HERE)])
-    fixed = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "NO_COLOR": "1", "TZ": "UTC"}
+    environment = {name: text for name, text in os.environ.items() if not name.startswith(own)}
+    fixed = {
+        "PYTHONHASHSEED": "0",
+        "PYTHONUTF8": "1",
+        "NO_COLOR": "1",
+        "TZ": "UTC",
+        "COLUMNS": "120",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", DRIVER, ",".join(seams), str(cases), str(output)],
-        cwd=checkout,
-        env={**kept, **fixed, "PYTHONPATH": path, "COLUMNS": "120"},
+        [sys.executable, "-m", "tests.kept", "--drive", *seams],
+        cwd=ROOT,
+        env={**environment, **fixed},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
+        check=True,
+        encoding="utf-8",
     )
-    if done.returncode:
-        raise SystemExit(f"{checkout.name}: the driver failed\n{done.stderr[-3000:]}")
-    lines = map(json.loads, output.read_text("utf-8").splitlines())
-    return {(line["seam"], line["case"]): line["value"] for line in lines}
-
-
-def differences(old: Came, new: Came) -> dict[str, list[str]]:
-    """Of each case that differs the lines in which it does, with - those of the old side and with + those of the new."""
-    found = {}
-    for key in {**old, **new}:
-        sides = [list(lines(side[key])) if key in side else [] for side in (old, new)]
-        if sides[0] != sides[1]:
-            changed = [*difflib.unified_diff(*sides, lineterm="", n=0)][2:]
-            found[": ".join(key)] = [line for line in changed if not line.startswith("@@")]
-    return found
-
-
-def lines(value: Any, where: str = "") -> Iterator[str]:
-    """A value as lines with their places, a request's body value by value, another text by its sentences."""
-    if isinstance(value, str) and value.startswith("{"):
-        with contextlib.suppress(ValueError):
-            value = json.loads(value)
-    if isinstance(value, dict) and value:
-        for name, part in value.items():
-            yield from lines(part, f"{where}.{name}")
-    elif isinstance(value, list) and value:
-        for part in value:
-            yield from lines(part, f"{where}[]")
-    elif isinstance(value, str):
-        yield from (f"{where}: {line}" for line in re.split(r"\n|(?<=[.;]) ", value))
-    else:
-        yield f"{where} = {json.dumps(value)}"
-
-
-def told(found: dict[str, list[str]], cases: int) -> Iterator[str]:
-    """What is to be said of a comparison: differences that are alike but for numbers once, and the sum."""
-    kinds: dict[str, list[str]] = {}
-    for case, changed in found.items():
-        kinds.setdefault(re.sub(r"\d+", "N", "\n".join(changed)), []).append(case)
-    for first, *more in list(kinds.values())[:SHOWN_MOST]:
-        yield first + (f" (and {len(more)} more like it)" if more else "")
-        yield from (f"    {line[:SHOWN_CHARS]}" for line in found[first][:LINES_SHOWN])
-    yield f"{cases} cases, {len(found)} differ in {len(kinds)} ways"
-
-
-def digests(seams: tuple[str, ...]) -> Kept:
-    """Each case of these seams, a whole run being one, with the digest of what comes of it now."""
-    parts: dict[tuple[str, str], list[str]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        came = drive(put_agent(HERE, Path(folder, "side")), seams, GROUPS[seams])
-    for (seam, case), value in came.items():
-        begin = case.partition(": ")[0]
-        parts.setdefault((seam, begin), []).append(json.dumps([case, value]))
-    found: Kept = {seam: {} for seam in seams}
-    for (seam, case), lines in parts.items():
-        found[seam][case] = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
-    return found
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @cache
 def now() -> Kept:
-    """The cases of every seam as they come now; the groups are driven at the same time."""
+    """The digests of all cases as they come now, a whole run being one."""
+    parts = defaultdict[str, dict[str, Any]](dict)
     with ThreadPoolExecutor() as pool:
-        return {seam: cases for found in pool.map(digests, GROUPS) for seam, cases in found.items()}
+        for seam, case, value in [case for cases in pool.map(came, GROUPS) for case in cases]:
+            digest = parts[seam].setdefault(case.partition(": ")[0], hashlib.sha256())
+            digest.update(json.dumps([case, value]).encode())
+    return {
+        seam: {case: digest.hexdigest()[:8] for case, digest in cases.items()}
+        for seam, cases in parts.items()
+    }
 
 
-def read() -> Kept:
-    kept: Kept = json.loads(FILE.read_text("utf-8"))
-    return kept
-
-
-def differing(old: dict[str, str], new: dict[str, str]) -> Iterable[str]:
-    """The cases that came, went or came to something else."""
+def differing() -> list[str]:
+    """The cases that came, went or came to something else than the file says."""
+    old, new = (
+        {f"{seam} {case}": digest for seam in kept for case, digest in kept[seam].items()}
+        for kept in (json.loads(FILE.read_text("utf-8")), now())
+    )
     return [case for case in {**old, **new} if old.get(case) != new.get(case)]
 
 
-def compare(old: str, seams: Sequence[str]) -> None:
-    """Shows how this tree differs from a commit at these seams."""
-    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(2) as both:
-        sides = [put_agent(old, Path(name, "old")), put_agent(HERE, Path(name, "new"))]
-        came = list(both.map(lambda side: drive(side, seams, max(GROUPS.values())), sides))
-    print("\n".join(told(differences(*came), len(came[1]))))
-
-
-def main() -> None:
-    if sys.argv[1:]:
-        compare(sys.argv[1], sys.argv[2:] or SEAMS)
-        return
-    before, after = read(), {seam: now()[seam] for seam in SEAMS}
-    FILE.write_text(json.dumps(after, indent=0, ensure_ascii=False) + "\n", "utf-8")
-    for seam in SEAMS:
-        cases = list(differing(before.get(seam, {}), after[seam]))
-        print(f"{seam}: {len(cases)} of {len(after[seam])} cases differ {cases[:5]}")
+def main(given: list[str]) -> None:
+    if given[:1] == ["--drive"]:
+        drive(given[1:])
+    elif given:
+        for case in came(given):
+            print(json.dumps(case, indent=0, ensure_ascii=False).replace("\\n", "\n"))
+    else:
+        print("\n".join(differing()))
+        FILE.write_text(json.dumps(now(), indent=0, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
