@@ -18,8 +18,8 @@ import struct
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import count
 from operator import itemgetter
@@ -29,7 +29,7 @@ import agent
 from agent import Point, Rect
 
 ACCESS_DENIED, INVALID_HANDLE, INVALID_PARAMETER, GENERAL_FAILURE = 5, 6, 87, 31
-E_FAIL, E_ACCESSDENIED = -2147467259, -2147024891
+E_FAIL = -2147467259
 VK_TAB, VK_RETURN = 0x09, 0x0D
 MODIFIER_KEYS = {0x10, 0x11, 0x12, 0x5B, 0x5C, *range(0xA0, 0xA6)}
 # DrawIconEx paints its whole rectangle in this, and no default picture has it.
@@ -42,39 +42,75 @@ COURTESY = frozenset(
 # Functions without a failure answer: a 0 of theirs is a plain value.
 NEVER_FAIL = frozenset(
     "GetSystemMetrics GetForegroundWindow GetWindowTextW MapVirtualKeyW WindowFromPoint GetAncestor GetConsoleWindow"
-    " MonitorFromPoint FindWindowExW GetConsoleProcessList"
-    " GetTickCount PeekMessageW WaitForSingleObject IsWindowVisible IsIconic IsHungAppWindow"
-    " ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput GetCurrentThreadId"
-    " IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize CoTaskMemFree"
-    " GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetWindowDisplayAffinity SendMessageW"
-    " DispatchMessageW MessageBeep LoadCursorW".split()
+    " MonitorFromPoint FindWindowExW GetConsoleProcessList GetTickCount PeekMessageW WaitForSingleObject"
+    " IsWindowVisible IsIconic IsHungAppWindow ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput"
+    " GetCurrentThreadId IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize"
+    " CoTaskMemFree GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetWindowDisplayAffinity"
+    " SendMessageW DispatchMessageW MessageBeep LoadCursorW".split()
 )
 # Those that answer an HRESULT.
 BY_HRESULT = ("SHCreateItemFromParsingName", "CoInitializeEx")
 RELEASES = frozenset(
     "ReleaseDC DeleteDC DeleteObject CloseDesktop CloseHandle SelectObject".split()
 )
-
-
-ANSWERS: dict[str, Callable[..., int]] = {
-    "OpenClipboard": lambda window: 1,
-    "CloseClipboard": lambda: 1,
-    "GlobalUnlock": lambda memory: 0,
-    "CoTaskMemFree": lambda memory: 0,
-    "GetCurrentThreadId": lambda: 98,
-    "SendMessageW": lambda window, message, word, value: 0,
-    "DispatchMessageW": lambda message: 0,
-    # no folder of all apps, as under Wine
-    "SHCreateItemFromParsingName": lambda name, bind, iid, place: -2147024894,
+ARROW = 0x1000F
+ANSWERS = {
+    **dict.fromkeys("OpenClipboard CloseClipboard BringWindowToTop ReleaseMutex".split(), 1),
+    **dict.fromkeys("ReleaseDC CloseDesktop CloseHandle".split(), 1),
+    **dict.fromkeys("SetProcessDpiAwarenessContext SetProcessDPIAware".split(), 1),
+    **dict.fromkeys("GlobalUnlock CoTaskMemFree SendMessageW DispatchMessageW".split(), 0),
+    "WaitForSingleObject": 0,
+    "GetCurrentThreadId": 98,
+    "LoadCursorW": ARROW,
+    "SHCreateItemFromParsingName": -2147024894,  # no folder of all apps, as under Wine
 }
 ATTRIBUTES = {
     "GetConsoleWindow": "console",
     "GetDoubleClickTime": "double_click_ms",
     "GetClipboardOwner": "clipboard_owner",
 }
+# What tells a property of a window, and what writes one of its texts.
 OF_WINDOW = {"IsWindowVisible": "visible", "IsIconic": "minimised", "IsHungAppWindow": "hung"}
-STDOUT = 0x7F00_0000_0004
+TEXTS = {"GetClassNameW": "class_name", "GetWindowTextW": "title"}
+# Where no window has the handle, they answer 0; else their method gets the window.
+ON_WINDOW = {*OF_WINDOW, *TEXTS, "BringWindowToTop", "SetForegroundWindow", "GetWindowRect"}
+ON_WINDOW |= {"GetWindowThreadProcessId", "DwmGetWindowAttribute"}
+# The kinds of handles that functions take.
+KINDS = {
+    "screen DC, memory DC": "CreateCompatibleDC CreateDIBSection SelectObject",
+    "memory DC": "SetStretchBltMode SetBrushOrgEx StretchBlt DrawIconEx DeleteDC",
+    "screen DC": "ReleaseDC",
+    "bitmap, cursor bitmap, font": "DeleteObject",
+    "desktop": "CloseDesktop",
+    "process, token, mutex": "CloseHandle",
+    "process": "QueryFullProcessImageNameW OpenProcessToken",
+    "token": "GetTokenInformation",
+    "mutex": "WaitForSingleObject ReleaseMutex",
+}
+TAKES = {name: kinds for kinds, names in KINDS.items() for name in names.split()}
+# Arguments that are wrong with any other value, each by its place.
+WANTED: dict[str, dict[int, Any]] = {
+    "SendInput": {2: 40},
+    "GetDC": {0: None},
+    "CreateDIBSection": {2: 0, 4: None, 5: 0},
+    "DrawIconEx": {8: 3},
+    "LoadCursorW": {0: None, 1: 32512},
+    "MonitorFromPoint": {1: 0},
+    "FindWindowExW": {1: None, 3: None},
+    "DwmGetWindowAttribute": {1: 14, 3: 4},
+    "OpenProcess": {0: 0x1000},  # no more than it needs
+    "OpenProcessToken": {1: 8},
+    "QueryFullProcessImageNameW": {1: 0},
+    "GetTokenInformation": {1: 25},
+    "AttachThreadInput": {0: 98, 1: 99},
+    "CoInitializeEx": {0: None, 1: 6},  # single-threaded, without OLE 1's DDE
+    "ShellExecuteW": {1: "open", 3: None, 5: 1},
+    "WaitForSingleObject": {1: 0},
+    "SetProcessDpiAwarenessContext": {0: -4},
+}
+SIZES = {"GetCursorInfo": 24, "GetLastInputInfo": 8}  # that their structures begin with
 STOCK_BITMAP = 0x7F00_0000_0001
+STANDARD = 1 << 40  # with the number of a standard stream: its handle
 
 
 class VirtualClock:
@@ -101,16 +137,16 @@ class VirtualClock:
     def advance(self, seconds: float) -> None:
         """Lets time pass; negative is nothing."""
         end = self.time + max(0.0, seconds)
-        while self._plans and min(self._plans, key=itemgetter(0))[0] <= end:
-            plan = min(self._plans, key=itemgetter(0))
-            self._plans.remove(plan)
-            self.time = max(self.time, plan[0])
-            plan[1]()
+        while self._plans and self._plans[0][0] <= end:
+            when, action = self._plans.pop(0)
+            self.time = max(self.time, when)
+            action()
         self.time = end
 
     def at(self, seconds: float, action: Callable[[], Any]) -> None:
         """Calls `action` as soon as that many seconds from now have been slept away."""
         self._plans.append((self.time + seconds, action))
+        self._plans.sort(key=itemgetter(0))
 
 
 @dataclass(frozen=True)
@@ -152,7 +188,6 @@ class Pointer:
     private: bool = False  # its program's own, of which nobody else is told
 
 
-ARROW = 0x1000F
 CURSORS = {
     "arrow": Pointer(),
     "cross": Pointer(hot=(16, 15), handle=0x10005),
@@ -189,58 +224,51 @@ def put(into: int, form: str, *values: Any) -> None:
     ctypes.memmove(into, data, len(data))
 
 
+@dataclass
 class Handle:
     """Something Windows gave out; DCs know what is selected into them, bitmaps own their memory."""
 
-    def __init__(self, kind: str, **facts: Any) -> None:
-        self.kind = kind
-        self.selected, self.mode, self.brush_set = 0, 1, True
-        self.width, self.height = facts.get("width", 0), facts.get("height", 0)
-        self.memory: Any = facts.get("memory")
-        self.window: Any = facts.get("window")
-        self.pending: list[Callable[[Any], None]] = []  # GDI batches drawing until GdiFlush
+    kind: str
+    width: int = 0
+    height: int = 0
+    memory: Any = None
+    window: Any = None
+    selected: int = STOCK_BITMAP
+    mode: int = 1
+    brush_set: bool = True
+    pending: list[tuple[int, bytes]] = field(default_factory=list)  # GDI draws it with GdiFlush
 
 
-@lru_cache(maxsize=64)
-def colours_of_columns(across: range) -> bytes:
-    """One row of BGRX in which every pixel has a colour that no other place of the row has."""
-    return array("I", [(x >> 8 & 15) << 16 | x & 255 for x in across]).tobytes()
+Paint = tuple[tuple[Rect, int], ...]
 
 
 @lru_cache(maxsize=4096)  # a screen's rows are the same in thousands of simulated Windows
-def own_colours(across: range, y: int) -> bytes:
-    """The same of the screen: the green is the row's, and the upper half of the red."""
-    row = bytearray(colours_of_columns(across))
-    row[1::4] = bytes([y & 255]) * len(across)
-    upper = (y >> 8 & 15) << 4
-    row[2::4] = row[2::4].translate(bytes(red | upper for red in range(16)) + bytes(240))
-    return bytes(row)
+def row_of(screen: Rect, paint: Paint, y: int) -> Any:
+    """One row of a screen as 32-bit BGRX values, and a black one behind it; unpainted, all pixels differ."""
+    if not screen.top <= y < screen.bottom:
+        return array("I", bytes(4 * screen.width + 4))
+    if not paint:
+        own = (y & 255) << 8 | (y >> 8 & 15) << 20
+        across = range(screen.left, screen.right)
+        return array("I", [(x >> 8 & 15) << 16 | x & 255 | own for x in across] + [0])
+    row = row_of(screen, paint[:-1], y)[:]
+    rect, colour = paint[-1]
+    part = rect.intersection(Rect(screen.left, y, screen.width, 1))
+    if part.width and part.height:
+        first = part.left - screen.left
+        row[first : first + part.width] = array("I", [colour]) * part.width
+    return row
 
 
 @lru_cache(maxsize=16)  # most tests look at the same small part again and again
-def own_sample(screen: Rect, area: Rect, width: int, height: int) -> bytes:
-    """The area of a screen of its own colours, as `sample` gives it."""
-    across = range(screen.left, screen.right)
-    return sample(screen, lambda y: array("I", own_colours(across, y)), area, width, height)
-
-
-def sample(screen: Rect, row: Callable[[int], Any], area: Rect, width: int, height: int) -> bytes:
+def sample(screen: Rect, paint: Paint, area: Rect, width: int, height: int) -> bytes:
     """The screen's `area` scaled by nearest sampling, BGRX; black beyond the screen."""
     columns = [
         area.left + (2 * i + 1) * area.width // (2 * width) - screen.left for i in range(width)
     ]
-    inside = [column for column in columns if 0 <= column < screen.width]
-    before, after = sum(c < 0 for c in columns), sum(c >= screen.width for c in columns)
-    pick = itemgetter(*inside, inside[-1]) if inside else None
-    rows = []
-    for j in range(height):
-        y = area.top + (2 * j + 1) * area.height // (2 * height)
-        if pick and screen.top <= y < screen.top + screen.height:
-            middle = array("I", pick(row(y))[:-1])
-        else:
-            middle = array("I", [0]) * len(inside)
-        rows.append(bytes(4 * before) + middle.tobytes() + bytes(4 * after))
-    return b"".join(rows)
+    pick = itemgetter(*(x if 0 <= x < screen.width else screen.width for x in columns), 0)
+    rows = (area.top + (2 * j + 1) * area.height // (2 * height) for j in range(height))
+    return b"".join(array("I", pick(row_of(screen, paint, y))[:-1]).tobytes() for y in rows)
 
 
 class Entered(threading.local):
@@ -272,57 +300,49 @@ class FakeWin32:
     window: Foreground | None = Foreground()
     swapped = locked = False
     double_click_ms = 500
-    shell_answer = 42  # of ShellExecuteW; up to 32 it is an error
     opens: Foreground | None = None  # comes to the front when a program is started
-    keeps_front = False  # the window in front gives the keyboard away to attached threads only
-    never_front = False  # ... and to nobody
+    never_front = False  # the window in front gives the keyboard away to nobody
     attached = False
     own_level, console, console_owner = 0x2000, 0, 0
-    mutex_taken, on_close = False, None
+    console_processes: list[int]
+    on_close: Any = None
     ignores_ctrl_c = False
     old_console = False  # older than Windows 10
-    stdin = STDOUT  # what standard input is: a console, or another handle
-    input_mode: int | None = None  # of the console's input, if there is one
-    console_mode: int | None = None  # of a console on stdout: 3 or 7 with escape sequences
     mouse_stuck = False  # another program holds it: neither SendInput nor SetCursorPos moves it
     insert_at_most: int | None = None  # events that every SendInput takes at most
     clipboard: str | None = None
     clipboard_owner = 0  # the handle of the window whose text it is
     on_event: Callable[[Event], Any] | None = None
-    # Whether the Nth call (from 1) fails, of that name.
-    fails: Callable[[int, str], Any] | None = None
-    fail_times = 1 << 30
-    fail_inserts = 0  # how many events a failing SendInput inserts all the same
-    typed = ""  # as an edit control would hold it; line ends are \n
+    # The calls that fail, by number (from 1) or name; of a failing SendInput so many events are inserted all the same.
+    failing: Container[int] = ()
+    failing_names: Container[str] = ()
+    fail_inserts = 0
+    paint: Paint = ()  # over the screen's own picture
     error = 0
-    _high = 0
 
     def __init__(
         self,
         monitors: Iterable[Rect] = (Rect(0, 0, 1920, 1080),),
-        cursor: str | Pointer = "arrow",
+        cursor: str = "arrow",
         missing: Iterable[str] = (),
-        dpi: dict[str, int] | None = None,
         clock: VirtualClock | None = None,
         **state: Any,
     ) -> None:
-        self.monitors = list(monitors)
-        self.pointer = CURSORS[cursor] if isinstance(cursor, str) else cursor
-        self.missing, self.dpi = frozenset(missing), dict(dpi or {})
-        self.clock = clock or VirtualClock()
+        self.monitors, self.pointer = list(monitors), CURSORS[cursor]
+        self.missing, self.clock = frozenset(missing), clock or VirtualClock()
         for name, value in state.items():
             getattr(self, name)  # such a property there is
             setattr(self, name, value)
         self.others = list[Foreground]()  # further windows, topmost first
         self.programs_opened = list[str]()  # the paths given to ShellExecuteW
-        self.apartments = dict[int, int]()  # of each thread with COM, as it was asked for
+        self.apartments = set[int]()  # the threads with COM
         self.last_input = self._GetTickCount()
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
         self._owners = dict[int, threading.Thread]()  # of them
         self.messages = list[int]()  # ids of hotkeys that were pressed
+        self.modes = dict[int, int | None]()  # of a standard stream that is a console
         # what happened
         self.events, self.clicks = list[Event](), list[Click]()
-        self.wheel = {"wheel": 0, "hwheel": 0}
         self.sent = list[int]()  # events of each SendInput
         self.drawn = list[tuple[int, int, int, int]]()  # rectangles of DrawIconEx
         self.calls, self.failed, self.problems = list[str](), list[str](), list[str]()
@@ -335,8 +355,7 @@ class FakeWin32:
         self.posted = list[tuple[int, int, float]]()
         self.on_beep: Callable[[], Any] = lambda: None
         self._down = list[tuple[str, Any]]()
-        self._rows = dict[int, Any]()
-        self._paint = list[tuple[Rect, int]]()
+        self._units = list[int]()
         self.api = agent.Win32(self.resolve, lambda: self.error)
 
     # -- the seam
@@ -375,46 +394,50 @@ class FakeWin32:
     def body(self, name: str) -> Callable[..., Any]:
         """What answers a function: a constant, an attribute, a property of a window, or a method of its name."""
         if name in ANSWERS:
-            return ANSWERS[name]
+            return lambda *_: ANSWERS[name]
         if name in ATTRIBUTES:
             return lambda: getattr(self, ATTRIBUTES[name])
         if name in OF_WINDOW:
-            return lambda handle: int(getattr(self._shown(handle), OF_WINDOW[name], False))
+            return lambda window: int(getattr(window, OF_WINDOW[name]))
+        if name in TEXTS:
+            return lambda window, *rest: self._write(*rest, getattr(window, TEXTS[name]))
         body: Callable[..., Any] = getattr(self, f"_{name}")
         return body
 
     def _answer(self, name: str, body: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         self.calls.append(name)
-        chosen = self.fails and self.fails(len(self.calls), name)
-        if not chosen or len(self.failed) >= self.fail_times:
-            return body(*arguments)
-        self.failed.append(name)
-        if name not in NEVER_FAIL:
-            self.error = GENERAL_FAILURE
-        if name == "SendInput":
-            return self._SendInput(*arguments, most=min(self.fail_inserts, arguments[0] - 1))
-        return E_FAIL if name in BY_HRESULT else 0
+        if len(self.calls) in self.failing or name in self.failing_names:
+            self.failed.append(name)
+            if name not in NEVER_FAIL:
+                self.error = GENERAL_FAILURE
+            if name == "SendInput":
+                return self._SendInput(*arguments, most=min(self.fail_inserts, arguments[0] - 1))
+            return E_FAIL if name in BY_HRESULT else 0
+        wrong = [at for at, value in WANTED.get(name, {}).items() if arguments[at] != value]
+        self.problems += [f"{name}: argument {at} is {arguments[at]}" for at in wrong]
+        if name in SIZES and ctypes.string_at(arguments[0], 4) != struct.pack("<I", SIZES[name]):
+            self.problems.append(f"{name}: cbSize is not {SIZES[name]}")
+        if name in ON_WINDOW:
+            window = self._shown(arguments[0])
+            return body(window, *arguments[1:]) if window else 0
+        number = arguments[name == "ReleaseDC"] if name in TAKES else 0
+        if name in TAKES and not self._get(number, TAKES[name], name):
+            return 0
+        answer = body(*arguments)
+        if answer and name in RELEASES - {"SelectObject"}:
+            del self.handles[number]
+        return answer
 
-    def arm(
-        self,
-        at: int | None = None,
-        onwards: int | None = None,
-        names: Iterable[str] = (),
-        inserts: int = 0,
-        times: int = 1 << 30,
-    ) -> None:
-        """Chooses which calls fail, counted from now, at most `times` of them; without arguments none does."""
-        self.fails = lambda number, name: (
-            number == at or (onwards and number >= onwards) or name in names
-        )
-        self.fail_inserts, self.fail_times = inserts, times
+    def arm(self, at: Container[int] = (), names: Container[str] = (), inserts: int = 0) -> None:
+        """Chooses which calls fail, counted from now; without arguments none does."""
+        self.failing, self.failing_names, self.fail_inserts = at, names, inserts
         self.calls.clear()
         self.failed.clear()
 
-    def refuse(self, code: int, answer: int = 0) -> int:
+    def refuse(self, code: int) -> int:
         """The answer of a function that fails by itself, with GetLastError set; success leaves a stale one."""
         self.error = code
-        return answer
+        return 0
 
     def verify(self) -> None:
         """Raises AssertionError if anything wrong was done, left open, or left pressed."""
@@ -431,6 +454,11 @@ class FakeWin32:
         """Buttons, keys and UTF-16 units that are down, oldest first."""
         return [f"{kind} {what}" for kind, what in self._down]
 
+    @property
+    def typed(self) -> str:
+        """The text as an edit control would hold it; line ends are \\n. A lone surrogate is a UnicodeError."""
+        return array("H", self._units).tobytes().decode("utf-16-le")
+
     def screen(self) -> Rect:
         """The bounding rectangle of all monitors."""
         left, top = min(m.left for m in self.monitors), min(m.top for m in self.monitors)
@@ -439,27 +467,11 @@ class FakeWin32:
 
     def fill(self, rect: Rect, colour: int) -> None:
         """Paints a rectangle of the virtual screen over its picture."""
-        self._paint.append((rect, colour))
-        self._rows.clear()
+        self.paint += ((rect, colour),)
 
-    def colour(self, x: int, y: int) -> int:
-        """0xRRGGBB of a pixel of the virtual screen; black where no picture is."""
-        screen = self.screen()
-        inside = screen.contains(Point(x, y))
-        return self._row(y)[x - screen.left] & 0xFFFFFF if inside else 0
-
-    def _row(self, y: int) -> Any:
-        """One row of the virtual screen as 32-bit BGRX values; by default every pixel has a colour of its own."""
-        if y not in self._rows:
-            screen = self.screen()
-            row = array("I", own_colours(range(screen.left, screen.right), y))
-            for rect, colour in self._paint:
-                part = rect.intersection(Rect(screen.left, y, screen.width, 1))
-                if part.width and part.height:
-                    first = part.left - screen.left
-                    row[first : first + part.width] = array("I", [colour]) * part.width
-            self._rows[y] = row
-        return self._rows[y]
+    def seen(self, area: Rect, width: int, height: int) -> bytes:
+        """What the screen shows there, BGRX."""
+        return sample(self.screen(), self.paint, area, width, height)
 
     # -- the person
 
@@ -469,8 +481,6 @@ class FakeWin32:
         self.last_input = self._GetTickCount()
 
     def _GetLastInputInfo(self, into: int) -> int:
-        if struct.unpack("<I", ctypes.string_at(into, 4)) != (8,):
-            self.problems.append("GetLastInputInfo: cbSize is not 8")
         put(into, "II", 8, self.last_input)
         return 1
 
@@ -488,18 +498,15 @@ class FakeWin32:
         return 1
 
     def _PeekMessageW(self, into: int, _: None, first: int, last: int, remove: int) -> int:
-        if (first, last, remove) == (0, 0, 1):  # of the program's own windows
-            if not self.posted:
-                return 0
+        handle, message, word, tick = 0, 0x0312, 0, 0  # WM_HOTKEY
+        if (first, last, remove) == (0, 0, 1) and self.posted:  # of the program's own windows
             handle, message, seconds = self.posted.pop(0)
             tick = int((self.clock.now() + seconds) * 1000) & 0xFFFFFFFF
-            put(into, "QI4xQqIii4x", handle, message, 0, 0, tick, 0, 0)
-            return 1
-        if not self.messages:
+        elif (first, last, remove) == (message, message, 1) and self.messages:
+            word = self.messages.pop(0)
+        else:
             return 0
-        if (first, last, remove) != (0x0312, 0x0312, 1):
-            self.problems.append("PeekMessageW does not remove WM_HOTKEY alone")
-        put(into, "QI4xQqIii4x", 0, 0x0312, self.messages.pop(0), 0, 0, 0, 0)
+        put(into, "QI4xQqIii4x", handle, message, word, 0, tick, 0, 0)
         return 1
 
     # -- windows of the program's own
@@ -552,37 +559,23 @@ class FakeWin32:
         return 1
 
     def _GetStdHandle(self, which: int) -> int:
-        assert which in (0xFFFFFFF5, 0xFFFFFFF6), which  # STD_OUTPUT_HANDLE, STD_INPUT_HANDLE
-        return STDOUT if which == 0xFFFFFFF5 else self.stdin
+        return STANDARD + which
 
     def _GetConsoleMode(self, handle: int, out: Any) -> int:
-        if self.input_mode is not None and handle == self.stdin:
-            put(out, "I", self.input_mode)
-            return 1
-        if handle != STDOUT or self.console_mode is None:
-            return self.refuse(6)  # ERROR_INVALID_HANDLE
-        put(out, "I", self.console_mode)
+        mode = self.modes.get(handle - STANDARD)
+        if mode is None:
+            return self.refuse(INVALID_HANDLE)
+        put(out, "I", mode)
         return 1
 
     def _SetConsoleMode(self, handle: int, mode: int) -> int:
-        if self.input_mode is not None and handle == self.stdin:
-            self.input_mode = mode
-            return 1
-        if handle != STDOUT or self.console_mode is None or (self.old_console and mode & 4):
+        if self.old_console and mode & 4:
             return self.refuse(INVALID_PARAMETER)
-        self.console_mode = mode
+        self.modes[handle - STANDARD] = mode
         return 1
 
     def _CreateMutexW(self, _security: int | None, _owned: int, name: str) -> int:
         return self._new("mutex") if name else self.refuse(INVALID_PARAMETER)
-
-    def _WaitForSingleObject(self, handle: int, milliseconds: int) -> int:
-        if milliseconds or not self._get(handle, "mutex", "WaitForSingleObject"):
-            return 0xFFFFFFFF
-        return 258 if self.mutex_taken else 0
-
-    def _ReleaseMutex(self, handle: int) -> int:
-        return int(bool(self._get(handle, "mutex", "ReleaseMutex")))
 
     # -- handles
 
@@ -594,32 +587,14 @@ class FakeWin32:
     def _get(self, number: int | None, kinds: str, use: str) -> Handle | None:
         """A living handle of one of these kinds, or a problem noted and ERROR_INVALID_HANDLE set."""
         handle = self.handles.get(number or 0)
-        if handle and handle.kind in kinds.split("|"):
+        if handle and handle.kind in kinds.split(", "):
             return handle
         state = f"a {handle.kind}" if handle else "unknown or already released"
         self.problems.append(f"{use} got a handle that is {state}")
         self.error = INVALID_HANDLE
         return None
 
-    def _end(self, number: int, kinds: str, use: str) -> int:
-        handle = self._get(number, kinds, use)
-        if handle:
-            del self.handles[number]
-        return int(bool(handle))
-
     # -- process and screen
-
-    def _dpi_answer(self, name: str, success: int, failure: int) -> int:
-        code = self.dpi.get(name, 0)
-        return self.refuse(code, failure) if code else success
-
-    def _SetProcessDpiAwarenessContext(self, context: int) -> int:
-        if context != -4:
-            return self.refuse(INVALID_PARAMETER)
-        return self._dpi_answer("SetProcessDpiAwarenessContext", 1, 0)
-
-    def _SetProcessDPIAware(self) -> int:
-        return self._dpi_answer("SetProcessDPIAware", 1, 0)
 
     def _GetSystemMetrics(self, index: int) -> int:
         screen, primary = self.screen(), self.monitors[0]
@@ -630,143 +605,94 @@ class FakeWin32:
     def _OpenInputDesktop(self, _flags: int, _inherit: int, _access: int) -> int:
         return self.refuse(ACCESS_DENIED) if self.locked else self._new("desktop")
 
-    def _CloseDesktop(self, desktop: int) -> int:
-        return self._end(desktop, "desktop", "CloseDesktop")
-
     # -- drawing
 
-    def _GetDC(self, window: int | None) -> int:
-        if window:
-            self.problems.append("GetDC of a window: the screen is wanted")
-        number = self._new("screen DC")
-        self.handles[number].selected = STOCK_BITMAP
-        return number
+    def _GetDC(self, _window: None) -> int:
+        return self._new("screen DC")
 
-    def _ReleaseDC(self, _window: int | None, dc: int) -> int:
-        return self._end(dc, "screen DC", "ReleaseDC")
-
-    def _CreateCompatibleDC(self, dc: int) -> int:
-        if not self._get(dc, "screen DC|memory DC", "CreateCompatibleDC"):
-            return 0
-        number = self._new("memory DC")
-        self.handles[number].selected = STOCK_BITMAP
-        return number
+    def _CreateCompatibleDC(self, _dc: int) -> int:
+        return self._new("memory DC")
 
     def _DeleteDC(self, dc: int) -> int:
-        handle = self._get(dc, "memory DC", "DeleteDC")
-        if not handle:
-            return 0
-        if handle.selected != STOCK_BITMAP and not self.failed:
+        if self.handles[dc].selected != STOCK_BITMAP and not self.failed:
             self.problems.append("DeleteDC before the former bitmap was selected back")
-        return self._end(dc, "memory DC", "DeleteDC")
+        return 1
 
-    def _CreateDIBSection(
-        self, dc: int, info: int, usage: int, bits: int, section: int | None, offset: int
-    ) -> int:
-        if not self._get(dc, "screen DC|memory DC", "CreateDIBSection"):
-            return 0
-        size, width, height, planes, depth, compression = struct.unpack(
-            "<IiiHHI", ctypes.string_at(info, 20)
-        )
-        rest = (size, planes, depth, compression, usage, section, offset)
-        if rest != (40, 1, 32, 0, 0, None, 0) or width < 1 or height >= 0:
-            self.problems.append(
-                f"CreateDIBSection: no 32-bit RGB, top-down: {rest, width, height}"
-            )
+    def _CreateDIBSection(self, _dc: int, info: int, _usage: int, bits: int, *_: Any) -> int:
+        form = "<IiiHHI"
+        size, width, height, *rest = struct.unpack(form, ctypes.string_at(info, 20))
+        if (size, *rest) != (40, 1, 32, 0) or width < 1 or height >= 0:
+            self.problems.append(f"CreateDIBSection: no 32-bit RGB, top-down: {size, height, rest}")
             return self.refuse(INVALID_PARAMETER)
         memory = ctypes.create_string_buffer(b"\xcd" * (width * -height * 4), width * -height * 4)
         ctypes.c_void_p.from_address(bits).value = ctypes.addressof(memory)
         return self._new("bitmap", width=width, height=-height, memory=memory)
 
+    def _is_selected(self, thing: int) -> bool:
+        return any(handle.selected == thing for handle in list(self.handles.values()))
+
     def _SelectObject(self, dc: int, thing: int) -> int:
-        handle = self._get(dc, "memory DC|screen DC", "SelectObject")
-        if not handle:
-            return 0
         if thing != STOCK_BITMAP:
-            if not self._get(thing, "bitmap|font", "SelectObject"):
+            if not self._get(thing, "bitmap, font", "SelectObject"):
                 return 0
-            if any(handle.selected == thing for handle in list(self.handles.values())):
+            if self._is_selected(thing):
                 self.problems.append("SelectObject: the bitmap is selected already")
                 return self.refuse(INVALID_HANDLE)
+        handle = self.handles[dc]
         former, handle.selected = handle.selected, thing
         return former
 
     def _DeleteObject(self, thing: int) -> int:
-        handle = self._get(thing, "bitmap|cursor bitmap|font", "DeleteObject")
-        if not handle:
-            return 0
-        if any(handle.selected == thing for handle in list(self.handles.values())):
+        memory = self.handles[thing].memory
+        if self._is_selected(thing):
             if not self.failed:
                 self.problems.append("DeleteObject of a bitmap that is selected into a DC")
             return self.refuse(INVALID_HANDLE)
-        if handle.memory is not None:
-            ctypes.memset(handle.memory, 0xDD, len(handle.memory))
-        return self._end(thing, handle.kind, "DeleteObject")
+        if memory is not None:
+            ctypes.memset(memory, 0xDD, len(memory))
+        return 1
 
     def _SetStretchBltMode(self, dc: int, mode: int) -> int:
-        handle = self._get(dc, "memory DC", "SetStretchBltMode")
-        if not handle or not 1 <= mode <= 4:
-            return self.refuse(INVALID_PARAMETER)
+        handle = self.handles[dc]
         former, handle.mode, handle.brush_set = handle.mode, mode, False
         return former
 
-    def _SetBrushOrgEx(self, dc: int, _x: int, _y: int, _former: int | None) -> int:
-        handle = self._get(dc, "memory DC", "SetBrushOrgEx")
-        if handle:
-            handle.brush_set = True
-        return int(bool(handle))
+    def _SetBrushOrgEx(self, dc: int, *_: Any) -> int:
+        self.handles[dc].brush_set = True
+        return 1
 
     def _target(self, dc: int, use: str) -> Handle | None:
-        """The bitmap that drawing on `dc` reaches."""
-        handle = self._get(dc, "memory DC", use)
-        if handle and handle.selected == STOCK_BITMAP:
-            self.problems.append(f"{use} draws on a DC without a bitmap of its own")
-            return None
-        return self._get(handle.selected, "bitmap", use) if handle else None
+        """The bitmap that drawing on `dc` reaches; a DC without one of its own has none."""
+        return self._get(self.handles[dc].selected, "bitmap", use)
 
     def _StretchBlt(self, dc: int, x: int, y: int, w: int, h: int, source: int, *rest: int) -> int:
         left, top, wide, high, operation = rest
-        bitmap = self._target(dc, "StretchBlt")
+        bitmap, handle = self._target(dc, "StretchBlt"), self.handles[dc]
         if not bitmap or not self._get(source, "screen DC", "StretchBlt"):
             return 0
-        mode = self.handles[dc].mode
-        if mode == 4 and not self.handles[dc].brush_set:
+        if handle.mode == 4 and not handle.brush_set:
             self.problems.append("StretchBlt with HALFTONE, without SetBrushOrgEx")
-        if mode not in (3, 4) or operation & 0xFFFFFF != 0xCC0020:
-            self.problems.append(f"StretchBlt with mode {mode} and operation {operation:#x}")
+        if handle.mode not in (3, 4) or operation & 0xFFFFFF != 0xCC0020:
+            self.problems.append(f"StretchBlt with mode {handle.mode}, operation {operation:#x}")
         if (x, y, w, h) != (0, 0, bitmap.width, bitmap.height) or wide < 1 or high < 1:
             self.problems.append(f"StretchBlt to {x, y, w, h} from {wide, high}")
             return self.refuse(INVALID_PARAMETER)
-        pixels = self._sample(Rect(left, top, wide, high), w, h)
-        bitmap.pending.append(lambda memory: ctypes.memmove(memory, pixels, len(pixels)))
+        bitmap.pending.append((0, self.seen(Rect(left, top, wide, high), w, h)))
         return 1
-
-    def _sample(self, area: Rect, width: int, height: int) -> bytes:
-        """What is seen of the area, black beyond the screen."""
-        if self._paint:
-            return sample(self.screen(), self._row, area, width, height)
-        return own_sample(self.screen(), area, width, height)
 
     def _GdiFlush(self) -> int:
         for handle in list(self.handles.values()):
-            for draw in handle.pending:
-                draw(handle.memory)
+            for at, data in handle.pending:
+                ctypes.memmove(ctypes.addressof(handle.memory) + at, data, len(data))
             handle.pending.clear()
         return 1
 
     # -- mouse pointer
 
     def _GetCursorInfo(self, info: int) -> int:
-        if struct.unpack("<I", ctypes.string_at(info, 4)) != (24,):
-            self.problems.append("GetCursorInfo: cbSize is not 24")
-            return self.refuse(INVALID_PARAMETER)
         pointer = self.pointer
         put(info, "IIQii", 24, pointer.flags, pointer.handle, self.mouse.x, self.mouse.y)
         return 1
-
-    def _LoadCursorW(self, module: int | None, name: int) -> int:
-        assert (module, name) == (None, 32512)
-        return ARROW
 
     def _GetIconInfo(self, cursor: int, info: int) -> int:
         pointer = CURSORS["arrow"] if cursor == ARROW else self.pointer
@@ -778,22 +704,17 @@ class FakeWin32:
         put(info, "iII4xQQ", 0, *pointer.hot, mask, colour)
         return 1
 
-    def _DrawIconEx(self, dc: int, x: int, y: int, icon: int, w: int, h: int, *rest: int) -> int:
+    def _DrawIconEx(self, dc: int, x: int, y: int, icon: int, w: int, h: int, *_: Any) -> int:
         bitmap = self._target(dc, "DrawIconEx")
         if not bitmap or icon not in (ARROW, self.pointer.handle):
             return self.refuse(INVALID_HANDLE)
-        if rest[2] != 3 or w < 1 or h < 1:
-            self.problems.append(f"DrawIconEx of {w, h}, {rest}: Windows would take another size")
+        if w < 1 or h < 1:
+            self.problems.append(f"DrawIconEx of {w, h}: Windows would take another size")
         self.drawn.append((x, y, w, h))
         part = Rect(x, y, w, h).intersection(Rect(0, 0, bitmap.width, bitmap.height))
-
-        def draw(memory: Any) -> None:
-            line = struct.pack("<I", POINTER_COLOUR) * part.width
-            for row in range(part.top, part.bottom):
-                first = (row * bitmap.width + part.left) * 4
-                ctypes.memmove(ctypes.addressof(memory) + first, line, len(line))
-
-        bitmap.pending.append(draw)
+        line = struct.pack("<I", POINTER_COLOUR) * part.width
+        for row in range(part.top, part.bottom):
+            bitmap.pending.append(((row * bitmap.width + part.left) * 4, line))
         return 1
 
     def _GetCursorPos(self, into: int) -> int:
@@ -806,38 +727,35 @@ class FakeWin32:
 
     def _put_mouse(self, x: int, y: int) -> None:
         """The mouse stays on a monitor: a place in no monitor becomes the nearest place in one."""
-        if self.mouse_stuck:
-            return
-        places = []
-        for m in self.monitors:
-            place = Point(min(max(x, m.left), m.right - 1), min(max(y, m.top), m.bottom - 1))
-            places.append((abs(place.x - x) + abs(place.y - y), place))
-        self.mouse = min(places, key=itemgetter(0))[1]
+        places = [
+            Point(min(max(x, m.left), m.right - 1), min(max(y, m.top), m.bottom - 1))
+            for m in self.monitors
+        ]
+        if not self.mouse_stuck:
+            self.mouse = min(places, key=lambda place: abs(place.x - x) + abs(place.y - y))
 
     # -- windows
+
+    def windows(self) -> list[Foreground]:
+        """All of them, topmost first."""
+        return [window for window in (self.window, *self.others) if window]
 
     def _GetForegroundWindow(self) -> int:
         return self.window.handle if self.window else 0
 
     def _shown(self, handle: int) -> Foreground | None:
-        for window in [self.window, *self.others]:
-            if window and window.handle == handle:
+        for window in self.windows():
+            if window.handle == handle:
                 return window
         self.error = 1400  # ERROR_INVALID_WINDOW_HANDLE
         return None
 
     def _EnumWindows(self, take: int, value: int) -> int:
         callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_ssize_t)(take)
-        for window in [self.window, *self.others]:
-            if window and not callback(window.handle, value):
-                return 0
-        return 1
+        return int(all(callback(window.handle, value) for window in self.windows()))
 
-    def _DwmGetWindowAttribute(self, handle: int, what: int, into: int, size: int) -> int:
-        shown = self._shown(handle)
-        if not shown or (what, size) != (14, 4):
-            return E_FAIL
-        put(into, "I", 2 * shown.cloaked)
+    def _DwmGetWindowAttribute(self, window: Foreground, _what: int, into: int, _size: int) -> int:
+        put(into, "I", 2 * window.cloaked)
         return 0
 
     # -- the clipboard, of which Windows gives one address
@@ -864,82 +782,60 @@ class FakeWin32:
         ]
         return 1
 
-    def _SetForegroundWindow(self, handle: int) -> int:
-        shown = self._shown(handle)
-        if not shown or self.never_front or (self.keeps_front and not self.attached):
+    def _SetForegroundWindow(self, window: Foreground) -> int:
+        """Windows lets only a thread that is attached to the one in front give the keyboard away."""
+        if self.never_front or (self.window and not self.attached):
             return 0
-        behind = [w for w in [self.window, *self.others] if w and w.handle != handle]
-        self.window, self.others = shown, behind
+        behind = [other for other in self.windows() if other.handle != window.handle]
+        self.window, self.others = window, behind
         return 1
 
-    def _BringWindowToTop(self, handle: int) -> int:
-        return int(bool(self._shown(handle)))
-
-    def _AttachThreadInput(self, ours: int, theirs: int, attach: int) -> int:
-        if (ours, theirs) != (98, 99):
-            self.problems.append(f"AttachThreadInput: {ours}, {theirs}")
+    def _AttachThreadInput(self, _ours: int, _theirs: int, attach: int) -> int:
         self.attached = bool(attach)
         return 1
 
-    def _CoInitializeEx(self, reserved: int | None, kind: int) -> int:
-        if reserved is not None:
-            self.problems.append(f"CoInitializeEx: {reserved}")
-        self.apartments[threading.get_ident()] = kind
+    def _CoInitializeEx(self, _reserved: None, _kind: int) -> int:
+        self.apartments.add(threading.get_ident())
         return 0
 
     def _CoUninitialize(self) -> int:
-        del self.apartments[threading.get_ident()]
+        self.apartments.remove(threading.get_ident())
         return 0
 
-    def _ShellExecuteW(self, _: None, verb: str, path: str, words: Any, _dir: Any, how: int) -> int:
-        if (verb, words, how) != ("open", None, 1):
-            self.problems.append(f"ShellExecuteW: {verb} {words} {how}")
-        if self.apartments.get(threading.get_ident()) != 6:  # single-threaded, without OLE 1's DDE
+    def _ShellExecuteW(self, _window: None, _verb: str, path: str, *_: Any) -> int:
+        if threading.get_ident() not in self.apartments:
             self.problems.append("ShellExecuteW without COM in its thread")
         self.programs_opened.append(path)
         if self.opens:
-            self.others = [window for window in [self.window, *self.others] if window]
-            self.window = self.opens
-        return self.shell_answer
+            self.window, self.others = self.opens, self.windows()
+        return 42
 
     def _WindowFromPoint(self, point: Any) -> int:
-        for window in [self.window, *self.others]:
-            if window and window.rect.contains(Point(point.x, point.y)):
+        for window in self.windows():
+            if window.rect.contains(Point(point.x, point.y)):
                 return window.handle + 1  # a control inside it
         return 0
 
-    def _MonitorFromPoint(self, point: Any, flags: int) -> int:
-        if flags:
-            self.problems.append(f"MonitorFromPoint: flags {flags}")
+    def _MonitorFromPoint(self, point: Any, _flags: int) -> int:
         for number, monitor in enumerate(self.monitors, 1):
             if monitor.contains(Point(point.x, point.y)):
                 return 0x10000 + number
         return 0
 
     def _GetAncestor(self, handle: int, kind: int) -> int:
-        if kind == 3:
-            if handle == self.console:
-                return self.console_owner
-            shown = self._shown(handle)
-            return shown.owner or handle if shown else 0
-        return handle - 1
+        if kind != 3:
+            return handle - 1
+        if handle == self.console:
+            return self.console_owner
+        shown = self._shown(handle)
+        return shown.owner or handle if shown else 0
 
-    def _FindWindowExW(self, parent: int, after: int, class_name: str, title: str) -> int:
+    def _FindWindowExW(self, parent: int, _after: None, class_name: str, _title: None) -> int:
         """What lies in a frame is one of the others that is not visible by itself."""
-        if after or title:
-            self.problems.append("FindWindowExW is asked for more than a class")
         for window in self.others:
             if (window.owner, window.class_name, window.visible) == (parent, class_name, False):
                 return window.handle
         return 0
-
-    def _GetClassNameW(self, handle: int, into: int, room: int) -> int:
-        window = self._shown(handle)
-        return self._write(into, room, window.class_name) if window else 0
-
-    def _GetWindowTextW(self, handle: int, into: int, room: int) -> int:
-        window = self._shown(handle)
-        return self._write(into, room, window.title) if window else 0
 
     @staticmethod
     def _write(into: int, room: int, text: str) -> int:
@@ -948,60 +844,44 @@ class FakeWin32:
         (ctypes.c_wchar * (len(text) + 1)).from_address(into).value = text
         return len(text)
 
-    def _GetWindowRect(self, handle: int, into: int) -> int:
-        window = self._shown(handle)
-        if not window:
-            return 0
+    def _GetWindowRect(self, window: Foreground, into: int) -> int:
         rect = window.rect
         put(into, "4i", rect.left, rect.top, rect.right, rect.bottom)
         return 1
 
-    def _GetWindowThreadProcessId(self, handle: int, into: int) -> int:
-        window = self._shown(handle)
-        if not window:
-            return 0
+    def _GetWindowThreadProcessId(self, window: Foreground, into: int) -> int:
         if into:
             put(into, "I", window.process)
         return 99
 
-    def _OpenProcess(self, access: int, _inherit: int, process: int) -> int:
-        shown = [w for w in [self.window, *self.others] if w and w.process == process and w.path]
+    def _OpenProcess(self, _access: int, _inherit: int, process: int) -> int:
+        shown = [w for w in self.windows() if w.process == process and w.path]
         own = Foreground(path=r"C:\Python\python.exe", level=self.own_level)
         if not shown and process != os.getpid():
             return self.refuse(ACCESS_DENIED)
-        if access != 0x1000:
-            self.problems.append(f"OpenProcess asks for the right {access:#x}, more than it needs")
         return self._new("process", window=shown[0] if shown else own)
 
-    def _CloseHandle(self, handle: int) -> int:
-        return self._end(handle, "process|token|mutex", "CloseHandle")
-
-    def _QueryFullProcessImageNameW(self, process: int, flags: int, into: int, size: int) -> int:
-        room = struct.unpack("<I", ctypes.string_at(size, 4))[0]
-        handle = self._get(process, "process", "QueryFullProcessImageNameW")
-        if not handle or flags:
-            return 0
-        if room <= len(handle.window.path):
+    def _QueryFullProcessImageNameW(self, process: int, _flags: int, into: int, size: int) -> int:
+        room = ctypes.c_uint32.from_address(size).value
+        path = self.handles[process].window.path
+        if room <= len(path):
             return self.refuse(122)  # ERROR_INSUFFICIENT_BUFFER
-        put(size, "I", self._write(into, room, handle.window.path))
+        put(size, "I", self._write(into, room, path))
         return 1
 
-    def _OpenProcessToken(self, process: int, access: int, into: int) -> int:
-        handle = self._get(process, "process", "OpenProcessToken")
-        if not handle or not handle.window.level:
+    def _OpenProcessToken(self, process: int, _access: int, into: int) -> int:
+        window = self.handles[process].window
+        if not window.level:
             return self.refuse(ACCESS_DENIED)
-        if access != 0x0008:
-            self.problems.append(f"OpenProcessToken asks for the right {access:#x}")
-        put(into, "Q", self._new("token", window=handle.window))
+        put(into, "Q", self._new("token", window=window))
         return 1
 
-    def _GetTokenInformation(self, token: int, kind: int, into: int, room: int, needed: int) -> int:
-        handle = self._get(token, "token", "GetTokenInformation")
-        if not handle or kind != 25 or room < 28:
+    def _GetTokenInformation(self, token: int, _kind: int, into: int, room: int, need: int) -> int:
+        if room < 28:
             return self.refuse(INVALID_PARAMETER)
-        sid = struct.pack("<BB6sI", 1, 1, bytes([0, 0, 0, 0, 0, 16]), handle.window.level)
-        ctypes.memmove(into, struct.pack("<QQ", into + 16, 0x60) + sid, 28)
-        put(needed, "I", 28)
+        level = self.handles[token].window.level
+        put(into, "QQBB6sI", into + 16, 0x60, 1, 1, bytes([0, 0, 0, 0, 0, 16]), level)
+        put(need, "I", 28)
         return 1
 
     # -- input
@@ -1009,23 +889,17 @@ class FakeWin32:
     def _MapVirtualKeyW(self, code: int, kind: int) -> int:
         return code ^ 0x80 if kind == 0 else 0  # any number that tells its key
 
-    def _SendInput(self, count: int, inputs: int, size: int, most: int | None = None) -> int:
-        if size != 40:
-            self.problems.append(f"SendInput: cbSize is {size}, not 40")
-            return self.refuse(INVALID_PARAMETER)
+    def _SendInput(self, count: int, inputs: int, _size: int, most: int | None = None) -> int:
         limits = [limit for limit in (count, most, self.insert_at_most) if limit is not None]
         taken = max(0, min(limits))
         self.sent.append(count)
-        self.last_input = int(self.clock.now() * 1000) & 0xFFFFFFFF
+        self.last_input = self._GetTickCount()
         for index in range(taken):
             raw = ctypes.string_at(inputs + 40 * index, 40)
-            kind = struct.unpack_from("<I", raw)[0]
-            if kind == 0:
+            if struct.unpack_from("<I", raw)[0] == 0:
                 self._mouse_input(*struct.unpack_from("<iiIII4xQ", raw, 8))
-            elif kind == 1:
+            else:  # 1
                 self._key_input(*struct.unpack_from("<HHII4xQ", raw, 8))
-            else:
-                self.problems.append(f"SendInput: an event of type {kind}")
         return taken
 
     def _mouse_input(self, dx: int, dy: int, data: int, flags: int, time: int, _mark: int) -> None:
@@ -1034,19 +908,18 @@ class FakeWin32:
             self.problems.append(f"SendInput: mouse flags {flags:#x}, time {time}")
         if flags & 1:
             area = self.screen() if flags & 0x4000 else self.monitors[0]
-            x, y = area.left + (dx * area.width >> 16), area.top + (dy * area.height >> 16)
-            self._put_mouse(x, y)
+            self._put_mouse(
+                area.left + (dx * area.width >> 16), area.top + (dy * area.height >> 16)
+            )
             self._note("move", self.mouse)
-        for bit, physical in ((0x02, "left"), (0x08, "right"), (0x20, "middle")):
-            swap = {"left": "right", "right": "left", "middle": "middle"} if self.swapped else {}
+        names = ("right", "left", "middle") if self.swapped else ("left", "right", "middle")
+        for bit, name in zip((0x02, 0x08, 0x20), names, strict=True):
             for flag, down in ((bit, True), (bit << 1, False)):
                 if flags & flag:
-                    self._button(swap.get(physical, physical), down)
+                    self._button(name, down)
         for flag, kind in ((0x0800, "wheel"), (0x1000, "hwheel")):
             if flags & flag:
-                units = data - (1 << 32) if data & 0x80000000 else data
-                self.wheel[kind] += units
-                self._note(kind, units)
+                self._note(kind, ctypes.c_int32(data).value)
 
     def _button(self, name: str, down: bool) -> None:
         self._press(("button", name), down)
@@ -1063,37 +936,20 @@ class FakeWin32:
         return False
 
     def _key_input(self, code: int, scan: int, flags: int, time: int, _mark: int) -> None:
-        down = not flags & 2
-        if flags & ~7 or time:
-            self.problems.append(f"SendInput: key flags {flags:#x}, time {time}")
-        if flags & 4:
-            if code or flags & 1:
-                self.problems.append(f"SendInput: a Unicode event with key {code:#x}, {flags:#x}")
-            self._press(("unit", scan), down)
-            if down:
-                self._unit(scan)
+        down, extended = not flags & 2, bool(flags & 1)
+        unicode = bool(flags & 4)
+        if flags & ~7 or time or (unicode and (code or extended)):
+            self.problems.append(f"SendInput: key {code:#x}, flags {flags:#x}, time {time}")
+        alone = not any(kind == "key" and what[0] in MODIFIER_KEYS for kind, what in self._down)
+        self._press(("unit", scan) if unicode else ("key", (code, extended)), down)
+        if down and unicode:
+            self._units.append(scan)
+        elif down and alone and code in (VK_RETURN, VK_TAB):
+            self._units.append(ord("\n" if code == VK_RETURN else "\t"))
+        if unicode:
             self._note("unit", scan, down)
-            return
-        extended = bool(flags & 1)
-        keys = [what for kind, what in self._down if kind == "key"]
-        self._press(("key", (code, extended)), down)
-        alone = not any(key in MODIFIER_KEYS for key, _ in keys)
-        if down and alone:
-            self.typed += {VK_RETURN: "\n", VK_TAB: "\t"}.get(code, "")
-        self._note("key", code, down, extended, scan)
-
-    def _unit(self, unit: int) -> None:
-        """One UTF-16 unit reaches the text; a low surrogate joins the high one right before it."""
-        if self._high and 0xDC00 <= unit < 0xE000:
-            self.typed += chr(0x10000 + ((self._high - 0xD800) << 10) + (unit - 0xDC00))
-            self._high = 0
-        elif self._high or 0xDC00 <= unit < 0xE000:
-            self.problems.append(f"a lone surrogate arrived before or as {unit:#x}")
-            self._high = 0
-        elif 0xD800 <= unit < 0xDC00:
-            self._high = unit
         else:
-            self.typed += chr(unit)
+            self._note("key", code, down, extended, scan)
 
     def _press(self, what: tuple[str, Any], down: bool) -> None:
         if down and what not in self._down:
@@ -1105,13 +961,10 @@ class FakeWin32:
         elif not self.failed:
             self.problems.append(f"{what} was released while it was up")
 
-    def _note(
-        self, kind: str, value: Any, down: bool = False, extended: bool = False, scan: int = 0
-    ) -> None:
-        event = Event(self.clock.now(), kind, value, down, extended, scan, self.mouse)
-        self.events.append(event)
+    def _note(self, kind: str, value: Any, *more: Any) -> None:
+        self.events.append(Event(self.clock.now(), kind, value, *more, place=self.mouse))
         if self.on_event:
-            self.on_event(event)
+            self.on_event(self.events[-1])
 
     def kinds(self) -> Counter[str]:
         """How many events of each kind arrived."""

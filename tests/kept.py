@@ -348,7 +348,7 @@ def desktop(clock: VirtualClock, rng: Random) -> FakeWin32:
             return
         marks["all"] += 1
         at = marks["all"]
-        del world._paint[:-3]  # each one takes its time in every look
+        world.paint = world.paint[-3:]  # each one takes its time in every look
         world.fill(agent.Rect(at * 37 % 600, at * 53 % 320, 24, 18), at * 0x2F1D3B & 0xFFFFFF)
         if rng.random() < 0.1 and world.window:
             world.window = replace(world.window, title=f"Größe {at} - Notepad")

@@ -56,12 +56,8 @@ def bgrx(colour: int) -> bytes:
 
 
 def view(world: FakeWin32, area: Rect) -> bytes:
-    """The pixels of an area at their own size, one by one."""
-    return b"".join(
-        bgrx(world.colour(x, y))
-        for y in range(area.top, area.top + area.height)
-        for x in range(area.left, area.left + area.width)
-    )
+    """The pixels of an area at their own size."""
+    return world.seen(area, area.width, area.height)
 
 
 MOUSEEVENTF_LEFTUP = 0x0004
@@ -70,14 +66,13 @@ MOUSEEVENTF_LEFTUP = 0x0004
 class Screen(unittest.TestCase):
     def test_per_monitor_dpi_is_asked_for_first_and_the_older_one_next(self) -> None:
         newer, older = "SetProcessDpiAwarenessContext", "SetProcessDPIAware"
-        for answers, missing, called in (
-            ({}, (), [newer]),
-            ({newer: 87}, (), [newer, older]),  # not known
-            ({newer: 5}, (), [newer, older]),  # set already
-            ({}, (newer,), [older]),
-            ({newer: 87, older: 31}, (), [newer, older]),
+        for failing, missing, called in (
+            ((), (), [newer]),
+            ((newer,), (), [newer, older]),  # not known, or set already
+            ((), (newer,), [older]),
+            ((newer, older), (), [newer, older]),
         ):
-            world, desktop, _ = windows_desktop(dpi=answers, missing=missing)
+            world, desktop, _ = windows_desktop(missing=missing, failing_names=failing)
             agent.init_dpi(desktop.api)
             self.assertEqual((world.problems, world.calls), ([], called))
 
@@ -192,19 +187,19 @@ class Faults(unittest.TestCase):
 
     def test_a_look_releases_everything_whichever_call_fails(self) -> None:
         kinds = [*((name, False) for name in CURSORS), ("arrow", True)]
-        for (cursor, glance), which in itertools.product(kinds, ("at", "onwards")):
+        for (cursor, glance), most in itertools.product(kinds, (1, 999)):
             whole, seen, _ = self.looked(cursor, glance)
             self.assertGreater(len(whole.calls), 9 if glance else 25)
             for number in range(1, len(whole.calls) + 1):
-                world, result, failed = self.looked(cursor, glance, **{which: number})
+                world, result, failed = self.looked(cursor, glance, at=range(number, number + most))
                 first = world.failed[0]
-                with self.subTest(cursor, number=number, function=first, which=which):
+                with self.subTest(cursor, number=number, function=first, most=most):
                     self.assertEqual(world.problems, [])
-                    if which == "at":
+                    if most == 1:
                         borne = COURTESY | NEVER_FAIL
                         self.assertTrue(first not in COURTESY if failed else first in borne)
                     if not failed and first not in ("GetIconInfo", "LoadCursorW"):  # no pointer
-                        self.assertEqual((which, result), ("at", seen))
+                        self.assertEqual((most, result), (1, seen))
                     self.assertLessEqual({OWNER[kind] for kind in world.leaks()}, {*world.failed})
 
     def test_one_function_failing_for_ever_leaves_open_only_what_it_alone_releases(self) -> None:
@@ -305,7 +300,7 @@ class Input(unittest.TestCase):
         text = "a\n😀\t"
         for taken in range(10):
             world, desktop, _ = windows_desktop()
-            world.arm(at=5, inserts=taken)  # four calls ask for the scan codes of enter and tab
+            world.arm(at=(5,), inserts=taken)  # four calls ask for the scan codes of enter and tab
             with self.assertRaisesRegex(agent.Win32Error, f"took {taken} of 10"):
                 desktop.text(text)
             self.assertEqual((world.failed, world.held()), (["SendInput"], []), taken)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import agent
-from tests.fakes import STDOUT, FakeWin32, Foreground
+from tests.fakes import FakeWin32, Foreground
 from tests.seams import (
     Keyboard,
     clock_of_main,
@@ -261,8 +261,7 @@ class WrongUse(CommandLineCase):
         always = ("--demo", "--confirm", "always", "--set", "blocked_keys=ctrl+nokey")
         for isatty, console in ((True, True), (True, False), (False, True)):
             world = FakeWin32()
-            world.console_mode = 3
-            world.stdin = STDOUT if console else 99
+            world.modes = {agent.STD_INPUT_HANDLE: 3} if console else {}
             stdin = mock.Mock(isatty=lambda isatty=isatty: isatty)
             with platform("win32"), windows_of_main(world):
                 said = self.refused(*always, stdin=stdin)

@@ -134,7 +134,7 @@ class OpenApp(ProgramCase):
         made = self.stage()
         self.assertTrue(self.opened(made, "notepad").acted)
         self.assertIn("CoInitializeEx", made.world.calls)
-        self.assertEqual(made.world.apartments, {})
+        self.assertEqual(made.world.apartments, set())
 
     def test_a_shell_that_asks_the_person_first_is_not_waited_for(self) -> None:
         made = self.stage(window=ELSE)

@@ -233,6 +233,6 @@ class Waits(unittest.TestCase):
 
 class SecondAgent(unittest.TestCase):
     def test_a_second_agent_on_the_same_desktop_is_refused_before_anything(self) -> None:
-        with mock.patch("tests.fakes.FakeWin32._WaitForSingleObject", lambda *_: 258):
+        with mock.patch.dict("tests.fakes.ANSWERS", WaitForSingleObject=258):
             wrong = whole_run(Faults(), Faults(), Faults())
         self.assertRegex("".join(wrong), "ended with 2 and 0 clicks")

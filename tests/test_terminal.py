@@ -270,14 +270,13 @@ class Console(unittest.TestCase):
             (typed, (0x80, 0x40), False, 0x7, 0x87, 0x87),
             (typed, (0x80, 0x40), False, None, None, None),
         ):
-            world, name = FakeWin32(), "console_mode" if handle == output else "input_mode"
-            world.old_console = old
-            setattr(world, name, before)
+            world = FakeWin32(old_console=old)
+            world.modes[handle] = before
             with self.assertRaises(ZeroDivisionError), contextlib.ExitStack() as undo:
                 switched = agent.console_mode(world.api, handle, undo, *flags)
-                self.assertEqual((getattr(world, name), switched), (during, during != before))
+                self.assertEqual((world.modes[handle], switched), (during, during != before))
                 raise ZeroDivisionError
-            self.assertEqual(getattr(world, name), after)
+            self.assertEqual(world.modes[handle], after)
 
 
 class Asked(unittest.TestCase):

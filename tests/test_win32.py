@@ -152,7 +152,7 @@ class SimulatedWindows(unittest.TestCase):
                 lambda: api.StretchBlt(memory, 0, 0, 4, 4, dc, 0, 0, 4, 4, SRCCOPY),
                 "HALFTONE, without",
             ),
-            (lambda: api.SendInput(1, bytes(40), 28), "cbSize is 28"),
+            (lambda: api.SendInput(1, bytes(40), 28), "argument 2 is 28"),
             (lambda: api.DeleteDC(dc), "DeleteDC got a handle that is a screen DC"),
             (lambda: api.DeleteObject(bitmap), "DeleteObject of a bitmap that is selected"),
             (

@@ -85,8 +85,7 @@ class SweptWin32(FakeWin32):
     def _answer(self, name: str, body: Any, arguments: tuple[Any, ...]) -> Any:
         main = threading.current_thread() is threading.main_thread()
         if main == (self.thread == "main") and self.faults(name):
-            at = len(self.calls) + 1
-            self.fails = lambda number, _: number == at
+            self.failing = (len(self.calls) + 1,)
         return super()._answer(name, body, arguments)
 
 
