@@ -62,7 +62,15 @@ ANSWERS = {
     "WaitForSingleObject": 0,
     "GetCurrentThreadId": 98,
     "LoadCursorW": ARROW,
+    "GetClipboardData": 77,
+    "GlobalLock": 78,
     "SHCreateItemFromParsingName": -2147024894,  # no folder of all apps, as under Wine
+}
+NEW = {
+    "GetDC": "screen DC",
+    "CreateCompatibleDC": "memory DC",
+    "CreateFontW": "font",
+    "CreateMutexW": "mutex",
 }
 ATTRIBUTES = {
     "GetConsoleWindow": "console",
@@ -92,6 +100,10 @@ TAKES = {name: kinds for kinds, names in KINDS.items() for name in names.split()
 WANTED: dict[str, dict[int, Any]] = {
     "SendInput": {2: 40},
     "GetDC": {0: None},
+    "IsClipboardFormatAvailable": {0: 13},
+    "GetClipboardData": {0: 13},
+    "GlobalLock": {0: 77},
+    "lstrlenW": {0: 78},
     "CreateDIBSection": {2: 0, 4: None, 5: 0},
     "DrawIconEx": {8: 3},
     "LoadCursorW": {0: None, 1: 32512},
@@ -163,16 +175,7 @@ class Event:
     extended: bool = False
     scan: int = 0
     place: Point = Point(0, 0)
-
-
-@dataclass(frozen=True)
-class Click:
-    """A button press as Windows tells it to a window: `double` is a WM_…DBLCLK."""
-
-    at: float
-    button: str
-    place: Point
-    double: bool
+    double: bool = False  # a press that Windows tells as a WM_…DBLCLK
 
 
 @dataclass(frozen=True)
@@ -342,7 +345,7 @@ class FakeWin32:
         self.messages = list[int]()  # ids of hotkeys that were pressed
         self.modes = dict[int, int | None]()  # of a standard stream that is a console
         # what happened
-        self.events, self.clicks = list[Event](), list[Click]()
+        self.events = list[Event]()
         self.sent = list[int]()  # events of each SendInput
         self.drawn = list[tuple[int, int, int, int]]()  # rectangles of DrawIconEx
         self.calls, self.failed, self.problems = list[str](), list[str](), list[str]()
@@ -395,6 +398,8 @@ class FakeWin32:
         """What answers a function: a constant, an attribute, a property of a window, or a method of its name."""
         if name in ANSWERS:
             return lambda *_: ANSWERS[name]
+        if name in NEW:
+            return lambda *_: self._new(NEW[name])
         if name in ATTRIBUTES:
             return lambda: getattr(self, ATTRIBUTES[name])
         if name in OF_WINDOW:
@@ -540,9 +545,6 @@ class FakeWin32:
         self.on_beep()
         return 1
 
-    def _CreateFontW(self, *_: Any) -> int:
-        return self._new("font")
-
     # -- process
 
     def _GetConsoleProcessList(self, into: int, room: int) -> int:
@@ -574,9 +576,6 @@ class FakeWin32:
         self.modes[handle - STANDARD] = mode
         return 1
 
-    def _CreateMutexW(self, _security: int | None, _owned: int, name: str) -> int:
-        return self._new("mutex") if name else self.refuse(INVALID_PARAMETER)
-
     # -- handles
 
     def _new(self, kind: str, **facts: Any) -> int:
@@ -606,12 +605,6 @@ class FakeWin32:
         return self.refuse(ACCESS_DENIED) if self.locked else self._new("desktop")
 
     # -- drawing
-
-    def _GetDC(self, _window: None) -> int:
-        return self._new("screen DC")
-
-    def _CreateCompatibleDC(self, _dc: int) -> int:
-        return self._new("memory DC")
 
     def _DeleteDC(self, dc: int) -> int:
         if self.handles[dc].selected != STOCK_BITMAP and not self.failed:
@@ -760,17 +753,11 @@ class FakeWin32:
 
     # -- the clipboard, of which Windows gives one address
 
-    def _IsClipboardFormatAvailable(self, form: int) -> int:
-        return int(form == 13 and self.clipboard is not None)
+    def _IsClipboardFormatAvailable(self, _form: int) -> int:
+        return int(self.clipboard is not None)
 
-    def _GetClipboardData(self, form: int) -> int:
-        return 77 if form == 13 and self.clipboard is not None else 0
-
-    def _GlobalLock(self, memory: int) -> int:
-        return 78 if memory == 77 else 0
-
-    def _lstrlenW(self, text: int) -> int:
-        return len(self.clipboard or "") if text == 78 else 0
+    def _lstrlenW(self, _text: int) -> int:
+        return len(self.clipboard or "")
 
     def _ShowWindowAsync(self, handle: int, how: int) -> int:
         if how == 4:
@@ -916,23 +903,23 @@ class FakeWin32:
         for bit, name in zip((0x02, 0x08, 0x20), names, strict=True):
             for flag, down in ((bit, True), (bit << 1, False)):
                 if flags & flag:
-                    self._button(name, down)
+                    self._press(("button", name), down)
+                    self._note("button", name, down, double=down and self._is_double(name))
         for flag, kind in ((0x0800, "wheel"), (0x1000, "hwheel")):
             if flags & flag:
                 self._note(kind, ctypes.c_int32(data).value)
 
-    def _button(self, name: str, down: bool) -> None:
-        self._press(("button", name), down)
-        if down:
-            self.clicks.append(Click(self.clock.now(), name, self.mouse, self._is_double(name)))
-        self._note("button", name, down)
+    @property
+    def clicks(self) -> list[Event]:
+        """The presses of buttons, as Windows tells them to a window."""
+        return [event for event in self.events if event.kind == "button" and event.down]
 
     def _is_double(self, name: str) -> bool:
         """Same button, within the time, inside a rectangle of 4 pixels around the first; a third is single again."""
         for last in self.clicks[-1:]:
             soon = (self.clock.now() - last.at) * 1000 <= self.double_click_ms
             x, y = last.place.x - self.mouse.x, last.place.y - self.mouse.y
-            return soon and not last.double and last.button == name and max(abs(x), abs(y)) <= 2
+            return soon and not last.double and last.value == name and max(abs(x), abs(y)) <= 2
         return False
 
     def _key_input(self, code: int, scan: int, flags: int, time: int, _mark: int) -> None:
@@ -961,10 +948,11 @@ class FakeWin32:
         elif not self.failed:
             self.problems.append(f"{what} was released while it was up")
 
-    def _note(self, kind: str, value: Any, *more: Any) -> None:
-        self.events.append(Event(self.clock.now(), kind, value, *more, place=self.mouse))
+    def _note(self, kind: str, value: Any, *more: Any, **as_well: Any) -> None:
+        event = Event(self.clock.now(), kind, value, *more, place=self.mouse, **as_well)
+        self.events.append(event)
         if self.on_event:
-            self.on_event(self.events[-1])
+            self.on_event(event)
 
     def kinds(self) -> Counter[str]:
         """How many events of each kind arrived."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import json
 import math
-import re
+import os
 import tempfile
 import unittest
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
@@ -47,17 +48,8 @@ class PlainDesktop:
     def capture(self, area: agent.Rect, width: int, height: int) -> agent.Frame:
         self.number += 1
         pixels = self.glance(area, width, height)
-        return agent.Frame(
-            number=self.number,
-            width=width,
-            height=height,
-            pixels=pixels,
-            clean=pixels,
-            area=area,
-            screen=self.screen(),
-            taken_at=self.clock.now(),
-            window=self.foreground(),
-        )
+        rest = (self.screen(), self.clock.now(), self.foreground())
+        return agent.Frame(self.number, width, height, pixels, pixels, area, *rest)
 
     def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
         pixels = bytearray(b"\x80\x80\x80\x00" * (width * height))
@@ -76,12 +68,10 @@ class PlainDesktop:
         return self.foreground()
 
     def window(self, handle: int) -> agent.Window | None:
-        window = self.foreground()
-        return window if window and window.handle == handle else None
+        return next((window for window in self.windows() if window.handle == handle), None)
 
     def windows(self) -> list[agent.Window]:
-        window = self.foreground()
-        return [window] if window else []
+        return [window for window in [self.foreground()] if window]
 
     def programs(self) -> list[agent.Program]:
         return [agent.Program("Plain", "plain.lnk", ("plain.exe",))]
@@ -154,30 +144,23 @@ def user_text(request: dict[str, Any]) -> str:
     return "\n".join(part["text"] for part in content if part["type"] == "text")
 
 
-def server_reads(request: dict[str, Any]) -> list[tuple[str, int]]:
-    """What a server reads of a request, in its order, each part with about as many tokens.
-
-    A picture counts where it stands; four characters of text are one.
-    """
-    pieces = [(json.dumps(request.get("tools")), len(json.dumps(request.get("tools"))) // 4)]
+def server_reads(request: dict[str, Any]) -> str:
+    """What a server reads of a request, in its order; a picture is as long as a text of as many tokens."""
+    read = json.dumps(request.get("tools"))
     for message in request["messages"]:
-        rest = {name: value for name, value in message.items() if name != "content"}
         content = message["content"]
         for part in [{"text": content}] if isinstance(content, str) else content:
-            if "image_url" in part:
-                pieces.append((part["image_url"]["url"], PICTURE_TOKENS))
-            else:
-                pieces += [(word, 1) for word in re.findall("(?s).{1,4}", part["text"])]
-        pieces.append((json.dumps(rest), 4))
-    return pieces
+            url = part.get("image_url", {}).get("url", "")
+            drawn = hashlib.md5(url.encode()).hexdigest() * (PICTURE_TOKENS * 4 // 32)
+            read += drawn if url else part["text"]
+        read += json.dumps({name: value for name, value in message.items() if name != "content"})
+    return read
 
 
 def reused(before: dict[str, Any], after: dict[str, Any]) -> float:
     """The share of a request that stands, from its start, in the one before, too."""
     read = server_reads(after)
-    pairs = zip(read, server_reads(before), strict=False)
-    same = sum(new[1] for new, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return same / sum(tokens for _, tokens in read)
+    return len(os.path.commonprefix([read, server_reads(before)])) / len(read)
 
 
 def call(name: str, /, **arguments: Any) -> Message:
@@ -205,24 +188,8 @@ def qwen(action: str, sentence: str = "Do it", **given: Any) -> Message:
     return text(f"Action: {sentence}\n<tool_call>\n{json.dumps(called)}\n</tool_call>")
 
 
-class Person:
-    """A person at the page, who says these hints."""
-
-    def __init__(self, hints: Sequence[str] = ()) -> None:
-        self.hints = list(hints)
-
-    def take_hints(self) -> list[str]:
-        said, self.hints = self.hints, []
-        return said
-
-
 PLAN = call("update_execution_plan", instructions="Click the button.", reasoning="first step")
 PROOF = "The button is pressed, the window shows the result and the title says that everything was saved as it should be."
-
-
-def page_items(book: agent.Book) -> list[dict[str, Any]]:
-    """A book as the page gets it: the run as turn -1, then its records."""
-    return json.loads(json.dumps([book.run_item(), *book.items]))
 
 
 class Trial:
@@ -280,9 +247,10 @@ class Trial:
         """Who answers what the program asks the person."""
         self.engine.actuator.confirm = confirm
 
-    def hear(self, inbox: Any) -> None:
-        """Who says, between two turns, what the person said on the page."""
-        self.engine.voice.inbox = inbox
+    def hear(self, *hints: str) -> None:
+        """What the person said on the page before the next turn."""
+        said = [list(hints)]
+        self.engine.voice.inbox = mock.Mock(take_hints=lambda: said.pop() if said else [])
 
     @property
     def grammar(self) -> str:
@@ -300,11 +268,6 @@ class Trial:
     @property
     def inputs(self) -> list[tuple[Any, ...]]:
         return self.desktop.inputs
-
-    @property
-    def history(self) -> list[Any]:
-        """The acts that are not archived yet."""
-        return self.state.memory.active_history
 
     def run(self) -> agent.Outcome:
         return agent.run_agent(self.engine, self.state)
@@ -342,10 +305,6 @@ class Trial:
     def listen(self, listener: Callable[[agent.Item], None]) -> None:
         """Tells a listener, as the page is told, what the run does."""
         self.engine.logger.listeners.append(listener)
-
-    def release(self) -> None:
-        """Lets go of what is held."""
-        self.engine.actuator.release()
 
     def close(self) -> None:
         """Ends the journal, as the end of the program does."""

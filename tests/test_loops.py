@@ -18,7 +18,6 @@ from tests.scripted import (
     PLAN,
     PROOF,
     EngineCase,
-    Person,
     Trial,
     call,
     in_words,
@@ -176,7 +175,7 @@ class Contract:
 
     def test_what_the_person_says_is_told_once(self) -> None:
         trial = self.clicking(max_steps=3)
-        trial.hear(Person(["press the green one"]))
+        trial.hear("press the green one")
         trial.run()
         self.assertIn("HINT FROM THE PERSON: press the green one", str(trial.requests[:2]))
         if agent.PROFILES[self.profile].loop != "chat":  # there it stays a part of what was said
@@ -321,7 +320,9 @@ class TwoAgents(EngineCase):
             trial.run()
             archived = trial.state.memory.all_snapshots
             self.assertGreater(len(archived), 0)
-            self.assertLessEqual(len(trial.history), trial.config.memory_compression_threshold)
+            self.assertLessEqual(
+                len(trial.state.memory.active_history), trial.config.memory_compression_threshold
+            )
             if turns == [2, 3, 4]:
                 self.assertEqual((archived[0].summary, archived[0].turns), ("Clicked.", (2, 3, 4)))
 
@@ -329,7 +330,7 @@ class TwoAgents(EngineCase):
         held: list[int] = []
 
         def planner(_: Json) -> Json:
-            held.append(len(trial.history))
+            held.append(len(trial.state.memory.active_history))
             if held[-1]:
                 raise agent.ModelError("It does not fit.", "context")
             return PLAN
@@ -337,7 +338,7 @@ class TwoAgents(EngineCase):
         trial = self.playing(self.clicks(), planner, max_steps=9, review_interval=7)
         trial.run()
         self.assertEqual(held[:2], [0, 7])
-        self.assertLess(len(trial.history), 7)
+        self.assertLess(len(trial.state.memory.active_history), 7)
 
     def test_two_dead_spots_by_turns_are_a_loop_although_the_screen_changes(self) -> None:
         spots = itertools.cycle([[100, 100], [900, 900]])
@@ -432,7 +433,7 @@ class ToldAgain(EngineCase):
         count = itertools.count()
         trial = self.trial(lambda r: self.clicking(r, next(count)), "native", max_steps=40)
         trial.run()
-        self.assertLessEqual(len(trial.history), trial.state.memory.threshold)
+        self.assertLessEqual(len(trial.state.memory.active_history), trial.state.memory.threshold)
         self.assertTrue(trial.state.memory.all_snapshots)
         sizes = [len(json.dumps(request)) for request in trial.requests]
         self.assertLess(max(sizes[20:]), 1.3 * max(sizes[:20]))

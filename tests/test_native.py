@@ -101,7 +101,7 @@ class Meanings(NativeCase):
         reply = {**qwen("left_click", "", coordinate=[500, 500]), "reasoning_content": "I see it."}
         trial = self.native(answers(reply), max_steps=1)
         trial.run()
-        self.assertEqual(trial.history[0].reasoning, "I see it.")
+        self.assertEqual(trial.state.memory.active_history[0].reasoning, "I see it.")
 
 
 class Room(NativeCase):

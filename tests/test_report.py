@@ -12,7 +12,7 @@ from unittest import mock
 
 import agent
 from tests import seams
-from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, page_items
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase
 from tests.test_main import CommandLineCase, copy_folder
 
 HOSTILE = (
@@ -60,7 +60,7 @@ class Books(EngineCase):
             look = seams.record("look", turn=turn, screenshot=path, capture=0.5)
             plan = seams.record("plan", turn=turn, done="plan")
             trial.write(look, plan, seams.record("state", turn=turn))
-        kept = [item["turn"] for item in page_items(book)]
+        kept = [item["turn"] for item in [book.run_item(), *book.items]]
         self.assertEqual((len(kept), set(kept)), (101, {-1, *range(351, 401)}))
         facts = dict(agent.book_of(trial.folder).figures())
         self.assertEqual((facts["turns"], facts["capture"]), ("400", "200.0 s"))

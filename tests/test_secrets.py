@@ -17,7 +17,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import FakeWin32, Foreground, VirtualClock
-from tests.scripted import PROOF, EngineCase, Person, PlainDesktop, Trial, call, role_of, text
+from tests.scripted import PROOF, EngineCase, PlainDesktop, Trial, call, role_of, text
 from tests.seams import clock_of_main, person_there, windows_of_main
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply
 
@@ -96,7 +96,7 @@ class Hints(EngineCase):
     def test_a_secret_in_a_hint_of_the_person_is_hidden(self) -> None:
         trial = self.trial(lambda request: call("none"), max_steps=1)
         trial.hidden = agent.Secrets({"PIN": "4711"})
-        trial.hear(Person(["it is 4711"]))
+        trial.hear("it is 4711")
         heard: list[object] = []
         trial.listen(heard.append)
         trial.run()

@@ -125,7 +125,7 @@ class Waiting(EngineCase):
         began = trial.clock.now()
         trial.run()
         self.assertEqual(trial.state.stalled, 0)
-        return trial.clock.now() - began, trial.history[-1].result
+        return trial.clock.now() - began, trial.state.memory.active_history[-1].result
 
     def test_it_waits_as_long_as_it_was_told_to_or_until_a_change_is_at_rest(self) -> None:
         seconds, said = self.waited(20, None)
