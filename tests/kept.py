@@ -450,7 +450,7 @@ def carry_out(run: Run, seed: str) -> Iterator[Case]:
             yield "main, resumed", begin(more, world)
         yield from model.kept
         yield "typed", world.typed
-        yield "clicks", [[click.button, *click.place] for click in world.clicks]
+        yield "clicks", [[click.value, *click.place] for click in world.clicks]
         yield "problems", world.problems
         yield from files_of(Path("dumps"))
 

@@ -410,7 +410,7 @@ class Box(unittest.TestCase):
 
     def test_where_windows_refuses_it_there_is_none_and_nothing_is_left(self) -> None:
         for name in ("CreateWindowExW", "CreateFontW", "SetWindowTextW"):
-            with mock.patch.object(FakeWin32, f"_{name}", lambda *_: 0):
+            with mock.patch.object(FakeWin32, "failing_names", {name}):
                 self.assertEqual(self.ask(("Yes", UP, 5)), [])
             self.assertEqual((self.desktop.own_windows, self.world.others), (set(), []))
 
