@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
+import socketserver
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.timing import HANGS_S
 
 Step = Callable[[socket.socket, threading.Event], None]
 
@@ -36,33 +39,16 @@ def reply(
     content: Any = "hello", model: str = "qwen3-vl-2b-instruct", **extra: Any
 ) -> dict[str, Any]:
     """A well-formed chat completion."""
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "model": model,
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": content},
-                "finish_reason": "stop",
-            }
-        ],
-        "usage": {"prompt_tokens": 3880, "completion_tokens": 20, "total_tokens": 3900},
-        **extra,
-    }
+    message = {"role": "assistant", "content": content}
+    usage = {"prompt_tokens": 3880, "completion_tokens": 20, "total_tokens": 3900}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    begin = {"id": "chatcmpl-1", "object": "chat.completion", "model": model}
+    return {**begin, "choices": choices, "usage": usage, **extra}
 
 
 def stall(client: socket.socket, ended: threading.Event) -> None:
-    """Says nothing until the client goes or the test ends."""
-    client.settimeout(0.02)
-    while not ended.is_set():
-        try:
-            if not client.recv(1):
-                return
-        except TimeoutError:
-            continue
-        except OSError:
-            return
+    """Says nothing until the test ends."""
+    ended.wait()
 
 
 def trickle(head: bytes, drop: bytes = b" ", interval_s: float = 0.01) -> Step:
@@ -78,129 +64,94 @@ def trickle(head: bytes, drop: bytes = b" ", interval_s: float = 0.01) -> Step:
 
 def reset(client: socket.socket, ended: threading.Event) -> None:
     """Ends the connection with RST."""
-    client.setsockopt(
-        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
-    )
+    linger = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    client.close()
 
 
 def hang_up(client: socket.socket, ended: threading.Event) -> None:
     """Closes without a word."""
 
 
-class ScriptedServer:
-    """Follows `steps`, one a connection, the last one for ever; `requests` holds what came in, whole."""
+class _Connection(socketserver.BaseRequestHandler):
+    server: LocalServer
 
-    def __init__(self, *steps: Step) -> None:
-        self.steps, self.requests = list(steps), list[bytes]()
-        self._ended, self._threads = threading.Event(), list[threading.Thread]()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
+    def handle(self) -> None:
+        with contextlib.suppress(OSError):  # the client went away, as it should in several tests
+            self.request.settimeout(HANGS_S)
+            with self.request.makefile("rb") as stream:
+                head = stream.readline()
+                while head[-4:] not in (b"", b"\r\n\r\n"):
+                    head += stream.readline() or b"\r\n\r\n"
+                size = re.search(rb"(?i)\ncontent-length: *(\d+)", head)
+                request = head + stream.read(int(size[1]) if size else 0)
+            if request:
+                self.server.step(request)(self.request, self.server.ended)
+
+
+class LocalServer(socketserver.ThreadingTCPServer):
+    """Does the step that it has for each request, which comes whole. `with` it on."""
+
+    request_queue_size = 50
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.ended, self.port = threading.Event(), int(self.server_address[1])
         self.base = f"http://127.0.0.1:{self.port}"
         self.url = f"{self.base}/v1/chat/completions"
 
-    def __enter__(self) -> ScriptedServer:
-        self._start(self._accept)
+    def step(self, request: bytes) -> Step:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self._ended.set()
-        socket.create_connection(
-            ("127.0.0.1", self.port)
-        ).close()  # wakes accept(), on every system
-        for thread in self._threads:
-            thread.join(2)
-        self._listener.close()
+    def serve(self) -> None:
+        while not self.ended.is_set():
+            self.handle_request()
 
-    def _start(self, target: Callable[..., None], *args: Any) -> None:
-        thread = threading.Thread(target=target, args=args, daemon=True, name="scripted server")
-        self._threads.append(thread)
-        thread.start()
+    def __exit__(self, *error: object) -> None:
+        self.ended.set()
+        socket.create_connection(("127.0.0.1", self.port)).close()  # wakes it, at once
+        self.thread.join()
+        self.server_close()
 
-    def _accept(self) -> None:
-        while True:
-            client, _ = self._listener.accept()
-            if self._ended.is_set():
-                client.close()
-                return
-            self._start(self._serve, client)
 
-    def _serve(self, client: socket.socket) -> None:
-        with client:
-            try:
-                client.settimeout(2)
-                self.requests.append(self._read(client))
-                self._step()(client, self._ended)
-            except OSError:
-                pass  # the client went away, which is what several tests are about
+class ScriptedServer(LocalServer):
+    """Follows `steps`, one a connection, the last one for ever; `requests` holds what came in."""
+
+    def __init__(self, *steps: Step) -> None:
+        super().__init__()
+        self.steps, self.requests = list(steps), list[bytes]()
+
+    def step(self, request: bytes) -> Step:
+        self.requests.append(request)
+        return self._step()
 
     def _step(self) -> Step:
         return self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
-
-    @staticmethod
-    def _read(client: socket.socket) -> bytes:
-        data = b""
-        while b"\r\n\r\n" not in data:
-            data += client.recv(65536) or b"\r\n\r\n"
-        head, body = data.split(b"\r\n\r\n", 1)
-        sizes = [
-            int(line[15:])
-            for line in head.lower().split(b"\r\n")
-            if line.startswith(b"content-length:")
-        ]
-        while sizes and len(body) < sizes[0]:
-            part = client.recv(65536)
-            if not part:
-                break
-            body += part
-        return head + b"\r\n\r\n" + body
 
 
 class RoutedServer(ScriptedServer):
     """Answers by path: {"/v1/models": bytes of an HTTP answer}; every other path gets `other`."""
 
     def __init__(self, pages: dict[str, bytes], other: bytes) -> None:
-        super().__init__(hang_up)
+        super().__init__()
         self.pages, self.other = pages, other
 
     def _step(self) -> Step:
         return raw(self.pages.get(self.requests[-1].split(b" ")[1].decode(), self.other))
 
 
-class Answering(ThreadingHTTPServer):
-    """Answers each request with `respond(path, body)`: a status and bytes, or None to hang up. `with` it on."""
+class Answering(LocalServer):
+    """Answers each request with `respond(path, body)`: a status and bytes, or None to hang up."""
 
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1/chat/completions"
-
-    def __enter__(self) -> Any:
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.shutdown()
-        self.server_close()
+    def step(self, request: bytes) -> Step:
+        head, _, body = request.partition(b"\r\n\r\n")
+        found = self.respond(head.split(b" ")[1].decode(), body)
+        return answer(*found) if found else hang_up
 
     def respond(self, path: str, body: bytes) -> tuple[int, bytes] | None:
         raise NotImplementedError
-
-
-class _Answer(BaseHTTPRequestHandler):
-    server: Answering
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        with contextlib.suppress(OSError):  # the client has gone, or the server behind has
-            found = self.server.respond(self.path, body)
-            if found:
-                self.send_response(found[0])
-                self.send_header("Content-Length", str(len(found[1])))
-                self.end_headers()
-                self.wfile.write(found[1])
-
-    do_GET = do_POST
-
-    def log_message(self, *values: object) -> None:
-        """Says nothing."""

@@ -7,12 +7,10 @@ import timeit
 import unittest
 from functools import partial
 
-from agent import PLANNER_WORDS, PROFILES, ModelError, ReplyError, correction, read_call, read_story
+from agent import PROFILES, ReplyError, correction, read_call, read_story
 from tests.long import replies
 from tests.samples import sample
-from tests.scripted import FEWER_REQUESTS, EngineCase, call, in_words, role_of, text
-from tests.servers import ScriptedServer, answer
-from tests.test_model import model_server
+from tests.scripted import FEWER_REQUESTS, EngineCase, in_words, role_of, text
 
 TOOLS = replies.VOCABULARIES
 CASES = replies.load_cases()
@@ -34,15 +32,6 @@ def typed(words):
     return read_call(native({"text": words}, TYPE), "stop", TOOLS["planner"]).args.text
 
 
-def told(message, finish_reason="stop", tools=OWN):
-    """What the model is told of a reply that cannot be read."""
-    try:
-        read_call(message, finish_reason, tools)
-    except ReplyError as error:
-        return correction(error, tools)
-    raise AssertionError("it was read")
-
-
 class Cases(unittest.TestCase):
     def test_each_reply_of_the_files_is_read_as_its_row_says_or_refused_in_a_short_sentence(self):
         for case in CASES:
@@ -58,9 +47,13 @@ class Cases(unittest.TestCase):
                 self.assertEqual(caught.exception.kind, case["kind"])
                 str(caught.exception).encode("utf-8")
                 self.assertRegex(str(caught.exception), r"^[^\n]{1,398}\.$")
-                corrected = told(message, reason, tools)
+                corrected = correction(caught.exception, tools)
                 self.assertLessEqual(len(corrected.split()), 60)
-                self.assertNotIn("tool_call>", corrected)  # no broken call
+                # Least of all a broken call.
+                for words in ("tool_call>", *case.get("lacks", [])):
+                    self.assertNotIn(words, corrected)
+                for words in case.get("told", []):
+                    self.assertIn(words, corrected)
 
     def test_no_case_cut_at_any_byte_gives_another_call(self):
         """In the suite at every fifth byte, which of the many cases are others."""
@@ -105,10 +98,6 @@ STARTS = ("", "<tool_call>", "<tool_call>{'a': '", f'{{"name": "{PRESS}", "argum
 
 
 class Hostile(unittest.TestCase):
-    def test_an_escaped_apostrophe_in_a_text_in_double_quotes_is_one(self):
-        content = f"""<tool_call>{{"name": "{PRESS}", "arguments": {{"key": "\\'"}}}}</tool_call>"""
-        self.assertEqual(read_call({"content": content}, "stop", OWN).call.arguments, {"key": "'"})
-
     def assertRefused(self, message, kind=None):
         with self.assertRaises(ReplyError) as caught:
             read_call(message, "stop", TOOLS["planner"])
@@ -164,30 +153,7 @@ class Hostile(unittest.TestCase):
                 self.assertLess(long, 4 * LONG / SHORT * max(short, 1e-6), piece)
 
 
-class Thoughts(EngineCase):
-    def test_a_call_that_was_only_thought_is_not_carried_out_whatever_the_thoughts_tag(self):
-        close, escape = (in_words(PRESS, key=key) for key in ("alt+f4", "escape"))
-        for tag in ("think", "gui_think", "grounding_think", "thinking", "thinkt"):
-            with self.subTest(tag):
-                thought = f"<{tag}>I could {close}</{tag}>"
-                for said in (f"{thought} {escape}", f"I could {close}</{tag}> {escape}"):
-                    act = read_call({"content": said}, "stop", TOOLS["planner"])
-                    self.assertIn("escape", str(act.call.arguments))
-                with self.assertRaises(ReplyError):
-                    read_call({"content": thought}, "stop", TOOLS["planner"])
-
-
 class Texts(EngineCase):
-    def test_leaked_tokens_are_left_out_at_the_end_of_a_text_alone(self):
-        for words, rest in (
-            ("a<|im_end|><|im_start|><|endoftext|>", "a"),
-            ("a<|im_end|> ", "a<|im_end|> "),
-            ("a<|im_end|>b<|im_end|>", "a<|im_end|>b"),
-            ("a<|im_end<|im_end|>", "a<|im_end"),
-            ("a<|other|>", "a<|other|>"),
-        ):
-            self.assertEqual(typed(words), rest)
-
     def told_again(self, observation):
         """A story's observation as it stands in the next request."""
         said = text(json.dumps({"observation": observation, "bboxes": [], "actions": []}))
@@ -209,67 +175,11 @@ class Texts(EngineCase):
             self.assertEqual(self.told_again(words), words)
 
 
-XML = f"<function={PRESS}><parameter=key>enter"
-AMONG = "among other words; send it alone"
-TOLD = (
-    (native("{}", "open_menu"), "chat", ("open_menu", "observe_screen", "click_element", "press_key")),
-    (text("I will press tab."), "pointer", ("no tool call", "move_mouse")),
-    (text("<think>Next: <tool_call>{}</tool_call>"), "planner", ("</think>",)),
-    (native({"element_name": "a", "position": [1290, 540]}, CLICK), "planner", ("position", "1290", "0 to 1000")),
-    (native("{}"), "planner", ("key",)),
-    (native({"seconds": 100}, "wait"), "planner", ("a whole number from 1 to 60",)),
-    (call("update_execution_plan", instructions="Go.", done_when={"a": 1}), "planner", ('["one", "two"]',)),
-    (text(f"NEXT_STEP: enter\n```json\n{CALL}\n```"), "planner", (AMONG,)),
-    (text(f"Action: {CALL}"), "planner", (AMONG,)),
-    (text("<tool_call>{'name': 'press_keyboard_key', 'arguments': {'key': 'en"), "planner", ("JSON does not end",)),
-    (text(XML), "planner", ("whole parameters only",)),
-)  # fmt: skip
-
-
-class Told(unittest.TestCase):
-    def test_a_reply_that_cannot_be_read_is_answered_with_what_it_lacks(self):
-        for message, tools, parts in TOLD:
-            for part in parts:
-                with self.subTest(message, part=part):
-                    self.assertIn(part, told(message, tools=PROFILES[tools].vocabulary))
-
-    def test_only_a_reply_that_a_limit_cut_is_told_to_be_brief(self):
-        for content in (XML, XML + "</parameter>", '<tool_call>{"name": "press_keyboard_key'):
-            self.assertIn("Be brief", told({"content": content}, "length"))
-            self.assertNotIn("Be brief", told({"content": content}, "stop"))
-
-
-# What servers say, each with status 500, of a call that their own parser cannot read.
-SAID = (
-    "Failed to parse input at pos 12: <tool_call>\n{}, the context size of which",  # llama.cpp
-    "error parsing tool call: raw='{\"name\":', err=unexpected end of JSON input",  # Ollama
-    "invalid character ']' after object key:value pair",  # Ollama, Qwen3-VL
-    "failed to parse JSON: unexpected end of JSON input",  # Ollama, Qwen3.5
-    "failed to parse model-generated tool call: invalid character 'x'",  # Ollama, later
-)
 UNREAD = {**text(""), "unread_call": "It could not read the call."}
 
 
 class UnreadByTheServer(EngineCase):
     base = FEWER_REQUESTS
-
-    def test_the_servers_words_are_a_reply_without_a_call_at_the_first_try(self):
-        for said in SAID:
-            fault = answer(500, {"error": {"code": 500, "message": said, "type": "server_error"}})
-            with self.subTest(said), ScriptedServer(fault) as server:
-                reply = model_server(server.url).complete(b"{}")
-                self.assertEqual((reply.text, len(server.requests)), ("", 1))
-                with self.assertRaises(ReplyError) as caught:
-                    read_call(reply.message, reply.finish_reason, PLANNER_WORDS)
-                self.assertEqual(caught.exception.kind, "invalid_json")
-
-        said = (
-            "Failed to parse tool call arguments as JSON: syntax error"  # the request's own fault
-        )
-        with ScriptedServer(answer(500, {"error": {"message": said}})) as server:
-            with self.assertRaises(ModelError) as caught:
-                model_server(server.url).complete(b"{}")
-            self.assertEqual(caught.exception.kind, "server")
 
     def test_a_server_that_reads_none_is_given_the_tools_in_the_text(self):
         def decide(request):

@@ -20,8 +20,6 @@ from tests.scripted import (
     user_text,
 )
 from tests.seams import check_of_model
-from tests.servers import RoutedServer, http
-from tests.test_model import LMS_OTHER, model_server, native
 
 Request = dict[str, Any]
 
@@ -194,21 +192,8 @@ class Thinking(EngineCase):
             self.assertEqual(switches, [{"enable_thinking": False}] * len(asked))
 
     def test_each_model_has_its_own_switch_or_none(self) -> None:
-        def listed(path: str, page: Request) -> agent.ModelInfo:
-            with RoutedServer({path: http(200, page)}, LMS_OTHER) as server:
-                return model_server(server.url).discover()
-
-        reasoning = {"allowed_options": ["off", "on"], "default": "on"}
-        able = {"vision": True, "reasoning": reasoning}
-        thinker, plain = (
-            listed("/api/v1/models", {"models": [native(name, True, **more)]})
-            for name, more in (
-                ("qwen/qwen3.5-4b", {"capabilities": able}),
-                ("qwen/qwen3-vl-4b", {}),
-            )
-        )
-        entry = {"id": "qwen3.5:4b", "owned_by": "library"}
-        ollama = listed("/v1/models", {"object": "list", "data": [entry]})
+        thinker = agent.ModelInfo("qwen/qwen3.5-4b", efforts={"off": "none", "on": "medium"})
+        ollama = agent.ModelInfo("qwen3.5:4b", efforts={"off": "none"})
         named = agent.ModelInfo
         for model, thinking, wanted in (
             (named("qwen3.5-4b"), "off", QUIET),
@@ -218,7 +203,7 @@ class Thinking(EngineCase):
             (named("qwen3-vl-8b-thinking"), "off", {}),
             (thinker, "off", {"reasoning_effort": "none"}),
             (thinker, "on", {"reasoning_effort": "medium"}),
-            (plain, "off", {}),
+            (named("qwen/qwen3-vl-4b"), "off", {}),
             (ollama, "off", {"reasoning_effort": "none"}),
         ):
             with self.subTest(f"{model.name} {thinking}"):

@@ -80,12 +80,12 @@ def reading(read, message, reason, words):
 def check_cuts(read, message, reason, tools, whole, ends):
     """Reads the reply cut at `ends`, under each label that a server may give it; returns how many were read.
 
-    What stands before a </think>, or in the reasoning, is known for thought only by what follows; for these the label
-    has to be honest.
+    What stands before the end of thoughts, or in the reasoning, is known for thought only by what follows; for these the
+    label has to be honest.
     """
     holder, key = place_of_text(message)
     text, count = holder[key], 0
-    thinks = "</think>" in text or key == "reasoning_content"
+    thinks = "think" in text or key == "reasoning_content"
     data = text.encode("utf-8", "surrogatepass")
     for end in ends:
         holder[key] = data[:end].decode("utf-8", "replace")
