@@ -1,12 +1,11 @@
 """The whole test suite on every processor, one module after the other in a few processes.
 
-    python -m unittest                                                  all of it
-    python -m tests [--times] [--whole] [--processes N] [MODULE ...]    the same, or some modules
+    python -m unittest                                          all of it
+    python -m tests [--whole] [--processes N] [MODULE ...]      the same, or some modules
 
 Each process takes the next module that nobody has begun, the longest first. What fails is printed in full, and the end
-reads as unittest's does. A module that prints something of its own has failed. With --times a table of what each took
-comes before the end. With --whole those proofs are tried whole of which the suite has a part (tests/samples.py), and
-without a module tests.attacks.patterns, too, which the suite leaves out.
+is unittest's. A module that prints something of its own has failed. With --whole those proofs are tried whole of which
+the suite has a part (tests/samples.py), and without a module tests.attacks.patterns, too, which the suite leaves out.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 POLL_S = 0.05
 MEMORY = "/dev/shm"
 MEMORY_LEAST = 1 << 30  # bytes
-LOG_SHOWN = 20_000  # characters of what a process printed before it died
+LOG_SHOWN = 20_000  # characters of what a process printed
 
 # The modules that take longest, so that none of them is begun when the others have ended.
 LONGEST = """test_kept test_again test_resume test_terminal test_replay test_panel test_mcp test_demo
@@ -42,18 +41,12 @@ LONGEST = """test_kept test_again test_resume test_terminal test_replay test_pan
 
 
 class Result(NamedTuple):
-    """What became of one module: `words` are unittest's, where a test failed.
-
-    `processor` are the processor's seconds, programs that it started included (Windows does not tell those); they hardly
-    depend on what else the machine does, as `seconds` do.
-    """
+    """What became of one module: `words` are unittest's, where a test failed."""
 
     module: str
     tests: int
     skipped: int
-    failed: int
     seconds: float
-    processor: float
     words: str
 
 
@@ -89,7 +82,7 @@ def work(log: Path, names: list[str]) -> None:
         printed = log.read_bytes()[before:].decode("utf-8", "replace").replace("\r\n", "\n")
         if printed:
             words = f"{result.words}It prints something of its own:\n{printed[:LOG_SHOWN]}\n"
-            result = result._replace(failed=1, words=words)
+            result = result._replace(words=words)
         part = log.with_name(f"{name}.part")
         part.write_text(json.dumps(result), encoding="utf-8")
         part.replace(log.with_name(f"{name}.json"))
@@ -97,30 +90,15 @@ def work(log: Path, names: list[str]) -> None:
 
 def run(name: str) -> Result:
     """The tests of one module, in this process."""
-    words = io.StringIO()
-    begin, before = time.perf_counter(), sum(os.times()[:4])
+    words, begin = io.StringIO(), time.perf_counter()
     suite = unittest.defaultTestLoader.loadTestsFromName(name)
     outcome = unittest.TextTestRunner(words).run(suite)
-    return Result(
-        module=name,
-        tests=outcome.testsRun,
-        skipped=len(outcome.skipped),
-        failed=0 if outcome.wasSuccessful() else 1,
-        seconds=time.perf_counter() - begin,
-        processor=sum(os.times()[:4]) - before,
-        words="" if outcome.wasSuccessful() else words.getvalue(),
-    )
+    seconds = time.perf_counter() - begin
+    failed = "" if outcome.wasSuccessful() else words.getvalue()
+    return Result(name, outcome.testsRun, len(outcome.skipped), seconds, failed)
 
 
 # -- the process that starts them
-
-
-def quick_folder() -> str | None:
-    """Linux' folder in memory, where it has room: the tests make thousands of small files."""
-    with contextlib.suppress(OSError):
-        if shutil.disk_usage(MEMORY).free > MEMORY_LEAST:
-            return MEMORY
-    return None
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -130,7 +108,7 @@ def environment(folder: Path) -> dict[str, str]:
     nothing may be written beside the sources, it is kept in the folder, and goes away with it.
     """
     variables = {**os.environ, "PYTHONUTF8": str(sys.flags.utf8_mode)}
-    if quick_folder():
+    if folder.is_relative_to(MEMORY):
         variables["TMPDIR"] = str(folder)
     if variables.pop("PYTHONDONTWRITEBYTECODE", ""):
         variables["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
@@ -142,12 +120,11 @@ def results(names: list[str], most: int = 0) -> Iterator[Result]:
 
     `most` processes, or more than two a processor, since some tests wait: for a server's deadline, or a process.
     """
-    awaited = list(names)
-    with (
-        tempfile.TemporaryDirectory(dir=quick_folder()) as place,
-        contextlib.ExitStack() as started,
-    ):
-        folder, processes = Path(place), list[subprocess.Popen[bytes]]()
+    awaited, place = list(names), None
+    with contextlib.suppress(OSError):  # Linux' folder in memory, for thousands of small files
+        place = MEMORY if shutil.disk_usage(MEMORY).free > MEMORY_LEAST else None
+    with tempfile.TemporaryDirectory(dir=place) as name, contextlib.ExitStack() as started:
+        folder, processes = Path(name), list[subprocess.Popen[bytes]]()
         for number in range(min(len(names), most or 1 + 2 * (os.cpu_count() or 1))):
             log = folder / f"process_{number}.log"
             with log.open("wb") as printed:  # files, since not every system hands pipes on
@@ -171,73 +148,42 @@ def results(names: list[str], most: int = 0) -> Iterator[Result]:
                     awaited.remove(name)
                     yield Result(*json.loads(file.read_text(encoding="utf-8")))
             time.sleep(POLL_S)
-        printed_last = "".join(
-            file.read_text(encoding="utf-8", errors="replace")[-LOG_SHOWN:]
-            for file in sorted(folder.glob("process_*.log"))
-        )
+        logs = [log.read_text("utf-8", "replace") for log in sorted(folder.glob("process_*.log"))]
     for name in awaited:
-        words = f"{name}: the process that ran it ended.\n{printed_last}"
-        yield Result(name, 0, 0, 1, 0.0, 0.0, words)
+        last = "".join(text[-LOG_SHOWN:] for text in logs)
+        yield Result(name, 0, 0, 0.0, f"{name}: the process that ran it ended.\n{last}")
 
 
-def run_all(names: list[str], times: bool, most: int = 0) -> int:
-    """Prints a line for each module, then what failed and the end; gives the exit code."""
-    begin = time.perf_counter()
-    done: list[Result] = []
-    for result in results(names, most):
-        done.append(result)
-        ended = "failed" if result.failed else "ok"
-        print(f"{result.seconds:6.1f} s  {result.module}  {ended}", flush=True)
-    for result in done:
-        if result.failed:
-            print(f"\n== {result.module}\n{result.words}")
-    if times:
-        print_times(done)
-    return ending(done, time.perf_counter() - begin)
+class Module(unittest.FunctionTestCase):
+    """What unittest tells a module by."""
 
+    def __init__(self, result: Result) -> None:
+        super().__init__(lambda: None)
+        self.words = f"{result.module} {result.seconds:.1f} s"
 
-def print_times(done: list[Result]) -> None:
-    """What each module took, the longest first, and all of them."""
-    ranked = sorted(done, key=lambda result: -result.processor)
-    sums = [sum(row[place] for row in done) for place in (1, 4, 5)]  # type: ignore[misc]
-    print(f"\n{'tests':>6} {'seconds':>9} {'processor':>10}  module")
-    for one in ranked:
-        print(f"{one.tests:6} {one.seconds:9.1f} {one.processor:10.1f}  {one.module}")
-    print("{:6} {:9.1f} {:10.1f}  all\n".format(*sums))
-
-
-def ending(done: list[Result], seconds: float) -> int:
-    """Prints the last lines as unittest does; 1 if anything failed, 5 if there were no tests."""
-    tests = sum(result.tests for result in done)
-    skipped = sum(result.skipped for result in done)
-    failed = [result.module for result in done if result.failed]
-    print(f"{'-' * 70}\nRan {tests} tests in {seconds:.3f}s\n")
-    if failed:
-        print(f"FAILED ({', '.join(failed)})")
-    elif not tests:
-        print("NO TESTS RAN")
-    else:
-        print(f"OK (skipped={skipped})" if skipped else "OK")
-    return 1 if failed else 0 if tests else 5
-
-
-# -- under `python -m unittest`
+    def __str__(self) -> str:
+        return self.words
 
 
 class Everywhere(unittest.TestSuite):
-    """All modules, in processes; unittest is told of each module as of its tests."""
+    """All modules, or these, in processes; unittest is told of each module as of its tests."""
+
+    def __init__(self, names: list[str] | None = None, most: int = 0) -> None:
+        super().__init__()
+        self.names, self.most = names or modules(), most
 
     def countTestCases(self) -> int:
-        return len(modules())
+        return len(self.names)
 
     def run(self, result: unittest.TestResult, debug: bool = False) -> unittest.TestResult:
-        for one in results(modules()):
-            case = unittest.FunctionTestCase(lambda: None, description=one.module)
+        for one in results(self.names, self.most):
+            case = Module(one)
             result.startTest(case)
-            result.testsRun += max(0, one.tests - 1)
+            result.testsRun += one.tests - 1
             result.skipped += [(case, "skipped in a process")] * one.skipped
-            if one.failed:
-                result.failures.append((case, one.words))
+            if one.words:
+                result.addFailure(case, (None, None, None))
+                result.failures[-1] = (case, one.words)
             else:
                 result.addSuccess(case)
             result.stopTest(case)
@@ -250,15 +196,14 @@ def main(arguments: list[str]) -> int:
         return 0
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", metavar="MODULE")
-    parser.add_argument("--times", action="store_true")
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--processes", type=int, default=0)
     given = parser.parse_args(arguments)
-    names = given.names or modules()
     if given.whole:
         os.environ[samples.VARIABLE] = "1"
-        names = given.names or ["tests.attacks.patterns", *names]
-    return run_all(names, given.times, given.processes)
+        given.names = given.names or ["tests.attacks.patterns", *modules()]
+    result = unittest.TextTestRunner(verbosity=2).run(Everywhere(given.names, given.processes))
+    return 0 if result.testsRun and result.wasSuccessful() else 1
 
 
 if __name__ == "__main__":
