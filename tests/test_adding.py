@@ -49,17 +49,14 @@ def from_the_readme(beginning: str) -> str:
     rows = re.findall(
         rf"^ *`?({re.escape(beginning)}.*?)`?$|`({re.escape(beginning)}[^`]*)`", text, re.M
     )
-    if len(rows) != 1:
-        raise AssertionError(f"The README must give one row that begins with {beginning}: {rows}")
-    return rows[0][0] or rows[0][1]
+    [(alone, within)] = rows
+    return alone or within
 
 
 def place_of(lines: list[str], standing: str) -> int:
     """The one line of the file that begins so."""
-    places = [n for n, line in enumerate(lines) if line.strip().startswith(standing)]
-    if len(places) != 1:
-        raise AssertionError(f"There must be one row that begins with {standing}")
-    return places[0]
+    [place] = [n for n, line in enumerate(lines) if line.strip().startswith(standing)]
+    return place
 
 
 def put(lines: list[str], row: str, standing: str) -> None:
@@ -75,8 +72,7 @@ def copy_profile(lines: list[str]) -> None:
     end = lines[first].replace("Profile(", "),")
     last = lines.index(end, first) + 1
     copied = "\n".join(lines[first:last]).replace(f'"{COPIED_PROFILE}"', '"sixth"', 1)
-    if ITS_WORDS not in copied:
-        raise AssertionError(f"{COPIED_PROFILE} must have {ITS_WORDS}")
+    assert ITS_WORDS in copied
     lines.insert(last, copied.replace(ITS_WORDS, OTHER_WORDS))
 
 

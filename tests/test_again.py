@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,12 +40,6 @@ class NeverSaved(agent.DemoDesktop):
         if self.state.saved_text is not None:
             self.state = replace(self.state, saved_text=None)
         return super().control_source
-
-
-class NeverAlike(agent.DemoDesktop):
-    def foreground(self) -> agent.Window | None:
-        window = super().foreground()
-        return window and replace(window, title="Mail")
 
 
 class AgainCase(CommandLineCase):
@@ -150,13 +143,6 @@ class Again(AgainCase):
                 self.assertEqual((code, self.steps()), (0, [1, 2, 3, 4]), out)
                 self.assertEqual(kept.state.saved_text, HELLO)
 
-    def test_a_way_that_is_never_joined_needs_no_review_after_each_act(self) -> None:
-        self.recorded()
-        code, out = self.again(make=NeverAlike)
-        roles = [e["role"] for e in self.records(2) if e["kind"] == "request"]
-        self.assertEqual((code, roles.count("planner")), (0, 1), out)
-        self.assertEqual(self.steps(), [None] * 4)
-
     def test_a_run_goes_on_with_no_other_way_than_its_own(self) -> None:
         self.recorded("--profile", "pointer")
         with seams.desktop_of_main(agent.DemoDesktop):
@@ -258,101 +244,3 @@ class Ways(AgainCase):
                         r" Go that way where the screen is the same\? \[Y/n\]$",
                     )
                 self.assertEqual(self.steps(), [1, 2, 3, 4] if goes else [None] * 4)
-
-
-class Disturbed(agent.DemoDesktop):
-    """Something comes between two acts, the `number`th of them being the next, where that one is to be done."""
-
-    TARGETS = ((74, 80), (680, 334), (680, 334), (956, 552))
-
-    def __init__(self, clock: agent.Clock, number: int, turn: int, chance: random.Random) -> None:
-        super().__init__(clock)
-        self.number = number
-        self.chance = chance
-        self.acts = 0
-        self.left = self.top = 0
-        kinds = ["dialog", "title", "program"]
-        if number:
-            kinds.append("moved")
-        if number > 1:
-            kinds += ["missing", "text"]
-        self.kind = kinds[-1 - turn % len(kinds)]
-
-    def happen(self) -> None:
-        chance = self.chance
-        if self.kind == "moved":
-            # Sideways alone a white field looks the same where it is clicked, to 95 %.
-            self.left, self.top = chance.choice((-40, -9, 9, 40)), chance.choice((0, 40))
-        elif self.kind == "missing":
-            self.state = agent.DemoState()
-        elif self.kind == "text":
-            length = chance.randint(2, 40)
-            other = "".join(chance.choices("abcdefghij klmno", k=length)).strip() or "xyz"
-            self.state = replace(self.state, text=self.state.text[:length] + other)
-
-    @property
-    def happened(self) -> bool:
-        return self.acts >= self.number
-
-    def window(self, handle: int) -> agent.Window | None:
-        window = super().window(handle)
-        if window and self.happened and self.kind in ("title", "program"):
-            return replace(window, **{self.kind: "other"})
-        if window and handle == 2:
-            return replace(window, rect=window.rect.moved(self.left, self.top))
-        return window
-
-    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
-        canvas = agent.Canvas(width, height, super().glance(area, width, height))
-        if self.happened and self.kind == "dialog":
-            x, y = self.TARGETS[self.number]
-            left, top = x - self.chance.randint(30, 200), y - self.chance.randint(30, 90)
-            box = agent.Rect(max(0, left), top, 260, 140).scaled(area, canvas.area)
-            canvas.fill(box, 0xF0E0D0)
-        elif self.left or self.top:
-            whole = agent.Rect(0, 0, width, height)
-            window = agent.Rect(330, 96, 700, 496).scaled(area, whole)
-            rows = [
-                canvas.pixels[4 * (y * width + window.left) : 4 * (y * width + window.right)]
-                for y in range(window.top, window.bottom)
-            ]
-            canvas.fill(window, 0x1C2C6E)
-            right, down = self.left * width // area.width, self.top * height // area.height
-            for y, row in enumerate(rows, window.top + down):
-                at = 4 * (y * width + window.left + right)
-                canvas.pixels[at : at + len(row)] = row
-        return bytes(canvas.pixels)
-
-    def button(self, name: str, down: bool) -> None:
-        self.act(super().button, name, down)
-
-    def text(self, text: str) -> None:
-        self.act(super().text, text)
-
-    def act(self, act: Callable[..., None], *given: Any) -> None:
-        before = self.state
-        act(*given)
-        if self.state != before:
-            self.acts += 1
-            if self.acts == self.number:
-                self.happen()
-
-
-class Differences(AgainCase):
-    def test_whatever_comes_between_two_acts_no_act_is_done_where_it_does_not_look_right(
-        self,
-    ) -> None:
-        self.recorded()
-        for number in sample(range(100), (0, 3, 5, 6, 9, 10)):  # each act, each kind
-            turn, act = divmod(number, 4)
-
-            def make(clock: agent.Clock, act: int = act, turn: int = turn) -> Disturbed:
-                return Disturbed(clock, act, turn, random.Random(turn))
-
-            _, out = self.again("--max-steps", str(act + 1), make=make)
-            desktop = self.desktops[0]
-            with self.subTest(number, act=act, kind=desktop.kind):
-                ways = [step for step in self.steps() if step]
-                self.assertEqual(ways, [*range(1, act + 1)], out)
-                self.assertIn("is left to the model: ", out)
-            shutil.rmtree(self.run_folder(2))

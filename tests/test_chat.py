@@ -61,13 +61,6 @@ def answer_to(trial: Trial, number: int) -> dict[str, Any]:
     return json.loads(told[-1]["content"])
 
 
-def keys_and_looks() -> Any:
-    """A model that presses another key and looks, again and again."""
-    keys = itertools.cycle("abcdefghij")
-    looks = itertools.chain.from_iterable((call("press_key", key=key), LOOK) for key in keys)
-    return lambda request: next(looks)
-
-
 class ChatCase(EngineCase):
     def chat(
         self, *replies: Message, profile: str = "chat", **settings: Any
@@ -114,27 +107,15 @@ class Steps(ChatCase):
         self,
     ) -> None:
         for described in (False, True):
-            trial = self.trial(lambda _: text("All done."), "chat", described=described)
-            self.another_window_comes(trial)
+            trial = self.trial(in_turn(CLICK), "chat", described=described)
+            plain, asked = trial.desktop.foreground(), trial.requests
+            # Another window comes up while the model is thinking.
+            trial.desktop.foreground = lambda w=plain, n=asked: replace(w, handle=1 + len(n))
             trial.run()
             before, after = map(images, trial.requests[:2])
             self.assertEqual(answer_to(trial, 1)["error"]["type"], "stale_frame")
             self.assertEqual((len(after) - len(before), trial.inputs), (not described, []))
             self.check_history(trial.requests[1])
-
-    def another_window_comes(self, trial: Trial) -> None:
-        """While the model says that it clicks."""
-        plain = trial.server.complete
-
-        def complete(body: bytes) -> agent.Reply:
-            reply = plain(body)
-            if len(trial.requests) > 1:
-                return reply
-            other = agent.Window(9, "Other", "other.exe", trial.desktop.screen())
-            trial.desktop.foreground = lambda: other
-            return replace(reply, message=CLICK)
-
-        trial.server.complete = complete
 
 
 class Errors(ChatCase):
@@ -164,24 +145,6 @@ class Errors(ChatCase):
         )
         self.assertEqual(trial.run().text, "All done.")
         self.assertEqual(answer(trial.requests[1])["error"]["type"], "invalid_json")
-
-
-class Endings(ChatCase):
-    def test_a_model_that_never_ends_is_stopped_by_the_turns_or_for_only_looking(self) -> None:
-        trial = self.trial(keys_and_looks(), "chat")
-        self.assertEqual(trial.run().kind, "max_steps")
-        self.assertEqual(trial.state.touched, 10)
-        trial = self.trial(lambda r: LOOK, "chat", max_steps=50)
-        self.assertEqual(trial.run().kind, "stuck")
-        self.assertLess(len(trial.requests), 15)
-
-    def test_the_recovery_keys_are_told_once_though_the_model_only_looks_then(self) -> None:
-        keys = [call("press_key", key="a")] * 5
-        trial = self.trial(in_turn(*keys, LOOK), "chat", stall_stop=9)
-        trial.desktop.dead = True
-        trial.run()
-        told = [m for m in trial.requests[-1]["messages"] if m["content"] == agent.RECOVERED]
-        self.assertEqual(len(told), 1)
 
 
 class Hygiene(ChatCase):

@@ -1,4 +1,4 @@
-"""The list that is drawn beside the demo's program; tests.test_erring does the task of the check box."""
+"""The list that is drawn beside the demo's program; tests.test_bench does the task of the check box."""
 
 from __future__ import annotations
 

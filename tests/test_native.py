@@ -8,11 +8,9 @@ import unittest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import agent
 from tests.scripted import FEWER_REQUESTS, EngineCase, Trial, qwen, role_of, text
-from tests.seams import check_of_model
 from tests.spoken import spoken
 
 Message = dict[str, Any]
@@ -39,14 +37,10 @@ class NativeCase(EngineCase):
         """A run of profile native, ready to begin."""
         return self.trial(decide, "native", executor_grammar=grammar, **settings)
 
-    def asked(self, trial: Trial) -> list[Request]:
-        """The requests to the model that acts."""
-        return [request for request in trial.requests if role_of(request) != "verifier"]
-
 
 class Choosing(NativeCase):
-    def grammar(self, model: str, profile: str = "native", name: str = "", arch: str = "") -> str:
-        self.model = agent.ModelInfo(model, architecture=arch)
+    def grammar(self, model: str, profile: str, name: str) -> str:
+        self.model = agent.ModelInfo(model)
         return self.trial(answers(DONE), profile, executor_grammar=name).grammar
 
     def test_it_goes_by_the_name_then_by_the_servers_word_and_a_setting_before_both(self) -> None:
@@ -62,18 +56,6 @@ class Choosing(NativeCase):
             self.grammar("qwen3-vl-4b", "story", "qwen3-vl")
         with self.assertRaisesRegex(agent.ConfigError, "There is no grammar 'klingon'"):
             self.grammar("qwen3-vl-4b", "native", "klingon")
-
-    def test_the_check_tries_the_grammar_or_tells_in_what_the_model_was_trained(self) -> None:
-        server = mock.Mock(where="here")
-        server.discover.return_value = agent.ModelInfo("qwen3-vl-4b", vision=False)
-        usage = agent.Usage(1, 1, None)
-        escape = qwen("key", keys=["escape"])
-        server.complete.return_value = agent.Reply(escape, "stop", usage, "qwen3-vl-4b", 0.1)
-        findings = check_of_model(agent.Config(), "native", server)
-        self.assertEqual(findings["grammar"], "asked in qwen3-vl")
-        self.assertEqual(findings["tool calls"], 'press_key {"key": "escape"}, not carried out')
-        told = check_of_model(agent.Config(), "planner", server)["grammar"]
-        self.assertRegex(told, "asked in tools.*trained in qwen3-vl")
 
 
 class Meanings(NativeCase):
@@ -123,23 +105,6 @@ class Room(NativeCase):
             self.assertEqual(last.count("image/png"), pictures)
 
 
-class Grammars(NativeCase):
-    """Malformed replies are tried in test_grammars, whole runs with them by the model of tests/bench that errs."""
-
-    def test_each_clicks_where_it_says_presses_types_and_ends(self) -> None:
-        for grammar in agent.GRAMMARS.values():
-            with self.subTest(grammar.name):
-                clicks = [spoken(grammar, "click", [x, 500]) for x in (100, 300, 500)]
-                others = [spoken(grammar, act) for act in ("key", "type", "end")]
-                trial = self.native(answers(*map(text, [*clicks, *others])), grammar.name)
-                self.assertEqual(trial.run().kind, "completed")
-                done = [event for event in trial.inputs if event[0] != "button"]
-                for (kind, x, *_), wanted in zip(done[:3], (6, 19, 32), strict=True):
-                    self.assertTrue(kind == "move" and abs(x - wanted) <= 1, done)
-                rest = [("key", "enter", True), ("key", "enter", False), ("text", "hello")]
-                self.assertEqual(done[3:], rest)
-
-
 TURNS = 7
 DOCUMENTED = Path(__file__).parent / "data" / "grammar_requests.jsonl"
 SIZE = (448, 224)  # of the picture: multiples of 16, 28 and 32
@@ -182,17 +147,23 @@ class Requests(NativeCase):
     base = FEWER_REQUESTS
 
     def requests_of(self, grammar: agent.Grammar) -> list[Request]:
-        """The requests of a run of a click a turn and the end to the model that acts."""
+        """The requests to the model that acts, of a run that does all that it says."""
         left = [
             spoken(grammar, "click", [100 * number, 500], SIZE, f"Click number {number}.")
-            for number in range(1, TURNS)
+            for number in range(1, TURNS - 2)
         ]
+        left += [spoken(grammar, act) for act in ("key", "type")]
         left.append(spoken(grammar, "end", why="It is done."))
         width, height = SIZE
         size = {"screen_capture_w": width, "screen_capture_h": height}
         trial = self.native(answers(*map(text, left)), grammar.name, **size)
         self.assertEqual(trial.run().kind, "completed")
-        return self.asked(trial)
+        done = [event for event in trial.inputs if event[0] != "button"]
+        for number, (kind, x, *_) in enumerate(done[: TURNS - 3], 1):
+            self.assertTrue(kind == "move" and abs(x - 6.3 * number) <= 1, done)
+        rest = [("key", "enter", True), ("key", "enter", False), ("text", "hello")]
+        self.assertEqual(done[TURNS - 3 :], rest)
+        return [request for request in trial.requests if role_of(request) != "verifier"]
 
     def test_each_field_is_as_documented_or_has_a_reason_that_still_is_one(self) -> None:
         rows = [json.loads(line) for line in DOCUMENTED.read_text("utf-8").splitlines()]

@@ -9,14 +9,7 @@ from typing import Any
 
 import agent
 from tests.samples import sample
-from tests.scripted import (
-    PLAN,
-    EngineCase,
-    PlainDesktop,
-    call,
-    role_of,
-    text,
-)
+from tests.scripted import PLAN, EngineCase, PlainDesktop, call, role_of, text
 from tests.test_chat import CLICK as CHAT_CLICK
 from tests.test_chat import LOOK
 from tests.test_story import told
@@ -230,11 +223,6 @@ class Waiting(ProgressCase):
         self.assertEqual(self.made.run().kind, "stuck")
         self.assertTrue(600 <= self.made.clock.now() - 1000 < 660)
 
-    def test_a_story_goes_on_without_progress_where_no_limit_is_set(self) -> None:
-        self.drawn(lambda r: told("Hm."), "story", max_steps=30)
-        self.assertEqual(self.made.run().kind, "max_steps")
-        self.assertNotIn("made no progress", str(self.made.requests))
-
     def test_watching_what_goes_on_is_progress_up_to_its_minutes(self) -> None:
         given = {"goal_identifier": "g", "completion_status": "IN_PROGRESS", "evidence": ""}
         settings = {"turn_delay": 20, "minutes_most": 0, "max_steps": 500}
@@ -263,17 +251,6 @@ class Limits(ProgressCase):
         )
         self.assertEqual(self.made.run().kind, "stuck")
         self.assertEqual(self.intents(), ["type_text"] * 4)
-
-
-class DryRun(ProgressCase):
-    def test_all_acts_of_a_storys_turn_are_judged_and_marked(self) -> None:
-        click = {"name": "click", "x1": 500, "y1": 500, "label": "Button"}
-        replies = iter([told("On.", [click, {"name": "key", "key": "win+l"}, click])])
-        self.drawn(lambda r: next(replies, told()), "story", dry_run=True, max_steps=3)
-        self.made.run()
-        marks = [r["actions"] for r in self.made.records("stage") if r.get("raw_png")]
-        self.assertEqual(marks[1], [{"name": "click", "x1": 500, "y1": 500}])
-        self.assertIn("Action 2 was not executed", str(self.made.requests[1]))
 
 
 if __name__ == "__main__":

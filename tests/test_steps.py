@@ -148,13 +148,9 @@ class Targets(PlainDesktop):
     primary = screen
 
     def glance(self, area: Rect, width: int, height: int) -> bytes:
-        picture = bytearray(b"\x80\x80\x80\x00" * (width * height))
-        shown = self.target.scaled(area, Rect(0, 0, width, height))
-        seen = shown.intersection(Rect(0, 0, width, height))
-        for y in range(seen.top, seen.bottom):
-            first = (y * width + seen.left) * 4
-            picture[first : first + 4 * seen.width] = b"\xff" * (4 * seen.width)
-        return bytes(picture)
+        canvas = agent.Canvas(width, height, b"\x80\x80\x80\x00" * (width * height))
+        canvas.fill(self.target.scaled(area, canvas.area), 0xFFFFFF)
+        return bytes(canvas.pixels)
 
 
 class ACloserLook(EngineCase):

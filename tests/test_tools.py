@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import unittest
 from typing import Any
 
@@ -150,32 +149,6 @@ class Calls(unittest.TestCase):
         for ticks in (-101, 0, 101):
             with self.assertRaisesRegex(ToolError, f"must be 1 to 100 ticks.*, not {ticks}"):
                 act("scroll", ticks=ticks)
-
-    def test_a_call_made_from_its_schema_is_accepted(self) -> None:
-        samples = {"string": "ctrl+s", "array": [100, 200], "boolean": True, "integer": 5}
-        particular = {"then": ["tab", "enter"], "modifiers": "ctrl"}
-        every = Vocabulary({name: name for name in agent.TOOLS})
-        for schema in every.schemas(list(agent.TOOLS)):
-            name, parameters = schema["function"]["name"], schema["function"]["parameters"]
-            given = {
-                argument: particular.get(argument, samples[about.get("type", "integer")])
-                for argument, about in parameters["properties"].items()
-            }
-            if name == "drag":
-                given["end"] = [300, 400]
-            self.assertIsInstance(every.parse(ToolCall(name, given)).args, agent.TOOLS[name].args)
-
-    def test_nothing_but_a_tool_error_comes_out_of_any_arguments(self) -> None:
-        numbers: list[Any] = [None, True, 0, -1, 1.5, [], [1, 2], [1, "2"]]
-        values = [*numbers, "", "x", {}, {"a": []}, "\ud800"]
-        names = "label place element_name start end text key proof summary archived_turns".split()
-        for shown in TOOLS.values():
-            for value, other in itertools.product(values, values):
-                given = {name: (value if i % 2 else other) for i, name in enumerate(names)}
-                try:
-                    parse(shown, **given)
-                except ToolError as error:
-                    self.assertRegex(str(error), r"^[^\n]*\.$")
 
 
 CHAT = agent.PROFILES["chat"].vocabulary
