@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import unittest
@@ -15,11 +16,14 @@ from tests.long import grammars
 from tests.samples import sample
 
 DATA = Path(__file__).parent / "data"
-# Replies that were seen, and each action of a grammar as a reply with the act, if it is one that is certain.
-ROWS, CASES = (
-    [json.loads(line) for line in (DATA / file).read_text("utf-8").splitlines()]
-    for file in ("grammars.jsonl", "grammar_cases.jsonl")
-)
+
+
+def lines(file: str) -> list[Any]:
+    return [json.loads(line) for line in (DATA / file).read_text("utf-8").splitlines()]
+
+
+# Replies with the act that each is, if it is one that is certain; and each action of a grammar as a reply.
+ROWS, CASES = lines("grammars.jsonl"), lines("grammar_cases.jsonl")
 PICTURE = (1536, 864)
 
 
@@ -39,40 +43,28 @@ def act(grammar: str, text: Any, *how: Any) -> Any:
     return call.name, call.arguments
 
 
-def json_call(action: Any, **arguments: Any) -> str:
-    called = {"name": "computer_use", "arguments": {"action": action, **arguments}}
-    return f"<tool_call>\n{json.dumps(called)}\n</tool_call>"
-
-
-def seed_call(function: str, **arguments: str) -> str:
-    given = [f"<parameter={name}>\n{value}\n</parameter>\n" for name, value in arguments.items()]
-    inner = f"<function={function}>\n{''.join(given)}</function>"
-    return f"<seed:tool_call>\n{inner}\n</seed:tool_call>"
-
-
-# Sentence and thought of a reply, which are no part of its act.
-WAIT = json_call("wait", time=1)
-REASONED = {"content": f"<action>Wait.</action>{WAIT}", "reasoning_content": "why"}
-SENTENCES: tuple[tuple[str, Any, str, str], ...] = (
-    ("gui-owl-1.5", f"Action: Wait a little.\n{WAIT}", "Wait a little.", ""),
-    ("qwen3-vl", f"<thinking>hm</thinking>{WAIT}", "", "hm"),
-    ("qwen3-vl", f"Thought: So.\nAction: Wait.\n{WAIT}", "Wait.", ""),
-    ("ui-tars-1.0", "<think>a</think>Thought: Now wait.\nAction: wait()", "Now wait.", "a"),
-    ("qwen3.5-xml", REASONED, "Wait.", "why"),
-)
 # What the program itself does: it looks, waits, asks the person, or ends the run.
 NO_TOOL = ("wait", "screenshot", "finished", "answer", "failed", "ask_person")
 
 
 class Reading(unittest.TestCase):
-    def test_every_given_reply_becomes_what_it_must(self) -> None:
-        self.assertEqual(len(ROWS), 26)
+    def test_every_given_reply_becomes_what_it_must_or_is_told_in_short_what_it_lacks(self) -> None:
         for row in ROWS:
             with self.subTest(row["id"]):
-                picture = tuple(row.get("image", PICTURE))
-                got = act(row["grammar"], row["message"], row["finish_reason"], picture)
+                how = row["message"], row["finish_reason"], tuple(row.get("image", PICTURE))
+                got = act(row["grammar"], *how)
                 named = got and {"name": got[0], "arguments": got[1]}
                 self.assertIn(named, [row["expect"], *row.get("also_ok", [])])
+                if "said" in row:
+                    call = read(row["grammar"], *how)
+                    self.assertEqual((call.said, call.thought), (row["said"], row["thought"]))
+                if "told" in row:
+                    with self.assertRaises(ReplyError) as caught:
+                        read(row["grammar"], *how)
+                    correction = GRAMMARS[row["grammar"]].correction(caught.exception)
+                    self.assertIn(row["told"], correction)
+                    self.assertIn("Nothing was done", correction)
+                    self.assertLess(len(correction), 600)
 
     def test_every_action_is_read_as_an_act_of_the_program_and_every_doubt_refused(self) -> None:
         self.assertEqual({row["grammar"] for row in CASES}, set(GRAMMARS))
@@ -85,31 +77,6 @@ class Reading(unittest.TestCase):
                 if wanted and wanted[0] not in NO_TOOL:
                     call = native_call(read(name, reply))
                     self.assertEqual(seams.act(call.name, **call.arguments).name, wanted[0])
-
-    def test_sentence_and_thought_are_kept_apart_from_the_act(self) -> None:
-        for name, reply, sentence, thought in SENTENCES:
-            with self.subTest(name, reply=reply):
-                call = read(name, reply)
-                self.assertEqual((call.said, call.thought), (sentence, thought))
-
-    def test_a_correction_is_short_and_shows_the_form_of_its_grammar(self) -> None:
-        for name, text, part in (
-            ("qwen3-vl", "no" * 500, "<tool_call>"),
-            ("qwen3.5-xml", "no" * 500, "<parameter=action>"),
-            ("ui-tars-1.0", "no" * 500, "Action: click(start_box"),
-            ("ui-tars-2", "no" * 500, "<seed:tool_call>"),
-            ("qwen3-vl", json_call("tap"), "There is no action 'tap'; there are key, type, mouse"),
-            ("qwen3-vl", json_call("terminate", status="no"), "status=failure or status=success."),
-            ("qwen3-vl", json_call("left_click", coordinate=[1290, 540]), "x from 0 to 1000 and y from 0 to 1000, not [1290, 540]"),
-            ("ui-tars-1.5", "Action: click(start_box='(1700,2)')", "x from 0 to 1540 and y from 0 to 868"),
-        ):  # fmt: skip
-            with self.subTest(name, part=part):
-                with self.assertRaises(ReplyError) as caught:
-                    read(name, text)
-                correction = GRAMMARS[name].correction(caught.exception)
-                self.assertIn(part, correction)
-                self.assertIn("Nothing was done", correction)
-                self.assertLess(len(correction), 600)
 
 
 class Asking(unittest.TestCase):
@@ -149,37 +116,16 @@ class Asking(unittest.TestCase):
 
 
 class OtherGrammars(unittest.TestCase):
-    def other(self, text: str, asked_in: str = "qwen3-vl") -> Any:
-        try:
-            call, is_its_form = read_any({"content": text}, "stop", PICTURE, asked_in)
-        except ReplyError:
-            return None
-        return is_its_form, call.name, call.arguments
-
-    def test_a_reply_in_another_grammar_is_read_where_it_is_certain(self) -> None:
-        pointed = seed_call("click", point="<point>1 2</point>")
-        self.assertEqual(self.other(pointed), (False, "click", {"position": [1, 2]}))
-        typed = self.other("Action: type(content='a')")
-        self.assertEqual(typed, (False, "type_text", {"text": "a"}))
-
-    def test_the_grammar_that_was_asked_in_comes_first(self) -> None:
-        text = "Action: click(start_box='(770,434)')"
-        for name, place in (("ui-tars-1.5", [500, 500]), ("ui-tars-1.0", [770, 434])):
-            self.assertEqual(self.other(text, name), (True, "click", {"position": place}))
-
-    def test_a_place_in_doubt_is_no_click(self) -> None:
+    def test_the_own_comes_first_another_is_read_where_certain_and_a_place_in_doubt_no_click(
+        self,
+    ) -> None:
         """Two grammars read it differently, its own refuses it, or there is no act beside it."""
-        for text, asked_in in (
-            ("Action: click(start_box='(100,200)')", "qwen3-vl"),
-            (json_call("left_click", coordinate=[100, 200]), "ui-tars-1.0"),
-            (json_call("left_click", coordinate=[1100, 200]), "qwen3-vl"),
-            (json_call("click", coordinate=[1100, 200]), "qwen3-vl"),
-            ("Action: click(start_box='(1100,200)')", "ui-tars-1.0"),
-            ('{"x": 5, "y": 6}', "qwen3-vl"),
-            ("Click(5, 6)", "qwen3-vl"),
-            ('<answer>{"coordinate":[1,2]}</answer>', "qwen3-vl"),
-        ):
-            self.assertIsNone(self.other(text, asked_in), text)
+        for row in lines("other_grammars.jsonl"):
+            message, found = {"content": row["reply"]}, None
+            with contextlib.suppress(ReplyError):
+                call, is_its_form = read_any(message, "stop", PICTURE, row["asked_in"])
+                found = [is_its_form, call.name, call.arguments]
+            self.assertEqual(found, row["read"], row)
 
 
 # What is said again and again.
