@@ -22,7 +22,7 @@ MODELS = {"data": [{"id": "scripted", "type": "vlm", "state": "loaded"}]}
 
 
 def rows(file: str) -> list[dict[str, Any]]:
-    """Of requests.jsonl what requests hold by their description, of replies.jsonl what models say."""
+    """What the descriptions say of settings (values) and requests, and what models say (replies)."""
     path = Path(__file__).with_name(file)
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
@@ -56,8 +56,8 @@ class Model(ScriptedServer):
             return answer(200 if b"/api/v0/models" in head else 404, MODELS)
         self.bodies.append(body)
         self.times.append(self.now())
-        finish = [{"message": self.script.pop(0), "finish_reason": "stop"}]
-        return answer(200, reply(choices=finish))
+        message = self.script.pop(0)
+        return answer(200, reply(choices=[{"message": message, "finish_reason": "stop"}]))
 
 
 class Exchange:
@@ -80,8 +80,8 @@ class Exchange:
             command = [TASK, "--profile", profile, "--described", "--endpoint", model.url]
             agent.main([*command, *words])
         self.inputs = desktops[0].inputs
-        self.bodies, self.times, self.left = model.bodies, model.times, len(model.script)
-        self.requests = [json.loads(body) for body in self.bodies]
+        self.times, self.left = model.times, len(model.script)
+        self.requests = list(map(json.loads, model.bodies))
         self.roles = "".join(role_of(request)[0] for request in self.requests)
         (self.folder,) = dumps.glob("run_*")
         self.log = (self.folder / "execution_log.txt").read_text("utf-8")

@@ -7,43 +7,12 @@ from dataclasses import fields
 from typing import Any
 
 import agent
-from tests.described.exchange import Exchange, said
+from tests.described.exchange import Exchange, rows, said
 from tests.scripted import text
 from tests.test_main import CommandLineCase
 
 SETTINGS = {spec.name for spec in fields(agent.Config)}
 DESCRIBED = "planner commander chat pointer story".split()
-# What each description says of a setting, in this order; - where it says nothing.
-VALUES = """
-lmstudio_timeout              240   240   240   240   -
-lmstudio_temperature          0.5   0.5   0.6   0.2   -
-planner_temperature           0.35  0.35  -     -     -
-planner_max_tokens            1800  1200  -     -     -
-executor_max_tokens           1400  1024  2048  2048  -
-screen_capture_w              1536  1536  1536  1344  0
-screen_capture_h              864   864   864   756   0
-max_steps                     50    30    10    10    -
-ui_settle_delay               0.3   0.3   0.1   0.06  -
-turn_delay                    1.5   1.5   0.4   0.4   -
-char_input_delay              0.01  0.01  0.005 -     -
-review_interval               7     5     -     -     -
-memory_compression_threshold  12    8     -     -     -
-enable_loop_recovery          True  True  -     -     -
-text_batch_events             100   -     -     -     -
-drag_steps                    15    -     -     -     -
-settle_cap_ms                 0     -     -     -     -
-scroll_ticks                  -     1     1     1     -
-request_retries               0     -     0     0     0
-model_failures                -     0     0     -     -
-stall_stop                    -     -     0     -     0
-verify_completion             -     -     False False -
-dump_prefix                   -     -     screen_ screen_ -
-dump_start                    -     -     1     1     -
-keep_last_screenshots         -     -     2     2     -
-capture_scale_percent         -     -     -     -     100
-"""
-
-
 WHY = {"reasoning": "it is next"}
 PLAN = said("", "update_execution_plan", instructions="Press it.", **WHY)
 
@@ -59,21 +28,11 @@ class Table(CommandLineCase):
         return agent.read_config(options, environ or {})
 
     def test_each_profile_has_the_values_that_its_description_says(self) -> None:
-        for line in VALUES.split("\n")[1:-1]:
-            name, *wanted = line.split()
-            for profile, value in zip(DESCRIBED, wanted, strict=True):
-                if value != "-":
-                    found = getattr(self.config("--profile", profile, "--described"), name)
-                    kind = type(found)
-                    self.assertEqual(found, value == "True" if kind is bool else kind(value), line)
-
-    def test_each_row_names_its_profiles_once_both_values_and_the_reason(self) -> None:
-        for row in agent.DESCRIBED:
-            with self.subTest(row.what):
-                self.assertLessEqual(set(row.profiles.split()), set(DESCRIBED))
-                self.assertTrue(row.described and row.why and (row.ours or row.what in SETTINGS))
-        found = [(name, row.what) for row in agent.DESCRIBED for name in row.profiles.split()]
-        self.assertEqual(len(found), len(set(found)))
+        for row in rows("values.jsonl"):
+            name = row.pop("setting")
+            for profile, value in row.items():
+                config = self.config("--profile", profile, "--described")
+                self.assertEqual(getattr(config, name), value, (profile, name))
 
     def test_each_described_value_is_laid_over_its_profile_and_no_kept_one(self) -> None:
         for profile in DESCRIBED:
