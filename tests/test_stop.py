@@ -113,13 +113,6 @@ class Hotkeys(WatchCase):
                 self.assertTrue(comes_true(lambda: stage.stop.reason))
                 self.assertRegex(stage.stop.reason, "cannot be watched|was lost")
 
-    def test_the_agent_cannot_press_its_own_hotkeys(self) -> None:
-        stage = Stage(config={"stop_hotkey": "ctrl+f12", "blocked_keys": ""})
-        for chord in ("f12+control", "ctrl+shift+f12", "ctrl+alt+p"):
-            performed = stage.attempt("press_key", key=chord)
-            self.assertEqual(performed.refused, "blocked_key")
-            self.assertIn("is blocked", performed.result)
-
 
 class Corner(WatchCase):
     def test_the_mouse_thrown_into_the_corner_stops(self) -> None:
