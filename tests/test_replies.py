@@ -10,7 +10,7 @@ from functools import partial
 from agent import PROFILES, ReplyError, correction, read_call, read_story
 from tests.long import replies
 from tests.samples import sample
-from tests.scripted import FEWER_REQUESTS, EngineCase, in_words, role_of, text
+from tests.scripted import EngineCase, in_words, text
 
 TOOLS = replies.VOCABULARIES
 CASES = replies.load_cases()
@@ -98,33 +98,22 @@ STARTS = ("", "<tool_call>", "<tool_call>{'a': '", f'{{"name": "{PRESS}", "argum
 
 
 class Hostile(unittest.TestCase):
-    def assertRefused(self, message, kind=None):
-        with self.assertRaises(ReplyError) as caught:
-            read_call(message, "stop", TOOLS["planner"])
-        if kind:
-            self.assertEqual(caught.exception.kind, kind)
-
-    def test_what_is_no_message_is_no_call(self):
-        for message in (None, [], "text", 5, b"x"):
-            self.assertRefused(message, "no_call")
-        self.assertRefused(native({1: 2}), "missing_key")
-
-    def test_numbers_beyond_all_that_can_be_meant(self):
-        """Infinite ones and deep values end at the server's answer, in test_model."""
-        for place in ([10**300, 1], {"x": -(10**300), "y": 1}, 10**300):
-            place = {"element_name": "OK", "position": place}
-            self.assertRefused(native(place, CLICK), "invalid_box")
-        self.assertRefused(native({"text": 10**300}, TYPE), "invalid_args")
-
-    def test_text_nested_deeply_and_closed(self):
+    def test_what_no_model_can_mean_is_refused(self):
+        """Infinite numbers and deep values end at the server's answer, in test_model."""
+        far = ([10**300, 1], {"x": -(10**300), "y": 1}, 10**300)
+        calls = "".join(in_words(TYPE, text=str(number)) for number in range(1001))
+        odd = [(message, "no_call") for message in (None, [], "text", 5, b"x")]
+        odd += [(native({"element_name": "OK", "position": p}, CLICK), "invalid_box") for p in far]
+        odd += [(native({"text": 10**300}, TYPE), "invalid_args")]
+        odd += [(native({1: 2}), "missing_key"), (text(calls), "repetition")]
         for depth in (500, 5_000, 50_000):  # what Python can still decode depends on its version
             for begin, end in ('{"key": ', "}"), ("[", "]"):
-                self.assertRefused(native(begin * depth + "1" + end * depth))
-                self.assertRefused(text("<tool_call>" + begin * depth + "1" + end * depth))
-
-    def test_more_tags_than_any_answer_has_are_refused(self):
-        calls = "".join(in_words(TYPE, text=str(number)) for number in range(1001))
-        self.assertRefused(text(calls), "repetition")
+                deep = begin * depth + "1" + end * depth
+                odd += [(native(deep), None), (text(f"<tool_call>{deep}"), None)]
+        for message, kind in odd:
+            with self.subTest(str(message)[:50]), self.assertRaises(ReplyError) as caught:
+                read_call(message, "stop", TOOLS["planner"])
+            self.assertIn(kind, (None, caught.exception.kind))
 
     def test_long_repeats_of_anything_give_a_call_or_a_short_refusal(self):
         size = sample(8_000, 1_000)
@@ -173,26 +162,6 @@ class Texts(EngineCase):
         said_again = "".join(f"Line {number} is of another kind. " for number in range(8)) * 5
         for words in ("short", "-" * 100, numbered.strip(), "a b c " * 20 + "d", said_again + "."):
             self.assertEqual(self.told_again(words), words)
-
-
-UNREAD = {**text(""), "unread_call": "It could not read the call."}
-
-
-class UnreadByTheServer(EngineCase):
-    base = FEWER_REQUESTS
-
-    def test_a_server_that_reads_none_is_given_the_tools_in_the_text(self):
-        def decide(request):
-            if "tools" in request:
-                return UNREAD
-            if role_of(request) == "planner":
-                return text(in_words("update_execution_plan", instructions="Go."))
-            return text(in_words("scroll_screen_down"))
-
-        trial = self.trial(decide, max_steps=3)
-        trial.run()
-        self.assertEqual(trial.records("action")[-1]["tool"], "scroll_screen_down")
-        self.assertIn("stand in the text", "\n".join(self.lines))
 
 
 if __name__ == "__main__":

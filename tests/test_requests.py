@@ -90,22 +90,33 @@ class CallsInTheText(EngineCase):
         trial.run()
         return trial.requests
 
-    def test_three_replies_without_any_call_change_to_calls_in_the_text(self) -> None:
-        def decide(request: Request) -> Request:
-            if "tools" in request:
-                return text("I would make a plan.")
-            if "update_execution_plan" in request["messages"][0]["content"]:
-                return text(in_words("update_execution_plan", instructions="Press tab."))
-            return text(in_words("press_keyboard_key", key="tab"))
+    def test_who_makes_no_call_takes_no_tools_or_reads_none_is_given_them_in_the_text(self) -> None:
+        refused = agent.ModelError("It does not support tools.", "no_tools")
+        for answer, times, told in (
+            (text("I would make a plan."), 3, "The first 3 replies held no tool call"),
+            ({**text(""), "unread_call": "I could not read it."}, 3, "The first 3 replies"),
+            (refused, 1, "takes no list of tools"),
+        ):
 
-        requests = self.run_with(decide, max_steps=4)
-        self.assertEqual(["tools" in request for request in requests], [True] * 3 + [False] * 4)
-        self.assertIn("The first 3 replies held no tool call", "\n".join(self.lines))
-        self.assertEqual(sum("now on the tools stand in the text" in x for x in self.lines), 1)
-        system = requests[-1]["messages"][0]["content"]
-        self.assertIn('{"name": "press_keyboard_key", "description": "Press keys."', system)
-        self.assertIn("<tool_call>", system)
-        self.assertNotIn("tool_choice", requests[-1])
+            def decide(request: Request, answer: Any = answer) -> Request:
+                if "tools" in request:
+                    return mock.Mock(side_effect=[answer])()
+                if "update_execution_plan" in request["messages"][0]["content"]:
+                    return text(in_words("update_execution_plan", instructions="Press tab."))
+                return text(in_words("press_keyboard_key", key="tab"))
+
+            with self.subTest(told):
+                requests = self.run_with(decide, max_steps=4)
+                offered = ["tools" in request for request in requests]
+                self.assertEqual(offered[: times + 2], [True] * times + [False] * 2)
+                self.assertIn(told, "\n".join(self.lines))
+                self.assertEqual(sum("stand in the text" in line for line in self.lines), 1)
+                system = requests[-1]["messages"][0]["content"]
+                self.assertIn('{"name": "press_keyboard_key", "description": "Press keys."', system)
+                self.assertIn("<tool_call>", system)
+                self.assertNotIn("tool_choice", requests[-1])
+        with self.assertRaises(agent.ModelError):
+            self.run_with(mock.Mock(side_effect=refused), calls="tools")
 
     def test_what_is_known_of_the_server_or_set_decides_how_a_call_is_asked_for(self) -> None:
         llama = agent.ModelInfo("scripted", llama_cpp=True)
@@ -128,18 +139,6 @@ class CallsInTheText(EngineCase):
                 requests = self.run_with(decide, profile, model, **settings)
                 found = {(("tools" in r), r.get("tool_choice")) for r in requests}
                 self.assertEqual(found, {(choice is not None, choice)})
-
-    def test_a_server_that_refuses_tools_is_given_them_in_the_text(self) -> None:
-        def decide(request: Request) -> Request:
-            if "tools" in request:
-                raise agent.ModelError("It does not support tools.", "no_tools")
-            return text("I look.")
-
-        requests = self.run_with(decide)
-        self.assertEqual(["tools" in request for request in requests[:2]], [True, False])
-        self.assertIn("takes no list of tools", "\n".join(self.lines))
-        with self.assertRaises(agent.ModelError):
-            self.run_with(decide, calls="tools")
 
     def test_a_request_that_can_never_fit_is_sent_once(self) -> None:
         for profile, kind in itertools.product(agent.PROFILES, ("context", "no_vision")):
