@@ -48,10 +48,6 @@ def model_server(
     return agent.ModelServer(config, clock or VirtualClock(), stop or agent.Stop(), KEY)
 
 
-def said(status: int, error: Any) -> Step:
-    return answer(status, {"error": error})
-
-
 def rows(file: str) -> list[dict[str, Any]]:
     path = Path(__file__).parent / "data" / file
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
@@ -212,19 +208,12 @@ class Exchanges(unittest.TestCase):
         head, sent = server.requests[0].split(b"\r\n\r\n", 1)
         first, *lines = head.decode().lower().split("\r\n")
         self.assertEqual((first, sent), ("post /v1/chat/completions http/1.1", body))
-        for line in (
-            "accept-encoding: identity",
-            f"host: 127.0.0.1:{server.port}",
-            "content-type: application/json",
-            f"authorization: bearer {KEY}",
-            f"content-length: {len(body)}",
-        ):
-            self.assertIn(line, lines)
+        wanted = {"accept-encoding: identity", "content-type: application/json"}
+        wanted |= {f"host: 127.0.0.1:{server.port}", f"authorization: bearer {KEY}"}
+        self.assertLessEqual({*wanted, f"content-length: {len(body)}"}, {*lines})
         self.assertNotIn(b"authorization", server.requests[1].lower(), "there is no key")
 
-    def test_a_reply_is_handed_over_as_it_came_with_the_counts_but_an_overflow_is_named(
-        self,
-    ) -> None:
+    def test_a_reply_is_handed_over_as_it_came_but_an_overflow_is_named(self) -> None:
         for row in servers("reply"):
             with self.subTest(row["name"]), ScriptedServer(step_of(row)) as server:
                 client = model_server(server.url)
@@ -241,15 +230,15 @@ class Exchanges(unittest.TestCase):
     def test_a_reply_is_cut_at_64_kb_whatever_the_server_sends(self) -> None:
         long = "The window is open. " * 100_000
         arguments = {"name": "type_text", "arguments": {"text": long}}
-        for sent, begins in (
-            ({"content": long}, {"content": long[:40_000]}),
-            ({"content": [{"type": "text", "text": long}]}, {"content": long[:40_000]}),
-            ({"content": "", "reasoning_content": long}, {"reasoning_content": long[:40_000]}),
-            ({"content": "", "reasoning": long}, {"reasoning": long[:40_000]}),
-            ({"content": "kept", "tool_calls": [{"function": arguments}]}, {"content": "kept"}),
-            ({"content": "kept", "function_call": arguments}, {"content": "kept"}),
-            ({"content": "kept", "tool_calls": [{}] * 300_000}, {"content": "kept"}),
-            ({"content": "kept", "other": [long]}, {"content": "kept"}),
+        for sent in (
+            {"content": long},
+            {"content": "", "reasoning_content": long},
+            {"content": "", "reasoning": long},
+            {"content": "kept", "tool_calls": [{"function": arguments}]},
+            {"content": "kept", "function_call": arguments},
+            {"content": "kept", "tool_calls": [{}] * 300_000},
+            {"content": "kept", "other": [long]},
+            {"content": [{"type": "text", "text": long}]},
         ):
             with self.subTest(list(sent)):
                 choices = [{"message": sent, "finish_reason": "stop"}]
@@ -257,7 +246,8 @@ class Exchanges(unittest.TestCase):
                 self.assertLess(len(json.dumps(got.message)), 66_000)
                 self.assertNotIn("tool_calls", got.message)
                 self.assertEqual(got.finish_reason, "length")
-                for name, front in begins.items():
+                for name in sent.keys() & {"content", "reasoning_content", "reasoning"}:
+                    front = sent[name][:40_000] if isinstance(sent[name], str) else long[:40_000]
                     self.assertTrue(got.message[name].startswith(front))
 
     def test_a_chunked_reply_and_one_without_length_are_read_to_their_end(self) -> None:
@@ -269,7 +259,7 @@ class Exchanges(unittest.TestCase):
             self.assertEqual(len(received(step).message["content"]), 50000)
 
 
-LOADING, BUSY = said(503, {"message": "Loading model"}), answer(500)
+LOADING, BUSY = answer(503, {"error": {"message": "Loading model"}}), answer(500)
 BOTH = (BUSY, LOADING) * agent.Config().request_retries
 
 
@@ -406,10 +396,8 @@ class Warnings(EngineCase):
         self.model = agent.ModelInfo(wanted, context_length=context)
         trial = self.trial(lambda _: PLAN, max_steps=1, screen_capture_w=1536, screen_capture_h=864)
         trial.state.execution_instructions = "Go on"
-        plain = trial.server.complete
-        trial.server.complete = lambda body: replace(
-            plain(body), usage=agent.Usage(tokens), model=model
-        )
+        plain, usage = trial.server.complete, agent.Usage(tokens)
+        trial.server.complete = lambda body: replace(plain(body), usage=usage, model=model)
         trial.run()
         return "\n".join(line for line in self.lines if "tokens" in line or "instead" in line)
 
@@ -445,12 +433,12 @@ class Person(CommandLineCase):
 
     def test_on_a_terminal_the_person_picks_from_a_numbered_list_until_one_is_there(self) -> None:
         question = (
-            "Which model?\n    |   1  llava:7b\n    |   2  pixtral\n    | A number from 1 to 2:\n"
+            "Which model?\n    |   1  llava:7b\n    |   2  pixtral\n    | A number from 1 to 2:"
         )
         for answers, picked in ((("2",), "pixtral"), (("nine", "7", "1"), "llava:7b"), (("",), "")):
             words = (None, *answers, "")  # by how often it was asked
 
-            def types(out: str, words: tuple[str | None, ...] = words) -> str | None:
+            def types(out: str, words: Any = words) -> Any:
                 return words[out.count("Which model?")]
 
             with self.subTest(answers), person_at_main(types) as keyboard:
@@ -466,9 +454,7 @@ class Person(CommandLineCase):
 
 
 class Grammars(unittest.TestCase):
-    def test_a_models_name_tells_its_grammar_and_the_server_where_the_name_says_nothing(
-        self,
-    ) -> None:
+    def test_a_models_name_tells_its_grammar_or_else_its_server(self) -> None:
         known = rows("model_names.jsonl")
         self.assertEqual({row["grammar"] for row in known}, {"tools", *agent.GRAMMARS})
         for row in known:

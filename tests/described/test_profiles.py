@@ -86,9 +86,7 @@ class Requests(unittest.TestCase):
                     if row["profile"] not in CONVERSATIONS:
                         self.assertEqual(set(given), set(offered[name]), name)
 
-    def test_each_role_is_asked_in_its_turns_with_its_pictures_and_nobody_judges_the_end(
-        self,
-    ) -> None:
+    def test_each_role_is_asked_in_its_turns_with_its_pictures_and_nobody_judges(self) -> None:
         """Turn divisible by review_interval ... continue; planner: text only; keep last N images."""
         for profile, (roles, shown, end) in RUNS.items():
             run = run_of(profile)
@@ -103,9 +101,7 @@ class Requests(unittest.TestCase):
                 self.assertEqual(request.keys() - {"stream"}, keys)
         self.assertNotIn("WINDOW", str(run_of("planner").requests))
 
-    def test_the_files_have_the_described_names_in_the_runs_folder_and_hold_no_pictures(
-        self,
-    ) -> None:
+    def test_the_files_have_the_described_names_and_hold_no_pictures(self) -> None:
         """turn_NNNN.png; PLANNING: no screenshot; screen_0001.png; agent_run_YYYYMMDD_HHMMSS.log."""
         for profile, names, unseen, headers in (
             ("planner", "turn_0002 turn_0007 turn_0014 turn_0018", "turn_0001 turn_0008 turn_0015 turn_0016", "7 - EXECUTION|8 - PLANNING"),
@@ -151,12 +147,6 @@ class TwoAgents(unittest.TestCase):
         replies = [first, said("", "report_goal_status", **given), again]
         self.assertEqual(Exchange("planner", replies, "max_steps=4").roles, "pep")
 
-    def test_the_wheel_turns_one_notch_in_the_middle_of_the_screen(self) -> None:
-        """MOUSEEVENTF_WHEEL with +-120 delta; moves mouse to screen center."""
-        pairs = itertools.pairwise(run_of("planner").inputs)
-        turned = [(place, event[1]) for place, event in pairs if event[0] == "wheel"]
-        self.assertEqual(turned, [(("move", 32, 18), -120), (("move", 32, 18), 120)])
-
     def test_so_many_actions_lead_to_the_planner_which_is_to_archive(self) -> None:
         """OR memory.needs_compression (12+ active actions); commander: 8."""
         for profile, tool, groups, archive in (
@@ -194,12 +184,16 @@ class Conversations(unittest.TestCase):
         self.assertEqual([said.count("in the middle") for said in own], [0, 0, 0, 1, 1])
 
     def test_the_mouse_clicks_in_the_middle_of_its_box_and_the_wheel_turns_one_notch(self) -> None:
-        """Left-clicks at current cursor position; wheel scroll down (-120 delta)."""
+        """Left-clicks at current cursor position; MOUSEEVENTF_WHEEL with +-120 delta."""
         click = [("move", 32, 18), ("button", "left", True), ("button", "left", False)]
         for profile in CONVERSATIONS:
             inputs = run_of(profile).inputs
             events = [event for event in inputs if event[0] in ("move", "button", "wheel")]
             self.assertEqual((events[:3], events[-1]), (click, ("wheel", -120, False)))
+        # Of the planner it moves the mouse to the screen's center.
+        pairs = itertools.pairwise(run_of("planner").inputs)
+        turned = [(place, event[1]) for place, event in pairs if event[0] == "wheel"]
+        self.assertEqual(turned, [(("move", 32, 18), -120), (("move", 32, 18), 120)])
 
     def test_of_several_calls_chat_performs_the_first_and_pointer_none(self) -> None:
         """Excess calls rejected; pointer: if multiple tool_calls -> error (only 1 allowed)."""
