@@ -51,12 +51,12 @@ def stall(client: socket.socket, ended: threading.Event) -> None:
     ended.wait()
 
 
-def trickle(head: bytes, drop: bytes = b" ", interval_s: float = 0.01) -> Step:
+def trickle(head: bytes, drop: bytes = b" ") -> Step:
     """Sends `head`, then a drop again and again."""
 
     def step(client: socket.socket, ended: threading.Event) -> None:
         client.sendall(head)
-        while not ended.wait(interval_s):
+        while not ended.wait(0.01):
             client.sendall(drop)
 
     return step

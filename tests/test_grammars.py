@@ -84,11 +84,8 @@ class Asking(unittest.TestCase):
 
     def test_a_picture_is_seen_in_the_documented_sizes_and_has_their_tokens(self) -> None:
         rule = GRAMMARS["qwen2.5-vl"].picture
-        for sent, seen in (
-            ((1920, 1080), (1932, 1092)),
-            ((1440, 900), (1428, 896)),
-            ((3840, 2160), (3836, 2156)),
-        ):
+        sizes = {(1920, 1080): (1932, 1092), (1440, 900): (1428, 896), (3840, 2160): (3836, 2156)}
+        for sent, seen in sizes.items():
             self.assertEqual(rule.seen_size(Size(*sent)), seen)
         self.assertEqual(GRAMMARS["qwen3-vl"].picture.seen_size(Size(1536, 864)), (1536, 864))
         self.assertLessEqual(rule.seen_size(Size(8000, 5000)).pixels, 12_845_056)
@@ -97,15 +94,11 @@ class Asking(unittest.TestCase):
             self.assertEqual(GRAMMARS[name].picture.tokens(Size(2560, 1440)), tokens)
 
     def test_all_that_is_announced_is_read_and_every_word_has_a_tool(self) -> None:
-        words = [
-            word for row in GRAMMARS.values() for group in row.words.values() for word in group
-        ]
-        acts = {word.act for word in words}
+        groups = [group for row in GRAMMARS.values() for group in row.words.values()]
+        acts = {word.act for group in groups for word in group}
         self.assertEqual(acts - TOOLS.keys(), {"screenshot", "finished"})
         for name in ("qwen3-vl", "gui-owl-1.5", "qwen3.5-xml", "fara-7b"):
-            self.assertEqual(
-                set(GRAMMARS[name].actions.split()) - GRAMMARS[name].words.keys(), set()
-            )
+            self.assertLessEqual({*GRAMMARS[name].actions.split()}, GRAMMARS[name].words.keys())
 
     def test_a_task_stands_in_the_question_as_it_was_given(self) -> None:
         steps = ["Press win.", "Type {x}."]

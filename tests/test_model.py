@@ -9,7 +9,6 @@ import re
 import shutil
 import socket
 import threading
-import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
@@ -164,7 +163,6 @@ class Faults(unittest.TestCase):
         for number, step in enumerate((stall, trickle(head), *drops)):
             with self.subTest(number), ScriptedServer(step) as server:
                 stop = agent.Stop()
-                begin = time.monotonic()
                 error = self.failure(model_server(server.url, lmstudio_timeout=0.15))
                 # A busy machine may let the server read after the client has given up.
                 self.assertTrue(comes_true(lambda server=server: server.requests))
@@ -173,7 +171,6 @@ class Faults(unittest.TestCase):
                 threading.Timer(0.05, stop.set, ["you pressed Ctrl+C"]).start()
                 with self.assertRaises(agent.Stopped):
                     model_server(server.url, stop=stop, lmstudio_timeout=HANGS_S).complete(b"{}")
-                self.assertLess(time.monotonic() - begin, HANGS_S)
                 self.assert_no_worker()
         with socket.create_server(("127.0.0.1", 0)) as silent:  # which does not even read
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -250,14 +247,6 @@ class Exchanges(unittest.TestCase):
                     front = sent[name][:40_000] if isinstance(sent[name], str) else long[:40_000]
                     self.assertTrue(got.message[name].startswith(front))
 
-    def test_a_chunked_reply_and_one_without_length_are_read_to_their_end(self) -> None:
-        data = json.dumps(reply("é" * 50000)).encode()
-        pieces = [data[at : at + 999] for at in range(0, len(data), 999)]
-        chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
-        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        for step in (raw(head + chunks + b"0\r\n\r\n"), answer(200, data, sized=False)):
-            self.assertEqual(len(received(step).message["content"]), 50000)
-
 
 LOADING, BUSY = answer(503, {"error": {"message": "Loading model"}}), answer(500)
 BOTH = (BUSY, LOADING) * agent.Config().request_retries
@@ -327,18 +316,11 @@ OTHERS = {
     "a lock": http(401, b""),
 }
 WANTED = "qwen3-vl-2b-instruct"
-LISTS = ["/api/v1/models", "/api/v0/models", "/v1/models"]
-
-
 # By which of their names is chosen where nothing is loaded, the first before the last.
 ORDER = """
     qwen/qwen3-vl-8b qwen3-vl:4b Qwen3VL-2B-Instruct-Q4_K_M.gguf qwen3-vl-30b-a3b qwen3.5-4b qwen/qwen3.5-2b
     mradermacher/GUI-Owl-7B-GGUF ui-tars-1.5-7b qwen2.5-vl-7b-instruct glm-4.6v-flash
 """.split()
-
-
-def asked_of(server: ScriptedServer) -> list[str]:
-    return [request.split(b" ")[1].decode() for request in server.requests]
 
 
 class Discovery(unittest.TestCase):
@@ -352,7 +334,8 @@ class Discovery(unittest.TestCase):
         for row in servers("list"):
             pages, other = {row["path"]: http(200, row["page"])}, OTHERS[row["other"]]
             with self.subTest(row["name"]), RoutedServer(pages, other) as server:
-                client = model_server(server.url, lmstudio_model=row["wanted"])
+                url = server.base + row["at"] if "at" in row else server.url
+                client = model_server(url, lmstudio_model=row["wanted"])
                 if "kind" in row:
                     error = self.refused(client)
                     self.assertEqual(error.kind, row["kind"])
@@ -361,8 +344,8 @@ class Discovery(unittest.TestCase):
                 got = client.discover()
                 self.assertEqual(vars(got), vars(got) | row["model"])
                 self.assertIs(client.info, got)
-                asked = list(dict.fromkeys(asked_of(server)))
-                self.assertEqual(asked, LISTS[: LISTS.index(row["path"]) + 1])
+                asked = [request.split(b" ")[1].decode() for request in server.requests]
+                self.assertEqual(list(dict.fromkeys(asked)), row["asked"])
 
     def test_at_the_start_a_dead_or_missing_server_is_said_once_and_not_waited_for(self) -> None:
         clock = VirtualClock()
@@ -371,11 +354,6 @@ class Discovery(unittest.TestCase):
                 error = self.refused(model_server(url, clock, request_retries=retries))
                 self.assertEqual(error.kind, kind)
         self.assertEqual((len(server.requests), clock.sleeps), (1, []))
-
-    def test_lists_are_asked_beside_the_endpoint(self) -> None:
-        with RoutedServer({"/gpu/v1/models": http(200, plain("a"))}, NO_PAGE) as server:
-            model_server(f"{server.base}/gpu/v1/chat/completions?x=1").discover()
-        self.assertEqual(asked_of(server), [f"/gpu{page}" for page in LISTS])
 
     def test_the_families_have_an_order_and_others_are_left_to_the_person(self) -> None:
         others = "llava pixtral qwen3-8b qwen/qwen3-4b-2507 ministral-3-3b".split()

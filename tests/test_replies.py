@@ -18,6 +18,7 @@ OWN = PROFILES["planner"].vocabulary
 CLICK, TYPE, PRESS = "click_screen_element", "type_text_input", "press_keyboard_key"
 
 
+STORIES = ("<think>", "</think>", '"name" ', "{ ", "<think>a</think> ")
 SHORT, LONG = 12_500, sample(200_000, 100_000)
 # The processor's time of this thread, so that what else the machine does counts little; Windows counts it too coarsely.
 NOW = time.perf_counter if os.name == "nt" else time.thread_time
@@ -68,20 +69,6 @@ class Cases(unittest.TestCase):
         count = sample(20_000, 3_000)
         self.assertGreaterEqual(replies.run(count, seed=3), count)
 
-    def test_the_fuzzer_notices_a_reader_that_closes_strings(self):
-        def closing(message, finish_reason, tools):
-            try:
-                return read_call(message, finish_reason, tools)
-            except ReplyError:
-                function = message["tool_calls"][0]["function"]
-                closed = native(function["arguments"] + '"}', function["name"])
-                return read_call(closed, finish_reason, tools)
-
-        whole = native('{"text": "whole"}', TYPE)
-        case = {"message": whole, "finish_reason": "stop", "tools": "planner"}
-        with self.assertRaises(AssertionError):
-            replies.cut_everywhere(case, closing)
-
 
 # What is said again and again: signs, tags, beginnings and whole calls.
 CALL = f'{{"name": "{PRESS}", "arguments": {{"key": "tab"}}}}'
@@ -129,15 +116,12 @@ class Hostile(unittest.TestCase):
 
     def test_the_time_for_a_long_text_grows_with_its_length_not_with_its_square(self):
         pieces = [("<|im_end|>", "x"), ("<|im_end|>x", ""), ("x<|im_start|><|endoftext|>", "")]
-        stories = [
-            (piece, "") for piece in ("<think>", "</think>", '"name" ', "{ ", "<think>a</think> ")
-        ]
+        stories = [(piece, "") for piece in STORIES]
         for read, tried in ((typed, pieces), (lambda words: read_story(text(words)), stories)):
             for piece, tail in tried:
                 words = [piece * (size // len(piece)) + tail for size in (SHORT, LONG)]
-                short, long = (
-                    min(timeit.repeat(partial(read, one), timer=NOW, number=1)) for one in words
-                )
+                tries = (timeit.repeat(partial(read, one), timer=NOW, number=1) for one in words)
+                short, long = map(min, tries)
                 # As far from the length as from its square, in case the machine is busy.
                 self.assertLess(long, 4 * LONG / SHORT * max(short, 1e-6), piece)
 

@@ -57,13 +57,13 @@ class Table(CommandLineCase):
             self.assertIn(row.why, words)
 
 
-def click(x: float = 500) -> Any:
-    return said("", "click_screen_element", element_name="Button", position=[x, 500], **WHY)
+def acted(name: str, **given: Any) -> Exchange:
+    """A planner's run in which the executor makes this call."""
+    return Exchange("planner", [PLAN, said("", name, **given, **WHY)], "max_steps=2")
 
 
-def acted(reply: Any) -> Exchange:
-    """A planner's run in which this reply is said by the executor."""
-    return Exchange("planner", [PLAN, reply], "max_steps=2")
+def click(x: float) -> Exchange:
+    return acted("click_screen_element", element_name="Button", position=[x, 500])
 
 
 class Kept(unittest.TestCase):
@@ -72,14 +72,14 @@ class Kept(unittest.TestCase):
     def test_a_key_that_is_not_described_is_pressed_where_it_is_known_for_certain(self) -> None:
         """VK_MAP: a-z, 0-9, f1-f12, special keys. "No user confirmation, no sandbox": what asks is refused."""
         for key, pressed in (("insert", 1), ("f13", 1), ("any key", 0), ("alt+f4", 0)):
-            done = acted(said("", "press_keyboard_key", key=key, **WHY)).inputs
+            done = acted("press_keyboard_key", key=key).inputs
             self.assertEqual(done, [("key", key, True), ("key", key, False)] * pressed)
 
     def test_a_place_is_the_nearest_pixel_a_whole_step_and_refused_outside_the_grid(self) -> None:
         """int(x / 1000 * (width - 1)); normalized_x = clamp(x, 0, 1000)."""
         for x, moved in ((500, [("move", 32, 18)]), (1200, []), (1000, [("move", 63, 18)])):
-            self.assertEqual(acted(click(x)).inputs[:1], moved)
-        self.assertIn('TOOL click "Button" (501, 500)', acted(click(500.5)).log)
+            self.assertEqual(click(x).inputs[:1], moved)
+        self.assertIn('TOOL click "Button" (501, 500)', click(500.5).log)
 
     def test_who_wants_a_judge_besides_gets_one(self) -> None:
         """--set lies over the description, too."""

@@ -44,11 +44,7 @@ class LlamaServer:
     process: subprocess.Popen[bytes]
 
     def __init__(
-        self,
-        model: str = "mute",
-        eyes: bool = True,
-        context: int = 16384,
-        template: str = "",
+        self, model: str = "mute", eyes: bool = True, context: int = 16384, template: str = ""
     ) -> None:
         place = home.ready()
         with socket.socket() as probe:
