@@ -1,11 +1,11 @@
-"""Every profile that acts, carried by a model that errs in seeded, stated ways, on five tasks with checkers.
+"""Every profile that acts, carried by a model that errs in seeded, stated ways, on four tasks with checkers.
 
     python -m tests.bench.erring [runs] [seed] [--times 0.5] [--profiles chat,story] [--set NAME=VALUE ...] [--show]
 
 The demo's model says what would be right, and is then disturbed (RATES, so many times); the drawn desktop has a real file
 for the note, and virtual time. The checkers look at that file or at what the desktop knows, never at what was said. A
 wrong verifier says YES to all where the task is not done, and NO to one check where it is; the same question always gets
-the same answer, as at temperature 0. `5 1 --times 0` counts the calls that a perfect model needs for the tasks, by role.
+the same answer, as at temperature 0. `4 1 --times 0` counts the calls that a perfect model needs for the tasks, by role.
 """
 
 from __future__ import annotations
@@ -71,8 +71,6 @@ CLICK, DOUBLE_CLICK, TYPE = "^move_mouse|^click|^left_click", "^double_click", "
 DONE = "complet|^done|^terminate"
 ON = """A notice with a green mark says that the night light is on. The dialog is closed and the check box was ticked \
 before"""
-CALLED = """A green mark and the words beside it say that Zoe is called. She was picked in the list of Contacts and Call \
-was pressed"""
 
 
 def planned(plan: str) -> tuple[Any, ...]:
@@ -92,14 +90,6 @@ SETTINGS_STEPS = (
     step(DOUBLE_CLICK, "The desktop shows the Settings icon", "Settings icon"),
     step(CLICK, "The taskbar shows the Settings", "Settings pin"),
 )
-CONTACTS_STEPS = (
-    *planned("Open Contacts, click Zoe in the list and press Call"),
-    step(DONE, CALLED, "call mark"),
-    step(CLICK, "Zoe is not picked yet", "Zoe in the list", lacks="picked"),
-    step(CLICK, "Zoe is picked and not called yet", "Call button"),
-    step(DOUBLE_CLICK, "The desktop shows the Contacts icon", "Contacts icon"),
-    step(CLICK, "The taskbar shows the Contacts", "Contacts pin"),
-)
 
 
 class Goal(NamedTuple):
@@ -114,23 +104,20 @@ class Goal(NamedTuple):
 
     def is_done(self, path: Path, state: DemoState) -> bool:
         if not self.note:
-            return drawn.TASKS[self.name.split()[0]].is_done(state)
+            return drawn.is_done(state)
         return path.is_file() and path.read_text(encoding="utf-8") == self.note
 
 
 SAVE = 'Open Notes, write "{}" and save it as {{path}}.'
 WORDS, LIST = "Hello from agent.py", "milk, bread and eggs"
 NOTE = ('{name} contains "{note}".', "The title bar of Notes says Saved.")
-LIGHT, MARK = drawn.TASKS["settings"].text, "A green mark says that the night light is on."
-CALL, CALLS = drawn.TASKS["contacts"].text, ("Contacts says that it calls Zoe.",)
-BEHIND = DrawnState(program="Contacts", picked="Ada")
-SCROLLED = DrawnState(first_contact=len(drawn.CONTACTS) - drawn.ROWS)
+LIGHT, MARK = drawn.TASK, "A green mark says that the night light is on."
+BEHIND = DrawnState(opened=True, text="old words")
 GOALS = (
     Goal("note", SAVE.format(WORDS), DemoState(), NOTE, note=WORDS),
     Goal("list", SAVE.format(LIST), DemoState(opened=True, text="old words"), NOTE, note=LIST),
     Goal("settings", LIGHT, DrawnState(), ("Settings is closed.", MARK), SETTINGS_STEPS),
     Goal("settings behind", LIGHT, BEHIND, (MARK,), SETTINGS_STEPS),
-    Goal("contacts", CALL, SCROLLED, CALLS, CONTACTS_STEPS),
 )
 
 
@@ -266,9 +253,7 @@ class ErringModel:
         return tuple(found)
 
     def seen(self, known: dict[str, Coordinate], png: bytes) -> dict[str, Coordinate]:
-        seen = {**known, **drawn.sights(png), **self.of_contacts()}
-        if not self.is_done():
-            seen.pop("call mark", None)
+        seen = {**known, **drawn.sights(png)}
         targets = [name for name in seen if name not in ("pointer", "caret", "picked")]
         if len(targets) > 1 and self.slips_in("wrong_target"):
             moved = dict(zip(targets, self.random.sample(targets, len(targets)), strict=True))
@@ -276,18 +261,6 @@ class ErringModel:
         if self.slips_in("misclick"):
             return {name: self.missed(name, place) for name, place in seen.items()}
         return seen
-
-    def of_contacts(self) -> dict[str, Coordinate]:
-        """What no colour tells: where Zoe stands in the list, and whether she is picked."""
-        places, found = self.desktop.state.places(), dict[str, Coordinate]()
-        for name in ("Zoe in the list", "Call button"):
-            if name in places:
-                rect = places[name].rect
-                x, y = rect.left + rect.width // 2, rect.top + rect.height // 2
-                found[name] = Coordinate(x * 1000 // 1280, y * 1000 // 720)
-        if found and getattr(self.desktop.state, "picked", "") == "Zoe":
-            found["picked"] = found["Call button"]
-        return found
 
     def missed(self, name: str, place: Coordinate) -> Coordinate:
         """A place beside a small target; a large one is hit all the same."""
