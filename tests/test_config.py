@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import agent
-from tests.fakes import VirtualClock, windows_desktop
 
 DEFAULTS = vars(agent.Config())
 HOLDS_CONFIG = re.compile(r"\bconfig$")
@@ -62,14 +61,6 @@ class Fields(unittest.TestCase):
 
 
 class Values(unittest.TestCase):
-    def refused(self, **values: Any) -> str:
-        with self.assertRaises(agent.ConfigError) as caught:
-            loaded(**values)
-        text = str(caught.exception)
-        self.assertRegex(text, r"^--set: [^\n]*\.$")
-        self.assertEqual(caught.exception.exit_code, 2)
-        return text
-
     def test_values_come_in_the_type_of_the_field(self) -> None:
         for name, given, value in (
             ("max_steps", "30", 30),
@@ -80,23 +71,6 @@ class Values(unittest.TestCase):
         ):
             self.assertEqual(repr(getattr(loaded(**{name: given}), name)), repr(value), given)
 
-    def test_what_is_no_setting_or_only_looks_like_its_value_is_refused(self) -> None:
-        self.assertIn("there is no setting 'max_step'", self.refused(max_step=5))
-        self.assertEqual(
-            self.refused(max_steps="many"),
-            "--set: max_steps (turns; chat, pointer: acts on the desktop) takes a whole number, 1 to 100000,"
-            " not 'many'.",
-        )
-        self.assertIn("takes a number, 0 to 60000, not 'soon'.", self.refused(settle_cap_ms="soon"))
-        self.assertIn(") takes true or false, not 'maybe'.", self.refused(dry_run="maybe"))
-        self.assertIn(") takes text, not '5'.", self.refused(lmstudio_model=5))
-        infinite = ("inf", "1e999", float("inf"), "0x10", "9" * 60 + "x" * 5000)
-        for value in (True, None, [], {}, "", "5.5", 5.5, "nan", *infinite):
-            told = self.refused(max_steps=value)
-            self.assertTrue(") takes a whole number" in told and len(told) < 200, told)
-        for value in (True, None, "nan", "-inf", float("nan"), [1.0], "1,5"):
-            self.assertIn(") takes a number", self.refused(settle_cap_ms=value))
-
     def test_every_number_is_held_to_its_range(self) -> None:
         numbers = [name for name, value in DEFAULTS.items() if type(value) in (int, float)]
         for name in numbers:
@@ -105,26 +79,9 @@ class Values(unittest.TestCase):
             for end in (least, most):
                 self.assertEqual(getattr(loaded(**{name: end}), name), end)
             for value in (least - 1, most + 1):
-                told = rf" {name} \(.*\) takes a (whole )?number, {takes}, not '{value}'\.$"
-                self.assertRegex(self.refused(**{name: value}), told)
-
-    def test_settings_that_contradict_each_other_are_named_with_what_to_do(self) -> None:
-        def begun(settings: Any) -> None:
-            config, stop = agent.load_config({"test": settings}), agent.Stop()
-            agent.Actuator(windows_desktop()[1], config, VirtualClock(stop), stop)
-
-        pairs: tuple[dict[str, Any], ...] = (
-            {"vision": False, "controls": "off"},
-            {"confirm": "never", "risky_words": "publish"},
-            {"stop_hotkey": "ctrl+alt+q", "pause_hotkey": "alt+ctrl+q"},
-        )
-        for pair in pairs:
-            with self.assertRaisesRegex(agent.ConfigError, r"; (lower|leave|give) .*\.$") as caught:
-                begun(pair)
-            for name in pair:
-                self.assertIn(name, str(caught.exception))
-        for profile in agent.PROFILES.values():
-            begun(profile.settings)
+                told = rf"^--set: {name} \(.*\) takes a (whole )?number, {takes}, not '{value}'\.$"
+                with self.assertRaisesRegex(agent.ConfigError, told):
+                    loaded(**{name: value})
 
 
 class Layers(unittest.TestCase):
@@ -143,13 +100,7 @@ class Layers(unittest.TestCase):
         ):  # fmt: skip
             self.assertEqual(getattr(read({variable: given, "PATH": "/bin"}), name), value)
         self.assertEqual(read({"AGENT_MAX_STEPS": "", "HOME": "/"}), read({}))
-
-    def test_a_wrong_value_is_told_with_its_layer_though_another_overrules_it(self) -> None:
-        with self.assertRaisesRegex(agent.ConfigError, "^file: max_steps"):
-            agent.load_config({"file": {"max_steps": "many"}, "--set": {"max_steps": 9}})
-        told = r"^environment variable AGENT_MAX_STEPS: max_steps .*takes"
-        with self.assertRaisesRegex(agent.ConfigError, told):
-            read({"LMSTUDIO_MODEL": "m", "AGENT_MAX_STEPS": "ten"})
+        self.assertEqual(read({}, "--set", "confirm = never ").confirm, "never")
 
 
 class File(unittest.TestCase):
@@ -161,14 +112,6 @@ class File(unittest.TestCase):
     def config(self, content: bytes) -> agent.Config:
         self.path.write_bytes(content)
         return read({}, "--config", str(self.path))
-
-    def refused(self, path: object) -> str:
-        with self.assertRaises(agent.ConfigError) as caught:
-            read({}, "--config", str(path))
-        text = str(caught.exception)
-        self.assertTrue(text.startswith(str(path)) and text.endswith("."), text)
-        self.assertNotIn("\n", text)
-        return text
 
     def test_an_object_is_a_layer_whatever_the_files_name_and_its_mark_in_front(self) -> None:
         config = self.config(json.dumps({"max_steps": 5, "lmstudio_model": "größer"}).encode())
@@ -187,19 +130,6 @@ class File(unittest.TestCase):
         self.assertEqual(read(environ, *file, "--max-steps", "7").max_steps, 7)
         self.assertEqual(read(environ, "--max-steps", "7", "--set", "max_steps=8").max_steps, 8)
 
-    def test_what_is_no_whole_object_is_refused_with_its_place(self) -> None:
-        for content, words in (
-            *((content, "must hold one JSON object") for content in (b"[]", b"5", b"null", b'"x"')),
-            (b'{"max_steps": \n}', "cannot be read as JSON (Expecting"),
-            (b'{"max_steps": \n}', "line 2"),
-            *(
-                (content, "cannot be read as JSON")
-                for content in (b"", b'{"a": 1', b"\xff\xfe{\x00")
-            ),
-        ):
-            self.path.write_bytes(content)
-            self.assertIn(words, self.refused(self.path))
-
     def test_what_is_no_file_of_at_most_1_mb_is_refused_at_once(self) -> None:
         paths: list[object] = [self.path, self.path.parent, os.devnull]
         if hasattr(os, "mkfifo"):  # opened, it would wait for a writer for ever
@@ -208,4 +138,6 @@ class File(unittest.TestCase):
         endless = self.path.with_name("endless")
         endless.write_text(" " * (1 << 20) + "{}")
         for path in (*paths, endless):
-            self.assertIn(" (no file of at most 1 MB is there); ", self.refused(path))
+            told = re.escape(f"{path} (no file of at most 1 MB is there); ")
+            with self.assertRaisesRegex(agent.ConfigError, f"^{told}"):
+                read({}, "--config", str(path))

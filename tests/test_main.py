@@ -150,65 +150,14 @@ class CommandLineCase(unittest.TestCase):
             yield demo.endpoint
 
 
-LONG = "a" * 300  # no file system takes a name of so many characters
 TASK = 'Open Notes, write "Hello from agent.py" and save it.'
-# The words of a command line between bars, and what its one sentence must say.
-WRONG = (
-    ("--panle|do it", "There is no option --panle; the nearest is --panel, and --help lists all."),
-    ("--max-stepz=3", "the nearest is --max-steps"),
-    ("-?", "There is no option -?; --help lists all."),
-    *((f"--demo|{word}", "knows no other task than: " + TASK) for word in ("note", "Paint")),
-    *((word, f"did you mean --{word}?") for word in "check help demo settings runs stats".split()),
-    ("/?", "did you mean --help?"),
-    (" Check ", "did you mean --check?"),
-    ("--set|max_stpes=3", "the nearest is max_steps, and --settings lists all"),
-    ("--set|nonsense=1", "there is no setting 'nonsense'; --settings lists all."),
-    ("--set|timeout=3", "the nearest is lmstudio_timeout, and --settings lists all."),
-    ("--set|max_steps", "FIELD=VALUE such as max_steps=30, not 'max_steps'"),
-    ("--set|max_steps=many", "takes a whole number, 1 to 100000, not 'many'."),
-    ("--settings|zzz", "; --settings all lists all."),
-    ("--settings|comfirm", "the nearest is confirm,"),
-    ("--help|nothing", "only on described and profiles."),
-    ("Open|Notepad", 'The task has to stand in quotes: python agent.py "Open Notepad"'),
-    ("", "a task is given an empty text; say which"),
-    *(
-        (f"--demo|--{option}|", f"--{option} is given an empty text")
-        for option in "profile config replay stats".split()
-    ),
-    ("--stats", "; use it as in --stats RUN."),
-    ("--report", "; use it as in --report RUN [FILE]."),
-    ("--max-steps", "; use it as in --max-steps N."),
-    ("--s|3", "; --help shows how options are used."),
-    (f"--stats|{LONG}", "There is no run aaa"),
-    (f"--resume|{LONG}", "There is no run aaa"),
-    ("--resume", " yet; give a task to begin one."),
-    ("--demo|--set|dump_dir=a\0b", "choose another with --set dump_dir=FOLDER."),
-    ("--demo|--set|dump_dir={file}", "cannot be used for runs"),
-    ("--secret|a-b|note", "a name has letters, digits and _ only"),
-    ("--demo|--confirm|always", "each act needs a yes, and nobody can be asked here"),
-    ("--demo|--area|0,0", "X1,Y1,X2,Y2 as fractions of the primary monitor such as 0.0,0.0,0.5,1.0, not '0,0'"),
-    ("--demo|--area|0,0,9000,9000", "is not inside the screen 0,0,1280,720;"),
-    ("--demo|--area|0,0,0,0", "is not inside the screen"),
-    ("--demo|--area|0.0,0.0,0.5,1.0", "leave out --area, or give 10,28,1020,687 or more."),
-    ("--demo|--no-vision", "goes by the pixels it sees"),
-    ("--demo|--profile|native|--grammar|ui-tars-1.5", "leave out --no-vision and --grammar."),
-    ("--demo|--endpoint|http://127.0.0.1:9/v1", "The demo brings its own model server;"),
-    ("--manifest|--endpoint|http://me:word@127.0.0.1:9/v1", "a host, no login"),
-    ("--demo|--open", "--open is for a report: give --report RUN, or leave out --open."),
-    ("--demo|--set|lmstudio_endpoint=http://127.0.0.1:9/v1", "The demo brings its own model server;"),
-)  # fmt: skip
+# Wrong uses: the words between bars, what the one sentence says, and what else there is beside them.
+WRONG = Path(__file__).with_name("data") / "commands.jsonl"
 # What a program can reach other programs, machines and files of the system with.
 OUTREACHING = frozenset(
     """asyncio ctypes ftplib http.client http.server imaplib msvcrt multiprocessing poplib pty signal smtplib socket
     socketserver sqlite3 ssl subprocess telnetlib webbrowser winreg winsound xmlrpc""".split()
 )
-# Two things to do, and options of one beside another.
-PAIRS = """
-    note --resume|note --check|note --runs|--check --runs|--check --resume
-    |--resume 1 --replay 1|--replay 1 --stats 1|--resume --runs|--runs --report 1|--check --panel
-    |--check --secret PIN|--runs --dry-run|--runs --panel|--resume --profile chat|-q -v
-    |note --print-config
-"""
 
 
 class WrongUse(CommandLineCase):
@@ -224,27 +173,17 @@ class WrongUse(CommandLineCase):
         return err
 
     def test_each_is_told_with_what_to_do(self) -> None:
-        file = self.folder / "file"
-        file.touch()
-        for line, words in WRONG:
-            with self.subTest(line):
-                self.assertIn(words, self.refused(*line.replace("{file}", str(file)).split("|")))
-
-    def test_of_two_words_that_do_not_go_together_none_is_passed_over_in_silence(self) -> None:
-        for pair in PAIRS.split("|"):
-            with self.subTest(pair):
-                said = self.refused("--demo", *pair.split())
-                self.assertIn("do not go together; leave out one of them.", said)
-        self.assertIn(
-            "--profile and --resume do not go", self.refused("--resume", "--profile", "chat")
-        )
+        file = self.folder / "my agent.json"
+        with self.drawn() as endpoint:
+            meant = {"file": str(file), "long": "a" * 300, "endpoint": endpoint}
+            for row in map(json.loads, WRONG.read_text("utf-8").splitlines()):
+                with self.subTest(row):
+                    file.write_bytes(row.get("file", "").encode("latin-1"))
+                    words = re.sub(r"{(\w+)}", lambda name: meant[name[1]], row["words"])
+                    given = {"stdin": row.get("stdin", "").encode(), "environ": row.get("environ")}
+                    self.assertIn(row["says"], self.refused(*words.split("|"), **given))
         for told in ("-q -v --help", "-q -v --help described", "note --settings max"):
             self.assertEqual(self.main(*told.split())[0], 0)
-
-    def test_an_empty_task_is_refused(self) -> None:
-        with self.drawn() as endpoint:
-            said = self.refused("--endpoint", endpoint, stdin=b"\n")
-        self.assertIn("There is no task", said)
 
     def test_settings_with_wrong_keys_are_told_before_the_task_is_asked_for(self) -> None:
         with person_there():  # who would be asked on stdout
@@ -311,10 +250,6 @@ class UnfitPython(unittest.TestCase):
 
 class Given(CommandLineCase):
     """What is read from the environment and from the person."""
-
-    def test_blanks_around_a_setting_say_nothing(self) -> None:
-        code, _, err = self.main("--demo", "--max-steps", "1", "--set", "confirm = never ")
-        self.assertEqual((code, err, self.records()[0]["config"]["confirm"]), (1, "", "never"))
 
     def test_a_secret_leaves_the_environment_and_the_key_goes_with_each_request(self) -> None:
         seen, keys = list[bool](), set[str | None]()

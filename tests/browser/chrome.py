@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 import socket
@@ -119,9 +118,6 @@ class Chrome:
         self.devtools("Emulation.setDeviceMetricsOverride", **size)
         feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.devtools("Emulation.setEmulatedMedia", features=[feature])
-
-    def screenshot(self) -> bytes:
-        return base64.b64decode(self.do("/screenshot", method="GET"))
 
     def complaints(self) -> list[str]:
         """What the console says since the last call: script errors, refused requests, violated policies."""

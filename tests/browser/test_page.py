@@ -1,13 +1,8 @@
-"""The panel's page in a real browser. Run by name, since it needs Chromium:
-
-python -m unittest discover -s tests/browser
-"""
+"""What a person does with the panel's page in a real browser; what it is told test_panel sees over HTTP."""
 
 from __future__ import annotations
 
 import itertools
-import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,14 +13,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from chrome import InChrome, wait_for  # noqa: E402 - both lie elsewhere, and this folder is no package
 
 import agent  # noqa: E402
-from tests.servers import ScriptedServer, raw  # noqa: E402
 from tests.test_panel import PICTURE, RUN, a_panel, act, plan, reply, tell  # noqa: E402
 
 LEFT, ESCAPE, ENTER = "\ue012", "\ue00c", "\ue007"
-
-
-def end(outcome: str, text: str) -> dict[str, Any]:
-    return {"kind": "end", "outcome": outcome, "text": text}
 
 
 def clicked(number: int) -> list[dict[str, Any]]:
@@ -98,17 +88,19 @@ class Page(Browser):
         self.panel.take(agent.Told("question", "It waits for an answer: Which file?"))
         self.see("#note", "Which file?")
         self.see("#send", "Answer")
-        self.assertFalse(
-            self.chrome.run("return document.querySelector('#report').checkVisibility()")
-        )
+        self.assertFalse(self.chrome.seen("#report"))
         self.chrome.type("#hint", "a.txt")
         self.chrome.press(ENTER)
         self.assertEqual(wait_for(self.panel.take_answer), "a.txt")
         tell(self.panel, {"kind": "end", "outcome": "completed", "text": "Done."})
         self.see("#status", "completed")
+        self.see("#why", "Done.")
         with mock.patch.object(agent, "show_in_browser") as shown:
             self.chrome.click("#report")
             wait_for(lambda: shown.called)
+        self.panel.close()
+        self.see("#note", str(self.folder.resolve() / "report.html"))
+        self.assertFalse(self.chrome.seen("#say"))
 
     def test_text_from_a_model_is_shown_and_not_obeyed(self) -> None:
         evil = "</pre><script>window.evil=1</script><img src=x onerror='window.evil=1'>"
@@ -151,17 +143,6 @@ class Page(Browser):
             self.assertEqual(self.chrome.width(), width)
             backs.add(self.chrome.run("return getComputedStyle(document.body).backgroundColor"))
         self.assertEqual(len(backs), 2)
-
-    def test_the_page_says_how_the_run_ended_and_asks_on_until_the_program_ends(self) -> None:
-        """A demo leaves its page open until nobody asks any more."""
-        self.open(RUN, end("completed", "The note is saved."))
-        self.see("#status", "completed")
-        self.see("#why", "The note is saved.")
-        tell(self.panel, end("stuck", "It was told once more."))
-        self.see("#why", "It was told once more.")
-        self.panel.close()
-        self.see("#note", str(self.folder.resolve() / "report.html"))
-        self.assertFalse(self.chrome.seen("#say"))
 
 
 class Looking(Browser):
@@ -209,97 +190,3 @@ class Looking(Browser):
         self.see("#stage", "The screenshot screenshots/turn_0002.png is missing.")
         complaints = self.chrome.complaints()
         self.assertEqual([text for text in complaints if "404" not in text], [])
-
-
-class Demo(Browser):
-    def begin(self) -> subprocess.Popen[str]:
-        """A demo whose page is open in the browser."""
-        words = [sys.executable, agent.__file__, "--demo", "--panel", "--set"]
-        run = subprocess.Popen(
-            [*words, f"dump_dir={self.folder}"], stdout=subprocess.PIPE, text=True
-        )
-        self.addCleanup(run.wait)
-        self.addCleanup(run.kill)
-        assert run.stdout
-        self.addCleanup(run.stdout.close)
-        for line in run.stdout:
-            found = re.search(r"panel: (\S+)", line)
-            if found:
-                self.chrome.open(found[1])
-                return run
-        raise AssertionError("no address was printed")
-
-    def test_the_page_follows_a_whole_run(self) -> None:
-        """Its turns, its plan, its pictures and its end; a pause holds it up, a hint reaches the model."""
-        run = self.begin()
-        self.see("#plan", "Open Notes")
-        self.chrome.click("#play")
-        self.see("#status", "paused")
-        self.chrome.type("#hint", "the button is blue" + ENTER)
-        self.see("#note", "The model gets it.")
-        self.chrome.click("#play")
-        self.see("#stage", "live")
-        wait_for(lambda: self.chrome.text("#status") == "completed", 90)
-        self.assertIn("Hello from agent.py", "".join(self.chrome.all("#list li")))
-        self.assertGreater(len(self.chrome.all("#list .good")), 3)
-        log = next(self.folder.rglob("execution_log.txt")).read_text(encoding="utf-8")
-        self.assertEqual(log.count("HINT FROM THE PERSON: the button is blue"), 1)
-        # The server closes with the run, perhaps while the page asks it for something.
-        said = [text for text in self.chrome.complaints() if "net::ERR_" not in text]
-        self.assertEqual(said, [])
-        self.chrome.open("about:blank")  # the program stays until its page is closed
-        self.assertEqual(run.wait(60), 0)
-
-
-EVIL = """<!doctype html><title>evil</title><body><script>
-window.results = {};
-const done = (name, value) => { results[name] = value; };
-const post = (more) => fetch(TARGET + "/control", {method: "POST", body: BODY, ...more});
-const tries = {
-  get: () => fetch(TARGET + "/"),
-  post_with_token: () => post({headers: {Authorization: "Bearer TOKEN"}}),
-  post_json: () => post({headers: {"Content-Type": "application/json"}}),
-  post_simple: () => post({mode: "no-cors"}),
-};
-for (const [name, act] of Object.entries(tries))
-  act().then(r => r.text().then(t => done(name, "text:" + t))).catch(() => done(name, "failed"));
-for (const [name, tag, path] of [["image", "img", "/picture"], ["script", "script", "/news"]]) {
-  const element = document.createElement(tag);
-  element.onload = () => done(name, "loaded"); element.onerror = () => done(name, "failed");
-  element.src = TARGET + path; document.body.append(element);
-}
-const frame = document.createElement("iframe");
-frame.onload = () => {
-  let seen = "hidden";
-  try { seen = frame.contentDocument ? "read" : "hidden"; } catch {}
-  done("frame", seen);
-};
-frame.src = TARGET + "/#TOKEN"; document.body.append(frame);
-</script>"""
-
-
-class Strangers(Browser):
-    """Another page in the same browser, even one that knows the address and, against all odds, the token."""
-
-    def test_a_page_of_another_origin_gets_nothing_and_changes_nothing(self) -> None:
-        target, token = self.panel.url.split("/#")
-        for token_known in (False, True):
-            page = EVIL.replace("TARGET", f'"{target}"').replace("BODY", """'{"action":"stop"}'""")
-            page = page.replace("TOKEN", token if token_known else "guess")
-            html = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page.encode()
-            for host in ("127.0.0.1", "localhost"):  # same site and another site
-                with self.subTest(host=host, known=token_known), ScriptedServer(raw(html)) as other:
-                    self.chrome.open(f"http://{host}:{other.port}/")
-                    tried = "return Object.keys(results).length >= 7"
-                    wait_for(lambda tried=tried: self.chrome.run(tried), what="for the tries")
-                    results = self.chrome.run("return results")
-                    self.assertIn(results.pop("post_simple"), ("text:", "failed"))  # opaque
-                    self.assertEqual(results.pop("frame"), "hidden")
-                    self.assertEqual(set(results.values()), {"failed"}, results)
-                    self.assertEqual((self.stop.reason, self.stop.paused), ("", ""))
-                    self.assertFalse(self.panel.watched())
-
-    def test_a_name_that_points_here_is_not_served(self) -> None:
-        """DNS rebinding: the browser believes that the page belongs to evil.localhost, which leads to 127.0.0.1."""
-        self.chrome.open(self.panel.url.replace("127.0.0.1", "evil.localhost"))
-        self.see("body", "Wrong Host.")
