@@ -98,9 +98,6 @@ class Page(Browser):
         with mock.patch.object(agent, "show_in_browser") as shown:
             self.chrome.click("#report")
             wait_for(lambda: shown.called)
-        self.panel.close()
-        self.see("#note", str(self.folder.resolve() / "report.html"))
-        self.assertFalse(self.chrome.seen("#say"))
 
     def test_text_from_a_model_is_shown_and_not_obeyed(self) -> None:
         evil = "</pre><script>window.evil=1</script><img src=x onerror='window.evil=1'>"
@@ -132,6 +129,11 @@ class Page(Browser):
         self.assertEqual(self.chrome.text("#list .now b"), "2")
         self.chrome.press(LEFT)
         self.assertEqual(self.chrome.text("#list .now b"), "1")
+        tell(self.panel, {"kind": "end", "outcome": "stuck", "text": "Nothing helps."})
+        self.see("#why", "Nothing helps.")
+        self.panel.close()
+        self.see("#note", str(self.folder.resolve() / "report.html"))
+        self.assertFalse(self.chrome.seen("#say"))
 
     def test_it_is_readable_at_every_width_and_in_the_dark(self) -> None:
         long = act(2, "double_click", "w" * 200)
