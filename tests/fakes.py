@@ -17,7 +17,6 @@ import os
 import struct
 import threading
 from array import array
-from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -286,18 +285,12 @@ ENTERED = Entered()
 
 @cache
 def crossing_of(restype: Any, *argtypes: Any) -> Callable[..., Any]:
-    """The way through ctypes for all functions of these types.
-
-    To make one for each function of each simulated Windows would take longer than to use it.
-    """
+    """The way through ctypes for all functions of these types: one for each function would take longer to make."""
     return ctypes.CFUNCTYPE(restype, *argtypes)(lambda *given: ENTERED.answers[-1](*given))
 
 
 class FakeWin32:
-    """A simulated Windows. `api` is agent's Win32 bound to it; state is in plain attributes that a test sets and reads.
-
-    monitors[0] is the primary and starts at (0, 0).
-    """
+    """`api` is agent's Win32 bound to it; state is in plain attributes. monitors[0] is the primary, at (0, 0)."""
 
     mouse = Point(400, 300)
     window: Foreground | None = Foreground()
@@ -341,7 +334,6 @@ class FakeWin32:
         self.apartments = set[int]()  # the threads with COM
         self.last_input = self._GetTickCount()
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
-        self._owners = dict[int, threading.Thread]()  # of them
         self.messages = list[int]()  # ids of hotkeys that were pressed
         self.modes = dict[int, int | None]()  # of a standard stream that is a console
         # what happened
@@ -350,8 +342,7 @@ class FakeWin32:
         self.drawn = list[tuple[int, int, int, int]]()  # rectangles of DrawIconEx
         self.calls, self.failed, self.problems = list[str](), list[str](), list[str]()
         self.handles = dict[int, Handle]()  # those that are open
-        # above 32 bits: a handle declared as int would be cut
-        self._numbers = count(0x7F00_0000_1000, 4)
+        self._numbers = count(0x7F00_0000_1000, 4)  # a handle declared as int would be cut
         # Windows of the program's own: their texts, how the box is shown, and what came there: the window, the message
         # and the seconds from now.
         self.made, self.shown = dict[int, str](), dict[str, Any]()
@@ -493,13 +484,9 @@ class FakeWin32:
         return int(self.clock.now() * 1000) & 0xFFFFFFFF
 
     def _RegisterHotKey(self, _window: int | None, number: int, modifiers: int, code: int) -> int:
-        ended = [one for one, thread in self._owners.items() if not thread.is_alive()]
-        for one in ended:  # Windows frees them with their thread
-            del self._owners[one], self.hotkeys[one]
         if (modifiers, code) in self.hotkeys.values():
             return self.refuse(1409)  # ERROR_HOTKEY_ALREADY_REGISTERED
         self.hotkeys[number] = (modifiers, code)
-        self._owners[number] = threading.current_thread()
         return 1
 
     def _PeekMessageW(self, into: int, _: None, first: int, last: int, remove: int) -> int:
@@ -518,13 +505,11 @@ class FakeWin32:
 
     def _CreateWindowExW(self, extra: int, kind: str, text: str, style: int, *rest: Any) -> int:
         handle = next(self._numbers)
-        place = Rect(*rest[:4])
         self.made[handle] = text
         if not rest[4]:  # no window's child
+            place = Rect(*rest[:4])
             self.shown = {"extra": extra, "style": style, "place": place}
-            path = r"C:\Python\python.exe"
-            box = Foreground(text, place, path, handle, os.getpid(), kind)
-            self.others.insert(0, box)
+            self.others.insert(0, Foreground(text, place, "", handle, os.getpid(), kind))
         return handle
 
     def _SetWindowTextW(self, handle: int, text: str) -> int:
@@ -612,8 +597,7 @@ class FakeWin32:
         return 1
 
     def _CreateDIBSection(self, _dc: int, info: int, _usage: int, bits: int, *_: Any) -> int:
-        form = "<IiiHHI"
-        size, width, height, *rest = struct.unpack(form, ctypes.string_at(info, 20))
+        size, width, height, *rest = struct.unpack("<IiiHHI", ctypes.string_at(info, 20))
         if (size, *rest) != (40, 1, 32, 0) or width < 1 or height >= 0:
             self.problems.append(f"CreateDIBSection: no 32-bit RGB, top-down: {size, height, rest}")
             return self.refuse(INVALID_PARAMETER)
@@ -701,8 +685,6 @@ class FakeWin32:
         bitmap = self._target(dc, "DrawIconEx")
         if not bitmap or icon not in (ARROW, self.pointer.handle):
             return self.refuse(INVALID_HANDLE)
-        if w < 1 or h < 1:
-            self.problems.append(f"DrawIconEx of {w, h}: Windows would take another size")
         self.drawn.append((x, y, w, h))
         part = Rect(x, y, w, h).intersection(Rect(0, 0, bitmap.width, bitmap.height))
         line = struct.pack("<I", POINTER_COLOUR) * part.width
@@ -760,12 +742,9 @@ class FakeWin32:
         return len(self.clipboard or "")
 
     def _ShowWindowAsync(self, handle: int, how: int) -> int:
-        if how == 4:
-            return 0
-        if how != 9:
-            self.problems.append(f"ShowWindowAsync: {how}")
+        restored = handle if how == 9 else 0
         self.others = [
-            replace(w, minimised=w.minimised and w.handle != handle) for w in self.others
+            replace(w, minimised=w.minimised and w.handle != restored) for w in self.others
         ]
         return 1
 
@@ -851,8 +830,6 @@ class FakeWin32:
     def _QueryFullProcessImageNameW(self, process: int, _flags: int, into: int, size: int) -> int:
         room = ctypes.c_uint32.from_address(size).value
         path = self.handles[process].window.path
-        if room <= len(path):
-            return self.refuse(122)  # ERROR_INSUFFICIENT_BUFFER
         put(size, "I", self._write(into, room, path))
         return 1
 
@@ -890,14 +867,12 @@ class FakeWin32:
         return taken
 
     def _mouse_input(self, dx: int, dy: int, data: int, flags: int, time: int, _mark: int) -> None:
-        unknown = flags & ~(0x0001 | 0x007E | 0x0800 | 0x1000 | 0x4000 | 0x8000)
-        if unknown or time or (flags & 1 and not flags & 0x8000):
+        if flags & ~0xD87F or time or (flags & 1 and not flags & 0x8000):
             self.problems.append(f"SendInput: mouse flags {flags:#x}, time {time}")
         if flags & 1:
             area = self.screen() if flags & 0x4000 else self.monitors[0]
-            self._put_mouse(
-                area.left + (dx * area.width >> 16), area.top + (dy * area.height >> 16)
-            )
+            x, y = dx * area.width >> 16, dy * area.height >> 16
+            self._put_mouse(area.left + x, area.top + y)
             self._note("move", self.mouse)
         names = ("right", "left", "middle") if self.swapped else ("left", "right", "middle")
         for bit, name in zip((0x02, 0x08, 0x20), names, strict=True):
@@ -923,8 +898,7 @@ class FakeWin32:
         return False
 
     def _key_input(self, code: int, scan: int, flags: int, time: int, _mark: int) -> None:
-        down, extended = not flags & 2, bool(flags & 1)
-        unicode = bool(flags & 4)
+        down, extended, unicode = not flags & 2, bool(flags & 1), bool(flags & 4)
         if flags & ~7 or time or (unicode and (code or extended)):
             self.problems.append(f"SendInput: key {code:#x}, flags {flags:#x}, time {time}")
         alone = not any(kind == "key" and what[0] in MODIFIER_KEYS for kind, what in self._down)
@@ -953,10 +927,6 @@ class FakeWin32:
         self.events.append(event)
         if self.on_event:
             self.on_event(event)
-
-    def kinds(self) -> Counter[str]:
-        """How many events of each kind arrived."""
-        return Counter(event.kind for event in self.events)
 
 
 def windows_desktop(**world: Any) -> tuple[FakeWin32, agent.WindowsDesktop, VirtualClock]:

@@ -253,17 +253,8 @@ class Trial:
         self.engine.voice.inbox = mock.Mock(take_hints=lambda: said.pop() if said else [])
 
     @property
-    def grammar(self) -> str:
-        """The name of the grammar in which the model that acts is asked; none is tools."""
-        return self.engine.grammar.name if self.engine.grammar else "tools"
-
-    @property
     def requests(self) -> list[dict[str, Any]]:
         return self.server.requests
-
-    @property
-    def roles(self) -> list[str]:
-        return self.server.roles
 
     @property
     def inputs(self) -> list[tuple[Any, ...]]:
@@ -309,10 +300,6 @@ class Trial:
     def close(self) -> None:
         """Ends the journal, as the end of the program does."""
         self.engine.logger.close()
-
-    def log(self) -> str:
-        """What the person reads of the run."""
-        return (self.folder / "execution_log.txt").read_text(encoding="utf-8")
 
     def records(self, kind: str = "") -> list[dict[str, Any]]:
         """The lines of one kind, or all, in the run's turns.jsonl."""

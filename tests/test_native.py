@@ -41,7 +41,8 @@ class NativeCase(EngineCase):
 class Choosing(NativeCase):
     def grammar(self, model: str, profile: str, name: str) -> str:
         self.model = agent.ModelInfo(model)
-        return self.trial(answers(DONE), profile, executor_grammar=name).grammar
+        chosen = self.trial(answers(DONE), profile, executor_grammar=name).engine.grammar
+        return chosen.name if chosen else "tools"
 
     def test_it_goes_by_the_name_then_by_the_servers_word_and_a_setting_before_both(self) -> None:
         for model, profile, setting, grammar in (
