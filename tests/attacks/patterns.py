@@ -2,9 +2,8 @@
 
     python -m tests.attacks.patterns    with texts of 2000 characters; `python -m tests --whole` takes 4000
 
-A pattern is found wherever `re` is called: as a literal, as a name of the file, as a local that is put together from
-those, or in a table. Texts are grown from the parts of the pattern's own syntax tree: each part again and again, behind
-what comes before it and with an end that does not fit. Doubling a text may take 2.5 times as long at most.
+Texts are grown from the parts of a pattern's own syntax tree: each part again and again, behind what comes before it and
+with an end that does not fit. Doubling a text may take 2.5 times as long at most.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import re
 import time
 import unittest
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -31,24 +30,25 @@ with warnings.catch_warnings():
         import sre_parse as parser  # type: ignore[no-redef]
 
 SOURCE = Path(agent.__file__).read_text("utf-8")
-METHODS = set("search match fullmatch sub split findall finditer compile".split())
-OF_WHOLE_TEXTS = {
-    "RISKS",
-    "RUNNERS",
-    "ENTERED",
-    "SHOWING_ONLY",
-}  # tables whose texts are short and matched whole
+METHODS = set("search match fullmatch sub split findall finditer".split())
+# Tables whose texts are short and matched whole.
+OF_WHOLE_TEXTS = {"RISKS", "RUNNERS", "ENTERED", "SHOWING_ONLY"}
 MEASURABLE_S = 0.000_06
 CHARS, CHARS_LONG = 2_000, 4_000
 TIMES_MOST = 2.5
-# Patterns that are built while the program runs: why none of them can be slow, or what they are then.
-BUILT: dict[str, Callable[[Any], list[str]]] = {
-    "'|'.join(map(self._pattern, longest_first))": lambda module: [],  # secrets, each of them escaped
-    "like": lambda module: [],  # of the tables of rules, compiled at the top, so found there
-    r"'(\\w+) (\\w+)'": lambda module: [],  # the file's own table is searched
-    r"'(\\S+)=(\\S+)'": lambda module: [],
-    "pattern": lambda module: [rf"(?P<call>(?:{module.CALL_BEGINS})(?s:.*))|{module._THOUGHT}"],
-    "call": lambda module: [module.CALL_BEGINS],
+NUMBER = r"-?\d{1,6}(?:\.\d{1,6})?"
+# What is put together while the program runs: what it is then. Of nothing: escaped, or of texts that are the program's own.
+BUILT: dict[str, list[str]] = {
+    "form": [rf"a\.txt\W+\w+ {agent._QUOTED}\W*\Z"],
+    "pattern": [*agent.PAINT.values()],
+    "words": [words for _, words in agent._KINDS_SAID],
+    "begins": [],
+    r"'(\\w+) (\\w+)'": [],
+    "f'((?:{call})(?s:.*))|{_THOUGHT}'": [rf"((?:{agent.CALL_BEGINS})(?s:.*))|{agent._THOUGHT}"],
+    "f'{number}(?:\\\\s?,\\\\s?{number})+'": [rf"{NUMBER}(?:\s?,\s?{NUMBER})+"],
+    "grammar.matches": [grammar.matches for grammar in agent.GRAMMARS.values()],
+    "step.tool": [],
+    "like": [],
 }
 
 
@@ -63,78 +63,40 @@ class Use(NamedTuple):
 def uses(module: Any, source: str) -> set[Use]:
     """Every use of a regular expression in the file; raises LookupError where its pattern cannot be found."""
     found = set[Use]()
-    for top in ast.parse(source).body:
-        for owner in top.body if isinstance(top, ast.ClassDef) else [top]:
-            names: dict[str, Any] = {}
-            for node in ast.walk(owner):
-                called = node.func if isinstance(node, ast.Call) else None
-                if isinstance(called, ast.Attribute) and called.attr in METHODS:
-                    names = names or names_in(module, owner)
-                    found.update(uses_of_call(module, owner, node, names))
+    for node in ast.walk(ast.parse(source)):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in METHODS:
+            of_module = ast.unparse(called.value) == "re"
+            for one in patterns_of(module, node.args[0] if of_module else called.value, of_module):
+                flags = [part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)]
+                given = sum(int(getattr(re, name)) for name in set(flags) if name.isupper())
+                found.add(use_of(one, called.attr, given))
     used = {use.pattern for use in found}
     for name, value in vars(module).items():
         method = "fullmatch" if name in OF_WHOLE_TEXTS else "search"
-        for one in parts_of(value):
-            if isinstance(one, re.Pattern) and one.pattern not in used:
-                found.add(Use(one.pattern, one.flags & ~re.UNICODE, method))
+        patterns = [one for one in parts_of(value) if isinstance(one, re.Pattern)]
+        found |= {use_of(one, method) for one in patterns if one.pattern not in used}
     return found
 
 
-def uses_of_call(module: Any, owner: ast.stmt, node: Any, names: dict[str, Any]) -> Iterator[Use]:
-    """The patterns of `re.search(pattern, ...)`, or of `COMPILED.search(...)`."""
-    method, written = node.func.attr, node.args and ast.unparse(node.args[0])
-    if ast.unparse(node.func.value) != "re":
-        value = None if method == "compile" else evaluated(node.func.value, names)
-        if isinstance(value, re.Pattern):
-            yield Use(value.pattern, value.flags & ~re.UNICODE, method)
-        return
-    if method == "compile" and not isinstance(owner, ast.FunctionDef):
-        return  # what the file compiles at its top is found by its value
-    flags = [
-        evaluated(given, {"re": re})
-        for given in (*node.args[1:], *(k.value for k in node.keywords))
-    ]
-    value = evaluated(node.args[0], names)
-    tables = [vars(module).get(part.id) for part in ast.walk(owner) if isinstance(part, ast.Name)]
-    texts = [value] if isinstance(value, (str, bytes)) else []
+def use_of(pattern: Any, method: str, flags: int = 0) -> Use:
+    if isinstance(pattern, re.Pattern):
+        return Use(pattern.pattern, pattern.flags & ~re.UNICODE, method)
+    return Use(pattern, flags, method)
+
+
+def patterns_of(module: Any, node: ast.AST, surely: bool) -> list[Any]:
+    """What an expression of the file's own names is, if `surely` it is a pattern; else if it is a compiled one."""
+    written = ast.unparse(node)
     if written in BUILT:
-        texts = BUILT[written](module)
-    elif not texts:
-        texts = [one for table in tables for one in parts_of(table) if is_pattern(one)]
-        if not texts:
-            raise LookupError(f"line {node.lineno}: where its patterns come from cannot be seen")
-    for text in texts:
-        flag = sum(int(flag) for flag in flags if isinstance(flag, re.RegexFlag))
-        yield Use(text, flag, "search" if method == "compile" else method)
-
-
-def names_in(module: Any, function: ast.stmt) -> dict[str, Any]:
-    """What the file defines, and those locals of a function that are put together from it."""
-    known = dict(vars(module))
-    nodes = list(ast.walk(function))
-    for node in nodes:
-        if isinstance(node, ast.arg) or (
-            isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        ):
-            known[node.arg if isinstance(node, ast.arg) else node.id] = None
-    for node in nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            known[node.targets[0].id] = evaluated(node.value, known)
-    return known
-
-
-def evaluated(node: ast.AST, known: dict[str, Any]) -> Any:
-    """The value of an expression that puts texts together and calls nothing else, or None."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Call) and ast.unparse(part.func).rpartition(".")[2] not in (
-            "join",
-            "escape",
-        ):
-            return None
+        return BUILT[written] if surely else []
     try:
-        return eval(compile(ast.Expression(node), "", "eval"), dict(known))  # our own source
+        value = None if "(" in written and not surely else eval(written, dict(vars(module)))
     except Exception:
-        return None
+        value = None
+    if surely and not isinstance(value, (str, bytes, re.Pattern)):
+        raise LookupError(f"where its patterns come from cannot be seen: {written}")
+    return [value] if surely or isinstance(value, re.Pattern) else []
 
 
 def parts_of(value: Any) -> Iterator[Any]:
@@ -148,17 +110,9 @@ def parts_of(value: Any) -> Iterator[Any]:
         yield value
 
 
-def is_pattern(text: Any) -> bool:
-    """Whether it can be a pattern at all; the words of a prompt stand in tables, too."""
-    try:
-        return isinstance(text, str) and bool(re.compile(text))
-    except re.error:
-        return False
-
-
 # -- texts that are grown from a pattern
 
-REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
+REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
 CLASSES = {"SPACE": " \n", "WORD": "a1", "NOT_WORD": " .", "DIGIT": "1"}
 
 
@@ -177,9 +131,7 @@ def spelled_part(kind: str, value: Any) -> str:
         return spelled(value[1][0])
     if kind in REPEATS:
         return spelled(value[2]) * min(max(value[0], 1), 300)
-    if kind in ("SUBPATTERN", "ASSERT"):
-        return spelled(value[-1])
-    return spelled(value) if kind == "ATOMIC_GROUP" else ""
+    return spelled(value[-1]) if kind in ("SUBPATTERN", "ASSERT") else ""
 
 
 def members(items: Any) -> list[str]:
@@ -219,8 +171,6 @@ def pieces(parts: Any, before: str = "") -> Iterator[tuple[str, str]]:
             inner = value[1]
         elif name in ("SUBPATTERN", "ASSERT", "ASSERT_NOT", *REPEATS):
             inner = [value[-1]]
-        elif name == "ATOMIC_GROUP":
-            inner = [value]
         for part in inner:
             yield from pieces(part, before)
         before += own
@@ -245,25 +195,19 @@ def grown_texts(pattern: str) -> dict[tuple[str, str, str], None]:
 now = time.perf_counter if os.name == "nt" else time.thread_time
 
 
-def reader(use: Use) -> Callable[[Any], object]:
-    """What the program does with the pattern and a text."""
-    method = getattr(re.compile(use.pattern, use.flags), use.method)
-    empty: Any = b"" if isinstance(use.pattern, bytes) else ""
-    if use.method == "sub":
-        return lambda text: method(empty, text)
-    return (lambda text: list(method(text))) if use.method == "finditer" else method
-
-
-def times_slower(use: Use, grown: tuple[str, str, str], chars: int) -> float:
-    """How much longer twice the text takes, at least; 1 where even a long text takes no time."""
+def is_slow(use: Use, grown: tuple[str, str, str], chars: int) -> bool:
+    """Whether twice the text takes more than twice the time, whenever it is measured."""
     head, piece, end = grown
-    read = reader(use)
+    read = getattr(re.compile(use.pattern, use.flags), use.method)
+    empty: Any = b"" if isinstance(use.pattern, bytes) else ""
+    before = [empty] if use.method == "sub" else []
 
     def seconds(count: int) -> float:
         text: Any = head + piece * max(1, count // len(piece)) + end
         text = text.encode("latin-1", "replace") if isinstance(use.pattern, bytes) else text
         begin = now()
-        read(text)
+        for _ in read(*before, text) if use.method == "finditer" else [read(*before, text)]:
+            pass
         return max(now() - begin, 1e-7)
 
     few = seconds(chars // 8)
@@ -271,17 +215,14 @@ def times_slower(use: Use, grown: tuple[str, str, str], chars: int) -> float:
         chars //= 2
         few = seconds(chars // 8)
     many = seconds(chars) if few < 100 * MEASURABLE_S else 16 * few
-    if (
-        many < MEASURABLE_S or few < many < 12 * few
-    ):  # eight times the text: 8 times as long, not 64
-        return 1.0
-    least = [float("inf"), float("inf")]
+    if many < MEASURABLE_S or few < many < 12 * few:  # eight times the text: 8 times, not 64
+        return False
+    half, whole = float("inf"), float("inf")
     for number in range(12):
-        least = [min(least[place], seconds(chars * (1 + place) // 2)) for place in (0, 1)]
-        ratio = least[1] / least[0]
-        if ratio <= 2.2 or (number > 1 and ratio >= 3.5):  # a square has 4
+        half, whole = min(half, seconds(chars // 2)), min(whole, seconds(chars))
+        if whole <= 2.2 * half or (number > 1 and whole >= 3.5 * half):  # a square has 4
             break
-    return least[1] / least[0]
+    return whole > TIMES_MOST * half
 
 
 def slow(module: Any = agent, source: str = SOURCE, chars: int = CHARS) -> list[str]:
@@ -291,7 +232,7 @@ def slow(module: Any = agent, source: str = SOURCE, chars: int = CHARS) -> list[
         text = use.pattern.decode() if isinstance(use.pattern, bytes) else use.pattern
         for grown in grown_texts(text):
             # a machine that is busy slows the longer text down by chance
-            if all(times_slower(use, grown, chars) > TIMES_MOST for _ in range(3)):
+            if all(is_slow(use, grown, chars) for _ in range(3)):
                 sentences.append(f"{use.method} {text[:60]!r} slows down with {grown!r:.90}")
                 break
     return sentences
@@ -312,16 +253,13 @@ class Patterns(unittest.TestCase):
             (0, r'QUICK = re.compile(r"\A[a-z]+\Z")' + "\ndef f(t): return QUICK.match(t)"),
             (1, r'SLOW = re.compile(r"\s*\s*\Z")' + "\ndef f(t): return SLOW.match(t)"),
             (1, r'TABLE = (("a", re.compile(r"no (\w+ )*loaded")),)'),
-            (
-                1,
-                r'RULES = {"x": [r"a+b|\n+:"]}'
-                + "\ndef f(t, r=0):\n return re.search(r, t), RULES",
-            ),
-            (1, 'def f(t):\n number = "[0-9]+"\n return re.sub(f"{number}!", "", t)'),
+            (1, 'NUMBER = "[0-9]+"\ndef f(t): return re.sub(f"{NUMBER}!", "", t)'),
         ):
             module: Any = ModuleType("attacked")
             exec("import re\n" + source, vars(module))
             self.assertEqual(len(slow(module, source)), count, source)
+        with self.assertRaises(LookupError):
+            uses(module, 'def f(t, unheard): return re.search(unheard + "x", t)')
 
 
 if __name__ == "__main__":
