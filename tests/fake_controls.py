@@ -4,9 +4,9 @@
     controls, problems = world.ask(point=(20, 20))
     world.verify()
 
-Every call crosses real ctypes marshalling. The places of methods are counted here from lists of names in the order of
-Microsoft's headers, not taken from agent.py, so that a wrong number shows as a call of something else. What is handed
-out (objects, texts, VARIANTs) must come back: `verify` says what did not.
+Every call crosses real ctypes marshalling. The places of methods are those of Microsoft's headers, not taken from agent.py,
+so that a wrong number shows as a call of something else. What is handed out (objects, texts, VARIANTs) must come back:
+`verify` says what did not.
 """
 
 from __future__ import annotations
@@ -21,44 +21,7 @@ from typing import Any
 
 import agent
 from agent import Rect
-
-UNKNOWN = ["QueryInterface", "AddRef", "Release"]
-# UIAutomationClient.h
-AUTOMATION = (
-    UNKNOWN
-    + """CompareElements CompareRuntimeIds GetRootElement ElementFromHandle ElementFromPoint GetFocusedElement
-    GetRootElementBuildCache ElementFromHandleBuildCache ElementFromPointBuildCache GetFocusedElementBuildCache
-    CreateTreeWalker get_ControlViewWalker get_ContentViewWalker get_RawViewWalker get_RawViewCondition
-    get_ControlViewCondition get_ContentViewCondition CreateCacheRequest CreateTrueCondition""".split()
-)
-_PROPERTIES = """ProcessId ControlType LocalizedControlType Name AcceleratorKey AccessKey HasKeyboardFocus
-    IsKeyboardFocusable IsEnabled AutomationId ClassName HelpText Culture IsControlElement IsContentElement IsPassword
-    NativeWindowHandle ItemType IsOffscreen Orientation FrameworkId IsRequiredForForm ItemStatus BoundingRectangle
-    LabeledBy AriaRole AriaProperties IsDataValidForForm ControllerFor DescribedBy FlowsTo ProviderDescription""".split()
-ELEMENT = (
-    UNKNOWN
-    + """SetFocus GetRuntimeId FindFirst FindAll FindFirstBuildCache FindAllBuildCache BuildUpdatedCache
-    GetCurrentPropertyValue GetCurrentPropertyValueEx GetCachedPropertyValue GetCachedPropertyValueEx
-    GetCurrentPatternAs GetCachedPatternAs GetCurrentPattern GetCachedPattern GetCachedParent
-    GetCachedChildren""".split()
-    + [f"get_Current{name}" for name in _PROPERTIES]
-    + [f"get_Cached{name}" for name in _PROPERTIES]
-)
-WALKER = (
-    UNKNOWN
-    + """GetParentElement GetFirstChildElement GetLastChildElement GetNextSiblingElement GetPreviousSiblingElement
-    NormalizeElement GetParentElementBuildCache GetFirstChildElementBuildCache GetLastChildElementBuildCache
-    GetNextSiblingElementBuildCache GetPreviousSiblingElementBuildCache NormalizeElementBuildCache get_Condition""".split()
-)
-INTERFACES = {
-    "IUnknown": UNKNOWN,
-    "IUIAutomation": AUTOMATION,
-    "IUIAutomationCacheRequest": [*UNKNOWN, "AddProperty", "AddPattern", "Clone"],
-    "IUIAutomationElement": ELEMENT,
-    "IUIAutomationTreeWalker": WALKER,
-    "IShellItem": [*UNKNOWN, "BindToHandler", "GetParent", "GetDisplayName"],
-    "IEnumShellItems": [*UNKNOWN, "Next"],
-}
+from tests.fakes import FakeWin32, put
 
 P = ctypes.c_void_p
 I = ctypes.c_int32  # noqa: E741
@@ -77,24 +40,27 @@ class VARIANT(ctypes.Structure):
     ]
 
 
-TYPES: dict[str, list[Any]] = {
-    "Release": [],
-    "ElementFromHandleBuildCache": [P, P, P],
-    "ElementFromPointBuildCache": [POINT, P, P],
-    "GetFocusedElementBuildCache": [P, P],
-    "get_ControlViewWalker": [P],
-    "CreateCacheRequest": [P],
-    "AddProperty": [I],
-    "GetCachedPropertyValueEx": [I, I, P],
-    "GetFirstChildElementBuildCache": [P, P, P],
-    "GetNextSiblingElementBuildCache": [P, P, P],
-    "get_CachedBoundingRectangle": [P],
-    "BindToHandler": [P, P, P, P],
-    "GetDisplayName": [ctypes.c_uint32, P],
-    "Next": [ctypes.c_uint32, P, P],
+# Each method's interface, its place there in UIAutomationClient.h and ShObjIdl.h, and what it takes behind the object.
+METHODS: dict[str, tuple[str, int, list[Any]]] = {
+    "Release": ("IUnknown", 2, []),
+    "ElementFromHandleBuildCache": ("IUIAutomation", 10, [P, P, P]),
+    "ElementFromPointBuildCache": ("IUIAutomation", 11, [POINT, P, P]),
+    "GetFocusedElementBuildCache": ("IUIAutomation", 12, [P, P]),
+    "get_ControlViewWalker": ("IUIAutomation", 14, [P]),
+    "CreateCacheRequest": ("IUIAutomation", 20, [P]),
+    "AddProperty": ("IUIAutomationCacheRequest", 3, [I]),
+    "GetCachedPropertyValueEx": ("IUIAutomationElement", 13, [I, I, P]),
+    "get_CachedBoundingRectangle": ("IUIAutomationElement", 75, [P]),
+    "GetFirstChildElementBuildCache": ("IUIAutomationTreeWalker", 10, [P, P, P]),
+    "GetNextSiblingElementBuildCache": ("IUIAutomationTreeWalker", 12, [P, P, P]),
+    "BindToHandler": ("IShellItem", 3, [P, P, P, P]),
+    "GetDisplayName": ("IShellItem", 5, [ctypes.c_uint32, P]),
+    "Next": ("IEnumShellItems", 3, [ctypes.c_uint32, P, P]),
 }
+INTERFACES = {interface for interface, _, _ in METHODS.values()}
+SLOTS = 90  # in every table of methods, of which nobody calls the others
 
-E_NOTIMPL, E_FAIL, NOT_REGISTERED = -2147467263, -2147467259, -2147221164
+E_FAIL, NOT_REGISTERED = -2147467259, -2147221164
 DEFAULT_RECT = Rect(0, 0, 800, 600)
 
 
@@ -152,25 +118,21 @@ class FakeControls:
         self.references: dict[int, int] = {}
         self.texts: dict[int, Any] = {}
         self._keep: list[Any] = []
-        self._vtables = {name: self._vtable(name, names) for name, names in INTERFACES.items()}
+        self._vtables = {name: self._vtable(name) for name in INTERFACES}
         self.api = agent.Win32(self.resolve, lambda: 31, agent.CONTROL_FUNCTIONS)
         self.automation_source: Any = agent.UIAutomation(self.api)
 
     # -- what a test does
 
     def ask(
-        self,
-        point: tuple[int, int] | None = None,
-        window: int = 0,
-        seconds: float = 60.0,
+        self, point: tuple[int, int] | None = None, window: int = 0, seconds: float = 60.0
     ) -> tuple[list[agent.Control], list[str]]:
-        """The controls and the problems of a query."""
-        where: agent.Where = agent.Point(*point) if point else None
-        if window:
-            where = agent.Window(window, "")
-        known = agent.known_controls(self.automation_source, where, seconds)
-        # As they arrive from the process that asks.
-        sent = pickle.loads(pickle.dumps(known))
+        """The controls and the problems of a query, as they arrive from the process that asks."""
+        inside = agent.Window(window, "") if window else None
+        where: agent.Where = agent.Point(*point) if point else inside
+        sent = pickle.loads(
+            pickle.dumps(agent.known_controls(self.automation_source, where, seconds))
+        )
         return list(sent.controls), list(sent.problems)
 
     def verify(self) -> None:
@@ -178,20 +140,17 @@ class FakeControls:
         self.automation_source = None
         gc.collect()
         wrong = list(self.problems)
-        wrong += [
-            f"{self.objects[at][0]} has {count}" for at, count in self.references.items() if count
-        ]
+        wrong += [self.objects[at][0] for at, count in self.references.items() if count]
         wrong += [f"text {text[0]!r} was not freed" for text in self.texts.values()]
-        if wrong:
-            raise AssertionError("; ".join(wrong[:8]))
+        assert not wrong, wrong[:8]
 
     # -- objects
 
-    def _vtable(self, interface: str, names: list[str]) -> Any:
-        table = (P * len(names))()
-        other = self._callback(interface, "another method", [])
-        for slot, name in enumerate(names):
-            table[slot] = self._callback(interface, name, TYPES[name]) if name in TYPES else other
+    def _vtable(self, interface: str) -> Any:
+        table = (P * SLOTS)(*[self._callback(interface, "another method", [])] * SLOTS)
+        for name, (owner, slot, kinds) in METHODS.items():
+            if owner in (interface, "IUnknown"):
+                table[slot] = self._callback(interface, name, kinds)
         return table
 
     def _callback(self, interface: str, name: str, kinds: list[Any]) -> int | None:
@@ -210,18 +169,15 @@ class FakeControls:
         return method
 
     def _called(self, interface: str, name: str, this: int, arguments: tuple[Any, ...]) -> int:
-        if self.references.get(this, 0) <= 0:
-            raise AssertionError("called after its release")
-        if self.objects[this][0] != interface:
-            raise AssertionError(f"called on a {self.objects[this][0]}")
+        assert self.references.get(this, 0) > 0, "called after its release"
+        assert self.objects[this][0] == interface, f"called on a {self.objects[this][0]}"
         if name == "Release":
             self.references[this] -= 1
             return self.references[this]
         if self._fails(f"{interface}.{name}"):
             return self.failure
         body = getattr(self, f"_{name}", None)
-        if body is None:
-            raise AssertionError("nobody calls that")
+        assert body, "nobody calls that"
         return body(self.objects[this][1], *arguments) or 0
 
     def _fails(self, name: str) -> bool:
@@ -230,9 +186,8 @@ class FakeControls:
 
     def give(self, place: int, interface: str, thing: Any) -> None:
         """Writes a new reference to an object where the caller wants it; None is a null one."""
-        P.from_address(place).value = (
-            self.object_of(interface, thing) if thing is not None else None
-        )
+        address = self.object_of(interface, thing) if thing is not None else None
+        P.from_address(place).value = address
 
     def object_of(self, interface: str, thing: Any) -> int:
         memory = P(ctypes.addressof(self._vtables[interface]))
@@ -327,16 +282,11 @@ class FakeControls:
         return self.give(place, "IUIAutomationElement", None)
 
     def _get_CachedBoundingRectangle(self, node: Node, place: int) -> None:
-        self.put_rect(place, node.rect)
-
-    def put_rect(self, place: int, rect: Rect) -> None:
-        (I * 4).from_address(place)[:] = [rect.left, rect.top, rect.right, rect.bottom]
+        put(place, "4i", *node.rect[:2], node.rect.right, node.rect.bottom)
 
     def _GetCachedPropertyValueEx(self, node: Node, number: int, ignore: int, place: int) -> int:
-        if ignore != 1:
-            raise AssertionError("a default is wanted")
-        if number == 30045 and node.password:
-            raise AssertionError("a password is read")
+        assert ignore == 1, "a default is wanted"
+        assert number != 30045 or not node.password, "a password is read"
         value = {
             30003: node.kind,
             30005: node.name,
@@ -376,11 +326,7 @@ class FakeControls:
     def hit(self, point: Any) -> Win | None:
         place = agent.Point(point.x, point.y)
         over = [window for window in self.windows if window.visible and window.rect.contains(place)]
-        inner = [
-            window
-            for window in over
-            if window.parent and window.enabled and window.class_name != "Static"
-        ]
+        inner = [w for w in over if w.parent and w.enabled and w.class_name != "Static"]
         return next(iter([*inner[-1:], *over]), None)
 
     def resolve(self, dll: str, name: str, restype: Any, argtypes: list[Any]) -> Callable[..., Any]:
@@ -420,9 +366,9 @@ class FakeControls:
         return 0 if mode in (0, 6) else E_FAIL  # 6: of a thread's own, for the shell
 
     def f_CoCreateInstance(self, clsid: int, outer: Any, context: int, iid: int, place: int) -> int:
-        wanted = ctypes.string_at(clsid, 16).hex(), ctypes.string_at(iid, 16).hex(), context
-        if wanted != ("a4db48ffef600142aa8754103eef594e", "7de5cb30d0d92a45ab137ac5ac4825ee", 1):
-            raise AssertionError(f"another class: {wanted}")
+        wanted = ctypes.string_at(clsid, 16).hex() + ctypes.string_at(iid, 16).hex()
+        assert wanted == "a4db48ffef600142aa8754103eef594e7de5cb30d0d92a45ab137ac5ac4825ee", wanted
+        assert context == 1, context
         if not self.automation:
             return NOT_REGISTERED
         self.give(place, "IUIAutomation", "automation")
@@ -453,25 +399,18 @@ class FakeControls:
     def f_GetForegroundWindow(self) -> int:
         return next((window.handle for window in self.windows if not window.parent), 0)
 
-    def put_wide(self, place: int, size: int, text: str) -> int:
-        cut = text[: size - 1]
-        ctypes.memmove(
-            place, ctypes.create_unicode_buffer(cut), ctypes.sizeof(ctypes.c_wchar) * (len(cut) + 1)
-        )
-        return len(cut)
-
     def w_GetWindowTextW(self, window: Win, place: int, size: int) -> int:
-        return self.put_wide(place, size, "" if window.parent else window.text)
+        return FakeWin32._write(place, size, "" if window.parent else window.text)
 
     def w_GetClassNameW(self, window: Win, place: int, size: int) -> int:
-        return self.put_wide(place, size, window.class_name)
+        return FakeWin32._write(place, size, window.class_name)
 
     def w_GetWindowRect(self, window: Win, place: int) -> int:
-        self.put_rect(place, window.rect)
+        put(place, "4i", *window.rect[:2], window.rect.right, window.rect.bottom)
         return 1
 
     def w_GetWindowThreadProcessId(self, window: Win, place: int) -> int:
-        ctypes.c_uint32.from_address(place).value = window.process
+        put(place, "I", window.process)
         return 99
 
     def w_GetWindow(self, window: Win, which: int) -> int:
@@ -505,8 +444,7 @@ class FakeControls:
         return window.style if which == -16 else 0
 
     def f_GetGUIThreadInfo(self, thread: int, place: int) -> int:
-        if ctypes.c_uint32.from_address(place).value != 72:
-            raise AssertionError("GUITHREADINFO has another size")
+        assert ctypes.c_uint32.from_address(place).value == 72, "GUITHREADINFO has another size"
         P.from_address(place + 16).value = self.focus or None
         return 1
 
@@ -515,10 +453,9 @@ class FakeControls:
     ) -> int:
         if window.deaf:
             return 0
-        if message not in (0, 0x0D, 0xF0) or flags != 2 or ms > 50:
-            raise AssertionError(f"message {message:#x} with {flags} and {ms} ms")
+        assert message in (0, 0x0D, 0xF0) and flags == 2 and ms <= 50, (message, flags, ms)
         answer = window.check if message == 0xF0 else 0
         if message == 0x0D:
-            answer = self.put_wide(buffer, size, window.text)
+            answer = FakeWin32._write(buffer, size, window.text)
         ctypes.c_size_t.from_address(place).value = answer
         return 1

@@ -229,12 +229,6 @@ def attack_by_small_objects() -> bool:
     return isinstance(got, agent.Reply)
 
 
-def attack_by_an_oracle() -> bool:
-    """A short secret is found by writing all short numbers and seeing which is hidden."""
-    written = "".join(f"{number:04d}" for number in range(10_000))
-    return "{{PIN}}" in agent.Secrets({"PIN": "4711"}).hide(written)
-
-
 def attack_by_asking_for_the_key() -> bool:
     """The API key is written down where a server says it, or typed for a model that asks for it."""
     secrets = agent.read_secrets([], "sk-c4nary-key")
@@ -505,14 +499,6 @@ def attack_by_a_forged_question() -> bool:
     stage.attempt("click", element_name=FORGED, position=[300, 400])
     (question,) = asked
     return len(question) > 300 or forges(question) or "\n" in question
-
-
-def attack_by_a_name_that_is_allowed() -> bool:
-    """A control or a secret's name is called like a window in which the act is allowed."""
-    stage, _ = asking_stage(allow_risky="delete in *Bob*; run in *Bob*; secret in *Bob*")
-    click = stage.attempt("click", element_name="Delete Bob", position=[300, 400])
-    typed = [stage.attempt("type_text", text=text) for text in ("{{PIN}} Bob", "{{Bob}}")]
-    return not all(done.refused for done in (click, *typed))
 
 
 # -- secrets in pictures beside those of secrets.py, and numbers of trained models
