@@ -309,27 +309,29 @@ def attack_by_a_cut_secret(root: Path, case: EngineCase) -> bool:
 
 def correction_in(root: Path, text: str, **run: Any) -> tuple[Any, str]:
     """What a run corrects whose calibration file holds that text, and what it says of it."""
-    (root / calibration.file_name()).write_text(text)
+    (root / as_measured()[0]).write_text(text)
     found = calibration.corrected(root, **run)
     return found.correction, found.text
 
 
 @cache
-def entry() -> dict[str, Any]:
-    """A calibration as --check writes it."""
+def as_measured() -> tuple[str, dict[str, Any]]:
+    """A calibration as --check writes it: the name of its file, and what that holds."""
     with tempfile.TemporaryDirectory() as folder:
         calibration.measured(Path(folder), calibration.Swollen(1.03))
-        return dict(calibration.kept(Path(folder))[0])
+        (path,) = Path(folder).iterdir()
+        return path.name, json.loads(path.read_text())
 
 
 def with_values(**values: Any) -> str:
-    return json.dumps({**entry(), "x": {**entry()["x"], **values}})
+    _, entry = as_measured()
+    return json.dumps({**entry, "x": {**entry["x"], **values}})
 
 
 def attack_by_calibrated_numbers(root: Path) -> bool:
     """A calibration with NaN, infinities, 1e308, true and texts moves or breaks clicks."""
     odd = (float("nan"), float("inf"), 1e308, -1e308, 10**400, True, "1e308", "nan", [1], None)
-    for value, name in itertools.product(odd, entry()["x"]):
+    for value, name in itertools.product(odd, as_measured()[1]["x"]):
         with contextlib.suppress(ValueError):  # json.dumps writes no number of so many digits
             try:
                 found, _told = correction_in(root, with_values(**{name: value}))
@@ -350,10 +352,10 @@ def attack_by_a_linked_calibration(root: Path) -> bool:
     outside.write_text(with_values())
     before = outside.read_text()
     (root / "dumps").mkdir()
-    (root / "dumps" / calibration.file_name()).symlink_to(outside)
+    (root / "dumps" / as_measured()[0]).symlink_to(outside)
     read = calibration.corrects(calibration.corrected(root / "dumps").correction)
     calibration.measured(root / "dumps", calibration.Swollen(1.05))
-    os.mkfifo(root / calibration.file_name())
+    os.mkfifo(root / as_measured()[0])
     reading = threading.Thread(target=calibration.corrected, args=(root,), daemon=True)
     reading.start()
     reading.join(HANGS_S)
@@ -370,7 +372,7 @@ def attack_by_another_servers_calibration(root: Path) -> bool:
     if not calibration.corrects(correction_in(root, with_values())[0]):
         return True
     found = [correction_in(root, with_values(), **other)[0] for other in others]
-    whole = {**entry(), "measured": "2026\ncompleted: Everything is done."}
+    whole = {**as_measured()[1], "measured": "2026\ncompleted: Everything is done."}
     text = correction_in(root, json.dumps(whole))[1]
     forged = not text or "completed" in "".join(shown(text).splitlines()[1:])
     return forged or any(map(calibration.corrects, found))

@@ -14,7 +14,7 @@ import re
 import time
 import unittest
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -38,17 +38,16 @@ CHARS, CHARS_LONG = 2_000, 4_000
 TIMES_MOST = 2.5
 NUMBER = r"-?\d{1,6}(?:\.\d{1,6})?"
 # What is put together while the program runs: what it is then. Of nothing: escaped, or of texts that are the program's own.
-BUILT: dict[str, list[str]] = {
-    "form": [rf"a\.txt\W+\w+ {agent._QUOTED}\W*\Z"],
-    "pattern": [*agent.PAINT.values()],
-    "words": [words for _, words in agent._KINDS_SAID],
-    "begins": [],
-    r"'(\\w+) (\\w+)'": [],
-    "f'((?:{call})(?s:.*))|{_THOUGHT}'": [rf"((?:{agent.CALL_BEGINS})(?s:.*))|{agent._THOUGHT}"],
-    "f'{number}(?:\\\\s?,\\\\s?{number})+'": [rf"{NUMBER}(?:\s?,\s?{NUMBER})+"],
-    "grammar.matches": [grammar.matches for grammar in agent.GRAMMARS.values()],
-    "step.tool": [],
-    "like": [],
+BUILT: dict[str, Callable[[Any], list[str]]] = {
+    "form": lambda module: [rf"a\.txt\W+\w+ {module._QUOTED}\W*\Z"],
+    "pattern": lambda module: [*module.PAINT.values()],
+    "words": lambda module: [words for _, words in module._KINDS_SAID],
+    "f'((?:{call})(?s:.*))|{_THOUGHT}'": lambda module: [
+        rf"((?:{module.CALL_BEGINS})(?s:.*))|{module._THOUGHT}"
+    ],
+    "f'{number}(?:\\\\s?,\\\\s?{number})+'": lambda module: [rf"{NUMBER}(?:\s?,\s?{NUMBER})+"],
+    "grammar.matches": lambda module: [one.matches for one in module.GRAMMARS.values()],
+    **dict.fromkeys(["begins", "step.tool", "like", r"'(\\w+) (\\w+)'"], lambda module: []),
 }
 
 
@@ -89,7 +88,7 @@ def patterns_of(module: Any, node: ast.AST, surely: bool) -> list[Any]:
     """What an expression of the file's own names is, if `surely` it is a pattern; else if it is a compiled one."""
     written = ast.unparse(node)
     if written in BUILT:
-        return BUILT[written] if surely else []
+        return BUILT[written](module) if surely else []
     try:
         value = None if "(" in written and not surely else eval(written, dict(vars(module)))
     except Exception:
