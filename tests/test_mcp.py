@@ -34,7 +34,8 @@ META = "io.modelcontextprotocol/"
 STATELESS = {f"{META}protocolVersion": NEWEST, f"{META}clientCapabilities": {}}
 NOTES = {"element_name": "Notes", "position": [57, 96]}
 TASK = 'Open Notes, write "Hello from agent.py" and save it.'
-PARSE, REQUEST, METHOD, REVISION = -32700, -32600, -32601, -32022
+PARSE, REQUEST, REVISION = -32700, -32600, -32022
+ERRORS = Path(__file__).with_name("data") / "mcp_errors.jsonl"  # and what is answered
 
 
 class Client:
@@ -165,40 +166,17 @@ class Protocol(ClientCase):
         self.assertFalse((self.folder / "dumps").exists())  # nothing was called
 
     def test_bad_input_gets_the_error_of_the_protocol_and_what_follows_is_answered(self) -> None:
-        def request(**parts: Any) -> bytes:
-            return json.dumps({"jsonrpc": "2.0", **parts}).encode()
-
-        rows: list[tuple[bytes, int, Any]] = [
-            (b"no JSON", PARSE, None),
-            (b'{"jsonrpc": "2.0", "id": 1', PARSE, None),
-            (b"\xff\xfe{}", PARSE, None),
-            (b"[" * 100_000, PARSE, None),
-            (b"9" * 5000, REQUEST, None),
-            (b"", PARSE, None),
-            (b"[]", REQUEST, None),
-            (b"[" + request(id=1, method="ping") + b"]", REQUEST, None),
-            (b'{"id": 1, "method": "ping"}', REQUEST, 1),
-            (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', REQUEST, 1),
-            (request(id=1), REQUEST, 1),
-            (request(id=1, method=5), REQUEST, 1),
-            (request(id=None, method="ping"), REQUEST, None),
-            (request(id=True, method="ping"), REQUEST, None),
-            (request(id=1.5, method="ping"), REQUEST, None),
-            (request(id=[1], method="ping"), REQUEST, None),
-            (request(id=1, method="tools/list"), REQUEST, 1),  # before initialize
-            (request(id="é", method="tools/call", params={"name": "observe"}), REQUEST, "é"),
-            (request(id="\ud800", method="tools/list"), REQUEST, "\ud800"),
-            (request(id=-7, method="resources/list", params={"_meta": STATELESS}), METHOD, -7),
-            (request(id=1, method="server/discover"), REQUEST, 1),
-        ]
+        rows = [json.loads(row) for row in ERRORS.read_text("utf-8").splitlines()]
+        rows += [{"line": "[" * 100_000, "code": PARSE}, {"line": "9" * 5000, "code": REQUEST}]
 
         def script(client: Client) -> None:
-            for line, code, known in rows:
-                client.say(line)
+            for row in rows:
+                client.say(row["line"].encode("latin-1"))
                 heard = client.hear()
-                self.assertEqual((heard["error"]["code"], heard["id"]), (code, known), line[:80])
+                found = (heard["error"]["code"], heard["id"])
+                self.assertEqual(found, (row["code"], row.get("id")), row["line"][:80])
             for silent in ({"method": "none/such"}, {"method": "notifications/cancelled"}):
-                client.say(request(**silent, params=[]))
+                client.send(**silent, params=[])
             client.say(b'{"jsonrpc": "2.0", "id": 3, "method": "' + b"x" * 10_000_000 + b'"}')
             while (heard := client.hear())["id"] is None:
                 self.assertEqual(heard["error"]["code"], PARSE)
