@@ -297,15 +297,50 @@ class Asked(unittest.TestCase):
         """To a question that waits for 30 s; the line is typed at these seconds."""
         for seconds in times:
             self.clock.at(seconds, lambda: self.keyboard.type(line))
+        self.begun = self.clock.now()
+        with self.printing():
+            return self.terminal.ask("Really?", lambda: self.clock.now() < self.begun + 30)
+
+    def printing(self) -> Any:
+        """What is said is printed while the program sleeps."""
         sleep = self.clock.sleep
 
         def sleep_once_printed(seconds: float) -> None:
             sleep(seconds)
             self.assertTrue(printed(self.terminal))
 
-        self.clock.sleep = sleep_once_printed  # type: ignore[method-assign]
+        return mock.patch.object(self.clock, "sleep", sleep_once_printed)
+
+    def said(self, there: bool = True, **said: float) -> str | None:
+        """To what a model asks: who says `typed` at the terminal or `written` in the panel at these seconds gets it back."""
+        page: list[str] = []
+        logger = mock.Mock(hide=str)
+        inbox = mock.Mock(watched=lambda: "written" in said, take_answer=lambda: "".join(page))
+        ways = {"written": page.append, "typed": self.keyboard.type}
+        for name, seconds in said.items():
+            self.clock.at(seconds, lambda name=name: ways[name](name))
+        desktop = agent.DemoDesktop(self.clock)
+        person = agent.Person(agent.Config(), self.terminal, logger, desktop, inbox)
         self.begun = self.clock.now()
-        return self.terminal.ask("Really?", lambda: self.clock.now() < self.begun + 30)
+        with self.printing(), person_there(there):
+            answer = person.answers("Which file?")
+        told = [call.args[0] for call in logger.publish.call_args_list]
+        if there or said:
+            self.assertEqual({one.place for one in told}, {"question"})
+            self.assertIn("a box on the screen: The model asks: Which file?", told[0].text)
+            self.assertEqual(told[-1].text, "")
+        return answer
+
+    def test_of_terminal_and_panel_the_first_answer_counts_and_without_one_nobody_is_there(
+        self,
+    ) -> None:
+        self.assertEqual(self.said(typed=9), "typed")
+        self.assertEqual(self.said(typed=9, written=5), "written")
+        self.assertEqual(self.said(there=False, written=5), "written")
+        self.assertEqual(self.said(), None)
+        self.assertGreater(self.clock.now() - self.begun, 299)
+        self.assertEqual(self.said(there=False), None)
+        self.assertEqual(self.clock.now(), self.begun)
 
     def test_each_question_gets_the_first_line_that_is_typed_after_it(self) -> None:
         self.assertEqual(self.answer(0.1), "")  # before it
@@ -416,47 +451,7 @@ class Box(unittest.TestCase):
 
 
 class Questions(CommandLineCase):
-    """What a model asks, in virtual time: answered at the terminal or in the panel, whichever is first."""
-
-    def answer(self, there: bool = True, **said: float) -> str | None:
-        """Who says `typed` or `written` at these seconds gets it back."""
-        clock = VirtualClock()
-        with contextlib.ExitStack() as undo:
-            undo.enter_context(contextlib.redirect_stdout(io.StringIO()))
-            undo.enter_context(person_there(there))
-            keyboard = Keyboard()
-            undo.enter_context(mock.patch.object(sys, "stdin", keyboard))
-            undo.callback(keyboard.end)
-            terminal = agent.Terminal(clock, 1, str, undo)
-            logger = mock.Mock(hide=str)
-            inbox = mock.Mock(watched=lambda: "written" in said, take_answer=lambda: "".join(page))
-            page: list[str] = []
-
-            def write() -> None:
-                page.append("written")
-
-            for name, seconds in said.items():
-                clock.at(seconds, write if name == "written" else lambda: keyboard.type("typed"))
-            sleep = clock.sleep
-            clock.sleep = lambda seconds: (sleep(seconds), printed(terminal))  # type: ignore
-            person = agent.Person(agent.Config(), terminal, logger, agent.DemoDesktop(clock), inbox)
-            answer = person.answers("Which file?")
-            told = [call.args[0] for call in logger.publish.call_args_list]
-        self.seconds = clock.now() - 1000
-        if there or said:
-            self.assertEqual({one.place for one in told}, {"question"})
-            self.assertIn("a box on the screen: The model asks: Which file?", told[0].text)
-            self.assertEqual(told[-1].text, "")
-        return answer
-
-    def test_the_first_answer_counts_and_without_one_nobody_is_there(self) -> None:
-        self.assertEqual(self.answer(typed=9), "typed")
-        self.assertEqual(self.answer(typed=9, written=5), "written")
-        self.assertEqual(self.answer(there=False, written=5), "written")
-        self.assertEqual(self.answer(), None)
-        self.assertGreater(self.seconds, 299)
-        self.assertEqual(self.answer(there=False), None)
-        self.assertEqual(self.seconds, 0)
+    """One task after the other, in one run."""
 
     def test_a_task_from_the_prompt_is_followed_by_another_in_the_same_run(self) -> None:
         def types(out: str) -> str | None:
