@@ -176,45 +176,35 @@ class Runs(CommandLineCase):
         (self.run_folder(3)).mkdir()
         (self.run_folder(4)).mkdir()
         (self.run_folder(4) / "turns.jsonl").write_bytes(b'{"kind": "run", "ti\xff')
-        for number, said in ((5, "1e300"), (6, "NaN"), (7, '"x"')):
+        # What a line has, what stands there instead, and what is told; a time that cannot be is none.
+        timeless, damaged = r"  19(69|70)-\d\d-\d\d ", "Damaged lines left out: "
+        rows = [
+            (r'"time": [\d.]+', f'"time": {said}', timeless) for said in ("1e300", "NaN", '"x"')
+        ]
+        rows += [
+            ('"cached": null', '"cached": "x"', ""),
+            ('"screen_capture_w": 512', '"screen_capture_w": "x"', ""),
+            ('"screen_capture_w": 512', '"screen_capture_w": [1]', ""),
+            ('{"kind": "look"', '["kind", "look"', damaged),
+        ]
+        for number, (before, after, _) in enumerate(rows, 5):
             copy_folder(self.run_folder(1), self.run_folder(number))
             journal = self.run_folder(number) / "turns.jsonl"
-            text = re.sub(r'"time": [\d.]+', f'"time": {said}', journal.read_text(), count=1)
-            journal.write_text(text)
-        lines = self.rows()
-        # A time that cannot be is none, and the rest can be read.
-        timeless = r"  19(69|70)-\d\d-\d\d .*completed +6 "
-        for line, wanted in zip(
-            lines[1:],
-            (
-                r"^run_0001  \d{4}-\d\d-\d\d \d\d:\d\d planner   completed +6 +\d\.\d s  Open Notes",
-                r"^run_0002 .* commander max_steps +3 ",
-                r"^run_0003  .*holds no readable turns.jsonl",
-                r"^run_0004  .*holds no run: its turns.jsonl is empty or damaged",
-                *(f"^run_000{number}{timeless}" for number in (5, 6, 7)),
-            ),
-            strict=True,
-        ):
-            self.assertRegex(line, wanted)
-
-    def test_a_line_of_the_wrong_type_is_told_and_its_run_is_read_without_it(self) -> None:
-        self.recorded()
-        rows = (
-            (2, '"cached": null', '"cached": "x"', ""),
-            (3, '"screen_capture_w": 512', '"screen_capture_w": "x"', ""),
-            (4, '"screen_capture_w": 512', '"screen_capture_w": [1]', ""),
-            (5, '{"kind": "look"', '["kind", "look"', "Damaged lines left out: "),
-        )
-        for number, before, after, _ in rows:
-            copy_folder(self.run_folder(1), self.run_folder(number))
-            journal = self.run_folder(number) / "turns.jsonl"
-            text = journal.read_text(encoding="utf-8")
-            self.assertIn(before, text)
-            journal.write_text(text.replace(before, after, 1), encoding="utf-8")
-        listed = self.rows()
-        self.assertEqual(len(listed), 6)
-        for number, _, _, told in rows:
-            self.assertRegex(listed[number], rf"^run_000{number} .* completed .*{told}")
+            text, count = re.subn(before, after, journal.read_text("utf-8"), count=1)
+            journal.write_text(text, "utf-8")
+            self.assertEqual(count, 1)
+        wanted = [
+            r"^run_0001  \d{4}-\d\d-\d\d \d\d:\d\d planner   completed +6 +\d\.\d s  Open Notes",
+            r"^run_0002 .* commander max_steps +3 ",
+            r"^run_0003  .*holds no readable turns.jsonl",
+            r"^run_0004  .*holds no run: its turns.jsonl is empty or damaged",
+        ]
+        for number, (_, _, told) in enumerate(rows, 5):
+            first, last = (told, "") if told == timeless else ("", told)
+            wanted.append(rf"^run_{number:04}{first}.* completed +6 .*{last}")
+        for line, told in zip(self.rows()[1:], wanted, strict=True):
+            self.assertRegex(line, told)
+        for number, (_, _, told) in enumerate(rows[3:], 8):
             journal = self.run_folder(number) / "turns.jsonl"
             for option in (["--stats"], ["--report"], ["--demo", "--max-steps", "1", "--resume"]):
                 resumed = "--resume" in option
