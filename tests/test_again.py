@@ -60,9 +60,6 @@ class AgainCase(CommandLineCase):
         """Of each act of a run, which step of a way it was; None of the model's."""
         return [entry.get("way") for entry in self.records(number) if entry["kind"] == "intent"]
 
-    def requests(self, number: int = 2) -> int:
-        return sum(entry["kind"] == "request" for entry in self.records(number))
-
 
 class Again(AgainCase):
     def test_each_profile_does_the_acts_again_without_a_model_and_lets_it_prove_the_end(

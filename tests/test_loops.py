@@ -89,11 +89,8 @@ class Contract:
         return trial
 
     def clicking(self, **settings: Any) -> Trial:
-        return self.saying(CLICK[self.profile], **settings)
-
-    def nothing_is_held(self, trial: Trial) -> None:
-        held = [event[2] for event in trial.inputs if event[0] in ("button", "key")]
-        self.assertEqual(held.count(True), held.count(False))
+        first = [call("take_screenshot")] if self.profile == "pointer" else []
+        return self.saying(*first, CLICK[self.profile], **settings)
 
     def test_a_stop_ends_the_run_before_anything_is_pressed(self) -> None:
         trial = self.clicking()
@@ -118,7 +115,8 @@ class Contract:
         tools = [entry["tool"] for entry in trial.records("intent")]
         self.assertGreaterEqual(tools.index("recover"), 3)
         self.assertIn(("key", "escape", True), trial.inputs)
-        self.nothing_is_held(trial)
+        held = [event[2] for event in trial.inputs if event[0] in ("button", "key")]
+        self.assertEqual(held.count(True), held.count(False))
 
     def test_a_claim_counts_when_a_fresh_look_confirms_it_and_what_is_missing_is_told(self) -> None:
         for verdict, ends in (("YES: it is", True), ("NO: it is grey", False)):
@@ -129,16 +127,14 @@ class Contract:
             self.assertEqual("it is grey" in told, not ends)
 
     def test_nothing_is_done_in_a_window_that_came_up_while_the_model_was_thinking(self) -> None:
-        first = [call("take_screenshot")] if self.profile == "pointer" else []
-        trial = self.saying(*first, CLICK[self.profile], max_steps=3)
+        trial = self.clicking(max_steps=3)
         plain = trial.desktop.foreground()
         trial.desktop.foreground = lambda: replace(plain, handle=len(trial.requests))
         trial.run()
         self.assertEqual(trial.inputs, [])
 
     def test_after_a_pause_nothing_is_done_before_a_fresh_look(self) -> None:
-        first = [call("take_screenshot")] if self.profile == "pointer" else []
-        trial = self.saying(*first, CLICK[self.profile], max_steps=6)
+        trial = self.clicking(max_steps=6)
         look, decide = trial.engine.eyes.look, trial.server.complete
         events: list[str] = []
 

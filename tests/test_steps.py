@@ -14,7 +14,6 @@ from tests.scripted import (
     PlainDesktop,
     call,
     role_of,
-    text,
     user_text,
 )
 from tests.seams import act
@@ -209,16 +208,6 @@ class WhereTheMouseIs(EngineCase):
             trial.perform(act(name, **arguments), trial.look())
             self.assertNotIn("move", str(trial.desktop.inputs), name)
             self.assertIsNone(trial.engine.actuator.aim, name)
-
-
-class WhatIsToldAndShown(EngineCase):
-    def test_the_look_before_the_first_turn_tells_its_own_seconds_and_not_the_clocks(self) -> None:
-        trial = self.trial(lambda request: text("All done."), "chat")
-        heard: list[Any] = []
-        trial.listen(lambda item: heard.append(item) if hasattr(item, "effect") else None)
-        trial.run()
-        self.assertEqual(heard[0].turn, 0)
-        self.assertLess(heard[0].seconds, 60)
 
 
 if __name__ == "__main__":
