@@ -1,9 +1,4 @@
-"""Adding a tool and a profile, as the README says, to a copy of the file that is then run.
-
-The rows are taken from the README where it gives them, and put in beside a row that stands there already. What is
-not said by a recipe must not be needed: nothing else is changed. One copy has all rows, since to compile it takes longer
-than all that is tried with it; no recipe touches a table of another one.
-"""
+"""Adding a tool and a profile, as the README says, to a copy of the file that is then run."""
 
 from __future__ import annotations
 

@@ -211,11 +211,6 @@ class Ways(AgainCase):
         journal.write_text(whole.replace('{"kind": "state"', '{"kind": "resume"', 1))
         self.assertFalse(self.is_way())
 
-    def test_without_one_a_sentence_says_so_and_the_run_is_as_any_other(self) -> None:
-        code, out = self.again()
-        self.assertEqual((code, self.steps(1)), (0, [None] * 4))
-        self.assertIn("No run of this task was proven done, so that the model decides.", out)
-
     def test_at_a_terminal_it_is_offered_and_in_a_pipe_it_is_not(self) -> None:
         for there, answer, goes in (
             (True, "", True),

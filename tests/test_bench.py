@@ -231,7 +231,3 @@ class Kept(unittest.TestCase):
         for words, said in ((("compare", "7"), "There is no result"), (("slow",), "takes quick")):
             code, out = self.compare(*words)
             self.assertEqual((code, said in out, "Traceback" in out), (2, True, False))
-
-
-if __name__ == "__main__":
-    unittest.main()

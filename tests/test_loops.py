@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import unittest
 from dataclasses import replace
 from typing import Any
 
@@ -342,7 +341,3 @@ class Room(EngineCase):
         trial = self.trial(decide, max_steps=30)
         self.assertRaises(agent.ModelError, trial.run)
         self.assertEqual(len(trial.requests), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

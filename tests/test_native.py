@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import unittest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -140,10 +139,7 @@ def fields_of(grammar: agent.Grammar, requests: list[Request]) -> dict[str, str]
 
 
 class Requests(NativeCase):
-    """What a model is asked, field by field, is the form that its own documents give (data/grammar_requests.jsonl).
-
-    What they do not say is not listed there; where ours is otherwise, there is a reason.
-    """
+    """What a model is asked is the form that its own documents give, or there is a reason."""
 
     base = FEWER_REQUESTS
 
@@ -178,7 +174,3 @@ class Requests(NativeCase):
                     self.assertEqual(
                         same, field not in otherwise, otherwise.get(field, sent[field])
                     )
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import unittest
 from typing import Any
 
 import agent
 from tests.scripted import PLAN, EngineCase, PlainDesktop, call, role_of, text
-from tests.test_chat import CLICK as CHAT_CLICK
 from tests.test_chat import LOOK
 from tests.test_story import told
 
@@ -17,10 +15,7 @@ SIZE = {"screen_capture_w": 320, "screen_capture_h": 180}
 
 
 class DrawnDesktop(PlainDesktop):
-    """A screen of 320x180 with a clock that goes on, a button, and a Run dialog behind win+r.
-
-    A letter is a block of 3x7 pixels, so that nothing but a fine comparison sees it.
-    """
+    """A screen with a clock that goes on, a button, and a Run dialog behind win+r with tiny letters."""
 
     SCREEN = agent.Rect(0, 0, 320, 180)
 
@@ -221,13 +216,6 @@ class Waiting(ProgressCase):
 
 
 class Limits(ProgressCase):
-    def test_acts_done_count_on_in_a_resumed_run(self) -> None:
-        trial = self.trial(lambda r: CHAT_CLICK, "chat", max_steps=3)
-        trial.write(agent.StateRecord(turn=4, touched=2))
-        trial.resume()
-        trial.run()
-        self.assertEqual(trial.inputs.count(("button", "left", True)), 1)
-
     def test_each_act_refused_for_another_window_is_a_turn_without_progress(self) -> None:
         self.drawn(lambda r: PLAN if role_of(r) == "planner" else TYPE, stall_stop=4, max_steps=99)
         fronts = itertools.count(1)
@@ -236,7 +224,3 @@ class Limits(ProgressCase):
         )
         self.assertEqual(self.made.run().kind, "stuck")
         self.assertEqual(self.intents(), ["type_text"] * 4)
-
-
-if __name__ == "__main__":
-    unittest.main()

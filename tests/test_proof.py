@@ -6,7 +6,6 @@ import json
 import os
 import re
 import threading
-import unittest
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -91,15 +90,6 @@ class Checks(Judged):
                 outcome = self.claims(said, checks=checks, happens=save, **settings)
                 self.assertEqual(outcome.kind == "completed", proven)
                 self.assertEqual(len(self.asked("verifier")), asked)
-
-    def test_the_checks_survive_a_resume(self) -> None:
-        self.claims("1 YES: a\n2 NO: b", max_steps=4, not_proven_most=9)
-        again = self.trial(lambda _: text(""), old=self.made.folder)
-        again.resume()
-        self.assertEqual(
-            (again.state.done_when, again.state.not_yet), (list(CHECKS), self.made.state.not_yet)
-        )
-        self.assertGreater(again.state.not_yet, 0)
 
 
 class Facts(Judged):
@@ -304,7 +294,3 @@ class Clipboard(Judged):
         stage.world.calls.clear()
         self.assertIsNone(stage.desktop.clipboard_length())
         self.assertNotIn("OpenClipboard", stage.world.calls)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unittest
 from typing import Any
 
 import agent
@@ -208,7 +207,3 @@ class WhereTheMouseIs(EngineCase):
             trial.perform(act(name, **arguments), trial.look())
             self.assertNotIn("move", str(trial.desktop.inputs), name)
             self.assertIsNone(trial.engine.actuator.aim, name)
-
-
-if __name__ == "__main__":
-    unittest.main()

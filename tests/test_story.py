@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import unittest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -161,13 +160,6 @@ class Corrected(StoryCase):
 class Files(StoryCase):
     base = FEWER_REQUESTS
 
-    def test_each_look_has_its_picture_and_each_turn_the_one_with_its_marks(self) -> None:
-        trial, _ = self.story(told("I click.", [CLICK]))
-        looks = [r["screenshot"] for r in trial.records("look")]
-        self.assertEqual(len(looks), 3)  # one before the click
-        marked = [entry["annotated_png"] for entry in self.stages(trial, "annotated")]
-        self.assertTrue(all((trial.folder / name).is_file() for name in (*looks, *marked)), looks)
-
     def test_the_panel_gets_the_raw_picture_and_its_boxes(self) -> None:
         items: list[agent.Item] = []
         box = {"x1": 1, "y1": 2, "x2": 300, "y2": 400}
@@ -176,23 +168,3 @@ class Files(StoryCase):
         shown = [item for item in items if isinstance(item, agent.Shown) and item.boxes]
         raw = (trial.folder / "turn_0002_raw.png").read_bytes()
         self.assertEqual([(item.screen, item.boxes) for item in shown], [(raw, [box])])
-
-
-class Ending(StoryCase):
-    base = FEWER_REQUESTS
-
-    def test_story_and_trail_come_back_from_the_journal_and_nothing_is_repeated(self) -> None:
-        never = told("Never done.", [{"name": "key", "key": "b"}])
-        trial, _ = self.story(told("I clicked.", [CLICK]), never, max_steps=2)
-        trial.close()
-        again = self.trial(lambda request: told("On."), "story", trial.folder, max_steps=3)
-        again.resume()
-        trail = [[{"name": "click", "x1": 500, "y1": 500}], []]
-        self.assertEqual((again.state.plan, again.state.trail), ("I clicked.", trail))
-        again.run()
-        self.assertEqual(again.inputs, [])
-        self.assertEqual(story_of(again.requests[0]), "I clicked.")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import unittest
+from pathlib import Path
 from typing import Any
 
 import agent
@@ -152,45 +154,9 @@ class Calls(unittest.TestCase):
 
 
 CHAT = agent.PROFILES["chat"].vocabulary
-# A chord by its own name, and what else it is called: by people, in the documentation of pyautogui and X11, by models.
-CHORDS = {
-    "ctrl": "control | strg",
-    "lctrl": "lcontrol",
-    "rctrl": "ctrlright | rcontrol",
-    "ralt": "altgr | altright",
-    "win": "windows | super | meta | cmd | command | lwin | Super_L",
-    "rwin": "winright",
-    "escape": "esc",
-    "enter": "return | ret | kpenter | KP_Enter",
-    "backspace": "back",
-    "delete": "del",
-    "insert": "ins",
-    "pageup": "pgup | prior | page_up | page-up",
-    "pagedown": "pgdn | next | PageDown | Page Down",
-    "left": "ArrowLeft | arrow_left",
-    "down": "downarrow",
-    "printscreen": "prtsc | snapshot",
-    "capslock": "caps_lock",
-    "numadd": "plus | add | +",
-    "-": "minus",
-    ".": "period | dot",
-    "num7": "numpad7",
-    "f12": "F12",
-    "ctrl+s": "ctrlleft+s | Control_L+s | Ctrl - s",
-    "ctrl+shift+s": "Ctrl+Shift+S |  CTRL + shift + s  | control+SHIFT+s | ctrl-shift-s | ctrl shift s",
-    "shift+ctrl+s": "s+shift+ctrl",
-    "shift+tab": "shiftleft+tab",
-    "alt+f4": "Alt_L+f4 | alt-f4",
-    "alt+left": "alt - left",
-    "win+l": "winleft+l | win - l",  # so that a blocked chord is blocked by all its names
-    "ctrl+c": "ctrl+control+c | ctrl-c",
-    "ctrl+shift": "control+shift",
-    "ctrl+numadd": "ctrl++ | ctrl + + | ctrl+plus",
-    "ctrl+-": "ctrl-- | ctrl+minus",
-    "ctrl+=": "control+=",
-    "ctrl+pageup": "ctrl+page-up",
-    "ctrl+\\": "control+\\",
-}
+FILE = Path(__file__).parent / "data" / "chords.jsonl"
+# Chords by their own names, and what else they are called: by people, in the documentation of pyautogui and X11, by models.
+CHORDS = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 
 def pressed(key: object) -> str:
@@ -208,10 +174,10 @@ class Keys(unittest.TestCase):
         return str(caught.exception)
 
     def test_a_chord_is_the_same_by_all_its_names(self) -> None:
-        for keys, names in CHORDS.items():
-            for name in [keys, *names.split(" | ")]:
+        for row in CHORDS:
+            for name in [row["chord"], *row["names"]]:
                 with self.subTest(name):
-                    self.assertEqual("+".join(chord(name)), keys)
+                    self.assertEqual("+".join(chord(name)), row["chord"])
         self.assertEqual((chord(" "), chord("ctrl+space")), (("space",), ("ctrl", "space")))
 
     def test_every_key_of_the_table_is_a_chord_of_its_own(self) -> None:
@@ -240,7 +206,3 @@ class Keys(unittest.TestCase):
         for keys in (["a", "b"], ["ctrl", "nonsense"], ["ctrl", 5], ["ctrl+a", "x"], [["ctrl"]]):
             with self.subTest(keys), self.assertRaises(agent.ToolError):
                 pressed(keys)
-
-
-if __name__ == "__main__":
-    unittest.main()
