@@ -103,10 +103,7 @@ def temporary_folder() -> Iterator[None]:
 
 MODEL = "qwen3-vl-2b-instruct"
 TOKENS = {"planner": 1801, "executor": 1401, "judge": 200}  # of a reply, by which roles are told
-PROOF = (
-    "The button is pressed, the window shows the result and the title says that everything was"
-    " saved as it should be; nothing else is left to do."
-)
+PROOF = "The button is pressed, the window shows the result and the title says that everything was saved as it should be."
 LABELS = (
     *("OK", "Save", "Delete", "the field", "", "Größe", "Pay now", "icon " * 30, "Send", "x"),
     *("Format C:", "Zahlungspflichtig bestellen", "ＤＥＬＥＴＥ", "Pin to"),
@@ -430,7 +427,7 @@ def begin(arguments: list[str], world: FakeWin32 | None = None) -> Json:
     return {"code": code, "said": made_alike(out.getvalue())}
 
 
-def as_words(settings: str) -> list[str]:
+def words_of(settings: str) -> list[str]:
     return [part for item in settings.split() for part in ("--set", item)]
 
 
@@ -441,12 +438,12 @@ def carry_out(run: Run, seed: str) -> Iterator[Case]:
     world = desktop(clock, Random(seed))
     bags = run.bags or BAGS[run.profile]
     with temporary_folder(), Model(bags, seed, run.context, clock) as model:
-        words = ["--endpoint", model.url, *as_words(f"{FIXED} {run.settings}")]
+        words = ["--endpoint", model.url, *words_of(f"{FIXED} {run.settings}")]
         yield "main", begin(["--profile", run.profile, *words, *run.arguments, run.task], world)
         if run.resumed:
             model.bags = BAGS[run.profile]
             world = desktop(clock, Random(seed))  # the keys that stop the first run are its own
-            more = [*words, *as_words("max_steps=12"), "--resume"]
+            more = [*words, *words_of("max_steps=12"), "--resume"]
             yield "main, resumed", begin(more, world)
         yield from model.kept
         yield "typed", world.typed
@@ -462,7 +459,7 @@ def files_of(folder: Path) -> Iterator[Case]:
         if path.suffix in (".jsonl", ".log", ".txt", ".html"):
             text = path.read_text("utf-8")
             if path.suffix == ".html":
-                text = "\n".join(
+                text = "".join(
                     re.findall(r"(?s)<script type=.application/json.>.*?</script>", text)
                 )
             yield path.name, made_alike(text)
@@ -480,7 +477,7 @@ def seam_demos() -> Iterator[Case]:
     for profile in BAGS:
         with temporary_folder():
             demo = ["--demo", "--profile", profile]
-            demo += as_words("screen_capture_w=640 screen_capture_h=360")
+            demo += words_of("screen_capture_w=640 screen_capture_h=360")
             for more in ([], ["--replay", "1"], ["--dry-run"]):
                 if more != ["--dry-run"] or profile == "planner":
                     yield f"{profile}: {more}", begin([*demo, *more])
@@ -510,28 +507,27 @@ def seam_lines() -> Iterator[Case]:
         for line in LINES.split("|"):
             yield line, begin([*line.split(), "--set", "dump_dir=dumps"])
     for number in range(CASES // 8):
-        yield f"--check {number}", checked(Random(f"check {number}"))
-
-
-def checked(rng: Random) -> Any:
-    """What --check finds of a model that says something else."""
-    world = FakeWin32(monitors=[SCREEN])
-    profile = rng.choice(list(BAGS))
-    with temporary_folder(), Model(BAGS[profile], str(rng.random()), 8000, world.clock) as model:
-        given = begin(["--check", "--profile", profile, "--endpoint", model.url], world)
-        return [given, [text for _, text in model.kept]]
+        world, profile = FakeWin32(monitors=[SCREEN]), list(BAGS)[number % len(BAGS)]
+        with temporary_folder(), Model(BAGS[profile], str(number), 8000, world.clock) as model:
+            given = begin(["--check", "--profile", profile, "--endpoint", model.url], world)
+            yield f"--check {number}", [given, model.kept]
 
 
 # -- replies and acts by themselves
 
 
-def read_reply(message: Json, reason: str | None, words: Any) -> Any:
-    """The call in a reply and the act that it means; or the correction."""
+def read_reply(message: Json, reason: str | None, case: Json) -> Any:
+    """The call in a reply and what it means, by the tools or the model's own grammar of its case; or the correction."""
+    words = replies.VOCABULARIES[case.get("tools", "other")]
     try:
-        act = agent.read_call(message, reason, words)
+        if "tools" in case:
+            act = agent.read_call(message, reason, words)
+            return [act.call.name, act.call.arguments, act.name, act.shown]
+        size = tuple(case.get("image") or (1280, 720))
+        call = agent.GRAMMARS[case["grammar"]].read(message, reason, size)
+        return [call.name, call.arguments]
     except agent.ToolError as error:
         return [error.kind, str(error), agent.correction(error, words)]
-    return [act.call.name, act.call.arguments, act.name, act.shown]
 
 
 def seam_replies() -> Iterator[Case]:
@@ -546,19 +542,10 @@ def seam_replies() -> Iterator[Case]:
         holder, key = replies.place_of_text(message) or ({}, "")
         for _ in range(rng.choice((0, 0, 0, 1, 1, 2)) if holder else 0):
             holder[key] = replies.mutated(rng, holder[key])
-        if "tools" in case:
-            yield f"{number}", read_reply(message, reason, replies.VOCABULARIES[case["tools"]])
-            continue
-        try:
-            size = tuple(case.get("image") or (1280, 720))
-            found = agent.GRAMMARS[case["grammar"]].read(message, reason, size)
-            yield f"{number}", [found.name, found.arguments]
-        except agent.ToolError as error:
-            yield f"{number}", [error.kind, str(error)]
+        yield f"{number}", read_reply(message, reason, case)
 
 
 SETTINGS: tuple[Json, ...] = (
-    {},
     {},
     {"confirm": "always"},
     {"confirm": "never"},
@@ -618,19 +605,13 @@ def came(seams: Iterable[str]) -> list[list[Any]]:
     """Of each case its seam, its name and what came of it, with nothing of the person's settings."""
     own = ("AGENT_", "LMSTUDIO_", "PYTHON")
     environment = {name: text for name, text in os.environ.items() if not name.startswith(own)}
-    fixed = {
-        "PYTHONHASHSEED": "0",
-        "PYTHONUTF8": "1",
-        "NO_COLOR": "1",
-        "TZ": "UTC",
-        "COLUMNS": "120",
-    }
+    fixed = "PYTHONHASHSEED=0 PYTHONUTF8=1 NO_COLOR=1 TZ=UTC COLUMNS=120".split()
     done = subprocess.run(
         [sys.executable, "-m", "tests.kept", "--drive", *seams],
         cwd=ROOT,
-        env={**environment, **fixed},
+        env={**environment, **dict(one.split("=") for one in fixed)},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
         check=True,
         encoding="utf-8",
     )

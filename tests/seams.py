@@ -1,8 +1,5 @@
-"""Where tests meet the program beside `main()`, a scripted server and a simulated Windows.
-
-What several tests need of agent.py to get there stands here once: whoever writes a room anew puts the new way here, and
-leaves the tests as they are.
-"""
+"""Where tests meet the program beside `main()`, a scripted server and a simulated Windows: whoever writes a room anew
+puts the new way here, and leaves the tests as they are."""
 
 from __future__ import annotations
 
@@ -191,12 +188,13 @@ class Keyboard:
         self._lines.put("")
 
 
+Types = Callable[[str], str | None]  # what a person types to what stands on the screen
+
+
 class PersonsClock(VirtualClock):
     """With each sleep the person types what `types` says to what stands on the screen by then, if anything."""
 
-    def __init__(
-        self, stop: agent.Stop, keyboard: Keyboard, types: Callable[[str], str | None]
-    ) -> None:
+    def __init__(self, stop: agent.Stop, keyboard: Keyboard, types: Types) -> None:
         super().__init__(stop)
         self.keyboard, self.types = keyboard, types
 
@@ -208,7 +206,7 @@ class PersonsClock(VirtualClock):
 
 
 @contextlib.contextmanager
-def person_at_main(types: Callable[[str], str | None]) -> Iterator[Keyboard]:
+def person_at_main(types: Types) -> Iterator[Keyboard]:
     """A person sits at main()'s console, in virtual time; to be given as its standard input."""
     keyboard = Keyboard()
     with person_there(), clock_of_main(lambda stop: PersonsClock(stop, keyboard, types)):
@@ -216,13 +214,8 @@ def person_at_main(types: Callable[[str], str | None]) -> Iterator[Keyboard]:
 
 
 @contextlib.contextmanager
-def tool_for_a_while(
-    name: str, args: type[Any], hand: Callable[[Any, Any], None]
-) -> Iterator[None]:
+def tool_for_a_while(name: str, args: type[Any], hand: Callable[[Any, Any], None]) -> Any:
     """A new tool by the two rows that it takes: what it is, and what mouse and keyboard do."""
-    agent.TOOLS[name] = agent.TOOLS["click"]._replace(name=name, args=args, done="Done")
-    agent.HANDS[name] = hand
-    try:
+    tool = agent.TOOLS["click"]._replace(name=name, args=args, done="Done")
+    with mock.patch.dict(agent.TOOLS, {name: tool}), mock.patch.dict(agent.HANDS, {name: hand}):
         yield
-    finally:
-        del agent.TOOLS[name], agent.HANDS[name]

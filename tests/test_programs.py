@@ -36,22 +36,19 @@ PROGRAMS = [
         for name in ("paint", "calc", "regedit", "notes-of-one")
     ),
 ]
+TITLES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("Budget 2024 - Calc", {"path": "C:\\calc.exe"}),
+    ("Bücher - Files", {"path": "C:\\files.exe"}),
+    ("Budget 2025 - Calc", {"path": "C:\\calc.exe"}),
+    ("Elsewhere", {"cloaked": True}),
+    ("Hidden", {"visible": False}),
+    ("", {}),
+    ("Program Manager", {"class_name": "Progman"}),
+)
 OTHERS = [
     Foreground(title, handle=0x20002 + 0x10000 * number, process=number % 3, **more)
-    for number, (title, more) in enumerate(
-        (
-            ("Budget 2024 - Calc", {"path": "C:\\calc.exe"}),
-            ("Bücher - Files", {"path": "C:\\files.exe"}),
-            ("Budget 2025 - Calc", {"path": "C:\\calc.exe"}),
-            ("Elsewhere", {"cloaked": True}),
-            ("Hidden", {"visible": False}),
-            ("", {}),
-            ("Program Manager", {"class_name": "Progman"}),
-        ),
-        1,
-    )
+    for number, (title, more) in enumerate(TITLES, 1)
 ]
-
 HARMLESS = {"Notepad", "Mozilla Browser", "calc", "paint"}
 ELSE = Foreground(path="C:\\other.exe", title="Else")
 
@@ -100,16 +97,7 @@ class Names(ProgramCase):
         signs = "\\/:&|<>;%$`\"'*?^()={}~!\x00\n\r\t"
         pieces = [name for p in PROGRAMS for name in (p.name, p.path)]
         pieces += [".exe", ".lnk", "C:\\Windows\\", "..\\", " /c ", " -e ", "http://x", "shell:"]
-        pieces += [
-            "%COMSPEC%",
-            "ms-settings:",
-            "\u202e",
-            "\u200b",
-            "ｎｏｔｅｐａｄ",
-            "c",
-            " ",
-            "😀",
-        ]
+        pieces += ["%COMSPEC%", "ms-settings:", "\u202e", "\u200b", "c", " ", "😀", "ｎｏｔｅ"]
         dice, started = random.Random(1), 0
         made = self.stage(config={"acts_per_minute": 10_000, "minutes_most": 0}, opens=None)
         by_path = {program.path: program.name for program in PROGRAMS}
@@ -186,13 +174,9 @@ class WhatWindowsLists(unittest.TestCase):
 
     def listed(self, path: str = "") -> list[Program]:
         """What Windows lists with this PATH."""
-        environment = {
-            "APPDATA": str(self.folder / "own"),
-            "PROGRAMDATA": str(self.folder / "all"),
-            "PATH": path,
-        }
+        own, everybodys = str(self.folder / "own"), str(self.folder / "all")
         _, desktop, _ = windows_desktop()
-        with mock.patch.dict(os.environ, environment):
+        with mock.patch.dict(os.environ, APPDATA=own, PROGRAMDATA=everybodys, PATH=path):
             return desktop.programs()
 
     def files(self, data: bytes) -> tuple[str, ...]:
@@ -212,14 +196,9 @@ class WhatWindowsLists(unittest.TestCase):
         same_drive = tool.parent.resolve().drive == Path.cwd().drive
         relative = os.path.relpath(tool.parent) if same_drive else "bin"
         path = os.pathsep.join([str(tool.parent), "", relative, str(self.folder / "no")])
-        self.assertEqual(
-            self.listed(path),
-            [
-                Program("Mine", str(own), ("mine.exe",)),
-                Program("Go", str(deep), ("go.exe",)),
-                Program("tool", str(tool), ("tool.exe",)),
-            ],
-        )
+        found = [("Mine", own, "mine.exe"), ("Go", deep, "go.exe"), ("tool", tool, "tool.exe")]
+        wanted = [Program(name, str(path), (file,)) for name, path, file in found]
+        self.assertEqual(self.listed(path), wanted)
 
     def test_a_folder_of_programs_that_never_answers_does_not_hang_the_scan(self) -> None:
         gate = threading.Event()

@@ -23,14 +23,12 @@ WORDS = " ".join(README.split())  # a sentence goes on over the ends of lines
 CONFIG = agent.Config()
 NUMBERS = ("no", "one", "two", "three", "four", "five")
 # What is written in backquotes with underlines but is no setting: the names of tools, results, files and tables.
-OTHER_NAMES = (
-    "not_proven run_task open_app focus_window quadruple_click_element quadruple_click".split()
-)
-FOREIGN_OPTIONS = ("--context-length",)  # of LM Studio's `lms`
+OTHER_NAMES = "not_proven run_task open_app focus_window quadruple_click_element quadruple_click"
+FOREIGN_OPTIONS = {"--context-length"}  # of LM Studio's `lms`
 
 
 def number_of(setting: float) -> str:
-    return f"{setting:,g}" if setting < 10_000 else f"{setting:,}"
+    return f"{setting:,g}"
 
 
 # Each is a sentence, or the part of one that holds a figure, and the figures.
@@ -108,14 +106,13 @@ class Names(unittest.TestCase):
 
     def test_each_option_and_each_setting_exists_and_takes_what_it_is_set_to(self) -> None:
         options = {name for names, _ in agent.OPTIONS for name in names.split()}
-        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) - set(FOREIGN_OPTIONS)
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README)) - FOREIGN_OPTIONS
         self.assertLessEqual(named, options)
         known = {spec.name for spec in fields(agent.Config)}
         for name, value in re.findall(r"--set \"?(\w+)=([^`\"]+)", README):
             agent.load_config({"README": {name: value}})
-        self.assertLessEqual(
-            set(re.findall(r"`([a-z]+_[a-z_]+)`", README)) - set(OTHER_NAMES), known
-        )
+        settings = set(re.findall(r"`([a-z]+_[a-z_]+)`", README)) - set(OTHER_NAMES.split())
+        self.assertLessEqual(settings, known)
         told = " ".join(f"{one.name} {one.text}" for one in agent.SETTINGS.values())
         for part in set(re.findall(r"--settings (\w+)", README)) - {"all"}:
             self.assertIn(part, told)
