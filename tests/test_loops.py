@@ -301,6 +301,15 @@ class TwoAgents(EngineCase):
         trial.engine.actuator.ask = asked
         self.assertEqual(trial.run().kind, "max_steps")
 
+    def test_of_a_long_report_what_was_seen_and_done_is_told_on(self) -> None:
+        for profile, names in (
+            ("planner", ["CURRENT_GOAL", "LAST_ACTION_RESULT", "SCREEN_SHOWS"]),
+            ("commander", ["OBJ", "OBS", "ACT"]),
+        ):
+            said = " ".join(f"{name}: {'so ' * 300}" for name in names)
+            told = agent.told_report(said, agent.PROFILES[profile].report, 300)
+            self.assertEqual([name for name in names if f"{name}: so" in told], names[1:])
+
 
 class Room(EngineCase):
     base = FEWER_REQUESTS

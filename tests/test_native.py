@@ -85,6 +85,12 @@ class Meanings(NativeCase):
         trial.run()
         self.assertEqual(trial.state.memory.active_history[0].reasoning, "I see it.")
 
+    def test_a_wait_ends_within_a_minute_whatever_the_model_says(self) -> None:
+        trial = self.native(answers(qwen("wait", "", time=3000)), max_steps=1)
+        began = trial.engine.clock.now()
+        trial.run()
+        self.assertTrue(40 < trial.engine.clock.now() - began < 80)
+
 
 class Room(NativeCase):
     """Where the server's count says that the next request may not fit, half of the steps go and older pictures."""

@@ -123,7 +123,7 @@ class Live(TerminalCase):
         for text in (
             "completed: done",
             "stuck: no",
-            "warning: \x1b[31mred",
+            "warning: \x1b[31mred\r",
             "   2  executor  click   unchanged   0.1 s",
         ):
             terminal.say(text)
@@ -131,7 +131,7 @@ class Live(TerminalCase):
         completed, stuck, warning, turn, _ = screen.getvalue().split("\n")
         self.assertEqual(completed, "\x1b[32mcompleted\x1b[0m: done")
         self.assertEqual(stuck, "\x1b[31mstuck\x1b[0m: no")
-        self.assertEqual(warning, "\x1b[33mwarning\x1b[0m: \\x1b[31mred")
+        self.assertEqual(warning, "\x1b[33mwarning\x1b[0m: \\x1b[31mred\\x0d")
         self.assertIn("\x1b[33munchanged\x1b[0m", turn)
 
     def test_what_is_no_terminal_gets_plain_lines_and_no_color_takes_the_colours_only(self) -> None:
