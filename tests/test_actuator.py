@@ -101,16 +101,13 @@ def act(name: str, /, **arguments: Any) -> agent.Act:
 class Gates(unittest.TestCase):
     """A refused act sends nothing."""
 
-    def refused(
-        self, stage: Stage, kind: str, name: str, /, frame: Any = None, **arguments: Any
-    ) -> str:
-        performed = stage.attempt(name, frame, **arguments)
-        self.assertEqual(
-            (performed.refused, performed.begun, performed.acted), (kind, False, False)
-        )
-        self.assertRegex(performed.result, r"^[^\n]*\.$")
+    def stale(self, stage: Stage, name: str, frame: agent.Frame) -> str:
+        """How the act is refused."""
+        done = stage.attempt(name, frame)
+        self.assertEqual((done.refused, done.begun, done.acted), ("stale_frame", False, False))
+        self.assertRegex(done.result, r"^[^\n]*\.$")
         self.untouched(stage)
-        return performed.result
+        return done.result
 
     def untouched(self, stage: Stage) -> None:
         self.assertEqual((stage.world.events, stage.world.sent), ([], []))
@@ -143,13 +140,12 @@ class Gates(unittest.TestCase):
             stage.world.insert_at_most = None
             stage.world.sent.clear()
             for used in (frame, older):
-                self.assertIn("at since", self.refused(stage, "stale_frame", name, used))
+                self.assertIn("at since", self.stale(stage, name, used))
             for monitors in ([Rect(0, 0, 1280, 720)], [PRIMARY, Rect(-800, 0, 800, 600)]):
                 stage = Stage()
                 frame = stage.look()
                 stage.world.monitors = monitors
-                said = self.refused(stage, "stale_frame", name, frame)
-                self.assertIn("changed since the last look", said)
+                self.assertIn("changed since the last look", self.stale(stage, name, frame))
 
 
 class Mouse(unittest.TestCase):

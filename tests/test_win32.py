@@ -146,19 +146,14 @@ class SimulatedWindows(unittest.TestCase):
         memory = api.CreateCompatibleDC(dc)
         api.SelectObject(memory, bitmap)
         api.SetStretchBltMode(memory, HALFTONE)
+        stretched = (memory, 0, 0, 4, 4, dc, 0, 0, 4, 4, SRCCOPY)
         uses: list[tuple[Any, str]] = [
             (lambda: api.GetSystemMetrics(0, 1), "got 2 arguments, declared are 1"),
-            (
-                lambda: api.StretchBlt(memory, 0, 0, 4, 4, dc, 0, 0, 4, 4, SRCCOPY),
-                "HALFTONE, without",
-            ),
+            (lambda: api.StretchBlt(*stretched), "HALFTONE, without"),
             (lambda: api.SendInput(1, bytes(40), 28), "argument 2 is 28"),
             (lambda: api.DeleteDC(dc), "DeleteDC got a handle that is a screen DC"),
             (lambda: api.DeleteObject(bitmap), "DeleteObject of a bitmap that is selected"),
-            (
-                lambda: api.ReleaseDC(None, dc) and api.ReleaseDC(None, dc),
-                "unknown or already released",
-            ),
+            (lambda: api.ReleaseDC(None, dc + 1), "unknown or already released"),
         ]
         for use, problem in uses:
             with contextlib.suppress(agent.Win32Error):
