@@ -179,6 +179,9 @@ class WrongUse(CommandLineCase):
             for row in map(json.loads, WRONG.read_text("utf-8").splitlines()):
                 with self.subTest(row):
                     file.write_bytes(row.get("file", "").encode("latin-1"))
+                    if "journal" in row:
+                        self.run_folder(3).mkdir(parents=True, exist_ok=True)
+                        (self.run_folder(3) / "turns.jsonl").write_text(row["journal"], "utf-8")
                     words = re.sub(r"{(\w+)}", lambda name: meant[name[1]], row["words"])
                     given = {"stdin": row.get("stdin", "").encode(), "environ": row.get("environ")}
                     self.assertIn(row["says"], self.refused(*words.split("|"), **given))

@@ -189,25 +189,6 @@ class CommandLine(CommandLineCase):
         _, out, _ = self.main("--demo", "--resume", "--max-steps", "3")  # the latest is meant
         self.assertIn("Going on with run_0002 after turn 3.", out)
 
-    def test_what_cannot_be_resumed_is_said_in_one_line(self) -> None:
-        folder = self.folder / "dumps" / "run_0003"
-        begun = '{"kind": "run", "task": "a", "profile": "planner"}\n'
-        damaged = "record of its task is damaged"
-        for content, words in (
-            (None, "no run 3 in"),
-            ("", "its turns.jsonl is empty or damaged"),
-            (begun.replace('"a"', "7"), damaged),
-            ('{"kind": ["run"], "task": "a"}\n', "its turns.jsonl is empty or damaged"),
-            (begun.replace("planner", "nobody"), damaged),
-            (begun + '{"kind": "end", "outcome": "completed"}\n', "was completed"),
-        ):
-            if content is not None:
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / "turns.jsonl").write_text(content)
-            code, out, err = self.main("--demo", "--resume", "3")
-            self.assertEqual((code, out), (2, ""))
-            self.assertRegex(err, rf"^agent.py: .*{words}.*\.\n$")
-
 
 BEGIN = b'{"kind": "run", "time": 1, "turn": 0, "task": "a", "profile": "planner"}\n'
 TURN = b'{"kind": "look", "time": 1, "turn": 1}\n'
