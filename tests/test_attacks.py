@@ -69,13 +69,11 @@ class Secrets(EngineCase):
         text = (stage.trial.folder / "turns.jsonl").read_text(encoding="utf-8")
         self.assertNotIn("hunter", text)
 
-    def test_a_short_secret_is_warned_about_and_hidden_as_a_whole_word(self) -> None:
+    def test_a_short_secret_is_warned_about(self) -> None:
         said, given = io.StringIO(), {"PIN": "4711", "LONG": "hunter2hunter2"}
         with mock.patch.dict(os.environ, given), redirect_stdout(said):
-            hidden = agent.read_secrets(["PIN", "LONG"])
+            agent.read_secrets(["PIN", "LONG"])
         self.assertRegex(said.getvalue(), "^warning: --secret PIN has fewer than 8 [^:]*: [^:]*\n$")
-        told = hidden.hide("4711, 14711 and xhunter2hunter2x")
-        self.assertEqual(told, "{{PIN}}, 14711 and x{{LONG}}x")
 
 
 class Questions(unittest.TestCase):

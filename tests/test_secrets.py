@@ -72,15 +72,8 @@ class Reading(unittest.TestCase):
 
     def test_what_cannot_be_a_secret_is_refused_without_showing_it(self) -> None:
         names = (("A B", "value1"), ("", "value1"), ("B", "value1"))
-        values = [
-            "",
-            "abc",
-            "two\nlines",
-            "assistant",
-            *agent.SETTINGS,
-            *agent.RECORDS,
-            *agent.TOOLS,
-        ]
+        values = ["", "abc", "two\nlines", "assistant"]
+        values += [*agent.SETTINGS, *agent.RECORDS, *agent.TOOLS]
         values += [field for kind in agent.RECORDS.values() for field in kind.hints]
         for profile in agent.PROFILES.values():
             values += profile.vocabulary.tools.values()

@@ -393,10 +393,7 @@ def attack_by_a_share(case: EngineCase) -> bool:
     def expanded(text: str) -> str:
         return text.replace("%EVIL%", "\\\\evil\\share").replace("%SLASH%", "//evil/share")
 
-    with (
-        mock.patch.object(os.path, "expandvars", expanded),
-        mock.patch.object(Path, "stat", noted),
-    ):
+    with mock.patch.object(os.path, "expandvars", expanded), mock.patch.object(Path, "stat", noted):
         words = told(judged(case, 'Compare "%EVIL%\\x.txt" with "%SLASH%/x.txt"'))
     return "%EVIL%\\x.txt cannot be looked at" not in words or any("evil" in path for path in asked)
 

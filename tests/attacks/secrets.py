@@ -22,21 +22,8 @@ GROUND = b"\x80\x80\x80\x00"
 LINE = 12  # rows
 
 
-def some_of(pixels: bytes, area: agent.Rect, width: int, height: int) -> bytes:
-    """The pixels of an area of the screen, so many across and down."""
-    if (area.width, area.height, width, height) == (WIDTH, HEIGHT, WIDTH, HEIGHT):
-        return pixels
-    found = bytearray()
-    for row in range(height):
-        begin = (area.top + row * area.height // height) * WIDTH + area.left
-        for column in range(width):
-            at = (begin + column * area.width // width) * 4
-            found += pixels[at : at + 4]
-    return bytes(found)
-
-
 class Page(PlainDesktop):
-    """A window on a larger screen that shows what was typed into it, in letters of bars."""
+    """A window on a larger screen that shows what was typed into it, each letter a bar."""
 
     def __init__(self, clock: agent.Clock) -> None:
         super().__init__(clock)
@@ -68,29 +55,22 @@ class Page(PlainDesktop):
 
     def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
         """The screen, or some of its pixels."""
-        pixels = bytearray(GROUND * (WIDTH * HEIGHT))
+        rows = [bytearray(GROUND * WIDTH) for _ in range(HEIGHT)]
         window = self.foreground().rect
-        for y in range(window.top, window.top + window.height):
-            self.fill(pixels, window.left, y, window.width, PAPER)
-        if self.clock.now() >= self.typed_at + self.late_s:
-            for place, letter in enumerate(self.typed):
-                self.letter(pixels, place, ord(letter))
-        pixels[:4] = b"\x01\x02\x03\x00"
-        return some_of(bytes(pixels), area, width, height)
-
-    def letter(self, pixels: bytearray, place: int, code: int) -> None:
-        window = self.foreground().rect
-        line, column = divmod(place, 20)
-        left, top = window.left + 6 + 8 * column, window.top + 40 + LINE * line
-        for row in range(8):
-            for bit in range(6):
-                y = top + row
-                if (code * (row + 3) >> bit) & 1 and window.top <= y < window.top + window.height:
-                    self.fill(pixels, left + bit, y, 1, INK)
-
-    def fill(self, pixels: bytearray, left: int, y: int, length: int, colour: bytes) -> None:
-        first = (y * WIDTH + left) * 4
-        pixels[first : first + length * 4] = colour * length
+        for row in rows[window.top : window.bottom]:
+            row[window.left * 4 : window.right * 4] = PAPER * window.width
+        shown = self.typed if self.clock.now() >= self.typed_at + self.late_s else ""
+        for place in range(len(shown)):
+            line, column = divmod(place, 20)
+            left, top = window.left + 6 + 8 * column, window.top + 40 + LINE * line
+            for row in rows[top : min(top + 8, window.bottom)]:
+                row[left * 4 : left * 4 + 24] = INK * 6
+        rows[0][:4] = b"\x01\x02\x03\x00"
+        if (*area, width, height) == (*self.screen(), WIDTH, HEIGHT):
+            return b"".join(rows)
+        columns = [(area.left + x * area.width // width) * 4 for x in range(width)]
+        picked = [rows[area.top + y * area.height // height] for y in range(height)]
+        return b"".join(row[at : at + 4] for row in picked for at in columns)
 
 
 class Stage:
@@ -133,15 +113,12 @@ class Stage:
         return INK in {pixels[at : at + 4] for at in range(0, len(pixels), 4)}
 
     def grey_share(self) -> float:
-        """The share of the screen that is grey where the page is not."""
-        pixels = self.seen()
-        window = self.page.foreground().rect
-        rows = range(window.top, window.top + window.height)
-        grey = sum(
-            pixels[(y * WIDTH + x) * 4 : (y * WIDTH + x) * 4 + 3] == GROUND[:3]
-            for y in rows
-            for x in range(window.left, window.left + window.width)
-        )
+        """The share of the page that is grey."""
+        pixels, window = self.seen(), self.page.foreground().rect
+        grey = 0
+        for y in range(window.top, window.bottom):
+            row = pixels[(y * WIDTH + window.left) * 4 : (y * WIDTH + window.right) * 4]
+            grey += sum(row[at : at + 3] == GROUND[:3] for at in range(0, len(row), 4))
         return grey / (window.width * window.height)
 
 
