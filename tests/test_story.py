@@ -48,11 +48,6 @@ def story_of(request: Json) -> str:
     return str(json.loads(request["messages"][2]["content"])["observation"])
 
 
-def last(request: Json) -> str:
-    """What it is told beside the picture."""
-    return str(request["messages"][-1])
-
-
 class White(PlainDesktop):
     """A white screen."""
 
