@@ -1,6 +1,6 @@
 """Every profile that acts, carried by a model that errs in seeded, stated ways, on four tasks with checkers.
 
-    python -m tests.bench.erring [runs] [seed] [--times 0.5] [--profiles chat,story] [--set NAME=VALUE ...] [--show]
+    python -m tests.bench.erring [runs] [seed] [--times 0.5] [--profiles chat,story] [--set NAME=VALUE ...]
 
 The demo's model says what would be right, and is then disturbed (RATES, so many times); the drawn desktop has a real file
 for the note, and virtual time. The checkers look at that file or at what the desktop knows, never at what was said. A
@@ -165,7 +165,7 @@ class ErringModel:
         self, rates: Mapping[str, float], seed: int, goal: Goal, desktop: FileDesktop
     ) -> None:
         self.rates, self.seed, self.goal, self.desktop = rates, seed, goal, desktop
-        self.random, self.slips = random.Random(seed), Counter[str]()
+        self.random = random.Random(seed)
         self.asked = Counter[str]()  # requests by their role
         self.last: dict[str, Any] | None = None
 
@@ -194,7 +194,6 @@ class ErringModel:
         plain = json.dumps(request).replace(str(self.desktop.path.parent), "")
         dice = random.Random(digest(repr((self.desktop.state, self.seed)) + plain))
         errs = dice.random() < self.rates["verifier"]
-        self.slips["verifier"] += errs
         said, seen = {number: done for number in numbers if number.isdigit()}, "as seen"
         if errs:
             said = {number: not done or number != "1" for number in said}
@@ -220,9 +219,7 @@ class ErringModel:
         return message
 
     def slips_in(self, name: str) -> bool:
-        errs = self.random.random() < self.rates[name]
-        self.slips[name] += errs
-        return errs
+        return self.random.random() < self.rates[name]
 
     def right(self, request: dict[str, Any]) -> dict[str, Any]:
         """What the demo's model says, at places and with steps that may be wrong."""
@@ -309,7 +306,6 @@ class Result(NamedTuple):
     done: bool
     turns: int
     asked: Counter[str]
-    slips: Counter[str]
 
     @property
     def completed(self) -> bool:
@@ -342,7 +338,7 @@ def run(
         except agent.AgentError as error:
             outcome = agent.Outcome("error", str(error))
         engine.logger.close()
-        return Result(outcome, model.is_done(), state.turn, model.asked, model.slips)
+        return Result(outcome, model.is_done(), state.turn, model.asked)
 
 
 def summary(name: str, results: Sequence[Result]) -> str:
@@ -369,17 +365,11 @@ def main() -> None:
     parser.add_argument("--times", type=float, default=1.0, help="as often as in RATES")
     parser.add_argument("--profiles", default=",".join(PROFILES))
     parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--show", action="store_true", help="each run that failed")
     options = parser.parse_args()
     settings = dict(item.split("=", 1) for item in options.set)
     for profile in options.profiles.split(","):
-        numbers = range(options.runs)
-        results = [
-            run(profile, number, options.seed, options.times, **settings) for number in numbers
-        ]
-        for number, result in enumerate(results if options.show else []):
-            if not (result.completed and result.done):
-                print(f"  {number} done={result.done} {result.outcome} {dict(result.slips)}")
+        given = options.seed, options.times
+        results = [run(profile, number, *given, **settings) for number in range(options.runs)]
         print(summary(profile, results), flush=True)
 
 

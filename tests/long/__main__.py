@@ -7,7 +7,6 @@
     gates [ACTS [SEED]]     a million random acts against rules of the gates that are written anew
     replies [COUNT [SEED]]  a million mutated and cut replies
     grammars [COUNT [SEED]] the same in each grammar that models were trained in
-    protocol [COUNT [SEED]] a hundred thousand messages of a client, most of them wrong
 
 What each asks for stands at the top of its module in tests/long/. The exit code is 0 if all held. The suite has parts
 of them; `python -m tests --whole` has more.
@@ -19,7 +18,7 @@ import sys
 import time
 from importlib import import_module
 
-PROGRAMS = "faults kill soak gates replies grammars protocol".split()
+PROGRAMS = "faults kill soak gates replies grammars".split()
 
 
 def main(words: list[str]) -> int:

@@ -106,18 +106,14 @@ def demo(words: Sequence[str]) -> int:
 ROOT = Path(agent.__file__).resolve().parent
 # Small pictures take a third off each run.
 QUICK = "settle_cap_ms=60 screen_capture_w=320 screen_capture_h=180".split()
-# tests/wine/test_stop.py puts the Windows Python here, and the way that it is told a path
-PYTHON, ENVIRONMENT = [sys.executable], dict(os.environ)
-shown: Callable[[Path], str] = str
 ONCE = {"opened": 1, "focused": 1, "typed": 1, "saved": 1}
 Run = Callable[[list[str], "float | None"], tuple[int, str]]
 
 
 def command(folder: Path, moment: int, *more: str) -> list[str]:
-    settings = (*QUICK, f"dump_dir={shown(folder / 'dumps')}")
-    words = [part for item in settings for part in ("--set", item)]
-    world = shown(folder / "world")
-    return [*PYTHON, "-m", "tests.long.kill", world, str(moment), *words, *more]
+    words = [part for item in (*QUICK, f"dump_dir={folder}/dumps") for part in ("--set", item)]
+    kill = "-m", "tests.long.kill", f"{folder}/world", str(moment)
+    return [sys.executable, *kill, *words, *more]
 
 
 def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
@@ -125,9 +121,7 @@ def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
     pipe, merged = subprocess.PIPE, subprocess.STDOUT
     most = 600 if after_s is None else after_s
     try:
-        done = subprocess.run(
-            words, cwd=ROOT, env=ENVIRONMENT, input=b"", stdout=pipe, stderr=merged, timeout=most
-        )
+        done = subprocess.run(words, cwd=ROOT, input=b"", stdout=pipe, stderr=merged, timeout=most)
         return done.returncode, done.stdout.decode(errors="replace")
     except subprocess.TimeoutExpired as error:
         return 137, (error.output or b"").decode(errors="replace")

@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from tests.wine.model import PixelModel, Task
+from tests.wine.model import Task, Writer
 from tests.wine.rig import ALONE, Desktop, windows_path, windows_python
 
 HERE = Path(__file__).resolve().parent
@@ -60,7 +60,7 @@ class Clients(unittest.TestCase):
 
     def test_the_package_has_notepad_written_in_on_a_windows_desktop(self) -> None:
         task = Task("Hello from a client", r"C:\client.txt")
-        with Desktop() as desktop, PixelModel(task) as model:
+        with Desktop() as desktop, Writer(desktop, task) as model:
             words = ["--mcp", "--endpoint", model.url, "--confirm", "never", *ALONE]
             agent = ["wine", windows_python(), "-X", "utf8", windows_path(AGENT), *words]
             calls: list[Any] = [["observe", {}], ["run_task", {"task": task.words}]]

@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from tests.wine.model import Box, PixelModel, Sight, Step, Task
+from tests.wine.model import Task, Writer
 from tests.wine.rig import ALONE, Desktop, Program, end, shared_desktop, target, until
 
 PLACE = {"iWindowPosX": 200, "iWindowPosY": 120, "iWindowPosDX": 900, "iWindowPosDY": 600}
@@ -15,38 +15,7 @@ IN_FRONT = (1200, 500, 600, 400)  # where another program is
 REQUESTS_MOST = 3  # 9 without a way
 
 
-class Quoted(Task):
-    """Its file proves it, since its words quote the text."""
-
-    @property
-    def words(self) -> str:
-        return f'Open Notepad, write the line "{self.text}" and save it with Ctrl+S as {self.path}'
-
-
-TASK = Quoted("Greetings to all, 5 & 100 % ~", r"C:\greetings.txt")
-
-
-class Watching(PixelModel):
-    """Looks for what was done without it: whether the file is there, what a question asks, which window is another."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__(TASK, quick=True)
-        self.file = file
-
-    def decide(self, sight: Sight) -> Step:
-        self.typed = True
-        self.saved = self.file.exists() and self.file.read_bytes() == TASK.file_bytes
-        windows = sight.windows()
-        if windows and not windows[0][1]:
-            inside = sight.inside(windows[0][0], dialog=True)
-            if not [box for box in sight.boxes(sight.paper, inside, 30) if box.width > 120]:
-                return Step("key", "The question is whether to replace the file.", key="alt+y")
-        if [bar for bar, _ in windows if not self.is_other(bar, sight)] or not windows:
-            return super().decide(sight)
-        return Step("click", "Another program is in front.", "Start button", (12, 985))
-
-    def is_other(self, bar: Box, sight: Sight) -> bool:
-        return abs(bar.left - IN_FRONT[0] * sight.width // 1920) < 20
+TASK = Task("Greetings to all, 5 & 100 % ~", r"C:\greetings.txt")
 
 
 class Again(unittest.TestCase):
@@ -58,7 +27,7 @@ class Again(unittest.TestCase):
         cls.desktop = shared_desktop()
         cls.file = cls.desktop.file(TASK.path)
         cls.put_notepad(0)
-        code, output = cls.start(Watching(cls.file), TASK.words).finish(300)
+        code, output = cls.start(TASK.words).finish(300)
         assert code == 0, output
 
     @classmethod
@@ -69,7 +38,8 @@ class Again(unittest.TestCase):
             cls.desktop.host("wine", "reg", "add", r"HKCU\Software\Microsoft\Notepad", *words)
 
     @classmethod
-    def start(cls, model: Watching, *options: str) -> Program:
+    def start(cls, *options: str) -> Program:
+        model = Writer(cls.desktop, TASK, quick=True)
         cls.addClassCleanup(model.__exit__)
         model.__enter__()
         words = "--endpoint", model.url, "--confirm", "never", *ALONE, *options
@@ -82,9 +52,7 @@ class Again(unittest.TestCase):
 
     def completed(self, *options: str) -> list[int | None]:
         """Of each act of a run, which one of the first run it was."""
-        code, output = self.start(
-            Watching(self.file), *(options or ("--again", TASK.words))
-        ).finish(300)
+        code, output = self.start(*(options or ("--again", TASK.words))).finish(300)
         self.assertEqual(code, 0, output)
         self.assertEqual(self.file.read_bytes(), TASK.file_bytes, output)
         done = [entry.get("way") for entry in self.desktop.journal("intent")]
@@ -115,7 +83,7 @@ class Again(unittest.TestCase):
         self.assertNotIn(None, self.completed(), self.output)
 
     def test_killed_in_between_it_goes_on_and_does_nothing_twice(self) -> None:
-        program = self.start(Watching(self.file), "--again", TASK.words)
+        program = self.start("--again", TASK.words)
         until("two acts are done", lambda: len(self.results()) > 1)
         end(program.process)
         done = self.completed("--resume")

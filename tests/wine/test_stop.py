@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 import time
@@ -12,10 +11,9 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from tests.long import kill
 from tests.scripted import call
 from tests.wine.model import Scripted
-from tests.wine.rig import AGENT, Program, RunCase, until, windows_path, windows_python
+from tests.wine.rig import AGENT, Program, RunCase, until, windows_path
 
 # From the call of xdotool to the end of the run. An idle machine takes less than 0.1 s, a busy one takes over 1 s; each
 # of these acts and requests would go on for 6 s or more. What the program itself takes is asked by tests.test_stop.
@@ -191,15 +189,6 @@ class Interrupted(RunCase):
         others = [call("type_text_input", text="hello"), call("press_keyboard_key", key="ctrl+a")]
         with Scripted([click, click, *others]) as model:
             self.assertNotIn("paused", self.completed(model))
-
-    def test_a_run_killed_at_random_moments_is_resumed_and_completes(self) -> None:
-        """As many as AGENT_KILLS says: 50 by hand, some in the gate."""
-        count = int(os.environ.get("AGENT_KILLS", "3"))
-        kill.PYTHON[:] = ["wine", windows_python(), "-X", "utf8"]
-        kill.ENVIRONMENT = self.desktop.environment
-        kill.shown = windows_path
-        found = kill.at_random(count, 1, seed=8)
-        self.assertEqual(found.total(), count)
 
 
 def sent(address: str, key: str, path: str, words: dict[str, Any]) -> int:
