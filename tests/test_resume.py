@@ -343,7 +343,7 @@ class Faults(EngineCase):
 
 class Killed(EngineCase):
     def test_some_kills_are_survived_with_every_effect_brought_about_once(self) -> None:
-        def started(words: list[str], _: float | None) -> tuple[int, str]:
+        def started(words: list[str]) -> tuple[int, str]:
             """As kill.run, with the program imported already."""
             arguments = words[words.index("tests.long.kill") + 1 :]
             return starting.run(*arguments, seconds=60, main="tests.long.kill.demo")

@@ -1,8 +1,7 @@
 """Programs that take minutes, for a night or a release: python -m tests.long NAME [NUMBER ...]
 
     faults [EVERY]          fails each call of a whole run in turn, or each so-manyth: Win32 calls, file calls, HTTP
-    kill [MOMENTS [SEED]]   kills the demo at each line of its journal, after each input event and at random moments
-                            (500), and resumes it
+    kill                    kills the demo at each line of its journal and after each input event, and resumes it
     soak [TURNS]            ten thousand turns of one run, whose memory, handles, threads and files must stay flat
     gates [ACTS [SEED]]     a million random acts against rules of the gates that are written anew
     replies [COUNT [SEED]]  a million mutated and cut replies

@@ -2,8 +2,8 @@
 
     python -m tests.long.kill WORLD MOMENT [arguments of agent.py ...]     is the demo that is killed
 
-Once at each of its moments: before, in the middle of and after every line of the journal, and after every input event; and
-as often at random. Each time the resumed run must complete the task, with every effect on the desktop brought about once,
+Once at each of its moments: before, in the middle of and after every line of the journal, and after every input event.
+Each time the resumed run must complete the task, with every effect on the desktop brought about once,
 nothing held, and a journal whose every line can be read.
 
 WORLD holds the drawn desktop from one start to the next, written after every single input event, as a real one
@@ -16,12 +16,10 @@ import itertools
 import json
 import os
 import pickle
-import random
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -107,7 +105,7 @@ ROOT = Path(agent.__file__).resolve().parent
 # Small pictures take a third off each run.
 QUICK = "settle_cap_ms=60 screen_capture_w=320 screen_capture_h=180".split()
 ONCE = {"opened": 1, "focused": 1, "typed": 1, "saved": 1}
-Run = Callable[[list[str], "float | None"], tuple[int, str]]
+Run = Callable[[list[str]], tuple[int, str]]
 
 
 def command(folder: Path, moment: int, *more: str) -> list[str]:
@@ -116,15 +114,10 @@ def command(folder: Path, moment: int, *more: str) -> list[str]:
     return [sys.executable, *kill, *words, *more]
 
 
-def run(words: list[str], after_s: float | None = None) -> tuple[int, str]:
-    """(exit code, output); killed after that many seconds."""
-    pipe, merged = subprocess.PIPE, subprocess.STDOUT
-    most = 600 if after_s is None else after_s
-    try:
-        done = subprocess.run(words, cwd=ROOT, input=b"", stdout=pipe, stderr=merged, timeout=most)
-        return done.returncode, done.stdout.decode(errors="replace")
-    except subprocess.TimeoutExpired as error:
-        return 137, (error.output or b"").decode(errors="replace")
+def run(words: list[str]) -> tuple[int, str]:
+    """(exit code, output)"""
+    done = subprocess.run(words, cwd=ROOT, input=b"", capture_output=True, timeout=600)
+    return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -133,22 +126,22 @@ def records(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def trial(moment: int, after_s: float | None = None, run: Run = run) -> str:
+def trial(moment: int, run: Run = run) -> str:
     """What became of one kill: `ended` if the run was over before it, else where it was resumed; raises AssertionError."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        code, output = run(command(folder, moment), after_s)
+        code, output = run(command(folder, moment))
         if code == 0:
             return "ended"
         assert code in (-9, 137), (code, output)
         journal = folder / "dumps" / "run_0001" / "turns.jsonl"
         begun = journal.exists() and b"\n" in journal.read_bytes()
-        code, output = run(command(folder, 0, *(["--resume"] if begun else [])), None)
+        code, output = run(command(folder, 0, *(["--resume"] if begun else [])))
         completed = begun and "was completed" in output
-        assert code == 0 or completed, (moment, after_s, code, output)
+        assert code == 0 or completed, (moment, code, output)
         world = pickle.loads((folder / "world").read_bytes())
         effects = {key: count for key, count in world["effects"].items() if count}
-        assert effects == ONCE, (moment, after_s, effects, output)
+        assert effects == ONCE, (moment, effects, output)
         assert not world["held"] and world["state"].saved_text == "Hello from agent.py", world
         if not begun:
             return "begun anew"
@@ -170,28 +163,9 @@ def at_each() -> Counter[str]:
     return counts
 
 
-def at_random(count: int, workers: int, seed: int) -> Counter[str]:
-    """Kills at random times from shortly before the journal's first line on; a run that was over is not counted."""
-    trial(0)  # compiles what is not yet, which would count as time before the journal's first line
-    with tempfile.TemporaryDirectory() as name:
-        start, clock = time.time(), time.monotonic()
-        code, output = run(command(Path(name), 0))
-        whole = time.monotonic() - clock
-        assert code == 0, output
-        begun = float(records(Path(name))[0]["time"]) - start
-    rng, counts = random.Random(seed), Counter[str]()
-    with ThreadPoolExecutor(workers) as pool:
-        while missing := count - counts.total():
-            times = [rng.uniform(begun - 0.02, whole) for _ in range(missing)]
-            counts.update(pool.map(lambda after: trial(0, after), times))
-            del counts["ended"]
-    return counts
-
-
-def main(moments: int = 500, seed: int = 1) -> bool:
+def main() -> bool:
     """What goes wrong is raised as an AssertionError."""
     print("at each moment:", dict(at_each()), flush=True)
-    print("at random:", dict(at_random(moments, os.cpu_count() or 1, seed)), flush=True)
     return True
 
 

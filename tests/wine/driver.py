@@ -198,7 +198,9 @@ class Driver:
         """What a model's picture shows at these pixels of the screen, as blue, green, red."""
         screen, (width, height) = self.desktop.screen(), AREA_SIZE
         frame = self.desktop.capture(screen, width, height)
-        pixels = [y * height // screen.height * width + x * width // screen.width for x, y in places]
+        pixels = [
+            y * height // screen.height * width + x * width // screen.width for x, y in places
+        ]
         return {"colours": [list(frame.clean[4 * at : 4 * at + 3]) for at in pixels]}
 
     def leaks(self, captures: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import time
 import unittest
@@ -11,7 +10,6 @@ from tests.scripted import call
 from tests.wine.model import Scripted, key
 from tests.wine.rig import AGENT, ALONE, Program, RunCase, until, windows_path
 
-SECRET = "swordfish-4711"
 CLICKS, STRIPES = 6, 20  # one every 30 ms: a screen that is restless for over half a second
 
 # The program with somebody at its console, who types into its standard input.
@@ -87,23 +85,6 @@ class Guards(RunCase):
             self.completed(model)
         events = self.window.events("WM_LBUTTONDOWN", "DRAWN")[before:]
         self.assertEqual([e["message"] for e in events], ["WM_LBUTTONDOWN", "DRAWN"] * CLICKS)
-
-    def test_a_secret_is_typed_and_stands_in_no_file_no_request_and_no_output(self) -> None:
-        self.desktop.environment["DOOR_CODE"] = SECRET
-        self.addCleanup(self.desktop.environment.pop, "DOOR_CODE")
-        # The second act is told what the field holds now.
-        typed = [call("type_text_input", text=words) for words in ("{{DOOR_CODE}}", " and more")]
-        with Scripted(typed) as model:
-            words = "--secret", "DOOR_CODE", "--set", "confirm=never", "--set", "takeover_quiet=0"
-            task = "Type {{DOOR_CODE}} into the field"
-            code, output = self.desktop.agent("--endpoint", model.url, *words, task).finish()
-        self.assertEqual(code, 0, output)
-        self.assertEqual(self.window.text(), f"{SECRET} and more")
-        requests = [json.dumps(request) for request in model.requests]
-        self.assertTrue(requests)
-        self.assertEqual([text[:200] for text in (output, *requests) if SECRET in text], [])
-        files = [file for file in self.desktop.run_folder.rglob("*") if file.is_file()]
-        self.assertEqual([file for file in files if SECRET.encode() in file.read_bytes()], [])
 
     def test_check_finds_everything_in_order_and_sends_no_input(self) -> None:
         before = self.driver.ask("cursor")["place"]

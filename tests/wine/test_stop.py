@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
 import threading
 import time
 import unittest
-import urllib.error
-import urllib.request
-from typing import Any
 
 from tests.scripted import call
 from tests.wine.model import Scripted
@@ -27,24 +22,19 @@ STARTED = (
 
 
 class Hanging(Scripted):
-    """Its executor's replies of these numbers come when they are let go, or when the test is over."""
+    """Its executor's reply does not come before the test is over."""
 
-    def __init__(
-        self, case: unittest.TestCase, calls: Any = (), numbers: tuple[int, ...] = (1,)
-    ) -> None:
-        super().__init__(calls, self.wait)
-        self.asked_for = {number: threading.Event() for number in numbers}
-        self.let_go = {number: threading.Event() for number in numbers}
-        for event in self.let_go.values():
-            case.addCleanup(event.set)
+    def __init__(self, case: unittest.TestCase) -> None:
+        super().__init__((), self.wait)
+        self.asked_for, self.over = threading.Event(), threading.Event()
+        case.addCleanup(self.over.set)
 
     def wait(self, number: int) -> None:
-        if number in self.asked_for:
-            self.asked_for[number].set()
-            self.let_go[number].wait(60)
+        self.asked_for.set()
+        self.over.wait(60)
 
-    def until_asked(self, program: Program, number: int = 1) -> None:
-        if not self.asked_for[number].wait(60):
+    def until_asked(self, program: Program) -> None:
+        if not self.asked_for.wait(60):
             raise AssertionError(program.text)
 
 
@@ -98,17 +88,6 @@ class Interrupted(RunCase):
         self.assertEqual(code, 130, output)
         self.assertIn("stopped: the mouse in the corner.", output)
 
-    def test_stopped_while_the_screen_settles(self) -> None:
-        click = call(
-            "click_screen_element", element_name="area", position=self.window.place("area")
-        )
-        with Scripted([click]) as model:
-            before = self.count("WM_LBUTTONUP")
-            program = self.start(model, "ui_settle_delay=10")
-            until("it has clicked", lambda: self.count("WM_LBUTTONUP") > before)
-            time.sleep(0.5)
-            self.stopped(program, self.hotkey("ctrl+alt+q"))
-
     def test_stopped_as_the_console_is_closed_the_run_ends_in_words_and_its_files_are_whole(
         self,
     ) -> None:
@@ -124,33 +103,6 @@ class Interrupted(RunCase):
         for name in ("report.html", "execution_log.txt"):
             file = self.desktop.run_folder / name
             self.assertIn("the console was closed", file.read_text("utf-8"), name)
-
-    def test_stopped_by_the_panel_which_pauses_it_too_and_nobody_else_does(self) -> None:
-        # The first reply's act waits, and the second one's is carried out.
-        with Hanging(self, ONE_AND_TWO, (1, 3)) as model:
-            words = "--set", "confirm=never", "--set", "takeover_quiet=0", "Do it"
-            program = self.desktop.agent("--endpoint", model.url, "--panel", *words)
-            model.until_asked(program)
-            found = re.search(r"(http://127\.0\.0\.1:\d+)/#(\S+)", program.text)
-            assert found, program.text
-            address, key = found.groups()
-            news = {"since": -1, "seen": 0}
-            self.assertEqual(sent(address, key, "/news", news), 200)
-            for wrong in ("", "x" * len(key)):
-                self.assertEqual(sent(address, wrong, "/news", news), 401)
-                self.assertEqual(sent(address, wrong, "/control", {"action": "stop"}), 401)
-            self.assertEqual(sent(address, key, "/control", {"action": "pause"}), 200)
-            model.let_go[1].set()
-            until("it is paused", lambda: "paused: " in program.text, 30)
-            self.assertEqual(self.window.text(), "")
-            self.assertEqual(sent(address, key, "/control", {"action": "resume"}), 200)
-            model.until_asked(program, 3)
-            self.assertEqual(self.window.text(), "two")
-            self.assertEqual(sent(address, key, "/control", {"action": "stop"}), 200)
-            code, output = program.finish(20)
-        self.assertEqual(code, 130, output)
-        self.assertIn("stopped: Stop in the panel.", output)
-        self.assertEqual(self.ended()[0], "stopped")
 
     def test_paused_by_the_hotkey_until_it_is_pressed_again(self) -> None:
         pressed: list[float] = []
@@ -189,18 +141,6 @@ class Interrupted(RunCase):
         others = [call("type_text_input", text="hello"), call("press_keyboard_key", key="ctrl+a")]
         with Scripted([click, click, *others]) as model:
             self.assertNotIn("paused", self.completed(model))
-
-
-def sent(address: str, key: str, path: str, words: dict[str, Any]) -> int:
-    """The status of a request to the panel with that key."""
-    headers = {"Authorization": f"Bearer {key}", "Origin": address}
-    headers["Content-Type"] = "application/json"
-    request = urllib.request.Request(address + path, json.dumps(words).encode(), headers)
-    try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
 
 
 if __name__ == "__main__":
