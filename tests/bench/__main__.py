@@ -5,7 +5,7 @@
 
 No desktop is touched: each item is a run of one turn on a drawn screen, so that the model is asked as in any run. Behind
 these words stand agent.py's own options: --endpoint, --model, --grammar, --set, --config. The lines of
-dumps/bench_0001.jsonl are what was measured; started again with the same words an unfinished bench goes on.
+dumps/bench_0001.jsonl are what was measured, also where it was broken off.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def is_right(item: Item, inputs: Sequence[tuple[Any, ...]], outcome: str) -> boo
 
 
 def read(file: Path) -> tuple[dict[str, Any], list[Line]]:
-    """What is measured, and the lines until now; one that is torn or unreadable is asked again. Raises OSError."""
+    """What is measured, and the lines; one that is torn or unreadable is left out. Raises OSError."""
     about: dict[str, Any] = {}
     lines = []
     for line in file.read_bytes().split(b"\n"):
@@ -184,14 +184,11 @@ def read(file: Path) -> tuple[dict[str, Any], list[Line]]:
 
 
 def file_for(root: Path, about: dict[str, Any]) -> Path:
-    """That of an unfinished bench of the same model and settings, or a new one. Raises OSError."""
+    """A new one. Raises OSError."""
     root.mkdir(parents=True, exist_ok=True)
-    files = sorted(root.glob("bench_*.jsonl"), reverse=True)
-    for file in files:
-        known, lines = read(file)
-        if known == about and len({line.name for line in lines}) < about["items"]:
-            return file
-    numbers = [int(file.stem[6:]) for file in files if file.stem[6:].isdecimal()]
+    numbers = [
+        int(file.stem[6:]) for file in root.glob("bench_*.jsonl") if file.stem[6:].isdecimal()
+    ]
     file = root / f"bench_{max(numbers, default=0) + 1:04d}.jsonl"
     file.write_text(json.dumps({"about": about}) + "\n", "utf-8")
     return file
@@ -200,21 +197,18 @@ def file_for(root: Path, about: dict[str, Any]) -> Path:
 def measure_all(
     measure: Callable[[Item], Line], items: Sequence[Item], file: Path, say: Callable[[str], None]
 ) -> None:
-    """Adds to the file, one after the other, those that it does not have."""
-    lines = read(file)[1]
-    names = {line.name for line in lines}
-    left = [item for item in items if item.name not in names]
-    with file.open("ab") as stream:
-        stream.write(b"\n")  # which ends a line that was torn
-        for place, item in enumerate(left):
+    """Adds them to the file, one after the other."""
+    took: list[float] = []
+    with file.open("a", encoding="utf-8") as stream:
+        for place, item in enumerate(items):
+            left = len(items) - place
             if place % 10 == 0:
-                took = [line.seconds / line.requests for line in lines if line.requests]
-                lasts = (len(left) - place) * (median(took) if took else SECONDS)
-                say(f"...   {item.name}; {len(left) - place} left, some {lasts / 60:.0f} min")
-            lines.append(measure(item))
-            stream.write(json.dumps(lines[-1]._asdict()).encode() + b"\n")
+                lasts = left * (median(took) if took else SECONDS)
+                say(f"...   {item.name}; {left} left, some {lasts / 60:.0f} min")
+            line = measure(item)
+            took += [line.seconds / line.requests] if line.requests else []
+            stream.write(json.dumps(line._asdict()) + "\n")
             stream.flush()
-            os.fsync(stream.fileno())
 
 
 # -- the command
@@ -244,7 +238,7 @@ def measure(
         for sentence in advice(lines):
             say(f"advice: {sentence}")
         if len(lines) < len(items):
-            say(f"{len(lines)} of {len(items)} measured; start it again to go on.")
+            say(f"{len(lines)} of {len(items)} measured.")
 
 
 def compared(root: Path, numbers: Sequence[str]) -> Iterator[str]:

@@ -23,10 +23,7 @@ AREA_SIZE = 1536, 864
 PICTURE = {"screen_capture_w": 640, "screen_capture_h": 360}  # nobody looks at it
 # Nobody sits here; Wine takes a window that appears under the pointer for the mouse's doing.
 SETTINGS: dict[str, Any] = {"takeover_quiet": 0, "confirm": "never"}
-CTRL_CLOSE_EVENT, PROCESS_ALL_ACCESS = 2, 0x1FFFFF
-user: Any = ctypes.WinDLL("user32", use_last_error=True)  # type: ignore[attr-defined]
 gdi: Any = ctypes.WinDLL("gdi32")  # type: ignore[attr-defined]
-kernel: Any = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]
 
 
 class Case(EngineCase):
@@ -175,22 +172,6 @@ class Driver:
     def copied(self) -> dict[str, Any]:
         """How many characters of text the clipboard holds."""
         return {"length": self.desktop.clipboard_length()}
-
-    def close_console(self, process: int) -> dict[str, Any]:
-        """Tells a program that its console is closed, as Windows does: by a thread at CtrlRoutine inside it.
-
-        Wine itself ends the programs of a closed console without telling them.
-        """
-        kernel.OpenProcess.restype = kernel.CreateRemoteThread.restype = c_void_p
-        # System libraries lie at one place in all programs, so the address is the same over there.
-        base = ctypes.WinDLL("kernelbase")  # type: ignore[attr-defined]
-        routine = ctypes.cast(base.CtrlRoutine, c_void_p)
-        handle = c_void_p(kernel.OpenProcess(PROCESS_ALL_ACCESS, False, process))
-        of_event = c_void_p(CTRL_CLOSE_EVENT)
-        thread = kernel.CreateRemoteThread(
-            handle, None, ctypes.c_size_t(0), routine, of_event, 0, None
-        )
-        return {"told": bool(thread)}
 
     # ---- handles ----
 

@@ -67,10 +67,14 @@ class Server(Answering):
         """A plan, or that all is so; `act` says the executor's."""
         role = self.role(request)
         if role == "verifier":
-            return text("YES: it is.")
+            return text("YES: it is." if self.is_done() else "NO: it is not.")
         if role == "planner":
             return call("update_execution_plan", instructions="Go on.", reasoning="-")
         return self.act()
+
+    def is_done(self) -> bool:
+        """What the verifier says."""
+        return True
 
     def act(self) -> Message:
         raise NotImplementedError
@@ -139,6 +143,10 @@ class Writer(Server):
         self.steps = [("", call("open_app", name="notepad"))] if quick else opens
         self.steps += writes if quick else [*writes, ("Save As", key("enter"))]
 
+    def is_done(self) -> bool:
+        file = self.desktop.file(self.task.path)
+        return file.exists() and file.read_bytes() == self.task.file_bytes
+
     def act(self) -> Message:
         done, counts, title = 0, True, ""
         for entry in self.desktop.journal():
@@ -153,7 +161,7 @@ class Writer(Server):
         if place >= len(self.steps):
             if "Notepad" in title:
                 return call("report_mission_complete", evidence=PROOF)
-            wanted, said = "Save As", key("alt+y")  # to the question whether to replace the file
+            wanted, said = "Error", key("alt+y")  # to the question whether to replace the file
         else:
             wanted, said = self.steps[place]
         if title.endswith(wanted) and (wanted or not title):

@@ -8,17 +8,12 @@ import unittest
 
 from tests.scripted import call
 from tests.wine.model import Scripted
-from tests.wine.rig import AGENT, Program, RunCase, until, windows_path
+from tests.wine.rig import Program, RunCase, until
 
 # From the call of xdotool to the end of the run. An idle machine takes less than 0.1 s, a busy one takes over 1 s; each
 # of these acts and requests would go on for 6 s or more. What the program itself takes is asked by tests.test_stop.
 SOON_S = 5.0
 ONE_AND_TWO = [call("type_text_input", text=word) for word in ("one", "two")]
-# The program as it is, which first leaves its process id, as Windows has it, in a file.
-STARTED = (
-    "import os, runpy, sys; open('process_id', 'w').write(str(os.getpid()));"
-    " sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
-)
 
 
 class Hanging(Scripted):
@@ -87,22 +82,6 @@ class Interrupted(RunCase):
             code, output = program.finish(60)
         self.assertEqual(code, 130, output)
         self.assertIn("stopped: the mouse in the corner.", output)
-
-    def test_stopped_as_the_console_is_closed_the_run_ends_in_words_and_its_files_are_whole(
-        self,
-    ) -> None:
-        with Hanging(self) as model:
-            words = "--endpoint", model.url, "Do it"
-            program = Program(self.desktop, "-c", STARTED, windows_path(AGENT), *words)
-            model.until_asked(program)
-            process = int((self.desktop.folder / "process_id").read_text())
-            self.assertTrue(self.driver.ask("close_console", process=process)["told"])
-            _, output = program.finish(20)
-        self.assertIn("stopped: the console was closed.", output)
-        self.assertEqual(self.ended(), ("stopped", "the console was closed."))
-        for name in ("report.html", "execution_log.txt"):
-            file = self.desktop.run_folder / name
-            self.assertIn("the console was closed", file.read_text("utf-8"), name)
 
     def test_paused_by_the_hotkey_until_it_is_pressed_again(self) -> None:
         pressed: list[float] = []

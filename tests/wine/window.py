@@ -6,8 +6,8 @@ LAYOUT: {"title", "rect": [left, top, width, height], "items": [{"kind", "name",
 being those of KINDS, an item's rect in pixels of the window's inside. The log's first line is READY with each item's
 rectangle on the screen. Then each mouse and key message to a `text` or an `area` is a line, x and y being pixels of
 the screen, and each click on another item is PRESSED. A test writes the file ORDERS with one of
-    focus NAME | clear | dump (the first item's text into TEXT) | slow N | quit | anything else, which does nothing
-and finds OBEYED in the log. "slow N" makes the area answer each click by N stripes, one every 30 ms, and then DRAWN.
+    focus NAME | clear | dump (the first item's text into TEXT) | quit | anything else, which does nothing
+and finds OBEYED in the log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WHEEL = {0x20A: "WM_MOUSEWHEEL", 0x20E: "WM_MOUSEHWHEEL"}
 KEY_NAMES = "WM_KEYDOWN WM_KEYUP WM_CHAR - WM_SYSKEYDOWN WM_SYSKEYUP WM_SYSCHAR".split()
 KEYS = dict(enumerate(KEY_NAMES, 0x100))
 HELD = {"ctrl": [0x11], "shift": [0x10], "alt": [0x12], "win": [0x5B, 0x5C]}
-POLL_MS, STRIPE_MS = 50, 30
+POLL_MS = 50
 FACE_COLOUR, WINDOW_COLOUR = 16, 6
 # kind -> (window class, style, extended style)
 KINDS = {
@@ -98,7 +98,6 @@ class Window:
             PROCEDURE(self.on_edit),
         ]
         self.edit_before: Any = None
-        self.stripes = self.drawn = self.clicks = 0
         self.waiting: list[str] = []
         for name, procedure, colour in (("Main", 0, FACE_COLOUR), ("Area", 1, WINDOW_COLOUR)):
             made = WNDCLASSW(
@@ -172,9 +171,7 @@ class Window:
         self.write(kind, window=where, **values, **held)
 
     def on_main(self, handle: int, message: int, wparam: int, lparam: int) -> int:
-        if message == WM_TIMER and wparam == 2:
-            self.draw_stripe()
-        elif message == WM_TIMER:
+        if message == WM_TIMER:
             self.obey()
         elif message == WM_SETFOCUS:  # active again: the keyboard goes where it was
             self.focus(self.focused)
@@ -203,24 +200,7 @@ class Window:
             user.SetCapture(handle)  # a drag is followed outside, too
         elif MOUSE[message].endswith("UP"):
             user.ReleaseCapture()
-            if self.stripes:
-                self.drawn, self.clicks = 0, self.clicks + 1
-                user.SetTimer(self.main, 2, STRIPE_MS, None)
         return 0
-
-    def draw_stripe(self) -> None:
-        """The next of the stripes that answer a click, in another shade for every click."""
-        area, rect = self.handles["area"], wintypes.RECT()
-        user.GetClientRect(area, ctypes.byref(rect))
-        width, device = rect.right, user.GetDC(area)
-        rect.left, rect.right = (at * width // self.stripes for at in (self.drawn, self.drawn + 1))
-        shade = 1 + (self.clicks * 3 + self.drawn) % 20  # a system colour + 1
-        user.FillRect(device, ctypes.byref(rect), shade)
-        user.ReleaseDC(area, device)
-        self.drawn += 1
-        if self.drawn == self.stripes:
-            user.KillTimer(self.main, 2)
-            self.write("DRAWN")
 
     def obey(self) -> None:
         """Obeys at this tick what was read at the one before.
@@ -243,8 +223,6 @@ class Window:
                 user.SetWindowTextW(next(iter(self.handles.values())), "")
             elif verb == "dump":
                 self.dump(next(iter(self.handles.values())))
-            elif verb == "slow":
-                self.stripes = int(rest)
             self.write("OBEYED")
             if verb == "quit":
                 user.DestroyWindow(self.main)
