@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections import Counter
+from collections import Counter, deque
 from typing import Any
 
 import agent
@@ -84,6 +84,7 @@ class Recorder(PlainDesktop):
         self.place, self.front = Point(0, 100), WINDOWS[0]
         self.keys, self.buttons = set[str](), set[str]()  # that are down
         self.wrong, self.events = list[str](), 0
+        self.told = deque[Any](maxlen=1000)  # what arrived, was asked and came of acts
 
     def screen(self) -> Rect:
         return SCREEN
@@ -100,6 +101,7 @@ class Recorder(PlainDesktop):
     def judge(self, bad: bool, what: str) -> None:
         """A judgement about an event."""
         self.events += 1
+        self.told.append(what)
         self.note(bad, what)
 
     def capture(self, area: Rect, width: int, height: int) -> agent.Frame:
@@ -198,13 +200,14 @@ def is_risky(act: agent.Act) -> bool:
 class Trial:
     """The actuator, a person who answers questions at random, and what is known of both."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | str, **settings: Any) -> None:
         self.rng, clock = random.Random(seed), VirtualClock(look_s=1.0)
         self.counts, self.number = Counter[str](), 0
         self.desktop = Recorder(clock)
-        config = agent.load_config({"fuzz": SETTINGS})
-        parts = self.desktop, config, clock, agent.Stop()
-        self.actuator = agent.Actuator(*parts, confirm=self.answer)
+        config = agent.load_config({"fuzz": {**SETTINGS, **settings}})
+        self.actuator = agent.Actuator(
+            self.desktop, config, clock, agent.Stop(), confirm=self.answer
+        )
         self.act: agent.Act | None = None
         self.last: agent.Act | None = None
         self.yes: tuple[str, list[int], float] | None = None  # the act, its windows, when
@@ -220,6 +223,7 @@ class Trial:
 
     def answer(self, question: str) -> bool:
         """Yes or no, after a while."""
+        self.desktop.told.append(question)
         self.desktop.note(len(question) > 300, f"a question of {len(question)} characters")
         self.desktop.clock.advance(self.rng.choice((1, 30, 100)))
         if self.rng.random() < 0.5:
@@ -257,6 +261,7 @@ class Trial:
         frame, events = desktop.look(self.number, seen), desktop.events
         risky = is_risky(act)
         done = self.actuator.perform(act, frame)
+        desktop.told.append([act.name, act.shown, done.result, done.refused, done.acted])
         came = desktop.events != events
         if risky and came and done.acted:
             desktop.note(not self.allowed(), f"{act} without a yes")
