@@ -61,6 +61,27 @@ class Slow(agent.DemoDesktop):
             self.state = state
 
 
+def elsewhere(**changed: Any) -> Any:
+    """A desktop on which another window has the keyboard where text was typed."""
+
+    class Elsewhere(agent.DemoDesktop):
+        def foreground(self) -> agent.Window | None:
+            window = super().foreground()
+            return replace(window, **changed) if window and self.state.focus else window
+
+    return Elsewhere
+
+
+class Aside(agent.DemoDesktop):
+    """The window has moved sideways, and its white field looks the same where it is clicked."""
+
+    def foreground(self) -> agent.Window | None:
+        window = super().foreground()
+        if not (window and self.state.opened):
+            return window
+        return replace(window, rect=window.rect.moved(9, 0))
+
+
 class OnTheIcon(agent.DemoDesktop):
     """The pointer lies where the first click goes."""
 
@@ -101,6 +122,9 @@ class Replay(ReplayCase):
             (OnTheIcon, "completed: Repeated 4 acts", hello, hello),
             (Slow, "completed: Repeated 4 acts", hello, hello),
             (Covered, covered, hello, None),
+            (Aside, "differs: click .text area", "", None),
+            (elsewhere(rect=agent.Rect(400, 300, 200, 100)), "differs: type_text", "", None),
+            (elsewhere(program="mail.exe"), "differs: type_text", "", None),
         ):
             with self.subTest(make):
                 code, out, _ = self.replay(make=make)
