@@ -6,15 +6,7 @@ from typing import Any
 
 import agent
 from agent import Coordinate, Rect
-from tests.scripted import (
-    FEWER_REQUESTS,
-    PLAN,
-    EngineCase,
-    PlainDesktop,
-    call,
-    role_of,
-    user_text,
-)
+from tests.scripted import FEWER_REQUESTS, PLAN, EngineCase, PlainDesktop, call, role_of, user_text
 from tests.seams import act
 
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
