@@ -93,6 +93,12 @@ class Checks(Judged):
                 self.assertEqual(outcome.kind == "completed", proven)
                 self.assertEqual(len(self.asked("verifier")), asked)
 
+    def test_those_named_first_stay_whatever_a_later_plan_names(self) -> None:
+        no, yes = (f"1 YES: a\n2 {word}: b" for word in ("NO", "YES"))
+        outcome = self.claims(no, no, yes, max_steps=9)
+        self.assertGreater(len(self.asked("planner")), 1)
+        self.assertEqual([one.check for one in outcome.checks], [*CHECKS])
+
 
 class Facts(Judged):
     def judged(self, task: str, *checks: str, **more: Any) -> agent.Outcome:
