@@ -107,7 +107,7 @@ class ClientCase(unittest.TestCase):
         kept = os.dup(0), os.dup(1)
         os.dup2(inward[0], 0), os.dup2(outward[1], 1)
         os.close(inward[0]), os.close(outward[1])
-        out, thread = io.StringIO(), threading.Thread(target=follow)
+        out, thread = io.StringIO(), threading.Thread(target=follow, daemon=True)
         environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK}
         words = ["--mcp", *["--demo", *HASTY] * demo, *argv]
         with (
@@ -126,6 +126,7 @@ class ClientCase(unittest.TestCase):
                     os.close(end)
                 thread.join(20)
         self.said = out.getvalue()
+        self.assertFalse(thread.is_alive(), "an answer never came")
         client.source.close()
         if faults:
             raise faults[0]
