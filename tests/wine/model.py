@@ -26,6 +26,8 @@ MODEL = {
     "capabilities": ["tool_use"],
 }  # as LM Studio lists it
 WAIT = call("press_keyboard_key", key="shift")  # which does nothing by itself
+# For a run whose way is gone again: what a busy machine has not yet painted would be compared with.
+PAINTED = "--set", "turn_delay=2"
 PATIENCE = 8  # pictures without the window that an act should have brought up
 
 

@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from tests.wine.model import Task, Writer
+from tests.wine.model import PAINTED, Task, Writer
 from tests.wine.rig import ALONE, Desktop, Program, end, shared_desktop, target, until
 
 PLACE = {"iWindowPosX": 200, "iWindowPosY": 120, "iWindowPosDX": 900, "iWindowPosDY": 600}
@@ -27,8 +27,7 @@ class Again(unittest.TestCase):
         cls.desktop = shared_desktop()
         cls.file = cls.desktop.file(TASK.path)
         cls.put_notepad(0)
-        # A dialog that a busy machine has not yet painted would be what a way is compared with.
-        code, output = cls.start(TASK.words, "--set", "turn_delay=2").finish(300)
+        code, output = cls.start(TASK.words, *PAINTED).finish(300)
         assert code == 0, output
 
     @classmethod

@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from tests.wine.model import Task, Writer
+from tests.wine.model import PAINTED, Task, Writer
 from tests.wine.rig import ALONE, Desktop, shared_desktop, target, windows_path
 
 TASK = Task("Grüße, Åse Øß! 5 € @ 'home' & 100 % – {fertig} ~^|", r"C:\greetings for Åse.txt")
@@ -26,7 +26,7 @@ class Runs(unittest.TestCase):
         saved = self.desktop.file(model.task.path)
         saved.unlink(missing_ok=True)
         with model:
-            words = "--endpoint", model.url, "--confirm", "never", *ALONE
+            words = "--endpoint", model.url, "--confirm", "never", *PAINTED, *ALONE
             program = self.desktop.agent(*words)
             program.say(model.task.words + "\n")
             try:
