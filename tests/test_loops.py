@@ -225,6 +225,14 @@ class TwoAgents(EngineCase):
         places = itertools.count()
         return lambda _: call("click_screen_element", element_name="x", position=[next(places), 7])
 
+    def test_a_planner_that_only_archives_speaks_twice_in_a_row(self) -> None:
+        archive = call("archive_completed_actions", summary="s", archived_turns=[1])
+        trial = self.playing(self.clicks(), archive, max_steps=12, described=True)
+        trial.run()
+        roles = "".join(role_of(request)[0] for request in trial.requests)
+        self.assertIn("pp", roles)
+        self.assertNotIn("ppp", roles)
+
     def test_memory_never_stays_full_whatever_the_planner_archives(self) -> None:
         """As described, what was archived as wanted is kept; else the program archives by itself."""
         for turns in ([2, 3, 4], [998, 999], None):
