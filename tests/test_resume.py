@@ -270,10 +270,8 @@ class Housekeeping(CommandLineCase):
             (root / "run_0007" / "link").symlink_to(outside, target_is_directory=True)
         self.real_run(runs=1, mb=1)
         staying = {name for name, _, _, stays in FOLDERS if stays}
-        links = {
-            "run_0013",
-            "run_0014",
-        }  # one of them is the new run, as links could be made or not
+        # One of them is the new run, as links could be made or not.
+        links = {"run_0013", "run_0014"}
         self.assertEqual({*self.left()} - links, {*staying, "run_0012"})
         self.assertIn(f"run_{14 if root.joinpath('run_0013').is_symlink() else 13:04}", self.left())
         self.assertEqual((outside / "keep").read_text(), "x")
