@@ -1367,6 +1367,7 @@ class StateRecord(Record, kind="state"):
     needs_review: bool = False
     since_review: int = 0  # executor turns since the planner last spoke
     planner_streak: int = 0  # requests to the planner in a row
+    no_plan: str = ""  # why nothing came of its last call
     planned: int = 0  # turns that the planner had, if they do not count
     stalled: int = 0  # executor turns in a row without progress
     # Since the last progress: whether what was done on the desktop may have changed it (None:
@@ -8459,6 +8460,7 @@ chat pointer | turns for each act of max_steps | 1 | 5 | ten steps are five look
 chat | keep_last_thinks | 2 | as keep_last_screenshots | kept: one number says both
 chat pointer | stall_stop | 0 | | more turns need what ends them
 chat pointer | keep_last_screenshots | 2 | | pruning each turn costs the server's prefix cache
+story | max_steps | 50 | | described is no end; so a run that nobody stops has one as well
 story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn
 story | sampling | top_p 1 | | a server knows best
 story | what the model gets back of its story | all | 1,500 characters | a story that repeats \
@@ -9172,10 +9174,11 @@ class Voice:
         read: Callable[[Reply, bool], Taken],
         advice: Callable[[ToolError], str],
         shrinks: bool,
-    ) -> tuple[Taken | None, Reply | ModelError]:
-        """What `read` takes from a reply, and the last one."""
+    ) -> tuple[Taken | str, Reply | ModelError]:
+        """What `read` takes from a reply, or why it took nothing from the last one."""
         # What it raises the model is told in the words of `advice`, so many times; `read` hears
         # whether one is left.
+        why = NO_USABLE_CALL
         for left in range(corrections, -1, -1):
             reply = self.ask(
                 role,
@@ -9188,13 +9191,14 @@ class Voice:
             try:
                 return read(reply, left > 0), reply
             except ToolError as error:
-                lost = NoCallRecord(error.kind, str(error))
+                why = str(error)
+                lost = NoCallRecord(error.kind, why)
                 own_words = error.said or NO_CALL
                 told = advice(error)
             self.logger.record(lost)
             self.lost += 1
             messages = [*messages, Message("assistant", own_words), Message("user", told)]
-        return None, reply
+        return why, reply
 
 
 ####################################################################################################
@@ -11327,8 +11331,8 @@ def native_act(call: GrammarCall) -> Act:
 
 def ask_native(
     engine: Engine, state: AgentState, native: Native, look: Look
-) -> tuple[Act | None, str]:
-    """A reply's act and sentence."""
+) -> tuple[Act | str, str]:
+    """A reply's act, or why there is none, and its sentence."""
     grammar = native.grammar
     picture = native.picture
     more = native.manner.settings["max_tokens"]
@@ -11355,8 +11359,8 @@ def ask_native(
         native.shown.clear()
         if active:
             archive_by_itself(engine, state, active // 2)
-    if call is None or isinstance(reply, ModelError):
-        return None, ""
+    if isinstance(call, str) or isinstance(reply, ModelError):
+        return NO_USABLE_CALL, ""
     if call.name == PERSON:
         call = call._replace(said="", thought="")
     else:
@@ -11429,11 +11433,11 @@ def acting_turn(engine: Engine, state: AgentState, native: Native | None) -> Out
         act, said = ask_native(engine, state, native, look)
     else:
         act, said = ask_executor(engine, state, look)
-    if act is None:
+    if isinstance(act, str):
         lost = ActionRecord(
             "no_call",
             "",
-            NO_USABLE_CALL,
+            act,
             look.screenshot,
             said,
         )
@@ -11509,8 +11513,8 @@ def ask_role(
     image: bytes,
     corrections: int,
     objection: Callable[[Act], str] = lambda _: "",
-) -> tuple[Act | None, str]:
-    """What a role calls and says to a question, behind what is told of the run."""
+) -> tuple[Act | str, str]:
+    """What a role calls, or why nothing, and what it says to a question behind the run's story."""
     active = len(state.memory.active_history)
     voice = engine.voice
     words = engine.profile.words(role)
@@ -11545,7 +11549,7 @@ def ask_role(
         return act, without_calls(cut_repetition(strip_think(reply.text)))
     if reply.kind == "context":
         archive_by_itself(engine, state, active // 2)
-    return None, ""
+    return act, ""
 
 
 def planner_question(engine: Engine, state: AgentState) -> str:
@@ -11560,7 +11564,7 @@ def planner_question(engine: Engine, state: AgentState) -> str:
     elif not state.execution_instructions:
         question = FIRST_QUESTION
     if engine.config.described:
-        return question
+        return f"{state.no_plan}\n{question}".lstrip()
     form = engine.profile.report
     report = ""
     for record in reversed(state.memory.active_history):
@@ -11590,7 +11594,12 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     act, said = ask_role(engine, state, planner, question, b"", corrections)
     state.planned += not config.described
     state.planner_streak += engine.voice.requests - asked
-    args = act.args if act else None
+    args = None
+    state.no_plan = ""
+    if isinstance(act, Act):
+        args = act.args
+    else:
+        state.no_plan = act
     goes_on = config.described
     if isinstance(args, PlanArgs):
         goes_on = False
@@ -11618,7 +11627,7 @@ def plan_turn(engine: Engine, state: AgentState) -> None:
     engine.tell_turn(planner.name, done, "")
 
 
-def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | None, str]:
+def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | str, str]:
     config = engine.config
     form = engine.profile.report
     listed = engine.controls.listed(look)
@@ -11626,7 +11635,9 @@ def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | N
     found = report_fields(last.response_text)
     done = cut(last.result, 300)
     if config.described:
-        done = f"{last.tool} {cut(last.args, 100)}" if last.turn else "No previous action"
+        done = "No previous action"
+        if last.turn:  # of what was no call there is only why
+            done = f"{last.tool} {cut(last.args or last.result, 300)}"
     windows = engine.eyes.windows()
     behind = [other for other in windows if not same_window(other, look.window)]
     question = fill_form(
@@ -13862,6 +13873,25 @@ def _squares(size: Size, squares: Mapping[str, Coordinate]) -> bytes:
 ####################################################################################################
 
 DEMO_TASK = 'Open Notes, write "Hello from agent.py" and save it.'
+# What is left of it as described: the pointer has ten steps for looks and moves, too, and a story
+# a mouse without keys.
+DEMO_OPEN = "Open Notes."
+DEMO_DRAW = "Open Notes and draw a triangle on its page."
+DESCRIBED_DEMOS: Mapping[str, JsonDict] = {
+    "pointer": {"task": DEMO_OPEN},
+    # It never says that it is done: a last look, after as many turns as it takes, says so.
+    "story": {
+        "task": DEMO_DRAW,
+        "settings": {"max_steps": 4, "last_look": True, "verify_completion": True},
+    },
+}
+
+
+def demo_task(profile: str, config: Config) -> str:
+    play = DESCRIBED_DEMOS.get(profile, {}) if config.described else {}
+    return str(play.get("task", DEMO_TASK))
+
+
 DEMO_SCREEN = Rect(0, 0, 1280, 720)
 DEMO_AREA_LEAST = Rect(10, 28, 1020, 687)
 # By these colours the model knows what it sees. A picture is searched for their packed RGB, so none
@@ -13873,6 +13903,7 @@ DEMO_SIGNS = {
     "text": 0x1B2430,
     "Save button": 0x2457D6,
     "saved mark": 0x2DA44E,
+    "drawing": 0x8E24AA,
     "pointer": 0xFFFFFF,
 }
 DEMO_COLOURS = {  # those besides tell the model nothing
@@ -13930,6 +13961,7 @@ class DemoState:
     focus: bool = False
     text: str = ""
     saved_text: str | None = None
+    drawing: tuple[Point, ...] = ()  # where the pressed mouse was on its page
 
     @property
     def clean(self) -> bool:
@@ -13990,6 +14022,8 @@ def demo_picture(state: DemoState) -> bytes:
     for line in lines[-13:]:
         end = canvas.text(366, y, line, DEMO_SIGNS["text"])
         y += 26
+    for dot in state.drawing:
+        canvas.fill(square_around(dot, 3), DEMO_SIGNS["drawing"], 3)
     if state.focus:
         caret = Rect(end, y - 28, 2, 21)
         canvas.fill(caret, DEMO_SIGNS["caret"])
@@ -14080,16 +14114,30 @@ class DemoDesktop:
         )
 
     def move(self, point: Point) -> None:
+        """Pressed on the page it leaves a line, a dot each pixel of its longer side."""
+        begin = self._cursor
         self._cursor = point
+        if self._pressed == "text area":
+            across = point.x - begin.x
+            down = point.y - begin.y
+            steps = max(abs(across), abs(down))
+            dots = [
+                Point(begin.x + across * step // steps, begin.y + down * step // steps)
+                for step in range(0, steps, 2)
+            ]
+            page = self.state.places()["text area"].rect
+            drawn = (*self.state.drawing, *filter(page.contains, dots))
+            self.state = replace(self.state, drawing=drawn)
 
     def button(self, name: str, down: bool) -> None:
         """A place acts when the left button goes up over it again; other buttons do nothing."""
         places = self.state.places().items()
         target = next(known for known, place in places if place.rect.contains(self._cursor))
-        if name == "left" and down:
-            self._pressed = target
-        elif name == "left" and target == self._pressed:
+        if name != "left":
+            return
+        if not down and target == self._pressed:
             self.state = self.state.after(target)
+        self._pressed = target if down else ""
 
     def wheel(self, units: int, horizontal: bool = False) -> None:
         """There is nothing to scroll."""
@@ -14128,6 +14176,7 @@ DEMO_STEPS = tuple(
         """
         complet|^done|^terminate | 1. the green mark says Saved | no picture | tools
         complet|^done|^terminate | YES: the green mark says Saved | saved mark | tools
+        complet|^done|^terminate | YES: lines are drawn on the page | drawing | tools
         complet|^done|^terminate | NO: there is no mark of saving | | tools
         ^archive|^compress | The older actions are done | ARCHIVE_NOW
         _plan$|^spawn | Open Notes, click into its text area, type "{}" and press Save. \
@@ -14136,6 +14185,9 @@ Done when it shows its green mark | no picture
         complet|^done|^terminate | The first step would be carried out; in a dry run the screen \
 stays as it is, so that none of the later steps comes into view | dry run
         complet|^done|^terminate | Notes shows its green mark, so the text is saved | saved mark
+        complet|^done|^terminate | Notes is open, which is all that was asked | opened as asked
+        complet|^done|^terminate | The triangle stands on the page | drawing
+        ^drag$ | Notes is open and its page is empty | text area
         ^move_mouse|^click|^left_click | Notes is open and its text area has no caret | text area \
 | caret, text
         ^type | The caret stands in the empty text area | text area | text
@@ -14151,9 +14203,14 @@ DEMO_EVIDENCE = (
 )
 DEMO_STUCK = DemoStep("^report_(goal|progress)", "None of the known controls can be seen")
 # The acts of those who are sent no tools, by a word of their prompt: the names of the arguments.
+DEMO_DRAWING = f"TASK: {DEMO_DRAW}"
 DEMO_STORY = '"observation"'
 DEMO_NATIVE = '"computer_use"'
 DEMO_ACTS: Mapping[str, Mapping[str, str]] = {
+    DEMO_DRAWING: {
+        "double_click": "x1 y1",
+        "drag": "",
+    },
     DEMO_STORY: {
         "double_click": "x1 y1 label",
         "click": "x1 y1 label",
@@ -14181,6 +14238,8 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
         shows.add("no picture")
     if "Dry run: would " in text:
         shows.add("dry run")
+    if f"TASK: {DEMO_OPEN}" in shows and "text area" in shows:
+        shows.add("opened as asked")
     step, tool = _demo_step(offers, sights, shows)
     quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
     note = quoted[1] if quoted else "Hello"
@@ -14198,14 +14257,28 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
         function = {"name": tool, "arguments": said}
         call = {"id": f"call_{number}", "type": "function", "function": function}
         return reply | {"content": words, "tool_calls": [call]}
-    if offers is DEMO_ACTS[DEMO_STORY]:
-        words = json.dumps({"observation": why, "actions": [{"name": tool, **arguments}]})
+    if offers in (DEMO_ACTS[DEMO_STORY], DEMO_ACTS[DEMO_DRAWING]):
+        actions = [{"name": tool, **arguments}]
+        if tool == "drag":
+            actions = _demo_triangle(sights[target])
+        words = json.dumps({"observation": why, "actions": actions})
     elif offers is DEMO_ACTS[DEMO_NATIVE]:
         said = json.dumps({"action": tool, **arguments})
         words = f"Action: {why}.\n{call_in_text('computer_use', said)}"
     else:
         words += "\n" + call_in_text(tool, said)
     return reply | {"content": words}
+
+
+def _demo_triangle(middle: Coordinate) -> list[JsonDict]:
+    top = middle.y - 150
+    bottom = middle.y + 150
+    corners = [(middle.x, top), (middle.x + 110, bottom), (middle.x - 110, bottom)]
+    sides = []
+    for number, (x1, y1) in enumerate(corners):
+        x2, y2 = corners[number - 1]
+        sides.append({"name": "drag", "x1": x1, "y1": y1, "x2": x2, "y2": y2})
+    return sides
 
 
 def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, str]:
@@ -14770,11 +14843,11 @@ ANSWER_EVERY_S = 0.05  # whether there is an answer
 TASK_EXAMPLE = 'python agent.py "Open Notepad and write: hello"'
 
 
-def read_task(options: Namespace, terminal: Terminal) -> str:
+def read_task(options: Namespace, config: Config, terminal: Terminal) -> str:
     # Given, the demo's own, typed at the prompt, or one line of a pipe in UTF-8.
     task = options.task or ""
     if options.demo:
-        task = DEMO_TASK
+        task = demo_task(options.profile, config)
     elif not task and _person_is_there():
         task = terminal.ask("Task:")
     elif not task and sys.stdin:
@@ -15166,6 +15239,8 @@ def read_config(
     config = load_config(layers)
     if config.described:
         layers["description"] = described_settings(options.profile)
+        if options.demo:
+            layers["demo"] |= DESCRIBED_DEMOS.get(options.profile, {}).get("settings", {})
         config = load_config(layers)
     return config
 
@@ -15185,8 +15260,9 @@ def refuse_idle_run(options: Namespace, config: Config) -> None:
             " leave out --no-vision and --grammar."
         )
     drawn_only = options.demo and options.replay is None
-    if drawn_only and options.task and options.task.split() != DEMO_TASK.split():
-        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {DEMO_TASK}")
+    known = demo_task(options.profile, config)
+    if drawn_only and options.task and options.task.split() != known.split():
+        raise ConfigError(f"The drawn desktop of the demo knows no other task than: {known}")
     blocked_chords(config)  # raises ConfigError for keys that there are not
 
 
@@ -15553,7 +15629,7 @@ def run_task(
         profile = MCP_PROFILE
     else:
         model = server.discover()
-        task = actuator.secrets.hide(read_task(options, terminal))
+        task = actuator.secrets.hide(read_task(options, config, terminal))
         way = chosen_way(options, config, terminal, task, old)
     told = [model.note]
     grammar = chosen_grammar(config, profile, model)

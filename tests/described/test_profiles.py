@@ -11,6 +11,7 @@ from typing import Any
 import agent
 from tests.described.exchange import TASK, Exchange, replies_of, rows, said
 from tests.scripted import Message, text
+from tests.test_main import CommandLineCase
 
 BOX = {"x1": 100, "y1": 100, "x2": 300, "y2": 300}
 CLICKS = [{"name": "Click", "x1": 500, "y1": 500}, {"name": "drag", **{**BOX, "x2": 900}}]
@@ -160,6 +161,64 @@ class TwoAgents(unittest.TestCase):
             self.assertEqual((run.roles[-1], run.left), ("p", 0))
             self.assertIn("ARCHIVE_NOW", run.user(len(run.requests)))
             self.assertNotIn("ARCHIVE_NOW", run.user(len(run.requests) - 3))
+
+    def test_why_a_call_failed_is_heard_by_the_one_who_made_it(self) -> None:
+        """Returns descriptive error strings for missing arguments or unknown tools; unknown keys: return error."""
+        why = {"reasoning": "it is next", "justification": "it is next"}
+        for profile, click, press in (
+            ("planner", "click_screen_element", "press_keyboard_key"),
+            ("commander", "click_element", "press_key"),
+        ):
+            plan = replies_of(profile)[0]
+            for tool, given, heard in (
+                (
+                    click,
+                    {"position": [1200, 500], "element_name": "B", "label": "B"},
+                    "position must be",
+                ),
+                (click, {"element_name": "B", "label": "B"}, "The argument position is missing."),
+                (press, {"key": "hyper"}, "There is no key 'hyper'"),
+                ("fly", {}, "There is no tool 'fly'"),
+            ):
+                run = Exchange(profile, [plan, said("", tool, **given, **why), plan], "max_steps=3")
+                self.assertIn(f"Turn_2: no_call -> {heard}", run.user(3))
+                self.assertIn(f"LAST_ACTION: no_call {heard}", run.user(3))
+            run = Exchange(profile, [said("", click), plan, plan], "max_steps=3")
+            self.assertEqual(run.roles, "ppe")
+            self.assertIn(f"There is no tool '{click}'", run.user(2))
+
+
+class Demos(CommandLineCase):
+    def test_each_described_demo_is_completed_within_its_own_steps(self) -> None:
+        for profile, most in (
+            ("planner", 50),
+            ("commander", 30),
+            ("chat", 10),
+            ("pointer", 10),
+            ("story", 50),
+        ):
+            with self.subTest(profile):
+                code, out, _ = self.main("--demo", "--described", "--profile", profile)
+                self.assertEqual(code, 0, out)
+                self.assertLessEqual(self.records()[-1]["turns"], most)
+
+    def test_a_story_draws_its_triangle_with_the_mouse(self) -> None:
+        """Python executes actions (WinAPI mouse events); the model sees the stroke pixels."""
+        self.main("--demo", "--described", "--profile", "story")
+        rgb, width, height = agent.png_to_rgb(
+            (self.run_folder() / "turn_0004_raw.png").read_bytes()
+        )
+        ink = agent.DEMO_SIGNS["drawing"].to_bytes(3, "big")
+        # The middle of each side, on a screen of 1280x720, and the middle of it all.
+        for x, y, drawn in ((678, 441, 1), (610, 333, 1), (748, 333, 1), (678, 380, 0)):
+            at = 3 * (y * height // 720 * width + x * width // 1280)
+            self.assertEqual(ink in rgb[at - 12 : at + 15], bool(drawn), (x, y))
+
+    def test_no_replies_of_a_story_spin(self) -> None:
+        """Repeated calls that nobody offers; no act, no end."""
+        for replies in ([reply("I type.", {"name": "type", "text": "a"})], [text("Hm.")]):
+            run = Exchange("story", replies * 60)
+            self.assertEqual((run.outcome[0], len(run.requests)), ("max_steps", 50))
 
 
 class Conversations(unittest.TestCase):
