@@ -9,8 +9,8 @@ start LM Studio with a Qwen3-VL model. Then
     python agent.py --demo      shows a whole run on any OS, without Windows and without a model
     python agent.py --mcp       gives its eyes and hands to LM Studio, Claude Desktop or VS Code
 
-It moves the real mouse and keyboard on a small model's word: Ctrl+C stops it at once. What it sees
-and does is written to dumps/run_NNNN/ and nowhere else.
+It moves the real mouse and keyboard on a small model's word: Ctrl+Alt+Backspace stops it at once in
+any window, and Ctrl+C here. What it sees and does is written to dumps/run_NNNN/ and nowhere else.
 
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
@@ -447,8 +447,8 @@ confirm_wait | 60.0 | seconds; no answer in time is a no | 1 to 86400
 risky_words | | further words of a label that make an act risky, as in your language, such as:
      löschen; senden
 allow_risky | | risks allowed in advance, anywhere or in a window, such as: run; send in *Bob*
-stop_hotkey | ctrl+alt+q | stops at once, whatever window is in front
-pause_hotkey | ctrl+alt+p | pauses, and goes on
+stop_hotkey | ctrl+alt+backspace | stops at once; where it is taken another one, which is told
+pause_hotkey | ctrl+alt+insert | pauses, and goes on; where it is taken another one, too
 controls | check | what Windows knows of controls: unused, held against each click and told of what
      came of it, or listed for the model as well | off or check or list
 vision | true | send pictures; without them the list of controls is all that the model knows
@@ -1027,6 +1027,9 @@ class Desktop(Protocol):
 
     def text(self, text: str) -> None:
         """Types one batch of characters, whatever the keyboard layout."""
+
+    def types(self, character: str, code: int, shift: bool) -> bool:
+        """Whether that key types this on the keyboard of the window in front."""
 
     def start_program(self, program: Program) -> None:
         """Starts one of `programs()`, without a shell and without arguments."""
@@ -1899,6 +1902,7 @@ _TYPE_NAMES: Mapping[CType, str] = {
     " LPBITMAPINFO LPCURSORINFO LPDWORD LPHANDLE LPICONINFO LPINPUT LPMSG LPLASTINPUTINFO LPPOINT"
     " LPRECT LPWSTR PHANDLER_ROUTINE WNDENUMPROC",
     ctypes.c_wchar_p: "LPCWSTR",
+    ctypes.c_int16: "SHORT",
 }
 C_TYPES = {name: kind for kind, names in _TYPE_NAMES.items() for name in names.split()}
 
@@ -2120,6 +2124,8 @@ user32: mouse and keyboard
   BOOL SetCursorPos(INT, INT)
   UINT SendInput(UINT, LPINPUT, INT) | any: how many were taken
   UINT MapVirtualKeyW(UINT, UINT) | any: 0: it has no scan code
+  HANDLE GetKeyboardLayout(DWORD) | any: null: none is told
+  SHORT VkKeyScanExW(WORD, HANDLE) | any: -1: no key of that keyboard types it
   UINT GetDoubleClickTime()
   BOOL GetLastInputInfo(LPLASTINPUTINFO)
   BOOL RegisterHotKey(HWND, INT, UINT, UINT)
@@ -3129,6 +3135,20 @@ class WindowsDesktop:
                     events.append(INPUT(INPUT_KEYBOARD, ki=event))
         self._send(events)
 
+    def types(self, character: str, code: int, shift: bool) -> bool:
+        api = self.api
+        with suppress(Win32Error):
+            front = api.GetForegroundWindow()
+            thread = api.GetWindowThreadProcessId(front, None)
+            keyboard = api.GetKeyboardLayout(thread)
+            with_shift = 0x100 if shift else 0
+            found: int = api.VkKeyScanExW(
+                ord(character),
+                keyboard,
+            )
+            return found == code + with_shift
+        return False
+
     def start_program(self, program: Program) -> None:
         # It does not return while Windows asks for an administrator's rights, and is left behind.
 
@@ -3504,16 +3524,23 @@ def key_name(name: str) -> str | None:
 
 
 KEY_NAME_MOST = 40  # characters that a refusal repeats of a name that no key has
+# What a key types with shift on a US keyboard, by which models name keys.
+WITH_SHIFT = dict(zip("1234567890-=[]\\;',./`", '!@#$%^&*()_+{}|:"<>?~', strict=True))
+WITHOUT_SHIFT = {sign: key for key, sign in WITH_SHIFT.items()}
+# Signs whose key types nothing by itself on some keyboards, but goes into the next letter.
+DEAD_SIGNS = "`'^~\""
 
 
 def parse_chord(text: str) -> tuple[str, ...]:
-    """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key.
+    """`S+Ctrl` -> ("ctrl", "s"): modifiers first, then at most one key; `?` -> ("shift", "/").
 
     Raises ToolError (invalid_key) for a key that does not exist, and for two keys at once.
     """
     single = key_name(text)
     if single:
         return (single,)
+    if text in WITHOUT_SHIFT:
+        return ("shift", WITHOUT_SHIFT[text])
     sign = next((sign for sign in "+-" if sign in text), "")
     parts = [part.strip() for part in text.split(sign or None)]
     if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
@@ -3521,6 +3548,9 @@ def parse_chord(text: str) -> tuple[str, ...]:
     keys = []
     for part in parts or [""]:
         key = key_name(part)
+        if key is None and part in WITHOUT_SHIFT:
+            keys.append("shift")
+            key = WITHOUT_SHIFT[part]
         if key is None:
             named = (part or text)[:KEY_NAME_MOST]
             advice = "use names such as enter, tab, ctrl+s, f5"
@@ -3533,6 +3563,14 @@ def parse_chord(text: str) -> tuple[str, ...]:
             "invalid_key",
         )
     return tuple(sorted(dict.fromkeys(keys), key=others.count))
+
+
+def character_of(keys: Sequence[str]) -> str:
+    """What a chord types on a US keyboard if it is one key, maybe with shift; else ""."""
+    *held, key = keys
+    if len(key) > 1 or not MODIFIERS.isdisjoint(held) and held != ["shift"]:
+        return ""
+    return WITH_SHIFT.get(key, key.upper()) if held else key
 
 
 def chord_codes(keys: Iterable[str]) -> frozenset[int]:
@@ -5094,23 +5132,56 @@ def is_own(window: Window) -> bool:
     return window.own or window.title.startswith(PANEL_TITLE)
 
 
+# Of each hotkey what is tried, one after the other, where another program has that of the setting.
+# None is a character on any keyboard, nor a key of Windows, of Office or of graphics drivers.
+OTHER_HOTKEYS = {
+    "stop_hotkey": ("ctrl+alt+shift+backspace", "ctrl+shift+win+backspace"),
+    "pause_hotkey": ("ctrl+alt+shift+insert", "ctrl+shift+win+insert"),
+}
+TYPING_KEYS = frozenset("space enter tab backspace numenter".split())
+
+
+def types_something(keys: Sequence[str]) -> bool:
+    """Whether a person may need these keys to write, with AltGr (ctrl+alt) on some keyboards."""
+    codes = chord_codes(keys)
+    key = keys[-1]
+    if {VK_MAP["ctrl"], VK_MAP["alt"]} <= codes:
+        return len(key) == 1 or key == "space"
+    held = codes.difference([VK_MAP[key]])
+    return held <= {VK_MAP["shift"]} and (len(key) == 1 or key in TYPING_KEYS)
+
+
+def refuse_hotkey(name: str, chord: str, keys: Sequence[str]) -> None:
+    """Raises ConfigError for keys that cannot be a hotkey, or must not."""
+    usual = SETTINGS[name].default
+    if MODIFIERS.issuperset(keys):
+        raise ConfigError(f"{name} takes a key, such as {usual}, not {chord!r} alone.")
+    if types_something(keys):
+        raise ConfigError(
+            f"{name} cannot be {chord}: a hotkey swallows its key, and that one is needed to write"
+            " (on many keyboards Ctrl+Alt is AltGr, which types characters such as @); choose one"
+            f" that types nothing, such as {usual} or ctrl+shift+f9."
+        )
+
+
 def blocked_chords(config: Config) -> dict[frozenset[int], str]:
     """The codes of each chord that may not be pressed, and how it is written.
 
     Raises ConfigError for a key that does not exist, for a hotkey of modifiers alone, which
-    Windows may take and never tell of, and for two that are one.
+    Windows may take and never tell of, for one that people type with, and for two that are one.
     """
     # The hotkeys of the person are among them.
     settings = [("stop_hotkey", config.stop_hotkey), ("pause_hotkey", config.pause_hotkey)]
-    settings += [("blocked_keys", chord) for chord in split_list(config.blocked_keys)]
+    others = (*chain(*OTHER_HOTKEYS.values()), *split_list(config.blocked_keys))
+    settings += [("blocked_keys", chord) for chord in others]
     blocked: dict[frozenset[int], str] = {}
     for name, chord in settings:
         try:
             keys = parse_chord(chord)
         except ToolError as error:
             raise ConfigError(f"{name}: {error}") from None
-        if name != "blocked_keys" and MODIFIERS.issuperset(keys):
-            raise ConfigError(f"{name} takes a key, such as ctrl+alt+q, not {chord!r} alone.")
+        if name != "blocked_keys":
+            refuse_hotkey(name, chord, keys)
         codes = chord_codes(keys)
         if name == "pause_hotkey" and codes in blocked:
             raise ConfigError(f"stop_hotkey and {name} are both {chord}; give each its own keys.")
@@ -5310,6 +5381,15 @@ class Hands:
             self.clock.sleep(self.config.char_input_delay)
 
     def press(self, chord: str) -> None:
+        """A lone character comes as the model means it, on every keyboard."""
+        keys = parse_chord(chord)
+        sign = character_of(keys)
+        key_code = VK_MAP[keys[-1]]
+        is_dead = sign in DEAD_SIGNS
+        if sign and (is_dead or not self.desktop.types(sign, key_code, len(keys) > 1)):
+            self._ready(self.desktop.foreground())
+            self.desktop.text(sign)
+            return
         self._hold(chord)
         self.release()
 
@@ -5748,36 +5828,63 @@ GATES: tuple[Gate, ...] = (
 WATCH_PAUSE_S = 0.03
 # Windows ends the program 5 s after its console was closed.
 CLOSING_S = 4
-STOP_HOTKEY = 0  # its number; that of the other one is 1
 # Console events up to this one are Python's signals; those above end the program.
 CTRL_BREAK_EVENT = 1
 
 
-def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event) -> None:
+def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str, str]:
+    """The first free one of that setting's keys, "" if none is, and what the person is told."""
+    wanted: str = vars(config)[name]
+    for chord in (wanted, *OTHER_HOTKEYS[name]):
+        codes = chord_codes(parse_chord(chord))
+        # Else a pause hotkey that is held would pause and go on as fast as its keys repeat.
+        modifiers = MOD_NOREPEAT | sum(MOD_KEYS.get(code, 0) for code in codes)
+        (key_code,) = codes - MOD_KEYS.keys()  # as blocked_chords sees to
+        try:
+            api.RegisterHotKey(None, number, modifiers, key_code)
+        except Win32Error as error:
+            code = error.code
+            continue
+        if chord == wanted:
+            return chord, ""
+        return chord, f"{wanted} ({name}) is another program's (error {code}); {chord} does it now."
+    keys = " nor ".join((wanted, *OTHER_HOTKEYS[name]))
+    advice = f"choose another with --set {name}=KEYS"
+    return "", f"Neither {keys} can be had, maybe other programs use them (error {code}); {advice}."
+
+
+def _watch(
+    api: Win32,
+    actuator: Actuator,
+    leave: threading.Event,
+    ready: threading.Event,
+    told: list[str],
+) -> None:
     # It polls, since GetMessage would block.
     stop = actuator.stop
-    config = actuator.config
     message = MSG()
     here = Point(0, 0)  # a corner, so that a mouse that lies in one when it begins is no throw
     try:
         # The look makes the thread's message queue, without which Wine freezes at a hotkey.
         api.PeekMessageW(byref(message), None, 0, 0, PM_NOREMOVE)
         # Windows frees the hotkeys when the thread ends.
-        for number, chord in enumerate((config.stop_hotkey, config.pause_hotkey)):
-            codes = chord_codes(parse_chord(chord))
-            # Else a pause hotkey that is held would pause and go on as fast as its keys repeat.
-            modifiers = MOD_NOREPEAT | sum(MOD_KEYS.get(code, 0) for code in codes)
-            (key_code,) = codes - MOD_KEYS.keys()  # as blocked_chords sees to
-            api.RegisterHotKey(None, number, modifiers, key_code)
+        hotkeys = []
+        for number, name in enumerate(OTHER_HOTKEYS):
+            chord, note = take_hotkey(api, number, name, actuator.config)
+            hotkeys.append(chord)
+            told.append(note)
+        stop_key, pause_key = hotkeys
+        if not stop_key:
+            stop.set(told[0].rstrip("."))
         ready.set()
         while not leave.wait(WATCH_PAUSE_S):
             while api.PeekMessageW(byref(message), None, WM_HOTKEY, WM_HOTKEY, PM_REMOVE):
-                if message.wParam == STOP_HOTKEY:
-                    stop.set(config.stop_hotkey)
+                if hotkeys[message.wParam] == stop_key:
+                    stop.set(stop_key)
                 elif stop.paused not in ("", IN_USE):
                     stop.paused = ""
                 else:  # a pause that would end by itself becomes the person's, too
-                    stop.paused = f"until {config.pause_hotkey} is pressed again"
+                    stop.paused = f"until {pause_key} is pressed again"
             with suppress(Win32Error):  # there is no mouse while the desktop is locked
                 screen = actuator.desktop.screen()
                 before = here
@@ -5788,11 +5895,7 @@ def _watch(api: Win32, actuator: Actuator, leave: threading.Event, ready: thread
                 if thrown and actuator.aim not in corners:  # not the program's own click
                     stop.set("the mouse in the corner")
     except Exception as error:  # whatever it is: nothing is done without a watcher
-        code = getattr(error, "code", error)
-        stop.set(
-            f"{config.stop_hotkey} and {config.pause_hotkey} cannot be watched,"
-            f" maybe another program uses them (error {code})"
-        )
+        stop.set(f"the watch over hotkeys and mouse was lost ({error})")
     finally:
         ready.set()
 
@@ -5833,16 +5936,18 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
 
 
 @contextmanager
-def watched(api: Win32, actuator: Actuator) -> Iterator[None]:
-    """Returns once the hotkeys work; raises Stopped if they cannot be had."""
+def watched(api: Win32, actuator: Actuator) -> Iterator[list[str]]:
+    """What the person is told, once the hotkeys work; raises Stopped if none can stop."""
     leave = threading.Event()
     ready = threading.Event()
-    thread = threading.Thread(target=_watch, args=(api, actuator, leave, ready), daemon=True)
+    told: list[str] = []
+    watch = (api, actuator, leave, ready, told)
+    thread = threading.Thread(target=_watch, args=watch, daemon=True)
     thread.start()
     ready.wait()
     try:
         actuator.stop.check()
-        yield
+        yield told
     finally:
         leave.set()
         thread.join()
@@ -14149,6 +14254,9 @@ class DemoDesktop:
         if self.state.focus:
             self.state = replace(self.state, text=self.state.text + text)
 
+    def types(self, character: str, code: int, shift: bool) -> bool:
+        return False
+
     def start_program(self, program: Program) -> None:
         self.state = self.state.after("Notes icon")
 
@@ -15006,8 +15114,10 @@ class Person:
 
 def next_task(terminal: Terminal) -> str:
     if _person_is_there():
-        with suppress(Stopped):
+        try:
             return terminal.ask("Anything else? Type the next task, or press Enter to end.")
+        except Stopped as error:
+            terminal.say(str(error), 0)
     return ""
 
 
@@ -15640,7 +15750,7 @@ def run_task(
     who = Person(config, terminal, logger, desktop, by_box=options.mcp)
     vars(actuator).update(config=config, confirm=who.allows, ask=who.answers)
     if isinstance(desktop, WindowsDesktop):
-        undo.enter_context(watched(desktop.api, actuator))
+        told += undo.enter_context(watched(desktop.api, actuator))
     engine = engine_of(profile, server, model, grammar, actuator, logger)
     engine.correction = corrected
     engine.way = way

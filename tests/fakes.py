@@ -45,7 +45,7 @@ NEVER_FAIL = frozenset(
     " IsWindowVisible IsIconic IsHungAppWindow ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput"
     " GetCurrentThreadId IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize"
     " CoTaskMemFree GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetWindowDisplayAffinity"
-    " SendMessageW DispatchMessageW MessageBeep LoadCursorW".split()
+    " SendMessageW DispatchMessageW MessageBeep LoadCursorW GetKeyboardLayout VkKeyScanExW".split()
 )
 # Those that answer an HRESULT.
 BY_HRESULT = ("SHCreateItemFromParsingName", "CoInitializeEx")
@@ -306,6 +306,7 @@ class FakeWin32:
     old_console = False  # older than Windows 10
     mouse_stuck = False  # another program holds it: neither SendInput nor SetCursorPos moves it
     insert_at_most: int | None = None  # events that every SendInput takes at most
+    keyboard = ""  # the signs of the keys that a test needs, each with its code: German "= 0x130"
     clipboard: str | None = None
     clipboard_owner = 0  # the handle of the window whose text it is
     on_event: Callable[[Event], Any] | None = None
@@ -849,6 +850,13 @@ class FakeWin32:
         return 1
 
     # -- input
+
+    def _GetKeyboardLayout(self, thread: int) -> int:
+        return 0x4070407 if thread == 99 else 0
+
+    def _VkKeyScanExW(self, sign: int, layout: int) -> int:
+        keys = dict(zip(self.keyboard.split()[::2], self.keyboard.split()[1::2], strict=True))
+        return int(keys.get(chr(sign), "-1"), 16) if layout else -1
 
     def _MapVirtualKeyW(self, code: int, kind: int) -> int:
         return code ^ 0x80 if kind == 0 else 0  # any number that tells its key

@@ -109,7 +109,7 @@ LABELS = (
     *("Format C:", "Zahlungspflichtig bestellen", "ＤＥＬＥＴＥ", "Pin to"),
 )
 KEYS = """enter ctrl+s alt+f4 win+l ctrl+alt+delete f5 no_key a+b escape delete
-    shift+delete win+r alt win shift a tab ctrl+alt+q""".split()
+    shift+delete win+r alt win shift a tab ctrl+alt+backspace""".split()
 TEXTS = (
     *("Hello", "Grüße 😀\n", "rm -rf /", "x" * 300, "", "rd /s /q c:\\", "hunter2", "{{PIN}}"),
     *("powershell -e", "shutdown now\n", "a b"),

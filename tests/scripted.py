@@ -101,6 +101,9 @@ class PlainDesktop:
     def text(self, text: str) -> None:
         self.inputs.append(("text", text))
 
+    def types(self, character: str, code: int, shift: bool) -> bool:
+        return True
+
     def start_program(self, program: agent.Program) -> None:
         self.inputs.append(("start", program.name))
 

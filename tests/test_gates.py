@@ -224,7 +224,7 @@ class Takeover(GateCase):
         stage.do("click")
 
     def test_a_pause_ends_when_the_person_resumes_and_one_asked_for_not_before(self) -> None:
-        for asked_for, seconds in (("", 0.3), ("by ctrl+alt+p", 500)):
+        for asked_for, seconds in (("", 0.3), ("by ctrl+alt+insert", 500)):
             stage = Stage()
             stage.clock.advance(5)
             stage.world.person()
@@ -233,8 +233,8 @@ class Takeover(GateCase):
             start = stage.clock.now()
             self.refused(stage, "stale_frame", "was paused", "click")
             self.assertAlmostEqual(stage.clock.now() - start, seconds, delta=0.3)
-        stage.stop.paused = "by ctrl+alt+p"
-        stage.clock.at(1, lambda: stage.stop.set("ctrl+alt+q"))
+        stage.stop.paused = "by ctrl+alt+insert"
+        stage.clock.at(1, lambda: stage.stop.set("ctrl+alt+backspace"))
         with self.assertRaises(agent.Stopped):
             stage.do("click")
         self.assertEqual(stage.world.events, [])

@@ -49,7 +49,7 @@ class WatchCase(unittest.TestCase):
 class Hotkeys(WatchCase):
     def test_the_chords_of_the_config_are_registered(self) -> None:
         for config, hotkeys in (
-            ({}, {0: (NO_REPEAT | 3, ord("Q")), 1: (NO_REPEAT | 3, ord("P"))}),
+            ({}, {0: (NO_REPEAT | 3, 0x08), 1: (NO_REPEAT | 3, 0x2D)}),
             (
                 {"stop_hotkey": "Shift+Win+Esc", "pause_hotkey": "F9"},
                 {0: (NO_REPEAT | 12, 0x1B), 1: (NO_REPEAT, 0x78)},
@@ -66,17 +66,17 @@ class Hotkeys(WatchCase):
         with self.watched() as stage:
             self.press(stage, 0)
             self.assertTrue(comes_true(lambda: stage.stop.reason))
-            with self.assertRaisesRegex(agent.Stopped, r"^Stopped: ctrl\+alt\+q\.$"):
+            with self.assertRaisesRegex(agent.Stopped, r"^Stopped: ctrl\+alt\+backspace\.$"):
                 stage.do("click")
             stage.stop.set("the mouse in the corner")  # of two reasons the first is told
-            self.assertEqual(stage.stop.reason, "ctrl+alt+q")
+            self.assertEqual(stage.stop.reason, "ctrl+alt+backspace")
         self.assertEqual(stage.world.events, [])
 
     def test_the_pause_hotkey_pauses_goes_on_and_keeps_a_pause_that_would_end(self) -> None:
         said: list[str] = []
         with self.watched() as stage:
             self.press(stage, 1)
-            self.assertTrue(comes_true(lambda: "ctrl+alt+p" in stage.stop.paused))
+            self.assertTrue(comes_true(lambda: "ctrl+alt+insert" in stage.stop.paused))
             self.press(stage, 1)
             self.assertTrue(comes_true(lambda: not stage.stop.paused))
             self.assertEqual(stage.stop.reason, "")
@@ -95,23 +95,82 @@ class Hotkeys(WatchCase):
             self.assertEqual(stage.attempt("click").refused, "stale_frame")
             self.assertGreaterEqual(stage.clock.now() - start, 99)
         held = "paused: mouse or keyboard is in use; it goes on by itself after some quiet"
-        asked = "paused: until ctrl+alt+p is pressed again"
+        asked = "paused: until ctrl+alt+insert is pressed again"
         self.assertEqual(said, [held, asked, "going on"])
 
-    def test_a_chord_that_another_program_has_ends_the_run_before_anything_is_done(self) -> None:
+    def test_where_another_program_has_the_keys_the_next_ones_do_and_are_told(self) -> None:
+        ctrl_alt, backspace, insert = NO_REPEAT | 3, 0x08, 0x2D
+        with_shift, with_win = ctrl_alt | 4, NO_REPEAT | 14
+        of_stop, of_pause = "ctrl+alt+backspace (stop_hotkey)", "ctrl+alt+insert (pause_hotkey)"
+        for taken, stop_key, pause_key, told in (
+            ([(ctrl_alt, backspace)], (with_shift, backspace), (ctrl_alt, insert), [of_stop]),
+            (
+                [(ctrl_alt, backspace), (with_shift, backspace), (ctrl_alt, insert)],
+                (with_win, backspace),
+                (with_shift, insert),
+                [of_stop, of_pause],
+            ),
+        ):
+            stage = Stage()
+            stage.world.hotkeys |= dict(enumerate(taken, 9))
+            with agent.watched(stage.world.api, stage.actuator) as notes:
+                self.assertEqual(
+                    (stage.world.hotkeys[0], stage.world.hotkeys[1]), (stop_key, pause_key)
+                )
+                notes = [note for note in notes if note]
+                self.assertEqual([note.partition(" is ")[0] for note in notes], told)
+                self.assertRegex(
+                    notes[0], r"another program's \(error 1409\); ctrl\+.* does it now"
+                )
+                self.press(stage, 0)
+                self.assertTrue(comes_true(lambda: stage.stop.reason in notes[0]))  # noqa: B023
+                self.assertRegex(stage.stop.reason, "(alt[+]shift|shift[+]win)[+]backspace")
+
+    def test_without_any_stop_key_no_run_begins_and_without_a_pause_key_one_does(self) -> None:
         stage = Stage()
-        stage.world.hotkeys[9] = (NO_REPEAT | 3, ord("Q"))
-        words = r"ctrl\+alt\+q.*another program uses them \(error 1409\)"
+        mine = [(NO_REPEAT | held, 0x08) for held in (3, 7, 14)]
+        stage.world.hotkeys |= dict(enumerate(mine, 9))
+        words = r"ctrl\+alt\+backspace nor .* had.*error 1409.*--set stop_hotkey=KEYS\.$"
         refused = self.assertRaisesRegex(agent.Stopped, words)
         with refused, agent.watched(stage.world.api, stage.actuator):
             self.fail("it must not begin")
+        stage = Stage()
+        mine = [(NO_REPEAT | held, 0x2D) for held in (3, 7, 14)]
+        stage.world.hotkeys |= dict(enumerate(mine, 9))
+        with agent.watched(stage.world.api, stage.actuator) as told:
+            self.assertIn("--set pause_hotkey=KEYS.", told[1])
+            self.press(stage, 0)
+            self.assertTrue(comes_true(lambda: stage.stop.reason == "ctrl+alt+backspace"))
+
+    def test_no_key_that_people_write_with_is_a_hotkey(self) -> None:
+        for chord in (
+            *("ctrl+alt+q", "ctrl+alt+shift+e", "AltGr+m", "ctrl+alt+win+2", "Strg+Alt+<"),
+            *("ctrl+alt+space", "ctrl+alt+=", "x", "shift+7", "enter", "shift+space", "?"),
+        ):
+            for name in ("stop_hotkey", "pause_hotkey"):
+                words = f"{name} cannot be .*swallows its key.* such as ctrl"
+                with self.assertRaisesRegex(agent.ConfigError, words, msg=chord):
+                    Stage(config={name: chord})
+        for chord in ("f9", "ctrl+q", "ctrl+shift+q", "alt+win+q", "ctrl+alt+f9", "ctrl+alt+end"):
+            Stage(config={"stop_hotkey": chord})
+
+    def test_no_hotkey_that_it_may_take_is_pressed_by_the_program_itself(self) -> None:
+        stage = Stage(config={"stop_hotkey": "f9", "confirm": "never"})
+        for chord in (
+            "f9",
+            "ctrl+alt+shift+backspace",
+            "ctrl+alt+shift+insert",
+            "ctrl+win+shift+insert",
+        ):
+            self.assertEqual(stage.attempt("press_key", key=chord).refused, "blocked_key", chord)
+        self.assertEqual(stage.attempt("press_key", key="ctrl+alt+backspace").refused, "")
 
     def test_a_watcher_that_is_lost_stops_the_run(self) -> None:
         for error in (RuntimeError("a bug"), agent.Win32Error("refused", 5)):
             with mock.patch.object(threading, "excepthook"), self.watched() as stage:
                 stage.world.api.PeekMessageW = mock.Mock(side_effect=error)
                 self.assertTrue(comes_true(lambda: stage.stop.reason))
-                self.assertRegex(stage.stop.reason, "cannot be watched|was lost")
+                self.assertRegex(stage.stop.reason, "hotkeys and mouse was lost")
 
 
 class Corner(WatchCase):
@@ -143,7 +202,7 @@ class Corner(WatchCase):
             stage.world.arm(names={"GetCursorPos"})
             self.rounds(stage)
             self.press(stage, 0)
-            self.assertTrue(comes_true(lambda: stage.stop.reason == "ctrl+alt+q"))
+            self.assertTrue(comes_true(lambda: stage.stop.reason == "ctrl+alt+backspace"))
 
 
 class Console(WatchCase):

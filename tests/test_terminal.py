@@ -468,6 +468,17 @@ class Questions(CommandLineCase):
         self.assertEqual((code, err), (0, ""), out)
         self.completed_twice("Save it once more")
 
+    def test_a_stop_at_that_prompt_says_why_the_program_ends(self) -> None:
+        def types(out: str) -> str | None:
+            if out.endswith("Enter to end.\n"):
+                signal.raise_signal(signal.SIGINT)
+            return TASK if out.endswith("Task:\n") else None
+
+        with self.drawn() as endpoint, person_at_main(types) as keyboard:
+            code, out, _ = self.main("--endpoint", endpoint, "--max-steps", "6", stdin=keyboard)
+            keyboard.end()
+        self.assertEqual((code, out.splitlines()[-1]), (0, "Stopped: Ctrl+C."))
+
     def completed_twice(self, further: str) -> None:
         about = [r for r in self.records() if r["kind"] in ("run", "resume", "end")]
         self.assertEqual([r["kind"] for r in about], ["run", "end", "resume", "end"])

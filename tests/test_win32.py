@@ -27,6 +27,7 @@ WIDTHS = """
 4:8 GlobalUnlock lstrlenW CloseHandle ReleaseMutex CoTaskMemFree
 4:84 SetStretchBltMode ShowWindowAsync SetWindowDisplayAffinity WaitForSingleObject GetConsoleProcessList
 4:84 SetConsoleCtrlHandler SetConsoleMode CoInitializeEx
+2:28 VkKeyScanExW
 4:8444 RegisterHotKey
 4:84444844444 StretchBlt
 4:8448 SetBrushOrgEx
@@ -40,7 +41,7 @@ WIDTHS = """
 4:88444 PeekMessageW
 4:8888 SHCreateItemFromParsingName
 8: GetForegroundWindow GetClipboardOwner GetConsoleWindow
-8:4 GetClipboardData GetStdHandle
+8:4 GetClipboardData GetStdHandle GetKeyboardLayout
 8:444 OpenInputDesktop OpenProcess
 8:44444444444448 CreateFontW
 8:488444448888 CreateWindowExW

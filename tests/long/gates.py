@@ -51,10 +51,10 @@ SIDES = [
     ("shift", "lshift", "rshift", "SHIFT"),
     ("win", "rwin", "lwin", "Windows", "cmd", "Super"),
 ]
-PLAIN = "l L f4 F4 del Delete DEL q p escape Esc a 5 enter tab home sleep".split()
+PLAIN = "l L f4 F4 del Delete DEL backspace insert escape Esc a 5 enter tab home sleep".split()
 BLOCKED = [
     set(keys.split("+"))
-    for keys in "win+l ctrl+alt+delete ctrl+shift+escape sleep ctrl+alt+q ctrl+alt+p".split()
+    for keys in "win+l ctrl+alt+delete ctrl+shift+escape sleep ctrl+alt+backspace ctrl+alt+insert".split()
 ]
 WORDS = agent.Vocabulary({name: name for name in agent.TOOLS})
 SETTINGS = {

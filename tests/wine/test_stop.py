@@ -41,7 +41,7 @@ class Interrupted(RunCase):
         """The program ended by the hotkey soon after it was pressed, with a whole journal."""
         code, output = program.finish(60)
         self.assertEqual(code, 130, output)
-        self.assertIn("stopped: ctrl+alt+q.", output)
+        self.assertIn("stopped: ctrl+alt+backspace.", output)
         self.assertEqual(self.ended()[0], "stopped")
         self.assertLess(self.desktop.journal()[-1]["time"] - pressed, SOON_S)
 
@@ -52,7 +52,7 @@ class Interrupted(RunCase):
             # No faster than it is drawn.
             program = self.start(model, "text_batch_events=10", "char_input_delay=0.1")
             until("some of it was typed", lambda: self.count("WM_CHAR") > before + 200)
-            self.stopped(program, self.hotkey("ctrl+alt+q"))
+            self.stopped(program, self.hotkey("ctrl+alt+backspace"))
         # What arrives while ctrl and alt are held for the hotkey is no plain text to the edit control.
         typed = "".join(character for character in self.window.text() if ord(character) < 128)
         self.assertTrue(text.startswith(typed) and 100 < len(typed) < 4900, typed[-80:])
@@ -66,7 +66,7 @@ class Interrupted(RunCase):
             until("the button is down", lambda: self.count("WM_LBUTTONDOWN") > downs)
             moves = self.count("WM_MOUSEMOVE")
             until("it drags", lambda: self.count("WM_MOUSEMOVE") > moves)
-            self.stopped(program, self.hotkey("ctrl+alt+q"))
+            self.stopped(program, self.hotkey("ctrl+alt+backspace"))
         self.window.order("nothing")  # obeyed once all input was worked off
         self.assertEqual(self.count("WM_LBUTTONUP"), ups + 1)
 
@@ -74,7 +74,7 @@ class Interrupted(RunCase):
         with Hanging(self) as model:
             program = self.start(model)
             model.until_asked(program)
-            self.stopped(program, self.hotkey("ctrl+alt+q"))
+            self.stopped(program, self.hotkey("ctrl+alt+backspace"))
         with Hanging(self) as model:
             program = self.start(model)
             model.until_asked(program)
@@ -88,12 +88,12 @@ class Interrupted(RunCase):
 
         def press(number: int) -> None:
             if number == 1:
-                pressed.append(self.hotkey("ctrl+alt+p"))
-                threading.Timer(3, self.hotkey, ["ctrl+alt+p"]).start()
+                pressed.append(self.hotkey("ctrl+alt+insert"))
+                threading.Timer(3, self.hotkey, ["ctrl+alt+insert"]).start()
 
         with Scripted(ONE_AND_TWO, press) as model:
             output = self.completed(model, "takeover_quiet=0")
-        self.assertRegex(output, r"(?s)paused: until ctrl\+alt\+p is pressed again.*going on")
+        self.assertRegex(output, r"(?s)paused: until ctrl\+alt\+insert is pressed again.*going on")
         # The first act waited, and then needed a new look.
         self.assertEqual(self.window.text(), "two")
         self.assertGreater(self.window.events("WM_CHAR")[-3]["time"] - pressed[0], 3)
