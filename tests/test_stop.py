@@ -123,8 +123,8 @@ class Hotkeys(WatchCase):
                     notes[0], r"another program's \(error 1409\); ctrl\+.* does it now"
                 )
                 self.press(stage, 0)
-                self.assertTrue(comes_true(lambda: stage.stop.reason in notes[0]))  # noqa: B023
-                self.assertRegex(stage.stop.reason, "(alt[+]shift|shift[+]win)[+]backspace")
+                self.assertTrue(comes_true(lambda: stage.stop.reason))  # noqa: B023
+                self.assertIn(f"; {stage.stop.reason} does it now", notes[0])
 
     def test_without_any_stop_key_no_run_begins_and_without_a_pause_key_one_does(self) -> None:
         stage = Stage()
