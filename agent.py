@@ -4369,7 +4369,7 @@ class Attempt:
     typed: Typed = Typed()
     task: str = ""
     places: Sequence[Point] = ()
-    mouse: Point | None = None  # where it is done if that is where the mouse is
+    mouse: Point | None = None  # where Windows told of it, if it is done where the mouse is
     program: Program | None = None
     window: Window | None = None
     controls: Sequence[Control] = ()
@@ -5241,6 +5241,7 @@ def near(one: Point, other: Point) -> bool:
 ####################################################################################################
 
 HELD_TRIES = 3
+PRESS_S = 0.02  # down until up again: games and remote desktops see no shorter press
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 
 Switch = Callable[..., None]  # presses or releases a key or a button
@@ -5265,6 +5266,7 @@ class Hands:
     typing_secret: Callable[..., object] | None = None
     task: str = ""  # a program that it names literally may be started
     aim: Point | None = None  # where the program itself last put the mouse
+    moved_last: bool = False  # its last act did nothing else
     typed: Typed = Typed()
     places: dict[int, SecretRecord] = field(default_factory=dict)  # of secrets that were typed
     used_frame: int = 0  # the last that was acted on
@@ -5297,8 +5299,14 @@ class Hands:
     # -- what an act may do. These raise ToolError and Win32Error.
 
     def move(self, _: Args) -> None:
+        """To the first place, also if the mouse stands there: people's hands move before they press.
+
+        A menu bar opens the menu that last saw the mouse move. An act where the mouse is moves it
+        only if what Windows tells and where the program left it are not the same.
+        """
         point = self.attempt.places[0]
-        if not self.attempt.mouse:
+        told = self.attempt.mouse
+        if told is None or point != told or self.aim not in (None, told):
             self._move(point)
 
     def click(
@@ -5317,12 +5325,12 @@ class Hands:
             again_at = self._let_go_at + apart_s
             self.clock.sleep(max(0.0, again_at - self.clock.now()))
         self._pressed_last = last
-        if first != self.desktop.cursor():
-            self._move(first)
+        self.move(args)
         for chord in values_of(args, Modifiers):
             self._hold(chord)
         for _ in range(times):
             self._down(self.desktop.button, button, self._under_mouse())
+            self.clock.sleep(PRESS_S)
             if first != last:
                 self._drag_on(first, last)
             self._up(self.desktop.button, button)
@@ -5391,6 +5399,7 @@ class Hands:
             self.desktop.text(sign)
             return
         self._hold(chord)
+        self.clock.sleep(PRESS_S)
         self.release()
 
     def _hold(self, chord: str) -> None:
@@ -5552,8 +5561,11 @@ class Actuator(Hands):
         self.act_times.append(self.clock.now())
         for window in attempt.reached[:1]:
             self.typed = self.typed.after(act, window)
+        self.moved_last = False
         try:
-            return HANDS[act.name](self, act.args) or ""
+            told = HANDS[act.name](self, act.args) or ""
+            self.moved_last = act.name == "move"
+            return told
         finally:
             self.last_own = self.clock.now()
             self.release()
@@ -5684,7 +5696,9 @@ def gate_places(actuator: Actuator, attempt: Attempt) -> None:
             places.append(to_point(place, attempt.frame.area))
         else:
             attempt.mouse = actuator.desktop.cursor()
-            places.append(attempt.mouse)
+            # Under an open menu Wine tells where the mouse was before its last move.
+            moved_to = actuator.aim if actuator.moved_last else None
+            places.append(moved_to or attempt.mouse)
     for point in places:
         if not attempt.frame.area.contains(point):
             raise ToolError(
@@ -9513,9 +9527,19 @@ def screen_size(config: Config) -> Size:
 
 
 # After an act: until the first look, between two, and until a first change is not awaited any more.
-SETTLE_FLOOR_S = 0.05
+SETTLE_FLOOR_S = 0.03
 SETTLE_INTERVAL_S = 0.03
 SETTLE_PATIENCE_S = 0.25
+SETTLED_S = 1.0  # so young a frame may be the next look; a caret is too thin for glances to tell
+
+
+class Settled(NamedTuple):
+    """The screen at rest after an act, and what tells whether it is still the same."""
+
+    frame: Frame
+    png: bytes
+    glance: bytes  # from after the frame
+    mouse: Point
 
 
 @dataclass
@@ -9531,6 +9555,7 @@ class Eyes:
     # ... and the frame before that, until it is known what it changed.
     _before: dict[int, Frame] = field(default_factory=dict)
     _closer: Point | None = None  # of what the next look shows
+    _settled: Settled | None = None  # the next look, if nothing has changed since
 
     def zoom(self, point: Point | None) -> None:
         """The next look shows the part around this pixel, or all, and the one after it all."""
@@ -9544,7 +9569,7 @@ class Eyes:
         self.actuator.rest()
         closer = self._closer
         self._closer = None
-        frame = self.capture(closer)
+        frame, png = self._still_settled(closer) or (self.capture(closer), b"")
         canvas = Canvas(frame.width, frame.height, frame.pixels)
         for place in [*self.secrets.values()]:  # they move with their windows until these are gone
             window = self.desktop.window(place.handle)
@@ -9553,7 +9578,7 @@ class Eyes:
                 canvas.fill(box.scaled(frame.area, frame.rect), SECRET_GREY)
         frame = replace(frame, pixels=bytes(canvas.pixels))
         looked = self.clock.now()
-        png = encode_png(frame.pixels, frame.width, frame.height)
+        png = png or encode_png(frame.pixels, frame.width, frame.height)
         self.logger.publish(Shown(png))
         path = self.logger.save_screenshot(name or f"turn_{self.logger.turn:04d}", png)
         self.logger.record(
@@ -9576,6 +9601,26 @@ class Eyes:
             sent,
             path,
         )
+
+    def _still_settled(self, closer: Point | None) -> tuple[Frame, bytes] | None:
+        """The frame and picture of the last rest, if a glance shows that they are as of now."""
+        settled = self._settled
+        self._settled = None
+        if not settled or closer or self.secrets:  # which are greyed on a frame of their own
+            return None
+        frame = settled.frame
+        if self.clock.now() - frame.taken_at > SETTLED_S:
+            return None
+        area = resolve_area(self.config.area, self.desktop)
+        if (area, self.desktop.screen()) != (frame.area, frame.screen):
+            return None
+        front = self.desktop.foreground()
+        same_front = (front and self._hidden(front)) == frame.window
+        same_mouse = self.desktop.cursor() == settled.mouse
+        glance = self.glance(frame)
+        if same_front and same_mouse and not self.changed(settled.glance, glance, frame):
+            return frame, settled.png
+        return None
 
     def whole(self, frame: Frame) -> Frame:
         """All the area, by which the effect of an act is seen."""
@@ -9715,31 +9760,42 @@ class Eyes:
         return False
 
     def settle(self, frame: Frame, before: bytes) -> Frame:
-        # The frame once a few glances agree; `before` is one from before the act.
+        # A frame between two glances that agree; `before` is one from before the act.
         begin = self.clock.now()
         cap_s = self.config.settle_cap_ms / 1000
         self.clock.sleep(min(SETTLE_FLOOR_S, cap_s) + self.config.ui_settle_delay)
         last = self.glance(frame)
         changed = self.changed(before, last, frame) is not None
+        after: Frame | None = None
+        png = b""
         agreed = 0
-        wanted = 2
-        passed_s = 0.0
+        wanted = 1
         # The screen rests after a change or the patience; after the cap, it is taken as it is.
-        while agreed < wanted and passed_s < cap_s:
-            self.clock.sleep(SETTLE_INTERVAL_S)
-            passed_s = self.clock.now() - begin
+        while True:
+            looked = self.clock.now()
+            over = looked - begin >= cap_s
+            if after is None and (over or changed or looked - begin >= SETTLE_PATIENCE_S):
+                after = self.capture()
+            if after and (over or agreed == wanted):
+                break
+            if after:  # made here, while rest is awaited anyway
+                png = png or encode_png(after.pixels, after.width, after.height)
+            self.clock.sleep(max(0.0, looked + SETTLE_INTERVAL_S - self.clock.now()))
             glance = self.glance(frame)
             if self.changed(last, glance, frame):
-                wanted = 4 if changed else 2  # what goes on being drawn pauses, too
+                wanted = 4 if changed else 1  # what goes on being drawn pauses, too
                 changed = True
+                after = None
+                png = b""
                 agreed = 0
-            elif changed or passed_s >= SETTLE_PATIENCE_S:
+            elif after:
                 agreed += 1
             last = glance
-        settled = self.capture()
+        at_rest = agreed == wanted
+        self._settled = Settled(after, png, last, self.desktop.cursor()) if at_rest else None
         if not self.secrets:  # else whoever watches waits for a look, which greys them
-            self.logger.publish(Shown(settled))
-        return settled
+            self.logger.publish(Shown(after))
+        return after
 
 
 ####################################################################################################
