@@ -7880,7 +7880,10 @@ screenshot or a file can prove, with the task's exact names and texts:
 NO_USABLE_CALL = "No usable tool call in the reply."
 MISSION_COMPLETE = "Mission complete"
 NO_CALL = "I gave no usable tool call."  # servers answer 500 to a broken call that is sent back
-NO_STORY = "Your last answer was no JSON object: answer with one, in the same form."
+NO_STORY = """Nothing was done: that was no JSON object. Answer with one of the form of your \
+last one, for what the screenshot shows now; {{"name": "{done}"}} alone if the whole task is done.
+Your last one: {last}"""
+EMPTY_STORY = {"observation": "I look.", "bboxes": [], "actions": []}
 SAY_DONE = "If the whole task is done, reply DONE and the proof."
 NOT_YET = "Completion not confirmed by a fresh look, not yet: "
 LEFT_OUT = "(left out)"  # stands for an old thought
@@ -8474,7 +8477,7 @@ PROFILES = {
                 ),
                 **_JUDGES,
             },
-            {"max_steps": 100000, "stall_stop": 0},
+            {"max_steps": 100000},
             extra=(
                 "type_text press_key scroll_at scroll_up wait ask_person report_complete".split()
             ),
@@ -12112,8 +12115,9 @@ def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -
 @dataclass
 class Story:
     said: str  # the model's last reply
-    told: JsonObject = field(default_factory=dict)  # the last one that was a story
-    seen: Frame | None = None  # the last one that the model has seen
+    seen: Frame | None = None  # the last frame that the model has seen
+    told: JsonDict = field(default_factory=lambda: {**EMPTY_STORY})  # its last story
+    notes: list[str] = field(default_factory=list)  # that it is told next
 
 
 def begin_story(engine: Engine, state: AgentState) -> TakeTurn:
@@ -12141,16 +12145,13 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     said = str(engine.logger.hide(story.said))
     observation, actions, written_boxes = read_story({"content": said})
     observation = cut_repetition(observation)
-    chapter = Chapter(story.seen)
+    chapter = Chapter(story.seen, notes=story.notes)
+    story.notes = []
     if not config.described:
         observation = cut(observation, OBSERVATION_CHARS)
-        told = story_in(strip_think(said))
-        if told:
-            story.told = told
-        elif said:  # words that it would go on with
-            observation = ""
-            chapter.notes.append(NO_STORY)
+        story.told |= story_in(strip_think(said))
     state.plan = observation or state.plan
+    story.told["observation"] = state.plan or EMPTY_STORY["observation"]
     perform_actions(engine, state, chapter, actions)
     place_boxes(engine, chapter, written_boxes)
     outcome = chapter.outcome or escalate(engine, state, chapter.progress)
@@ -12160,17 +12161,16 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     state.trail = [chapter.done, *state.trail][:TRAIL_TURNS]
     if state.stalled >= config.stall_after(1):
         chapter.notes.append(STALLED.format(state.stalled, "turns"))
-    if outcome is None:
-        story.said = ask_for_story(engine, state, story, chapter.notes, image)
-    return outcome
+    return outcome or ask_for_story(engine, state, story, chapter.notes, image)
 
 
 def ask_for_story(
     engine: Engine, state: AgentState, story: Story, notes: Sequence[str], image: bytes
-) -> str:
-    """The next reply, empty if there is none."""
+) -> Outcome | None:
+    """Has the next reply told; the run's end if words claim it."""
     config = engine.config
-    manner = engine.voice.manner(engine.executor)
+    voice = engine.voice
+    manner = voice.manner(engine.executor)
     task = fill_form(
         STORY_FORM,
         task=state.task,
@@ -12178,23 +12178,47 @@ def ask_for_story(
         boxes=config.max_bboxes,
         dry_run=DRY_RUN if config.dry_run else "",
     )
-    observation = state.plan or "I look."
+    told = json.dumps(story.told, ensure_ascii=False)
+    messages = [
+        Message("user", task),
+        Message("assistant", told),
+        Message("user", " ".join(notes), image),
+    ]
     if config.described:
         manner = manner._replace(system=f"{manner.system}\n{task}")
-        messages = [Message("user", "", image, " ".join([observation, *notes]))]
-    else:
-        told = {
-            "observation": observation,
-            "bboxes": story.told.get("bboxes", []),
-            "actions": story.told.get("actions", []),
-        }
-        messages = [
-            Message("user", task),
-            Message("assistant", json.dumps(told, ensure_ascii=False)),
-            Message("user", " ".join(notes), image),
-        ]
-    reply = engine.voice.ask(engine.executor, messages, manner=manner)
-    return reply.text if isinstance(reply, Reply) else ""
+        seen = " ".join([state.plan or "I look.", *notes])
+        messages = [Message("user", "", image, seen)]
+        reply = voice.ask(engine.executor, messages, manner=manner)
+        story.said = reply.text if isinstance(reply, Reply) else ""
+        return None
+    done = engine.profile.vocabulary.tools["report_complete"]
+    correction = NO_STORY.format(last=told, done=done)
+
+    def read(reply: Reply, is_corrected: bool) -> tuple[str, str]:
+        said = strip_think(reply.text).strip()
+        if story_in(said):
+            return said, ""
+        if is_answer(said, insists=not is_corrected):
+            return "", cut_repetition(said)
+        raise ToolError("The reply is no story.", "no_call")
+
+    taken, _ = voice.ask_until_read(
+        engine.executor,
+        messages,
+        manner,
+        config.reply_corrections,
+        read,
+        lambda _: correction,
+        False,
+    )
+    story.said, claim = taken or ("", "")
+    if not claim:
+        return None
+    says_done = CLAIM.search(claim) is not None
+    outcome, result = check_completion(engine, state, claim, says_done)
+    note_action(engine, state, ActionRecord("final_answer", "", result, response_text=claim))
+    story.notes.append(result)
+    return outcome
 
 
 def perform_actions(
