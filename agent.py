@@ -8553,7 +8553,7 @@ all | coordinates off the grid | clamped onto its edge | refused and explained |
 guess
 planner commander pointer | halves of the grid | unrounded | 500.5 is 501 | kept: a step is 2 \
 pixels of 1920
-planner commander | spinning | nothing ends it | two requests to the planner in a row at most, \
+planner commander story | spinning | nothing ends it | two requests to the planner in a row at most, \
 archiving by the program; without progress a review, recovery keys, the end as stuck | kept: every \
 turn makes progress or ends the run
 planner commander | no usable call, too little evidence | forgotten | remembered and told | kept: \
@@ -12211,7 +12211,7 @@ def ask_for_story(
         lambda _: correction,
         False,
     )
-    story.said, claim = taken or ("", "")
+    story.said, claim = taken if isinstance(taken, tuple) else ("", "")
     if not claim:
         return None
     says_done = CLAIM.search(claim) is not None

@@ -30,9 +30,9 @@ def told(observation: str = "I go on.", actions: Any = (), bboxes: Any = ()) -> 
 
 
 def picture(request: Json) -> tuple[bytes, int, int]:
-    """The picture of a request, as RGB, width, height."""
-    content = request["messages"][-1]["content"]
-    (url,) = (part["image_url"]["url"] for part in content if part["type"] == "image_url")
+    """The one picture of a request, as RGB, width, height."""
+    parts = [part for m in request["messages"] for part in m["content"] if isinstance(part, dict)]
+    (url,) = (part["image_url"]["url"] for part in parts if part["type"] == "image_url")
     return agent.png_to_rgb(base64.b64decode(url.partition(",")[2]))
 
 
@@ -101,7 +101,8 @@ class Acting(StoryCase):
 
     def test_what_cannot_be_done_is_told_and_neither_done_nor_drawn(self) -> None:
         rows = [row for row in ROWS if "refused" in row]
-        trial, _ = self.story(*[told(actions=[row["action"]]) for row in rows])
+        replies = [told(actions=[row["action"]]) for row in rows]
+        trial, _ = self.story(*replies, stall_stop=99)
         self.assertEqual(trial.inputs, [])
         for number, row in enumerate(rows, 1):
             with self.subTest(row["action"]):
@@ -110,6 +111,45 @@ class Acting(StoryCase):
                 self.assertRegex(note, f"Action 1 was not executed: .*{row['refused']}")
                 rgb, _, _ = picture(trial.requests[number])
                 self.assertLess(max(map(int.__sub__, rgb[::3], rgb[2::3])), 30)
+
+
+class Words(StoryCase):
+    """Replies without a story, and stories in which nothing gets on."""
+
+    base = FEWER_REQUESTS
+
+    def test_two_in_a_row_are_corrected_with_its_own_last_story_and_a_third_is_held_against_a_look(
+        self,
+    ) -> None:
+        last = told("I click.", [LEFT])
+        hm = text("Hm, the window.")
+        trial, _ = self.story(last, hm, hm, hm, text("NO: nothing"), last, max_steps=3)
+        corrected, again, judged, after = trial.requests[2:6]
+        own = json.loads(last["content"])
+        for request in (corrected, again):
+            ask = str(request["messages"][-1]["content"])
+            self.assertIn(json.dumps(own, ensure_ascii=False), ask)
+            self.assertEqual(picture(trial.requests[1]), picture(request))
+        self.assertIn("CLAIM: Hm, the window.", str(judged))
+        self.assertIn("not confirmed", str(after["messages"][-1]["content"]))
+
+    def test_as_described_it_is_an_observation_like_any_other(self) -> None:
+        trial, _ = self.story(text("Hm."), text("Hm."), described=True, verify_completion=False)
+        self.assertEqual(len(trial.requests), 3)
+        self.assertNotIn("JSON object. Answer", str(trial.requests))
+
+    def test_looks_the_same_click_and_boxes_alone_end_the_run(self) -> None:
+        def dead(trial: Trial) -> None:
+            trial.desktop.dead = True
+
+        boxes = told("I see it.", bboxes=[{"x1": 1, "y1": 2, "x2": 300, "y2": 400}])
+        for said in (told("I look."), told("Again.", [CLICK]), boxes):
+            for described in (False, True):
+                with self.subTest(said["content"], described=described):
+                    own = {"described": described, "max_steps": 99}
+                    trial, outcome = self.story(*[said] * 30, prepare=dead, **own)
+                    self.assertEqual(outcome.kind, "stuck")
+                    self.assertLess(trial.state.turn, 30)
 
 
 class Marks(StoryCase):

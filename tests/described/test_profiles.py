@@ -218,7 +218,7 @@ class Demos(CommandLineCase):
         """Repeated calls that nobody offers; no act, no end."""
         for replies in ([reply("I type.", {"name": "type", "text": "a"})], [text("Hm.")]):
             run = Exchange("story", replies * 60)
-            self.assertEqual((run.outcome[0], len(run.requests)), ("max_steps", 50))
+            self.assertEqual((run.outcome[0], len(run.requests)), ("stuck", 9))
 
 
 class Conversations(unittest.TestCase):
