@@ -5299,7 +5299,7 @@ class Hands:
     # -- what an act may do. These raise ToolError and Win32Error.
 
     def move(self, _: Args) -> None:
-        """To the first place, also if the mouse stands there: people's hands move before they press.
+        """To the first place, also if the mouse stands there: a hand moves before it presses.
 
         A menu bar opens the menu that last saw the mouse move. An act where the mouse is moves it
         only if what Windows tells and where the program left it are not the same.
@@ -8553,9 +8553,9 @@ all | coordinates off the grid | clamped onto its edge | refused and explained |
 guess
 planner commander pointer | halves of the grid | unrounded | 500.5 is 501 | kept: a step is 2 \
 pixels of 1920
-planner commander story | spinning | nothing ends it | two requests to the planner in a row at most, \
-archiving by the program; without progress a review, recovery keys, the end as stuck | kept: every \
-turn makes progress or ends the run
+planner commander story | spinning | nothing ends it | two requests to the planner in a row at \
+most, archiving by the program; without progress a review, recovery keys, the end as stuck | kept: \
+every turn makes progress or ends the run
 planner commander | no usable call, too little evidence | forgotten | remembered and told | kept: \
 else it says the same again
 planner commander | two calls of the planner in one reply | both count | the first one counts | \
@@ -12212,11 +12212,30 @@ def ask_for_story(
         False,
     )
     story.said, claim = taken if isinstance(taken, tuple) else ("", "")
-    if not claim:
-        return None
+    return words_of_story(engine, state, story, claim) if claim else None
+
+
+def words_of_story(
+    engine: Engine,
+    state: AgentState,
+    story: Story,
+    claim: str,
+) -> Outcome | None:
+    """What comes of words that are no story: whether the task is done is asked."""
     says_done = CLAIM.search(claim) is not None
-    outcome, result = check_completion(engine, state, claim, says_done)
-    note_action(engine, state, ActionRecord("final_answer", "", result, response_text=claim))
+    outcome, result = check_completion(
+        engine,
+        state,
+        claim,
+        says_done,
+    )
+    record = ActionRecord(
+        "final_answer",
+        "",
+        result,
+        response_text=claim,
+    )
+    note_action(engine, state, record)
     story.notes.append(result)
     return outcome
 

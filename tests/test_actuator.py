@@ -42,6 +42,17 @@ SCRIPTS = [
 ]
 
 
+def stale(stage: Stage, old: Point) -> Callable[[], Point]:
+    """What a Windows tells of the mouse that has a place of before until the mouse is moved."""
+    sent = len(stage.world.events)
+
+    def told() -> Point:
+        moved = any(event.kind == "move" for event in stage.world.events[sent:])
+        return Point(*stage.world.mouse) if moved else old
+
+    return told
+
+
 class Stage:
     """A simulated Windows with an actuator on it; `look` gives a frame without the cost of a picture."""
 
@@ -184,6 +195,51 @@ class Mouse(unittest.TestCase):
             stage.do("click")
             stage.do("click")
         self.assertEqual([click.double for click in stage.world.clicks], [False, False])
+
+    def test_an_act_that_names_a_place_moves_there_though_the_mouse_stands_there_already(
+        self,
+    ) -> None:
+        for name in (
+            "click double_click triple_click right_click middle_click scroll_at scroll move".split()
+        ):
+            with self.subTest(name):
+                stage = Stage(Rect(0, 0, 1001, 1001))
+                for _ in range(3):
+                    before = len(stage.world.events)
+                    stage.do(name, position=[300, 400])
+                    first = stage.world.events[before]
+                    self.assertEqual((first.kind, first.place), ("move", Point(300, 400)))
+                    stage.clock.advance(1)
+
+    def test_one_where_the_mouse_is_moves_it_only_where_windows_tells_another_place(self) -> None:
+        for name in ("click_here", "scroll_here"):
+            with self.subTest(name):
+                stage = Stage(Rect(0, 0, 1001, 1001))
+                stage.do("move", position=[300, 400])
+                before = len(stage.world.events)
+                stage.do(name)
+                kinds = {event.kind for event in stage.world.events[before:]}
+                self.assertNotIn("move", kinds)
+        # Under an open menu Wine tells the place from before the last move, and so it is drawn.
+        stage.do("move", position=[600, 700])
+        with mock.patch.object(stage.desktop, "cursor", side_effect=stale(stage, Point(300, 400))):
+            stage.do("click_here")
+        self.assertEqual(stage.world.clicks[-1].place, Point(600, 700))
+        with mock.patch.object(stage.desktop, "cursor", side_effect=stale(stage, Point(300, 400))):
+            stage.do("click_here")
+        self.assertEqual(stage.world.clicks[-1].place, Point(300, 400))
+
+    def test_a_press_lasts_twenty_milliseconds(self) -> None:
+        stage = Stage(PRIMARY)
+        stage.do("click", position=[300, 400])
+        stage.do("press_key", key="ctrl+s")
+        downs = [event for event in stage.world.events if event.kind in ("button", "key")]
+        ends = [
+            event.at - other.at
+            for other, event in itertools.pairwise(downs)
+            if not event.down and other.down
+        ]
+        self.assertGreaterEqual(min(ends), 0.019)
 
     def test_a_drag_goes_down_moves_in_fifteen_steps_and_is_released_at_its_end(self) -> None:
         stage = Stage(Rect(0, 0, 1001, 1001))

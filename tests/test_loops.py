@@ -99,7 +99,10 @@ class Contract:
 
     def test_words_alone_press_nothing_and_the_run_ends(self) -> None:
         trial = self.saying(WORDS, **NO_STOP)
-        asks = agent.PROFILES[self.profile].loop in ("chat", "story")  # whether words may be the end
+        asks = agent.PROFILES[self.profile].loop in (
+            "chat",
+            "story",
+        )  # whether words may be the end
         wanted = "completed" if asks else "stuck"
         self.assertEqual((trial.run().kind, trial.inputs), (wanted, []))
         self.assertLess(trial.state.turn, trial.config.max_steps)
