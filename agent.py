@@ -75,7 +75,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, islice, starmap, zip_longest
+from itertools import chain, combinations, islice, product, starmap, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -1382,6 +1382,7 @@ class StateRecord(Record, kind="state"):
     done_when: list[str] = field(default_factory=list)  # what proves the task done
     not_yet: int = 0  # completions that a fresh look refused since an act led to something new
     questions: int = 0  # to the person
+    refusals: list[str] = field(default_factory=list)  # acts that nobody allowed
 
 
 @dataclass
@@ -1409,6 +1410,7 @@ class EndRecord(Record, kind="end"):
     turns: int = 0
     seconds: float = 0.0
     checks: Sequence[JsonDict] = ()  # each a Ruling
+    refusals: Sequence[str] = ()  # as in StateRecord
 
 
 def to_json(record: Record) -> JsonDict:
@@ -1489,6 +1491,10 @@ class Ruling(NamedTuple):
         says_more = self.why.strip(" .").lower() != self.check.strip(" .").lower()
         why = f" ({self.why})" if self.why and says_more else ""
         return f"{verdict}: {self.check}{why}"
+
+
+# The outcomes of a run whose task is done.
+SUCCESSES = ("completed", "answered")
 
 
 class Outcome(NamedTuple):
@@ -4848,15 +4854,49 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
     return [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))
 
 
-# What the names of some risks, which are short for `allow_risky`, mean.
+# What each risk means for the person, who is asked about it.
 RISKS_MEAN = {
-    "answer": "answer (to a message box)",
-    "run": "run (starts a program)",
-    "power": "power (turns off or signs out)",
-    "overwrite": "overwrite (saves what was emptied)",
-    "menu": "menu (picks what nobody saw)",
+    "admin prompt": "It answers Windows' question about an administrator's rights.",
+    "answer": "It answers a message box.",
+    "any act": "You wanted to be asked about each act.",
+    "close": "That closes it; what is not saved may be lost.",
+    "delete": "It may delete or discard something.",
+    "install": "It may install or permit something.",
+    "menu": "It picks what nobody saw from a menu.",
+    "move": "It may move something elsewhere.",
+    "overwrite": "It saves what was emptied over what was there.",
+    "password": "It is about a password or a card.",
+    "pay": "It may pay, order or confirm something.",
+    "power": "It may turn off, restart or sign out.",
+    "run": "It starts a program.",
+    "secret": "It types a secret of yours.",
+    "send": "It may send or publish something.",
+    "terminal": "A terminal would run it.",
 }
 TEXT_SHOWN = 1000  # characters that a person can be asked to read
+
+
+def said_shortly(attempt: Attempt) -> str:
+    """The act in a person's words, its text whole."""
+    act = attempt.act
+    text = text_of(act)
+    if text:
+        return f"{act.name.replace('_', ' ')} {printable(json.dumps(text, ensure_ascii=False))}"
+    keys = " then ".join(values_of(act.args, Chord))
+    return keys.title() or act.in_words()
+
+
+def place_name(attempt: Attempt) -> str:
+    """What a person calls the window that an act reaches: Notepad of 'Untitled - Notepad'."""
+    # As it is written into a setting: it is of letters that have no meaning there.
+    window = next(iter(attempt.reached), Window(0, "", "this window"))
+    name = window.title.rpartition(" - ")[2].strip()
+    return name if re.fullmatch(r"[\w ]{3,40}", name) else window.program
+
+
+def switch_for(attempt: Attempt) -> str:
+    """What of `allow_risky` would have allowed just this."""
+    return "; ".join(f"{risk} in *{place_name(attempt)}*" for risk in attempt.risks)
 
 
 def question_about(attempt: Attempt) -> str:
@@ -4865,16 +4905,17 @@ def question_about(attempt: Attempt) -> str:
     Raises ToolError for more text than a person can be asked to read.
     """
     act = attempt.act
-    text = text_of(act)
     also = ""
     for name in true_names(attempt.controls):
         if fold_label(name) != fold_label(label_of(act)):
             also = f", which is {plain_line(name, 40)!r},"
-    if attempt.enters and attempt.enters not in text:
+    if attempt.enters and attempt.enters not in text_of(act):
         also += f", which enters {attempt.enters!r},"
-    said = plain_line(act.in_words(), max(60, 130 - len(also)))
-    if text:
-        said = f"{act.name.replace('_', ' ')} {printable(json.dumps(text, ensure_ascii=False))}"
+    said = said_shortly(attempt)
+    if values_of(act.args, Chord):
+        said = f"press {said}"
+    elif not text_of(act):
+        said = plain_line(said, max(50, 105 - len(also)))
     if len(said) + len(also) > TEXT_SHOWN:
         raise ToolError(
             "The person has to allow this text, which is too long to be shown; type it in parts"
@@ -4884,8 +4925,9 @@ def question_about(attempt: Attempt) -> str:
     windows = [
         f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
     ]
-    told = ", ".join(RISKS_MEAN.get(risk, risk) for risk in attempt.risks)
-    return f"{said}{also} in {cut(' and '.join(windows), 115)}: {cut(told, 90)}"
+    means = [RISKS_MEAN.get(risk, f"You call {risk!r} risky.") for risk in attempt.risks]
+    where = cut(" and ".join(windows), 80)
+    return f"The agent wants to {said}{also} in {where}. {cut(' '.join(means), 80)}"
 
 
 def is_one_of(patterns: Iterable[str], *names: str) -> bool:
@@ -5258,13 +5300,16 @@ class Hands:
     clock: Clock
     stop: Stop
     notice: Say = lambda text: None
-    # Whether the person allows it, None for no answer; and what the person answers.
-    confirm: Callable[[str], bool | None] = lambda question: False
+    # Whether the person allows it, None for no answer, with what of `allow_risky` would; whether
+    # the person says yes; and what the person answers.
+    confirm: Callable[[str, str], bool | None] = lambda question, switch: False
+    vouch: Callable[[str], bool | None] = lambda question: None
     ask: Callable[[str], str | None] = lambda question: None
     secrets: Secrets = field(default_factory=Secrets)
     # Called before the first key of one.
     typing_secret: Callable[..., object] | None = None
     task: str = ""  # a program that it names literally may be started
+    refusals: list[str] = field(default_factory=list)  # acts of the task that nobody allowed
     aim: Point | None = None  # where the program itself last put the mouse
     moved_last: bool = False  # its last act did nothing else
     typed: Typed = Typed()
@@ -5577,12 +5622,12 @@ class Actuator(Hands):
         if self.desktop.cursor() == self._place:
             self.last_own = self.clock.now()
 
-    def put(self, ask: Callable[[str], Taken], question: str) -> Taken:
+    def put(self, ask: Callable[..., Taken], *question: str) -> Taken:
         """What the person answers, whose input is no takeover; the window of before is in front."""
         front = None
         with suppress(Win32Error):  # nobody can tell while the desktop is locked
             front = self.desktop.foreground()
-        answer = ask(question)
+        answer = ask(*question)
         with suppress(Win32Error):
             if front and not same_window(self.desktop.foreground(), front):
                 self.bring_to_front(front)
@@ -5796,13 +5841,18 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
         return
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
-        allowed = actuator.put(actuator.confirm, question_about(attempt))
+        allowed = actuator.put(actuator.confirm, question_about(attempt), switch_for(attempt))
+        known = f"{cut(said_shortly(attempt), 90)} in {place_name(attempt)}"
         if not allowed:
+            if known not in actuator.refusals:
+                actuator.refusals.append(known)
             risks = ", ".join(attempt.risks)
             why = "The person did not allow this"
             if allowed is None:
                 why = "Nobody answered whether this is allowed"
             raise ToolError(f"{why} ({risks}); do it another way or report.", "not_allowed")
+        if known in actuator.refusals:  # by somebody who has thought better of it
+            actuator.refusals.remove(known)
         actuator.allowed = wanted
         actuator.allowed_until = actuator.last_own + YES_S
         for gate in GATES_OF_THE_LOOK:
@@ -7894,6 +7944,11 @@ LISTED = "CONTROLS (name · role · x,y):\n{}"
 FIRST_QUESTION = """Analyse the task, make a plan, name what proves the task done, and give the \
 first instruction."""
 EXAMINER_QUESTION = "TASK: {}\n\nHow can one see that it is done?"
+# Not a question of yes or no: there are models that say yes to everything.
+ANSWER_OR_DEED = """TASK: {}
+
+What does it want: only an ANSWER about what can be seen, or a DEED, so that something is opened, \
+written, changed or closed? Reply with that one word."""
 HINT = "HINT FROM THE PERSON: {}"
 GOAL_STATUS = "Goal status: {} -> {}"
 SHORT_EVIDENCE = "Evidence has {} characters; describe the visible proof in at least {}."
@@ -8138,7 +8193,6 @@ def controls_text(known: Iterable[Control], area: Rect, most: Sides = ON_GRID) -
 
 NO_CLAIM = "none; the run is about to end, so judge by the screenshot alone"
 STALLED = "The last {} {} made no progress; do something different."
-NOBODY_TO_ASK = "Nobody can be asked to allow this ({}); do it another way or report."
 
 
 NATIVE_PROMPT = """You carry out the user's task on a Windows desktop. Each turn you see the task, \
@@ -10614,6 +10668,7 @@ def known_facts(
     desktop = engine.eyes.desktop
     hide = engine.logger.hide
     facts = [f"The window in front is {title_text(desktop.foreground())}."]
+    facts += [f"Not allowed, and not done: {refused}." for refused in engine.actuator.refusals]
     if engine.controls.on:
         facts.append(f"Open windows: {windows_text(engine.eyes.windows())}.")
         facts += engine.controls.facts()
@@ -10845,6 +10900,91 @@ def last_look(
         verdict[0].why or verdict[0].check,
         verdict,
     )
+
+
+# The end of a check that tells a window's title or what a field holds. Models write others, too,
+# which no fact is held against.
+_SAYS = re.compile(
+    rf"(?i)\b(?:is|holds|has|says|reads|titled?|window|dialog) {_QUOTED}"
+    r"(?: is (?:open|shown|in front))?\W*\Z"
+)
+_DENIES = re.compile(r"(?i)\b(?:not|no|never|without|closed|gone)\b|n['’]t\b")
+
+
+def is_shown(
+    check: str,
+    known: Iterable[tuple[str, str]],
+    task: str,
+) -> bool:
+    """Whether of the names and texts that Windows knows one is what a check tells.
+
+    A text that the task does not name may be there for any reason.
+    """
+    says = _SAYS.search(check)
+    if not says or _DENIES.search(check) or _plain(says[1]) not in _plain(task):
+        return False
+    before = fold(check[: says.start(1)])
+    for name, text in known:
+        called = fold(name).strip(" :*")
+        if called and called in before and _plain(text) == _plain(says[1]):
+            return True
+    return False
+
+
+def facts_prove(engine: Engine, state: AgentState) -> bool:
+    """Whether the files that the task names, or all its checks as Windows shows them, say so."""
+    files = file_facts(state.task)
+    checks = state.done_when
+    if any(are_proven(said, engine.files, files) for said in (checks, [state.task])):
+        return True
+    engine.eyes.zoom(None)
+    look = engine.eyes.look(f"turn_{state.turn:04d}_facts")
+    fields = engine.controls.known(look)
+    known = [(control.name, control.value or "") for control in fields]
+    for window in engine.eyes.windows():
+        known += product(("title", "window", "dialog"), [window.title])
+    return bool(checks) and all(is_shown(check, known, state.task) for check in checks)
+
+
+def wants_an_answer(engine: Engine, state: AgentState) -> bool:
+    question = Message("user", ANSWER_OR_DEED.format(state.task))
+    reply = engine.voice.ask(engine.profile.roles["examiner"], [question])
+    if not isinstance(reply, Reply):
+        return False
+    said = strip_think(reply.text).upper()
+    return "ANSWER" in said and "DEED" not in said
+
+
+def as_believed(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
+    """The outcome of a run in which an act was refused or nothing was done, where words prove less.
+
+    Nobody can tell by a rule whether just that act was the point: a completion needs a fact then,
+    or the person's own word.
+    """
+    config = engine.config
+    refused = cut("; ".join(state.refusals), 300)
+    idle = not state.touched and config.verify_completion
+    if outcome.kind != "completed" or config.described or config.dry_run:
+        return outcome
+    if not (refused or idle) or facts_prove(engine, state):
+        return outcome
+    if not refused and wants_an_answer(engine, state):
+        return outcome._replace(kind="answered")
+    why = "Nothing was done in this run."
+    alone = "nothing was done"
+    if refused:
+        why = f"You did not allow {refused}."
+        alone = f"nobody allowed {refused}"
+    done = engine.actuator.put(
+        engine.actuator.vouch,
+        f"{why} Is the task done all the same?",
+    )
+    if done:
+        return outcome._replace(text=f"You say that it is done. {outcome.text}")
+    text = alone
+    if done is False:
+        text = f"{why} You did not say that the task is done."
+    return outcome._replace(kind="not_proven", text=text)
 
 
 ####################################################################################################
@@ -12358,6 +12498,7 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
 
 def run_agent(engine: Engine, state: AgentState) -> Outcome:
     engine.began = engine.clock.now()  # a conversation is opened before its first turn
+    engine.actuator.refusals = state.refusals  # one list, which the gates fill
     kept: list[str] = []
     if state.turn == state.first:
         engine.files = file_facts(state.task)
@@ -12366,7 +12507,18 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
     outcome = run_turns(engine, state, begin)
     outcome = last_look(engine, state, outcome)
     said = engine.profile.ends.get(outcome.kind, "{text}")
-    text = said.format(text=outcome.text, turn=state.turn, most=engine.config.max_steps)
+    text = said.format(
+        text=outcome.text,
+        turn=state.turn,
+        most=engine.config.max_steps,
+    )
+    outcome = outcome._replace(text=text)
+    outcome = as_believed(
+        engine,
+        state,
+        outcome,
+    )
+    text = outcome.text
     if kept:
         text += f" As it was before, the run's folder has {', '.join(kept)}."
     return outcome._replace(text=text)
@@ -13324,6 +13476,7 @@ class Book:
             "number": 0,
             "outcome": "",
             "text": "",
+            "refusals": (),
             "sums": Counter(),
         }
         self.items: deque[JsonDict] = deque(maxlen=most)
@@ -13347,7 +13500,7 @@ class Book:
                 "text": "",
             }
         elif isinstance(item, EndRecord):
-            self.run |= {"outcome": item.outcome, "text": item.text}
+            self.run |= {"outcome": item.outcome, "text": item.text, "refusals": item.refusals}
         elif self.run["begun"]:
             self._enter(item)
         self.run["number"] += 1
@@ -14858,8 +15011,8 @@ def say(text: str) -> None:
 
 
 PAINT = {
-    "32": r"^completed\b|(?<= )changed(?=  |$)",  # green
-    "31": r"^(?:stuck|failed|not_proven|error|differs|refused|FAIL)\b",  # red
+    "32": r"^(?:completed|answered)\b|(?<= )changed(?=  |$)",  # green
+    "31": r"^(?:stuck|failed|not proven|error|differs|refused|FAIL)\b",  # red
     "33": r"^(?:warning|paused|stopped|max_steps|last)\b|(?<= )(?:unchanged|Not done)(?=  |:|$)",
 }
 
@@ -15099,8 +15252,9 @@ def chosen_way(
         day = datetime.fromtimestamp(way.ended)
         acts = count_of(len(way.steps), "act")
         answer = terminal.ask(
-            f"Completed on {day:%Y-%m-%d} in {acts} ({way.folder.name})."
-            " Go that way where the screen is the same? [Y/n]"
+            f"This task was completed on {day:%Y-%m-%d} in {acts} ({way.folder.name}). Repeat"
+            " those acts, as long as the screen looks as it did then? If you say no, or where it"
+            " looks otherwise, the model decides each act. [Y/n]"
         )
         return way if answer.lower() in ("", "y", "yes") else None
     if options.again and not way:
@@ -15155,20 +15309,29 @@ class Person:
     inbox: Inbox = field(default_factory=Inbox)
     by_box: bool = False  # where Windows has one, even without a terminal
 
-    def allows(self, question: str) -> bool | None:
-        """None for no answer in time; raises ToolError where nobody can be asked."""
+    @property
+    def can_say_yes(self) -> bool:
         by_box = self.by_box and isinstance(self.desktop, WindowsDesktop)
-        if not (by_box or _person_is_there()):
-            advice = "nobody can be asked, so use --confirm never or allow_risky"
-            self.terminal.say(f"not allowed: {question}; {advice}", 0)
-            raise ToolError(NOBODY_TO_ASK.format(question), "not_allowed")
-        wait_s = self.config.confirm_wait
-        act, _, risks = question.rpartition(": ")
-        answer = self._asked(
-            f"Allow this? {act}\nIt is asked because of: {risks}",
-            f"y and Enter allows it; anything else or {wait_s:g} s does not.",
-            wait_s,
-        )
+        return by_box or _person_is_there()
+
+    def allows(self, question: str, switch: str) -> bool | None:
+        """Whether an act may be done, None for no answer; `switch` would have allowed it."""
+        if self.can_say_yes:
+            return self._says_yes(question, "allows it", self.config.confirm_wait)
+        advice = f'--set "allow_risky={switch}" allows just this, --confirm never everything'
+        self.terminal.say(f"not allowed: {question} Nobody can be asked; {advice}.", 0)
+        return None
+
+    def vouches(self, question: str) -> bool | None:
+        """What the person says of the end; None where nobody is there or answers."""
+        if not self.can_say_yes:
+            return None
+        wait_s = QUESTION_PATIENCE * self.config.confirm_wait
+        return self._says_yes(f"{question} [y/N]", "says that it is", wait_s)
+
+    def _says_yes(self, question: str, what: str, wait_s: float) -> bool | None:
+        how = f"y and Enter {what}; anything else or {wait_s:g} s does not."
+        answer = self._asked(question, how, wait_s)
         return None if answer is None else answer.lower() in ("y", "yes")
 
     def answers(self, question: str) -> str | None:
@@ -15439,6 +15602,11 @@ def read_config(
         name, equals, text = map(str.strip, item.partition("="))
         if not equals:
             raise ConfigError(f"--set takes FIELD=VALUE such as max_steps=30, not {item[:60]!r}.")
+        if str(given.get(name, text)).lower() != text.lower():
+            raise ConfigError(
+                f"{name} is given twice, as {given[name]} and as {text[:60]};"
+                " leave out one of them."
+            )
         layers[f"--set {name}"] = {name: text}
     if options.demo and (options.endpoint or "--set lmstudio_endpoint" in layers):
         raise ConfigError(
@@ -15649,7 +15817,9 @@ def list_runs(root: Path) -> Iterator[str]:
             f"{run['sums']['seconds']:.1f} s",
             cut(run["task"], 60),
         )
-        yield " ".join([row, *book.left_out])
+        refused = len(run["refusals"])
+        notes = [f"({count_of(refused, 'act')} not allowed)"] if refused else []
+        yield " ".join([row, *notes, *book.left_out])
 
 
 ####################################################################################################
@@ -15797,7 +15967,7 @@ def serve_client(options: Namespace, actuator: Actuator) -> int:
             client.end = EndRecord()
             with ExitStack() as undo:
                 run_task(given, config, None, None, actuator, undo, client)
-            answer = {"ok": client.end.outcome == "completed", **to_json(client.end)}
+            answer = {"ok": client.end.outcome in SUCCESSES, **to_json(client.end)}
         except AgentError as error:
             if actuator.stop.reason:
                 raise
@@ -15847,7 +16017,7 @@ def run_task(
     logger = ExecutionLogger(config, actuator.secrets.hide, old)
     book = keep_book(logger, old, undo, terminal)
     who = Person(config, terminal, logger, desktop, by_box=options.mcp)
-    vars(actuator).update(config=config, confirm=who.allows, ask=who.answers)
+    vars(actuator).update(config=config, confirm=who.allows, vouch=who.vouches, ask=who.answers)
     if isinstance(desktop, WindowsDesktop):
         told += undo.enter_context(watched(desktop.api, actuator))
     engine = engine_of(profile, server, model, grammar, actuator, logger)
@@ -16056,7 +16226,7 @@ def carry_out_task(
             outcome = run_turns(engine, state, lambda: take_turn)
         else:
             outcome = run_agent(engine, state)
-        return 0 if outcome.kind == "completed" else 1
+        return 0 if outcome.kind in SUCCESSES else 1
     except AgentError as error:
         kind = "stopped" if isinstance(error, Stopped) else "error"
         # Its text stands alone elsewhere; here the kind stands before it.
@@ -16075,11 +16245,15 @@ def carry_out_task(
             tell_end(engine, state, person.terminal, book, outcome)
 
 
+# What the person reads instead of the word for programs.
+ENDS = {"answered": "answered; nothing was done", "not_proven": "not proven"}
+
+
 def tell_end(
     engine: Engine, state: AgentState, terminal: Terminal, book: Book, outcome: Outcome
 ) -> None:
     logger = engine.logger
-    completed = outcome.kind == "completed"
+    completed = outcome.kind in SUCCESSES
     seconds = engine.clock.now() - engine.actuator.began
     with suppress(AgentError):  # the disk may be what ended the run
         logger.record(
@@ -16089,13 +16263,19 @@ def tell_end(
                 turns=state.turn,
                 seconds=round(seconds, 3),
                 checks=[ruling._asdict() for ruling in outcome.checks],
+                refusals=state.refusals,
             )
         )
         if completed:
             logger.section("MISSION COMPLETE")
         logger.section("DEBRIEF")
         logger.log(book.debrief())
-    terminal.say(f"{outcome.kind}: {outcome.text}", 0)
+    said = ENDS.get(outcome.kind, outcome.kind)
+    if state.refusals:
+        said += ", but not all was allowed" if completed else ""
+    terminal.say(f"{said}: {outcome.text}", 0)
+    for refused in state.refusals:
+        terminal.say(f"  not allowed: {refused}", 0)
     for number, ruling in enumerate(outcome.checks, 1):
         terminal.say(f"  check {number} {ruling}", 0)
     if not completed and terminal.level == 0 and terminal.last_row:

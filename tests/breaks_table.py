@@ -67,6 +67,7 @@ ROWS = (
     ("elevated", "Windows desktop", "a window of more rights than ours is told apart", "WindowsDesktop.window", "rights > self._own_rights", "rights < self._own_rights"),
     ("chord-letters", "Keys", "a chord of two keys beside its modifiers is refused", "parse_chord", "len(others) > 1", "len(others) > 9"),
     ("ticks-range", "Arguments", "a scroll by nothing is refused", "", "read_whole(value, least=-TICKS_MOST, most=TICKS_MOST) or None", "read_whole(value, -TICKS_MOST, TICKS_MOST)"),
+    ("refused-words", "Proof", "words alone prove nothing where an act was refused", "as_believed", "not (refused or idle)", "True"),
     ("approval-age", "Actuator", "a person's yes holds for a while only", "gate_confirm", "actuator.clock.now() > actuator.allowed_until", "actuator.clock.now() < 0"),
     ("approval-look", "Actuator", "a yes holds only while the same control is there", "gate_confirm", "what_a_yes_is_for(attempt) != wanted", "not wanted"),
     ("window-new", "Names", "a window that never comes is not waited for without an end", "await_window", "clock.now() < end", "clock.now() < end * 9"),

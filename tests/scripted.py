@@ -15,7 +15,7 @@ from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
-from tests.seams import make_engine, record
+from tests.seams import asked_for, make_engine, record
 
 Message = dict[str, Any]
 PICTURE_TOKENS = 1536 * 864 // 1024
@@ -114,6 +114,8 @@ class PlainDesktop:
 class ScriptedServer:
     """Answers each request with what `decide(request)` gives: a message, or an exception to raise."""
 
+    deeds = True  # whether it says of each task that it wants something done
+
     def __init__(self, decide: Callable[[dict[str, Any]], Message]) -> None:
         self.decide = decide
         self.requests: list[dict[str, Any]] = []
@@ -121,11 +123,12 @@ class ScriptedServer:
 
     def complete(self, body: bytes) -> agent.Reply:
         request = json.loads(body)
+        usage = agent.Usage(100, 10, None)
+        if self.deeds and " DEED" in str(request["messages"]):  # which no script has to know
+            return agent.Reply(text("DEED"), "stop", usage, "scripted", 0.1)
         self.requests.append(request)
         self.roles.append(role_of(request))
-        return agent.Reply(
-            self.decide(request), "stop", agent.Usage(100, 10, None), "scripted", 0.1
-        )
+        return agent.Reply(self.decide(request), "stop", usage, "scripted", 0.1)
 
 
 def role_of(request: dict[str, Any]) -> str:
@@ -248,7 +251,11 @@ class Trial:
 
     def ask(self, confirm: Callable[[str], bool]) -> None:
         """Who answers what the program asks the person."""
-        self.engine.actuator.confirm = confirm
+
+        def asked(question: str, switch: str) -> bool:
+            return confirm(asked_for(question, switch))
+
+        self.engine.actuator.confirm = asked
 
     def hear(self, *hints: str) -> None:
         """What the person said on the page before the next turn."""
@@ -349,6 +356,8 @@ class EngineCase(unittest.TestCase):
         desktop, self.lines = self.desktop_type(clock), []
         known, server, say = agent.PROFILES[profile], ScriptedServer(decide), self.lines.append
         engine = make_engine(config, known, desktop, server, self.model, clock, stop, say, old)
+        # Most scripts claim at once what nothing was done for.
+        engine.actuator.vouch = lambda question: True
         self.addCleanup(engine.logger.close)
         memory = agent.AgentMemory(config.memory_compression_threshold)
         return Trial(engine, agent.AgentState(task="Press the button", memory=memory))

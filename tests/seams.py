@@ -159,6 +159,12 @@ def chunk(name: bytes, data: bytes) -> bytes:
 # -- The person at the console
 
 
+def asked_for(question: str, switch: str) -> str:
+    """What the person is asked, with the names of the risks behind a colon."""
+    risks = [entry.partition(" in ")[0] for entry in switch.split("; ")]
+    return f"{question}: {', '.join(risks)}"
+
+
 class Keyboard:
     """A console's standard input, at which a test types."""
 

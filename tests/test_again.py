@@ -232,7 +232,7 @@ class Ways(AgainCase):
                 for call in asked.call_args_list:
                     self.assertRegex(
                         call.args[0],
-                        r"^Completed on \d{4}-\d\d-\d\d in 4 acts \(run_0001\)\."
-                        r" Go that way where the screen is the same\? \[Y/n\]$",
+                        r"^This task was completed on \d{4}-\d\d-\d\d in 4 acts \(run_0001\)\. Repeat"
+                        r" those acts, .* the model decides each act\. \[Y/n\]$",
                     )
                 self.assertEqual(self.steps(), [1, 2, 3, 4] if goes else [None] * 4)

@@ -106,7 +106,7 @@ class Yes(unittest.TestCase):
         """What comes of the act at a new look, so much later; and how often the person was asked."""
         stage, asked = Stage(), list[str]()
 
-        def answer(question: str) -> bool:
+        def answer(question: str, _: str) -> bool:
             asked.append(question)
             stage.world.window = replace(NOTEPAD, title="Inbox", handle=0x30002)
             return len(asked) == 1
@@ -142,7 +142,7 @@ class Yes(unittest.TestCase):
                 return True
 
             shows("Delete")
-            stage.actuator.confirm = lambda _, name=name, shows=shows: shows(name)
+            stage.actuator.confirm = lambda *_, name=name, shows=shows: shows(name)
             performed = stage.attempt("click", element_name="Delete")
             self.assertEqual(performed.refused, kind)
 

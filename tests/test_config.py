@@ -128,7 +128,7 @@ class File(unittest.TestCase):
         environ, file = {"AGENT_MAX_STEPS": "6"}, ("--config", str(self.path))
         self.assertEqual(read(environ, *file).max_steps, 6)
         self.assertEqual(read(environ, *file, "--max-steps", "7").max_steps, 7)
-        self.assertEqual(read(environ, "--max-steps", "7", "--set", "max_steps=8").max_steps, 8)
+        self.assertEqual(read(environ, "--set", "max_steps=8").max_steps, 8)
 
     def test_what_is_no_file_of_at_most_1_mb_is_refused_at_once(self) -> None:
         paths: list[object] = [self.path, self.path.parent, os.devnull]

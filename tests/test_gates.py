@@ -22,7 +22,7 @@ from agent import Point, Rect
 from tests.fakes import Foreground
 from tests.long.gates import fuzz
 from tests.samples import sample
-from tests.seams import VK_MAP
+from tests.seams import VK_MAP, asked_for
 from tests.test_actuator import PRIMARY, Stage
 
 FILE = Path(__file__).parent / "data" / "acts.jsonl"
@@ -75,7 +75,9 @@ class RowCase(unittest.TestCase):
         stage, asked = self.stage(Rect(*row.get("area", PRIMARY)), config), list[str]()
         stage.actuator.task = row.get("task", "")
         if "asked" in row or "yes" in row:
-            stage.actuator.confirm = lambda q: bool(asked.append(q)) or row.get("yes", False)
+            stage.actuator.confirm = lambda question, switch: (
+                bool(asked.append(asked_for(question, switch))) or row.get("yes", False)
+            )
         put(stage, row.get("world", {}))
         if "console_typed" in row:
             stage.desktop.own_console(row["console_typed"])
@@ -94,7 +96,7 @@ class RowCase(unittest.TestCase):
         self.assertEqual(done.acted or done.begun, acted)
         self.assertTrue(acted or len(stage.world.events) == before)
         if "asked" in row:
-            reasons = [question.rpartition(": ")[2].partition(" (")[0] for question in asked]
+            reasons = [question.rpartition(": ")[2] for question in asked]
             self.assertEqual(reasons, row["asked"])
         self.assertRegex("".join(asked), row.get("question", "(?s).*"))
         if "started" not in row:
@@ -224,11 +226,11 @@ class Takeover(GateCase):
         stage.do("click")
 
     def test_a_pause_ends_when_the_person_resumes_and_one_asked_for_not_before(self) -> None:
-        for asked_for, seconds in (("", 0.3), ("by ctrl+alt+insert", 500)):
+        for reason, seconds in (("", 0.3), ("by ctrl+alt+insert", 500)):
             stage = Stage()
             stage.clock.advance(5)
             stage.world.person()
-            stage.stop.paused = asked_for
+            stage.stop.paused = reason
             stage.clock.at(seconds, lambda stop=stage.stop: setattr(stop, "paused", ""))
             start = stage.clock.now()
             self.refused(stage, "stale_frame", "was paused", "click")
@@ -274,7 +276,7 @@ class Confirmation(GateCase):
     def test_only_after_a_yes_the_window_comes_back_and_the_act_is_performed(self) -> None:
         stage, asked = Stage(config={"confirm": "always"}), list[str]()
 
-        def answer(question: str) -> bool:
+        def answer(question: str, _: str) -> bool:
             asked.append(question)
             stage.clock.advance(50)
             self.assertEqual(stage.world.events, [])
@@ -295,13 +297,13 @@ class Confirmation(GateCase):
         ):
             stage = Stage(config={"blocked_windows": "mail.exe"})
             stage.world.never_front = True
-            stage.actuator.confirm = lambda _, s=stage, do=happens: bool(do(s)) or True
+            stage.actuator.confirm = lambda *_, s=stage, do=happens: bool(do(s)) or True
             given = {"element_name": "Send", "position": INSIDE}
             self.refused(stage, "stale_frame", words, "click", **given)
 
     def test_a_question_shows_the_whole_text_or_the_act_is_refused(self) -> None:
         stage, asked = Stage(config={"confirm": "always"}), list[str]()
-        stage.actuator.confirm = lambda question: bool(asked.append(question))
+        stage.actuator.confirm = lambda question, _: bool(asked.append(question))
         stage.attempt("type_text", text="x" * 500 + "\u200b\u202e\n; rm -r y" + "z" * 100)
         (question,) = asked
         for part in ("x" * 500, "\\x200b\\x202e\\n; rm -r y", "z" * 100):
@@ -310,11 +312,11 @@ class Confirmation(GateCase):
         self.refused(stage, "too_long", "too long to be shown", "type_text", text="echo " * 300)
         self.assertEqual(len(asked), 1)
         for name, given in (
-            ("press_key", {"key": "a", "then": ["delete"]}),
+            ("press_key", {"key": "delete"}),
             ("click", {"element_name": "Bob", "position": INSIDE, "modifiers": "alt"}),
         ):
             stage.attempt(name, **given)
-            self.assertRegex(asked[-1], "delete|alt")
+            self.assertRegex(asked[-1], "Delete|alt")
 
 
 class Fuzz(unittest.TestCase):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import unittest
 from functools import cache
 from pathlib import Path
@@ -44,10 +43,10 @@ def is_wrong(row: dict[str, Any]) -> bool:
     """Whether a click on that label asks though it is ordinary, or does not name the risk that it is."""
     asked: list[str] = []
     stage = stage_of(row.get("program", "program.exe"))
-    stage.actuator.confirm = lambda question: bool(asked.append(question))
+    stage.actuator.confirm = lambda _, switch: bool(asked.append(switch))
     stage.attempt("click", element_name=row["label"], position=[300, 400])
-    reasons = re.sub(r" \([^)]*\)", "", "".join(asked).rpartition(": ")[2])  # what each means
-    return row["risk"] not in reasons.split(", ") if "risk" in row else bool(asked)
+    reasons = [entry.partition(" in ")[0] for entry in "".join(asked).split("; ")]
+    return row["risk"] not in reasons if "risk" in row else bool(asked)
 
 
 class Labels(unittest.TestCase):

@@ -529,7 +529,7 @@ class Wired(CommandLineCase):
         self.assertEqual(code, 0, out)
         questions = [news["error"] for news in heard if news["error"]]
         self.assertIn(
-            "on Windows also in a box on the screen: Allow this? double click", questions[0]
+            "on Windows also in a box on the screen: The agent wants to double click", questions[0]
         )
         self.assertEqual(heard[-1]["error"], "")
 

@@ -457,6 +457,8 @@ class Questions(CommandLineCase):
         def types(out: str) -> str | None:
             if out.endswith("Task:\n"):
                 return TASK
+            if out.endswith(" s does not.\n"):  # nothing was done for the second one
+                return "y"
             if not out.endswith("Enter to end.\n"):
                 return None
             return "" if "Task: Save it" in out else "Save it once more"
@@ -534,8 +536,11 @@ class Allowed(CommandLineCase):
 
     def test_where_nobody_can_be_asked_it_is_refused_at_once_and_the_model_hears_that(self) -> None:
         _, out, _ = self.main("--demo", *ICONS_ARE_RISKY, "--max-steps", "3")
-        self.assertIn("nobody can be asked, so use --confirm never or allow_risky", out)
-        told = r"Nobody can be asked to allow this \(double click .*: icon\); do it"
+        self.assertIn(
+            'Nobody can be asked; --set "allow_risky=icon in *Desktop*" allows just this, --con',
+            out,
+        )
+        told = r"Nobody answered whether this is allowed \(icon\); do it"
         self.assertRegex(self.results()[0], told)
         self.assertNotIn("person did not", str(self.records()))
 
@@ -568,7 +573,9 @@ class Loudness(CommandLineCase):
     def test_quiet_says_why_it_was_not_completed(self) -> None:
         _, out, _ = self.main("--demo", "-q", *ICONS_ARE_RISKY, "--max-steps", "1")
         first, *middle = out.splitlines()
-        self.assertRegex(first, "^not allowed: double click .*: icon; nobody can be asked")
+        self.assertRegex(
+            first, "^not allowed: The agent wants to double click .* Nobody can be asked"
+        )
         self.assertIn("max_steps: Not completed within 1 turn.", middle)
-        row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody can be asked"
+        row = r"(?m)^ +2  executor  double click .* Not done .*\n.*Nobody answered"
         self.assertRegex(out, row)

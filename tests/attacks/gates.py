@@ -55,7 +55,7 @@ def outcome(row: dict[str, Any]) -> str:
     stage, asked = Stage(config=row.get("settings")), list[str]()
     stage.desktop._programs = PROGRAMS
     stage.world.window, stage.world.others = window(*row["window"]), list(OTHERS)
-    stage.actuator.confirm = lambda question: bool(asked.append(question))
+    stage.actuator.confirm = lambda question, _: bool(asked.append(question))
     for name, *given in row["steps"]:
         for step in agent.steps_of(act(name, **(given[0] if given else {}))):
             performed = stage.actuator.perform(step, stage.look())

@@ -140,7 +140,7 @@ class Bench:
         self, config: agent.Config, item: Item, desktop: Drawing, asked: Asked
     ) -> tuple[list[str], str]:
         """Why replies could not be used, and how a run of one turn ended."""
-        state = agent.AgentState(task=item.task, memory=agent.AgentMemory(9))
+        state = agent.AgentState(task=item.task, touched=1, memory=agent.AgentMemory(9))
         lost, outcome = list[Any](), "error"
         with tempfile.TemporaryDirectory() as folder:
             config, profile = replace(config, dump_dir=folder), agent.PROFILES["native"]

@@ -221,7 +221,7 @@ class Trial:
         found = [self.desktop.window_at(place) for place in places] or [self.desktop.front]
         return [window.handle for window in found]
 
-    def answer(self, question: str) -> bool:
+    def answer(self, question: str, _: str) -> bool:
         """Yes or no, after a while."""
         self.desktop.told.append(question)
         self.desktop.note(len(question) > 300, f"a question of {len(question)} characters")

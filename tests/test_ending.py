@@ -1,0 +1,212 @@
+"""How a run ends that somebody said no to, or in which nothing was done: words alone prove nothing then."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import agent
+from tests.scripted import PROOF, EngineCase, call, role_of, text, user_text
+from tests.seams import person_at_main
+from tests.servers import Answering, reply
+from tests.test_main import CommandLineCase
+
+CLICK = call("click_screen_element", element_name="Button", position=[500, 500])
+DELETE = call("click_screen_element", element_name="Delete", position=[500, 500])
+CLOSE = call("press_keyboard_key", key="alt+f4")
+DONE = call("report_mission_complete", evidence=PROOF)
+REFUSED = "Alt+F4 in Plain"
+
+
+class SaysYes:
+    """What a model says that believes everything; the acts may be called for, so that something happens."""
+
+    def __init__(self, acts: tuple[Any, ...], checks: tuple[str, ...], wants: str = "DEED") -> None:
+        self.acts, self.checks, self.wants = list(acts), checks, wants
+
+    def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
+        who = role_of(request)
+        if who == "examiner":
+            return text(self.wants)
+        if who == "verifier":
+            lines = [f"{number} YES: it is" for number, _ in enumerate(self.checks, 1)]
+            return text("\n".join(lines))
+        if who == "executor":
+            act = self.acts.pop(0) if self.acts else DONE
+            return dict(act() if callable(act) else act)
+        given = {"instructions": "Do it.", "reasoning": "first", "done_when": [*self.checks]}
+        return call("update_execution_plan", **given)
+
+
+class Ends(EngineCase):
+    def ends(
+        self,
+        *acts: Any,
+        task: str = "Close it",
+        checks: tuple[str, ...] = ("It is closed.",),
+        wants: str = "DEED",
+        person: bool | None = None,
+        shows: Callable[[Any], object] = lambda desktop: None,
+        **settings: Any,
+    ) -> agent.Outcome:
+        """The end of these acts and a claim; no act is allowed, and the person says this of the end."""
+        self.asked: list[str] = []
+        self.made = self.trial(SaysYes(acts, checks, wants), **settings)
+        self.made.server.deeds = False
+        self.made.ask(lambda question: False)
+        self.made.engine.actuator.vouch = lambda question: self.asked.append(question) or person
+        shows(self.made.desktop)
+        self.made.state.task = task
+        self.begin(self.made, task)
+        return self.made.run()
+
+    def test_without_a_fact_and_a_person_it_is_not_proven(self) -> None:
+        outcome = self.ends(CLICK, CLOSE)
+        self.assertEqual(outcome[:2], ("not_proven", f"nobody allowed {REFUSED}"))
+        outcome = self.ends(DELETE, CLOSE, CLOSE)
+        refused = f'click "Delete" in Plain; {REFUSED}'
+        self.assertEqual(outcome[:2], ("not_proven", f"nobody allowed {refused}"))
+        self.assertEqual(self.ends(CLICK).kind, "completed")  # nothing was refused
+
+    def test_the_person_has_the_last_word_and_is_asked_once(self) -> None:
+        question = f"You did not allow {REFUSED}. Is the task done all the same?"
+        for person, kind in ((True, "completed"), (False, "not_proven")):
+            outcome = self.ends(CLICK, CLOSE, CLOSE, person=person)
+            self.assertEqual((outcome.kind, self.asked), (kind, [question]))
+            self.assertIn("You say" if person else "You did not say", outcome.text)
+
+    def test_a_last_look_of_a_run_that_gave_up_is_worth_no_more(self) -> None:
+        stuck = {"max_steps": 2, "last_look": True}
+        self.assertEqual(self.ends(CLICK, CLOSE, CLOSE, **stuck).kind, "not_proven")
+        self.assertEqual(self.ends(CLICK, CLICK, CLOSE, **stuck).kind, "completed")
+
+    def test_who_thinks_better_of_it_has_refused_nothing(self) -> None:
+        self.ends(CLICK, CLOSE)
+        actuator, close = self.made.engine.actuator, self.act("press_key", key="alt+f4")
+        self.assertEqual(actuator.refusals, [REFUSED])
+        self.made.ask(lambda question: True)
+        actuator.perform(close, self.made.look(9).frame)
+        self.assertEqual(self.made.state.refusals, [])
+
+    def act(self, name: str, **arguments: Any) -> agent.Act:
+        return agent.Vocabulary({name: name}).parse(agent.ToolCall(name, arguments))
+
+    def test_the_verifier_is_told_and_the_journal_keeps_it(self) -> None:
+        self.ends(CLICK, CLOSE)
+        asked = [user_text(one) for one in self.made.requests if role_of(one) == "verifier"]
+        self.assertIn(f"Not allowed, and not done: {REFUSED}.", asked[0])
+        self.assertEqual(self.made.records("state")[-1]["refusals"], [REFUSED])
+
+    def test_what_was_done_by_nobody_is_not_done(self) -> None:
+        self.assertEqual(self.ends()[:2], ("not_proven", "nothing was done"))
+        question = "Nothing was done in this run. Is the task done all the same?"
+        self.assertEqual(self.ends(person=True).kind, "completed")
+        self.assertEqual(self.asked, [question])
+        # Who says yes to everything says it here, too; and what is not to be checked is not.
+        self.assertEqual(self.ends(wants="1 YES: it does").kind, "not_proven")
+        self.assertEqual(self.ends(wants="ANSWER or DEED").kind, "not_proven")
+        self.assertEqual(self.ends(verify_completion=False).kind, "completed")
+
+    def test_a_question_is_answered_with_nothing_done_but_not_over_a_no(self) -> None:
+        for wants in ("ANSWER", "1. An answer."):
+            self.assertEqual(self.ends(task="What is open?", wants=wants).kind, "answered")
+        self.assertEqual(self.asked, [])
+        self.assertEqual(self.ends(CLOSE, wants="ANSWER").kind, "not_proven")
+
+    def test_a_file_that_says_so_is_enough(self) -> None:
+        path = Path(self.folder, "a.txt")
+        for written, kind in (("hello", "completed"), ("hullo", "not_proven")):
+            path.unlink(missing_ok=True)
+
+            def save(written: str = written) -> dict[str, Any]:
+                path.write_text(written)
+                return CLICK
+
+            checks = (f'{path} holds "hello".', "It is closed.")
+            said = {"task": f"Save it as {path} and close it", "checks": checks}
+            self.assertEqual(self.ends(save, CLOSE, **said).kind, kind, written)
+
+    def test_windows_and_fields_that_say_so_are_enough_if_every_check_is_about_one(self) -> None:
+        task = 'Write "Olten" into City of "Plain form" and send it'
+        city = agent.Control("City:", "edit", agent.Rect(1, 1, 9, 9), value="Olten", window=1)
+
+        def shows(desktop: Any) -> None:
+            desktop.title = "Plain form"
+            desktop.control_source = agent.KnownControls([city])
+
+        for checks, kind in (
+            (('The City field holds "Olten".',), "completed"),
+            (('The window title is "Plain form"', 'City says "olten"'), "completed"),
+            (('A window titled "Plain form" is open.',), "completed"),
+            (('The Street field holds "Olten".',), "not_proven"),
+            (('The City field does not hold "Olten".',), "not_proven"),
+            (('The window "Plain form" is closed.',), "not_proven"),
+            (('The City field holds "Olten".', "The form is sent."), "not_proven"),
+            (('The City field holds "Olte".',), "not_proven"),
+        ):
+            with self.subTest(checks):
+                self.assertEqual(self.ends(CLOSE, task=task, checks=checks, shows=shows).kind, kind)
+        # What the task does not name may be there for any reason.
+        checks = ('The window title is "Plain form"',)
+        self.assertEqual(self.ends(CLOSE, checks=checks, shows=shows).kind, "not_proven")
+
+
+class Model(Answering):
+    def __init__(self, decide: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        super().__init__()
+        self.decide = decide
+
+    def respond(self, path: str, body: bytes) -> tuple[int, bytes]:
+        if not body:
+            return 200, json.dumps({"data": [{"id": "qwen3-vl-2b-instruct"}]}).encode()
+        said = reply()
+        said["choices"][0]["message"] = self.decide(json.loads(body))
+        return 200, json.dumps(said).encode()
+
+
+class Told(CommandLineCase):
+    """What the person reads in the end."""
+
+    def told(self, *acts: Any, wants: str = "DEED", stdin: Any = b"") -> tuple[int, str]:
+        decide = SaysYes(acts, ("It is done.",), wants)
+        with self.drawn(), Model(decide) as server:
+            code, out, _ = self.main("Tidy up", "--endpoint", server.url, stdin=stdin)
+        return code, out[out.rindex("Mission complete") :].partition("\n")[2]
+
+    def test_a_run_with_a_refusal_is_never_plainly_completed(self) -> None:
+        code, out = self.told(CLICK, DELETE)
+        lines = r'not proven: nobody allowed click "Delete" in Desktop\n  not allowed: click "Dele'
+        self.assertRegex(out, f"^{lines}")
+        self.assertEqual((code, self.records()[-1]["refusals"]), (1, ['click "Delete" in Desktop']))
+        _, out, _ = self.main("--runs")
+        self.assertIn("Tidy up (1 act not allowed)", " ".join(out.split()))
+
+        def types(out: str) -> str | None:
+            if out.endswith("the next task, or press Enter to end.\n"):
+                return ""
+            if not out.endswith(" s does not.\n"):
+                return None
+            return "y" if "all the same" in out else "n"
+
+        with person_at_main(types) as keyboard:
+            code, out = self.told(CLICK, DELETE, stdin=keyboard)
+            keyboard.end()
+        self.assertIn("Is the task done all the same? [y/N]\n", out)
+        self.assertIn("\ncompleted, but not all was allowed: You say that it is done.", out)
+        self.assertIn('\n  not allowed: click "Delete" in Desktop\n', out)
+        self.assertEqual(code, 0)
+
+    def test_what_was_only_asked_is_answered(self) -> None:
+        code, out = self.told(wants="ANSWER")
+        self.assertTrue(out.startswith(f"answered; nothing was done: {PROOF}"), out)
+        self.assertEqual((code, self.records()[-1]["outcome"]), (0, "answered"))
+        code, out = self.told()
+        self.assertTrue(out.startswith("not proven: nothing was done\n"), out)
+        self.assertEqual(code, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
