@@ -26,13 +26,17 @@ from __future__ import annotations
 
 import sys
 
-# The one deed at import: an older Python reads this far, but would end in a traceback further down.
+# What is done at import: an older Python reads this far, but would end in a traceback below.
 if sys.version_info < (3, 10) or sys.maxsize < 2**32:
     raise SystemExit(
         "agent.py needs Python 3.10 or later with 64 bit, and this is"
         f" {sys.version.split()[0]} with {sys.maxsize.bit_length() + 1} bit;"
         " start it with another Python, such as the one from python.org."
     )
+import signal
+
+if __name__ == "__main__":  # Ctrl+C just ends it, until main() takes the signal
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 try:
     import ctypes
 except ImportError:
@@ -53,7 +57,6 @@ import math
 import os
 import re
 import shutil
-import signal
 import socket
 import struct
 import textwrap
@@ -1204,6 +1207,8 @@ class RunRecord(Record, kind="run"):
     profile: str = ""
     model: str = ""
     task: str = ""
+    # Whether no person wrote the task, which then permits nothing, however it is resumed.
+    by_client: bool = False
     config: JsonDict = field(default_factory=dict)
 
 
@@ -5638,9 +5643,9 @@ class Actuator(Hands):
         """Waits as long as the run is paused, and says once why; whether it was. Raises Stopped."""
         minutes = self.config.minutes_most
         lasted_s = self.clock.now() - self.began
-        if 0 < minutes * 60 < lasted_s:
-            self.stop.set(f"the run has lasted its {minutes:g} minutes")
         self.stop.check()
+        if 0 < minutes * 60 < lasted_s:  # which ends the task, not the server of a client
+            raise Stopped(f"Stopped: the run has lasted its {minutes:g} minutes.")
         if not self.stop.paused:
             return False
         told = ""
@@ -8749,15 +8754,44 @@ def open_log(path: Path, mode: str = "a") -> IO[str]:
     return open(in_run(path.parent, path.name), mode, 1, "utf-8", "backslashreplace")
 
 
-def read_journal(folder: Path) -> RunJournal:
-    """Its torn last line is dropped; raises ConfigError if there is none."""
+# A line that tells how a run went, or that is none.
+OUTLINE = re.compile(rb'\{"kind": "(run|resume|way|end)"|(?!\{"kind": ")')
+
+
+HELD_BYTE = 1 << 30  # beyond what a journal holds, as what is held on Windows cannot be read
+
+
+def hold_alone(stream: IO[str]) -> bool:
+    """Whether no other process holds this file, which from now on is ours until it is closed."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(stream.fileno(), HELD_BYTE, os.SEEK_SET)
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:  # another one is of a drive that knows no holding
+        return error.errno not in (errno.EACCES, errno.EAGAIN)
+    return True
+
+
+def read_journal(folder: Path, outline: bool = False) -> RunJournal:
+    """Its torn last line is dropped; raises ConfigError if there is none.
+
+    Of an `outline` only what stands in OUTLINE, and what stands right before that, is read.
+    """
     try:
         *lines, _torn = in_run(folder, "turns.jsonl").read_bytes().split(b"\n")
     except OSError as error:
         raise ConfigError(f"{folder} holds no readable turns.jsonl ({error.strerror}).") from None
     records: list[Record] = []
     damaged: list[str] = []
-    for number, line in enumerate(lines, 1):
+    for number, (line, following) in enumerate(zip_longest(lines, lines[1:], fillvalue=b""), 1):
+        if outline and not (OUTLINE.match(line) or OUTLINE.match(following)):
+            continue
         try:
             entry = json_object(strict_json(line))
             with suppress(KeyError):  # a kind of another version
@@ -8849,8 +8883,12 @@ def no_run_text(root: Path) -> str:
     return f"There is no run in {root.absolute()} yet; give a task to begin one."
 
 
+LONGEST_NAME = "turn_00000_some_kind_of_look.png"  # of a run's files, none is longer
+
+
 def _new_run_folder(root: Path) -> Path:
     # The next free one; mkdir decides, so that two runs never share one.
+    folder = None
     try:
         root.mkdir(parents=True, exist_ok=True)
         number = max(known_runs(root), default=0)
@@ -8859,8 +8897,16 @@ def _new_run_folder(root: Path) -> Path:
             folder = root / f"run_{number:04d}"
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)  # on Windows it is the profile's own that counts
-                return folder
+                break
+        # A longer path than Windows takes shows now, not at the end of the run.
+        longest = folder / "screenshots" / LONGEST_NAME
+        longest.parent.mkdir()
+        open_log(longest).close()
+        longest.unlink()
+        return folder
     except (OSError, ValueError) as error:  # a ValueError for letters that no path has
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"The folder {root.absolute()} cannot be used for runs ({reason}); {OTHER_FOLDER}."
@@ -8899,6 +8945,8 @@ class ExecutionLogger:
         with self._writing():
             self._log = open_log(self.folder / "execution_log.txt")
             self._turns = open_log(self.folder / "turns.jsonl")
+            if not hold_alone(self._turns):
+                raise ConfigError(f"Another agent.py works on {self.folder}; wait until it ends.")
             if config.described:
                 name = f"agent_run_{datetime.now():%Y%m%d_%H%M%S}.log"
                 self._exchanges = open_log(self.folder / name)
@@ -9483,6 +9531,9 @@ CARET_WIDTH = 4  # frame pixels; a caret is 1 to 3 screen pixels wide and one li
 CARET_HEIGHT = range(8, 49)
 SECRET_GREY = 0x808080
 ONE_COLOUR = "The screen shows one single colour; restore the remote session or wake the display."
+AREA_GONE = (
+    "The area {} is not on the screen any more; plug its monitor in, or give another --area."
+)
 GLANCE_SCALE = 4  # a glance is so many times smaller than a frame
 WATCH_S = 0.25  # between two looks while nothing is done
 NOWHERE = Rect(0, 0, 0, 0)
@@ -9521,6 +9572,47 @@ def difference(
     if len(blinking) == carets:
         bands = [band for band in bands if band not in blinking]
     return reduce(Rect.union, bands) if bands else None
+
+
+SCREENS_KEPT = 12  # more than the turns without progress that end a run
+
+
+# Screens without the mouse pointer, unpacked, 64 MB at most: to pack them would take up to 0.1 s.
+Screens = deque[tuple[Rect, bytes]]
+SCREEN_PIXELS = (64 << 20) // SCREENS_KEPT // 4
+
+
+def thinned(frame: Frame) -> tuple[int, bytes]:
+    """A frame without its pointer: of a huge one every so many rows and columns."""
+    step = math.ceil(math.sqrt(frame.width * frame.height / SCREEN_PIXELS))
+    if step == 1:
+        return 1, frame.clean
+    pixels = memoryview(frame.clean).cast("I")
+    firsts = range(0, len(pixels), step * frame.width)
+    rows = [pixels[first : first + frame.width : step].tobytes() for first in firsts]
+    return step, b"".join(rows)
+
+
+def keep_screen(screens: Screens, frame: Frame) -> None:
+    screen = (frame.rect, thinned(frame)[1])
+    if screen not in screens:
+        screens.append(screen)
+
+
+def is_new(
+    screens: Screens,
+    frame: Frame,
+    box: Rect,
+    carets: int = 1,
+) -> bool:
+    """Whether none of the screens looked there as this one does, which is one of them now."""
+    # What changes by itself elsewhere, such as a clock, does not make it new.
+    alike = [clean for rect, clean in screens if rect == frame.rect]
+    keep_screen(screens, frame)
+    step, now = thinned(frame)
+    size = Rect(0, 0, -(-frame.width // step), -(-frame.height // step))
+    part = box.scaled(frame.rect, size)
+    return all(difference(clean, now, size.width, step, part, carets) for clean in alike)
 
 
 def window_box(frame: Frame) -> Rect:
@@ -9613,11 +9705,17 @@ class Eyes:
     _before: dict[int, Frame] = field(default_factory=dict)
     _closer: Point | None = None  # of what the next look shows
     _settled: Settled | None = None  # the next look, if nothing has changed since
+    _size: Size | None = None  # of its picture, if not as usual
 
-    def zoom(self, point: Point | None) -> None:
+    def zoom(
+        self,
+        point: Point | None,
+        size: Size | None = None,
+    ) -> None:
         """The next look shows the part around this pixel, or all, and the one after it all."""
         # Places of secrets are known on whole pictures only.
         self._closer = None if self.secrets else point
+        self._size = size
 
     def look(self, name: str = "") -> Look:
         """Once no pause holds; it is saved under a `name`, else that of the turn."""
@@ -9625,8 +9723,10 @@ class Eyes:
         begin = self.clock.now()
         self.actuator.rest()
         closer = self._closer
-        self._closer = None
-        frame, png = self._still_settled(closer) or (self.capture(closer), b"")
+        size = self._size
+        self.zoom(None)
+        settled = self._still_settled(closer, size)
+        frame, png = settled or (self.capture(closer, size), b"")
         canvas = Canvas(frame.width, frame.height, frame.pixels)
         for place in [*self.secrets.values()]:  # they move with their windows until these are gone
             window = self.desktop.window(place.handle)
@@ -9659,7 +9759,11 @@ class Eyes:
             path,
         )
 
-    def _still_settled(self, closer: Point | None) -> tuple[Frame, bytes] | None:
+    def _still_settled(
+        self,
+        closer: Point | None,
+        size: Size | None,
+    ) -> tuple[Frame, bytes] | None:
         """The frame and picture of the last rest, if a glance shows that they are as of now."""
         settled = self._settled
         self._settled = None
@@ -9668,8 +9772,9 @@ class Eyes:
         frame = settled.frame
         if self.clock.now() - frame.taken_at > SETTLED_S:
             return None
-        area = resolve_area(self.config.area, self.desktop)
-        if (area, self.desktop.screen()) != (frame.area, frame.screen):
+        if self.desktop.screen() != frame.screen or size not in (None, frame.rect[2:]):
+            return None
+        if resolve_area(self.config.area, self.desktop) != frame.area:
             return None
         front = self.desktop.foreground()
         same_front = (front and self._hidden(front)) == frame.window
@@ -9683,16 +9788,15 @@ class Eyes:
         """All the area, by which the effect of an act is seen."""
         return self.capture() if frame.whole else frame
 
-    def capture(self, closer: Point | None = None) -> Frame:
+    def capture(self, closer: Point | None = None, size: Size | None = None) -> Frame:
         """Waits while the screen cannot be seen; Win32Error after `blind_patience` seconds."""
-        whole = resolve_area(self.config.area, self.desktop)
-        area = part_around(closer, whole) if closer else whole
-        size = frame_size(area, self.config)
         end = self.clock.now() + self.config.blind_patience
         told = False
         while True:
             try:
-                frame = self.desktop.capture(area, *size)
+                whole = self._area()
+                area = part_around(closer, whole) if closer else whole
+                frame = self.desktop.capture(area, *(size or frame_size(area, self.config)))
                 if frame.blank and not closer:  # a part may well be of one colour
                     raise Win32Error(ONE_COLOUR)
                 break
@@ -9705,6 +9809,13 @@ class Eyes:
                 self.clock.sleep(0.5)
         window = frame.window and self._hidden(frame.window)
         return replace(frame, whole=whole if closer else None, window=window)
+
+    def _area(self) -> Rect:
+        # When the run began, the area was on the screen.
+        try:
+            return resolve_area(self.config.area, self.desktop)
+        except ConfigError:
+            raise Win32Error(AREA_GONE.format(self.config.area)) from None
 
     def _hidden(self, window: Window) -> Window:
         return replace(window, title=self.logger.hide(window.title))
@@ -10271,7 +10382,7 @@ def way_for(
     words = task.casefold().split()
     for folder in known_runs(root).values():
         with suppress(AgentError, ValueError):  # what is damaged is no way
-            begin, *records, end = read_journal(folder).records
+            begin, *records, end = read_journal(folder, outline=True).records
             if not isinstance(begin, RunRecord):
                 continue
             if begin.task.casefold().split() != words:
@@ -10290,7 +10401,9 @@ def way_for(
     return None
 
 
-def can_be_joined(way: Way) -> bool:
+def can_be_joined(
+    way: Way,
+) -> bool:
     """Whether each act has all that tells where it belongs; AgentError for a lost picture."""
     for step in way.steps:
         for look in filter(None, (step.look, step.after)):
@@ -10306,27 +10419,6 @@ def can_be_joined(way: Way) -> bool:
 
 # How large and old a file is, or why nobody knows, and what it holds, if that can be read.
 FileFact = tuple[str, bytes | None]
-SCREENS_KEPT = 12  # more than the turns without progress that end a run
-
-
-# Screens without the mouse pointer, unpacked, 64 MB at most: to pack them would take up to 0.1 s.
-Screens = deque[tuple[Rect, bytes]]
-
-
-def keep_screen(screens: Screens, frame: Frame) -> None:
-    screen = (frame.rect, frame.clean)
-    if screen not in screens:
-        screens.append(screen)
-
-
-def is_new(screens: Screens, frame: Frame, box: Rect, carets: int = 1) -> bool:
-    """Whether none of the screens looked there as this one does, which is one of them now."""
-    # What changes by itself elsewhere, such as a clock, does not make it new.
-    alike = [clean for rect, clean in screens if rect == frame.rect]
-    keep_screen(screens, frame)
-    return all(
-        difference(clean, frame.clean, frame.width, part=box, carets=carets) for clean in alike
-    )
 
 
 def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
@@ -11138,7 +11230,10 @@ def follow_words(
     return Outcome("failed", result), result
 
 
-def shown_act(engine: Engine, act: Act) -> str:
+def shown_act(
+    engine: Engine,
+    act: Act,
+) -> str:
     given = act.given
     if engine.grammar:
         # A sentence, which loses its end where the line is too narrow.
@@ -11282,9 +11377,10 @@ def find_place(
     for step in way.steps[way.next :][: way.reach]:
         part = Rect(*step.look.part)
         if part != seen:
-            engine.eyes.zoom(None)
-            if part.width:  # the act's places are on the grid of that part
-                engine.eyes.zoom(middle_of(part))
+            # The act's places are on the grid of that part, in a picture of its own size.
+            closer = middle_of(part) if part.width else None
+            size = Size(step.look.width, step.look.height)
+            engine.eyes.zoom(closer, size if size.pixels else None)
             look = engine.eyes.look()
             seen = part
         share = differing_share(look.frame, way.folder, step)
@@ -13467,6 +13563,11 @@ COUNTED = {
 BOOK_RECORDS = 5000  # of a live run, the latest ones, for a page that is opened late
 
 
+def day_and_time(record: Record) -> str:
+    # Windows knows no time before 1970.
+    return f"{datetime.fromtimestamp(max(0.0, record.time)):%Y-%m-%d %H:%M}"
+
+
 class Book:
     def __init__(self, name: str, most: int = sys.maxsize) -> None:
         self.run: JsonDict = {
@@ -13489,10 +13590,8 @@ class Book:
         if not isinstance(item, Record) or isinstance(item, StateRecord):
             return
         if isinstance(item, RunRecord):
-            # Windows knows no time before 1970.
-            begun = datetime.fromtimestamp(max(0.0, item.time))
             self.run |= {
-                "begun": self.run["begun"] or f"{begun:%Y-%m-%d %H:%M}",
+                "begun": self.run["begun"] or day_and_time(item),
                 "task": item.task,
                 "profile": item.profile,
                 "model": item.model,
@@ -13616,10 +13715,24 @@ def report_page() -> str:
     return page.replace("TITLE", "A run of agent.py", 1).removesuffix("  </body>\n</html>\n")
 
 
+REPORT_CHARACTERS = 20_000_000  # of its records; more, and a browser takes long to open it
+
+
+def within_report(items: Collection[JsonDict]) -> Iterator[JsonDict]:
+    """The latest first; beyond REPORT_CHARACTERS without what was sent, which is most of it."""
+    left = REPORT_CHARACTERS
+    for item in reversed(list(items)):
+        left -= len(json.dumps(item))
+        if left < 0 and "parts" in item:
+            item = {**item, "parts": {}}
+        yield item
+
+
 def report_text(folder: Path, pictures: bool = False) -> str:
     """Made anew from the journal; raises AgentError."""
     book = book_of(folder)
-    blocks = [report_page(), *map(data_block, [book.run_item(), *book.items])]
+    items = [*within_report(book.items)][::-1]
+    blocks = [report_page(), *map(data_block, [book.run_item(), *items])]
     shots = dict.fromkeys(item.get("screenshot", "") for item in book.items if pictures)
     for name in filter(picture_name, shots):
         with suppress(AgentError, OSError):  # the page says which one is missing
@@ -15549,6 +15662,7 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
         refuse_idle_words(options)
     options.task = options.task or options.words
     options.profile = options.profile or "planner"
+    options.by_client = False
     return options
 
 
@@ -15733,8 +15847,8 @@ registry            nothing
 processes           its own Python once more, which asks windows for their controls; programs of \
 the Start menu and PATH, which the shell starts; the browser for --panel and --open
 hotkeys             {stop_hotkey}, {pause_hotkey}
-modules of Python   that reach out: ctypes, http.client, http.server, multiprocessing, signal, \
-socket, socketserver, webbrowser"""
+modules of Python   that reach out: ctypes, http.client, http.server, msvcrt, multiprocessing, \
+signal, socket, socketserver, webbrowser"""
 
 
 def manifest(config: Config) -> Iterator[str]:
@@ -15803,23 +15917,29 @@ def list_runs(root: Path) -> Iterator[str]:
     yield RUNS_ROW.format("run", "when", "profile", "outcome", "turns", "time", "task")
     for folder in reversed(folders.values()):
         try:
-            book = book_of(folder)
+            journal = read_journal(folder, outline=True)
+            run = run_of(journal, folder)
         except AgentError as error:
             yield f"{folder.name:<9} {error}"
             continue
-        run = book.run
+        seconds = 0.0
+        last: Record = run
+        for record in journal.records:
+            if not isinstance(record, RunRecord):  # the time before that is nobody's
+                seconds += max(0.0, record.time - last.time)
+            last = record
         row = RUNS_ROW.format(
             folder.name,
-            run["begun"],
-            run["profile"],
-            run["outcome"] or "unfinished",
-            run["sums"]["turns"],
-            f"{run['sums']['seconds']:.1f} s",
-            cut(run["task"], 60),
+            day_and_time(journal.records[0]),
+            run.profile,
+            getattr(last, "outcome", "unfinished"),
+            max(record.turn for record in journal.records),
+            f"{seconds:.1f} s",
+            cut(run.task, 60),
         )
-        refused = len(run["refusals"])
+        refused = len(getattr(last, "refusals", ()))
         notes = [f"({count_of(refused, 'act')} not allowed)"] if refused else []
-        yield " ".join([row, *notes, *book.left_out])
+        yield " ".join([row, *notes, *journal.left_out])
 
 
 ####################################################################################################
@@ -15894,6 +16014,7 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     if fault:
         raise ConfigError(f"{folder.name} {fault}.")
     options.demo = drawn
+    options.by_client = run.by_client and not options.task
     options.task = options.task or run.task
     if repeats:
         return None, recorded_way(folder)
@@ -15961,7 +16082,7 @@ def serve_client(options: Namespace, actuator: Actuator) -> int:
             if found_at(call, "params.name") == "run_task":
                 arguments = json_object(found_at(call, "params.arguments"))
                 act = MCP_WORDS.parse(ToolCall("run_task", arguments), by_model=True)
-                given = Namespace(**{**vars(options), **act.given})
+                given = Namespace(**{**vars(options), **act.given, "by_client": True})
             config = read_config(given, os.environ)
             refuse_idle_run(given, config)
             client.end = EndRecord()
@@ -16006,6 +16127,8 @@ def run_task(
     elif client and not options.task:
         task = "What a client calls"
         profile = MCP_PROFILE
+        # Each task ends, the server does not: no call is counted as a step.
+        config = replace(config, max_steps=sys.maxsize, minutes_most=0.0)
     else:
         model = server.discover()
         task = actuator.secrets.hide(read_task(options, config, terminal))
@@ -16028,11 +16151,11 @@ def run_task(
     if not options.demo:
         tend_files(engine, undo)
     carry_on = partial(carry_out_task, engine, who, book, client)
-    code = carry_on(task, told, resumed=old is not None)
+    code = carry_on(task, options.by_client, told, resumed=old is not None)
     while not (options.task or options.demo) and code in (0, 1) and (task := next_task(terminal)):
         task = actuator.secrets.hide(task)
         engine.way = chosen_way(options, config, terminal, task, None)
-        code = carry_on(task, [], resumed=True)
+        code = carry_on(task, False, [], resumed=True)
     return code
 
 
@@ -16165,7 +16288,12 @@ def open_panel(engine: Engine, book: Book, person: Person, undo: ExitStack) -> N
 
 
 def begin_records(
-    engine: Engine, state: AgentState, task: str, told: Iterable[str], resumed: bool
+    engine: Engine,
+    state: AgentState,
+    task: str,
+    by_client: bool,
+    told: Iterable[str],
+    resumed: bool,
 ) -> None:
     name = engine.profile.name
     model = engine.voice.model.name
@@ -16176,7 +16304,14 @@ def begin_records(
     logger.log(f"TASK: {task}\n{engine.config}")
     kind = ResumeRecord if resumed else RunRecord
     settings = asdict(engine.config)
-    begun = kind(version=__version__, profile=name, model=model, task=task, config=settings)
+    begun = kind(
+        version=__version__,
+        profile=name,
+        model=model,
+        task=task,
+        by_client=by_client,
+        config=settings,
+    )
     written = logger.record(begun)
     engine.say(f"Task: {task}")
     engine.say(f"Model {model}; all of it is kept in {logger.folder}.")
@@ -16199,6 +16334,7 @@ def carry_out_task(
     book: Book,
     client: McpClient | None,
     task: str,
+    by_client: bool,
     told: Iterable[str],
     resumed: bool,
 ) -> int:
@@ -16207,13 +16343,13 @@ def carry_out_task(
     A bug raises RuntimeError after that. All that was before is in the journal.
     """
     state = AgentState(memory=AgentMemory(engine.config.memory_compression_threshold))
-    engine.actuator.task = "" if client else task  # what a client says permits nothing
+    engine.actuator.task = "" if by_client else task  # what a client says permits nothing
     engine.actuator.began = engine.clock.now()
     most = most_turns(engine)
     person.terminal.watch = lambda: f"turn {state.turn} of {state.first + state.planned + most}"
     if client:
         engine.logger.listeners.append(client.take)
-    begin_records(engine, state, task, told, resumed)
+    begin_records(engine, state, task, by_client, told, resumed)
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
         if isinstance(person.inbox, Panel) and isinstance(person.desktop, DemoDesktop):

@@ -123,7 +123,40 @@ class Crop(EngineCase):
             0.0,0,0.0001,1"""
         for setting in settings.split():
             with self.assertRaisesRegex(agent.ConfigError, "X1,Y1,X2,Y2"):
-                self.resolve(setting)
+                trial = self.trial(lambda _: PLAN, area=setting)
+                agent.resolve_area(setting, trial.desktop)
+
+    def test_an_area_whose_monitor_was_unplugged_is_waited_for_and_is_no_wrong_usage(self) -> None:
+        trial = self.trial(lambda _: PLAN, area="-1280,0,640,480", blind_patience=20)
+        trial.look()
+        both, one = trial.desktop.screen, trial.desktop.primary
+        trial.desktop.screen = one
+        trial.clock.at(5, lambda: setattr(trial.desktop, "screen", both))
+        self.assertEqual(trial.look(2).frame.area.left, -1280)
+        self.assertIn("paused: The area -1280,0,640,480 is not on the screen", self.lines[0])
+        trial.desktop.screen = one
+        with self.assertRaisesRegex(agent.Win32Error, "plug its monitor in") as caught:
+            trial.look(3)
+        self.assertEqual(caught.exception.exit_code, 3)
+
+
+class Huge(EngineCase):
+    def test_screens_of_8k_are_kept_in_64_mb_and_a_new_letter_on_them_is_seen(self) -> None:
+        width, height = 7680, 4320
+        screens = self.trial(lambda _: PLAN).engine.screens
+        plain = b"\x40\x40\x40\0" * (width * height)
+        whole = agent.Rect(0, 0, width, height)
+
+        def frame(number: int) -> agent.Frame:
+            canvas = agent.Canvas(width, height, plain)
+            canvas.fill(agent.Rect(40 * number, 1001, 15, 33), 0xFFFFFF)
+            pixels = bytes(canvas.pixels)
+            return agent.Frame(number, width, height, pixels, pixels, whole, whole, 0.0)
+
+        box = agent.Rect(0, 900, 2000, 200)
+        news = [agent.is_new(screens, frame(number), box) for number in (*range(14), 13)]
+        self.assertEqual(news, [True] * 14 + [False])
+        self.assertLess(sum(len(pixels) for _, pixels in screens), 64 << 20)
 
 
 GREY = 0x808080

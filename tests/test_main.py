@@ -295,6 +295,56 @@ class Given(CommandLineCase):
             self.assertLessEqual(len(err.splitlines()), 3)
 
 
+class Beginning(CommandLineCase):
+    def test_ctrl_c_while_the_file_is_still_read_ends_it_without_a_traceback(self) -> None:
+        (self.folder / "difflib.py").write_text(
+            "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+        )
+        ended = subprocess.run(
+            [sys.executable, agent.__file__, "--version"],
+            env={**environment(), "PYTHONPATH": str(self.folder)},
+            capture_output=True,
+            timeout=HANGS_S,
+        )
+        self.assertEqual((ended.returncode, ended.stderr), (-signal.SIGINT, b""))
+
+
+class Many(CommandLineCase):
+    def test_of_many_runs_only_what_tells_how_they_went_is_read(self) -> None:
+        self.recorded()
+        whole = len(self.records())
+        journal = self.run_folder() / "turns.jsonl"
+        for number in range(2, 200):
+            self.run_folder(number).mkdir()
+            ended = journal.read_text().replace('"outcome": "completed"', '"outcome": "stuck"')
+            (self.run_folder(number) / "turns.jsonl").write_text(ended)
+        read: list[bytes] = []
+
+        def counted(line: bytes) -> Any:
+            read.append(line)
+            return STRICT_JSON(line)
+
+        with mock.patch.object(agent, "strict_json", counted):
+            code, out, _ = self.main("--runs")
+            rows = [line.split() for line in out.splitlines() if line.startswith("run_")]
+            self.assertEqual((code, len(rows)), (0, 199))
+            self.assertLess(len(read), 4 * 200)
+            read.clear()
+            _, out, _ = self.main("--demo", "--again", "--max-steps", "1")
+            self.assertIn("   1  way ", out)
+            self.assertLess(len(read), 4 * 200 + 4 * whole)
+        row = rows[-1]
+        self.assertEqual(row[0], "run_0199")
+        self.assertEqual((row[4], row[5]), ("stuck", "6"))
+        _, told, _ = self.main("--stats", "199")
+        figures = dict(re.findall(r"(?m)^(turns|time) +([\d.]+)", told))
+        self.assertEqual(figures["turns"], row[5])
+        self.assertAlmostEqual(float(figures["time"]), float(row[6]), delta=0.21)
+
+
+STRICT_JSON = agent.strict_json
+
+
 class Reference(CommandLineCase):
     def test_help_settings_and_runs_fit_80_columns_and_break_between_words(self) -> None:
         self.recorded()

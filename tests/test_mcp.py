@@ -323,6 +323,23 @@ class Acts(ClientCase):
             wanted = "Ctrl+C." if stops else "the client has ended."
             self.assertEqual((end["outcome"], end["text"]), ("stopped", wanted))
 
+    def test_no_call_is_counted_as_a_step_and_a_task_s_minutes_end_the_task_alone(self) -> None:
+        def script(client: Client) -> None:
+            client.shake()
+            for number in range(13):
+                seen, _ = client.call("wait", seconds=1) if number % 2 else client.call("observe")
+                self.assertTrue(seen["ok"], (number, seen))
+            ended, _ = client.call("run_task", task=TASK)
+            self.assertEqual((ended["ok"], ended["outcome"]), (False, "stopped"), ended)
+            self.assertIn("lasted its 0.0001 minutes", ended["text"])
+            self.assertTrue(client.call("observe")[0]["ok"])
+
+        self.serve(script, "--max-steps", "2", "--set", "minutes_most=0.0001")
+        runs = sorted(path.name for path in (self.folder / "dumps").iterdir())
+        self.assertEqual(runs, ["run_0001", "run_0002", "run_0003"])
+        by = [self.kinds("run", number)[0]["by_client"] for number in (1, 2, 3)]
+        self.assertEqual(by, [False, True, False])
+
     def test_a_secret_is_typed_by_its_name_and_stays_grey_in_every_later_run(self) -> None:
         def script(client: Client) -> None:
             client.shake()
@@ -372,17 +389,25 @@ class Gates(ClientCase):
             client.shake()
             client.call("run_task", task="Open Paint and wait", max_steps=1)
 
-        world = FakeWin32()
         words = "--set confirm_wait=1 --set takeover_quiet=0 --set last_look=false --max-steps 1"
-        with (
-            desktop_of_main(partial(gated, world)),
-            windows_of_main(world),
-            mock.patch.object(agent.ModelServer, "_ask", side_effect=ask),
-        ):
-            self.serve(script, *words.split(), demo=False)
-        (result,) = self.kinds("result")
-        self.assertEqual(result["refused"], "not_allowed", result)
-        self.assertEqual(world.programs_opened, [])
+        dumps = ["--set", f"dump_dir={self.folder / 'dumps'}"]
+        # Nor does it permit anything once the person goes on with it, however often.
+        for times in range(3):
+            world = FakeWin32()
+            with (
+                desktop_of_main(partial(gated, world)),
+                windows_of_main(world),
+                mock.patch.object(agent.ModelServer, "_ask", side_effect=ask),
+            ):
+                if times:
+                    with contextlib.redirect_stdout(io.StringIO()), clock_of_main(HastyClock):
+                        agent.main(["--resume", "1", *words.split()[:-1], str(1 + times), *dumps])
+                else:
+                    self.serve(script, *words.split(), demo=False)
+            self.assertEqual(world.programs_opened, [])
+        results = self.kinds("result")
+        self.assertEqual([one["refused"] for one in results], ["not_allowed"] * 3)
+        self.assertEqual([one["by_client"] for one in self.kinds("resume")], [True, True])
 
     def carried_out(self, row: dict[str, Any]) -> str:
         world = FakeWin32()

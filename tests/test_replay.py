@@ -256,6 +256,28 @@ class Likeness(ReplayCase):
 
 
 class Closer(EngineCase):
+    def test_a_closer_picture_of_another_size_than_the_whole_one_is_taken_in_its_size(self) -> None:
+        """As its half of the screen's pixels needs no more, a closer picture is smaller than the whole."""
+        replies = iter([PLAN, call("zoom", position=[750, 250])])
+        click = call("click_screen_element", element_name="it", position=[0, 1000])
+        free = {"screen_capture_w": 0, "screen_capture_h": 0, "image_tokens": 1296}
+        trial = self.trial(lambda _: next(replies, click), max_steps=2, **FEWER_REQUESTS, **free)
+        self.begin(trial)
+        trial.run()
+        trial.close()
+        sizes = {(look["width"], look["height"]) for look in trial.records("look")}
+        self.assertGreater(len(sizes), 1)
+        out = io.StringIO()
+        words = ["--replay", "1", "--set", f"dump_dir={self.folder / 'dumps'}"]
+        with (
+            seams.desktop_of_main(PlainDesktop) as opened,
+            seams.clock_of_main(),
+            contextlib.redirect_stdout(out),
+        ):
+            self.assertEqual(agent.main(words), 0, out.getvalue())
+        moves = [event[1:] for event in opened[0].inputs if event[0] == "move"]
+        self.assertEqual(len(moves), 1)
+
     def test_an_act_on_a_closer_picture_is_repeated_on_such_a_picture(self) -> None:
         replies = iter([PLAN, call("zoom", position=[750, 250])])
         click = call("click_screen_element", element_name="it", position=[0, 1000])

@@ -49,6 +49,23 @@ def run_of(page: str) -> dict[str, Any]:
 class Books(EngineCase):
     base = FEWER_REQUESTS
 
+    @mock.patch.object(agent, "REPORT_CHARACTERS", 100_000)
+    def test_the_report_of_a_very_long_run_leaves_out_what_was_sent_at_first(self) -> None:
+        trial = self.trial(lambda request: PLAN)
+        self.begin(trial)
+        for turn in range(1, 201):
+            parts = {str(turn): {"role": "user", "content": "w" * 5000}}
+            sent = seams.record("request", turn=turn, call=turn, role="planner", parts=parts)
+            trial.write(sent, seams.record("plan", turn=turn, done=f"plan {turn}"))
+        page = agent.report_text(trial.folder)
+        self.assertLess(len(page) - len(agent.report_page()), 200_000)
+        told = records_in(page)
+        whole = [bool(item["parts"]) for item in told if item["kind"] == "request"]
+        self.assertEqual((len(whole), whole), (200, sorted(whole)))
+        self.assertIn(sum(whole), range(10, 20))
+        plans = [item["done"] for item in told if item["kind"] == "plan"]
+        self.assertEqual(plans, [f"plan {turn}" for turn in range(1, 201)])
+
     @mock.patch.object(agent, "BOOK_RECORDS", 100)
     def test_a_long_run_keeps_its_latest_records_and_the_sums_of_all(self) -> None:
         trial, undo = self.trial(lambda request: PLAN), ExitStack()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import io
 import itertools
 import json
 import os
@@ -305,7 +306,45 @@ class Housekeeping(CommandLineCase):
 OPEN = open
 
 
+class Alone(CommandLineCase):
+    def test_a_run_that_another_process_works_on_is_not_resumed(self) -> None:
+        self.main("--demo", "--max-steps", "1")
+        journal = self.run_folder() / "turns.jsonl"
+        before = journal.read_bytes()
+        other = agent.ExecutionLogger(agent.load_config({}), old=self.run_folder())
+        code, out, err = self.main("--resume", "1", "--max-steps", "20")
+        self.assertEqual((code, journal.read_bytes()), (2, before), out)
+        self.assertRegex(err, r"Another agent\.py works on .*run_0001; wait until it ends\.")
+        other.close()
+        self.assertEqual(self.main("--resume", "1", "--max-steps", "20")[0], 0)
+
+
 class Unwritable(CommandLineCase):
+    def test_a_folder_in_which_a_picture_s_path_is_too_long_is_refused_at_the_beginning(
+        self,
+    ) -> None:
+        """As Windows does beyond 259 characters; the paths of the logs are shorter."""
+
+        def of_windows(path: Any, *how: Any, **more: Any) -> Any:
+            if len(str(path)) > 259:
+                raise FileNotFoundError(2, "No such file or directory")
+            return OPEN(path, *how, **more)
+
+        refused = []
+        for length in range(195, 230, 5):
+            folder = str(self.folder / "d").ljust(length, "d")
+            with (
+                seams.desktop_of_main(agent.DemoDesktop),
+                mock.patch.object(builtins, "open", of_windows),
+                mock.patch.object(io, "open", of_windows),
+            ):
+                code, out, err = self.main("--demo", "--set", f"dump_dir={folder}")
+            self.assertIn(code, (0, 2), out + err)
+            refused.append(code == 2)
+            self.assertEqual(os.listdir(folder), [] if code else ["run_0001"])
+        self.assertEqual(refused, sorted(refused))
+        self.assertEqual({*refused}, {False, True})
+
     def test_a_folder_that_cannot_be_written_any_more_ends_the_run_before_the_act(self) -> None:
         """A picture, or the line of an act."""
 
