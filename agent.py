@@ -15,11 +15,11 @@ any window, and Ctrl+C here. What it sees and does is written to dumps/run_NNNN/
 The file is divided into rooms, each under its banner. A room uses only itself and those above it:
 
     Values, Config, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell, Windows
-    desktop, Controls, Keys, Arguments, Tools, Facts, Risks, Names, Bounds, Hands, Actuator,
-    Watcher, Server answers, Model, Replies, Grammar texts, Grammars, Texts, Profiles, Journal,
-    Exchange, Calibration, Eyes, Control check, Way, Turn engine, Proof, Turns, Native turn,
-    Two-agent loop, Chat loop, Story loop, Page, Report, Panel, Check, Demo desktop, Demo model,
-    MCP, Terminal, Options, Look back, Command line.
+    desktop, Controls, Keys, Arguments, Tools, Facts, Labels, Risks, Questions, Names, Bounds,
+    Hands, Actuator, Watcher, Server answers, Model, Replies, Grammar texts, Grammars, Texts,
+    Profiles, Journal, Exchange, Calibration, Eyes, Control check, Way, Turn engine, Proof,
+    Turns, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, Check, Demo
+    desktop, Demo model, MCP, Terminal, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ import hashlib
 import io
 import json
 import math
+import ntpath
 import os
 import re
 import shutil
@@ -4306,7 +4307,17 @@ def text_of(act: Act) -> str:
 UNKNOWN = "?"  # begins a line of which nobody knows how it begins
 START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
 EMPTYING = ENTERING.union("escape win win+s win+q alt+d ctrl+l emptied".split())
-ERASING = frozenset("delete backspace ctrl+x".split())
+PASTING = frozenset("ctrl+v ctrl+shift+v shift+insert".split())
+REPLACING = PASTING.union("delete backspace ctrl+x".split())
+# What selects all, and what then takes its place or removes it, with the mouse.
+SELECTING = (
+    r"ctrl\+a|\w*click\w*\((select all|alles (markieren|auswahlen)|tout selectionner"
+    r"|seleccionar todo|zaznacz wszystko|выделить все|全选)\b.*"
+)
+REPLACING_CLICKS = (
+    r"\w*click\w*\((cut|delete|paste|ausschneiden|loschen|einfugen|couper|coller|supprimer"
+    r"|cortar|pegar|eliminar|wytnij|wklej|usun|вырезать|вставить|剪切|粘贴|删除)\b.*"
+)
 # Keys that open nothing: they stay in what is typed, or type themselves.
 WITHIN = (
     r"((ctrl|shift)\+)*(up|down|left|right|home|end|tab|delete|backspace)"
@@ -4327,46 +4338,76 @@ class Typed:
     line: str = UNKNOWN  # since the last Enter
     opened: str = ""  # the last act but for typing, such as win+r or right_click(report.txt)
     last: str = ""
+    # What documents held before they were typed into, each by its window and title; None for one
+    # that cannot be read and all of which was replaced.
+    held: Mapping[str, str | None] = field(default_factory=dict)
+    own: Mapping[int, int] = field(default_factory=dict)  # characters typed in a window
 
     def of(self, window: Window) -> Typed:
         starts = re.fullmatch(START, window.program.lower())
         place = "start" if starts else str(window.handle)
         if self.place == place:
             return self
-        return Typed(place)
+        # A menu is a window of its own.
+        last = self.last if re.fullmatch(SELECTING, self.last) else ""
+        return replace(self, place=place, line=UNKNOWN, opened="", last=last)
 
     def with_text(self, text: str) -> str:
         """The line with what is typed into it; a dialog that just opened has all selected."""
-        if self.last in ("", "ctrl+a"):
+        if not self.last or re.fullmatch(SELECTING, self.last):
             return text
         return f"{self.line}{text}"
 
-    def after(self, act: Act, window: Window) -> Typed:
+    def after(self, attempt: Attempt, window: Window, pasted: int) -> Typed:
+        """`pasted`: characters on the clipboard."""
+        act = attempt.act
         before = self.of(window)
         keys = keys_of(act)
         if act.name in MOVES:
             return before
         last = keys or f"{act.name}({fold_label(label_of(act))})"
-        if keys in ERASING and before.last == "ctrl+a":
-            last = "emptied"
         text = text_of(act)
+        replaces = keys in REPLACING or re.fullmatch(REPLACING_CLICKS, last)
+        all_of_it = (text or replaces) and re.fullmatch(SELECTING, before.last)
+        if all_of_it and not text:
+            last = "emptied"
         line = before.line
         if text:
             _, _, line = before.with_text(text).rpartition("\n")
             line = line[-FACT_CHARACTERS:]
-        elif last in EMPTYING:
-            line = ""
-        elif keys:
+        elif last in EMPTYING or re.fullmatch(r"\w*click\w*\(.*ad+ress.*", last):
+            line = ""  # a click into an address bar selects all
+        elif keys or replaces:
             line = UNKNOWN + line.strip(UNKNOWN)
         opened = last
         if text or last == "emptied" or re.fullmatch(WITHIN, keys):
             opened = before.opened
+        front = attempt.front or window
+        name = document_in(front)
+        value = attempt.focused.value if attempt.focused else None
+        held = dict(before.held)
+        if last == "ctrl+s":  # it is as it was saved
+            held.pop(name, None)
+        elif all_of_it or value is not None:
+            held.setdefault(name, value)
+        own = Counter(before.own)
+        own[front.handle] += len(text.replace("\n", "\r\n"))
+        own[front.handle] += pasted
+        if len(keys) == 1:
+            own[front.handle] += 1
         return Typed(
-            before.place,
-            line,
-            opened,
-            last,
+            place=before.place,
+            line=line,
+            opened=opened,
+            last=last,
+            held=held,
+            own=own,
         )
+
+
+def document_in(window: Window) -> str:
+    # A star or a dot in the title says that it was changed.
+    return f"{window.handle} {window.title.strip('*●• ')}"
 
 
 @dataclass
@@ -4385,7 +4426,7 @@ class Attempt:
     window: Window | None = None
     controls: Sequence[Control] = ()
     focused: Control | None = None  # that gets what it types, if that is known
-    inside: Sequence[Control] = ()  # what a dialog holds, if that is known
+    inside: Sequence[Control] = ()  # what the window holds, if that is known and was asked for
     enters: str = ""  # the line that stands there, or what it has Windows run
     risks: Sequence[str] = ()
 
@@ -4406,7 +4447,7 @@ class Attempt:
 
 
 ####################################################################################################
-# Risks - what a person has to allow first: words, and tables over the facts
+# Labels - what the words on a control command
 ####################################################################################################
 
 # What a label commands. A phrase counts anywhere, a single word first (English) or last (German),
@@ -4541,155 +4582,6 @@ CLOSING = frozenset(
 BUTTON_WORDS = frozenset("the button schaltflache knopf bouton boton przycisk".split())
 
 
-def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
-    # With other patterns instead of their names, as in <PROGRAM>.
-    return re.sub("<([A-Z_]+)>", lambda name: patterns[name[1]], text)
-
-
-def patterns_of(table: str) -> dict[str, str]:
-    patterns = {"START": START}
-    for line in table_lines(table):
-        name, pattern = line.split(maxsplit=1)
-        patterns[name] = with_patterns(pattern, patterns)
-    return patterns
-
-
-# Held against what `fold` leaves, where Cyrillic letters that look Latin are Latin: "фopмat".
-PATTERNS = patterns_of(r"""
-EXPLORER explorer\.exe
-BROWSERS (chrome|msedge|firefox|opera|brave|vivaldi)\.exe
-CHATS (teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|element|zoom|viber
-    |wechat|weixin|messenger|mattermost|webex)\.exe
-MAILS (outlook|olk|hxoutlook|thunderbird|emclient|mail|hxmail)\.exe
-KEEPERS <MAILS>|<EXPLORER>|(photos|taskmgr|mmc|regedit)\.exe
-EDITORS (winword|excel|powerpnt|onenote|notepad|notepad\+\+|wordpad|mspaint|code)\.exe
-TERMINALS (cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty
-    |git-bash|git-cmd|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|putty|kitty|plink|ubuntu\w*
-    |pythonw?[\d.]*|py|ipython|node)\.exe
-ADMINS (consent|credentialuibroker)\.exe
-WARDENS (smartscreen|msiexec|systemreset)\.exe
-CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*
-ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
-SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapisac|coxpahиtь)\b|保存
-FORMAT_TITLES (format|фopмat|格式).*
-PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
-DIALOGS #32770|operationstatuswindow|nuidialog|taskdialog
-RUNNABLE .*\.(exe|msi|msp|msix|appx|bat|cmd|com|pif|ps1|vbs|vbe|js|jse|jar|pyw?|wsf|wsh|scr|hta
-    |lnk|url|reg|inf|cpl|msc|chm)\b.*
-SEARCHING .*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch
-    |busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle
-    |\b[a-z]{1,3}\d+$)
-A_CLICK (?:(?:double|right|middle|triple)_)?click(?:_here)?
-OPENING .*\b(open|run|offnen|ausfuhren|ouvrir|abrir|otworz|oткpыть|打开)\b.*
-FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
-DELETE_KEYS (ctrl\+)?(delete|numdecimal)
-ROWS list|list item|tree|tree item|table|table row|data item|cell
-PRESSING <A_CLICK>|enter|space|(alt\+)?\w
-MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
-""")
-
-# What shows something and does nothing else when it is clicked; what takes text, what answers.
-SHOWING = frozenset("edit, combo box, tab, list item, tree item, table row, cell".split(", "))
-FIELDS = frozenset(("edit", "document", "combo box"))
-ANSWERING = ("button", "split button")
-# What opens even what else only shows something.
-OPENERS = ENTERING.union(("double_click", "triple_click"))
-# With one of these a dialog is a form, which asks nothing.
-FORM_PARTS = frozenset("tab, radio button, slider, spinner, list, tree, table".split(", "))
-ANSWERS_MOST = 7
-
-Facts = Mapping[str, str]
-Rule = tuple[str, Mapping[str, str]]
-
-
-def rules_of(table: str) -> list[Rule]:
-    # The rules of a table by their names; each pattern has to fit its whole fact.
-    rules: list[Rule] = []
-    for name, *parts in table_rows(with_patterns(table, PATTERNS)):
-        rules.append((name, dict(part.split("=", 1) for part in parts)))
-    return rules
-
-
-# Where what is typed gets run.
-RUNNERS = rules_of(r"""
-shell | program=<TERMINALS>
-shell | control=terminal.*
-dialog | program=<EXPLORER>|taskmgr\.exe | dialog=line
-start | program=<START>
-start | program=<EXPLORER>| | opened=win|win\+[sq]|ctrl\+escape
-address | program=<EXPLORER>
-     | opened=alt\+d|ctrl\+l|f4|f6|<A_CLICK>\(.*(ad+ress|direccion|aдpec|地址).*
-""")
-# What may be run without asking: what shows something, and programs that nothing is done with.
-SHOWING_ONLY = rules_of(r"""
-program | command=(?i)((c:[\\]windows|%windir%|%systemroot%)\\(system32\\)?)?
-    (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control|settings
-    |charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword|word
-    |excel|powerpnt|powerpoint)(\.exe)?( (?!<RUNNABLE>)"?[a-z]:\\[\w\\ .()-]*)?
-shell | runner=shell | command=(?i)(|(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat
-    |ipconfig|help|date|exit|get-\w+|git (status|log|diff|show)|pip list|\w+ (--version|-v))
-    ( [^|&;<>`$()%]*)?)
-address | runner=address | command=(?i)(?!<RUNNABLE>)
-    ([a-z]:|\\\\|%\w+%|~|shell:|this pc|dieser pc)[^|&;<>]*|
-""")
-# What enters the line that stands there; but for Enter that is a click, or a blank on a button.
-ENTERED = rules_of(r"""
-enter | enters=enter
-enter | runner=dialog | does=<A_CLICK> | dialog=line | label=(?!<FIELD_WORDS>$).+
-enter | runner=dialog | does=space | last=(shift\+)?tab
-enter | runner=start | does=<A_CLICK> | line=\?*[^?].*
-""")
-# Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. Each
-# pattern of a rule has to fit its fact whole; an empty alternative is a fact that Windows does not
-# tell. In lists of mails each letter is a command; in terminals a right click pastes.
-RISKS = rules_of(r"""
-answer | dialog=asks | does=<PRESSING>
-answer | dialog=asks | text=.+
-answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
-answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
-delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
-delete | does=<DELETE_KEYS>|ctrl\+d | in=(?!edit|document|combo).* | program=<KEEPERS>
-delete | does=<DELETE_KEYS> | in=(?!edit|combo|field).* | program=<BROWSERS>
-delete | does=(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal) | in=(?!edit|document).*
-delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>
-move | does=ctrl\+[xz] | in=(?!edit|field).* | program=<EXPLORER>
-move | does=drag | in=(list|tree) item
-move | does=drag | in=<ROWS>| | program=<EXPLORER>|<MAILS>
-pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
-send | enters=enter | program=<CHATS> | control=(?!<SEARCHING>).*
-send | enters=enter | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
-send | enters=enter | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<SEARCHING>).*
-send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>).*
-send | does=alt\+s | program=<MAILS>
-send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
-close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
-close | does=ctrl\+(w|f4) | program=(?!explorer).*
-close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??[^?].*
-overwrite | does=ctrl\+s | last=emptied
-menu | opened=<MENU_KEYS> | control= | does=(shift\+)?.|enter|space
-menu | opened=<MENU_KEYS> | control= | text=\s|\w{1,3}
-terminal | runs=.+ | runner=shell
-terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
-password | text=.+ | in=|field | title=<PASSWORD_TITLES>
-secret | text=.*\{\{\s?\w+\s?\}\}.*
-admin prompt | program=<ADMINS>
-admin prompt | program= | title=<ADMIN_TITLES>
-run | does=<A_CLICK> | opened=right_click\(<RUNNABLE> | label=<OPENING>
-run | runs=.+ | runner=(?!shell).*
-run | does=(double|triple)_click | label=<RUNNABLE>
-run | enters=enter | program=<EXPLORER> | runner= | label=<RUNNABLE>
-run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
-""")
-
-
-def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
-    return [
-        name
-        for name, rule in rules
-        if all(re.fullmatch(like, facts[fact], re.DOTALL) for fact, like in rule.items())
-    ]
-
-
 @cache
 def phrases_of(table: str) -> list[str]:
     return [fold(phrase) for phrase in re.split("[,\n]", table) if phrase.strip()]
@@ -4724,6 +4616,250 @@ def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
     return found
 
 
+####################################################################################################
+# Risks - what a person has to allow first, in tables over the facts
+####################################################################################################
+
+
+def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
+    # With other patterns instead of their names, as in <PROGRAM>.
+    return re.sub("<([A-Z_]+)>", lambda name: patterns[name[1]], text)
+
+
+def patterns_of(table: str) -> dict[str, str]:
+    patterns = {"START": START}
+    for line in table_lines(table):
+        name, pattern = line.split(maxsplit=1)
+        patterns[name] = with_patterns(pattern, patterns)
+    return patterns
+
+
+# Held against what `fold` leaves, where Cyrillic letters that look Latin are Latin: "фopмat".
+PATTERNS = patterns_of(r"""
+EXPLORER explorer\.exe
+BROWSERS (chrome|msedge|firefox|opera|brave|vivaldi)\.exe
+CHATS (teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|element|zoom|viber
+    |wechat|weixin|messenger|mattermost|webex)\.exe
+MAILS (outlook|olk|hxoutlook|thunderbird|emclient|mail|hxmail)\.exe
+KEEPERS <MAILS>|<EXPLORER>|(photos|taskmgr|mmc|regedit)\.exe
+EDITORS (winword|excel|powerpnt|onenote|notepad|notepad\+\+|wordpad|mspaint|code)\.exe
+TERMINALS (cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty
+    |git-bash|git-cmd|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|putty|kitty|plink|ubuntu\w*
+    |pythonw?[\d.]*|py|ipython|node)\.exe
+ADMINS (consent|credentialuibroker)\.exe
+WARDENS (smartscreen|msiexec|systemreset)\.exe
+CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*
+ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
+SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapisac|coxpahиtь)\b|保存
+FORMAT_TITLES (format|фopмat|格式).*
+PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
+DIALOGS #32770|operationstatuswindow|nuidialog|taskdialog
+RUNS exe|ms[ipu]|mst|msix\w*|appx\w*|appinstaller|application|appref-ms|bat|cmd|com|pif|ps\w*1
+    |ps1xml|vb|vbs|vbe|jse?|jar|jnlp|py[wz]?|ws[cfh]|sct|scr|hta|lnk|url|website|scf|\w+-ms|reg
+    |inf|cpl|msc|chm|hlp|iso|img|vhdx?|xl[la]|xlam|xlsm|xltm|xlsb|docm|dotm|pptm|potm|ppam|slk
+    |[ior]qy|accd[be]|md[be]|dll|ocx|sys|diagcab|job|rdp|vsto|xbap|theme\w*|ahk|au3
+RUNNABLE .*\.(<RUNS>)\b.*
+ENDING_SHOWS .*\.(txt|log|md|csv|pdf|rtf|docx?|odt|xlsx?|ods|pptx?|odp|png|jpe?g|gif|bmp|webp|tiff?
+    |heic|mp[34]|m4a|avi|mkv|wav|mov|zip|7z|rar|json|xml|html?|eml|epub)
+# Types of files, as Explorer names them in a column.
+TYPE_COLUMN (item )?(type|typ|tipo|тип|类型)
+TYPE_SHOWS (?!.*(application|anwendung|script|skript|shortcut|verknupf|dis[ck] |datentrag))
+    .*(folder|ordner|dossier|carpeta|document|dokument|text|pdf|image|picture|bild|jpe?g|png|audio
+    |video|music|musik|worksheet|arbeitsblatt|presentation|prasentation|zip|compressed|komprim).*
+# Lines that leave this machine: the hash of the user's password goes to who is asked for a share.
+NETWORK (.*[^\w:/\\])?(\\\\|//)[^\s\\/]+([\\/].*|\s*)|.*\bfile:[\\/]{2,}[^\\/\s].*
+    |.*\b(search|search-ms|davs?|ldap|smb|ms-\w+):.*
+# Folders whose files are started, or read as settings of programs.
+STARTING .*(startup|autostart|xlstart|shell:|start menu|startmen|%appdata%|%programdata%
+    |quick launch|\\sendto|powershell\\|\\\.ssh|system32|\\templates|\\addins|demarrage|inicio
+    |автозагрузка|启动|~\d).*
+A_FILE_THAT_RUNS (?!\S*@\S+$)<RUNNABLE>|<STARTING>|<NETWORK>|.*://.*
+FORMULA (?i:(.*[\n\t])?\s*([=+].*(://|www\.|\\\\|\|)|[=+@-]\w+\||[=+@-].*\b(webservice|webdienst
+    |serviceweb|servicioweb|hyperlink\w*|import(xml|data|html|feed|range)|image|bild|rtd|dde\w*|call
+    |register(\.\w+)?|exec)\s*\().*)
+ADDRESSEE .*[\w.+-]+@[\w-]+\.\w.*
+SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|collaborat\w*
+    |weiterleit\w*|umleit\w*|freigeb\w*|freigabe|teilen|personen|einlad\w*|stellvertret\w*
+    |partag\w+|transferer|compartir|reenvi\w*)\b.*
+RULES (.* )?(rules?|inbox rules?|rules (and alerts|wizard)|regeln?|regel-assistent
+    |regeln und benachrichtigungen|regles?|reglas?)( .*)?
+ANYONE (.*\n)?(anyone|everyone|jeder|alle|tout le monde|toute personne|cualquier\w*)\b.*
+    (link|web|internet|organi[sz]ation|lien|enlace).*
+SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b
+    (?! ?(as|unter|sous|como)).*
+ADDRESS_BAR .*(address and search|address bar|enter address|adress- und such|adresse eingeben
+    |adressleiste|barre d.adresse|saisir une adresse|direcciones|pasek adresu|aдpecная|地址).*
+LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl|prompt
+    |command (line|window)|befehlszeile)\b.*
+RUN_TITLES (.*visual basic for applications.*|.*\bidle shell\b.*|.*\b(devtools|developer tools)\b.*)
+SEARCHING .*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch
+    |busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle
+    |\b[a-z]{1,3}\d+$)
+A_CLICK (?:(?:double|right|middle|triple)_)?click(?:_here)?
+OPENING .*\b(open|run|offnen|ausfuhren|ouvrir|abrir|otworz|oткpыть|打开)\b.*
+FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
+DELETE_KEYS (ctrl\+)?(delete|numdecimal)
+ROWS list|list item|tree|tree item|table|table row|data item|cell
+PRESSING <A_CLICK>|enter|space|(alt\+)?\w
+PASTES ctrl\+(shift\+)?v|shift\+insert
+ITEMS list|list item|table row|
+MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
+""")
+
+# What shows something and does nothing else when it is clicked; what takes text, what answers.
+SHOWING = frozenset("edit, combo box, tab, list item, tree item, table row, cell".split(", "))
+FIELDS = frozenset(("edit", "document", "combo box"))
+ANSWERING = ("button", "split button")
+# What opens even what else only shows something.
+OPENERS = ENTERING.union(("double_click", "triple_click"))
+ROW_ROLES = frozenset(("list", "list item", "table row", "data item"))
+# With one of these a dialog is a form, which asks nothing.
+FORM_PARTS = frozenset("tab, radio button, slider, spinner, list, tree, table".split(", "))
+ANSWERS_MOST = 7
+
+Facts = Mapping[str, str]
+Rule = tuple[str, Mapping[str, str]]
+
+
+def rules_of(table: str) -> list[Rule]:
+    # The rules of a table by their names; each pattern has to fit its whole fact.
+    rules: list[Rule] = []
+    for name, *parts in table_rows(with_patterns(table, PATTERNS)):
+        rules.append((name, dict(part.split("=", 1) for part in parts)))
+    return rules
+
+
+# Where what is typed gets run.
+RUNNERS = rules_of(r"""
+shell | program=<TERMINALS>
+shell | control=<LINES> | in=(?!button|list item|menu item|tab).*
+shell | title=<RUN_TITLES>
+web | program=<BROWSERS> | control=<ADDRESS_BAR>
+web | program=<BROWSERS> | opened=ctrl\+[lktne]|alt\+d|f6 | control=(?!<SEARCHING>).*
+web | program=<BROWSERS> | opened=<A_CLICK>\((.*ad+ress.*)
+web | program=<BROWSERS> | control= | written=[^?\n].*
+web | program=<BROWSERS> | control= | line=[^?].*
+dialog | program=<EXPLORER>|taskmgr\.exe | dialog=line
+start | program=<START>
+start | program=<EXPLORER>| | opened=win|win\+[sq]|ctrl\+escape
+address | program=<EXPLORER>
+     | opened=alt\+d|ctrl\+l|f4|f6|<A_CLICK>\(.*(ad+ress|direccion|aдpec|地址).*
+""")
+# What may be run without asking, since it certainly only shows something, as a folder does.
+SHOWING_ONLY = rules_of(r"""
+program | command=(?i)((c:[\\]windows|%windir%|%systemroot%)\\(system32\\)?)?
+    (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control|settings
+    |charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword|word
+    |excel|powerpnt|powerpoint)(\.exe)?
+program | command=(?i)(notepad|editor|write|wordpad|mspaint|paint)(\.exe)? "?[a-z]:\\[\w\\ .()-]*
+shell | runner=shell | command=(?i)(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat
+    |ipconfig|date /t|time /t|exit|help|get-(childitem|content|location|process|service|date|help)
+    |git (status|log|diff|show)|pip3? list
+    |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))?(\s(?!//|\\\\)
+    (-{0,2}(all|oneline|stat|name-only|l?al?|[1-9]\d*)|/(\w|all)
+    |[\w.*~^:][\w.*~^:\\/-]*))*
+web | runner=web|start|address|dialog
+     | command=(?i)https?://(?=.{4,50}$)([a-z0-9-]+\.)+[a-z]{2,}(:\d+)?/?
+web | runner=web | command=(?i)(?=.{4,50}$)([a-z0-9-]+\.)+[a-z]{2,}(:\d+)?/?|
+words | runner=web | doubt= | command=(?!.*\d{6})[^:/\\@|<>{}=&%#]{1,80}
+address | runner=address | command=(?i)(this pc|dieser pc|ce pc|este equipo|desktop|documents
+    |dokumente|downloads|pictures|bilder|music|musik|videos|)
+""")
+# What enters the line that stands there; but for Enter that is a click, or a blank on a button.
+ENTERED = rules_of(r"""
+enter | enters=enter
+enter | runner=dialog | does=<A_CLICK> | dialog=line | label=(?!<FIELD_WORDS>$).+
+enter | runner=dialog | does=space | last=(shift\+)?tab
+enter | runner=start|address|web | does=<A_CLICK> | line=\?*[^?].*
+""")
+# Each risk and its rules, one of which must hold; those of COMMANDS by their labels besides. Each
+# pattern of a rule has to fit its fact whole; an empty alternative is a fact that Windows does not
+# tell. In lists of mails each letter is a command; in terminals a right click pastes.
+RISKS = rules_of(r"""
+answer | dialog=asks | does=<PRESSING>
+answer | dialog=asks | text=.+
+answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
+answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
+delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
+delete | does=<DELETE_KEYS>|ctrl\+d | in=(?!edit|document|combo).* | program=<KEEPERS>
+delete | does=<DELETE_KEYS> | in=(?!edit|combo|field).* | program=<BROWSERS>
+delete | does=(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal) | in=(?!edit|document).*
+delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>
+move | does=ctrl\+[xz] | in=(?!edit|field).* | program=<EXPLORER>
+move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|выpeзatь|剪切)\W* | program=<EXPLORER>
+move | does=drag | in=(list|tree) item
+move | does=drag | in=<ROWS>| | program=<EXPLORER>|<MAILS>
+pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
+send | enters=enter | program=<CHATS> | control=(?!<SEARCHING>).*
+send | enters=enter | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
+send | enters=enter | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<SEARCHING>).*
+send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>).*
+send | does=alt\+s | program=<MAILS>
+send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
+close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
+close | does=ctrl\+(w|f4) | program=(?!explorer).*
+close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??[^?].*
+overwrite | does=ctrl\+s | document=lost
+overwrite | label=<SAVES> | document=lost
+rename | text=.+ | program=<EXPLORER> | written=.+ | opened=f2|<A_CLICK>\((rename|umbenennen
+    |renommer|cambiar nombre|zmien nazwe|пepeиmehoвatь|重命名)\)
+address | does=<PASTES> | runner=(?!shell).+
+address | does=drag | program=<BROWSERS> | onto=<ADDRESS_BAR>
+address | label=(.*\n)?(paste and (go|search)|einfugen und)\b.*
+network | path=<NETWORK> | text=.+ | program=(?!<EDITORS>|<MAILS>|<CHATS>).*
+network | path=<NETWORK> | text=.+ | owned=yes
+formula | written=<FORMULA> | program=(?!<CHATS>|<MAILS>).*
+share | written=<ADDRESSEE> | control=<SHARES>
+share | written=<ADDRESSEE> | title=<SHARES>
+share | written=<ADDRESSEE> | title=<RULES>
+share | does=<A_CLICK>|enter|space | control=<ANYONE>
+share | label=<ANYONE>
+share | title=<RULES> | owned=yes | label=(.*\n)?(finish|ok|apply|save|create|fertig\w*
+    |speichern)\W*
+file | enters=enter | runner= | owned=yes | path=<A_FILE_THAT_RUNS> | dialog=(?!left).*
+file | does=space|alt\+\w | runner= | owned=yes | path=<A_FILE_THAT_RUNS> | dialog=(?!left).*
+file | does=<A_CLICK> | runner= | owned=yes | label=.+ | path=<A_FILE_THAT_RUNS> | dialog=(?!left).*
+file | enters=enter | program=<EXPLORER> | runner= | control=(?!<SEARCHING>).* | path=<RUNNABLE>
+file | does=<PASTES> | program=<EXPLORER> | title=<STARTING>
+file | does=drag | program=<EXPLORER> | title=<STARTING>
+menu | opened=<MENU_KEYS> | control= | does=(shift\+)?.|enter|space
+menu | opened=<MENU_KEYS> | control= | text=\s|\w{1,3}
+terminal | runs=.+ | runner=shell
+terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
+password | text=.+ | in=|field | title=<PASSWORD_TITLES>
+secret | text=.*\{\{\s?\w+\s?\}\}.*
+admin prompt | program=<ADMINS>
+admin prompt | program= | title=<ADMIN_TITLES>
+run | does=<A_CLICK> | opened=right_click\(<RUNNABLE> | label=<OPENING>
+run | runs=.+ | runner=(?!shell|web).*
+address | runs=.+ | runner=web
+run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
+run | label=(.*\n)?(run|run now|execute|ausfuhren|executer|ejecutar)\W* | in=button
+run | does=(double|triple)_click | label=<RUNNABLE>
+run | does=(double|triple)_click | program=<EXPLORER> | in=<ITEMS> | kind=|runs
+run | enters=enter | program=<EXPLORER> | owned= | runner= | in=<ITEMS> | kind=|runs
+run | does=<A_CLICK>|enter | program=<BROWSERS> | title=downloads?.* | label=<RUNNABLE>
+run | does=<A_CLICK>|enter | label=.+ | kind=|runs | control=.*\b(attachment|anlage|anhang)\b.*
+run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
+     | label=(.*\n)?(open file|datei offnen|open|offnen)\W*
+run | enters=enter | program=<EXPLORER> | runner= | label=<RUNNABLE>
+run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
+""")
+
+
+def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
+    return [
+        name
+        for name, rule in rules
+        if all(re.fullmatch(like, facts[fact], re.DOTALL) for fact, like in rule.items())
+    ]
+
+
+####################################################################################################
+# Questions - what is known of an act, the risks that it has by that, and what the person is asked
+####################################################################################################
+
+
 def label_pressed(attempt: Attempt, does: str) -> str:
     """As the model calls it, and on the last line as Windows does."""
     opens = does in OPENERS
@@ -4738,11 +4874,103 @@ def label_pressed(attempt: Attempt, does: str) -> str:
     return "\n".join(fold_label(name) for name in names if name)
 
 
+def is_dialog(window: Window) -> bool:
+    by_class = re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name))
+    return bool(by_class or window.owner)
+
+
+LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
+# Where Windows has the folders that are shown by these names.
+KNOWN_FOLDERS = {
+    "desktop": "Desktop",
+    "program manager": "Desktop",
+    "downloads": "Downloads",
+    "documents": "Documents",
+    "dokumente": "Documents",
+    "pictures": "Pictures",
+    "bilder": "Pictures",
+    "music": "Music",
+    "musik": "Music",
+    "videos": "Videos",
+}
+SHELL_ITEMS = frozenset(
+    "this pc, dieser pc, recycle bin, papierkorb, network, netzwerk, control panel".split(", ")
+)
+LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
+
+
+def is_folder(line: str) -> bool:
+    """Whether this is the path of a folder on a disk of this machine; no share is asked."""
+    path = ntpath.expandvars(line)
+    asked = (os.path.isdir(each) for each in [path])
+    return bool(re.fullmatch(LOCAL_PATH, path)) and True in taken_within(LOOK_UP_S, asked)
+
+
+def folders_shown(window: Window, inside: Iterable[Control]) -> list[str]:
+    """The folders that a window of Explorer may show, as far as it names them."""
+    bars = [one for one in inside if one.role in ("toolbar", "edit", "combo box")]
+    told = [window.title, *chain.from_iterable((one.name, one.value or "") for one in bars)]
+    found = re.findall(LOCAL_PATH, "\n".join(told))
+    for text in told:
+        name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
+        if name in KNOWN_FOLDERS:
+            homes = ("%USERPROFILE%", "%PUBLIC%", "%OneDrive%")
+            found += [ntpath.expandvars(f"{home}\\{KNOWN_FOLDERS[name]}") for home in homes]
+    return list(dict.fromkeys(found))
+
+
+def file_shows(entry: os.DirEntry[str]) -> bool:
+    """Whether opening it certainly only shows something; a shortcut is what it starts."""
+    if not entry.name.lower().endswith(".lnk"):
+        return entry.is_dir() or bool(re.fullmatch(PATTERNS["ENDING_SHOWS"], entry.name.lower()))
+    files = files_in_shortcut(Path(entry.path))
+    return bool(files) and all(rules_met(SHOWING_ONLY, NO_RUNNER | {"command": f}) for f in files)
+
+
+NO_RUNNER = {"runner": "", "doubt": ""}
+
+
+def entries_called(name: str, folders: Iterable[str]) -> Iterator[bool]:
+    # Explorer leaves endings out, so that only the folder knows what an item is.
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if fold(name) in (fold(entry.name), fold(ntpath.splitext(entry.name)[0])):
+                    yield file_shows(entry)
+
+
+def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
+    """`shows` or `runs`: what opening an item does; empty where that is not known."""
+    item = next(iter(attempt.known), None)
+    columns = [
+        one for one in attempt.inside if re.fullmatch(PATTERNS["TYPE_COLUMN"], fold(one.name))
+    ]
+    if item and len(columns) > 1:
+        middle = middle_of(item.rect).y
+        columns = [one for one in columns if one.rect.top <= middle < one.rect.bottom]
+    types = {fold(one.value) for one in columns if one.value}
+    if types:
+        shown = all(re.fullmatch(PATTERNS["TYPE_SHOWS"], kind) for kind in types)
+        return "shows" if shown else "runs"
+    if re.fullmatch(PATTERNS["EXPLORER"], window.program.lower()):
+        if fold(name) in SHELL_ITEMS:
+            return "shows"
+        folders = folders_shown(window, attempt.inside)
+        found = taken_within(LOOK_UP_S, entries_called(name, folders))
+        if found:
+            return "shows" if all(found) else "runs"
+    elif re.fullmatch(PATTERNS["RUNNABLE"], fold(name)):
+        return "runs"
+    elif re.fullmatch(PATTERNS["ENDING_SHOWS"], fold(name)):
+        return "shows"
+    return ""
+
+
 def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
     """`asks` for a message box: answers, and nothing to fill in; `line` for one to fill in."""
-    by_class = re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name))
-    if not by_class and not window.owner:
+    if not is_dialog(window):
         return ""
+    by_class = re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name))
     roles = {control.role for control in attempt.inside}
     if not roles:  # then by what is done there
         if len(facts["text"]) > 1 or facts["in"] in ("field", *FIELDS):
@@ -4771,33 +4999,88 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
     return "leaves" in said or is_in_task(label, attempt.task)
 
 
+def has_lost(typed: Typed, window: Window, focused: Control | None) -> bool:
+    """Whether most of a document is gone that was there before this program typed."""
+    before = typed.held.get(document_in(window), "")
+    if before is None:
+        return True
+    if not focused or focused.value is None or len(before) <= typed.own.get(window.handle, 0):
+        return False
+    words = Counter(re.findall(r"\w+", before))
+    kept = words & Counter(re.findall(r"\w+", focused.value))
+    return sum(kept.values()) * 2 < sum(words.values())
+
+
+def lines_there(attempt: Attempt, typed: Typed, text: str) -> tuple[str, str]:
+    """What is typed, with the line that it goes into; and with all that a dialog's fields hold."""
+    written = typed.with_text(text) if text else ""
+    if is_in_task(text.strip(), attempt.task):
+        return "", ""
+    value = (attempt.focused and attempt.focused.value) or ""
+    lines = [written or typed.line.strip(UNKNOWN), value]
+    for control in attempt.inside:
+        if control.role in FIELDS:
+            lines += [control.value or "", control.name.rpartition(": ")[2]]
+        elif control.role == "toolbar":
+            lines.append(control.name)
+    untold = [line for line in lines if line and not is_in_task(line.strip(), attempt.task)]
+    return written, "\n".join(untold).lower()
+
+
+def item_opened(attempt: Attempt, does: str, label: str, opened: str) -> str:
+    # The name of what a double click, Enter or Open in its menu is about.
+    picked = re.fullmatch(rf"{PATTERNS['A_CLICK']}\((.*)\)", opened)
+    if does in ENTERING and not label and picked:
+        return picked[1]
+    names = true_names(attempt.known)
+    return names[0] if names else label
+
+
 def facts_of(attempt: Attempt) -> Facts:
     """What rules are held against."""
     # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
-    # control that gets it, field if it is typed into, empty if unknown), control (its name); title,
-    # program; line, opened, last (see Typed); dialog (asks, line, left), runner (what runs a line
+    # control that gets it, field if it is typed into, empty if unknown), control (its name), onto
+    # (that of the last one); title, program; owned (yes of a dialog); line, opened, last (see
+    # Typed); doubt (whether the line is not known), written and path (see lines_there); kind (see
+    # kind_of_item); document (lost: see Typed); dialog (asks, line, left), runner (what runs a line
     # there) and runs (what the act has Windows run).
     act = attempt.act
     window = next(iter(attempt.reached), Window(0, ""))
+    front = attempt.front or window
     typed = attempt.typed.of(window)
     does = keys_of(act) or act.name
     text = text_of(act)
+    written, path = lines_there(attempt, typed, text)
+    line = typed.with_text(text) if text else typed.line
     facts = {
         **vars(typed),
         "does": does,
         "text": text,
+        "written": written,
+        "path": path,
+        "doubt": "doubt" if line.startswith(UNKNOWN) else "",
         "enters": "enter" if "\n" in text or does in ENTERING else "",
         "label": label_pressed(attempt, does),
         "in": "field" if typed.line.strip(UNKNOWN) else "",
         "control": "",
+        "onto": "",
         "title": fold(window.title),
         "program": window.program.lower(),
+        "owned": "yes" if is_dialog(window) else "",
+        "document": "lost" if has_lost(attempt.typed, front, attempt.focused) else "",
+        "kind": "",
         "runner": "",
     }
     for control in attempt.known[:1]:
         facts["in"] = control.role
         facts["control"] = fold(control.name) or "unnamed"
+    for control in attempt.known[-1:]:
+        facts["onto"] = fold(control.name)
     label = facts["label"].rpartition("\n")[2]
+    if does in OPENERS or re.fullmatch(PATTERNS["A_CLICK"], does):
+        facts["kind"] = kind_of_item(
+            attempt, window, item_opened(attempt, does, label, typed.opened)
+        )
     left = label and is_left(attempt, window, label)
     facts["dialog"] = "left" if left else kind_of_dialog(attempt, window, facts)
     for runner in rules_met(RUNNERS, facts):
@@ -4806,7 +5089,8 @@ def facts_of(attempt: Attempt) -> Facts:
     for line in lines_run(attempt, typed, facts):
         command = line.strip('"')
         shows = rules_met(SHOWING_ONLY, {**facts, "command": command})
-        if not shows and not is_in_task(command, attempt.task):
+        folder = re.sub(r"(?i)^explorer(\.exe)? ", "", line).strip('"')
+        if not (shows or is_folder(folder) or is_in_task(command, attempt.task)):
             risky.append(line)
     facts["runs"] = "\n".join(risky)
     return facts
@@ -4863,19 +5147,25 @@ def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
 RISKS_MEAN = {
     "admin prompt": "It answers Windows' question about an administrator's rights.",
     "answer": "It answers a message box.",
+    "address": "It opens an address, or puts a text into one, that your task does not name.",
     "any act": "You wanted to be asked about each act.",
     "close": "That closes it; what is not saved may be lost.",
     "delete": "It may delete or discard something.",
+    "file": "It is about a file or a folder that gets started.",
+    "formula": "It is a formula that can call the web or a program.",
     "install": "It may install or permit something.",
     "menu": "It picks what nobody saw from a menu.",
     "move": "It may move something elsewhere.",
-    "overwrite": "It saves what was emptied over what was there.",
+    "network": "It asks another machine, which is told who you are.",
+    "overwrite": "It saves a document of which most is gone.",
     "password": "It is about a password or a card.",
     "pay": "It may pay, order or confirm something.",
     "power": "It may turn off, restart or sign out.",
+    "rename": "It gives a file another name than your task says.",
     "run": "It starts a program.",
     "secret": "It types a secret of yours.",
     "send": "It may send or publish something.",
+    "share": "It may let others read what is yours.",
     "terminal": "A terminal would run it.",
 }
 TEXT_SHOWN = 1000  # characters that a person can be asked to read
@@ -4904,13 +5194,23 @@ def switch_for(attempt: Attempt) -> str:
     return "; ".join(f"{risk} in *{place_name(attempt)}*" for risk in attempt.risks)
 
 
+def told_of(control: Control) -> str:
+    """For the person: what has the keyboard, and what it holds."""
+    told = f"{plain_line(control.name, 60)!r} ({control.role})"
+    if control.password:
+        return f"{told}, a password field,"
+    if control.value:
+        told += f", which holds {plain_line(control.value, 60)!r},"
+    return told
+
+
 def question_about(attempt: Attempt) -> str:
     """What the person is asked: the act with its whole text, what it enters, where, the risks.
 
     Raises ToolError for more text than a person can be asked to read.
     """
     act = attempt.act
-    also = ""
+    also = f" on {told_of(attempt.focused)}" if attempt.types and attempt.focused else ""
     for name in true_names(attempt.controls):
         if fold_label(name) != fold_label(label_of(act)):
             also = f", which is {plain_line(name, 40)!r},"
@@ -5609,8 +5909,10 @@ class Actuator(Hands):
         self._place = attempt.mouse or self.desktop.cursor()
         self.used_frame = attempt.frame.number
         self.act_times.append(self.clock.now())
+        pastes = keys_of(act) in PASTING
+        pasted = (self.desktop.clipboard_length() or 0) if pastes else 0
         for window in attempt.reached[:1]:
-            self.typed = self.typed.after(act, window)
+            self.typed = self.typed.after(attempt, window, pasted)
         self.moved_last = False
         try:
             told = HANDS[act.name](self, act.args) or ""
@@ -5805,7 +6107,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
         return
     source = actuator.desktop.control_source
     attempt.controls = [*chain.from_iterable(map(source.ask, attempt.places))]
-    if attempt.types:
+    if attempt.types or re.match(PATTERNS["SAVING"], fold_label(label_of(attempt.act))):
         attempt.focused = next(iter(source.ask(None)), None)
     blocked = split_list(actuator.config.blocked_windows)
     for control in (*attempt.controls, attempt.focused):
@@ -5814,8 +6116,13 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
             raise ToolError(
                 f"{quoted_control(control)} is of {program}, which is blocked.", "forbidden_window"
             )
+    does = keys_of(attempt.act) or attempt.act.name
+    roles = {control.role for control in attempt.known}
+    matters = not roles.isdisjoint(ANSWERING) or (
+        does in OPENERS and not roles.isdisjoint(ROW_ROLES)
+    )
     for window in attempt.reached:
-        if window.owner or re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name)):
+        if matters or is_dialog(window):
             attempt.inside = source.ask(window)
 
 

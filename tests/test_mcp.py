@@ -20,7 +20,7 @@ from unittest import mock
 
 import agent
 from tests import samples
-from tests.attacks import gates
+from tests.attacks import scenes
 from tests.fakes import FakeWin32
 from tests.scripted import PLAN, call, role_of
 from tests.seams import clock_of_main, desktop_of_main, windows_of_main
@@ -361,18 +361,26 @@ class Acts(ClientCase):
                 self.assertNotIn(b"hunter2", file.read_bytes(), file)
 
 
+# What a row has whose windows stay as they are and hold no controls.
+PLAIN = set("name window steps settings outcome why harmless each".split())
+
+
+def tools_of(row: dict[str, Any]) -> set[str]:
+    return {step[0] if isinstance(step, list) else "change" for step in row["steps"]}
+
+
 def gated(world: FakeWin32, clock: agent.Clock) -> Any:
     """The desktop of that simulated Windows, which knows the programs of the attacks."""
     desktop = agent.WindowsDesktop(world.api, clock)
-    desktop.programs = lambda: gates.PROGRAMS  # type: ignore[method-assign]
+    desktop.programs = lambda: scenes.PROGRAMS  # type: ignore[method-assign]
     return desktop
 
 
 class Gates(ClientCase):
     def test_what_the_gates_keep_out_of_a_model_s_acts_they_keep_out_of_a_client_s(self) -> None:
         """No person answers the box on the screen, so that what is asked is refused."""
-        rows = [row for row in gates.ROWS if {name for name, *_ in row["steps"]} <= {*TOOLS}]
-        self.assertGreater(len(rows), 250)
+        rows = [row for row in scenes.ROWS if row.keys() <= PLAIN and tools_of(row) <= {*TOOLS}]
+        self.assertGreater(len(rows), 150)
         for row in rows[:: samples.sample(3, 25)]:
             with self.subTest(row["name"]):
                 self.assertEqual(self.carried_out(row), row["outcome"].replace("asked", "refused"))
@@ -411,7 +419,7 @@ class Gates(ClientCase):
 
     def carried_out(self, row: dict[str, Any]) -> str:
         world = FakeWin32()
-        world.window, world.others = gates.window(*row["window"]), list(gates.OTHERS)
+        world.window, world.others = scenes.window(*row["window"]), list(scenes.OTHERS)
         refused: list[str] = []
 
         def script(client: Client) -> None:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
-from tests.attacks import Attack, attacks_of, gates, gets_through, outside, secrets
+from tests.attacks import Attack, attacks_of, gets_through, outside, scenes, secrets
 
 ATTACKS: list[Attack] = [*attacks_of(outside), *attacks_of(secrets)]
-GATES = [row for row in gates.ROWS if not row.get("harmless")]
+GATES = [row for row in scenes.ROWS if not row.get("harmless")]
 COUNT = len(GATES) + len(ATTACKS)
 
 
 def main() -> int:
     counts = Counter[str]()
     for row in GATES:
-        result = gates.outcome(row)
+        result = scenes.outcome(row)
         why = f": {row.get('why', 'NOT BEARABLE')}" if result == "passed" else ""
         counts["passed" if row.get("why") else "NOT BEARABLE" if why else result] += 1
         if why or "--all" in sys.argv:
