@@ -4447,7 +4447,7 @@ class Attempt:
 
 
 ####################################################################################################
-# Labels - what the words on a control command
+# Labels - what the words on a control command, and what a file's name and type tell of it
 ####################################################################################################
 
 # What a label commands. A phrase counts anywhere, a single word first (English) or last (German),
@@ -4616,11 +4616,6 @@ def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
     return found
 
 
-####################################################################################################
-# Risks - what a person has to allow first, in tables over the facts
-####################################################################################################
-
-
 def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
     # With other patterns instead of their names, as in <PROGRAM>.
     return re.sub("<([A-Z_]+)>", lambda name: patterns[name[1]], text)
@@ -4662,6 +4657,9 @@ RUNNABLE .*\.(<RUNS>)\b.*
 ENDING_SHOWS .*\.(txt|log|md|csv|pdf|rtf|docx?|odt|xlsx?|ods|pptx?|odp|png|jpe?g|gif|bmp|webp|tiff?
     |heic|mp[34]|m4a|avi|mkv|wav|mov|zip|7z|rar|json|xml|html?|eml|epub)
 # Types of files, as Explorer names them in a column.
+SHOWN_PROGRAMS (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control
+    |settings|charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword
+    |word|excel|powerpnt|powerpoint)(\.exe)?
 TYPE_COLUMN (item )?(type|typ|tipo|тип|类型)
 TYPE_SHOWS (?!.*(application|anwendung|script|skript|shortcut|verknupf|dis[ck] |datentrag))
     .*(folder|ordner|dossier|carpeta|document|dokument|text|pdf|image|picture|bild|jpe?g|png|audio
@@ -4706,6 +4704,95 @@ ITEMS list|list item|table row|
 MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
 """)
 
+LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
+# Where Windows has the folders that are shown by these names.
+KNOWN_FOLDERS = {
+    "desktop": "Desktop",
+    "program manager": "Desktop",
+    "downloads": "Downloads",
+    "documents": "Documents",
+    "dokumente": "Documents",
+    "pictures": "Pictures",
+    "bilder": "Pictures",
+    "music": "Music",
+    "musik": "Music",
+    "videos": "Videos",
+}
+SHELL_ITEMS = frozenset(
+    "this pc, dieser pc, recycle bin, papierkorb, network, netzwerk, control panel".split(", ")
+)
+LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
+
+
+def is_folder(line: str) -> bool:
+    """Whether this is the path of a folder on a disk of this machine; no share is asked."""
+    path = ntpath.expandvars(line)
+    asked = (os.path.isdir(each) for each in [path])
+    return bool(re.fullmatch(LOCAL_PATH, path)) and True in taken_within(LOOK_UP_S, asked)
+
+
+def folders_shown(window: Window, inside: Iterable[Control]) -> list[str]:
+    """The folders that a window of Explorer may show, as far as it names them."""
+    bars = [one for one in inside if one.role in ("toolbar", "edit", "combo box")]
+    told = [window.title, *chain.from_iterable((one.name, one.value or "") for one in bars)]
+    found = re.findall(LOCAL_PATH, "\n".join(told))
+    for text in told:
+        name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
+        if name in KNOWN_FOLDERS:
+            homes = ("%USERPROFILE%", "%PUBLIC%", "%OneDrive%")
+            found += [ntpath.expandvars(f"{home}\\{KNOWN_FOLDERS[name]}") for home in homes]
+    return list(dict.fromkeys(found))
+
+
+def file_shows(entry: os.DirEntry[str]) -> bool:
+    """Whether opening it certainly only shows something; a shortcut is what it starts."""
+    if not entry.name.lower().endswith(".lnk"):
+        return entry.is_dir() or bool(re.fullmatch(PATTERNS["ENDING_SHOWS"], entry.name.lower()))
+    files = files_in_shortcut(Path(entry.path))
+    return bool(files) and all(re.fullmatch(PATTERNS["SHOWN_PROGRAMS"], file) for file in files)
+
+
+def entries_called(name: str, folders: Iterable[str]) -> Iterator[bool]:
+    # Explorer leaves endings out, so that only the folder knows what an item is.
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if fold(name) in (fold(entry.name), fold(ntpath.splitext(entry.name)[0])):
+                    yield file_shows(entry)
+
+
+def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
+    """`shows` or `runs`: what opening an item does; empty where that is not known."""
+    item = next(iter(attempt.known), None)
+    columns = [
+        one for one in attempt.inside if re.fullmatch(PATTERNS["TYPE_COLUMN"], fold(one.name))
+    ]
+    if item and len(columns) > 1:
+        middle = middle_of(item.rect).y
+        columns = [one for one in columns if one.rect.top <= middle < one.rect.bottom]
+    types = {fold(one.value) for one in columns if one.value}
+    if types:
+        shown = all(re.fullmatch(PATTERNS["TYPE_SHOWS"], kind) for kind in types)
+        return "shows" if shown else "runs"
+    if re.fullmatch(PATTERNS["EXPLORER"], window.program.lower()):
+        if fold(name) in SHELL_ITEMS:
+            return "shows"
+        folders = folders_shown(window, attempt.inside)
+        found = taken_within(LOOK_UP_S, entries_called(name, folders))
+        if found:
+            return "shows" if all(found) else "runs"
+    elif re.fullmatch(PATTERNS["RUNNABLE"], fold(name)):
+        return "runs"
+    elif re.fullmatch(PATTERNS["ENDING_SHOWS"], fold(name)):
+        return "shows"
+    return ""
+
+
+####################################################################################################
+# Risks - what a person has to allow first: tables over the facts, and these facts
+####################################################################################################
+
+
 # What shows something and does nothing else when it is clicked; what takes text, what answers.
 SHOWING = frozenset("edit, combo box, tab, list item, tree item, table row, cell".split(", "))
 FIELDS = frozenset(("edit", "document", "combo box"))
@@ -4748,9 +4835,7 @@ address | program=<EXPLORER>
 # What may be run without asking, since it certainly only shows something, as a folder does.
 SHOWING_ONLY = rules_of(r"""
 program | command=(?i)((c:[\\]windows|%windir%|%systemroot%)\\(system32\\)?)?
-    (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control|settings
-    |charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword|word
-    |excel|powerpnt|powerpoint)(\.exe)?
+    <SHOWN_PROGRAMS>
 program | command=(?i)(notepad|editor|write|wordpad|mspaint|paint)(\.exe)? "?[a-z]:\\[\w\\ .()-]*
 shell | runner=shell | command=(?i)(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|echo|type|cat
     |ipconfig|date /t|time /t|exit|help|get-(childitem|content|location|process|service|date|help)
@@ -4855,11 +4940,6 @@ def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
     ]
 
 
-####################################################################################################
-# Questions - what is known of an act, the risks that it has by that, and what the person is asked
-####################################################################################################
-
-
 def label_pressed(attempt: Attempt, does: str) -> str:
     """As the model calls it, and on the last line as Windows does."""
     opens = does in OPENERS
@@ -4877,93 +4957,6 @@ def label_pressed(attempt: Attempt, does: str) -> str:
 def is_dialog(window: Window) -> bool:
     by_class = re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name))
     return bool(by_class or window.owner)
-
-
-LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
-# Where Windows has the folders that are shown by these names.
-KNOWN_FOLDERS = {
-    "desktop": "Desktop",
-    "program manager": "Desktop",
-    "downloads": "Downloads",
-    "documents": "Documents",
-    "dokumente": "Documents",
-    "pictures": "Pictures",
-    "bilder": "Pictures",
-    "music": "Music",
-    "musik": "Music",
-    "videos": "Videos",
-}
-SHELL_ITEMS = frozenset(
-    "this pc, dieser pc, recycle bin, papierkorb, network, netzwerk, control panel".split(", ")
-)
-LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
-
-
-def is_folder(line: str) -> bool:
-    """Whether this is the path of a folder on a disk of this machine; no share is asked."""
-    path = ntpath.expandvars(line)
-    asked = (os.path.isdir(each) for each in [path])
-    return bool(re.fullmatch(LOCAL_PATH, path)) and True in taken_within(LOOK_UP_S, asked)
-
-
-def folders_shown(window: Window, inside: Iterable[Control]) -> list[str]:
-    """The folders that a window of Explorer may show, as far as it names them."""
-    bars = [one for one in inside if one.role in ("toolbar", "edit", "combo box")]
-    told = [window.title, *chain.from_iterable((one.name, one.value or "") for one in bars)]
-    found = re.findall(LOCAL_PATH, "\n".join(told))
-    for text in told:
-        name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
-        if name in KNOWN_FOLDERS:
-            homes = ("%USERPROFILE%", "%PUBLIC%", "%OneDrive%")
-            found += [ntpath.expandvars(f"{home}\\{KNOWN_FOLDERS[name]}") for home in homes]
-    return list(dict.fromkeys(found))
-
-
-def file_shows(entry: os.DirEntry[str]) -> bool:
-    """Whether opening it certainly only shows something; a shortcut is what it starts."""
-    if not entry.name.lower().endswith(".lnk"):
-        return entry.is_dir() or bool(re.fullmatch(PATTERNS["ENDING_SHOWS"], entry.name.lower()))
-    files = files_in_shortcut(Path(entry.path))
-    return bool(files) and all(rules_met(SHOWING_ONLY, NO_RUNNER | {"command": f}) for f in files)
-
-
-NO_RUNNER = {"runner": "", "doubt": ""}
-
-
-def entries_called(name: str, folders: Iterable[str]) -> Iterator[bool]:
-    # Explorer leaves endings out, so that only the folder knows what an item is.
-    for folder in folders:
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if fold(name) in (fold(entry.name), fold(ntpath.splitext(entry.name)[0])):
-                    yield file_shows(entry)
-
-
-def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
-    """`shows` or `runs`: what opening an item does; empty where that is not known."""
-    item = next(iter(attempt.known), None)
-    columns = [
-        one for one in attempt.inside if re.fullmatch(PATTERNS["TYPE_COLUMN"], fold(one.name))
-    ]
-    if item and len(columns) > 1:
-        middle = middle_of(item.rect).y
-        columns = [one for one in columns if one.rect.top <= middle < one.rect.bottom]
-    types = {fold(one.value) for one in columns if one.value}
-    if types:
-        shown = all(re.fullmatch(PATTERNS["TYPE_SHOWS"], kind) for kind in types)
-        return "shows" if shown else "runs"
-    if re.fullmatch(PATTERNS["EXPLORER"], window.program.lower()):
-        if fold(name) in SHELL_ITEMS:
-            return "shows"
-        folders = folders_shown(window, attempt.inside)
-        found = taken_within(LOOK_UP_S, entries_called(name, folders))
-        if found:
-            return "shows" if all(found) else "runs"
-    elif re.fullmatch(PATTERNS["RUNNABLE"], fold(name)):
-        return "runs"
-    elif re.fullmatch(PATTERNS["ENDING_SHOWS"], fold(name)):
-        return "shows"
-    return ""
 
 
 def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
@@ -5128,20 +5121,9 @@ def is_in_task(said: str, task: str) -> bool:
     return False
 
 
-def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
-    """The risks that the person has not allowed in advance, all of them or none."""
-    if config.confirm == "never":
-        return []
-    facts = facts_of(attempt)
-    if facts["enters"] or facts["runs"]:
-        attempt.enters = facts["runs"] or facts["line"].strip(UNKNOWN)
-    risks = rules_met(RISKS, facts)
-    risks += said_by(facts["label"], COMMANDS)
-    risks += [word for word in split_list(config.risky_words) if fold(word) in facts["label"]]
-    if not risks and config.confirm == "always":
-        risks = ["any act"]
-    return [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))
-
+####################################################################################################
+# Questions - whether a person has to be asked, and in which words
+####################################################################################################
 
 # What each risk means for the person, who is asked about it.
 RISKS_MEAN = {
@@ -5251,6 +5233,21 @@ def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
         if not place or (inside and all(inside)):
             allowed.append(name.strip())
     return all(is_one_of(allowed, risk) for risk in risks)
+
+
+def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
+    """The risks that the person has not allowed in advance, all of them or none."""
+    if config.confirm == "never":
+        return []
+    facts = facts_of(attempt)
+    if facts["enters"] or facts["runs"]:
+        attempt.enters = facts["runs"] or facts["line"].strip(UNKNOWN)
+    risks = rules_met(RISKS, facts)
+    risks += said_by(facts["label"], COMMANDS)
+    risks += [word for word in split_list(config.risky_words) if fold(word) in facts["label"]]
+    if not risks and config.confirm == "always":
+        risks = ["any act"]
+    return [] if is_allowed(risks, attempt, config) else list(dict.fromkeys(risks))
 
 
 YES_S = 60.0  # for so long a yes is good
