@@ -5178,12 +5178,14 @@ def switch_for(attempt: Attempt) -> str:
 
 def told_of(control: Control) -> str:
     """For the person: what has the keyboard, and what it holds."""
-    told = f"{plain_line(control.name, 60)!r} ({control.role})"
+    name = plain_line(control.name, 60)
+    more = ""
     if control.password:
-        return f"{told}, a password field,"
-    if control.value:
-        told += f", which holds {plain_line(control.value, 60)!r},"
-    return told
+        more = ", a password field,"
+    elif control.value:
+        value = plain_line(control.value, 60)
+        more = f", which holds {value!r},"
+    return f"{name!r} ({control.role}){more}"
 
 
 def question_about(attempt: Attempt) -> str:
