@@ -4309,13 +4309,14 @@ START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
 EMPTYING = ENTERING.union("escape win win+s win+q alt+d ctrl+l emptied".split())
 PASTING = frozenset("ctrl+v ctrl+shift+v shift+insert".split())
 REPLACING = PASTING.union("delete backspace ctrl+x".split())
+A_CLICK = r"(?:(?:double|right|middle|triple)_)?click(?:_here)?"
 # What selects all, and what then takes its place or removes it, with the mouse.
 SELECTING = (
-    r"ctrl\+a|\w*click\w*\((select all|alles (markieren|auswahlen)|tout selectionner"
+    rf"ctrl\+a|{A_CLICK}\((select all|alles (markieren|auswahlen)|tout selectionner"
     r"|seleccionar todo|zaznacz wszystko|выделить все|全选)\b.*"
 )
 REPLACING_CLICKS = (
-    r"\w*click\w*\((cut|delete|paste|ausschneiden|loschen|einfugen|couper|coller|supprimer"
+    rf"{A_CLICK}\((cut|delete|paste|ausschneiden|loschen|einfugen|couper|coller|supprimer"
     r"|cortar|pegar|eliminar|wytnij|wklej|usun|вырезать|вставить|剪切|粘贴|删除)\b.*"
 )
 # Keys that open nothing: they stay in what is typed, or type themselves.
@@ -4375,7 +4376,7 @@ class Typed:
         if text:
             _, _, line = before.with_text(text).rpartition("\n")
             line = line[-FACT_CHARACTERS:]
-        elif last in EMPTYING or re.fullmatch(r"\w*click\w*\(.*ad+ress.*", last):
+        elif last in EMPTYING or re.fullmatch(rf"{A_CLICK}\(.*ad+ress.*", last):
             line = ""  # a click into an address bar selects all
         elif keys or replaces:
             line = UNKNOWN + line.strip(UNKNOWN)
@@ -4384,7 +4385,7 @@ class Typed:
             opened = before.opened
         front = attempt.front or window
         name = document_in(front)
-        value = attempt.focused.value if attempt.focused else None
+        value = getattr(attempt.focused, "value", None)
         held = dict(before.held)
         if last == "ctrl+s":  # it is as it was saved
             held.pop(name, None)
@@ -4462,10 +4463,19 @@ COMMANDS = {
         end process, end call, end meeting, stop service, replace file, replace files,
         replace it, leave site, leave page, =leave, leave meeting, leave group, leave team,
         leave call, close account, cancel subscription, cancel appointment, cancel order,
-        cancel booking, cancel reservation, cancel membership, cancel meeting, cancel event
+        cancel booking, cancel reservation, cancel membership, cancel meeting, cancel event,
+        cancel plan, cancel flight, cancel trip, cancel contract, cancel policy, cancel class,
+        cancel account, terminate, kill+, abort+, truncate, destroy, nuke, drop table,
+        drop database, drop course, suspend, deactivate, decommission, dissolve, liquidate, void+,
+        write off, ban, expel, evict, kick, kick out, block user, block contact, block sender,
+        block account, unpair, unenroll, detach, forget device, forget this, restore defaults,
+        rollback, roll back, undeploy, deregister, withdraw, resign, retire+, close case,
+        close ticket, close issue, disable account, disable user
         löschen, entfernen, verwerfen, leeren, überschreiben, zurücksetzen, endgültig,
         widerrufen, kündigen, stornieren, absagen, abbestellen, formatieren, formatierung,
         schnellformatierung, nicht speichern, in den papierkorb, auf werkseinstellungen,
+        konto sperren, benutzer sperren, karte sperren, konto deaktivieren, auflösen, terminieren,
+        benutzer deaktivieren, ausschließen, ausmustern, exmatrikulieren,
         task beenden, prozess beenden, dienst beenden, anruf beenden, besprechung beenden,
         datei ersetzen, dateien ersetzen, sie ersetzen, ziel ersetzen, verlassen,
         konto schließen
@@ -4482,11 +4492,18 @@ COMMANDS = {
         видалити, =삭제, 휴지통으로, ゴミ箱に, 削除, διαγραφή, șterge, hapus, xóa, حذف, מחק,
         हटाएं, ลบ""",
     "pay": """
-        pay, buy, purchase, subscribe, donate, checkout, check-out, check out, bid, book,
+        pay, buy, purchase, subscribe, donate, checkout, check-out, check out, bid,
+        book now, book a, book this, book your, book it, book flight, book room, book table,
+        book ticket, book tickets, book appointment, book seat, book hotel, sell, trade now,
+        place trade, redeem, stake+, mint+, pledge, rent now, upgrade now, upgrade plan,
+        start trial, start subscription, renew, claim+, =claim, bet+, cash out, refund, reimburse,
+        charge card, charge customer, charge now, issue invoice, finalize, finalise, enroll,
+        enrol, apply now, register now, register device, register domain, close position,
         reserve, confirm, =order, order now, place+, make payment, make a payment,
         complete payment, complete order, complete purchase, complete booking, =transfer,
         transfer+, top up, free trial, credit card, finish booking
         zahlungspflichtig, kostenpflichtig, kaufen, bezahlen, zahlen, überweisen, überweisung,
+        verkaufen, einlösen, auszahlen, abheben, erstatten, verlängern, einzahlen,
         bestellen, buchen, reservieren, spenden, abonnieren, bieten, bestätigen, =kasse,
         zur kasse, bestellung abschicken, bestellung absenden, bestellung aufgeben
         payer, acheter, commander, réserver, virement, passer la commande, passer commande,
@@ -4501,10 +4518,23 @@ COMMANDS = {
     "send": """
         send, submit, publish, upload, tweet, invite, =post, post+, =share, share now,
         share with, share screen, share publicly, reply all, reply to all, go live, add comment,
-        join+, =call, start call, video call, audio call, voice call
+        join+, =call, start call, video call, audio call, voice call, approve, authorize,
+        authorise, sign document, sign now, sign and, e-sign, =sign, deploy, =release,
+        release now, release to, release funds, release payment, release hold, promote,
+        merge pull request, =merge, merge branch, merge into, confirm merge, squash and, push to,
+        force push, =push, push changes, commit changes, commit and, =commit, broadcast,
+        notify+, announce, escalate, dispatch, transmit, file claim, file report, file return,
+        file a, lodge, nominate, report user, report abuse, report post, request access, =vote,
+        cast vote, cast ballot, vote for, vote now, retweet, repost, accept invitation,
+        accept request, accept offer, connect account, transfer ownership, hand over, hand in,
+        turn in, make public, go public, make admin, make owner, make administrator, add as admin,
+        set as owner, assign role, elevate, impersonate, give access, share access,
+        start recording, start streaming, admit, let in, log in as, sign in as
         senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
         abgeben, einladen, anrufen, freigeben, teilen, allen antworten, videoanruf, teilnehmen,
-        beitreten
+        beitreten, autorisieren, genehmigen, freischalten, unterschreiben, unterzeichnen,
+        signieren, ausrollen, bereitstellen, zum administrator, zum admin, zum eigentümer,
+        übertragen, übergeben, stimme abgeben, abstimmen, zusagen, weitergeben
         envoyer, renvoyer, téléverser, publier, soumettre, partager, répondre à tous
         enviar, publicar, =compartir, subir archivo, responder a todos
         invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
@@ -4515,6 +4545,9 @@ COMMANDS = {
     "install": """
         install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust,
         i accept, i agree, enable macros, enable content, enable editing, real-time protection,
+        enable remote, turn on remote, activate, flash, flash firmware, update firmware, unlock,
+        disable antivirus, disable firewall, turn off firewall, add extension, add to chrome,
+        load unpacked, run now, execute, run script, run macro, pair device,
         =firewall, turn off protection, disable device, merge registry, add to registry
         installieren, deinstallieren, installation für, installation nur, zulassen, erlauben,
         vertrauen, erlaubnis erteilen, ich akzeptiere, ich stimme zu, trotzdem ausführen,
@@ -4556,6 +4589,17 @@ COMMANDS = {
 SAID_OTHERWISE = """
     send to, senden an, envoyer à, clear selection, 删除日期, 发送日期, 已删除邮件, 未删除邮件,
     已发送邮件"""
+# Ends of labels that name what is only seen, as in "Reset zoom", or what no command is about, as in
+# "Purchase history"; of what is deleted only the former.
+SEEN = frozenset(
+    "zoom view filter filters search selection layout highlight highlights highlighting formatting"
+    " sorting sort columns grouping tour timer ansicht suche auswahl sortierung".split()
+)
+NAMED = SEEN.union(
+    "history date price prices speed size center centre office club numbering backward back lesson"
+    " level tutorial quiz chapter settings options mode guide rate limit deadline type column code"
+    " notes lektion kapitel game match round slip tab spiel stopwatch animation exercise".split()
+)
 # A clause with one of these in front commands nothing by its last word.
 NO_COMMANDS = frozenset(
     "never keep undo cancel no not don't how what why nicht nie keine wie was warum".split()
@@ -4574,6 +4618,25 @@ ANSWERS = {
         =retour, =suivant, =parcourir, =cancelar, =ayuda, =atrás, =siguiente, =examinar, =anuluj,
         =pomoc, =wstecz, =dalej, =отмена, =справка, =назад, =далее, =取消, =帮助, =上一步,
         =下一步""",
+    "goes on": """
+        =ok, okay, save, open, find, search, select, choose, add, new, insert, rename, edit, apply,
+        done, use, sort, filter, view, show, go, next, continue, browse, copy, import, export,
+        play, set, create, resize, crop, rotate, scale, extract, align, split, group, attach,
+        capture, scan, manage, define, sign in, log in, login, =log on, preview, download,
+        refresh, reload,
+        retry, try again, test, calculate, translate, update, =yes, =replace, =replace all,
+        =find next, move, paste, =accept all, accept cookies, accept all cookies, got it, =agree,
+        reset, =change, =options, =properties, =print preview, =compare, =check, =start, =finish
+        speichern, öffnen, suchen, auswählen, hinzufügen, neu, einfügen, umbenennen, bearbeiten,
+        übernehmen, anwenden, fertig, fertigstellen, verwenden, sortieren, filtern, ansehen,
+        anzeigen, weiter, kopieren, importieren, exportieren, erstellen, anlegen, anmelden,
+        einloggen, herunterladen, aktualisieren, erneut versuchen, berechnen, übersetzen, =ja,
+        =ersetzen, =alle ersetzen, =weitersuchen, verschieben, alle akzeptieren, verstanden,
+        ändern, =los, =starten
+        enregistrer, ouvrir, rechercher, appliquer, ajouter, choisir, continuer, =oui, créer,
+        tout accepter, guardar, abrir, buscar, aplicar, añadir, agregar, aceptar, =sí, crear,
+        salva, apri, cerca, applica, aggiungi, zapisz, otwórz, szukaj, zastosuj, dodaj, =tak,
+        сохранить, открыть, найти, применить, добавить, готово, =да, 保存, 打开, 确定, 应用""",
     "refuses": "no, nein, non, nie, нет, 否, keep, behalten, don't run, nicht ausführen",
 }
 CLOSING = frozenset(
@@ -4611,6 +4674,9 @@ def said_by(label: str, tables: Mapping[str, str]) -> list[str]:
         if said in ("", *phrases_of(SAID_OTHERWISE)):
             continue
         for name, table in tables.items():
+            unmeant = {"delete": SEEN}.get(name, NAMED)
+            if tables is COMMANDS and not unmeant.isdisjoint((words[0], words[-1])):
+                continue
             if any(says(said, phrase) for phrase in phrases_of(table)):
                 found.append(name)
     return found
@@ -4622,7 +4688,7 @@ def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
 
 
 def patterns_of(table: str) -> dict[str, str]:
-    patterns = {"START": START}
+    patterns = {"START": START, "A_CLICK": A_CLICK}
     for line in table_lines(table):
         name, pattern = line.split(maxsplit=1)
         patterns[name] = with_patterns(pattern, patterns)
@@ -4670,7 +4736,7 @@ NETWORK (.*[^\w:/\\])?(\\\\|//)[^\s\\/]+([\\/].*|\s*)|.*\bfile:[\\/]{2,}[^\\/\s]
 # Folders whose files are started, or read as settings of programs.
 STARTING .*(startup|autostart|xlstart|shell:|start menu|startmen|%appdata%|%programdata%
     |quick launch|\\sendto|powershell\\|\\\.ssh|system32|\\templates|\\addins|demarrage|inicio
-    |автозагрузка|启动|~\d).*
+    |автозагрузка|abtoзaгpyзka|启动|~\d).*
 A_FILE_THAT_RUNS (?!\S*@\S+$)<RUNNABLE>|<STARTING>|<NETWORK>|.*://.*
 FORMULA (?i:(.*[\n\t])?\s*([=+].*(://|www\.|\\\\|\|)|[=+@-]\w+\||[=+@-].*\b(webservice|webdienst
     |serviceweb|servicioweb|hyperlink\w*|import(xml|data|html|feed|range)|image|bild|rtd|dde\w*|call
@@ -4686,70 +4752,67 @@ ANYONE (.*\n)?(anyone|everyone|jeder|alle|tout le monde|toute personne|cualquier
 SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b
     (?! ?(as|unter|sous|como)).*
 ADDRESS_BAR .*(address and search|address bar|enter address|adress- und such|adresse eingeben
-    |adressleiste|barre d.adresse|saisir une adresse|direcciones|pasek adresu|aдpecная|地址).*
+    |adressleiste|barre d.adresse|saisir une adresse|direcciones|pasek adresu|aдpechaя|地址).*
 LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl|prompt
     |command (line|window)|befehlszeile)\b.*
 RUN_TITLES (.*visual basic for applications.*|.*\bidle shell\b.*|.*\b(devtools|developer tools)\b.*)
 SEARCHING .*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch
     |busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle
     |\b[a-z]{1,3}\d+$)
-A_CLICK (?:(?:double|right|middle|triple)_)?click(?:_here)?
 OPENING .*\b(open|run|offnen|ausfuhren|ouvrir|abrir|otworz|oткpыть|打开)\b.*
 FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
 ROWS list|list item|tree|tree item|table|table row|data item|cell
 PRESSING <A_CLICK>|enter|space|(alt\+)?\w
 PASTES ctrl\+(shift\+)?v|shift\+insert
+CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
+SHELL_ITEMS this pc|dieser pc|recycle bin|papierkorb|network|netzwerk|control panel
+SHELL_FOLDERS desktop|downloads|documents|pictures|music|videos
+FOLDER_BARS toolbar|edit|combo box
 ITEMS list|list item|table row|
 MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
 """)
 
 LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
-# Where Windows has the folders that are shown by these names.
-KNOWN_FOLDERS = {
-    "desktop": "Desktop",
-    "program manager": "Desktop",
-    "downloads": "Downloads",
-    "documents": "Documents",
-    "dokumente": "Documents",
-    "pictures": "Pictures",
-    "bilder": "Pictures",
-    "music": "Music",
-    "musik": "Music",
-    "videos": "Videos",
+# What the folders of a user are called on the disk, where that is not what is shown.
+FOLDER_NAMES = {
+    "program manager": "desktop",
+    "dokumente": "documents",
+    "bilder": "pictures",
+    "musik": "music",
 }
-SHELL_ITEMS = frozenset(
-    "this pc, dieser pc, recycle bin, papierkorb, network, netzwerk, control panel".split(", ")
-)
 LOCAL_PATH = r"[A-Za-z]:(?:\\[^\\/:*?\"<>|{}\n]*)*"
+
+
+def has_form(name: str, text: str) -> bool:
+    """Whether the whole text, folded, is as the pattern of that name says."""
+    return bool(re.fullmatch(PATTERNS[name], fold(text), re.DOTALL))
 
 
 def is_folder(line: str) -> bool:
     """Whether this is the path of a folder on a disk of this machine; no share is asked."""
     path = ntpath.expandvars(line)
-    asked = (os.path.isdir(each) for each in [path])
+    asked = map(os.path.isdir, [path])
     return bool(re.fullmatch(LOCAL_PATH, path)) and True in taken_within(LOOK_UP_S, asked)
 
 
-def folders_shown(window: Window, inside: Iterable[Control]) -> list[str]:
-    """The folders that a window of Explorer may show, as far as it names them."""
-    bars = [one for one in inside if one.role in ("toolbar", "edit", "combo box")]
-    told = [window.title, *chain.from_iterable((one.name, one.value or "") for one in bars)]
-    found = re.findall(LOCAL_PATH, "\n".join(told))
+def folders_shown(told: Iterable[str]) -> Iterator[str]:
+    """The folders that a window of Explorer may show, as its title and its bars name them."""
     for text in told:
+        yield from re.findall(LOCAL_PATH, text)
         name = fold(text.partition(" - ")[0]).rpartition(": ")[2]
-        if name in KNOWN_FOLDERS:
-            homes = ("%USERPROFILE%", "%PUBLIC%", "%OneDrive%")
-            found += [ntpath.expandvars(f"{home}\\{KNOWN_FOLDERS[name]}") for home in homes]
-    return list(dict.fromkeys(found))
+        name = FOLDER_NAMES.get(name, name)
+        if has_form("SHELL_FOLDERS", name):
+            for home in ("%USERPROFILE%", "%PUBLIC%", "%OneDrive%"):
+                yield ntpath.expandvars(f"{home}\\{name.title()}")
 
 
 def file_shows(entry: os.DirEntry[str]) -> bool:
     """Whether opening it certainly only shows something; a shortcut is what it starts."""
     if not entry.name.lower().endswith(".lnk"):
-        return entry.is_dir() or bool(re.fullmatch(PATTERNS["ENDING_SHOWS"], entry.name.lower()))
+        return entry.is_dir() or has_form("ENDING_SHOWS", entry.name)
     files = files_in_shortcut(Path(entry.path))
-    return bool(files) and all(re.fullmatch(PATTERNS["SHOWN_PROGRAMS"], file) for file in files)
+    return bool(files) and all(has_form("SHOWN_PROGRAMS", file) for file in files)
 
 
 def entries_called(name: str, folders: Iterable[str]) -> Iterator[bool]:
@@ -4763,29 +4826,23 @@ def entries_called(name: str, folders: Iterable[str]) -> Iterator[bool]:
 
 def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
     """`shows` or `runs`: what opening an item does; empty where that is not known."""
-    item = next(iter(attempt.known), None)
-    columns = [
-        one for one in attempt.inside if re.fullmatch(PATTERNS["TYPE_COLUMN"], fold(one.name))
-    ]
-    if item and len(columns) > 1:
+    columns = [one for one in attempt.inside if one.value and has_form("TYPE_COLUMN", one.name)]
+    for item in attempt.known[: len(columns) - 1]:
         middle = middle_of(item.rect).y
         columns = [one for one in columns if one.rect.top <= middle < one.rect.bottom]
-    types = {fold(one.value) for one in columns if one.value}
-    if types:
-        shown = all(re.fullmatch(PATTERNS["TYPE_SHOWS"], kind) for kind in types)
-        return "shows" if shown else "runs"
-    if re.fullmatch(PATTERNS["EXPLORER"], window.program.lower()):
-        if fold(name) in SHELL_ITEMS:
-            return "shows"
-        folders = folders_shown(window, attempt.inside)
-        found = taken_within(LOOK_UP_S, entries_called(name, folders))
-        if found:
-            return "shows" if all(found) else "runs"
-    elif re.fullmatch(PATTERNS["RUNNABLE"], fold(name)):
-        return "runs"
-    elif re.fullmatch(PATTERNS["ENDING_SHOWS"], fold(name)):
-        return "shows"
-    return ""
+    shown = [has_form("TYPE_SHOWS", one.value or "") for one in columns]
+    if not has_form("EXPLORER", window.program):
+        shown += [True] * has_form("ENDING_SHOWS", name) + [False] * has_form("RUNNABLE", name)
+    elif not shown:
+        told = [window.title]
+        for bar in attempt.inside:
+            if has_form("FOLDER_BARS", bar.role):
+                told += [bar.name, bar.value or ""]
+        shown = taken_within(LOOK_UP_S, entries_called(name, folders_shown(told)))
+        shown += [True] * has_form("SHELL_ITEMS", name)
+    if not shown:
+        return ""
+    return "shows" if all(shown) else "runs"
 
 
 ####################################################################################################
@@ -4824,7 +4881,6 @@ shell | title=<RUN_TITLES>
 web | program=<BROWSERS> | control=<ADDRESS_BAR>
 web | program=<BROWSERS> | opened=ctrl\+[lktne]|alt\+d|f6 | control=(?!<SEARCHING>).*
 web | program=<BROWSERS> | opened=<A_CLICK>\((.*ad+ress.*)
-web | program=<BROWSERS> | control= | written=[^?\n].*
 web | program=<BROWSERS> | control= | line=[^?].*
 dialog | program=<EXPLORER>|taskmgr\.exe | dialog=line
 start | program=<START>
@@ -4846,7 +4902,7 @@ shell | runner=shell | command=(?i)(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|
 web | runner=web|start|address|dialog
      | command=(?i)https?://(?=.{4,50}$)([a-z0-9-]+\.)+[a-z]{2,}(:\d+)?/?
 web | runner=web | command=(?i)(?=.{4,50}$)([a-z0-9-]+\.)+[a-z]{2,}(:\d+)?/?|
-words | runner=web | doubt= | command=(?!.*\d{6})[^:/\\@|<>{}=&%#]{1,80}
+words | runner=web | line=[^?].* | command=(?!.*\d{6})[^:/\\@|<>{}=&%#]{1,80}
 address | runner=address | command=(?i)(this pc|dieser pc|ce pc|este equipo|desktop|documents
     |dokumente|downloads|pictures|bilder|music|musik|videos|)
 """)
@@ -4864,6 +4920,9 @@ RISKS = rules_of(r"""
 answer | dialog=asks | does=<PRESSING>
 answer | dialog=asks | text=.+
 answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
+answer | decides=yes | does=<PRESSING>
+pay | in=button | label=(.*\n)?(book|order|reserve|yes|continue|complete|finish|buchen|weiter)\W*
+     | about=.*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd)).*
 answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
 delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
 delete | does=<DELETE_KEYS>|ctrl\+d | in=(?!edit|document|combo).* | program=<KEEPERS>
@@ -4871,7 +4930,7 @@ delete | does=<DELETE_KEYS> | in=(?!edit|combo|field).* | program=<BROWSERS>
 delete | does=(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal) | in=(?!edit|document).*
 delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>
 move | does=ctrl\+[xz] | in=(?!edit|field).* | program=<EXPLORER>
-move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|выpeзatь|剪切)\W* | program=<EXPLORER>
+move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W* | program=<EXPLORER>
 move | does=drag | in=(list|tree) item
 move | does=drag | in=<ROWS>| | program=<EXPLORER>|<MAILS>
 pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
@@ -4886,17 +4945,17 @@ close | does=ctrl\+(w|f4) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??[^?].*
 overwrite | does=ctrl\+s | document=lost
 overwrite | label=<SAVES> | document=lost
-rename | text=.+ | program=<EXPLORER> | written=.+ | opened=f2|<A_CLICK>\((rename|umbenennen
-    |renommer|cambiar nombre|zmien nazwe|пepeиmehoвatь|重命名)\)
+rename | text=.+ | named= | program=<EXPLORER> | opened=f2|<A_CLICK>\((rename|umbenennen
+    |renommer|cambiar nombre|zmien nazwe|пepeиmehobatь|重命名)\)
 address | does=<PASTES> | runner=(?!shell).+
-address | does=drag | program=<BROWSERS> | onto=<ADDRESS_BAR>
+address | does=drag | program=<BROWSERS> | control=<ADDRESS_BAR>
 address | label=(.*\n)?(paste and (go|search)|einfugen und)\b.*
 network | path=<NETWORK> | text=.+ | program=(?!<EDITORS>|<MAILS>|<CHATS>).*
 network | path=<NETWORK> | text=.+ | owned=yes
-formula | written=<FORMULA> | program=(?!<CHATS>|<MAILS>).*
-share | written=<ADDRESSEE> | control=<SHARES>
-share | written=<ADDRESSEE> | title=<SHARES>
-share | written=<ADDRESSEE> | title=<RULES>
+formula | text=.+ | named= | line=<FORMULA> | program=(?!<CHATS>|<MAILS>).*
+share | text=.+ | named= | line=<ADDRESSEE> | control=<SHARES>
+share | text=.+ | named= | line=<ADDRESSEE> | title=<SHARES>
+share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
 share | does=<A_CLICK>|enter|space | control=<ANYONE>
 share | label=<ANYONE>
 share | title=<RULES> | owned=yes | label=(.*\n)?(finish|ok|apply|save|create|fertig\w*
@@ -4915,7 +4974,7 @@ password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 secret | text=.*\{\{\s?\w+\s?\}\}.*
 admin prompt | program=<ADMINS>
 admin prompt | program= | title=<ADMIN_TITLES>
-run | does=<A_CLICK> | opened=right_click\(<RUNNABLE> | label=<OPENING>
+run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENING> | kind=|runs
 run | runs=.+ | runner=(?!shell|web).*
 address | runs=.+ | runner=web
 run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
@@ -4955,15 +5014,14 @@ def label_pressed(attempt: Attempt, does: str) -> str:
 
 
 def is_dialog(window: Window) -> bool:
-    by_class = re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name))
-    return bool(by_class or window.owner)
+    return bool(window.owner) or has_form("DIALOGS", window.class_name)
 
 
 def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
     """`asks` for a message box: answers, and nothing to fill in; `line` for one to fill in."""
     if not is_dialog(window):
         return ""
-    by_class = re.fullmatch(PATTERNS["DIALOGS"], fold(window.class_name))
+    by_class = has_form("DIALOGS", window.class_name)
     roles = {control.role for control in attempt.inside}
     if not roles:  # then by what is done there
         if len(facts["text"]) > 1 or facts["in"] in ("field", *FIELDS):
@@ -5004,78 +5062,79 @@ def has_lost(typed: Typed, window: Window, focused: Control | None) -> bool:
     return sum(kept.values()) * 2 < sum(words.values())
 
 
-def lines_there(attempt: Attempt, typed: Typed, text: str) -> tuple[str, str]:
-    """What is typed, with the line that it goes into; and with all that a dialog's fields hold."""
-    written = typed.with_text(text) if text else ""
-    if is_in_task(text.strip(), attempt.task):
-        return "", ""
-    value = (attempt.focused and attempt.focused.value) or ""
-    lines = [written or typed.line.strip(UNKNOWN), value]
-    for control in attempt.inside:
+def decides(attempt: Attempt, label: str) -> bool:
+    """Whether a button stands beside one that cancels, and is not one of those that go on."""
+    names = [fold_label(control.name) for control in attempt.inside if control.role in ANSWERING]
+    if label not in names or said_by(label, ANSWERS):
+        return False
+    return any(has_form("CANCELS", name) for name in names if name != label)
+
+
+def lines_there(attempt: Attempt, line: str) -> str:
+    """The line, and all that the fields of a dialog hold, but for what the task names."""
+    lines = [line.strip(UNKNOWN)]
+    for control in [*attempt.known, *attempt.inside]:
         if control.role in FIELDS:
             lines += [control.value or "", control.name.rpartition(": ")[2]]
         elif control.role == "toolbar":
             lines.append(control.name)
-    untold = [line for line in lines if line and not is_in_task(line.strip(), attempt.task)]
-    return written, "\n".join(untold).lower()
+    return "\n".join(line for line in lines if not is_in_task(line.strip(), attempt.task)).lower()
 
 
-def item_opened(attempt: Attempt, does: str, label: str, opened: str) -> str:
-    # The name of what a double click, Enter or Open in its menu is about.
-    picked = re.fullmatch(rf"{PATTERNS['A_CLICK']}\((.*)\)", opened)
-    if does in ENTERING and not label and picked:
+def item_opened(attempt: Attempt, does: str, label: str) -> str:
+    # The name of what a double click, Enter, or Open in its menu is about.
+    picked = re.fullmatch(rf"{A_CLICK}\((.*)\)", attempt.typed.opened)
+    if picked and (has_form("OPENING", label) or (does in ENTERING and not label)):
         return picked[1]
-    names = true_names(attempt.known)
-    return names[0] if names else label
+    return next(iter(true_names(attempt.known)), label)
 
 
 def facts_of(attempt: Attempt) -> Facts:
     """What rules are held against."""
     # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
-    # control that gets it, field if it is typed into, empty if unknown), control (its name), onto
-    # (that of the last one); title, program; owned (yes of a dialog); line, opened, last (see
-    # Typed); doubt (whether the line is not known), written and path (see lines_there); kind (see
-    # kind_of_item); document (lost: see Typed); dialog (asks, line, left), runner (what runs a line
-    # there) and runs (what the act has Windows run).
+    # control that gets it, field if it is typed into, empty if unknown), control (the name of where
+    # it ends); title, program; owned (yes of a dialog), about (what it says); line (with what is
+    # typed now), opened, last (see Typed); named (yes of a text that the task names), path (see
+    # lines_there); kind (see kind_of_item); document (lost: see has_lost); decides (yes: see
+    # there); dialog (asks, line, left), runner (what runs a line there) and runs (what the act has
+    # Windows run).
     act = attempt.act
     window = next(iter(attempt.reached), Window(0, ""))
     front = attempt.front or window
     typed = attempt.typed.of(window)
     does = keys_of(act) or act.name
     text = text_of(act)
-    written, path = lines_there(attempt, typed, text)
     line = typed.with_text(text) if text else typed.line
     facts = {
         **vars(typed),
+        "line": line,
         "does": does,
         "text": text,
-        "written": written,
-        "path": path,
-        "doubt": "doubt" if line.startswith(UNKNOWN) else "",
+        "named": "yes" if is_in_task(text.strip(), attempt.task) else "",
+        "path": lines_there(attempt, line),
         "enters": "enter" if "\n" in text or does in ENTERING else "",
         "label": label_pressed(attempt, does),
         "in": "field" if typed.line.strip(UNKNOWN) else "",
         "control": "",
-        "onto": "",
         "title": fold(window.title),
         "program": window.program.lower(),
         "owned": "yes" if is_dialog(window) else "",
+        "about": fold("; ".join(control.name for control in attempt.inside)),
         "document": "lost" if has_lost(attempt.typed, front, attempt.focused) else "",
-        "kind": "",
+        "decides": "",
         "runner": "",
     }
     for control in attempt.known[:1]:
         facts["in"] = control.role
-        facts["control"] = fold(control.name) or "unnamed"
     for control in attempt.known[-1:]:
-        facts["onto"] = fold(control.name)
+        facts["control"] = fold(control.name) or "unnamed"
     label = facts["label"].rpartition("\n")[2]
-    if does in OPENERS or re.fullmatch(PATTERNS["A_CLICK"], does):
-        facts["kind"] = kind_of_item(
-            attempt, window, item_opened(attempt, does, label, typed.opened)
-        )
-    left = label and is_left(attempt, window, label)
-    facts["dialog"] = "left" if left else kind_of_dialog(attempt, window, facts)
+    facts["kind"] = kind_of_item(attempt, front, item_opened(attempt, does, label))
+    facts["dialog"] = kind_of_dialog(attempt, window, facts)
+    if label and is_left(attempt, window, label):
+        facts["dialog"] = "left"
+    elif decides(attempt, label):
+        facts["decides"] = "yes"
     for runner in rules_met(RUNNERS, facts):
         facts["runner"] = runner
     risky = []
