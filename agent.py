@@ -18,8 +18,8 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     desktop, Controls, Keys, Arguments, Tools, Facts, Labels, Risks, Questions, Names, Bounds,
     Hands, Actuator, Watcher, Server answers, Model, Replies, Grammar texts, Grammars, Texts,
     Profiles, Journal, Exchange, Calibration, Eyes, Control check, Way, Turn engine, Proof,
-    Turns, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, Check, Demo
-    desktop, Demo model, MCP, Terminal, Options, Look back, Command line.
+    Turns, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, Described
+    panel, Check, Demo desktop, Demo model, MCP, Terminal, Options, Look back, Command line.
 """
 
 from __future__ import annotations
@@ -303,13 +303,13 @@ DISTORTION_MOST = 0.02  # by which a picture may be stretched
 
 
 @lru_cache(maxsize=16)
-def picture_size(area: Rect, tokens: int, percent: int = 100) -> Size:
+def picture_size(area: Rect, tokens: int, percent: int = 100, step: int = PATCH) -> Size:
     """As many tokens as fit, in the proportions of the area."""
-    # No side is longer than `percent` of the area's. Both are multiples of 32, unless that
+    # No side is longer than `percent` of the area's. Both are multiples of `step`, unless that
     # stretches it too much. So 1366x768 gets 42 * 24 = 1,008 tokens.
     scale = min(percent / 100, math.sqrt(tokens / (area.width * area.height)) * PATCH)
-    exact = Size(int(area.width * scale) or 1, int(area.height * scale) or 1)
-    size = Size(*(side // PATCH * PATCH for side in exact))
+    exact = Size(int(area.width * scale + 1e-6) or 1, int(area.height * scale + 1e-6) or 1)
+    size = Size(*(side // step * step for side in exact))
     stretched = size.height * area.width - size.width * area.height
     is_like = abs(stretched) <= DISTORTION_MOST * size.width * area.height
     return size if size.pixels and is_like else exact
@@ -399,8 +399,8 @@ area | primary | where it may look and act | primary, all, LEFT,TOP,WIDTH,HEIGHT
      0,0,960,1080, or with decimal points X1,Y1,X2,Y2 as fractions of the primary monitor such as
      0.0,0.0,0.5,1.0
 image_tokens | 1296 | most tokens of a picture, one each 32x32 pixels; 1024 or more | 16 to 65536
-capture_scale_percent | 100 | per cent of the area's pixels on a side at most; 0: not scaled | 0 to
-     100
+capture_scale_percent | 100 | per cent of the area's pixels on a side at most; 0 or less: not
+     scaled | -100 to 100
 blind_patience | 30.0 | seconds to wait for a screen to be seen (locked, black) | 0 to 86400
 # hands
 dry_run | false | look, ask and log, but move and press nothing
@@ -437,7 +437,15 @@ auto_zoom | true | whether a click that changed nothing is followed by a closer 
 # profile story
 max_actions | 5 | actions of a turn that are carried out; what follows is left out | 1 to 100
 max_bboxes | 8 | boxes of a turn that are drawn | 0 to 100
-boot_vlm_output | {"observation": "I begin."} | first reply; empty: it looks first
+boot_vlm_output | {"observation": "I begin."} | first reply; empty: it looks first; with --described
+     and --panel it waits for POST /inject
+ui_config | {"executed_heat": {"enabled": true, "radius_scale": 0.024, "stops":
+     [[0, "rgba(255,102,0,0.72)"], [1, "rgba(255,165,0,0.3)"]], "trail_turns": 4,
+     "trail_shrink": 0.8}, "bbox_heat": {"enabled": true, "border": "rgba(30,110,255,1)",
+     "border_width": 3, "fill_stops": [[0, "rgba(30,110,255,0.15)"]]}} | marks of where it acted
+     and looked; what is left out stays: the radius is a share of the picture's longer side,
+     a stop a share of the radius and a colour | a JSON object such as
+     {"executed_heat": {"trail_turns": 1}}
 # safety; lists are patterns with ; between, and * stands for anything
 blocked_keys | win+l; ctrl+alt+delete; ctrl+shift+escape; sleep | chords never pressed
 blocked_windows | | windows never touched, by title or program, such as: *bank*; keepass.exe
@@ -532,6 +540,7 @@ class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[
     max_steps: int
     memory_compression_threshold: int
     stall_stop: int
+    ui_config: str
 
     def stall_after(self, fifths: int) -> int:
         """Turns without progress, so many fifths of stall_stop, until something is done of it."""
@@ -543,6 +552,44 @@ class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[
         return min(max(4, threshold // 3), threshold - 1)
 
 
+RGBA = re.compile(r"rgba\( *(\d{1,3}) *, *(\d{1,3}) *, *(\d{1,3}) *, *(0?\.\d{1,9}|[01]|1\.0) *\)")
+STOPS_MOST = 20
+NO_MARKS = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+
+
+def laid_over(usual: Any, own: Any) -> Any:
+    """The `usual` marks, or a part of them, with what is otherwise; raises one of NO_MARKS."""
+    if isinstance(usual, dict):
+        return usual | {name: laid_over(usual[name], value) for name, value in own.items()}
+    if isinstance(usual, list) and len(own) <= STOPS_MOST:
+        return sorted([laid_over(0.5, place), laid_over("rgba", colour)] for place, colour in own)
+    fits: object
+    if isinstance(usual, str):
+        fits = RGBA.fullmatch(own)
+    else:
+        kinds = (bool,) if isinstance(usual, bool) else (int, float)
+        fits = type(own) in kinds and 0 <= own <= 100
+    if not fits:
+        raise ValueError(own)
+    return own
+
+
+def marks_of(text: str) -> JsonDict:
+    """How a story's marks are drawn, by ui_config; raises one of NO_MARKS."""
+    usual = json.loads(SETTINGS["ui_config"].default)
+    marks: JsonDict = laid_over(usual, json.loads(text))
+    return marks
+
+
+def colour_of(rgba: str) -> tuple[int, float]:
+    """0xRRGGBB and the opacity."""
+    found = RGBA.match(rgba)
+    assert found  # as marks_of sees to
+    *channels, alpha = map(float, found.groups())
+    red, green, blue = (min(255, int(channel)) for channel in channels)
+    return red << 16 | green << 8 | blue, alpha
+
+
 SWITCHES = {"true": True, "1": True, "yes": True, "on": True}
 SWITCHES |= {"false": False, "0": False, "no": False, "off": False}
 
@@ -552,6 +599,11 @@ def _taken(setting: Setting, value: object) -> Any:
     kind = type(setting.default)
     if kind is bool:
         return SWITCHES.get(str(value).strip().lower())
+    if setting.name == "ui_config":  # in a file it may be an object
+        with suppress(*NO_MARKS):
+            text = value if isinstance(value, str) else json.dumps(value)
+            return marks_of(text) and text
+        return None
     if kind is str:
         pattern = TEXT_FORMS.get(setting.takes) or setting.takes.replace(" or ", "|")
         fits = isinstance(value, str) and re.fullmatch(pattern, value, re.DOTALL)
@@ -589,7 +641,8 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
                 hint = nearest(name, SETTINGS, "--settings")
                 raise ConfigError(f"{where}: there is no setting {name[:60]!r}; {hint}.")
             setting = SETTINGS[name]
-            nests = isinstance(value, (list, dict))  # maybe too deeply to be shown
+            # Maybe too deeply to be shown.
+            nests = isinstance(value, (list, dict)) and name != "ui_config"
             values[name] = None if nests else _taken(setting, value)
             if values[name] is None:
                 shown = "a list" if nests else repr(str(value)[:60])
@@ -1577,13 +1630,14 @@ class AgentState(StateRecord):
 ####################################################################################################
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+PNG_END = b"\0\0\0\0IEND\xaeB`\x82"
 PNG_STREAM = slice(41, -16)  # where the one zlib stream of such a picture stands
 PNG_LEVEL = 3  # zlib's; 6 takes twice as long for a few per cent
 PIXELS_MOST = 8192 * 4608  # more than any screen has
 
 
 def _png_around(stream: bytes, width: int, height: int) -> bytes:
-    # 8 bits of red, green and blue, no interlace, one zlib stream.
+    """8 bits of red, green and blue, no interlace, one zlib stream."""
     png = PNG_SIGNATURE
     header = struct.pack(
         ">2I5B",
@@ -1694,7 +1748,7 @@ FONT_BOX = 95
 
 @cache
 def _glyph(char: str) -> tuple[int, list[Point]]:
-    # A character's width with the gap behind it, and its pixels of the font.
+    """A character's width with the gap behind it, and its pixels of the font."""
     code = ord(char) - 32
     if not 0 <= code < FONT_BOX:
         code = FONT_BOX
@@ -1713,7 +1767,7 @@ def _glyph(char: str) -> tuple[int, list[Point]]:
 
 @lru_cache(maxsize=1024)
 def _mixing(colour: int, part: int) -> list[bytes]:
-    # Tables for blue, green and red, by which a value moves part/64 of the way to `colour`.
+    """Tables for blue, green and red, by which a value moves part/64 of the way to `colour`."""
     tables = []
     for level in colour.to_bytes(3, "little"):
         mixed = [value + (level - value) * part // 64 for value in range(256)]
@@ -1722,7 +1776,10 @@ def _mixing(colour: int, part: int) -> list[bytes]:
 
 
 class Canvas:
-    """On BGRX bytes, top row first, in colours of 0xRRGGBB; what lies outside is cut off."""
+    """Draws on BGRX bytes, top row first, in colours of 0xRRGGBB.
+
+    What lies outside of its `area` is cut off; a `radius` makes the corners of a rectangle round.
+    """
 
     def __init__(self, width: int, height: int, pixels: bytes | None = None) -> None:
         self.width = width
@@ -1739,6 +1796,22 @@ class Canvas:
     ) -> None:
         """Mixed with what is there."""
         tables = _mixing(colour, round(alpha * 64))
+        for line in self._lines(rect, radius):
+            # Without a loop over a line.
+            for channel, table in enumerate(tables, line.start):
+                part = slice(channel, line.stop, 4)
+                self.pixels[part] = self.pixels[part].translate(table)
+
+    def restore(self, pixels: bytes, rect: Rect, radius: int = 0) -> None:
+        """Takes a part from such pixels of the same size.
+
+        What was drawn there since is gone.
+        """
+        for line in self._lines(rect, radius):
+            self.pixels[line] = pixels[line]
+
+    def _lines(self, rect: Rect, radius: int) -> Iterator[slice]:
+        """The bytes of each line of a rectangle with round corners."""
         for row in range(rect.height):
             row_from_edge = min(row, rect.height - 1 - row)
             depth = max(0.0, radius - 0.5 - row_from_edge)
@@ -1749,11 +1822,7 @@ class Canvas:
             line = Rect.between(left, y, right, y + 1)
             left, top, width, height = self.area.intersection(line)
             first = (top * self.width + left) * 4
-            end = first + width * height * 4
-            # Without a loop in Python over a line.
-            for channel, table in enumerate(tables, first):
-                values = self.pixels[channel:end:4]
-                self.pixels[channel:end:4] = values.translate(table)
+            yield slice(first, first + width * height * 4)
 
     def text(
         self,
@@ -1776,54 +1845,75 @@ class Canvas:
 
 
 def square_around(centre: Point, reach: int) -> Rect:
+    """With so many pixels on each side of its middle."""
     side = 2 * reach + 1
     left = centre.x - reach
     return Rect(left, centre.y - reach, side, side)
 
 
-# Where a story acted: a faint disc and a strong core, each with its share of the radius, all of it
-# fainter and smaller for each turn since.
-HEAT = ((1.0, 0xFFA500, 0.3), (0.5, 0xFF5A00, 0.6))
-HEAT_RADIUS = 0.024  # of the picture's longer side
-TRAIL_TURNS = 4
-TRAIL_SHRINK = 0.8
-# Where it looked: a veil with a border of so many pixels.
-BOX_COLOUR = 0x1E6EFF
-BOX_VEIL = 0.15
-BOX_BORDER = 3
-
-
-def _draw_heat(
+def _draw_glow(
     canvas: Canvas,
-    act: Mark,
-    age: int,
+    centre: Point,
     radius: float,
+    stops: Sequence[tuple[float, str]],
+    fade: float = 1.0,
 ) -> None:
-    fade = 1 - age / TRAIL_TURNS
-    outer = max(4, radius * TRAIL_SHRINK**age)
-    for place in mark_places(act):
-        centre = to_point(place, canvas.area)
-        for share, colour, alpha in HEAT:
-            reach = round(outer * share)
-            disc = square_around(centre, reach)
-            opacity = alpha * fade
-            canvas.fill(disc, colour, reach, opacity)
+    """Draws a disc in the colour of each stop, up to the middle between it and the next one.
+
+    A browser has all the colours between them.
+    """
+    below = bytes(canvas.pixels)
+    edge = 1.0
+    for number, (place, rgba) in reversed([*enumerate(stops)]):
+        reach = round(radius * min(1.0, edge))
+        disc = square_around(centre, reach)
+        colour, alpha = colour_of(rgba)
+        canvas.restore(below, disc, reach)
+        canvas.fill(disc, colour, reach, alpha * fade)
+        edge = (place + stops[number - 1][0]) / 2
 
 
-def _draw_box(canvas: Canvas, box: Mark) -> None:
+def _draw_heat(canvas: Canvas, act: Mark, age: int, heat: JsonDict) -> None:
+    """Marks where an act was, smaller and fainter for each turn since.
+
+    Both ends of a drag move to its middle.
+    """
+    longer = max(canvas.width, canvas.height)
+    shrink = heat["trail_shrink"] ** age
+    pull = (1 - shrink) / 2
+    radius = max(4, longer * heat["radius_scale"] * shrink)
+    fade = 1 - age / (heat["trail_turns"] or 1)
+    points = [to_point(place, canvas.area) for place in mark_places(act)]
+    for number, point in enumerate(points):
+        other = points[-1 - number]
+        across = round((other.x - point.x) * pull)
+        down = round((other.y - point.y) * pull)
+        centre = Point(point.x + across, point.y + down)
+        _draw_glow(canvas, centre, radius, heat["stops"], fade)
+
+
+def _draw_box(canvas: Canvas, box: Mark, style: JsonDict) -> None:
+    """Draws a border, and inside it a glow that reaches its corners.
+
+    The glow begins in the middle.
+    """
     corners = []
     for place in mark_places(box):
         corner = to_point(place, canvas.area)
         corners.append(Rect(*corner, 1, 1))
     rect = reduce(Rect.union, corners)
-    canvas.fill(rect, BOX_COLOUR, alpha=BOX_VEIL)
-    # The part that it has in common with itself, moved by all but the border.
-    across = rect.width - BOX_BORDER
-    down = rect.height - BOX_BORDER
-    for shift in ((across, 0), (-across, 0), (0, down), (0, -down)):
-        shifted = rect.moved(*shift)
-        edge = rect.intersection(shifted)
-        canvas.fill(edge, BOX_COLOUR)
+    border = round(style["border_width"])
+    inner = rect.moved(border, border)
+    inner = inner.intersection(rect.moved(-border, -border))
+    below = bytes(canvas.pixels)
+    colour, alpha = colour_of(style["border"])
+    canvas.fill(rect, colour, alpha=alpha)
+    canvas.restore(below, inner)
+    radius = math.hypot(rect.width, rect.height) / 2
+    whole = canvas.area
+    canvas.area = inner
+    _draw_glow(canvas, middle_of(rect), radius + 1, style["fill_stops"])
+    canvas.area = whole
 
 
 def _draw_label(
@@ -1833,7 +1923,10 @@ def _draw_label(
     gap: int,
     taken: list[Rect],
 ) -> None:
-    # On a plate, `gap` pixels below its place or above it, further down where that is `taken`.
+    """Writes on a plate, `gap` pixels below its place or above it, or further down.
+
+    It adds its rectangle to those that are `taken`.
+    """
     scale = 1 + canvas.width // 1000
     columns = sum(_glyph(char)[0] for char in text)
     width = scale * (columns + 3)
@@ -1857,18 +1950,21 @@ def annotate(
     frame: Frame,
     turns: Sequence[Sequence[Mark]],
     boxes: Iterable[Mark],
+    marks: JsonDict,
 ) -> bytes:
-    """A frame's pixels with marks of acts, of which `turns` has the latest first."""
-    # On top is the number of each act of this turn, as "1 (20,30)" and "1 to (40,50)".
+    """A frame's pixels with marks of acts, of which `turns` has the latest first.
+
+    On top is the number of each act of this turn, as "1 (20,30)" and "1 to (40,50)".
+    """
     canvas = Canvas(frame.width, frame.height, frame.pixels)
-    radius = max(frame.width, frame.height) * HEAT_RADIUS
-    for box in boxes:
-        _draw_box(canvas, box)
-    ages = [*enumerate(turns[:TRAIL_TURNS])]
+    heat = marks["executed_heat"]
+    for box in boxes if marks["bbox_heat"]["enabled"] else ():
+        _draw_box(canvas, box, marks["bbox_heat"])
+    ages = [*enumerate(turns)] if heat["enabled"] else []
     for age, acts in reversed(ages):
         for act in reversed(acts):
-            _draw_heat(canvas, act, age, radius)
-    gap = round(radius * 0.75)
+            _draw_heat(canvas, act, age, heat)
+    gap = round(max(frame.width, frame.height) * heat["radius_scale"] * 0.75)
     taken: list[Rect] = []
     for number, act in enumerate(turns[0], 1):
         words = str(number)
@@ -8210,8 +8306,14 @@ repeat a failed order.
 3. Mission accomplished: order {report_complete} with visible proof.
 Modes: EVALUATION is yours; {update_plan} switches to EXECUTION, the Operator's. It switches back \
 at DONE, BLOCKED and without progress."""
+DESCRIBED_PLANNING = """Reviews come every {review_interval} turns, archiving at \
+{memory_compression_threshold}+ active actions.
+"""
 DESCRIBED_ARCHIVING = """
-{archive} when told ARCHIVE_NOW."""
+{archive} when that many are active, as ARCHIVE_NOW says."""
+DESCRIBED_FIELD_INTEL = """
+FIELD INTEL: report a blocker early, trust your judgment of what you see, escalate what is \
+ambiguous."""
 OPERATOR_PROMPT = """You are the Operator of one Windows desktop. Carry out your brief, exactly \
 ONE tool call a turn.
 Verify the last action on the screenshot, write this SITREP in short lines, call the tool with a \
@@ -8796,7 +8898,7 @@ PROFILES = {
                     *_PLANNING,
                     PLANNER_EXTRA,
                     described={
-                        "briefing": "TASK: {task}\nReviews come every {review_interval} turns.\n",
+                        "briefing": "TASK: {task}\n" + DESCRIBED_PLANNING,
                         "prompt": PLANNER_PROMPT + DESCRIBED_ARCHIVING,
                         "tools": _PLANNER_TOOLS,
                     },
@@ -8828,8 +8930,7 @@ PROFILES = {
                     PLANNER_EXTRA,
                     described={
                         "briefing": "You lead an SOF desktop automation unit.\n"
-                        "MISSION: {task}\nPLAN: {plan}\n"
-                        "Reviews come every {review_interval} turns.\n",
+                        "MISSION: {task}\nPLAN: {plan}\n" + DESCRIBED_PLANNING,
                         "prompt": TEAM_LEADER_PROMPT + DESCRIBED_ARCHIVING,
                         "tools": _PLANNER_TOOLS,
                     },
@@ -8842,7 +8943,8 @@ PROFILES = {
                     extra=EXECUTOR_EXTRA,
                     described={
                         "briefing": "You are an SOF Operator specialist.\n"
-                        "CURRENT_BRIEF: {instructions}\n"
+                        "CURRENT_BRIEF: {instructions}\n",
+                        "prompt": OPERATOR_PROMPT + DESCRIBED_FIELD_INTEL,
                     },
                 ),
             },
@@ -8932,11 +9034,13 @@ pointer | screen_capture_h | 756 | | 768: the same
 planner commander | ui_settle_delay | 0.3 | | looking until the screen rests is faster and surer
 chat | ui_settle_delay | 0.1 | | the same
 pointer | ui_settle_delay | 0.06 | | the same
-planner commander chat pointer | settle_cap_ms | 0 | | the same
+all | settle_cap_ms | 0 | | the same
 planner commander | turn_delay | 1.5 | | the same
 planner commander | char_input_delay | 0.01 | | no program was found that loses characters
 chat | char_input_delay | 0.005 | | the same
-chat | text_batch_events | 4 | | the same
+planner commander chat | text_batch_events | 4 | | the same
+planner | chunks of a text | 100 events | with --described a character | kept: there is a pause \
+after each character
 planner commander chat | scroll_ticks | 1 | | one notch is too little to see
 planner commander | auto_zoom | false | | a click that changed nothing may have missed a tiny \
 target
@@ -8965,8 +9069,8 @@ planner | review_interval | 7 | | a plan that gets on needs no review
 commander | review_interval | 5 | | the same
 planner commander | review | where review_interval divides the turn, in a turn of its own | so \
 many turns after the last one | no turn is spent on looking alone
-planner commander | archiving | by the planner, told ARCHIVE_NOW | by the program | what was done \
-is certain, and costs no request
+planner commander | archiving | by the planner, at so many active actions | by the program | what \
+was done is certain, and costs no request
 planner commander | turns of max_steps | counts the planner's turns, too | those that may act | a \
 plan is no step
 planner commander | planner without instructions | is asked again | is not, except after archiving \
@@ -8975,31 +9079,36 @@ planner commander | last words | Mission completed in n turns; Max steps reached
 evidence; what is missing | they say more
 all | coordinates off the grid | clamped onto its edge | refused and explained | kept: never a \
 guess
+chat | a box from right to left | its corners are swapped | refused | kept: it may be a place and \
+a size
 planner commander pointer | halves of the grid | unrounded | 500.5 is 501 | kept: a step is 2 \
 pixels of 1920
-planner commander story | spinning | nothing ends it | two requests to the planner in a row at \
-most, archiving by the program; without progress a review, recovery keys, the end as stuck | kept: \
-every turn makes progress or ends the run
-planner commander | no usable call, too little evidence | forgotten | remembered and told | kept: \
+planner commander story | spinning | max_steps alone ends it | two requests to the planner in a \
+row at most, archiving by the program; without progress a review, recovery keys, the end as stuck \
+| kept: every turn makes progress or ends the run
+planner commander | no call, too little evidence | only logged | remembered and told | kept: \
 else it says the same again
 planner commander | two calls of the planner in one reply | both count | the first one counts | \
 kept: one reply, one call
 planner commander | status | DONE, COMPLETE, COMPLETED, BLOCKED lead to a review | FINISHED, \
 SUCCESS, FAILED, too | kept: they mean the same
 planner commander | reasoning | required | may be missing | kept: a click is certain without
-planner commander | a screen that cannot be captured | ends the run | pauses it | kept: no fresh \
-frame, no action
+all | a screen that cannot be captured | ends the run | pauses it for up to 30 s | kept: it may be \
+locked for a moment
 planner commander | recovery keys | a click on the Start button at the bottom left, too | Escape, \
 Ctrl+Escape | kept: on Windows 11 that click opens the Widgets
-planner commander | mouse | SetCursorPos | SendInput, confirmed | kept: programs see a real move
+all | mouse | SetCursorPos | SendInput, confirmed | kept: programs see a real move
 planner commander | loop_recovery_cooldown | 3 turns between two recoveries | once until there is \
 progress, when the count of turns without it begins anew | kept: what failed twice fails again
-planner commander chat | what a click hit | what the model calls it | what Windows calls it | \
-kept: facts beat words
-planner commander | keys | letters, digits, f1 to f12, 22 names | more names | kept: they are \
-certain
-planner commander chat pointer | model and endpoint | a Qwen3-VL by name at localhost | the \
-loaded one at 127.0.0.1 | kept: --model and --endpoint name others
+planner commander chat | what a click hit, what a field holds | what the model says | what Windows \
+says, too | kept: facts beat words
+planner commander chat | keys | letters, digits, f1 to f12, 18 names (chat: fewer) | more names | \
+kept: they are certain
+chat | a key press | 5 ms from down to up | at once | kept: Windows keeps their order
+all | calls in the text | only tool_calls count | those in a reply's text do, too | kept: small \
+models write them there
+planner commander chat pointer | model and endpoint | a Qwen3-VL by name, or your-model-name, at \
+localhost | the loaded one at 127.0.0.1 | kept: --model and --endpoint name others
 planner commander | JSON of requests | ASCII | UTF-8 | kept: the same to any server
 planner commander | interruption | loses the run | --resume | kept: nothing is lost
 chat pointer | turns for each act of max_steps | 1 | 5 | ten steps are five looks and five acts
@@ -9017,26 +9126,39 @@ chat pointer | message of a picture | text, image | image, text | a server reuse
 before a text that changes
 pointer | several calls in one reply | an error | the first one counts | a model that lists its \
 next steps gets on
-pointer | LM Studio's log | lmstudio_raw.log and, shortened, lmstudio_clean.log | is not read | \
-other programs' requests stand in it
+pointer | LM Studio's log | is copied | is not read | other programs' requests stand in it
+pointer | names of that log | python_main_py_2_lmstudio_raw.log, ..._raw_clean.log | \
+lmstudio_raw.log, lmstudio_clean.log | kept: its folder says which run it is of
 story | actions | move, click, right_click, double_click, drag | type, key, scroll, scroll_up, \
 wait, ask, done, too | few tasks need no keyboard, and a task has an end
 story | request | prompt, observation, picture | prompt, task, observation, picture | a server \
 reuses a system prompt that never changes
-story | UI_CONFIG | radius, colours, border and trail of the marks | the program's own | kept: \
-nobody turns them
-story | who draws the marks | a page, by /config, /state and /annotated, for everybody (CORS); \
-/inject takes replies | the program | kept: the run needs no page, and no page may drive the desktop
+story | /config, /state, /inject, /annotated | in every run, for everybody | with --described \
+--panel, for who has the key of its page | kept: nobody else may drive the desktop
+story | CORS | pages of all sites may ask | none may | kept: any site that is open in the browser \
+could drive the desktop
+story | who draws the marks | a page, for which it waits without end | the program; with \
+--described --panel the page, unless it is late by 20 s | kept: a run needs no page
 story | LOG_LAYOUT | flat or turn_dirs | flat | kept: a report needs one
 chat pointer | ASCII only | other letters are left out | text is typed exactly | kept: a name \
 without its umlauts is another name
+all | PNG | zlib level 6 | level 3 | kept: the same pixels in half the time
+story | capture | BitBlt of the whole screen with CAPTUREBLT, cut, scaled | StretchBlt of the area \
+| kept: one step to the same pixels
+chat pointer story | files of the program | main.py, config.py, panel.html and others | agent.py | \
+kept: one file is copied to a machine, and --config FILE holds settings
+commander story | names of settings | lmstudio_max_tokens, team_review_interval, API_URL and \
+others of its own | those that --settings lists | kept: a setting has one name in all profiles
+story | HOST | any | 127.0.0.1 | kept: nobody else's browser may drive the desktop
+story | LOG_TO_FILE | false leaves out the log | there is a log | kept: nothing is lost
 chat pointer | an empty reply | ends the run | is told to the model | kept: it is no answer
 all | controls, confirmation, stop, bounds | none but Ctrl+C | every act passes the gates | kept: \
 facts beat words; --confirm never leaves out the questions
 all | files | dumps/execution_log.txt, dumps/screenshots, dumps/screen_0001.png, runs/run_0007 | \
-in dumps/run_0001, with journal and report | kept: no run writes over another one
-chat pointer | pixel of a place | cut off: 500 is 959 of 1920 | the nearest: 960 | kept: that was \
-meant
+in dumps/run_0001, with report | kept: no run writes over another one
+story | turns.jsonl | two records a turn | these among others | kept: what resumes a run is in it
+all | pixel of a place | cut off: 500 is 959 of 1920; of planner and commander 1000 is off the \
+screen | the nearest: 960, and 1000 the last one | kept: that was meant
 chat pointer | prepared tasks | by their numbers | none | kept: a task is a text
 story | task | in the first story | at the end of the system prompt | kept: the person gives it
 story | an action that cannot be read | is left out | ends the turn's actions, and is told | kept: \
@@ -9518,6 +9640,8 @@ def reply_lines(message: JsonDict) -> list[str]:
 class Inbox:
     """What the person says meanwhile; this one is nobody's, the panel is another."""
 
+    injects = False  # whether a story's replies and pictures may come from there
+
     def watched(self) -> bool:
         return False
 
@@ -9527,6 +9651,14 @@ class Inbox:
 
     def take_hints(self) -> list[str]:
         return []
+
+    def take_injected(self) -> str:
+        """A reply in the place of the model's; "" for none."""
+        return ""
+
+    def annotated(self, seq: int) -> bytes:
+        """The PNG of the turn `seq` with its marks, if one comes in time."""
+        return b""
 
 
 def model_settings(config: Config, model: ModelInfo) -> JsonDict:
@@ -10032,7 +10164,9 @@ def frame_size(area: Rect, config: Config) -> Size:
             "screen_capture_w and screen_capture_h (AGENT_IMAGE_W, AGENT_IMAGE_H) go together;"
             f" set both or none, not {exact.width} and {exact.height}."
         )
-    return picture_size(area, config.image_tokens, config.capture_scale_percent or 100)
+    percent = max(config.capture_scale_percent, 0) or 100
+    step = 1 if config.described else PATCH
+    return picture_size(area, config.image_tokens, percent, step)
 
 
 def screen_size(config: Config) -> Size:
@@ -11316,7 +11450,8 @@ def check_completion(
     missing = what_lacks(verdict)
     if not missing:
         # All of an answer, since that is what was asked for.
-        text = evidence if engine.grammar else cut(evidence, 300)
+        is_answer = engine.grammar or engine.profile.loop == "chat"
+        text = evidence if is_answer else cut(evidence, 300)
         return Outcome("completed", text, verdict), MISSION_COMPLETE
     state.needs_review = True
     state.not_yet += 1
@@ -12697,7 +12832,7 @@ def end_step(
             message.text = "(An earlier screenshot, left out.)"
         for message in thoughtful[:-kept]:
             # Inside its tags, where a model that imitates it does no harm.
-            message.thought = LEFT_OUT
+            message.thought = "" if config.described else LEFT_OUT
     return outcome
 
 
@@ -12722,8 +12857,15 @@ class Story:
 
 
 def begin_story(engine: Engine, state: AgentState) -> TakeTurn:
-    # Resumed, it looks first.
-    story = Story("" if state.turn else engine.config.boot_vlm_output)
+    """Its first reply is configured, handed in or none; resumed, it looks first."""
+    story = Story("")
+    if not state.turn:
+        story.said = engine.config.boot_vlm_output
+        while engine.voice.inbox.injects and not story.said:
+            engine.logger.publish(Phase("waiting_inject"))
+            engine.actuator.rest()
+            engine.clock.sleep(0.1)
+            story.said = engine.voice.inbox.take_injected()
     return partial(story_turn, engine, state, story)
 
 
@@ -12744,6 +12886,7 @@ class Chapter:
 def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
     config = engine.config
     said = str(engine.logger.hide(story.said))
+    engine.logger.publish(Told("vlm_json", said))
     observation, actions, written_boxes = read_story({"content": said})
     observation = cut_repetition(observation)
     chapter = Chapter(story.seen, notes=story.notes)
@@ -12759,10 +12902,12 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     if state.just_recovered:
         chapter.notes.append("The program pressed Escape and Start.")
     image = marked_picture(engine, state, story, chapter)
-    state.trail = [chapter.done, *state.trail][:TRAIL_TURNS]
     if state.stalled >= config.stall_after(1):
         chapter.notes.append(STALLED.format(state.stalled, "turns"))
-    return outcome or ask_for_story(engine, state, story, chapter.notes, image)
+    story.said = engine.voice.inbox.take_injected()
+    if outcome or story.said:
+        return outcome
+    return ask_for_story(engine, state, story, chapter.notes, image)
 
 
 def ask_for_story(
@@ -12932,7 +13077,10 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> 
 
 
 def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Chapter) -> bytes:
-    """The screen with the marks, as base64."""
+    """The screen with the marks, as base64.
+
+    A page of a described run may draw them; else the program does.
+    """
     logger = engine.logger
     boxes = chapter.boxes
     name = f"turn_{state.turn:04d}"
@@ -12950,8 +13098,15 @@ def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Cha
         )
     )
     logger.publish(Shown(look.png, boxes))
-    pixels = annotate(frame, [chapter.done, *state.trail], boxes)
-    drawn = encode_png(pixels, frame.width, frame.height)
+    marks = marks_of(engine.config.ui_config)
+    most = max(1, int(marks["executed_heat"]["trail_turns"]))
+    state.trail = [chapter.done, *state.trail][:most]
+    drawn = engine.voice.inbox.annotated(state.turn)
+    if not drawn:
+        if engine.voice.inbox.injects:
+            engine.logger.log("No page sent the picture with its marks in time.")
+        pixels = annotate(frame, state.trail, boxes, marks)
+        drawn = encode_png(pixels, frame.width, frame.height)
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
     logger.record(StageRecord(stage="annotated", annotated_png=path))
     return base64.b64encode(drawn)
@@ -13744,10 +13899,139 @@ function showReport(blocks) {
 }
 
 const token = location.hash.slice(1);
+const keyed = { headers: { Authorization: "Bearer " + token } };
 
 function ask(path, body) {
-  const headers = { Authorization: "Bearer " + token };
-  return fetch(path, { method: "POST", body: JSON.stringify(body), headers });
+  return fetch(path, { method: "POST", body: JSON.stringify(body), ...keyed });
+}
+
+// As described, the page draws the marks of a story and hands its picture in.
+let drawn = 0; // the turn whose picture it was
+const trail = []; // the actions of the latest turns, the latest first
+
+async function handIn() {
+  drawn = state.pending_seq;
+  const { ui } = await (await fetch("/config", keyed)).json();
+  const told = await (await fetch("/state", keyed)).json();
+  const image = new Image();
+  image.src = "data:image/png;base64," + told.raw_b64;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+  const pen = canvas.getContext("2d");
+  pen.drawImage(image, 0, 0);
+  trail.unshift(told.actions);
+  trail.splice(Math.max(1, ui.executed_heat.trail_turns));
+  drawMarks(pen, canvas, told, ui);
+  const image_b64 = await pngOf(pen, canvas);
+  if (told.pending_seq === drawn) await ask("/annotated", { seq: drawn, image_b64 });
+}
+
+function drawMarks(pen, { width, height }, { bboxes, actions }, ui) {
+  const { executed_heat: heat, bbox_heat: box } = ui;
+  const pixel = (place, side) => Math.round((place * (side - 1)) / 1000);
+  const at = (x, y) => [pixel(x, width), pixel(y, height)];
+  const ends = ({ name, x1, y1, x2, y2 }) =>
+    [[x1, y1], ...(name === "drag" ? [[x2, y2]] : [])].filter(([x, y]) => x >= 0 && y >= 0);
+  const radius = Math.max(width, height) * heat.radius_scale;
+  for (const { x1, y1, x2, y2 } of box.enabled ? bboxes : []) {
+    const [left, top] = at(Math.min(x1, x2), Math.min(y1, y2));
+    const [right, bottom] = at(Math.max(x1, x2), Math.max(y1, y2));
+    const [wide, high] = [right - left + 1, bottom - top + 1];
+    const [middle, reach] = [[left + wide / 2, top + high / 2], Math.hypot(wide, high) / 2];
+    pen.fillStyle = glow(pen, ...middle, reach, box.fill_stops);
+    pen.fillRect(left, top, wide, high);
+    pen.strokeStyle = box.border;
+    const line = (pen.lineWidth = Math.min(box.border_width, wide, high));
+    if (line) pen.strokeRect(left + line / 2, top + line / 2, wide - line, high - line);
+  }
+  for (const [age, acts] of heat.enabled ? [...trail.entries()].reverse() : []) {
+    const shrink = heat.trail_shrink ** age;
+    pen.globalAlpha = 1 - age / Math.max(1, heat.trail_turns);
+    for (const places of acts.map(ends).reverse())
+      places.forEach(([x, y], number) => {
+        const [x2, y2] = places.at(-1 - number); // both ends of a drag move to its middle
+        const part = (1 - shrink) / 2;
+        const [left, top] = at(x + (x2 - x) * part, y + (y2 - y) * part);
+        const reach = Math.max(4, radius * shrink);
+        pen.fillStyle = glow(pen, left, top, reach, heat.stops);
+        pen.beginPath();
+        pen.arc(left, top, reach, 0, 7);
+        pen.fill();
+      });
+  }
+  pen.globalAlpha = 1;
+  const size = 9 * (1 + Math.floor(width / 1000));
+  pen.font = `${size}px monospace`;
+  pen.textBaseline = "top";
+  const taken = [];
+  actions.forEach((act, index) =>
+    ends(act).forEach(([x, y], number) => {
+      const [left, top] = at(x, y);
+      const words = `${index + 1} ${number ? "to " : ""}(${x},${y})`;
+      const wide = pen.measureText(words).width + 4;
+      const from = Math.max(0, Math.min(left - wide / 2, width - wide));
+      const below = top + radius * 0.75;
+      let high = below + size > height ? top - radius * 0.75 - size : below;
+      const covers = ([one, line, end]) =>
+        Math.abs(line - high) < size && from < end && one < from + wide;
+      while (taken.some(covers)) high += size;
+      taken.push([from, high, from + wide]);
+      pen.fillStyle = "rgba(15,20,30,0.75)";
+      pen.fillRect(from, high, wide, size);
+      pen.fillStyle = "#fff";
+      pen.fillText(words, from + 2, high);
+    }),
+  );
+}
+
+function glow(pen, x, y, radius, stops) {
+  const round = pen.createRadialGradient(x, y, 0, x, y, radius);
+  stops.forEach(([place, colour]) => round.addColorStop(Math.min(1, place), colour));
+  return round;
+}
+
+// A PNG as the program writes its own, so that whoever reads those can read it.
+async function pngOf(pen, { width, height }) {
+  const { data } = pen.getImageData(0, 0, width, height);
+  const rows = new Uint8Array((1 + width * 3) * height);
+  for (let from = 0, to = 0; from < data.length; from += 4, to += 3) {
+    if (from % (width * 4) === 0) to++; // a row begins with its filter: none
+    rows.set(data.subarray(from, from + 3), to);
+  }
+  const packer = new Blob([rows]).stream().pipeThrough(new CompressionStream("deflate"));
+  const stream = new Uint8Array(await new Response(packer).arrayBuffer());
+  const head = new DataView(new ArrayBuffer(13));
+  [width, height].forEach((side, at) => head.setUint32(at * 4, side));
+  head.setUint16(8, 0x0802); // 8 bits each of red, green and blue
+  const chunks = { IHDR: new Uint8Array(head.buffer), IDAT: stream, IEND: new Uint8Array() };
+  const parts = [Uint8Array.of(137, 80, 78, 71, 13, 10, 26, 10)];
+  for (const [name, body] of Object.entries(chunks)) {
+    const whole = new Uint8Array(4 + body.length);
+    whole.set(new TextEncoder().encode(name));
+    whole.set(body, 4);
+    parts.push(bigEndian(body.length), whole, bigEndian(crc32(whole)));
+  }
+  const url = new FileReader();
+  const read = new Promise((done) => (url.onload = done));
+  url.readAsDataURL(new Blob(parts));
+  await read;
+  return url.result.split(",")[1];
+}
+
+function bigEndian(number) {
+  const view = new DataView(new ArrayBuffer(4));
+  view.setUint32(0, number);
+  return new Uint8Array(view.buffer);
+}
+
+function crc32(bytes) {
+  let crc = -1;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return (crc ^ -1) >>> 0;
 }
 
 function showNote(text, tone) {
@@ -13787,6 +14071,7 @@ function showNews(news) {
   byId("report").hidden = !run.outcome;
   showStatus();
   showStage();
+  if (state.phase === "waiting_annotated" && state.pending_seq !== drawn) handIn().catch(() => 0);
 }
 
 function noteOf() {
@@ -14232,6 +14517,10 @@ def show_in_browser(address: str) -> None:
         webbrowser.open(address)
 
 
+class Unawaited(Exception):
+    """For what nobody waits for now."""
+
+
 class Panel(Inbox):
     """Any thread may call any method. Raises ConfigError when its port cannot be had."""
 
@@ -14315,6 +14604,8 @@ class Panel(Inbox):
         """(HTTP status, a PNG or what is sent as JSON)."""
         try:
             return 200, self.routes[route](json.loads(body or b"{}")) or {}
+        except Unawaited as error:
+            return 409, {"error": str(error)}
         except Exception:  # for words that are not as they have to be; its text would name files
             problem = f"There is no such thing; a hint has 1 to {PANEL_HINT_MOST} characters."
             return 404, {"error": problem}
@@ -14360,6 +14651,94 @@ class Panel(Inbox):
             self.stop.set("Stop in the panel")
         else:
             self.stop.paused = {"pause": "in the panel", "resume": ""}[action]
+
+
+####################################################################################################
+# Described panel - a story's engine and page talk as described, behind the page's key
+####################################################################################################
+
+WAITS_FOR_PICTURE = "waiting_annotated"
+STORY_STATE: JsonDict = {
+    "phase": "",
+    "error": "",
+    "turn": 0,
+    "msg_id": 0,  # of turns, too
+    "pending_seq": 0,  # the turn whose picture is awaited, or was last
+    "annotated_seq": 0,  # the one whose picture came last
+    "bboxes": [],
+    "actions": [],
+    "observation": "",
+    "vlm_json": "",
+}
+
+
+class StoryPanel(Panel):
+    """Its page, or who else has its key, draws the marks and may say what the model would say."""
+
+    injects = True
+    patience_s = 20.0  # for a picture with its marks, after which the program draws them
+
+    def __init__(self, config: Config, stop: Stop, book: Book, folder: Path) -> None:
+        self._injected = SimpleQueue[str]()
+        self._annotated = b""
+        self._missed = False  # whether the last picture did not come
+        super().__init__(config, stop, book, folder)
+        self._state = STORY_STATE | self._state
+        self.routes |= {
+            "GET /config": self._config,
+            "GET /state": self._story,
+            "POST /inject": self._inject,
+            "POST /annotated": self._annotate,
+        }
+
+    def take(self, item: Item) -> None:
+        super().take(item)
+        if isinstance(item, StageRecord) and item.stage == "raw":
+            self.update(msg_id=self._state["msg_id"] + 1, turn=item.turn, bboxes=item.bboxes)
+            self.update(observation=item.observation, actions=item.actions)
+
+    def take_injected(self) -> str:
+        return "" if self._injected.empty() else self._injected.get()
+
+    def annotated(self, seq: int) -> bytes:
+        """Raises Stopped."""
+        end = time.monotonic() + self.patience_s
+        self._annotated = b""
+        self.update(phase=WAITS_FOR_PICTURE, pending_seq=seq)
+        # After one that nobody sent it waits only while somebody asks.
+        while (
+            not self._annotated and time.monotonic() < end and (self.watched() or not self._missed)
+        ):
+            self.stop.check()
+            time.sleep(0.02)
+        self.update(phase="asking")
+        self._missed = not self._annotated
+        return self._annotated
+
+    def _config(self, _: JsonDict) -> JsonDict:
+        return {
+            "ui": marks_of(self.config.ui_config),
+            "capture_width": self.config.screen_capture_w,
+            "capture_height": self.config.screen_capture_h,
+        }
+
+    def _story(self, _: JsonDict) -> JsonDict:
+        self._asked = time.monotonic()
+        told = {name: self._state[name] for name in STORY_STATE}
+        return told | {"raw_b64": base64.b64encode(self._live()).decode()}
+
+    def _inject(self, words: JsonDict) -> None:
+        self._injected.put(words["vlm_text"].strip())
+
+    def _annotate(self, words: JsonDict) -> None:
+        png = base64.b64decode(words["image_b64"], validate=True)
+        like = self._live()[:24]  # the signature, and in the first chunk width and height
+        if self._state["phase"] != WAITS_FOR_PICTURE or words["seq"] != self._state["pending_seq"]:
+            raise Unawaited("No picture of that seq is awaited; GET /state has pending_seq.")
+        if png[:24] != like or not png.endswith(PNG_END):
+            raise Unawaited("A whole PNG as wide and high as raw_b64 is awaited.")
+        self.update(phase="asking", annotated_seq=words["seq"])
+        self._annotated = png
 
 
 ####################################################################################################
@@ -16144,8 +16523,8 @@ def in_columns(line: str) -> str:
 
 def described_table() -> Iterator[str]:
     yield (
-        "With --described a profile is the system of its description; what stays as ours even so is"
-        f" marked {KEPT.strip()} What no row names is as described without the switch, too."
+        "With --described a profile is the system of its description, but for the rows marked"
+        f" {KEPT.strip()} these are ours in every run. Where no row stands, both are the same."
     )
     for row in DESCRIBED:
         settings = PROFILES[row.profiles.split()[0]].settings
@@ -16639,7 +17018,9 @@ def engine_of(
 
 def open_panel(engine: Engine, book: Book, person: Person, undo: ExitStack) -> None:
     logger = engine.logger
-    panel = Panel(engine.config, engine.actuator.stop, book, logger.folder)
+    is_story = engine.config.described and engine.profile.loop == "story"
+    kind = StoryPanel if is_story else Panel
+    panel = kind(engine.config, engine.actuator.stop, book, logger.folder)
     undo.callback(panel.close)
     person.terminal.say(f"panel: {panel.url}", 0)  # and into no log
     is_there = _person_is_there()

@@ -11,7 +11,6 @@ import unittest
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
@@ -260,7 +259,8 @@ class Trial:
     def hear(self, *hints: str) -> None:
         """What the person said on the page before the next turn."""
         said = [list(hints)]
-        self.engine.voice.inbox = mock.Mock(take_hints=lambda: said.pop() if said else [])
+        self.engine.voice.inbox = inbox = agent.Inbox()
+        inbox.take_hints = lambda: said.pop() if said else []  # type: ignore[method-assign]
 
     @property
     def requests(self) -> list[dict[str, Any]]:

@@ -141,7 +141,7 @@ def marked_pixels(
     pixels, width, height = picture
     area = agent.Rect(0, 0, width, height)
     frame = agent.Frame(1, width, height, pixels, pixels, area, area, 0.0)
-    return agent.annotate(frame, turns, boxes)
+    return agent.annotate(frame, turns[:4], boxes, agent.marks_of("{}"))
 
 
 def rgb_of(pixels: bytes) -> bytes:

@@ -214,6 +214,20 @@ class Demos(CommandLineCase):
             at = 3 * (y * height // 720 * width + x * width // 1280)
             self.assertEqual(ink in rgb[at - 12 : at + 15], bool(drawn), (x, y))
 
+    def test_a_picture_has_exactly_that_share_of_the_areas_pixels(self) -> None:
+        """25 means 25% of the post-crop pixel dimensions; 100 means no scaling; values <= 0 disable it."""
+        for percent, area, size in (
+            (25, (1680, 1050), (420, 262)),
+            (29, (1000, 700), (290, 203)),
+            (100, (1366, 768), (1366, 768)),
+            (100, (3840, 2160), (3840, 2160)),
+            (0, (1920, 1200), (1920, 1200)),
+            (-5, (1920, 1200), (1920, 1200)),
+        ):
+            layer = {"described": True, "image_tokens": 65536, "capture_scale_percent": percent}
+            config = agent.load_config({"x": layer})
+            self.assertEqual(agent.frame_size(agent.Rect(0, 0, *area), config), size)
+
     def test_no_replies_of_a_story_spin(self) -> None:
         """Repeated calls that nobody offers; no act, no end."""
         for replies in ([reply("I type.", {"name": "type", "text": "a"})], [text("Hm.")]):
@@ -237,8 +251,9 @@ class Conversations(unittest.TestCase):
         self.assertEqual((of["file"], of["size"]), ("screenshots/screen_0001.png", [1344, 756]))
 
     def test_two_thoughts_are_kept(self) -> None:
-        """Keep last N assistant messages with tags."""
+        """Keep last N assistant messages with tags, strip from older."""
         messages = run_of("chat").requests[4]["messages"]
+        self.assertEqual(str(messages).count("<think>"), 2)
         own = [message["content"] for message in messages if message["role"] == "assistant"]
         self.assertEqual([said.count("in the middle") for said in own], [0, 0, 0, 1, 1])
 
@@ -253,6 +268,19 @@ class Conversations(unittest.TestCase):
         pairs = itertools.pairwise(run_of("planner").inputs)
         turned = [(place, event[1]) for place, event in pairs if event[0] == "wheel"]
         self.assertEqual(turned, [(("move", 32, 18), -120), (("move", 32, 18), 120)])
+
+    def test_all_of_the_final_response_is_printed(self) -> None:
+        """Console: Final agent response (stripped of think tags)."""
+        answer = "The window says: " + " ".join(str(n**3) for n in range(300))
+        for profile in CONVERSATIONS:
+            run = Exchange(profile, [text(f"<think>Done?</think>{answer}")])
+            self.assertEqual(run.outcome, ("completed", answer.strip()))
+
+    def test_one_measure_of_the_picture_alone_leaves_the_other_as_described(self) -> None:
+        """AGENT_IMAGE_W, AGENT_IMAGE_H: 1536, 864."""
+        run = Exchange("chat", [END], "screen_capture_w=960")
+        png = (run.folder / "screenshots" / "screen_0001.png").read_bytes()
+        self.assertEqual(agent.png_to_rgb(png)[1:], (960, 864))
 
     def test_of_several_calls_chat_performs_the_first_and_pointer_none(self) -> None:
         """Excess calls rejected; pointer: if multiple tool_calls -> error (only 1 allowed)."""
@@ -301,6 +329,8 @@ class Story(unittest.TestCase):
         """25 means 25% of the post-crop pixel dimensions; both > 0 fully specify output resolution."""
         for settings, size in (
             (("capture_scale_percent=0",), (64, 36)),
+            (("capture_scale_percent=-1",), (64, 36)),
+            (("capture_scale_percent=25",), (16, 9)),
             (("capture_scale_percent=50",), (32, 18)),
             (("screen_capture_w=50", "screen_capture_h=40"), (50, 40)),
         ):
