@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,6 +21,7 @@ from tests.seams import little_patience
 from tests.test_actuator import Stage
 
 DONE = call("report_mission_complete", evidence=PROOF)
+CLICK = call("click_screen_element", element_name="Button", position=[500, 500])
 CHECKS = ("Notepad shows hello.", "The title bar has no star.")
 
 
@@ -93,6 +96,53 @@ class Checks(Judged):
                 self.assertEqual(outcome.kind == "completed", proven)
                 self.assertEqual(len(self.asked("verifier")), asked)
 
+    def test_a_lead_of_four_yes_is_needed_over_all_claims_since_the_last_act(self) -> None:
+        yes, no = "1 YES: a\n2 YES: b", "1 NO: a\n2 NO: b"
+        for verdicts, asked in (
+            ((yes,), 4),
+            ((yes, no, yes), 6),
+            ((no, yes), 6),  # refused, claimed again
+            ((no, no, yes), 8),
+            ((yes, no, no, yes), 8),
+        ):
+            with self.subTest(verdicts):
+                settings = {"second_opinion": True, "not_proven_most": 9, "max_steps": 9}
+                self.assertEqual(self.claims(*verdicts, **settings).kind, "completed")
+                questions = self.asked("verifier")
+                self.assertEqual(len(questions), asked)
+                ways = {question.rpartition("\n\n")[2] for question in questions[:4]}
+                self.assertEqual(len(ways), 4)
+
+    def test_an_act_ends_what_was_said_before_it(self) -> None:
+        yes, no = "1 YES: a\n2 YES: b", "1 NO: a\n2 NO: b"
+        acts = iter([DONE, CLICK, DONE])
+        verdicts = iter([yes, yes, no, no, no, yes, yes, yes, yes])
+
+        def decide(request: dict[str, Any]) -> dict[str, Any]:
+            who = role_of(request)
+            if who == "planner":
+                given = {"instructions": "Do it.", "reasoning": "first", "done_when": [*CHECKS]}
+                return call("update_execution_plan", **given)
+            return text(next(verdicts)) if who == "verifier" else next(acts)
+
+        self.made = self.trial(decide, second_opinion=True)
+        self.begin(self.made, "Write hello")
+        self.assertEqual(self.made.run().kind, "completed")
+        self.assertIsNone(next(verdicts, None))
+
+    def test_a_judge_that_is_wrong_in_fifteen_of_a_hundred_lets_no_false_claim_of_many_pass(
+        self,
+    ) -> None:
+        chance = random.Random(7)
+        passed = 0
+        for _ in range(300):
+            wrong = iter(lambda: chance.random() < 0.15, None)
+            verdicts = ("1 YES: a\n2 YES: b" if one else "1 NO: a\n2 NO: b" for one in wrong)
+            most = {"not_proven_most": 2, "last_look": False}
+            outcome = self.claims(*islice(verdicts, 60), second_opinion=True, **most)
+            passed += outcome.kind == "completed"
+        self.assertEqual(passed, 0)
+
     def test_those_named_first_stay_whatever_a_later_plan_names(self) -> None:
         no, yes = (f"1 YES: a\n2 {word}: b" for word in ("NO", "YES"))
         outcome = self.claims(no, no, yes, max_steps=9)
@@ -144,6 +194,32 @@ class Facts(Judged):
                 there = path.exists()
                 self.assertEqual(f"{path} does not exist." in self.asked("verifier")[0], not there)
 
+    def test_a_path_in_a_check_is_looked_up_like_one_in_the_task(self) -> None:
+        """Rows: what the file holds in the end (None: there is none), what is said of it by the judge
+        and in the check, and whether that is believed."""
+        for name, held, said, check, believed in (
+            ("a.txt", "", "YES", '{} contains the text "Rechnung 4711: 3 × 250"', False),
+            ("b.txt", "Rechnung 4711: 3 × 250", "NO", '{} contains the text "Rechnung 4711"', True),
+            ("c.txt", None, "YES", "The file {} exists.", False),
+            ("d.txt", "x", "NO", "The file {} exists.", True),
+            ("e.txt", "Hallo", "YES", 'Die Datei {} enthält die Zeile "Guten Tag"', False),
+            ("f.txt", "hallo", "NO", '{} holds exactly "Hallo"', False),
+            # These say something else, or nobody can tell: words decide.
+            ("g.txt", None, "YES", "{} no longer exists", True),
+            ("h.txt", "x", "YES", '{} was saved by "Ctrl+S"', True),
+            ("i.txt", "new", "YES", '{} lacks the word "old"', True),
+            ("j.txt", "x", "NO", "{} is saved", False),
+        ):
+            with self.subTest(check):
+                path = self.folder / name
+                if held is not None:
+                    path.write_text(held, encoding="utf-8")
+                checks = (check.format(path),)
+                settings = {"checks": checks, "task": "Save it", "not_proven_most": 1}
+                outcome = self.claims(f"1 {said}: sure", **settings)
+                self.assertEqual(outcome.kind == "completed", believed)
+                self.assertNotIn(f'holds "{held}"', self.asked("verifier")[0])
+
     def test_a_file_is_kept_as_it_was_beside_one_that_cannot_be_read(self) -> None:
         closed, path = self.folder / "closed.txt", self.folder / "note.txt"
         for file in (closed, path):
@@ -184,6 +260,8 @@ class Facts(Judged):
         for name, other in (("1.txt", "11.txt"), ("a.txt", "a.txt.bak"), ("c.txt", "d/c.txt")):
             path = self.folder / name
             path.write_text("hello", encoding="utf-8")
+            (self.folder / other).parent.mkdir(exist_ok=True)
+            (self.folder / other).write_text("bye", encoding="utf-8")
             for said, kind in (
                 *((there, "completed") for there in (other, str(self.folder / other))),
                 *((here, "not_proven") for here in (name, str(path).upper())),
