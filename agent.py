@@ -11554,7 +11554,7 @@ def is_shown(
 
 def facts_prove(engine: Engine, state: AgentState) -> bool:
     """Whether the files that the task names, or all its checks as Windows shows them, say so."""
-    files = file_facts(state.task)
+    files = file_facts(state.task, *state.done_when)
     checks = state.done_when
     if any(are_proven(said, engine.files, files) for said in (checks, [state.task])):
         return True
