@@ -2245,6 +2245,7 @@ user32: windows
   HWND GetForegroundWindow() | any: null: none has the keyboard
   HWND WindowFromPoint(POINT) | any: null: there is none
   HWND GetAncestor(HWND, UINT) | any: null: it was just closed
+  HWND GetLastActivePopup(HWND)
   HWND FindWindowExW(HWND, HWND, LPCWSTR, LPCWSTR) | any: null: none
   INT GetWindowTextW(HWND, LPWSTR, INT) | any: 0: an empty title
   INT GetClassNameW(HWND, LPWSTR, INT)
@@ -3279,9 +3280,10 @@ class WindowsDesktop:
         # Windows lets only the program in front give the keyboard away, and a thread that is
         # attached to its input. Neither that program nor the window may hang.
         api = self.api
-        handle = window.handle
-        if api.IsIconic(handle):
-            api.ShowWindowAsync(handle, SW_RESTORE)
+        if api.IsIconic(window.handle):
+            api.ShowWindowAsync(window.handle, SW_RESTORE)
+        # Its dialog comes with it, as from the taskbar: without that it would take no input.
+        handle = api.GetLastActivePopup(window.handle) or window.handle
         api.SetForegroundWindow(handle)
         front = api.GetForegroundWindow()
         if front in (handle, None) or any(map(api.IsHungAppWindow, (front, handle))):
@@ -5925,18 +5927,25 @@ class Hands:
     def bring_to_front(self, window: Window) -> bool:
         end = self.clock.now() + FRONT_S
         self.desktop.bring_to_front(window)
-        while not same_window(self.desktop.foreground(), window):
+        while True:
+            front = self.desktop.foreground()
+            if front and any(same_window(one, window) for one in (front, front.owner)):
+                return True
             if self.clock.now() >= end:
                 return False
             self.clock.sleep(FRONT_POLL_S)
-        return True
 
     def focus_window(self, _: FocusArgs) -> str:
         window = self.attempt.window
         assert window  # as gate_names sees to
         self._ready(window)
         if self.bring_to_front(window):
-            return f"; its title: {quoted_name(window.title, 80)}"
+            told = f"; its title: {quoted_name(window.title, 80)}"
+            front = self.desktop.foreground()
+            if front and not same_window(front, window):
+                dialog = quoted_name(front.title, 80)
+                told += f"; before it stands its dialog {dialog}"
+            return told
         raise ToolError(
             "Windows keeps it back; click it, or its button on the taskbar."
             f" Open windows: {windows_text(self.desktop.windows())}.",
@@ -7476,7 +7485,10 @@ def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolC
     return calls
 
 
-CLAIM = re.compile(r"\b(?:done|completed?|finished)\b", re.IGNORECASE)
+# "must be completed" says what is to come.
+CLAIM = re.compile(
+    r"(?<!\bbe )(?<!\bnot )(?<!n't )(?<!\buntil )\b(?:done|completed?|finished)\b", re.IGNORECASE
+)
 
 
 def is_answer(
@@ -11362,6 +11374,7 @@ def judge(
         needed = 1
         state.lead = 0
     begin = state.lead
+    last = evidence == NO_CLAIM
     look = None
     no = 0
     while no < NO_MOST:
@@ -11389,7 +11402,10 @@ def judge(
             by_task = are_proven([state.task], engine.files, files)
             if by_task or are_proven(state.done_when, engine.files, files):
                 break
-        if state.lead >= needed or what_lacks(verdict) and state.lead < begin:
+        # A NO refuses, but for the last claim of a run, which nobody can repeat.
+        patient = last and needed > 1
+        refused = state.lead < begin and what_lacks(verdict)
+        if state.lead >= needed or (refused and not patient):
             break
     engine.logger.record(
         VerificationRecord(
@@ -11416,9 +11432,10 @@ def ask_about(
     # An answer that decides nothing is asked for again, and then a NO. What a file holds is told of
     # those that the person named.
     told = {}
-    for path, (known, data) in files.items():
-        named = path in state.task
-        told[path] = (known, data if named else None)
+    for path, fact in files.items():
+        told[path] = fact
+        if path not in state.task:
+            told[path] = (fact[0], None)
     text = fill_form(
         VERIFIER_FORM,
         "\n\n",
@@ -12737,6 +12754,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         elif error.kind == "stale_frame":
             _, picture = take_screenshot(engine, chat)
             step = step._replace(picture=picture)
+        if not (insists or config.described):  # as in other profiles, where these cost no turn
+            step = step._replace(progress=None)
     if state.stalled >= config.stall_after(1):
         step.answer["note"] = STALLED.format(state.stalled, "steps")
     chat.add(said, thoughts(reply.message), calls, step)

@@ -797,6 +797,10 @@ class FakeWin32:
         shown = self._shown(handle)
         return shown.owner or handle if shown else 0
 
+    def _GetLastActivePopup(self, handle: int) -> int:
+        dialogs = [other.handle for other in self.windows() if other.owner == handle]
+        return dialogs[0] if dialogs else handle
+
     def _FindWindowExW(self, parent: int, _after: None, class_name: str, _title: None) -> int:
         """What lies in a frame is one of the others that is not visible by itself."""
         for window in self.others:

@@ -140,6 +140,33 @@ class Errors(ChatCase):
         self.assertEqual(answer(trial.requests[1])["error"]["type"], "invalid_json")
 
 
+class Patience(ChatCase):
+    def test_two_replies_in_a_row_without_a_call_are_no_turns_without_progress_but_as_described(
+        self,
+    ) -> None:
+        words = text("I look at the window.")
+        for described, wanted in ((False, [0, 0, 1, 1]), (True, [1, 2, 3, 3])):
+            own = {"described": described, "stall_stop": 9, "verify_completion": False}
+            replies = [native(("x", "{"))] * 3 if described else [words] * 2 + [native(("x", "{"))]
+            with self.subTest(described=described):
+                trial, _ = self.chat(*replies, LOOK, **own)
+                stalls = [entry.get("stalled", 0) for entry in trial.records("state")]
+                self.assertEqual(stalls[:4], wanted)
+
+    def test_words_of_what_is_to_be_done_are_no_claim(self) -> None:
+        for said, claims in (
+            ("SUCCESS_CRITERIA: The task must be completed.", False),
+            ("It is not done yet.", False),
+            ("I wait until finished.", False),
+            ("DONE: the file is saved.", True),
+            ("The task is completed.", True),
+            ("I have finished.", True),
+        ):
+            trial, _ = self.chat(text(said), LOOK, max_steps=1, verify_completion=False)
+            told = [entry["tool"] for entry in trial.records("action")]
+            self.assertEqual(told[0] == "final_answer", claims, said)
+
+
 class Hygiene(ChatCase):
     def test_a_random_conversation_never_leaves_an_orphan(self) -> None:
         for seed in range(sample(8, 1)):

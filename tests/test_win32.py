@@ -45,7 +45,7 @@ WIDTHS = """
 8:444 OpenInputDesktop OpenProcess
 8:44444444444448 CreateFontW
 8:488444448888 CreateWindowExW
-8:8 GetDC CreateCompatibleDC WindowFromPoint DispatchMessageW GlobalLock
+8:8 GetDC CreateCompatibleDC WindowFromPoint DispatchMessageW GlobalLock GetLastActivePopup
 8:84 MonitorFromPoint GetAncestor
 8:848 CreateMutexW
 8:8488 SendMessageW

@@ -6,6 +6,7 @@
     gates [ACTS [SEED]]     a million random acts against rules of the gates that are written anew
     replies [COUNT [SEED]]  a million mutated and cut replies
     grammars [COUNT [SEED]] the same in each grammar that models were trained in
+    world [PROFILE ...] [SEED ...] [TASK ...]   tasks on a real Win32 desktop, with a model that errs
 
 What each asks for stands at the top of its module in tests/long/. The exit code is 0 if all held. The suite has parts
 of them; `python -m tests --whole` has more.
@@ -17,16 +18,18 @@ import sys
 import time
 from importlib import import_module
 
-PROGRAMS = "faults kill soak gates replies grammars".split()
+PROGRAMS = "faults kill soak gates replies grammars world".split()
 
 
 def main(words: list[str]) -> int:
-    name, *numbers = words or ["none"]
-    if name not in PROGRAMS or not all(number.isdecimal() for number in numbers):
+    name, *rest = words or ["none"]
+    numbers = [int(word) for word in rest if word.isdecimal()]
+    if name not in PROGRAMS or (name != "world" and len(numbers) < len(rest)):
         print(__doc__)
         return 2
     began = time.monotonic()
-    held = import_module(f"tests.long.{name}").main(*map(int, numbers))
+    program = import_module(f"tests.long.{name}")
+    held = program.main(*rest) if name == "world" else program.main(*numbers)
     print(f"{name}: {'held' if held else 'WRONG'}, {time.monotonic() - began:.0f} s")
     return 0 if held else 1
 
