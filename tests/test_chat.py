@@ -164,7 +164,7 @@ class Patience(ChatCase):
         ):
             trial, _ = self.chat(text(said), LOOK, max_steps=1, verify_completion=False)
             told = [entry["tool"] for entry in trial.records("action")]
-            self.assertEqual(told[0] == "final_answer", claims, said)
+            self.assertEqual(told[1] == "final_answer", claims, said)
 
 
 class Hygiene(ChatCase):
