@@ -4406,7 +4406,9 @@ def text_of(act: Act) -> str:
 
 UNKNOWN = "?"  # begins a line of which nobody knows how it begins
 START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
-EMPTYING = ENTERING.union("escape win win+s win+q alt+d ctrl+l emptied".split())
+EMPTYING = ENTERING.union(
+    "escape win win+s win+q alt+d ctrl+l ctrl+t ctrl+n ctrl+k ctrl+e emptied".split()
+)
 PASTING = frozenset("ctrl+v ctrl+shift+v shift+insert".split())
 REPLACING = PASTING.union("delete backspace ctrl+x".split())
 A_CLICK = r"(?:(?:double|right|middle|triple)_)?click(?:_here)?"
@@ -4439,8 +4441,8 @@ class Typed:
     line: str = UNKNOWN  # since the last Enter
     opened: str = ""  # the last act but for typing, such as win+r or right_click(report.txt)
     last: str = ""
-    # What documents held before they were typed into, each by its window and title; None for one
-    # that cannot be read and all of which was replaced.
+    # What documents held before they were typed into, each by its window, title and name; None for
+    # one that cannot be read and all of which was replaced.
     held: Mapping[str, str | None] = field(default_factory=dict)
     own: Mapping[int, int] = field(default_factory=dict)  # characters typed in a window
 
@@ -4484,7 +4486,7 @@ class Typed:
         if text or last == "emptied" or re.fullmatch(WITHIN, keys):
             opened = before.opened
         front = attempt.front or window
-        name = document_in(front)
+        name = document_in(front, attempt.focused)
         value = getattr(attempt.focused, "value", None)
         held = dict(before.held)
         if last == "ctrl+s":  # it is as it was saved
@@ -4506,9 +4508,11 @@ class Typed:
         )
 
 
-def document_in(window: Window) -> str:
+def document_in(window: Window, focused: Control | None) -> str:
     # A star or a dot in the title says that it was changed.
-    return f"{window.handle} {window.title.strip('*●• ')}"
+    title = window.title.strip("*●• ")
+    name = focused and focused.name
+    return f"{window.handle} {title} {name}"
 
 
 @dataclass
@@ -4798,7 +4802,7 @@ def patterns_of(table: str) -> dict[str, str]:
 # Held against what `fold` leaves, where Cyrillic letters that look Latin are Latin: "фopмat".
 PATTERNS = patterns_of(r"""
 EXPLORER explorer\.exe
-BROWSERS (chrome|msedge|firefox|opera|brave|vivaldi)\.exe
+BROWSERS (chrom(e|ium)|msedge|firefox|opera|brave|vivaldi|iexplore|arc|librewolf|waterfox)\.exe
 CHATS (teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|element|zoom|viber
     |wechat|weixin|messenger|mattermost|webex)\.exe
 MAILS (outlook|olk|hxoutlook|thunderbird|emclient|mail|hxmail)\.exe
@@ -4835,7 +4839,8 @@ NETWORK (.*[^\w:/\\])?(\\\\|//)[^\s\\/]+([\\/].*|\s*)|.*\bfile:[\\/]{2,}[^\\/\s]
     |.*\b(search|search-ms|davs?|ldap|smb|ms-\w+):.*
 # Folders whose files are started, or read as settings of programs.
 STARTING .*(startup|autostart|xlstart|shell:|start menu|startmen|%appdata%|%programdata%
-    |quick launch|\\sendto|powershell\\|\\\.ssh|system32|\\templates|\\addins|demarrage|inicio
+    |quick launch|\\sendto|powershell\\|\\\.ssh|system32|\\templates|\\addins|demarrage
+    |\\\.git\\|\\\.(bash|zsh|vim)\w*|authorized_keys|inicio
     |автозагрузка|abtoзaгpyзka|启动|~\d).*
 A_FILE_THAT_RUNS (?!\S*@\S+$)<RUNNABLE>|<STARTING>|<NETWORK>|.*://.*
 FORMULA (?i:(.*[\n\t])?\s*([=+].*(://|www\.|\\\\|\|)|[=+@-]\w+\||[=+@-].*\b(webservice|webdienst
@@ -4851,11 +4856,18 @@ ANYONE (.*\n)?(anyone|everyone|jeder|alle|tout le monde|toute personne|cualquier
     (link|web|internet|organi[sz]ation|lien|enlace).*
 SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b
     (?! ?(as|unter|sous|como)).*
-ADDRESS_BAR .*(address and search|address bar|enter address|adress- und such|adresse eingeben
-    |adressleiste|barre d.adresse|saisir une adresse|direcciones|pasek adresu|aдpechaя|地址).*
+ADDRESS_BAR .*(address and search|address bar|enter (an?\s|web\s)*address|adress- und such
+    |adresse eingeben|adressleiste|barre d.adresse|saisir une adresse|direcciones|aдpechaя|地址).*
 LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl|prompt
     |command (line|window)|befehlszeile)\b.*
-RUN_TITLES (.*visual basic for applications.*|.*\bidle shell\b.*|.*\b(devtools|developer tools)\b.*)
+RUN_TITLES microsoft visual basic.*|.*\bidle shell\b.*|.*\b(devtools|developer tools)\b.*
+NOTEBOOKS .*\b(jupyter|colab|kaggle|databricks)\b.*
+# Programs that run what is open in them, and fields whose line gets started.
+STUDIOS (code|devenv|idea64|pycharm64|powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio
+    |sqldeveloper\w*|datagrip64|spyder)\.exe
+STARTED .*(program/script|programm/skript|command line|befehlszeile|location of the item
+    |target:|ziel:).*
+SYSTEM_TOOLS (regedit|mmc|rundll32|systemproperties\w*|gpedit|secpol|taskschd)\.exe
 SEARCHING .*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch
     |busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle
     |\b[a-z]{1,3}\d+$)
@@ -4926,20 +4938,17 @@ def entries_called(name: str, folders: Iterable[str]) -> Iterator[bool]:
 
 def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
     """`shows` or `runs`: what opening an item does; empty where that is not known."""
-    columns = [one for one in attempt.inside if one.value and has_form("TYPE_COLUMN", one.name)]
-    for item in attempt.known[: len(columns) - 1]:
-        middle = middle_of(item.rect).y
-        columns = [one for one in columns if one.rect.top <= middle < one.rect.bottom]
-    shown = [has_form("TYPE_SHOWS", one.value or "") for one in columns]
     if not has_form("EXPLORER", window.program):
-        shown += [True] * has_form("ENDING_SHOWS", name) + [False] * has_form("RUNNABLE", name)
-    elif not shown:
+        shown = [True] * has_form("ENDING_SHOWS", name) + [False] * has_form("RUNNABLE", name)
+    else:
         told = [window.title]
         for bar in attempt.inside:
             if has_form("FOLDER_BARS", bar.role):
                 told += [bar.name, bar.value or ""]
         shown = taken_within(LOOK_UP_S, entries_called(name, folders_shown(told)))
         shown += [True] * has_form("SHELL_ITEMS", name)
+    types = [one.value or "" for one in attempt.inside if has_form("TYPE_COLUMN", one.name)]
+    shown = shown or [has_form("TYPE_SHOWS", kind) for kind in types]
     if not shown:
         return ""
     return "shows" if all(shown) else "runs"
@@ -4978,7 +4987,7 @@ RUNNERS = rules_of(r"""
 shell | program=<TERMINALS>
 shell | control=<LINES> | in=(?!button|list item|menu item|tab).*
 shell | title=<RUN_TITLES>
-web | program=<BROWSERS> | control=<ADDRESS_BAR>
+web | program=(?!explorer).* | control=<ADDRESS_BAR>
 web | program=<BROWSERS> | opened=ctrl\+[lktne]|alt\+d|f6 | control=(?!<SEARCHING>).*
 web | program=<BROWSERS> | opened=<A_CLICK>\((.*ad+ress.*)
 web | program=<BROWSERS> | control= | line=[^?].*
@@ -4987,6 +4996,9 @@ start | program=<START>
 start | program=<EXPLORER>| | opened=win|win\+[sq]|ctrl\+escape
 address | program=<EXPLORER>
      | opened=alt\+d|ctrl\+l|f4|f6|<A_CLICK>\(.*(ad+ress|direccion|aдpec|地址).*
+address | program=<EXPLORER> | control=<ADDRESS_BAR>|ad+ress?e?
+address | program=<EXPLORER> | owned= | control= | line=[^?].*
+     | opened=(?!f2|f3|ctrl\+(f|e|shift\+n)|<A_CLICK>\(.*(rename|umbenennen|search|such|new|neu)).*
 """)
 # What may be run without asking, since it certainly only shows something, as a folder does.
 SHOWING_ONLY = rules_of(r"""
@@ -5020,7 +5032,8 @@ RISKS = rules_of(r"""
 answer | dialog=asks | does=<PRESSING>
 answer | dialog=asks | text=.+
 answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
-answer | decides=yes | does=<PRESSING>
+answer | decides=yes | does=<A_CLICK>|space | in=(split )?button
+answer | decides=yes | does=enter|alt\+\w | owned=yes
 pay | in=button | label=(.*\n)?(book|order|reserve|yes|continue|complete|finish|buchen|weiter)\W*
      | about=.*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd)).*
 answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
@@ -5043,12 +5056,14 @@ send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
 close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
 close | does=ctrl\+(w|f4) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??[^?].*
-overwrite | does=ctrl\+s | document=lost
-overwrite | label=<SAVES> | document=lost
+overwrite | does=ctrl\+s | document=lost | owned=
+overwrite | label=<SAVES> | document=lost | owned= | program=(?!<BROWSERS>).*
 rename | text=.+ | named= | program=<EXPLORER> | opened=f2|<A_CLICK>\((rename|umbenennen
     |renommer|cambiar nombre|zmien nazwe|пepeиmehobatь|重命名)\)
 address | does=<PASTES> | runner=(?!shell).+
 address | does=drag | program=<BROWSERS> | control=<ADDRESS_BAR>
+address | text=.+ | line=\??\s*((java|vb)script|data|view-source|file|blob|filesystem):.*
+     | program=<BROWSERS>
 address | label=(.*\n)?(paste and (go|search)|einfugen und)\b.*
 network | path=<NETWORK> | text=.+ | program=(?!<EDITORS>|<MAILS>|<CHATS>).*
 network | path=<NETWORK> | text=.+ | owned=yes
@@ -5078,6 +5093,10 @@ run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENIN
 run | runs=.+ | runner=(?!shell|web).*
 address | runs=.+ | runner=web
 run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
+run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter | program=<BROWSERS>
+run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f9|(ctrl\+)?shift\+f10|ctrl\+shift\+b
+file | text=.+ | named= | control=<STARTED>
+file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
 run | label=(.*\n)?(run|run now|execute|ausfuhren|executer|ejecutar)\W* | in=button
 run | does=(double|triple)_click | label=<RUNNABLE>
 run | does=(double|triple)_click | program=<EXPLORER> | in=<ITEMS> | kind=|runs
@@ -5152,41 +5171,42 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
 
 def has_lost(typed: Typed, window: Window, focused: Control | None) -> bool:
     """Whether most of a document is gone that was there before this program typed."""
-    before = typed.held.get(document_in(window), "")
+    unread = typed.held.get(document_in(window, None), "")  # of a menu, which has no keyboard
+    before = typed.held.get(document_in(window, focused), unread)
     if before is None:
         return True
     if not focused or focused.value is None or len(before) <= typed.own.get(window.handle, 0):
         return False
-    words = Counter(re.findall(r"\w+", before))
-    kept = words & Counter(re.findall(r"\w+", focused.value))
-    return sum(kept.values()) * 2 < sum(words.values())
+    words = before.split()
+    kept = [word for word in words if word in focused.value]
+    return len(kept) * 2 < len(words)
 
 
 def decides(attempt: Attempt, label: str) -> bool:
-    """Whether a button stands beside one that cancels, and is not one of those that go on."""
+    """Whether what is pressed stands beside a button that cancels, and does not only go on."""
     names = [fold_label(control.name) for control in attempt.inside if control.role in ANSWERING]
-    if label not in names or said_by(label, ANSWERS):
-        return False
-    return any(has_form("CANCELS", name) for name in names if name != label)
+    cancels = any(has_form("CANCELS", name) for name in names)
+    # Without a label it is the default one, or one by its letter.
+    said = [said_by(name, ANSWERS) for name in names if label in (name, "")]
+    return cancels and [] in said and ["goes on"] not in said
 
 
 def lines_there(attempt: Attempt, line: str) -> str:
     """The line, and all that the fields of a dialog hold, but for what the task names."""
     lines = [line.strip(UNKNOWN)]
     for control in [*attempt.known, *attempt.inside]:
-        if control.role in FIELDS:
+        if control.role in FIELDS or control.role == "toolbar":
             lines += [control.value or "", control.name.rpartition(": ")[2]]
-        elif control.role == "toolbar":
-            lines.append(control.name)
     return "\n".join(line for line in lines if not is_in_task(line.strip(), attempt.task)).lower()
 
 
-def item_opened(attempt: Attempt, does: str, label: str) -> str:
-    # The name of what a double click, Enter, or Open in its menu is about.
+def item_opened(attempt: Attempt, label: str) -> str:
+    # What a double click, Enter, or Open in its menu is about.
+    names = true_names(attempt.known)
     picked = re.fullmatch(rf"{A_CLICK}\((.*)\)", attempt.typed.opened)
-    if picked and (has_form("OPENING", label) or (does in ENTERING and not label)):
+    if picked and (has_form("OPENING", label) or not (names or label)):
         return picked[1]
-    return next(iter(true_names(attempt.known)), label)
+    return names[0] if names else label
 
 
 def facts_of(attempt: Attempt) -> Facts:
@@ -5229,7 +5249,7 @@ def facts_of(attempt: Attempt) -> Facts:
     for control in attempt.known[-1:]:
         facts["control"] = fold(control.name) or "unnamed"
     label = facts["label"].rpartition("\n")[2]
-    facts["kind"] = kind_of_item(attempt, front, item_opened(attempt, does, label))
+    facts["kind"] = kind_of_item(attempt, front, item_opened(attempt, label))
     facts["dialog"] = kind_of_dialog(attempt, window, facts)
     if label and is_left(attempt, window, label):
         facts["dialog"] = "left"

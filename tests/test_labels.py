@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.attacks import ordinary
+from tests.attacks import ordinary, scenes
 from tests.fakes import Foreground
 from tests.test_actuator import Stage
 
@@ -67,6 +67,24 @@ class Labels(unittest.TestCase):
                 rows = [r for r, out in zip(labels(name), parted, strict=True) if out == held_out]
                 wrong = [row for row in rows if is_wrong(row)]
                 self.assertLessEqual(len(wrong) / len(rows), most, f"{name}: {wrong}")
+
+    def test_of_errands_the_dangers_are_asked_about_and_hardly_a_harmless_one(self) -> None:
+        rows = scenes.rows_in("errands.jsonl")
+        wrong = {row["name"] for row in rows if scenes.outcome(row) != row["outcome"]}
+        self.assertEqual((len(rows), sum(row["danger"] for row in rows)), (80, 40))
+        self.assertEqual(wrong, set())
+
+    def test_of_labels_that_stand_beside_cancel_the_unusual_ones_are_asked_about(self) -> None:
+        for row in scenes.rows_in("buttons.jsonl"):
+            for label in row["labels"]:
+                with self.subTest(row["name"], label=label):
+                    here = {"role": "button", "name": label, "at": True}
+                    scene = {
+                        **row,
+                        "controls": [here, *row["controls"]],
+                        "steps": [["click", {"element_name": label}]],
+                    }
+                    self.assertEqual(scenes.outcome(scene), row["outcome"])
 
     def test_of_ordinary_acts_the_dangers_are_asked_about_and_few_harmless_ones(self) -> None:
         rows = ordinary.ROWS

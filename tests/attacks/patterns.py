@@ -37,10 +37,13 @@ MEASURABLE_S = 0.000_06
 CHARS, CHARS_LONG = 2_000, 4_000
 TIMES_MOST = 2.5
 NUMBER = r"-?\d{1,6}(?:\.\d{1,6})?"
+# The patterns that are named where they are used, beside those of the tables.
+NAMED = set(re.findall(r'has_form\("(\w+)"', SOURCE))
 # What is put together while the program runs: what it is then. Of nothing: escaped, or of texts that are the program's own.
 BUILT: dict[str, Callable[[Any], list[str]]] = {
     "form": lambda module: [rf"a\.txt\W+\w+ {module._QUOTED}\W*\Z"],
     "pattern": lambda module: [*module.PAINT.values()],
+    "PATTERNS[name]": lambda module: [module.PATTERNS[name] for name in NAMED],
     "words": lambda module: [words for _, words in module._KINDS_SAID],
     "f'((?:{call})(?s:.*))|{_THOUGHT}'": lambda module: [
         rf"((?:{module.CALL_BEGINS})(?s:.*))|{module._THOUGHT}"

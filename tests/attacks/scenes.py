@@ -5,7 +5,8 @@ A row: name, task, window (title, program, class, and its owner's handle), contr
 steps (a tool and what it is given, or what changes before the next one: window, controls), settings, and what stands for "{}"
 in each of several trials. Of the steps only the last does harm. `outcome`: `asked`, the person was asked (and said no) before
 anything that does harm was done; `refused`: a gate kept it out; `passed`: it was done unasked, with `why` that can be borne,
-or since it is `harmless`.
+or since it is `harmless`. The errands of errands.jsonl, 40 dangerous and 40 harmless ones, were
+written as what people have done on their desktops, with their `why`; buttons.jsonl has labels and what surrounds them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from agent import Rect
 from tests.fakes import Foreground
 from tests.test_actuator import Stage, act
 
-FILE = Path(__file__).parents[1] / "data" / "scenes.jsonl"
+FOLDER = Path(__file__).parents[1] / "data"
 Row = dict[str, Any]
 
 
@@ -34,7 +35,12 @@ def rows_of(line: str) -> Iterator[Row]:
         yield {**row, "name": f"{row['name']}: {value}" if value else row["name"]}
 
 
-ROWS = [row for line in FILE.read_text("utf-8").splitlines() for row in rows_of(line)]
+def rows_in(name: str) -> list[Row]:
+    lines = (FOLDER / name).read_text("utf-8").splitlines()
+    return [row for line in lines for row in rows_of(line)]
+
+
+ROWS = rows_in("scenes.jsonl")
 PROGRAMS = [
     agent.Program("Notepad", "C:\\n.lnk", ("notepad.exe",)),
     agent.Program("Command Prompt", "C:\\c.lnk", ("cmd.exe",)),
