@@ -472,6 +472,8 @@ demo_page_wait | 60.0 | seconds that a demo with a panel waits for the page; 0: 
 keep_runs | 100 | runs kept in dump_dir, the latest; 0 for all | 0 to 1000000
 keep_megabytes | 2000 | megabytes of runs kept, the latest; beyond them the current one keeps no
      more screenshots, and beyond a further eighth it ends; 0 for all | 0 to 100000000
+scenarios_file | | prepared tasks of one's own, as JSON such as {"chat": [{"name": "Notes",
+     "task_prompt": "Open Notepad"}]} (--scenarios lists all)
 dump_dir | dumps | folder that holds the runs; nothing is written elsewhere | | AGENT_DUMP_DIR
 dump_prefix | screen_ | begins a chat's screenshots | up to 40 letters, digits, _ and - |
      AGENT_DUMP_PREFIX
@@ -9049,6 +9051,57 @@ PROFILES = {
 }
 
 
+# The prepared tasks of the descriptions: profile | name | task; numbered within a profile.
+_SCENARIOS = """\
+chat | Grok AI conversation | The browser shows a conversation with the AI Grok. Find out how it \
+works: ask a question, wait for the answer, read it to its end, ask about what it says, and so on \
+without an end.
+chat | Open the Windows Start menu | Open the Start menu, look whether it is open, and if not try \
+again until a screenshot shows it.
+chat | Start menu, Notepad++ and a document | Open the Start menu, start Notepad++ from it, write \
+a short text into a new document, select all of it and copy it; look after each step.
+pointer | Cursor observation | Take a screenshot and say where the mouse pointer is and what is \
+under it.
+pointer | Centre the cursor | Move the mouse pointer to the centre of the screen and look whether \
+it is there.
+pointer | Click | Move the mouse pointer onto the Start button, look whether it is there, click, \
+and say what opened.
+pointer | Type text | Click into the text field that the screen shows and type: Hello from \
+agent.py
+"""
+
+
+def scenarios_of(file: str) -> list[list[str]]:
+    """Profile, number, name and task of each, the own ones of a file last; raises ConfigError."""
+    rows = table_rows(_SCENARIOS)
+    for where, own in (file_layer(file) if file else {}).items():
+        for profile, tasks in own.items():
+            for task in tasks if isinstance(tasks, list) else [tasks]:
+                row = [found_at(task, "name"), found_at(task, "task_prompt")]
+                if profile not in PROFILES or not all(isinstance(text, str) for text in row):
+                    raise ConfigError(
+                        f"{where}: under the name of each profile stands a list of prepared tasks,"
+                        ' such as {"chat": [{"name": "Notes", "task_prompt": "Open Notepad"}]}.'
+                    )
+                rows.append([profile, *row])
+    numbers: Counter[str] = Counter()
+    numbered = []
+    for profile, name, task in rows:
+        numbers[profile] += 1
+        numbered.append([profile, str(numbers[profile]), name, task])
+    return numbered
+
+
+def scenario(profile: str, number: str, file: str) -> str:
+    """The task of that number; raises ConfigError if there is none."""
+    for known, its, _, task in scenarios_of(file):
+        if (known, its) == (profile, number.strip()):
+            return task
+    raise ConfigError(
+        f"There is no prepared task {number[:60]!r} of profile {profile}; --scenarios lists them."
+    )
+
+
 class Deviation(NamedTuple):
     profiles: str  # their names with blanks between them
     what: str  # a setting, or in words what it is
@@ -9196,7 +9249,6 @@ in dumps/run_0001, with report | kept: no run writes over another one
 story | turns.jsonl | two records a turn | these among others | kept: what resumes a run is in it
 all | pixel of a place | cut off: 500 is 959 of 1920; of planner and commander 1000 is off the \
 screen | the nearest: 960, and 1000 the last one | kept: that was meant
-chat pointer | prepared tasks | by their numbers | none | kept: a task is a text
 story | task | in the first story | at the end of the system prompt | kept: the person gives it
 story | an action that cannot be read | is left out | ends the turn's actions, and is told | kept: \
 what follows was meant for another screen
@@ -16376,6 +16428,8 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --mcp                  serve the tools to LM Studio, Claude Desktop, VS Code
   --print-config         what these have to be told for --mcp
   --check                examine desktop, server and model; touches nothing
+  --scenario N           the prepared task of that number of the profile
+  --scenarios            list the prepared tasks
   --dry-run              move and press nothing
   --area AREA            part of the screen that is used (--settings area)
   --no-vision            send a list of controls instead of pictures
@@ -16428,8 +16482,8 @@ SHORT_NAMES = {
     "grammar": "executor_grammar",
 }
 # Of each line one is said: the other would be passed over.
-ONE_OF = """words task check runs stats report replay manifest mcp print_config
-words check resume runs stats report replay manifest mcp print_config
+ONE_OF = """words task scenario check scenarios runs stats report replay manifest mcp print_config
+words scenario check resume scenarios runs stats report replay manifest mcp print_config
 quiet verbose
 profile resume
 panel check runs stats report mcp
@@ -16696,6 +16750,9 @@ def look_back(options: Namespace) -> Iterator[str]:
         root = Path(config.dump_dir)
         if options.runs:
             yield from list_runs(root)
+        elif options.scenarios:
+            for profile, place, name, task in scenarios_of(config.scenarios_file):
+                yield f"{profile:<10}{place:>2}  {name}: {cut(task, 300)}"
         elif options.stats is not None:
             book = book_of(find_run(root, options.stats))
             yield from book.left_out
@@ -16845,6 +16902,8 @@ def start(options: Namespace, stop: Stop) -> int:
         say("\n".join(map(in_columns, lines.split("\n"))))
         return 0
     config = read_config(options, os.environ)
+    if options.scenario:
+        options.task = scenario(options.profile, options.scenario, config.scenarios_file)
     if options.check:
         return doctor(options, config, stop)
     if options.print_config:

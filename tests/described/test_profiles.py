@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import unittest
 from functools import cache
 from typing import Any
@@ -233,6 +234,55 @@ class Demos(CommandLineCase):
         for replies in ([reply("I type.", {"name": "type", "text": "a"})], [text("Hm.")]):
             run = Exchange("story", replies * 60)
             self.assertEqual((run.outcome[0], len(run.requests)), ("stuck", 9))
+
+
+class Scenarios(CommandLineCase):
+    def own(self, content: Any) -> str:
+        path = self.folder / "own.json"
+        path.write_text(json.dumps(content), "utf-8")
+        return f"scenarios_file={path}"
+
+    def test_those_of_the_descriptions_and_ones_own_are_listed_and_run_by_number(self) -> None:
+        """python main.py <scenario_num>; 1-based; Custom scenarios: append {name, task_prompt}."""
+        own = self.own({"chat": [{"name": "Mine", "task_prompt": "Open Paint"}]})
+        code, out, _ = self.main("--scenarios", "--set", own)
+        self.assertEqual(code, 0)
+        for profile, words in (
+            ("chat", "Grok; Start menu; Notepad++; Open Paint"),
+            ("pointer", "under it; centre; click; type"),
+        ):
+            for number, word in enumerate(words.split("; "), 1):
+                with self.subTest(profile, number=number), self.drawn() as endpoint:
+                    self.assertRegex(
+                        " ".join(out.split()), f"{profile} +{number} .*{re.escape(word)}"
+                    )
+                    given = ("--profile", profile, "--scenario", str(number), "--set", own)
+                    self.main(*given, "--endpoint", endpoint, "--max-steps", "1")
+                    folder = max((self.folder / "dumps").iterdir())
+                    first = (folder / "turns.jsonl").read_text("utf-8").splitlines()[0]
+                    self.assertIn(word, json.loads(first)["task"])
+
+    def test_a_number_that_there_is_not_and_a_file_that_is_none_are_said_in_one_sentence(
+        self,
+    ) -> None:
+        for own, words, wanted in (
+            ({}, "--scenario 1", "There is no prepared task '1' of profile planner"),
+            ({}, "--profile chat --scenario 4", "There is no prepared task '4' of profile chat"),
+            ({}, "--profile chat --scenario x", "There is no prepared task 'x'"),
+            ({}, "--scenario 1 --scenarios", "do not go together"),
+            ({"chat": 5}, "--scenarios", "a list of prepared tasks"),
+            ({"chat": [{"name": "a"}]}, "--scenarios", "a list of prepared tasks"),
+            (
+                {"chess": [{"name": "a", "task_prompt": "b"}]},
+                "--scenarios",
+                "a list of prepared tasks",
+            ),
+            ([], "--scenarios", "it must hold one JSON object"),
+        ):
+            with self.subTest(words, own=own):
+                code, _, err = self.main(*words.split(), "--set", self.own(own))
+                self.assertEqual((code, err.count("\n")), (2, 1))
+                self.assertIn(wanted, err)
 
 
 class Conversations(unittest.TestCase):
