@@ -375,6 +375,72 @@ class Story(unittest.TestCase):
         self.assertEqual(raw[1]["actions"][0], {"name": "click", "x1": 500, "y1": 500})
         self.assertEqual(marked[1]["annotated_png"], "turn_0002_annotated.png")
 
+    def test_the_marks_are_those_of_ui_config(self) -> None:
+        """executed_heat: enabled, radius_scale, stops, trail_turns, trail_shrink; bbox_heat: enabled, border, border_width, fill_stops."""
+        drag = {"name": "drag", "x1": 100, "y1": 250, "x2": 900, "y2": 250}
+        box = {"x1": 300, "y1": 600, "x2": 700, "y2": 900}
+        red = {"stops": [[0, "rgba(255,0,0,1)"]], "radius_scale": 0.03, "trail_shrink": 0.5}
+        green = {
+            "border": "rgba(0,255,0,1)",
+            "border_width": 8,
+            "fill_stops": [[0, "rgba(0,0,255,1)"]],
+        }
+        end, older, border, inside = (100, 250), (300, 250), (300, 750), (500, 750)
+        for heat, boxes, turn, seen in (
+            (red, green, 2, {end: 0, older: None, border: 1, inside: 2}),
+            ({**red, "enabled": False}, {**green, "enabled": False}, 2, {end: None, border: None}),
+            ({**red, "trail_turns": 1}, green, 3, {end: None, older: None, border: None}),
+            ({**red, "trail_turns": 4}, green, 3, {end: None, older: 0}),
+            ({**red, "stops": [[0, "rgba(0,255,0,1)"], [0.5, "rgba(255,0,0,1)"]]}, {}, 2, {end: 1}),
+            (red, {**green, "border_width": 0}, 2, {border: 2}),
+        ):
+            with self.subTest(heat=heat, boxes=boxes):
+                ui = json.dumps({"executed_heat": heat, "bbox_heat": boxes})
+                size = ("screen_capture_w=320", "screen_capture_h=180", f"ui_config={ui}")
+                run = story(reply("I drag.", drag, bboxes=[box]), reply("Hm."), more=size)
+                pair = [
+                    agent.png_to_rgb((run.folder / f"turn_{turn:04d}_{stage}.png").read_bytes())[0]
+                    for stage in ("raw", "annotated")
+                ]
+                for (x, y), channel in seen.items():
+                    at = 3 * (round(y * 179 / 1000) * 320 + round(x * 319 / 1000))
+                    before, after = (rgb[at : at + 3] for rgb in pair)
+                    levels = [200 * (number == channel) for number in range(3)]
+                    if channel is None:
+                        self.assertEqual(before, after, (x, y))
+                    else:
+                        close = [
+                            abs(one - other) < 60 for one, other in zip(after, levels, strict=True)
+                        ]
+                        self.assertEqual(close, [True] * 3, ((x, y), [*after]))
+
+    def test_marks_that_are_none_are_refused_in_one_sentence(self) -> None:
+        for ui in (
+            *(
+                "5",
+                "[]",
+                "{",
+                '{"executed": {}}',
+                '{"executed_heat": 1}',
+                '{"bbox_heat": {"border": "red"}}',
+            ),
+            *(
+                '{"executed_heat": {"trail_turns": true}}',
+                '{"executed_heat": {"radius_scale": 1e999}}',
+            ),
+            *(
+                '{"executed_heat": {"stops": [[0]]}}',
+                '{"bbox_heat": {"border_width": -1}}',
+                "[" * 5000,
+            ),
+        ):
+            with self.assertRaises(agent.ConfigError) as caught:
+                agent.load_config({"file": {"ui_config": ui}})
+            self.assertIn("ui_config", str(caught.exception))
+        own = {"executed_heat": {"trail_turns": 1}}  # as it stands in a file of settings
+        config = agent.load_config({"file": {"ui_config": own}})
+        self.assertEqual(agent.marks_of(config.ui_config)["executed_heat"]["trail_turns"], 1)
+
     def test_scaling_comes_after_the_crop_and_zero_switches_it_off(self) -> None:
         """25 means 25% of the post-crop pixel dimensions; both > 0 fully specify output resolution."""
         for settings, size in (
