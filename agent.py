@@ -554,7 +554,8 @@ class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[
         return min(max(4, threshold // 3), threshold - 1)
 
 
-RGBA = re.compile(r"rgba\( *(\d{1,3}) *, *(\d{1,3}) *, *(\d{1,3}) *, *(0?\.\d{1,9}|[01]|1\.0) *\)")
+_BYTE = r" *(\d\d?|1\d\d|2[0-4]\d|25[0-5]) *"
+RGBA = re.compile(rf"rgba\({_BYTE},{_BYTE},{_BYTE}, *(0?\.\d{{1,9}}|[01]|1\.0) *\)")
 STOPS_MOST = 20
 NO_MARKS = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
@@ -587,9 +588,8 @@ def colour_of(rgba: str) -> tuple[int, float]:
     """0xRRGGBB and the opacity."""
     found = RGBA.match(rgba)
     assert found  # as marks_of sees to
-    *channels, alpha = map(float, found.groups())
-    red, green, blue = (min(255, int(channel)) for channel in channels)
-    return red << 16 | green << 8 | blue, alpha
+    *channels, alpha = found.groups()
+    return int.from_bytes(bytes(map(int, channels)), "big"), float(alpha)
 
 
 SWITCHES = {"true": True, "1": True, "yes": True, "on": True}
@@ -9071,35 +9071,36 @@ agent.py
 """
 
 
-def scenarios_of(file: str) -> list[list[str]]:
-    """Profile, number, name and task of each, the own ones of a file last; raises ConfigError."""
+def scenarios_of(profile: str, file: str) -> list[list[str]]:
+    """Profile, name and task of each, the own ones of a file last; raises ConfigError."""
     rows = table_rows(_SCENARIOS)
-    for where, own in (file_layer(file) if file else {}).items():
-        for profile, tasks in own.items():
-            for task in tasks if isinstance(tasks, list) else [tasks]:
-                row = [found_at(task, "name"), found_at(task, "task_prompt")]
-                if profile not in PROFILES or not all(isinstance(text, str) for text in row):
-                    raise ConfigError(
-                        f"{where}: under the name of each profile stands a list of prepared tasks,"
-                        ' such as {"chat": [{"name": "Notes", "task_prompt": "Open Notepad"}]}.'
-                    )
-                rows.append([profile, *row])
-    numbers: Counter[str] = Counter()
-    numbered = []
-    for profile, name, task in rows:
-        numbers[profile] += 1
-        numbered.append([profile, str(numbers[profile]), name, task])
-    return numbered
+    own = file_layer(file) if file else {}
+    for where, tasks in own.items():
+        try:
+            for known, its in tasks.items():
+                rows += [[PROFILES[known].name, *map(task.get, SCENARIO_KEYS)] for task in its]
+            if not all(map(str.strip, chain(*rows))):  # which wants texts
+                raise ValueError(where)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise ConfigError(
+                f"{where}: under the name of each profile stands a list of prepared tasks,"
+                ' such as {"chat": [{"name": "Notes", "task_prompt": "Open Notepad"}]}.'
+            ) from None
+    return [row for row in rows if row[0] == profile]
+
+
+SCENARIO_KEYS = ("name", "task_prompt")
 
 
 def scenario(profile: str, number: str, file: str) -> str:
     """The task of that number; raises ConfigError if there is none."""
-    for known, its, _, task in scenarios_of(file):
-        if (known, its) == (profile, number.strip()):
-            return task
-    raise ConfigError(
-        f"There is no prepared task {number[:60]!r} of profile {profile}; --scenarios lists them."
-    )
+    tasks = {str(at): row[-1] for at, row in enumerate(scenarios_of(profile, file), 1)}
+    if number not in tasks:
+        raise ConfigError(
+            f"There is no prepared task {number[:60]!r} of profile {profile};"
+            " --scenarios lists them."
+        )
+    return tasks[number]
 
 
 class Deviation(NamedTuple):
@@ -15611,13 +15612,10 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _demo_triangle(middle: Coordinate) -> list[JsonDict]:
-    top = middle.y - 150
-    bottom = middle.y + 150
-    corners = [(middle.x, top), (middle.x + 110, bottom), (middle.x - 110, bottom)]
     sides = []
-    for number, (x1, y1) in enumerate(corners):
-        x2, y2 = corners[number - 1]
-        sides.append({"name": "drag", "x1": x1, "y1": y1, "x2": x2, "y2": y2})
+    for x1, y1, x2, y2 in ((0, -150, 110, 150), (110, 150, -110, 150), (-110, 150, 0, -150)):
+        begin = {"x1": middle.x + x1, "y1": middle.y + y1}
+        sides.append({"name": "drag", **begin, "x2": middle.x + x2, "y2": middle.y + y2})
     return sides
 
 
@@ -16751,8 +16749,10 @@ def look_back(options: Namespace) -> Iterator[str]:
         if options.runs:
             yield from list_runs(root)
         elif options.scenarios:
-            for profile, place, name, task in scenarios_of(config.scenarios_file):
-                yield f"{profile:<10}{place:>2}  {name}: {cut(task, 300)}"
+            for profile in PROFILES:
+                rows = scenarios_of(profile, config.scenarios_file)
+                for at, (_, name, task) in enumerate(rows, 1):
+                    yield f"{profile:<10}{at:>2}  {name}: {cut(task, 300)}"
         elif options.stats is not None:
             book = book_of(find_run(root, options.stats))
             yield from book.left_out

@@ -11,7 +11,6 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
@@ -41,7 +40,7 @@ class Story(unittest.TestCase):
 
     def run_demo(self, *settings: str) -> tuple[int, Path]:
         words = ["--demo", "--described", "--panel", "--profile", "story"]
-        for setting in (f"dump_dir={self.folder}", "turn_delay=0", *settings):
+        for setting in (f"dump_dir={self.folder}", "turn_delay=0", "demo_page_wait=0", *settings):
             words += ["--set", setting]
         opened: list[threading.Thread] = []
 
@@ -49,15 +48,11 @@ class Story(unittest.TestCase):
             opened.append(threading.Thread(target=self.chrome.open, args=(url,)))
             opened[0].start()
 
-        def leave(*_: Any) -> None:
-            self.chrome.open("about:blank")  # else the demo leaves its page open
-
         out = io.StringIO()
         with (
             person_there(True),
             mock.patch.dict(os.environ, {"DISPLAY": ":0"}),
             mock.patch("webbrowser.open", browse),
-            mock.patch.object(agent, "keep_page", leave),
             contextlib.redirect_stdout(out),
         ):
             code = agent.main(words)
