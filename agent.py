@@ -856,8 +856,10 @@ def read_as(value: Any, hint: object) -> Any:
 
 
 def server_words(text: str) -> str:
-    """What a server says, for people."""
-    return plain_line(text, 120).rstrip(" .:,;")
+    """What a server says, for people: of much its beginning and its end, where a reason stands."""
+    if len(text) > 200:
+        text = f"{text[:100]} {CUT} {text[-100:]}"
+    return plain_line(text, 220).rstrip(" .:,;")
 
 
 def message_text(content: object) -> str:
@@ -3796,18 +3798,26 @@ def read_place(value: object, sides: Sides = (GRID, GRID), boxes: bool = True) -
     return [int((left + right) / 2 + 0.5), int((top + bottom) / 2 + 0.5)]
 
 
-# Of chat templates; they leak into texts.
-TEMPLATE_TOKENS = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
+# Of chat templates, whatever the model; they leak to the ends of texts.
+_TEMPLATE_TOKEN = (
+    r"<\|?/?\w{0,20}(?:end|start|begin|eo[smt]|turn|user|assistant|system|observation|return|tool|call)"
+    r"\w{0,20}\|>|<\|(?:turn|eos|pad)>|<｜[^｜<>]{1,40}｜>|<(?:end|start)_of_turn>|</?[eb]os>|</s>"
+    r"|\[/?INST\]"
+)
+_LAST_TOKEN = re.compile(rf"(?:{_TEMPLATE_TOKEN})\Z")
 
 
 def strip_end_tokens(text: str) -> str:
-    while text.endswith(TEMPLATE_TOKENS):
-        text = text[: text.rindex("<|")]
-    return text
+    while True:
+        said = text.rstrip()
+        token = _LAST_TOKEN.search(said, max(0, len(said) - 50))
+        if not token or (token[0] == "</s>" and "<s>" in said):  # which is HTML
+            return text
+        text = said[: token.start()]
 
 
 # What may follow a JSON value without making it doubtful.
-_REST = re.compile(rf"\A(?:[\s}}]|{'|'.join(map(re.escape, TEMPLATE_TOKENS))})*")
+_REST = re.compile(rf"\A(?:[\s}}]|{_TEMPLATE_TOKEN})*")
 
 # What small models write otherwise than JSON: texts in single quotes, tuples, a line break's two
 # characters outside of a text, a comma before a closing bracket, Python's words.
@@ -6604,6 +6614,7 @@ def show_box(
 JsonObject = Mapping[str, object]
 
 CONTEXT_LEAST = 6000  # tokens: a turn takes about 3,900, its reply up to 1,400
+CONTEXT_ADVISED = 8192
 SAID_CHARS_MOST = 2000  # of an error's text that are searched; "no model " 17,000 times took 23 s
 TOKENS_MOST = 10**9  # more is no count of tokens, and sums of it overflow
 REPLY_CHARS_MOST = 64 << 10  # that are read: more than the longest thoughts of a small model
@@ -6644,7 +6655,7 @@ class ModelInfo:
     loaded: bool | None = None
     context_length: int | None = None  # tokens of prompt and reply together
     note: str = ""  # for the person, about its choice
-    llama_cpp: bool = False
+    server: str = ""  # the owner of the model, which may be a row of SERVERS
     # What reasoning_effort has to be for each setting of `thinking`, where it switches that.
     efforts: Mapping[str, str] = field(default_factory=dict)
     architecture: str = ""  # such as qwen3vl
@@ -6652,61 +6663,147 @@ class ModelInfo:
     stored: str = ""
 
 
-# Of each kind of fault how often asking again may help, within request_retries, and what the server
-# did, {} being its own words, with what to do about it.
-_FAULTS = """
-context | 0 | got more than its model's context holds ({}); load the model with 8192 tokens or
-     more
-no_vision | 0 | has a model that cannot see images ({}); load a vision model such as Qwen3-VL
-no_tools | 0 | takes no tools with this model ({}); load one that can call tools, such as Qwen3-VL
-no_model | 0 | lacks the model ({}); load it (`lms load`), choose a smaller one or set another
-     lmstudio_model
-auth | 0 | wants another API key ({}); set LMSTUDIO_API_KEY
-not_found | 0 | has no such page ({}); set lmstudio_endpoint to its final address, with
-     /v1/chat/completions
-timeout | 0 | did not finish in {} s; look whether it is busy with requests of other programs, or
-     raise lmstudio_timeout
-error | 1 | answered with an error ({}); look at its log
-rejected | 0 | answered with an error ({}); look at its log
-not_json | 1 | did not answer in JSON as a model server does ({}); look at its log and at
-     lmstudio_endpoint
-unreachable | 10 | cannot be reached ({}); check lmstudio_endpoint
-refused | 10 | is off, nothing listens there; start it in LM Studio (`lms server start`), or set
-     the endpoint
-incomplete | 10 | broke off or sent no whole HTTP answer; look at its log and check that it is a
-     model server
-loading | 10 | is still loading its model; wait a little and start again
-unread_call | 0 | could not read the model's call ({})
-server | 10 | is busy, failed or lost its model ({}); look at its log,
-     the free memory and other programs
+# How a server is known, by the owner that its list names or else by its usual port, and its
+# settings: of the context's length, of pictures, of calls, of thoughts. Ollama is "library".
+_SERVERS = """
+lmstudio | 1234 | load the model with `lms load NAME --context-length {tokens}` | load a
+     vision model such as qwen/qwen3-vl-4b | correct its prompt template (My Models, Prompt
+     Template) or load a model with tool use such as qwen/qwen3-vl-4b | switch its thinking off
+llamacpp | 8080 | start it with `-c {tokens}` | start it with a vision model and its
+     `--mmproj FILE` | start it with `--jinja`, or another `--chat-template-file FILE` | start it
+     with `--reasoning-budget 0` or `--reasoning-format none`
+library | 11434 | set OLLAMA_CONTEXT_LENGTH={tokens} and start it anew | take a model for
+     which `ollama show NAME` lists vision | take a model for which `ollama show NAME` lists tools |
+     take an instruct model such as qwen3-vl:4b-instruct
+vllm | 8000 | start it with `--max-model-len {tokens}` | serve a vision model, without
+     `--language-model-only` | start it with `--enable-auto-tool-choice --tool-call-parser NAME`, or
+     another `--chat-template FILE` | start it without `--reasoning-parser`
+jan | 1337 | raise the context size in the model's settings to {tokens} | import a vision
+     model with its mmproj file | switch on tools in the model's settings, or correct its template |
+     switch reasoning off in the model's settings
+sglang | 30000 | start it with `--context-length {tokens}` | serve a vision model, with
+     `--enable-multimodal` | start it with `--tool-call-parser NAME`, or another `--chat-template` |
+     start it without `--reasoning-parser`
+koboldcpp | 5001 | start it with `--contextsize {tokens}` | start it with a vision model
+     and its `--mmproj FILE` | start it with `--jinja --jinja_tools` | load an instruct model
+other | 0 | load the model with {tokens} tokens or more | load a vision model such as Qwen3-VL |
+     load a model that can call tools, such as Qwen3-VL | load an instruct model
 """
-FAULTS = {kind: (int(tries), sentence) for kind, tries, sentence in table_rows(_FAULTS)}
+SERVERS: dict[str, list[str]] = {}
+for owner, port, *advice in table_rows(_SERVERS):
+    SERVERS |= {owner: advice, port: advice}
+
+# Of each kind of fault how often asking again may help, within request_retries, what other forms
+# of the request may cure it (see RUNGS), the likeliest first, and what the server did, {0} being
+# its own words, with what to do about it, {1} to {4} being the four settings above. The last three
+# are of answers that look well.
+_FAULTS = """
+memory | 0 | | has too little memory for its model ({0}); take a smaller one, such as Qwen3-VL 2B, a
+     smaller context, or close other programs
+context | 0 | pictures | got more than its model's context holds ({0}); {1}
+pictures | 0 | pictures | takes fewer pictures in a request ({0}); set keep_last_screenshots=1
+no_vision | 0 | | has a model that cannot see images ({0}); {2}
+no_tools | 0 | text roles | takes no tools with this model ({0}); {3}
+roles | 0 | roles system text | has a chat template that refuses the order of messages ({0}); {3}
+template | 0 | text roles system | has a chat template or grammar that refuses the request ({0});
+     {3}
+no_model | 0 | | lacks the model ({0}); load it (`lms load`), choose a smaller one or set another
+     lmstudio_model
+auth | 0 | | wants another API key ({0}); set LMSTUDIO_API_KEY
+not_found | 0 | | has no such page ({0}); set lmstudio_endpoint to its final address, with
+     /v1/chat/completions
+timeout | 0 | | did not finish in {0} s; look whether it is busy with requests of other programs, or
+     raise lmstudio_timeout
+error | 1 | text roles system pictures | answered with an error ({0}); look at
+     its log and its settings: {1}, {2}, {3}
+rejected | 0 | text roles system pictures | answered with an error ({0}); look at
+     its log and its settings: {1}, {2}, {3}
+not_json | 1 | | did not answer in JSON as a model server does ({0}); look at its log and at
+     lmstudio_endpoint
+unreachable | 10 | | cannot be reached ({0}); check lmstudio_endpoint
+refused | 10 | | is off, nothing listens there; start it in LM Studio (`lms server start`), or set
+     the endpoint
+incomplete | 10 | | broke off or sent no whole HTTP answer; look at its log and check that it is a
+     model server
+loading | 10 | | is still loading its model; wait a little and start again
+unread_call | 0 | | could not read the model's call ({0})
+server | 10 | | is busy, failed or lost its model ({0}); look at its log,
+     the free memory and other programs
+full | 0 | pictures | cut a reply after {0} tokens: its model's context is full; {1}
+thinking | 0 | quiet tokens | cut a reply after {0} tokens, all of them spent on thinking; set
+     thinking=off, raise executor_max_tokens, or {4}
+hidden | 0 | quiet | puts all {0} tokens of a reply into the model's thoughts; set thinking=off, or
+     {4}
+"""
+
+
+class Fault(NamedTuple):
+    tries: str  # further ones
+    rungs: str
+    sentence: str
+
+
+FAULTS = {kind: Fault(*about) for kind, *about in table_rows(_FAULTS)}
 
 # The part of a message that tells of a call which the server could not read.
 UNREAD_CALL = "unread_call"
 
-# What stays as it is, however often and with whatever picture a run asks.
-PERMANENT_FAULTS = ("context", "no_vision", "no_tools")
+# What stays as it is, however often a run asks, once no other form of the request has cured it.
+PERMANENT_FAULTS = ("memory", "context", "pictures", "no_vision", "no_tools", "roles", "template")
 
-# What servers say, with the status behind it, as patterns; the first match wins. The words are from
-# the trackers and code of LM Studio, llama.cpp, Ollama and vLLM. Calls that a server could not read
-# come early, since the model's own words stand in them: llama.cpp#20761, ollama#13710, #17647.
-_SAID = r"""
+
+def _near(one: str, other: str) -> str:
+    # Either of two patterns, and the other one not far behind it.
+    return rf"({one}).{{0,60}}({other})|({other}).{{0,60}}({one})"
+
+
+# What servers say, with the status behind it, as patterns; the first match wins. No list of
+# wordings holds for long: a family is of things that are spoken of, beside what is said of them.
+# Calls that a server could not read come early, since the model's own words stand in them:
+# llama.cpp#20761, ollama#13710, #17647. Lengths come before pictures, whose tokens are counted,
+# too, and tools before pictures, as the name of a model may hold "vision".
+_LACKS = (
+    r"\b(not?|cannot|unable|missing|lacks?|without|only|requires?|expect\w*|extra|must|should)\b"
+    r"|n't\b|unsupported|disabled|unknown|invalid|unexpected|unrecognized|unavailable"
+)
+_LENGTHS = (
+    r"n_keep|n_ctx|\bcontext\b(?! (cancel|deadline))|(longer|greater|more) than|too (long|many)"
+    r"|exceed\w*|max\w*[ _-](seq|model|total|input|context|position|prompt|kv|new|token|allow)\w*"
+)
+_SIGHT = r"image|vision|visual|multi-?modal|mmproj|picture"
+# What is wrong with a picture itself is no blindness.
+_NO_DEFECT = r"^(?!.*(decod|base64|corrupt|identify|download|fetch|format|too (large|small))).*"
+_TOOLS = r"\btool|function.?call"
+_SAID = rf"""
 not_found  HTTP 3..$
-unread_call  failed to parse input at pos
-unread_call  (parse|parsing) ([\w-]+ ){0,2}tool call(?! arguments as json)
-unread_call  unexpected end of json|invalid character .{1,20} (after|in|looking for)\b
-context  context (length|size|window|(the )?overflow)|exceed_context|too long to fit
-context  prompt is too long
-no_vision  (not|n't) support (image|vision)|image input is not|not a multimodal|mmproj
-no_vision  at most 0 image
-no_tools  (not|n't) support tools|enable-auto-tool-choice|requires --jinja|tools param
-no_model  (failed to|error) load|insufficient system resources
-no_model  no models? (\w+ ){0,5}loaded|please load a model
-loading  \bloading model|model is (still |currently )?loading|is being loaded
-server  model (has |is |was )*(unloaded|reloaded|crashed)
-no_model  model .{0,200}(not found|not exist)|model_not_found|invalid model
+unread_call  failed to parse input at pos|peg-\w+|xml syntax error|eof while parsing
+unread_call  (parse|parsing|read|decode) ([\w-]+ ){{0,3}}tool.?calls?(?! arguments as json)
+unread_call  unexpected end of json|invalid character .{{1,20}} (after|in|looking for)\b
+unread_call  \b(model|output|completion)\b.{{0,60}}\b(not (be )?(match|pars)|unpars)(?!\w* any)
+memory  out.?of.?memory|\boom\b|insufficient (system )?(memory|resource|vram)
+memory  {_near("alloc", "fail|unable|cannot|could not")}
+memory  (not|n't) (have )?enough (\w+ ){{0,4}}(memory|v?ram)|more (\w+ ){{0,3}}(memory|v?ram)\b
+context  context[ _-]?(length|size|window|limit|(the )?overflow)|exceed_context|too long to fit
+context  (prompt|input|request) (is |was )?too long|shorter (input|prompt)|memory slot
+context  {_near(_LENGTHS, "(?<!HTTP )[0-9]{3,}")}
+no_vision  at most (0|no) image|not a multi-?modal
+pictures  (at most|more than|\b([1-9]|one(?! or)|single|multiple|many|limit|number))
+     (of )?(\w+ )?(image|picture)
+pictures  multi-image|mm.per.prompt|images?.{{0,30}}(exceed|limit|per (request|prompt|message))
+no_tools  (not|n't) support (\w+ ){{0,2}}tool|enable-auto-tool-choice|requires --jinja|tools param
+roles  \broles?\b|\balternat|consecutive|(system|user|assistant|tool|first|last) (message|quer)
+server  model (has |is |was |runner )*(unloaded|reloaded|crashed|unexpected|terminated)
+server  channel error|runner .{{0,30}}terminated
+no_vision  {_NO_DEFECT}({_near(_SIGHT, _LACKS)})
+no_vision  only .?text|text.only|content.{{0,60}}\b(str|string)\b|not "list"
+no_model  (failed to|error) load(ing)? (the )?model|no models? (\w+ ){{0,5}}loaded
+no_model  please load a model
+loading  \bloading model|model is (still |currently )?loading|is being loaded|not ready
+no_model  model .{{0,200}}(not found|not exist)|model_not_found|invalid model
 no_model  multiple models are loaded
+template  jinja|template|\bparser\b|grammar|sampler|json.?schema|raise_exception|\{{%|undefined
+template  unknown (\w+ )?(filter|test|statement|function)|expected closing|not callable
+no_tools  {_near(_TOOLS, _LACKS)}
 not_found  unexpected endpoint or method|page not found|^(file )?not found
 auth  HTTP 40[13]$
 not_found  HTTP 40[45]$
@@ -6714,7 +6811,28 @@ server  HTTP (40[89]|429|50[0234])$
 error  HTTP 2..$
 rejected  HTTP ...$
 """
-_KINDS_SAID = [row.split(None, 1) for row in _SAID.strip().splitlines()]
+_KINDS_SAID = [row.split(None, 1) for row in table_lines(_SAID)]
+
+
+def kind_of_fault(said: str, status: int) -> str:
+    # No text from outside is searched whole; its reason stands at the beginning or at the end.
+    part = SAID_CHARS_MOST // 2
+    searched = f"{said[:part]}{'':99}{said[-part:]} HTTP {status}"
+    kinds = (kind for kind, words in _KINDS_SAID if re.search(words, searched, re.I | re.S))
+    return next(kinds)
+
+
+def fault_sentence(kind: str, said: str, info: ModelInfo | None, port: object = "") -> str:
+    """What a server did, and which of its settings to look at."""
+    # What is there is too little, and of the numbers that are told it is the smallest.
+    numbers = map(int, re.findall(r"(?<![\d.:])[0-9]{4,7}(?!\d)", said))
+    there = info.context_length if info and info.context_length else min(numbers, default=0)
+    tokens = CONTEXT_ADVISED
+    while tokens <= there:
+        tokens *= 2
+    settings = SERVERS.get(info.server if info else str(port)) or SERVERS["other"]
+    sentence = FAULTS[kind].sentence.format(server_words(said), *settings)
+    return sentence.replace("{tokens}", str(tokens))
 
 
 def _finite(text: str) -> int | float | None:
@@ -6760,6 +6878,14 @@ def _count(value: object, *paths: str) -> int | None:
     return None
 
 
+def _failure_text(choice: object) -> str:
+    # Of a reply that is none, though its form is that of one (vLLM, SGLang, MLX servers).
+    reason = str(found_at(choice, "finish_reason"))
+    if re.search("error|abort|fail|cancel", reason):
+        return message_text(found_at(choice, "message.content")) or reason
+    return ""
+
+
 def _error_text(value: object) -> str:
     wrong = found_at(value, "error") if isinstance(value, dict) else value
     if not (wrong or found_at(value, "choices")):  # vLLM and FastAPI write at the top
@@ -6786,6 +6912,9 @@ def _models(value: object) -> list[ModelInfo]:
     return sorted(found, key=lambda info: info.loaded is not True)
 
 
+LOADED = ("loaded", "loading", "running", "ready", "sleeping")  # which wakes up by itself
+
+
 def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
     # Once for each time that LM Studio has loaded a model.
     places = ("type", "capabilities", "architecture.input_modalities")
@@ -6804,9 +6933,13 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
     if found_at(entry, "capabilities.reasoning"):
         efforts = {"off": "none", "on": "medium"}
     instances = json_list(entry.get("loaded_instances"))
-    loaded = {"loaded": True, "not-loaded": False}.get(str(entry.get("state")))
+    # In /api/v0 of LM Studio, and by the router of llama.cpp, which tells how it started the model.
+    state = entry.get("state") or found_at(entry, "status.value")
+    loaded = state in LOADED if state else None
     if "loaded_instances" in entry:
         loaded = bool(instances)
+    size = re.search(r'-c(?:tx-size)?", "([1-9]\d{2,8})"', json.dumps(entry.get("status")))
+    is_studio = {"loaded_instances", "max_context_length"} & entry.keys()
     # LM Studio in /api/v1 and /api/v0, vLLM, llama.cpp.
     lengths = ("config.context_length", "loaded_context_length", "max_model_len", "meta.n_ctx")
     for one in instances or [entry]:
@@ -6814,8 +6947,8 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
             str(found_at(one, "id") or name),
             vision,
             loaded,
-            _count(one, *lengths) or None,
-            llama_cpp=owner == "llamacpp",
+            _count(one, *lengths) or (int(size[1]) if size else None),
+            server="lmstudio" if is_studio else str(owner),
             efforts=efforts,
             architecture=family if isinstance(family, str) else "",
             stored=name,
@@ -6834,7 +6967,7 @@ def reply_warnings(
             f"The server answered with the model {name} instead of {info.name}."
         )
     counted = reply.usage.prompt
-    if counted is None or not image_tokens:
+    if not (counted and image_tokens):
         return warnings
     # A token is about 4 characters of text; with 5 there is no false alarm.
     if counted - text_chars // 5 < 0.6 * image_tokens:
@@ -6947,6 +7080,7 @@ class ModelServer:
     # Asks the person which of these models to use; None for no answer.
     choose: Callable[[Sequence[ModelInfo]], ModelInfo | None] = lambda able: None
     info: ModelInfo | None = None
+    answered: bool = False  # a model did, since when one that is gone may be loaded anew
 
     def __post_init__(self) -> None:
         self.url = endpoint_of(self.config.lmstudio_endpoint)
@@ -6965,6 +7099,7 @@ class ModelServer:
         """Raises ModelError and Stopped."""
         value, seconds = self._ask(self._page, body)
         choice = value["choices"][0]
+        self.answered = True
         message = choice["message"]
         reason = choice.get("finish_reason")
         if len(json.dumps(message)) > REPLY_CHARS_MOST:
@@ -6972,17 +7107,18 @@ class ModelServer:
             names = ("content", "reasoning_content", "reasoning")
             message = {name: message_text(message.get(name))[:REPLY_CHARS_MOST] for name in names}
         usage = Usage(
-            _count(value, "usage.prompt_tokens"),
+            # No prompt has none: such a server does not count.
+            _count(value, "usage.prompt_tokens") or None,
             _count(value, "usage.completion_tokens"),
             # The second is of llama.cpp, in builds that say no more.
             _count(value, "usage.prompt_tokens_details.cached_tokens", "timings.cache_n"),
         )
-        parts = ("content", "tool_calls", "function_call", "reasoning_content")
+        parts = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning")
         if not any(map(message.get, parts)):
             # An empty reply may mean that the prompt left no room (lmstudio-bug-tracker #2339).
             most = self.info.context_length if self.info else None
             full = most and usage.total >= most
-            if full or (reason == "length" and usage.completion == 0):
+            if full or (reason == "length" and usage.prompt and usage.completion == 0):
                 raise self._fault("context", "an empty reply")
         return Reply(
             message,
@@ -7005,8 +7141,7 @@ class ModelServer:
                 return value, seconds
             except ModelError as error:
                 kind = error.kind
-                tries, _ = FAULTS[kind]
-                most = min(tries, self.config.request_retries)
+                most = min(int(FAULTS[kind].tries), self.config.request_retries)
                 # At the start a person waits: Windows takes 2 s to refuse a connection.
                 if failed[kind] >= most or (body is None and kind in ("refused", "unreachable")):
                     raise
@@ -7047,7 +7182,7 @@ class ModelServer:
         try:
             # In a thread, since a blocked recv on Windows does not wake up for Ctrl+C.
             for response, data in taken_within(timeout_s, answers(), self.stop.check):
-                return self._value(response, data, body is not None)
+                return self._value(response, data, body)
             raise TimeoutError
         except TimeoutError:
             raise self._fault("timeout", f"{timeout_s:g}") from None
@@ -7066,9 +7201,9 @@ class ModelServer:
         self,
         response: HTTPResponse,
         data: bytes,
-        wants_message: bool,
+        body: bytes | None,
     ) -> JsonDict:
-        # With a message where one is wanted; raises ModelError.
+        # With a message, if a body was sent; raises ModelError.
         if len(data) > ANSWER_BYTES_MOST:
             raise self._fault("not_json", f"{ANSWER_BYTES_MOST >> 20} MB")
         if response.length:  # so much of it is missing
@@ -7080,13 +7215,17 @@ class ModelServer:
             value = data[:1000].decode("utf-8", "replace")
             if is_success:
                 raise self._fault("not_json", str(error)) from None
-        said = _error_text(value)
+        first, *_ = json_list(found_at(value, "choices")) or [None]
+        said = _error_text(value) or _failure_text(first)
         if said or not is_success:
-            # No text from outside is searched whole.
-            searched = f"{said[:SAID_CHARS_MOST]} HTTP {response.status}"
-            kind = next(
-                kind for kind, words in _KINDS_SAID if re.search(words, searched, re.IGNORECASE)
+            kind = kind_of_fault(
+                said,
+                response.status,
             )
+            if kind == "no_model" and self.answered:
+                kind = "server"
+            elif kind == "pictures" and (body or b"").count(b'"image_url":') < 2:
+                kind = "no_vision"
             if not is_success:
                 said = f"status {response.status}: {said}"
             fault = self._fault(kind, said)
@@ -7095,8 +7234,7 @@ class ModelServer:
             # A reply without a call, so that the model hears of it.
             lost = {"role": "assistant", "content": "", UNREAD_CALL: str(fault)}
             return {"choices": [{"message": lost}]}
-        first, *_ = json_list(found_at(value, "choices")) or [None]
-        if wants_message and not isinstance(found_at(first, "message"), dict):
+        if body is not None and not isinstance(found_at(first, "message"), dict):
             raise self._fault("not_json", "no choices[0].message")
         return json_object(value)
 
@@ -7108,9 +7246,8 @@ class ModelServer:
         # A server that repeats the key does not get it into a message.
         if self.api_key:
             said = said.replace(self.api_key, "***")
-        words = server_words(self.hide(said))
-        _, sentence = FAULTS[kind]
-        return self._error(sentence.format(words), kind)
+        sentence = fault_sentence(kind, self.hide(said), self.info, self.url.port)
+        return self._error(sentence, kind)
 
     def _error(
         self,
@@ -7273,6 +7410,45 @@ _XML = re.compile(
     rf"((?:\s*{_PARAMETER})*)\s*</function>(?![^<]*(?:<(?!/?parameter|function)[^<]*)*</parameter)"
 )
 
+# Forms that models write where their server reads none, each as a whole call (its name, and what is
+# in it), one of its arguments, and the form that is read below: of Gemma, GLM, Mistral and Kimi.
+_NO_TAG = r"[^<]*(?:<(?!/?arg_|\|?/?tool_call)[^<]*)*"
+_FUNCTION = r"<function=\1>\2</function>"
+_NONE = "(?!)()()()()"
+_JSON_CALL = r'<tool_call>{"name": "\1", "arguments": \2}</tool_call>'
+_FORMS = (
+    (
+        rf"<\|tool_call>\s*call:([\w.-]+)\s*\{{({_NO_TAG})\}}\s*<tool_call\|>",
+        r"""(\w+)\s*:\s*(?:<\|"\|>([^<]*(?:<(?!\|"\|>)[^<]*)*)<\|"\|>|"([^"\\]*)\""""
+        r"""|(\[[^]["<]*\]|[\w.-]+))\s*(?:,\s*|\Z)""",
+        _FUNCTION,
+    ),
+    (
+        rf"<tool_call>\s*([\w.-]+)\s*((?:</?arg_(?:key|value)>{_NO_TAG})*)</tool_call>",
+        rf"<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>({_NO_TAG})()()</arg_value>\s*",
+        _FUNCTION,
+    ),
+    (r"\[TOOL_CALLS\]\s*([\w.-]+)\s*\[ARGS\]\s*(\{[^\[]*\})\s*\Z", _NONE, _JSON_CALL),
+    (
+        rf"<\|tool_call_begin\|>([\w.-]+)[:\d]*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
+        r"<\|tool_call_end\|>",
+        _NONE,
+        _JSON_CALL,
+    ),
+)
+
+
+def _in_known_form(text: str) -> str:
+    for call, argument, form in _FORMS:
+
+        def written(found: re.Match[str], argument: str = argument, form: str = form) -> str:
+            inside = re.sub(argument, r"<parameter=\1>\2\3\4</parameter>", found[2])
+            return form.replace(r"\1", found[1]).replace(r"\2", inside)
+
+        text = re.sub(call, written, text)
+    return text
+
+
 # Ends of a call in the reasoning.
 _CLOSING_TAGS = ("</tool_call>", "</function>", "[END_TOOL_REQUEST]")
 
@@ -7342,7 +7518,7 @@ def _spoken_calls(text: str) -> list[object]:
 
 
 # What shows that words were meant as a call.
-_ATTEMPT = re.compile(r'<tool_call|<function|\[TOOL_REQUEST|"(?:name|arguments|parameters)"\s*:')
+_ATTEMPT = re.compile(r'<\|?tool_call|<function|\[TOOL_|"(?:name|arguments|parameters)"\s*:')
 
 
 def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]:
@@ -7356,7 +7532,7 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     if finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
     is_whole = finish_reason in _WHOLE_REASONS
-    text = message_text(message.get("content"))
+    text = _in_known_form(message_text(message.get("content")))
     said, _ = parted(text, CALL_BEGINS)
     closed = _CLOSABLE.sub(r"\g<0>}", said) if is_whole else said
     calls = _spoken_calls(closed)
@@ -7374,7 +7550,7 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
 
 def _why_no_call(text: str, said: str) -> str:
     if _ATTEMPT.search(said):
-        return "The call stands among other words; send it alone."
+        return "The call is not whole, or stands among other words; send it alone."
     if said:
         return "The reply holds no tool call."
     if not text.strip():
@@ -7386,7 +7562,7 @@ def _why_no_call(text: str, said: str) -> str:
 
 # What looks like the beginning of a call.
 CALL_BEGINS = (
-    r"<tool_call|<function|\[TOOL_REQUEST|```|<(?i:tools?|response|json)>"
+    r"<\|?tool_call|<function|\[TOOL_|```|<(?i:tools?|response|json)>"
     r"|(?:(?m:^)|(?<=>))[^\S\n]*[\[{]"
 )
 
@@ -9655,6 +9831,10 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
 CHARACTERS_OF_A_TOKEN = 4  # about, where a server does not count
 OTHER_CONTROL = "other_control"  # the kind of error of a click on another control than was named
 SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
+SILENT = f"warning: The first {SILENT_REPLIES_MOST} replies held no tool call"
+
+
+PICTURE_LEFT_OUT = "(An earlier screenshot, left out.)"
 
 
 @dataclass
@@ -9701,6 +9881,17 @@ class Message:
             words.append(call_in_text(function["name"], function["arguments"]))
         role = "user" if self.role == "tool" else self.role
         return replace(self, role=role, text="\n".join(filter(None, words)), more={})
+
+    def without_picture(self) -> Message:
+        text = f"{self.before}\n\n{PICTURE_LEFT_OUT}\n\n{self.text}"
+        return replace(self, image=b"", before="", text=text.strip())
+
+    def followed_by(self, later: Message) -> Message:
+        """One message of two; pictures have words of the model between them."""
+        if later.image:
+            before = f"{self.before}\n\n{self.text}\n\n{later.before}"
+            return replace(later, before=before.strip())
+        return replace(self, text=f"{self.text}\n\n{later.text}")
 
     def __str__(self) -> str:
         picture = f"{self.before}\n{self.url} ".lstrip() if self.image else ""
@@ -9751,10 +9942,10 @@ class Inbox:
         return b""
 
 
-def model_settings(config: Config, model: ModelInfo) -> JsonDict:
-    """The model's name, and the switch of its thinking."""
+def model_settings(config: Config, model: ModelInfo, quiet: bool) -> JsonDict:
+    """The model's name, and the switch of its thinking, off if `quiet` and nobody set it."""
     settings: JsonDict = {"model": model.name}
-    thinking = config.thinking
+    thinking = "off" if quiet and config.thinking == "auto" else config.thinking
     # LM Studio and Ollama hand nothing on to the chat template (lmstudio-bug-tracker #1573) and
     # have a switch of their own; elsewhere a template passes over what it does not know.
     if thinking != "auto" and trained_in(model) in THINKING_GRAMMARS:
@@ -9770,8 +9961,131 @@ class Manner(NamedTuple):
     settings: Mapping[str, float] = {}  # they go before what Config says
 
 
+Request = tuple[JsonDict, Sequence[Message]]  # its settings, and what it says
+
+# The ladder of forms of a request, which a server's answers make necessary, and how each is told.
+RUNGS = {
+    "text": "the tools stand in the text (calls=text)",
+    "roles": "messages in a row are one, and calls and their answers are text",
+    "system": "the instructions stand in the first message",
+    "pictures": "one picture is shown (keep_last_screenshots=1)",
+    "quiet": "it is asked not to think (thinking=off)",
+    "tokens": "a reply may have twice as many tokens (executor_max_tokens)",
+}
+
+
+END_TOKENS = 16  # that a server may count or not
+
+
+class Asker:
+    """Sends requests in the form that a server takes, which it learns by what that answers."""
+
+    config: Config
+    model: ModelInfo
+    rungs: set[str]  # that are taken
+    trouble: str = ""  # with the last reply: a kind of FAULTS
+    why: str = ""  # a sentence about it
+    acts: bool = False  # whether each reply has to hold a call
+    patience: int = 0  # so many replies without a call, before any with one, until that is told
+
+    def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
+        raise NotImplementedError
+
+    def say_once(self, kind: str, text: str) -> None:
+        raise NotImplementedError
+
+    def form(self, manner: Manner, messages: Sequence[Message]) -> Request:
+        """As the rungs have it that are taken."""
+        config = self.config
+        rungs = self.rungs
+        settings = model_settings(config, self.model, "quiet" in rungs)
+        prompt = manner.system
+        tools = manner.tools
+        if tools and (config.calls == "text" or (config.calls == "auto" and "text" in rungs)):
+            prompt += tools_in_text(tools)
+            tools = ()
+        if tools:
+            # llama.cpp sees to a call by a grammar that leaves room for words before it; a
+            # conversation has to end in words.
+            demands = self.model.server == "llamacpp" and self.acts and config.calls == "auto"
+            choice = "required" if demands else "auto"
+            settings |= {"tools": tools, "tool_choice": choice}
+        settings |= manner.settings
+        room = (self.model.context_length or sys.maxsize) - CONTEXT_LEAST
+        if "tokens" in rungs and settings["max_tokens"] <= room:
+            settings["max_tokens"] *= 2
+        sent: list[Message] = []
+        if prompt:  # some models know no system role
+            sent.append(Message("user" if "system" in rungs else "system", prompt))
+        pictures = sum(map(bool, (message.image for message in messages)))
+        for message in messages:
+            if message.image:
+                pictures -= 1
+                if pictures and "pictures" in rungs:
+                    message = message.without_picture()
+            if "roles" in rungs or tools != manner.tools:
+                message = message.in_words()
+            if rungs & {"roles", "system"} and sent and sent[-1].role == message.role:
+                message = sent.pop().followed_by(message)
+            sent.append(message)
+        return settings, sent
+
+    def exchange(self, manner: Manner, messages: Sequence[Message]) -> Reply | ModelError:
+        """What comes of a request, once its form is one that the server takes."""
+        form = self.form(manner, messages)
+        found: Reply | ModelError
+        try:
+            found = self.send(*form)
+            kind = self.trouble_of(found, form[0])
+            words = f"{found.usage.completion} of {form[0]['max_tokens']}"
+            why = kind and f"The server {fault_sentence(kind, words, self.model)}."
+        except ModelError as error:
+            found = error
+            kind = error.kind
+            why = str(error)
+        self.trouble = kind
+        self.why = why
+        for rung in FAULTS[kind].rungs.split() if kind in FAULTS else ():
+            if rung in self.rungs:
+                continue
+            self.rungs.add(rung)
+            if self.form(manner, messages) != form:
+                found = self.exchange(manner, messages)
+                if isinstance(found, ModelError):  # it cured nothing
+                    self.rungs.discard(rung)
+                elif self.trouble != kind:
+                    self.say_once(rung, f"warning: {why[:-1]}; from now on {RUNGS[rung]}.")
+                return found
+            self.rungs.discard(rung)
+        if isinstance(found, Reply) and why:
+            self.say_once(kind, f"warning: {why}")
+        return found
+
+    def trouble_of(self, reply: Reply, settings: JsonDict) -> str:
+        """What makes a well-formed reply none: a row of FAULTS, or nothing."""
+        if harmless_calls(reply.message, reply.finish_reason):
+            self.patience = 0
+            return ""
+        usage = reply.usage
+        only_thinks = thoughts(reply.message) and not strip_think(reply.text)
+        if reply.finish_reason == "length":
+            # A context that is full ends a reply early; with thoughts it rather is their length.
+            most = settings["max_tokens"]
+            early = (usage.completion or most) < (most / 4 if only_thinks else most - END_TOKENS)
+            if early and usage.total + END_TOKENS > (self.model.context_length or 0):
+                return "full"
+        if only_thinks:
+            return "thinking" if reply.finish_reason == "length" else "hidden"
+        if "tools" in settings and self.patience and self.config.calls == "auto":
+            self.patience -= 1
+            if not self.patience:
+                self.rungs.add("text")
+                self.say_once("text", f"{SILENT}; from now on {RUNGS['text']}.")
+        return ""
+
+
 @dataclass
-class Voice:
+class Voice(Asker):
     config: Config
     profile: Profile
     server: ModelServer
@@ -9782,19 +10096,18 @@ class Voice:
     inbox: Inbox = field(default_factory=Inbox)
     requests: int = 0
     _failures: int = 0  # failed exchanges in a row
-    # So many more replies without a call, before any with one, until the tools leave their list.
-    _patience: int = SILENT_REPLIES_MOST
-    _left_list: bool = False  # whether the tools' list came to nothing
+    role: Role = field(init=False)  # that is asked
+    patience: int = SILENT_REPLIES_MOST
+    rungs: set[str] = field(default_factory=set)
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _told: set[str] = field(default_factory=set)  # names of parts of requests, kinds of warnings
 
     @property
-    def calls_in_text(self) -> bool:
-        if self.config.calls != "auto":
-            return self.config.calls == "text"
-        return self._left_list
+    def one_picture(self) -> bool:
+        """Whether the server takes no more."""
+        return "pictures" in self.rungs
 
     def manner(self, role: Role) -> Manner:
         return Manner(self.profile.system(role), self.profile.vocabulary.schemas(role.tools))
@@ -9816,69 +10129,41 @@ class Voice:
             self.tell(HINT.format(hint))
         if acting and self._hints:  # told until a reply has come
             messages = [*messages, Message("user", "\n".join(self._hints))]
-        settings, sent = self._request(role, messages, manner)
-        body = request_body(settings, sent)
-        self._tell_request(role, settings, sent, len(body))
+        self.role = role
+        self.acts = self.profile.loop in ("two_agent", "native")
         self.logger.publish(Phase(f"{role.name} is thinking"))
-        begin = self.clock.now()
-        try:
-            reply = self.server.complete(body)
-        except ModelError as error:
-            self._bear(error, shrinks)
-            return error
-        waited = self.clock.now() - begin
-        reply = replace(reply, message=self.logger.hide(reply.message))
+        reply = self.exchange(manner._replace(settings=self._settings(manner)), messages)
+        if isinstance(reply, ModelError):
+            # Those that will not pass are raised, and any after too many in a row.
+            self._failures += 1
+            stays = reply.kind in PERMANENT_FAULTS and not (shrinks and reply.kind == "context")
+            if stays or self._failures > self.config.model_failures:
+                raise reply
+            self.logger.record(FailureRecord(reply.kind, str(reply)))
+            self.say(f"warning: {reply}")
+            return reply
         self._failures = 0
         if acting:
             self._hints = []
-        self._tell_reply(
-            role,
-            sent,
-            reply,
-            len(body),
-            waited,
-        )
-        if manner.tools and self._patience:
-            called = harmless_calls(reply.message, reply.finish_reason)
-            self._patience = 0 if called else self._patience - 1
-            if not called and not self._patience:
-                self._leave_list(f"The first {SILENT_REPLIES_MOST} replies held no tool call")
         return reply
 
     def tell(self, hint: str) -> None:
         """The acting role hears it until a reply has come."""
         self._hints.append(str(self.logger.hide(hint)))
 
-    def _request(
-        self, role: Role, messages: Sequence[Message], manner: Manner
-    ) -> tuple[JsonDict, Sequence[Message]]:
+    def _settings(self, manner: Manner) -> JsonDict:
         config = self.config
-        settings = model_settings(config, self.model)
-        prompt = manner.system
-        if manner.tools and self.calls_in_text:
-            prompt += tools_in_text(manner.tools)
-            messages = [message.in_words() for message in messages]
-        elif manner.tools:
-            settings["tools"] = manner.tools
-            # llama.cpp sees to a call by a grammar that leaves room for words before it; a
-            # conversation has to end in words.
-            demands = self.model.llama_cpp and self.profile.loop in ("two_agent", "native")
-            required = demands and config.calls == "auto"
-            settings["tool_choice"] = "required" if required else "auto"
+        settings: JsonDict = {}
         for name in ("temperature", "max_tokens"):
-            value = getattr(role, name)  # a number, or the name of a setting
+            value = getattr(self.role, name)  # a number, or the name of a setting
             settings[name] = vars(config).get(value, value)
         settings |= manner.settings
         for name, value in map(str.split, filter(None, config.sampling.split(";"))):
             settings[name] = int(value) if value.isdecimal() else float(value)
-        if prompt:  # some models know no system role
-            messages = [Message("system", prompt), *messages]
-        return settings, messages
+        return settings
 
-    def _tell_request(
-        self, role: Role, settings: JsonDict, messages: Sequence[Message], size: int
-    ) -> None:
-        # Into log and journal, each part once.
+    def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
+        """The reply; both stand in log and journal, each part of a request once."""
         self.requests += 1
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
         told += [(message.to_json(), str(message)) for message in messages]
@@ -9893,56 +10178,40 @@ class Voice:
                 self._told.add(name)
                 parts[name] = part
                 fresh.append(words)
-        title = f"{len(messages)} messages, {size} bytes"
-        self.logger.exchange(f"REQUEST {self.requests} to {role.name}: {title}", fresh)
+        body = request_body(settings, messages)
+        call = self.requests
+        name = self.role.name
+        title = f"REQUEST {call} to {name}: {len(messages)} messages, {len(body)} bytes"
+        self.logger.exchange(title, fresh)
         self.logger.record(
             RequestRecord(
-                call=self.requests,
-                role=role.name,
+                call=call,
+                role=name,
                 sent=sent,
                 parts=parts,
             )
         )
-
-    def _leave_list(self, why: str) -> None:
-        # From now on the tools stand in the text, unless a setting decides that.
-        self._left_list = True
-        if self.config.calls == "auto":
-            sentence = f"warning: {why}; from now on the tools stand in the text."
-            self.say_once("tools in the text", sentence)
-
-    def say_once(self, kind: str, text: str) -> None:
-        if kind not in self._told:
-            self._told.add(kind)
-            self.say(text)
-
-    def _bear(self, error: ModelError, shrinks: bool) -> None:
-        # Raises what will not pass, and any after too many in a row.
-        self._failures += 1
-        stays = error.kind in PERMANENT_FAULTS and not (shrinks and error.kind == "context")
-        if error.kind == "no_tools" and not self.calls_in_text:
-            self._leave_list("The server takes no list of tools with this model")
-            stays = not self.calls_in_text
-        if stays or self._failures > self.config.model_failures:
-            raise error
-        self.logger.record(FailureRecord(error.kind, str(error)))
-        self.say(f"warning: {error}")
-
-    def _tell_reply(
-        self, role: Role, sent: Sequence[Message], reply: Reply, size: int, waited_s: float
-    ) -> None:
-        size -= sum(len(message.image) for message in sent)
-        image_tokens = sum(message.image_tokens for message in sent)
-        warnings = reply_warnings(reply, self.model, image_tokens, size)
-        title = f"RESPONSE {self.requests} in {reply.seconds:.2f} s, {reply.usage}"
+        begin = self.clock.now()
+        reply = self.server.complete(body)
+        waited_s = self.clock.now() - begin
+        reply = replace(reply, message=self.logger.hide(reply.message))
+        size = len(body) - sum(len(message.image) for message in messages)
+        image_tokens = sum(message.image_tokens for message in messages)
+        warnings = reply_warnings(
+            reply,
+            self.model,
+            image_tokens,
+            size,
+        )
+        title = f"RESPONSE {call} in {reply.seconds:.2f} s, {reply.usage}"
         self.logger.exchange(title, [*reply_lines(reply.message), *warnings.values()])
         for kind, warning in warnings.items():
             self.say_once(kind, f"warning: {warning}")
         thought = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
         self.logger.record(
             ReplyRecord(
-                call=self.requests,
-                role=role.name,
+                call=call,
+                role=name,
                 message=reply.message,
                 finish_reason=reply.finish_reason,
                 tokens={**reply.usage._asdict(), "thought": thought},
@@ -9950,6 +10219,12 @@ class Voice:
                 request=round(max(0.0, waited_s - reply.seconds), 3),
             )
         )
+        return reply
+
+    def say_once(self, kind: str, text: str) -> None:
+        if kind not in self._told:
+            self._told.add(kind)
+            self.say(text)
 
     def placed(
         self,
@@ -9988,7 +10263,6 @@ class Voice:
         """What `read` takes from a reply, or why it took nothing from the last one."""
         # What it raises the model is told in the words of `advice`, so many times; `read` hears
         # whether one is left.
-        why = NO_USABLE_CALL
         for left in range(corrections, -1, -1):
             reply = self.ask(
                 role,
@@ -9997,7 +10271,7 @@ class Voice:
                 manner,
             )
             if isinstance(reply, ModelError):
-                break
+                return self.why, reply
             try:
                 return read(reply, left > 0), reply
             except ToolError as error:
@@ -10005,6 +10279,7 @@ class Voice:
                 lost = NoCallRecord(error.kind, why)
                 own_words = error.said or NO_CALL
                 told = advice(error)
+                why = self.why or why
             self.logger.record(lost)
             messages = [*messages, Message("assistant", own_words), Message("user", told)]
         return why, reply
@@ -12102,13 +12377,15 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
 
 def is_full(engine: Engine, reply: Reply | ModelError, more: float) -> bool:
     """Whether the next request and its reply, `more` tokens, may not fit into the context."""
-    if isinstance(reply, ModelError):
-        return reply.kind == "context"
+    trouble = engine.voice.trouble
+    if isinstance(reply, ModelError) or trouble:
+        return trouble in ("context", "full")
     most = engine.voice.model.context_length or sys.maxsize
     return reply.usage.total + more > most
 
 
 RECOVER = "recover"
+LOST = ("no_call", "no_reply")  # what stands in the place of an act
 
 
 def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
@@ -12123,7 +12400,16 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
         return None
     state.stalled += 1
     if state.stalled >= config.stall_stop:
-        return Outcome("stuck", f"{count_of(state.stalled, 'turn')} in a row made no progress.")
+        text = f"{count_of(state.stalled, 'turn')} in a row made no progress."
+        recent = state.memory.active_history[-state.stalled :]
+        results = [record.result for record in recent if record.tool in LOST]
+        reason = max(results, key=results.count, default="")
+        if results.count(reason) * 2 > len(recent):
+            text += f" Why, in most of them: {reason}"
+        return Outcome(
+            "stuck",
+            text,
+        )
     if state.stalled % config.stall_after(2) == 0:
         state.needs_review = True
     # They come once, after acts that changed nothing only, and not into a window that holds typed
@@ -12365,6 +12651,8 @@ def ask_native(
             engine.voice.say_once(another, f"note: the model answers in {another}; see --grammar.")
         return call
 
+    if engine.voice.one_picture:
+        native.shown.clear()
     active = len(state.memory.active_history)
     call, reply = engine.voice.ask_until_read(
         engine.executor,
@@ -12565,10 +12853,10 @@ def ask_role(
         lambda error: str(error) if error.said else correction(error, words),
         active > 1,
     )
+    if isinstance(act, str) and active > 1 and is_full(engine, reply, 1):
+        archive_by_itself(engine, state, active // 2)
     if isinstance(reply, Reply):
         return act, without_calls(cut_repetition(strip_think(reply.text)))
-    if reply.kind == "context":
-        archive_by_itself(engine, state, active // 2)
     return act, ""
 
 
@@ -12815,7 +13103,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         if error.kind == "no_call" and answers:
             return final_answer(engine, state, chat, reply, said)
         engine.logger.record(NoCallRecord(error.kind, str(error)))
-        lost = ActionRecord("no_call", error.kind, str(error), response_text=said)
+        why = engine.voice.why or str(error)
+        lost = ActionRecord("no_call", error.kind, why, response_text=said)
         note_action(engine, state, lost)
         kind = profile.errors.get(error.kind, error.kind)
         told = correction(error, words)
@@ -12947,13 +13236,13 @@ def end_step(
     steps = len(chat.steps)
     if full or steps > config.memory_compression_threshold:
         condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
-    if full:
+    if full or engine.voice.one_picture:
         kept = 1
         most = 1
     if max(len(pictures), len(thoughtful)) > most:
         for message in pictures[:-kept]:
             message.image = b""
-            message.text = "(An earlier screenshot, left out.)"
+            message.text = PICTURE_LEFT_OUT
         for message in thoughtful[:-kept]:
             # Inside its tags, where a model that imitates it does no harm.
             message.thought = "" if config.described else LEFT_OUT
@@ -14922,13 +15211,18 @@ def check_desktop(
         yield Finding("controls", True, text, not knows, problems)
 
 
-class Asked(NamedTuple):
+@dataclass
+class Asked(Asker):
     """A model that is examined: who it is, where, and in which grammar; None for tools."""
 
     config: Config
-    info: ModelInfo
+    model: ModelInfo
     server: ModelServer
     grammar: Grammar | None = None
+    rungs: set[str] = field(default_factory=set)
+    told: dict[str, str] = field(
+        default_factory=dict
+    )  # what the server made necessary, or what is wrong with its replies
 
     @property
     def size(self) -> Size:
@@ -14943,7 +15237,7 @@ class Asked(NamedTuple):
         size = screen_size(self.config)
         pictures = f"{size.width}x{size.height}"
         grammar = grammar_name(self.grammar)
-        return f"{self.info.name} at {self.server.where}, {pictures}, {grammar}"
+        return f"{self.model.name} at {self.server.where}, {pictures}, {grammar}"
 
     @property
     def kept_at(self) -> Path:
@@ -14956,21 +15250,30 @@ class Asked(NamedTuple):
         task: str,
         picture: bytes,
         tools: Sequence[Schema] = (),
+        before: Sequence[Message] = (),
     ) -> Reply:
-        """What it replies to a task; in a grammar of its own that is asked as a run asks it."""
-        settings: JsonDict = {"temperature": 0, "max_tokens": 300}
-        messages = [Message("user", task, picture)]
+        """What it replies to a task; in a grammar of its own that is asked as a run asks it.
+
+        `before` stands before the task, and the form of the request is changed as in a run.
+        """
+        config = self.config
+        manner = Manner("", tools, {"temperature": 0, "max_tokens": config.executor_max_tokens})
+        messages = [*before, Message("user", task, picture)]
         if self.grammar:
-            manner = native_manner(self.grammar, self.config, self.size)
-            settings = dict(manner.settings)
+            manner = native_manner(self.grammar, config, self.size)
             words = self.grammar.first_text(task, [])
-            messages = shown_to(self.grammar, words, picture)
-            if manner.system:
-                messages.insert(0, Message("system", manner.system))
-        elif tools:
-            settings |= {"tools": tools, "tool_choice": "auto"}
-        body = request_body(settings | model_settings(self.config, self.info), messages)
-        return self.server.complete(body)
+            messages = [*before, *shown_to(self.grammar, words, picture)]
+
+        found = self.exchange(manner, messages)
+        if isinstance(found, ModelError):
+            raise found
+        return found
+
+    def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
+        return self.server.complete(request_body(settings, messages))
+
+    def say_once(self, kind: str, text: str) -> None:
+        self.told[kind] = text
 
     def call_in(self, reply: Reply, words: Vocabulary = CANONICAL) -> ToolCall | GrammarCall:
         """The call that it made; raises ReplyError."""
@@ -14998,13 +15301,12 @@ def check_model(
             squares = f"{len(MARKS)} squares in pictures"
             yield waiting_for(f"{info.name} to find {squares}, {most} each")
             yield from check_calibration(asked)
-        if profile.loop != "story":
-            yield waiting_for(f"{info.name} to call a tool, {most}")
-            yield _check_call(asked, profile)
+        yield waiting_for(f"{info.name} to call a tool, {most}")
+        yield from _check_call(asked, profile)
     # Before AgentError, of which it is one: the server is fine then, its model is not.
     except ReplyError as error:
-        text = f"{error} Choose another model, one with tool use, or set calls to text."
-        yield Finding("tool calls", False, text)
+        advice = asked.why or "Choose another model, one with tool use, or set calls to text."
+        yield Finding("tool calls", False, f"{error} {advice}")
     except Stopped:
         raise
     except AgentError as error:
@@ -15037,24 +15339,39 @@ def _check_info(info: ModelInfo, grammar: Grammar | None) -> Iterator[Finding]:
     yield Finding("grammar", True, text)
 
 
-def _check_call(asked: Asked, profile: Profile) -> Finding:
-    # Has the model call a tool whose name stands in the list alone, which templates may leave out.
-    # Raises ReplyError without a call.
+def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
+    # Has the model call a tool whose name stands in the list alone, which templates may leave out,
+    # by a request with the roles, tools and pictures of the profile's own. Raises ReplyError
+    # without a call.
     words = profile.vocabulary
-    tool = "press_key"
+    name = "press_key"
     order = "Press the key escape."
-    if tool not in words.tools:
-        tool = "type_text"
+    if name not in words.tools:
+        name = "type_text"
         order = "Type the text escape."
-    words = replace(words, tools={tool: words.tools[tool]})
-    picture = b""
-    if asked.grammar:
-        picture = _squares(asked.size, {})
-    reply = asked.ask(order, picture, words.schemas([tool]))
-    call = asked.call_in(reply, words)
-    given = json.dumps(call.arguments)
-    text = f"{call.name} {given}, not carried out"
-    return Finding("tool calls", True, text)
+    chat = Conversation(screenshots=0)
+    calls = [ToolCall(words.tools["observe"], {})] if profile.loop == "chat" else []
+    chat.add("", "", calls, ChatStep({"ok": True}))
+    picture = _squares(asked.size, {}) if asked.config.vision else b""
+    first = Message("user", "Look.", picture if calls or asked.grammar else b"")
+    schemas = words.schemas(profile.roles["executor"].tools)
+    reply = asked.ask(
+        order,
+        picture,
+        schemas,
+        before=[first, *chat.steps[0]],
+    )
+    if asked.told:
+        yield Finding(
+            "request",
+            True,
+            " ".join(asked.told.values()),
+            note=True,
+        )
+    if profile.loop != "story":
+        call = asked.call_in(reply, words)
+        given = json.dumps(call.arguments)
+        yield Finding("tool calls", True, f"{call.name} {given}, not carried out")
 
 
 def keep_calibration(asked: Asked, measured: Correction) -> str:
@@ -15101,7 +15418,7 @@ def correction_for(asked: Asked, notice: Say) -> Correction:
     measured = Correction(*lines)
     if measured.beyond:
         raise ConfigError(
-            f"{asked.info.name[:100]} points too far from what it means ({measured}) to be"
+            f"{asked.model.name[:100]} points too far from what it means ({measured}) to be"
             " corrected; use another model or server, measured with --check, or"
             " --set calibration=off."
         )
@@ -15140,7 +15457,7 @@ def check_calibration(asked: Asked) -> Iterator[Finding]:
         if not along_x:
             break  # who finds none in one picture finds none in the next
     if len(along_x) < FIT_LEAST:
-        text = "it did not say where the squares are; choose a model trained for that"
+        text = asked.why or "it did not say where the squares are; choose a model trained for that"
         yield Finding("calibration", False, text)
         return
     fit_x = fit_axis(along_x)
@@ -15178,7 +15495,7 @@ def _place_in(asked: Asked, reply: Reply) -> list[Any]:
 
 
 def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:
-    info = asked.info
+    info = asked.model
     pictures = GRAMMARS.get(trained_in(info), _QWEN).picture
     tokens = pictures.tokens(pictures.seen_size(asked.size))
     warnings = reply_warnings(

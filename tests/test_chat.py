@@ -233,5 +233,5 @@ class Hygiene(ChatCase):
 
         trial.server.complete = overflowing
         self.assertEqual(trial.run().kind, "max_steps")
-        self.assertEqual([len(images(r)) for r in trial.requests], [1, 1, 2, 2, 3, 3, 1, 1, 2])
+        self.assertEqual([len(images(r)) for r in trial.requests], [1, 1, 2, 2, 3, 3, 1, 1, 1])
         self.check_history(trial.requests[6])

@@ -95,7 +95,7 @@ class CallsInTheText(EngineCase):
         for answer, times, told in (
             (text("I would make a plan."), 3, "The first 3 replies held no tool call"),
             ({**text(""), "unread_call": "I could not read it."}, 3, "The first 3 replies"),
-            (refused, 1, "takes no list of tools"),
+            (refused, 1, "It does not support tools; from now on"),
         ):
 
             def decide(request: Request, answer: Any = answer) -> Request:
@@ -119,7 +119,7 @@ class CallsInTheText(EngineCase):
             self.run_with(mock.Mock(side_effect=refused), calls="tools")
 
     def test_what_is_known_of_the_server_or_set_decides_how_a_call_is_asked_for(self) -> None:
-        llama = agent.ModelInfo("scripted", llama_cpp=True)
+        llama = agent.ModelInfo("scripted", server="llamacpp")
         one_call = [text("A plan."), PLAN]  # is enough
         for profile, begin, model, settings, choice in (
             ("planner", one_call, None, {"max_steps": 6}, "auto"),
