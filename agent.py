@@ -9984,7 +9984,7 @@ class Asker:
     model: ModelInfo
     rungs: set[str]  # that are taken
     trouble: str = ""  # with the last reply: a kind of FAULTS
-    why: str = ""  # a sentence about it
+    why: str = ""  # a sentence about it, for the person alone
     acts: bool = False  # whether each reply has to hold a call
     patience: int = 0  # so many replies without a call, before any with one, until that is told
 
@@ -10098,6 +10098,7 @@ class Voice(Asker):
     _failures: int = 0  # failed exchanges in a row
     role: Role = field(init=False)  # that is asked
     patience: int = SILENT_REPLIES_MOST
+    reasons: list[str] = field(default_factory=list)  # of turns lost in a row, "" for an act
     rungs: set[str] = field(default_factory=set)
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
@@ -10263,6 +10264,7 @@ class Voice(Asker):
         """What `read` takes from a reply, or why it took nothing from the last one."""
         # What it raises the model is told in the words of `advice`, so many times; `read` hears
         # whether one is left.
+        why = NO_USABLE_CALL
         for left in range(corrections, -1, -1):
             reply = self.ask(
                 role,
@@ -10271,7 +10273,7 @@ class Voice(Asker):
                 manner,
             )
             if isinstance(reply, ModelError):
-                return self.why, reply
+                break
             try:
                 return read(reply, left > 0), reply
             except ToolError as error:
@@ -10279,7 +10281,7 @@ class Voice(Asker):
                 lost = NoCallRecord(error.kind, why)
                 own_words = error.said or NO_CALL
                 told = advice(error)
-                why = self.why or why
+                self.why = self.why or why
             self.logger.record(lost)
             messages = [*messages, Message("assistant", own_words), Message("user", told)]
         return why, reply
@@ -12385,7 +12387,6 @@ def is_full(engine: Engine, reply: Reply | ModelError, more: float) -> bool:
 
 
 RECOVER = "recover"
-LOST = ("no_call", "no_reply")  # what stands in the place of an act
 
 
 def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
@@ -12393,23 +12394,21 @@ def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | Non
     config = engine.config
     if not config.stall_stop:
         return None
+    voice = engine.voice
     if progress:
         state.stalled = 0
         state.stirred = None
         state.recovered = False
+        voice.reasons.clear()
         return None
     state.stalled += 1
+    voice.reasons.append(voice.why)
     if state.stalled >= config.stall_stop:
         text = f"{count_of(state.stalled, 'turn')} in a row made no progress."
-        recent = state.memory.active_history[-state.stalled :]
-        results = [record.result for record in recent if record.tool in LOST]
-        reason = max(results, key=results.count, default="")
-        if results.count(reason) * 2 > len(recent):
-            text += f" Why, in most of them: {reason}"
-        return Outcome(
-            "stuck",
-            text,
-        )
+        reason = max(voice.reasons, key=voice.reasons.count)
+        if reason:
+            text += f" Most often: {reason}"
+        return Outcome("stuck", text)
     if state.stalled % config.stall_after(2) == 0:
         state.needs_review = True
     # They come once, after acts that changed nothing only, and not into a window that holds typed
@@ -13103,8 +13102,8 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         if error.kind == "no_call" and answers:
             return final_answer(engine, state, chat, reply, said)
         engine.logger.record(NoCallRecord(error.kind, str(error)))
-        why = engine.voice.why or str(error)
-        lost = ActionRecord("no_call", error.kind, why, response_text=said)
+        engine.voice.why = engine.voice.why or str(error)
+        lost = ActionRecord("no_call", error.kind, str(error), response_text=said)
         note_action(engine, state, lost)
         kind = profile.errors.get(error.kind, error.kind)
         told = correction(error, words)
