@@ -6795,11 +6795,11 @@ roles  \broles?\b|\balternat|consecutive|(system|user|assistant|tool|first|last)
 server  model (has |is |was |runner )*(unloaded|reloaded|crashed|unexpected|terminated)
 server  channel error|runner .{{0,30}}terminated
 no_vision  {_NO_DEFECT}({_near(_SIGHT, _LACKS)})
-no_vision  only .?text|text.only|content.{{0,60}}\b(str|string)\b|not "list"
+no_vision  only .?text|text.only|unsupported content|content.{{0,60}}\b(str|string)\b|not "list"
 no_model  (failed to|error) load(ing)? (the )?model|no models? (\w+ ){{0,5}}loaded
 no_model  please load a model
 loading  \bloading model|model is (still |currently )?loading|is being loaded|not ready
-no_model  model .{{0,200}}(not found|not exist)|model_not_found|invalid model
+no_model  model .{{0,200}}(not found|not exist|not available)|model_not_found|invalid model
 no_model  multiple models are loaded
 template  jinja|template|\bparser\b|grammar|sampler|json.?schema|raise_exception|\{{%|undefined
 template  unknown (\w+ )?(filter|test|statement|function)|expected closing|not callable
@@ -10105,11 +10105,6 @@ class Voice(Asker):
     _hints: list[str] = field(default_factory=list)  # not yet answered
     _told: set[str] = field(default_factory=set)  # names of parts of requests, kinds of warnings
 
-    @property
-    def one_picture(self) -> bool:
-        """Whether the server takes no more."""
-        return "pictures" in self.rungs
-
     def manner(self, role: Role) -> Manner:
         return Manner(self.profile.system(role), self.profile.vocabulary.schemas(role.tools))
 
@@ -12650,7 +12645,7 @@ def ask_native(
             engine.voice.say_once(another, f"note: the model answers in {another}; see --grammar.")
         return call
 
-    if engine.voice.one_picture:
+    if "pictures" in engine.voice.rungs:
         native.shown.clear()
     active = len(state.memory.active_history)
     call, reply = engine.voice.ask_until_read(
@@ -13235,7 +13230,7 @@ def end_step(
     steps = len(chat.steps)
     if full or steps > config.memory_compression_threshold:
         condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
-    if full or engine.voice.one_picture:
+    if full or "pictures" in engine.voice.rungs:
         kept = 1
         most = 1
     if max(len(pictures), len(thoughtful)) > most:

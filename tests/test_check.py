@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import signal
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from typing import Any
 
 import agent
 from tests import seams
-from tests.scripted import call, text
+from tests.scripted import call, in_words, text
 from tests.test_calibration import Swollen, asked_place
 from tests.test_main import CommandLineCase
 
@@ -74,12 +75,12 @@ VERDICTS = (
 
 
 class Check(unittest.TestCase):
-    def findings(self, studio: Studio) -> dict[str, Any]:
+    def findings(self, studio: Studio, profile: str = "planner") -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as dumps:
             size = {"screen_capture_w": WIDTH, "screen_capture_h": HEIGHT}
             config = agent.load_config({"test": {**size, "dump_dir": dumps}})
             server: Any = studio
-            found = agent.check_model(config, agent.PROFILES["planner"], server)
+            found = agent.check_model(config, agent.PROFILES[profile], server)
             return {one.what: one for one in found if not isinstance(one, agent.Phase)}
 
     def test_each_server_and_model_gets_its_verdict_and_what_to_do(self) -> None:
@@ -106,6 +107,58 @@ class Check(unittest.TestCase):
         finding = self.findings(Template())["tool calls"]
         self.assertEqual((finding.fine, len(asked)), (False, 1))
         self.assertIn("set calls to text", finding.text)
+
+    def test_it_asks_in_the_form_of_the_profiles_own_requests_and_says_what_it_changed(
+        self,
+    ) -> None:
+        for profile, fault, bad, changed in (
+            ("planner", "template", "'tools'", "the tools stand in the text"),
+            ("chat", "no_tools", "'tools'", "the tools stand in the text"),
+            ("chat", "roles", "'tool'", "messages in a row are one"),
+            ("pointer", "pictures", "('image_url': .*){2}", "one picture is shown"),
+            (
+                "planner",
+                "roles",
+                "'role': 'user'((?!'role').)*'role': 'user'",
+                "in a row are one",
+            ),
+            ("story", "no_vision", "nothing", ""),
+            ("planner", "no_vision", "nothing", ""),
+        ):
+
+            class Refusing(Studio):
+                def complete(self, body: bytes) -> agent.Reply:
+                    if re.search(self.bad, str(json.loads(body))):
+                        raise agent.ModelError("The server refuses.", self.fault)
+                    return super().complete(body)
+
+                def message(self, request: dict[str, Any]) -> dict[str, Any]:
+                    if "Press the key" in str(request) and "tools" not in request:
+                        return text(in_words("press_keyboard_key", key="escape"))
+                    return super().message(request)
+
+            with self.subTest(profile, fault=fault):
+                studio = Refusing()
+                vars(studio).update(bad=bad, fault=fault)
+                found = self.findings(studio, profile)
+                said = found["request"].text if "request" in found else ""
+                self.assertEqual(bool(said), bool(changed), said)
+                self.assertIn(changed, said)
+
+    def test_thoughts_that_leave_no_room_for_an_answer_are_told_and_no_other_model_is_advised(
+        self,
+    ) -> None:
+        class Thinking(Studio):
+            def complete(self, body: bytes) -> agent.Reply:
+                message = {"role": "assistant", "content": "", "reasoning": "Hm. " * 99}
+                most = json.loads(body)["max_tokens"]
+                return agent.Reply(message, "length", agent.Usage(1700, most), "", 0.1)
+
+        found = self.findings(Thinking())
+        for what in ("calibration", "tool calls"):
+            self.assertIn("thinking=off, raise executor_max_tokens", found[what].text)
+            self.assertFalse(found[what].fine)
+            self.assertNotIn("another model", found[what].text)
 
 
 class Black(agent.DemoDesktop):

@@ -229,6 +229,29 @@ class Templates(unittest.TestCase):
                 self.assertIn("<tool_call>", system)
 
 
+class Refusing(unittest.TestCase):
+    """Chat formats that refuse the form of a request: whole runs go on in another one."""
+
+    def assert_goes_on(self, template: str, reason: str, told: str, *profiles: str) -> None:
+        with LlamaServer(template=template) as server:
+            for profile in profiles:
+                with self.subTest(template, profile=profile):
+                    done, exchanges = with_demo_replies(server, "--profile", profile)
+                    self.assertEqual(done.code, 0, done.text)
+                    refused = [one.answer for one in exchanges if one.status != 200]
+                    self.assertIn(reason, str(refused[0]))
+                    self.assertEqual(len(refused), 1, refused)
+                    self.assertEqual(done.text.count(told), 1, done.text)
+
+    def test_tools_that_are_refused_stand_in_the_text(self) -> None:
+        told = "from now on the tools stand in the text"
+        self.assert_goes_on("refuses.jinja", "Tools are not", told, "planner", "chat", "pointer")
+
+    def test_roles_that_have_to_alternate_do(self) -> None:
+        told = "from now on messages in a row are one"
+        self.assert_goes_on("alternates.jinja", "must alternate", told, "chat", "pointer")
+
+
 class ToolChoice(unittest.TestCase):
     """tool_choice, on a model that is silent where it may."""
 
