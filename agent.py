@@ -13098,7 +13098,12 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
             return final_answer(engine, state, chat, reply, said)
         engine.logger.record(NoCallRecord(error.kind, str(error)))
         engine.voice.why = engine.voice.why or str(error)
-        lost = ActionRecord("no_call", error.kind, str(error), response_text=said)
+        lost = ActionRecord(
+            "no_call",
+            error.kind,
+            str(error),
+            response_text=said,
+        )
         note_action(engine, state, lost)
         kind = profile.errors.get(error.kind, error.kind)
         told = correction(error, words)
