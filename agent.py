@@ -13098,12 +13098,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
             return final_answer(engine, state, chat, reply, said)
         engine.logger.record(NoCallRecord(error.kind, str(error)))
         engine.voice.why = engine.voice.why or str(error)
-        lost = ActionRecord(
-            "no_call",
-            error.kind,
-            str(error),
-            response_text=said,
-        )
+        lost = ActionRecord("no_call", error.kind, str(error), response_text=said)
         note_action(engine, state, lost)
         kind = profile.errors.get(error.kind, error.kind)
         told = correction(error, words)
@@ -13231,7 +13226,11 @@ def end_step(
     pictures = [message for message in messages if message.image]
     thoughtful = [message for message in messages if message.thought not in ("", LEFT_OUT)]
     picture_tokens = max((picture.image_tokens for picture in pictures), default=0)
-    full = is_full(engine, reply, config.executor_max_tokens + picture_tokens)
+    full = is_full(
+        engine,
+        reply,
+        config.executor_max_tokens + picture_tokens,
+    )
     steps = len(chat.steps)
     if full or steps > config.memory_compression_threshold:
         condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
