@@ -24,7 +24,10 @@ CONFIG = agent.Config()
 NUMBERS = ("no", "one", "two", "three", "four", "five")
 # What is written in backquotes with underlines but is no setting: the names of tools, results, files and tables.
 OTHER_NAMES = "not_proven run_task open_app focus_window quadruple_click_element quadruple_click"
-FOREIGN_OPTIONS = {"--context-length"}  # of LM Studio's `lms`
+FOREIGN_OPTIONS = set(
+    """--context-length --mmproj --jinja --chat-template-file --max-model-len --enable-auto-tool-choice
+    --tool-call-parser --limit-mm-per-prompt""".split()
+)  # of model servers
 
 
 def number_of(setting: float) -> str:
