@@ -1073,6 +1073,9 @@ class Desktop(Protocol):
     def idle_s(self) -> float:
         """Seconds since anybody last used mouse or keyboard, the program included."""
 
+    def keys_used(self) -> bool:
+        """Whether a key or a button went down since this was asked last."""
+
     def double_click_ms(self) -> int: ...
 
     def move(self, point: Point) -> None: ...
@@ -2108,6 +2111,7 @@ DI_NORMAL = 3
 # Windows, processes and the console.
 GA_ROOT = 2
 GA_ROOTOWNER = 3
+DWMWA_EXTENDED_FRAME_BOUNDS = 9
 DWMWA_CLOAKED = 14
 SW_SHOWNORMAL = 1
 SW_SHOWNOACTIVATE = 4
@@ -2242,6 +2246,7 @@ user32: mouse and keyboard
   SHORT VkKeyScanExW(WORD, HANDLE) | any: -1: no key of that keyboard types it
   UINT GetDoubleClickTime()
   BOOL GetLastInputInfo(LPLASTINPUTINFO)
+  SHORT GetAsyncKeyState(INT) | any: 0: not pressed since it was asked last
   BOOL RegisterHotKey(HWND, INT, UINT, UINT)
   BOOL PeekMessageW(LPMSG, HWND, UINT, UINT, UINT) | any: 0: none
   BOOL AttachThreadInput(DWORD, DWORD, BOOL) | any: 0: not attached
@@ -2315,6 +2320,24 @@ shell32: starting programs
 """)
 
 
+# Why functions of screen and input fail, and what errors of others mean; of the rest Windows tells.
+AT_A_LOCKED_SCREEN = (
+    "; unlock the screen or close the secure prompt (UAC) if there is one, then try again"
+)
+REASONS = {
+    2: "the file is not there",
+    3: "the folder is not there",
+    5: "access to it is denied",
+    193: "it is no program for this Windows",
+    225: "it was taken for a virus or unwanted software, and blocked",
+    740: "it wants an administrator's rights",
+    1155: "no program is set to open that kind of file",
+    1223: "the person said no to it (User Account Control)",
+    1260: "a policy of the administrator forbids it",
+    4551: "a policy of the administrator (App Control) forbids it",
+}
+
+
 def com_error(function: str, answer: int) -> Win32Error:
     return Win32Error(f"{function} answers 0x{answer & 0xFFFFFFFF:08X}.", answer)
 
@@ -2329,6 +2352,7 @@ class Win32:
     _resolve: Callable[[str, str, CType, list[CType]], WinFunction]
     _last_error: Callable[[], int]
     _rows: Mapping[str, Row] = field(default_factory=lambda: WIN32)
+    _words: Callable[[int], str] = lambda code: ""  # what Windows says of a code
 
     def __getattr__(self, name: str) -> WinFunction:
         # Binds a function at its first use.
@@ -2347,11 +2371,11 @@ class Win32:
             if row.check == "succeeded":  # an HRESULT is the code and leaves GetLastError alone
                 raise com_error(name, answer)
             code = self._last_error()
-            raise Win32Error(
-                f"Windows refused {name} (error {code}); unlock the screen or close the secure"
-                " prompt (UAC) if there is one, then try again.",
-                code,
-            )
+            reason = AT_A_LOCKED_SCREEN
+            if row.kind not in ("screen", "mouse and keyboard"):
+                said = REASONS.get(code) or self._words(code)
+                reason = f": {said}".rstrip(":. ")
+            raise Win32Error(f"Windows refused {name} (error {code}){reason}.", code)
 
         setattr(self, name, checked)
         return checked
@@ -2369,7 +2393,7 @@ def load_win32(rows: Mapping[str, Row] = WIN32) -> Win32:
         prototype = ctypes.WINFUNCTYPE(result, *arguments, use_last_error=True)
         return prototype((name, ctypes.WinDLL(dll)))
 
-    return Win32(resolve, ctypes.get_last_error, rows)
+    return Win32(resolve, ctypes.get_last_error, rows, ctypes.FormatError)
 
 
 def filled_in(kind: CType, function: WinFunction, *arguments: object) -> Any:
@@ -3133,7 +3157,7 @@ class WindowsDesktop:
         try:
             title = filled_text(TITLE_CHARACTERS, self.api.GetWindowTextW, handle)
             class_name = filled_text(CLASS_CHARACTERS, self.api.GetClassNameW, handle)
-            rect = window_place(self.api, handle)
+            rect = self._seen_place(handle)
         except Win32Error:
             return None  # it was closed in this very moment
         program, rights = process_owner(self.api, window_process(self.api, handle))
@@ -3150,6 +3174,14 @@ class WindowsDesktop:
             class_name=class_name,
             owner=self.window(owner) if owner != handle else None,
         )
+
+    def _seen_place(self, handle: int) -> Rect:
+        # Where a window is seen: its frame may reach some 7 pixels further, as nobody sees.
+        seen = RECT()
+        attribute = DWMWA_EXTENDED_FRAME_BOUNDS
+        with suppress(Win32Error):
+            self.api.DwmGetWindowAttribute(handle, attribute, byref(seen), sizeof(seen))
+        return Rect.between(*seen) if any(seen) else window_place(self.api, handle)
 
     def _program_in_frame(self, frame: int) -> str:
         # The app in a frame, "" if it is not told; all frames are of one program of Windows.
@@ -3197,6 +3229,11 @@ class WindowsDesktop:
         # Both times wrap after 49 days; as a signed 32-bit number their difference is right.
         idle_ms = LONG(self.api.GetTickCount() - info.dwTime).value
         return max(0, idle_ms) / 1000
+
+    def keys_used(self) -> bool:
+        # All are asked, since the answer on each begins anew with that.
+        used = [self.api.GetAsyncKeyState(code) for code in range(1, 255)]
+        return any(used)
 
     def double_click_ms(self) -> int:
         return int(self.api.GetDoubleClickTime())
@@ -5548,12 +5585,23 @@ STRANGE_S = 2.0
 FRONT_POLL_S = 0.1
 
 
-def await_window(program: Program, before: Window | None, desktop: Desktop, clock: Clock) -> str:
+def await_window(
+    program: Program,
+    before: Window | None,
+    desktop: Desktop,
+    clock: Clock,
+    bring_forward: Callable[[Window], None],
+) -> str:
     """For the model: what is in front once a started program shows its window, or in vain."""
     # `before` was in front before.
+
+    def is_its_own(window: Window) -> bool:
+        return window.program.lower() in program.files or fold(program.name) in fold(window.title)
+
     front: Window | None = None
     since = clock.now()  # the present one came there
     end = since + OPEN_S
+    behind_at = since + STRANGE_S
     told = f", but after {OPEN_S:g} s no window of it is in front"
     while told and clock.now() < end:
         clock.sleep(FRONT_POLL_S)
@@ -5561,10 +5609,15 @@ def await_window(program: Program, before: Window | None, desktop: Desktop, cloc
         if not same_window(seen, front):
             since = clock.now()
         front = seen
+        old = front is None or same_window(front, before)
+        own = front and is_its_own(front)
+        if old and not own and clock.now() >= behind_at:
+            behind_at = end  # once
+            behind = [*filter(is_its_own, desktop.windows())]
+            for window in behind[:1]:
+                bring_forward(window)
         if front is None:
             continue
-        own = front.program.lower() in program.files or fold(program.name) in fold(front.title)
-        old = same_window(front, before)
         needed_s = 0.0 if own and not old else STRANGE_S
         if (own or not old) and clock.now() - since >= needed_s:
             told = ""
@@ -5779,6 +5832,7 @@ def near(one: Point, other: Point) -> bool:
 
 HELD_TRIES = 3
 PRESS_S = 0.02  # down until up again: games and remote desktops see no shorter press
+FETCH = "win+shift+left moves it to the next monitor, win+left to a half of its own"
 CENTRE = Coordinate(GRID // 2, GRID // 2)
 
 Switch = Callable[..., None]  # presses or releases a key or a button
@@ -5812,6 +5866,9 @@ class Hands:
     used_frame: int = 0  # the last that was acted on
     allowed: tuple[object, ...] = ()  # what the last yes is for, until it is done ...
     allowed_until: float = 0.0  # ... and how long
+    told: set[str] = field(default_factory=set)  # what the person is told once
+    strange: int = 0  # pauses in a row without a sign of mouse or keys
+    _mouse_was: Point | None = None
     _sent: int = 0  # input events of the present act
     _let_go_at: float = -1e9
     _pressed_last: Point | None = None
@@ -5824,6 +5881,22 @@ class Hands:
         self.act_times = deque[float](maxlen=self.config.acts_per_minute)
         self.attempt: Attempt  # the present act, behind its gates
         self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
+
+    def tell_once(self, text: str) -> None:
+        if text not in self.told:
+            self.told.add(text)
+            self.notice(text)
+
+    def outside(self, window: Window | None, frame: Frame) -> str:
+        """What a model is told of a window that it does not see, "" of one that it sees."""
+        if window is None or window.rect.overlaps(frame.whole or frame.area):
+            return ""
+        if window.rect.overlaps(self.desktop.screen()):  # else it is minimised
+            self.tell_once(
+                f"{quoted_title(window)} is outside the working area, which is all that the model"
+                " sees; with --area all it sees all monitors."
+            )
+        return f"; it is outside the working area, where you see nothing: {FETCH}"
 
     def release(self) -> None:
         """Lets go of what is down, the last first; raises Win32Error if something stays down."""
@@ -5954,7 +6027,13 @@ class Hands:
         program = self.attempt.program
         assert program  # as gate_names sees to
         self.desktop.start_program(program)
-        return await_window(program, before, self.desktop, self.clock)
+        told = await_window(program, before, self.desktop, self.clock, self.bring_forward)
+        return told + self.outside(self.desktop.foreground(), self.attempt.frame)
+
+    def bring_forward(self, window: Window) -> None:
+        """A window of a program that opened behind another one."""
+        self._ready(window)
+        self.bring_to_front(window)
 
     def bring_to_front(self, window: Window) -> bool:
         end = self.clock.now() + FRONT_S
@@ -5977,7 +6056,7 @@ class Hands:
             if front and not same_window(front, window):
                 dialog = quoted_name(front.title, 80)
                 told += f"; before it stands its dialog {dialog}"
-            return told
+            return told + self.outside(window, self.attempt.frame)
         raise ToolError(
             "Windows keeps it back; click it, or its button on the taskbar."
             f" Open windows: {windows_text(self.desktop.windows())}.",
@@ -6059,6 +6138,14 @@ HANDS: dict[str, Callable[..., str | None]] = {
 # Windows stamps input up to 16 ms late, and the keys of a command just given are still going up.
 SLACK_S = 0.2
 IN_USE = "mouse or keyboard is in use; it goes on by itself after some quiet"
+# A joystick or another device keeps Windows from being idle, too. After so many pauses, or parts of
+# a long one, in which neither the mouse moved nor a key went down, these alone count.
+STRANGE_PAUSES = 3
+STRANGE_PAUSE_S = 10.0
+STRANGE_USE = (
+    "Windows is in use, but neither by mouse nor keys, maybe by a joystick or another device; it"
+    " goes on, and pauses for mouse and keys alone (--set takeover_quiet=0 for nothing any more)"
+)
 
 
 class Actuator(Hands):
@@ -6118,6 +6205,16 @@ class Actuator(Hands):
         finally:
             self.last_own = self.clock.now()
             self.release()
+            if self.strange:  # from now on what is seen of mouse and keys is the person's
+                self.used_by_hand()
+
+    def used_by_hand(self) -> bool:
+        """Whether mouse or keys were used since this was asked last."""
+        with suppress(Win32Error):
+            before = self._mouse_was
+            self._mouse_was = self.desktop.cursor()
+            return self.desktop.keys_used() or self._mouse_was != before
+        return True
 
     def settled(self) -> None:
         """The screen is at rest: input that came in meanwhile counts as the act's own."""
@@ -6148,13 +6245,21 @@ class Actuator(Hands):
         if not self.stop.paused:
             return False
         told = ""
+        judged = self.clock.now()
         while self.stop.paused:
             if self.stop.paused != told:
                 told = self.stop.paused
                 self.notice(f"paused: {told}")
             self.clock.sleep(0.1)
-            # Any other ends when the person goes on.
-            if self.stop.paused == IN_USE and self.desktop.idle_s() >= self.config.takeover_quiet:
+            if self.stop.paused != IN_USE:  # it ends when the person goes on
+                continue
+            quiet = self.desktop.idle_s() >= self.config.takeover_quiet
+            if quiet or self.clock.now() - judged >= STRANGE_PAUSE_S:
+                judged = self.clock.now()
+                self.strange = 0 if self.used_by_hand() else self.strange + 1
+            if self.strange >= STRANGE_PAUSES:
+                self.tell_once(STRANGE_USE)
+            if quiet or self.strange >= STRANGE_PAUSES:
                 self.stop.paused = ""
         self.last_own = self.clock.now()
         self.notice("going on")
@@ -6194,7 +6299,10 @@ def wait_for_person(actuator: Actuator, seen_at: float) -> bool:
         # be the program's own.
         interferes = idle_s < quiet_s or seen_at < used_at
         if interferes and used_at - SLACK_S > actuator.last_own:
-            actuator.stop.paused = actuator.stop.paused or IN_USE
+            if actuator.used_by_hand():
+                actuator.strange = 0
+            if actuator.strange < STRANGE_PAUSES:
+                actuator.stop.paused = actuator.stop.paused or IN_USE
     return actuator.rest()
 
 
@@ -6257,14 +6365,21 @@ def gate_places(actuator: Actuator, attempt: Attempt) -> None:
     attempt.places = places
 
 
+# They move a window or bring another one to the front, and no window gets them.
+MOVING_KEYS = frozenset(
+    "shift+win+left shift+win+right win+left win+right win+up win+down win+d win+m alt+tab"
+    " alt+escape".split()
+)
+
+
 def gate_keyboard_in_area(actuator: Actuator, attempt: Attempt) -> None:
     seen = attempt.frame.window
-    if not attempt.by_keyboard or not seen:
+    if not attempt.by_keyboard or not seen or keys_of(attempt.act) in MOVING_KEYS:
         return
-    if not seen.rect.overlaps(attempt.frame.whole or attempt.frame.area):
+    if actuator.outside(seen, attempt.frame):
         raise ToolError(
             f"The keyboard is in a window outside the working area ({quoted_title(seen)});"
-            " click a window inside it first, and the keyboard comes there.",
+            f" click a window inside it first, and the keyboard comes there, or {FETCH}.",
             "outside_area",
         )
 
@@ -9502,6 +9617,20 @@ def in_run(folder: Path, name: str) -> Path:
     return path
 
 
+# Between the tries to write a file that another program, such as a virus scanner, has opened.
+LOCKED_S = (0.1, 0.2, 0.4, 0.8)
+
+
+def patiently(write: Callable[[], Taken]) -> Taken:
+    """What it answers; raises what it raises, but PermissionError only after some tries."""
+    for wait_s in LOCKED_S:
+        try:
+            return write()
+        except PermissionError:
+            time.sleep(wait_s)
+    return write()
+
+
 def open_log(path: Path, mode: str = "a") -> IO[str]:
     """A text file that has each line at once; OSError for a link or a pipe."""
     return open(in_run(path.parent, path.name), mode, 1, "utf-8", "backslashreplace")
@@ -9753,7 +9882,10 @@ class ExecutionLogger:
             self._size += len(png)
             with self._writing():
                 (self.folder / path).parent.mkdir(exist_ok=True)
-                in_run(self.folder, path).write_bytes(png)
+                try:
+                    patiently(partial(in_run(self.folder, path).write_bytes, png))
+                except PermissionError as error:
+                    self.log(f"{path} is left out, as Windows keeps it back ({error}).", 1)
         elif not self._full:
             self._full = True
             self.log("The run's folder is full (keep_megabytes): no more screenshots.", 1)
@@ -10565,6 +10697,7 @@ class Eyes:
     _closer: Point | None = None  # of what the next look shows
     _settled: Settled | None = None  # the next look, if nothing has changed since
     _size: Size | None = None  # of its picture, if not as usual
+    _black: set[int] = field(default_factory=set)  # windows in full screen that show only black
 
     def zoom(
         self,
@@ -10656,12 +10789,15 @@ class Eyes:
                 whole = self._area()
                 area = part_around(closer, whole) if closer else whole
                 frame = self.desktop.capture(area, *(size or frame_size(area, self.config)))
-                if frame.blank and not closer:  # a part may well be of one colour
+                # A part may well be of one colour.
+                if frame.blank and not closer and self._seems_dead(frame, self.clock.now() >= end):
                     raise Win32Error(ONE_COLOUR)
                 break
             except Win32Error as error:
                 if self.clock.now() >= end:
-                    raise
+                    advice = "--resume goes on with the run, and blind_patience waits longer"
+                    said = f"{str(error)[:-1]}. It was so for {self.config.blind_patience:g} s;"
+                    raise Win32Error(f"{said} {advice}.", error.code) from None
                 if not told:
                     self.say(f"paused: {error}")
                 told = True
@@ -10675,6 +10811,19 @@ class Eyes:
             return resolve_area(self.config.area, self.desktop)
         except ConfigError:
             raise Win32Error(AREA_GONE.format(self.config.area)) from None
+
+    def _seems_dead(self, frame: Frame, waited: bool) -> bool:
+        # Whether one colour is not what a window in full screen shows. Black may be either, until
+        # it stayed for so long and is told.
+        window = frame.window
+        if window is None or window.rect.intersection(frame.area) != frame.area:
+            return True
+        if any(frame.clean[:3]) or window.handle in self._black:
+            return False
+        if waited:
+            self._black.add(window.handle)
+            self.say(f"going on, since {quoted_title(window)} fills the screen")
+        return not waited
 
     def _hidden(self, window: Window) -> Window:
         return replace(window, title=self.logger.hide(window.title))
@@ -14807,7 +14956,7 @@ def report_text(folder: Path, pictures: bool = False) -> str:
 def write_text(target: Path, text: str, mode: str) -> str:
     begun = False
     try:
-        with open_log(target, mode) as stream:
+        with patiently(partial(open_log, target, mode)) as stream:
             begun = True
             stream.write(text)
     except OSError as error:
@@ -15716,6 +15865,9 @@ class DemoDesktop:
 
     def idle_s(self) -> float:
         return math.inf
+
+    def keys_used(self) -> bool:
+        return False
 
     def clipboard_length(self) -> int | None:
         return None

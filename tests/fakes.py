@@ -45,7 +45,7 @@ NEVER_FAIL = frozenset(
     " IsWindowVisible IsIconic IsHungAppWindow ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput"
     " GetCurrentThreadId IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize"
     " CoTaskMemFree GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetWindowDisplayAffinity"
-    " SendMessageW DispatchMessageW MessageBeep LoadCursorW GetKeyboardLayout VkKeyScanExW".split()
+    " SendMessageW DispatchMessageW MessageBeep LoadCursorW GetKeyboardLayout VkKeyScanExW GetAsyncKeyState".split()
 )
 # Those that answer an HRESULT.
 BY_HRESULT = ("SHCreateItemFromParsingName", "CoInitializeEx")
@@ -108,7 +108,6 @@ WANTED: dict[str, dict[int, Any]] = {
     "LoadCursorW": {0: None, 1: 32512},
     "MonitorFromPoint": {1: 0},
     "FindWindowExW": {1: None, 3: None},
-    "DwmGetWindowAttribute": {1: 14, 3: 4},
     "OpenProcess": {0: 0x1000},  # no more than it needs
     "OpenProcessToken": {1: 8},
     "QueryFullProcessImageNameW": {1: 0},
@@ -216,6 +215,7 @@ class Foreground:
     visible: bool = True
     cloaked: bool = False  # on another virtual desktop
     minimised: bool = False
+    border: int = 0  # pixels of its frame that nobody sees, left, right and below
     hung: bool = False
     level: int = 0x2000  # integrity: low 0x1000, medium, high (administrator) 0x3000; 0: the token may not be opened
 
@@ -297,6 +297,10 @@ class FakeWin32:
     swapped = locked = False
     double_click_ms = 500
     opens: Foreground | None = None  # comes to the front when a program is started
+    opens_behind = False
+    start_fails: tuple[int, int] | None = (
+        None  # what ShellExecuteW answers, and the error behind it
+    )
     never_front = False  # the window in front gives the keyboard away to nobody
     attached = False
     own_level, console, console_owner = 0x2000, 0, 0
@@ -333,6 +337,7 @@ class FakeWin32:
         self.others = list[Foreground]()  # further windows, topmost first
         self.programs_opened = list[str]()  # the paths given to ShellExecuteW
         self.apartments = set[int]()  # the threads with COM
+        self.touched = set[int]()  # codes of keys that went down and were not asked for since
         self.last_input = self._GetTickCount()
         self.hotkeys = dict[int, tuple[int, int]]()  # id: (modifiers, VK code)
         self.messages = list[int]()  # ids of hotkeys that were pressed
@@ -475,7 +480,18 @@ class FakeWin32:
     def person(self, mouse: Point | None = None) -> None:
         """The person uses the keyboard, or the mouse, which is at that place then."""
         self.mouse = mouse or self.mouse
+        if mouse is None:
+            self.touched.add(0x41)
+        self.device()
+
+    def device(self) -> None:
+        """Something else than mouse and keys keeps Windows from being idle."""
         self.last_input = self._GetTickCount()
+
+    def _GetAsyncKeyState(self, code: int) -> int:
+        was_touched = code in self.touched
+        self.touched.discard(code)
+        return int(was_touched)
 
     def _GetLastInputInfo(self, into: int) -> int:
         put(into, "II", 8, self.last_input)
@@ -730,8 +746,15 @@ class FakeWin32:
         callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_ssize_t)(take)
         return int(all(callback(window.handle, value) for window in self.windows()))
 
-    def _DwmGetWindowAttribute(self, window: Foreground, _what: int, into: int, _size: int) -> int:
-        put(into, "I", 2 * window.cloaked)
+    def _DwmGetWindowAttribute(self, window: Foreground, what: int, into: int, size: int) -> int:
+        if (what, size) == (9, 16) and window.border:  # what is seen of it
+            rect = window.rect
+            sides = rect.left + window.border, rect.top, rect.right - window.border
+            put(into, "4i", *sides, rect.bottom - window.border)
+        elif (what, size) == (14, 4):
+            put(into, "I", 2 * window.cloaked)
+        elif (what, size) != (9, 16):
+            self.problems.append(f"DwmGetWindowAttribute: attribute {what} of {size} bytes")
         return 0
 
     # -- the clipboard, of which Windows gives one address
@@ -773,7 +796,12 @@ class FakeWin32:
         if threading.get_ident() not in self.apartments:
             self.problems.append("ShellExecuteW without COM in its thread")
         self.programs_opened.append(path)
-        if self.opens:
+        if self.start_fails:
+            answer, self.error = self.start_fails
+            return answer
+        if self.opens and self.opens_behind:
+            self.others = [self.opens, *self.others]
+        elif self.opens:
             self.window, self.others = self.opens, self.windows()
         return 42
 
@@ -927,6 +955,7 @@ class FakeWin32:
     def _press(self, what: tuple[str, Any], down: bool) -> None:
         if down and what not in self._down:
             self._down.append(what)
+            self.touched.add(what[1][0] if what[0] == "key" else 1)
         elif down:
             self.problems.append(f"{what} was pressed while it was down")
         elif what in self._down:

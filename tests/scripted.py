@@ -81,6 +81,9 @@ class PlainDesktop:
     def idle_s(self) -> float:
         return math.inf
 
+    def keys_used(self) -> bool:
+        return False
+
     def double_click_ms(self) -> int:
         return 500
 

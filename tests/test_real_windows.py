@@ -5,8 +5,17 @@ The classes are the kinds of it; the situations were reported in public by peopl
 
 from __future__ import annotations
 
+import errno
 import unittest
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import agent
+from agent import Point, Rect
+from tests.fakes import Foreground
+from tests.scripted import EngineCase, call
 from tests.test_actuator import Stage
 
 # Signs of the keys of some keyboards, and what VkKeyScanEx answers: the key's code, and 0x100 with shift, 0x600 with
@@ -87,6 +96,314 @@ class Keyboards(unittest.TestCase):
                 stage.do("press_key", key=chord)
                 downs = [event.value for event in stage.world.events if event.down]
                 self.assertEqual(downs, codes, chord)
+
+
+LEFT_MONITOR = [Rect(0, 0, 1920, 1080), Rect(-1920, 0, 1920, 1080)]
+LEFT_HALF = Rect(0, 0, 960, 1080)
+
+
+class Frames(unittest.TestCase):
+    """What is seen of a window is its place: the frame of most reaches some pixels further."""
+
+    def test_no_key_goes_to_a_window_whose_invisible_frame_alone_is_in_the_working_area(
+        self,
+    ) -> None:
+        for monitors, area, rect, border in (
+            (
+                LEFT_MONITOR,
+                LEFT_MONITOR[0],
+                Rect(-1928, -8, 1936, 1096),
+                8,
+            ),  # maximised on the left
+            (LEFT_MONITOR[:1], LEFT_HALF, Rect(953, 0, 974, 1087), 7),  # snapped to the right half
+            (
+                LEFT_MONITOR[:1],
+                Rect(960, 0, 960, 1080),
+                Rect(-7, 0, 974, 1087),
+                7,
+            ),  # to the left one
+            (LEFT_MONITOR, LEFT_MONITOR[1], Rect(-11, 200, 500, 400), 11),  # scaled by 150 %
+        ):
+            window = Foreground(rect=rect, border=border)
+            for name, given in (("type_text", {"text": "a"}), ("press_key", {"key": "a"})):
+                stage = Stage(area, monitors=monitors, window=window)
+                frame = replace(stage.look(), window=stage.desktop.foreground())
+                done = stage.attempt(name, frame, **given)
+                self.assertEqual((done.refused, stage.world.events), ("outside_area", []), rect)
+                inside = replace(window, rect=rect.moved(area.left - rect.left + 100, 0))
+                stage = Stage(area, monitors=monitors, window=inside)
+                frame = replace(stage.look(), window=stage.desktop.foreground())
+                self.assertEqual(stage.attempt(name, frame, **given).refused, "", rect)
+
+    def test_where_windows_does_not_tell_what_is_seen_its_frame_counts(self) -> None:
+        for world in ({"missing": ["dwmapi"]}, {}):
+            window = Stage(**world).desktop.foreground()
+            self.assertEqual(window and window.rect, Foreground.rect)
+
+
+class Monitors(unittest.TestCase):
+    """A program may show its window on a monitor that the model does not see."""
+
+    def stage(self, **world: Any) -> tuple[Stage, list[str]]:
+        there = Foreground("Fresh - Notepad", Rect(-1800, 100, 800, 600), handle=0x30002)
+        stage = Stage(monitors=LEFT_MONITOR, opens=there, **world)
+        said: list[str] = []
+        stage.actuator.notice = said.append
+        return stage, said
+
+    def look(self, stage: Stage) -> agent.Frame:
+        return replace(stage.look(), window=stage.desktop.foreground())
+
+    def test_the_model_is_told_how_to_fetch_it_and_the_person_what_sees_all(self) -> None:
+        stage, said = self.stage()
+        told = stage.attempt("open_app", name="notepad").result
+        self.assertRegex(told, r"outside the working area, where you see nothing: win\+shift\+left")
+        for key in ("a", "enter", "alt+f4", "ctrl+s", "win+v"):
+            done = stage.attempt("press_key", self.look(stage), key=key)
+            self.assertEqual(done.refused, "outside_area", key)
+            self.assertIn("win+shift+left", done.result)
+        self.assertEqual(len(said), 1)
+        self.assertRegex(said[0], "Fresh - Notepad.* is outside .*--area all")
+        stage, said = self.stage()
+        stage.world.others = [stage.world.opens]
+        told = stage.attempt("focus_window", title="Fresh").result
+        self.assertIn("outside the working area", told)
+
+    def test_keys_that_move_a_window_or_show_another_one_are_let_through(self) -> None:
+        stage, _ = self.stage()
+        stage.attempt("open_app", name="notepad")
+        for key in "win+shift+left|Win+Shift+Right|win+left|win+up|alt+tab|win+d|Alt+Esc".split(
+            "|"
+        ):
+            self.assertEqual(stage.attempt("press_key", self.look(stage), key=key).refused, "", key)
+
+    def test_what_is_minimised_is_on_no_other_monitor(self) -> None:
+        stage, said = self.stage()
+        stage.world.window = Foreground(rect=Rect(-32000, -32000, 160, 28))
+        done = stage.attempt("press_key", self.look(stage), key="a")
+        self.assertEqual((done.refused, said), ("outside_area", []))
+
+
+class OpensBehind(unittest.TestCase):
+    ELSE = Foreground("Else", path="C:\\other.exe", handle=0x40002)
+
+    def opened(self, title: str, path: str, **world: Any) -> tuple[Stage, str, float]:
+        there = Foreground(title, path=path, handle=0x30002, process=4712)
+        config = {"confirm": "never"}
+        stage = Stage(config=config, opens=there, opens_behind=True, window=self.ELSE, **world)
+        stage.desktop._programs.append(agent.Program("Kamera", "shell:AppsFolder\\x!App"))
+        began = stage.clock.now()
+        name = "Kamera" if title == "Kamera" else "notepad"
+        told = stage.attempt("open_app", name=name).result
+        return stage, told, stage.clock.now() - began
+
+    def test_a_program_that_opens_behind_is_brought_to_the_front_after_two_seconds(self) -> None:
+        for title, path in (
+            ("Untitled - Notepad", "C:\\x\\notepad.exe"),
+            ("Ohne Titel", "C:\\x\\Notepad.exe"),
+            ("Kamera", "C:\\x\\ApplicationFrameHost.exe"),
+        ):
+            stage, told, seconds = self.opened(title, path)
+            self.assertIn(f'in front: "{title}"', told)
+            self.assertAlmostEqual(seconds, 2, delta=0.5)
+            assert stage.world.window
+            self.assertEqual(stage.world.window.title, title)
+
+    def test_another_window_is_not_and_one_that_windows_keeps_back_is_told(self) -> None:
+        stage, told, _ = self.opened("Chat", "C:\\x\\chat.exe")
+        self.assertIn('no window of it is in front; in front: "Else"', told)
+        self.assertEqual(stage.world.window, self.ELSE)
+        _, told, _ = self.opened("Untitled - Notepad", "C:\\x\\notepad.exe", never_front=True)
+        self.assertIn('no window of it is in front; in front: "Else"', told)
+
+    def test_a_blocked_one_stays_where_it_is(self) -> None:
+        stage = Stage(config={"blocked_windows": "*bank*"}, window=self.ELSE)
+        stage.world.opens = Foreground("Notepad of my bank", handle=0x30002)
+        stage.world.opens_behind = True
+        self.assertEqual(stage.attempt("open_app", name="notepad").refused, "forbidden_window")
+        self.assertEqual(stage.world.window, self.ELSE)
+
+
+class Refusals(unittest.TestCase):
+    """What Windows refuses is told by its own reason."""
+
+    def test_each_reason_why_a_program_does_not_start_is_told_as_what_it_is(self) -> None:
+        for code, answer, words in (
+            (2, 2, "the file is not there"),
+            (5, 5, "access to it is denied"),
+            (1155, 31, "no program is set to open"),
+            (225, 5, "virus"),
+            (1223, 5, "the person said no"),
+            (1260, 5, "a policy of the administrator"),
+            (740, 5, "administrator's rights"),
+            (193, 11, "no program for this Windows"),
+            (4551, 5, "App Control"),
+        ):
+            done = Stage(start_fails=(answer, code)).attempt("open_app", name="notepad")
+            self.assertEqual((done.refused, done.acted), ("windows", True))
+            self.assertRegex(
+                done.result, rf"^Windows refused ShellExecuteW \(error {code}\): .*{words}"
+            )
+            self.assertNotRegex(done.result, "unlock|UAC")
+
+    def test_of_other_errors_windows_own_words_are_told(self) -> None:
+        stage = Stage(start_fails=(27, 1392))
+        stage.world.api._words = {1392: "Die Datei ist beschädigt."}.get
+        told = stage.attempt("open_app", name="notepad").result
+        self.assertEqual(
+            told, "Windows refused ShellExecuteW (error 1392): Die Datei ist beschädigt."
+        )
+
+    def test_a_locked_screen_is_named_where_it_may_be_the_reason_and_nowhere_else(self) -> None:
+        world = Stage().world
+        for name, given, locked in (
+            ("GetCursorInfo", (None,), True),
+            ("SetCursorPos", (1, 1), True),
+            ("OpenClipboard", (None,), False),
+            ("EnumWindows", (None, 0), False),
+        ):
+            world.arm(names={name})
+            with self.assertRaises(agent.Win32Error) as caught:
+                getattr(world.api, name)(*given)
+            self.assertEqual("unlock the screen" in str(caught.exception), locked, name)
+
+
+class Devices(unittest.TestCase):
+    """A joystick, or another device, keeps Windows from being idle though nobody is there."""
+
+    def stage(self) -> tuple[Stage, list[str]]:
+        stage = Stage(config={"acts_per_minute": 10_000, "minutes_most": 0})
+        said: list[str] = []
+        stage.actuator.notice = said.append
+        return stage, said
+
+    def every(self, stage: Stage, seconds: float, what: Any, until: float) -> None:
+        for number in range(int(until / seconds)):
+            stage.clock.at(seconds * (number + 1), what)
+
+    def test_one_that_never_rests_holds_the_run_up_for_half_a_minute_and_is_told(self) -> None:
+        stage, said = self.stage()
+        stage.clock.advance(10)
+        self.every(stage, 1, stage.world.device, 600)
+        stage.clock.sleep(5)
+        began = stage.clock.now()
+        results = [stage.attempt("press_key", key="f5").refused for _ in range(3)]
+        self.assertLess(stage.clock.now() - began, 40)
+        self.assertEqual(results, ["stale_frame", "", ""])
+        self.assertEqual(len([line for line in said if "takeover_quiet" in line]), 1)
+
+    def test_one_that_is_felt_now_and_then_costs_three_acts(self) -> None:
+        for period in (5, 7, 59):
+            stage, said = self.stage()
+            self.every(stage, period, stage.world.device, 2000)
+            refused = []
+            for _ in range(50):
+                frame = stage.look()
+                stage.clock.sleep(12)  # a request
+                refused.append(stage.attempt("press_key", frame, key="f5").refused)
+            self.assertLessEqual(len([*filter(None, refused)]), 3, period)
+            self.assertIn("takeover_quiet=0", " ".join(said))
+
+    def test_a_person_at_the_mouse_or_the_keys_is_waited_for_all_the_same(self) -> None:
+        for uses in ("mouse", "keys"):
+            stage, said = self.stage()
+            stage.do("press_key", key="f5")
+            stage.clock.advance(10)
+
+            def used(stage: Stage = stage, uses: str = uses) -> None:
+                x = int(stage.clock.now() * 10) % 900
+                stage.world.person(Point(500 + x, 500) if uses == "mouse" else None)
+
+            self.every(stage, 1, used, 300)
+            stage.clock.sleep(5)
+            began = stage.clock.now()
+            self.assertEqual(stage.attempt("press_key", key="f5").refused, "stale_frame")
+            self.assertGreater(stage.clock.now() - began, 290)
+            self.assertNotIn("takeover_quiet", " ".join(said))
+
+    def test_after_a_device_was_told_the_person_is_still_noticed(self) -> None:
+        for uses in ("mouse", "keys"):
+            stage, _ = self.stage()
+            self.every(stage, 1, stage.world.device, 500)
+            for _ in range(3):
+                stage.clock.sleep(5)
+                stage.attempt("press_key", key="f5")
+            self.assertEqual(stage.attempt("press_key", key="f5").refused, "")
+            stage.clock.sleep(2)
+            stage.world.person(Point(700, 700) if uses == "mouse" else None)
+            self.assertEqual(stage.attempt("press_key", key="f5").refused, "stale_frame", uses)
+
+
+class Screens(EngineCase):
+    """A screen of one colour may be a dead one, or a page in full screen."""
+
+    def run_with(self, colour: bytes, full: bool) -> tuple[list[str], Any]:
+        plan = call("update_execution_plan", new_plan="p", next_goal="g")
+        trial = self.trial(lambda r: plan, max_steps=1)
+        glance = trial.desktop.glance
+        trial.desktop.glance = lambda area, w, h: colour * (w * h)
+        front = trial.desktop.foreground()
+        rect = front.rect if full else Rect(0, 0, 60, 30)
+        trial.desktop.foreground = lambda: replace(front, rect=rect)
+        del glance
+        try:
+            trial.run()
+            return self.lines, ""
+        except agent.Win32Error as error:
+            return self.lines, str(error)
+
+    def test_white_in_full_screen_is_a_page_and_black_one_once_it_has_stayed(self) -> None:
+        for colour, full, paused, ended in (
+            (b"\xff\xff\xff\0", True, False, ""),
+            (b"\x80\x40\x20\0", True, False, ""),
+            (bytes(4), True, True, ""),
+            (bytes(4), False, True, "--resume"),
+            (b"\xff\xff\xff\0", False, True, "--resume"),
+        ):
+            lines, why = self.run_with(colour, full)
+            self.assertEqual(any("one single colour" in line for line in lines), paused, colour)
+            self.assertEqual("going on" in " ".join(lines), paused and full)
+            self.assertIn(ended, why)
+            self.assertEqual(bool(why), bool(ended), (colour, full))
+
+    def test_a_lock_that_stays_ends_the_run_with_how_it_goes_on(self) -> None:
+        trial = self.trial(lambda r: None, max_steps=1)
+        locked = agent.Win32Error(
+            "Windows refused OpenInputDesktop (error 5); unlock the screen.", 5
+        )
+        trial.desktop.capture = mock.Mock(side_effect=locked)
+        with self.assertRaises(agent.Win32Error) as caught:
+            trial.run()
+        self.assertRegex(
+            str(caught.exception),
+            r"error 5\); unlock.* for 30 s; --resume goes on.*waits longer\.$",
+        )
+        self.assertEqual((caught.exception.code, caught.exception.exit_code), (5, 3))
+
+
+class Files(EngineCase):
+    """A virus scanner has a new file to itself for a moment."""
+
+    def run_with(self, refusals: int) -> Any:
+        trial = self.trial(lambda r: call("press_keyboard_key", key="a"), max_steps=2)
+        write, left = Path.write_bytes, [refusals]
+
+        def locked(path: Path, data: bytes) -> int:
+            left[0] -= 1
+            if left[0] >= 0:
+                raise PermissionError(errno.EACCES, "The file is used by another process")
+            return write(path, data)
+
+        with mock.patch.object(Path, "write_bytes", locked), mock.patch.object(agent.time, "sleep"):
+            trial.run()
+        return trial
+
+    def test_a_picture_that_is_refused_is_tried_again_and_left_out_in_the_end(self) -> None:
+        for refusals, kept in ((1, True), (3, True), (5, False)):
+            trial = self.run_with(refusals)
+            first = trial.records("look")[0]["screenshot"]
+            self.assertEqual((trial.folder / first).exists(), kept, refusals)
+            self.assertGreater(len(trial.records("look")), 1)
 
 
 if __name__ == "__main__":
