@@ -10789,15 +10789,19 @@ class Eyes:
                 whole = self._area()
                 area = part_around(closer, whole) if closer else whole
                 frame = self.desktop.capture(area, *(size or frame_size(area, self.config)))
+                waited = self.clock.now() >= end
                 # A part may well be of one colour.
-                if frame.blank and not closer and self._seems_dead(frame, self.clock.now() >= end):
-                    raise Win32Error(ONE_COLOUR)
-                break
+                if closer or not self._seems_dead(frame, waited):
+                    break
+                raise Win32Error(ONE_COLOUR)
             except Win32Error as error:
                 if self.clock.now() >= end:
-                    advice = "--resume goes on with the run, and blind_patience waits longer"
-                    said = f"{str(error)[:-1]}. It was so for {self.config.blind_patience:g} s;"
-                    raise Win32Error(f"{said} {advice}.", error.code) from None
+                    seconds = self.config.blind_patience
+                    raise Win32Error(
+                        f"{error} It was so for {seconds:g} s; --resume goes on with the run, and"
+                        " blind_patience waits longer.",
+                        error.code,
+                    ) from None
                 if not told:
                     self.say(f"paused: {error}")
                 told = True
@@ -10812,11 +10816,18 @@ class Eyes:
         except ConfigError:
             raise Win32Error(AREA_GONE.format(self.config.area)) from None
 
-    def _seems_dead(self, frame: Frame, waited: bool) -> bool:
-        # Whether one colour is not what a window in full screen shows. Black may be either, until
-        # it stayed for so long and is told.
+    def _seems_dead(
+        self,
+        frame: Frame,
+        waited: bool,
+    ) -> bool:
+        # Whether all is of one colour, which no window in full screen shows. Black may be either,
+        # until it has stayed and that is told.
         window = frame.window
-        if window is None or window.rect.intersection(frame.area) != frame.area:
+        area = frame.area
+        if not frame.blank:
+            return False
+        if window is None or window.rect.intersection(area) != area:
             return True
         if any(frame.clean[:3]) or window.handle in self._black:
             return False
