@@ -6,6 +6,7 @@ The classes are the kinds of it; the situations were reported in public by peopl
 from __future__ import annotations
 
 import errno
+import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
@@ -394,7 +395,7 @@ class Files(EngineCase):
                 raise PermissionError(errno.EACCES, "The file is used by another process")
             return write(path, data)
 
-        with mock.patch.object(Path, "write_bytes", locked), mock.patch.object(agent.time, "sleep"):
+        with mock.patch.object(Path, "write_bytes", locked), mock.patch.object(time, "sleep"):
             trial.run()
         return trial
 
