@@ -9882,10 +9882,7 @@ class ExecutionLogger:
             self._size += len(png)
             with self._writing():
                 (self.folder / path).parent.mkdir(exist_ok=True)
-                try:
-                    patiently(partial(in_run(self.folder, path).write_bytes, png))
-                except PermissionError as error:
-                    self.log(f"{path} is left out, as Windows keeps it back ({error}).", 1)
+                patiently(partial(in_run(self.folder, path).write_bytes, png))
         elif not self._full:
             self._full = True
             self.log("The run's folder is full (keep_megabytes): no more screenshots.", 1)

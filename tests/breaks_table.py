@@ -51,7 +51,7 @@ ROWS = (
     ("rest-of-a-pause", "Eyes", "a pause in what is being drawn is not taken for rest", "Eyes.settle", "wanted = 4 if changed else 1", "wanted = 1"),
     ("path-slash-first", "Proof", "a path with a slash and a backslash at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!//|\\\\\\\\)"),
     ("path-of-two-slashes", "Proof", "a path with two slashes at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!\\\\\\\\|\\\\/|/\\\\)"),
-    ("blank-frame", "Eyes", "a screen of one colour is waited for", "Eyes.capture", "frame.blank and not closer", "not frame.pixels"),
+    ("blank-frame", "Eyes", "a screen of one colour is waited for", "Eyes._seems_dead", "if not frame.blank:", "if True:"),
     ("named-text-model", "Model", "a model that reads text only is refused though a person named it", "ModelServer.discover", "chosen not in able", "chosen not in able and not named"),
     ("grid-rounding", "Values", "a place on the grid is the pixel nearest to it", "_grid_to_pixel", "(size - 1) + GRID // 2)", "(size - 1))"),
     ("range-most", "Config", "a setting above its range is refused", "_taken", "least <= number <= most", "least <= number"),
