@@ -1004,6 +1004,10 @@ Where = Point | Window | None
 class ControlSource(Protocol):
     """Never raises for what other programs do or leave undone, nor waits beyond its deadline."""
 
+    @property
+    def answered(self) -> bool:
+        """Whether the last question was answered; nothing known is an answer, too."""
+
     def ask(self, where: Where) -> Sequence[Control]:
         """The innermost one at a pixel; of a window all that can be seen, topmost first."""
         # Empty where nothing is known in time.
@@ -1012,6 +1016,7 @@ class ControlSource(Protocol):
 @dataclass(frozen=True)
 class KnownControls:
     known: Sequence[Control] = ()
+    answered: bool = True
 
     def ask(self, where: Where) -> Sequence[Control]:
         if isinstance(where, Window):
@@ -3376,9 +3381,10 @@ class WindowsDesktop:
 
 # Of a query's time; the rest is for the answer to arrive.
 WORKER_SHARE = 0.8
-POINT_DEADLINE_S = 0.15
 CONTROLS_MOST = 300
-LIST_DEADLINE_S = 1.0
+# Browsers and Electron answer after some tenths of a second; most others at once.
+ANSWER_S = 1.0
+FREE_S = 0.15  # so long a worker that still owes an answer is waited for
 # One that has not answered so long after it was asked hangs, and is replaced.
 HANG_S = 2.0
 START_S = 120.0  # so long it may take to start: Python compiles this file, on a busy machine
@@ -3504,16 +3510,17 @@ class ControlsWorker:
         self.api = api
         # Why there is no worker any more; "" while one can be had.
         self.problem = ""
+        self.answered = True
         self._worker: tuple[BaseProcess, Connection] | None = None
         # When it has to have answered what it owes, at first that it is ready; 0: it is free.
         self._due = 0.0
         self._started = 0
 
     def ask(self, where: Where) -> Sequence[Control]:
+        free_s = ANSWER_S if isinstance(where, Window) else FREE_S
+        known = self.query(where, ANSWER_S, free_s).controls
         if isinstance(where, Window):
-            known = self.query(where, LIST_DEADLINE_S).controls
             return [replace(control, program=where.program) for control in known]
-        known = self.query(where, POINT_DEADLINE_S).controls
         return [
             replace(control, program=process_owner(self.api, control.process)[0])
             for control in known
@@ -3522,10 +3529,14 @@ class ControlsWorker:
     def report(self, window: Window) -> tuple[str, bool, str]:
         """For --check: what is seen of a window, whether that is anything, and what failed."""
         self.query(None, START_S)  # which may have to start first
+        began = time.monotonic()
         known = self.query(window, HANG_S)
+        late = time.monotonic() - began > ANSWER_S
         told = f"{len(known.controls)} controls are known"
         if not known.controls:
             told = "nothing is known here, and not needed"
+        if late or not self.answered:
+            told += f"; but no answer came within {ANSWER_S:g} s, so that acts there go unchecked"
         if self.problem:
             told += f"; {self.problem}"
         return told, bool(known.controls), "; ".join(known.problems)
@@ -3536,17 +3547,26 @@ class ControlsWorker:
         self._started = 0
         self.problem = ""
 
-    def query(self, where: Where, seconds: float) -> Known:
+    def query(
+        self,
+        where: Where,
+        seconds: float,
+        free_s: float | None = None,
+    ) -> Known:
         """What the worker answers in so many seconds, or in HANG_S once it is free."""
+        # One that is not free in `free_s` seconds is not asked.
         end = time.monotonic() + seconds
+        self.answered = False
         try:
-            pipe = self._free_worker(seconds)
+            pipe = self._free_worker(seconds if free_s is None else free_s)
             if pipe is None:
                 return Known()
             left = min(HANG_S, max(0.0, end - time.monotonic()))
             pipe.send((where, left * WORKER_SHARE))
             self._due = time.monotonic() + HANG_S
-            return self._answer(pipe, left) or Known()
+            known = self._answer(pipe, left)
+            self.answered = known is not None
+            return known or Known()
         except (EOFError, OSError):
             self._replace("The worker ends again and again.")
             return Known()
@@ -4581,6 +4601,7 @@ class Attempt:
     controls: Sequence[Control] = ()
     focused: Control | None = None  # that gets what it types, if that is known
     inside: Sequence[Control] = ()  # what the window holds, if that is known and was asked for
+    unanswered: bool = False  # whether a question for controls was not answered
     enters: str = ""  # the line that stands there, or what it has Windows run
     risks: Sequence[str] = ()
 
@@ -4868,6 +4889,8 @@ SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapisac|coxpah
 FORMAT_TITLES (format|фopмat|格式).*
 PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
 DIALOGS #32770|operationstatuswindow|nuidialog|taskdialog
+AGREEING (the )?(ok(ay)?|yes|continue|apply|accept|agree|proceed|ja|weiter|fortfahren|ubernehmen
+    |oui|continuer|valider|si|aceptar|continuar|tak|дa|确定|是)\b.*
 RUNS exe|ms[ipu]|mst|msix\w*|appx\w*|appinstaller|application|appref-ms|bat|cmd|com|pif|ps\w*1
     |ps1xml|vb|vbs|vbe|jse?|jar|jnlp|py[wz]?|ws[cfh]|sct|scr|hta|lnk|url|website|scf|\w+-ms|reg
     |inf|cpl|msc|chm|hlp|iso|img|vhdx?|xl[la]|xlam|xlsm|xltm|xlsb|docm|dotm|pptm|potm|ppam|slk
@@ -5080,6 +5103,7 @@ enter | runner=start|address|web | does=<A_CLICK> | line=\?*[^?].*
 RISKS = rules_of(r"""
 answer | dialog=asks | does=<PRESSING>
 answer | dialog=asks | text=.+
+answer | unanswered=yes | does=<A_CLICK> | label=<AGREEING>
 answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
 answer | decides=yes | does=<A_CLICK>|space | in=(split )?button
 answer | decides=yes | does=enter|alt\+\w | owned=yes
@@ -5194,7 +5218,7 @@ def kind_of_dialog(attempt: Attempt, window: Window, facts: Facts) -> str:
     if not roles:  # then by what is done there
         if len(facts["text"]) > 1 or facts["in"] in ("field", *FIELDS):
             return "line"
-        return "asks" if by_class else ""
+        return "asks" if by_class or attempt.unanswered else ""
     if not roles.isdisjoint(FORM_PARTS):
         return ""
     if not roles.isdisjoint(FIELDS):
@@ -5292,6 +5316,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "document": "lost" if has_lost(attempt.typed, front, attempt.focused) else "",
         "decides": "",
         "runner": "",
+        "unanswered": "yes" if attempt.unanswered else "",
     }
     for control in attempt.known[:1]:
         facts["in"] = control.role
@@ -5507,6 +5532,15 @@ PROGRAM_NAMES = {
     "winword": "word",
     "powerpnt": "powerpoint",
     "msedge": "edge",
+    # Packages of Windows; those that have the name of their program need no row.
+    "immersivecontrolpanel": "settings einstellungen paramètres configuración impostazioni"
+    " ustawienia параметры 设置",
+    "alarms": "clock alarms-and-clock alarms-&-clock uhr",
+    "music": "media-player groove-music",
+    "screensketch": "snipping-tool",
+    "store": "microsoft-store",
+    "todos": "microsoft-to-do to-do",
+    "yourphone": "phone-link",
 }
 
 
@@ -5515,6 +5549,14 @@ FILE_NAMES = {
     for file, names in PROGRAM_NAMES.items()
     for name in names.split()
 }
+
+
+def package_names(path: str) -> Iterator[str]:
+    """What an app is called in all languages: camera, of Microsoft.WindowsCamera_8wek!App."""
+    package, _, app = fold(path).partition("_")
+    for name in (package, app.partition("!")[2]) if app else ():
+        last = re.sub(r".*[.\\]", "", name)
+        yield re.sub("^(microsoft|windows|bing|zune)+(?=.)", "", last)
 
 
 def find_program(wanted: str, programs: Sequence[Program]) -> Program:
@@ -5536,7 +5578,11 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     for program in [*named.values()]:  # such as chrome, whose shortcut is called Google Chrome
         if len(program.files) == 1 == sharing[program.files]:  # else it would be a guess
             named.setdefault(program.files[0].removesuffix(".exe"), program)
-    exact = named.get(name) or named.get(FILE_NAMES.get(name, name))
+    for program in programs:
+        for package_name in package_names(program.path):
+            if program.path.startswith(APPS_FOLDER) and package_name != "app":
+                named.setdefault(package_name, program)
+    exact = named.get(name) or named.get(FILE_NAMES.get(name, name.replace(" ", "")))
     if exact or len(begins) == 1:
         return exact or begins[0]
     alike = difflib.get_close_matches(name, named, CANDIDATES_MOST, 0.5)
@@ -6418,9 +6464,16 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
     if actuator.config.controls == "off":
         return
     source = actuator.desktop.control_source
-    attempt.controls = [*chain.from_iterable(map(source.ask, attempt.places))]
+
+    def asked(where: Where) -> Sequence[Control]:
+        known = source.ask(where)
+        attempt.unanswered |= not source.answered
+        return known
+
+    attempt.unanswered = False
+    attempt.controls = [*chain.from_iterable(map(asked, attempt.places))]
     if attempt.types or re.match(PATTERNS["SAVING"], fold_label(label_of(attempt.act))):
-        attempt.focused = next(iter(source.ask(None)), None)
+        attempt.focused = next(iter(asked(None)), None)
     blocked = split_list(actuator.config.blocked_windows)
     for control in (*attempt.controls, attempt.focused):
         if control and is_one_of(blocked, control.program):
@@ -6435,7 +6488,12 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
     )
     for window in attempt.reached:
         if matters or is_dialog(window):
-            attempt.inside = source.ask(window)
+            attempt.inside = asked(window)
+    if attempt.unanswered:
+        actuator.tell_once(
+            "Windows does not tell in time what its windows hold: acts there go unchecked, and you"
+            " are asked before what looks like an answer (--set controls=off asks for none)."
+        )
 
 
 def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:

@@ -330,7 +330,7 @@ class TheWorker(unittest.TestCase):
         for patch in (
             mock.patch("multiprocessing.get_context", lambda _: self.workers),
             # Long enough for a thread to pass a line on, however busy the machine is.
-            mock.patch.object(agent, "POINT_DEADLINE_S", 5.0),
+            mock.patch.multiple(agent, ANSWER_S=5.0, FREE_S=5.0),
         ):
             patch.start()
             self.addCleanup(patch.stop)
@@ -540,6 +540,8 @@ class TheDoctor(CommandLineCase):
         problems = found(problems=(problem,))
         self.lines(lambda query: problems if window_of(query) else FOUND, said="--check")
         self.assertEqual(self.more, [])
+        (line,) = self.lines(lambda query: time.sleep(1.2) if window_of(query) else FOUND)
+        self.assertRegex(line, "not needed; but no answer came within 1 s, so that acts there")
         (line,) = self.lines(HANGS, refused="This program is blocked by group policy.")
         self.assertRegex(line, "not needed.*blocked by group policy")
 

@@ -18,6 +18,7 @@ from agent import Point, Rect
 from tests.fakes import Foreground
 from tests.scripted import EngineCase, call
 from tests.test_actuator import Stage
+from tests.test_controls import Workers
 
 # Signs of the keys of some keyboards, and what VkKeyScanEx answers: the key's code, and 0x100 with shift, 0x600 with
 # AltGr.
@@ -407,6 +408,143 @@ class Files(EngineCase):
             self.assertGreater(len(trial.records("look")), 1)
         with self.assertRaisesRegex(agent.AgentError, "cannot be written .*another process"):
             self.run_with(5)
+
+
+BROWSER = Foreground("Shop - Browser", path="C:\\x\\chrome.exe", class_name="Chrome_WidgetWin_1")
+PAGE = Rect(100, 100, 800, 600)
+
+
+class LateControls(unittest.TestCase):
+    """Browsers and Electron tell late of their controls, and some programs never."""
+
+    def stage(self, late_s: float, *known: agent.Control, **world: Any) -> tuple[Stage, list[str]]:
+        stage = Stage(window=world.pop("window", BROWSER), **world)
+
+        def reply(query: Any) -> agent.Known:
+            where, _ = query
+            time.sleep(late_s)
+            return agent.Known(agent.KnownControls(known).ask(where))
+
+        workers = Workers(reply)
+        started = mock.patch("multiprocessing.get_context", lambda _: workers)
+        started.start()
+        self.addCleanup(started.stop)
+        source = agent.ControlsWorker(stage.world.api)
+        self.addCleanup(source.close)
+        source.query(None, 5.0)
+        stage.desktop.control_source = source
+        said: list[str] = []
+        stage.actuator.notice = said.append
+        return stage, said
+
+    def test_an_answer_after_some_tenths_of_a_second_counts(self) -> None:
+        handle = BROWSER.handle
+        deletes = agent.Control("Delete all", "button", PAGE, window=handle)
+        password = agent.Control("", "edit", PAGE, password=True, focused=True, window=handle)
+        for known, name, given, refused in (
+            (deletes, "click", {"element_name": "OK"}, "not_allowed"),
+            (
+                replace(deletes, name="Pay 30 €"),
+                "click",
+                {"element_name": "Continue"},
+                "not_allowed",
+            ),
+            (password, "type_text", {"text": "hunter2"}, "password_field"),
+            (replace(password, name="PIN"), "press_key", {"key": "7"}, "password_field"),
+            (replace(deletes, name="Next"), "click", {"element_name": "Next"}, ""),
+        ):
+            stage, said = self.stage(0.4, known)
+            if name == "click":
+                given = {**given, "position": [200, 300]}
+            done = stage.attempt(name, **given)
+            self.assertEqual((done.refused, said), (refused, []), (known.name, done.result))
+
+    def test_where_none_comes_a_press_that_may_answer_something_is_risky_and_it_is_told_once(
+        self,
+    ) -> None:
+        box = replace(BROWSER, class_name="Electron", owner=0x50002)
+        for window, name, given, refused in (
+            (BROWSER, "click", {"element_name": "OK"}, "not_allowed"),
+            (BROWSER, "click", {"element_name": "Weiter button"}, "not_allowed"),
+            (BROWSER, "click", {"element_name": "the Yes button"}, "not_allowed"),
+            (BROWSER, "click", {"element_name": "Search results"}, ""),
+            (box, "click", {"element_name": "sample"}, "not_allowed"),
+            (box, "press_key", {"key": "enter"}, "not_allowed"),
+            (box, "press_key", {"key": "space"}, "not_allowed"),
+            (box, "type_text", {"text": "some words"}, ""),
+        ):
+            stage = Stage(window=window)
+            stage.world.others = [Foreground(handle=0x50002)]
+            said: list[str] = []
+            stage.actuator.notice = said.append
+            stage.desktop.control_source = agent.KnownControls(answered=False)
+            if name == "click":
+                given = {**given, "position": [200, 300]}
+            for _ in range(2):
+                done = stage.attempt(name, **given)
+                self.assertEqual(done.refused, refused, (window.class_name, given, done.result))
+            self.assertEqual(len(said), 1)
+            self.assertIn("acts there go unchecked", said[0])
+            stage.desktop.control_source = agent.KnownControls()
+            self.assertNotEqual(stage.attempt("click", element_name="Next").refused, "not_allowed")
+
+    def test_one_that_never_answers_costs_a_second_and_not_one_each_question(self) -> None:
+        stage, _ = self.stage(30.0)
+        source = stage.desktop.control_source
+        began = time.monotonic()
+        for _ in range(4):
+            self.assertEqual(source.ask(Point(1, 1)), [])
+            self.assertFalse(source.answered)
+        self.assertLess(time.monotonic() - began, 2.5)
+
+
+class AppsOfAnyLanguage(unittest.TestCase):
+    """An app of the Store has its name in the language of Windows, and its package one in all."""
+
+    def test_each_is_found_by_its_english_name(self) -> None:
+        of_microsoft = "_8wekyb3d8bbwe!App"
+        apps = {
+            "windows.immersivecontrolpanel_cw5n1h2txyewy!microsoft.windows.immersivecontrolpanel": (
+                "设置",
+                "Settings",
+            ),
+            f"Microsoft.Windows.Photos{of_microsoft}": ("Fotos", "photos"),
+            f"Microsoft.WindowsCamera{of_microsoft}": ("相机", "Camera"),
+            f"Microsoft.WindowsAlarms{of_microsoft}": ("Uhr", "Clock"),
+            f"Microsoft.MicrosoftStickyNotes{of_microsoft}": ("Kurznotizen", "Sticky Notes"),
+            f"Microsoft.BingWeather{of_microsoft}": ("Wetter", "Weather"),
+            f"Microsoft.WindowsMaps{of_microsoft}": ("Karten", "Maps"),
+            f"Microsoft.WindowsStore{of_microsoft}": ("商店", "Microsoft Store"),
+            f"Microsoft.ScreenSketch{of_microsoft}": ("Ausschneiden", "Snipping Tool"),
+            f"Microsoft.WindowsSoundRecorder{of_microsoft}": ("录音机", "Sound Recorder"),
+            "Microsoft.ZuneMusic_8wekyb3d8bbwe!Microsoft.ZuneMusic": (
+                "Medienwiedergabe",
+                "Media Player",
+            ),
+            "microsoft.windowscommunicationsapps_8wekyb3d8bbwe!microsoft.windowslive.calendar": (
+                "Kalender",
+                "Calendar",
+            ),
+        }
+        stage = Stage(config={"confirm": "never"})
+        calc = agent.Program("calc", "C:\\Windows\\calc.exe", ("calc.exe",))
+        paths = {said: f"shell:AppsFolder\\{path}" for path, (_, said) in apps.items()}
+        stage.desktop._programs = [
+            calc,
+            *(agent.Program(name, f"shell:AppsFolder\\{path}") for path, (name, _) in apps.items()),
+        ]
+        for said, path in paths.items():
+            stage.attempt("open_app", name=said)
+            self.assertEqual(stage.world.programs_opened[-1:], [path], said)
+        self.assertEqual(stage.attempt("open_app", name="app").refused, "no_program")
+
+    def test_what_has_the_name_itself_goes_first(self) -> None:
+        stage = Stage(config={"confirm": "never"})
+        mine = agent.Program("Camera", "C:\\Menu\\Camera.lnk", ("cam.exe",))
+        app = "shell:AppsFolder\\Microsoft.WindowsCamera_8wekyb3d8bbwe!App"
+        stage.desktop._programs = [agent.Program("Kamera", app), mine]
+        stage.attempt("open_app", name="camera")
+        self.assertEqual(stage.world.programs_opened, [mine.path])
 
 
 if __name__ == "__main__":
