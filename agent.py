@@ -3183,10 +3183,16 @@ class WindowsDesktop:
     def _seen_place(self, handle: int) -> Rect:
         # Where a window is seen: its frame may reach some 7 pixels further, as nobody sees.
         seen = RECT()
-        attribute = DWMWA_EXTENDED_FRAME_BOUNDS
         with suppress(Win32Error):
-            self.api.DwmGetWindowAttribute(handle, attribute, byref(seen), sizeof(seen))
-        return Rect.between(*seen) if any(seen) else window_place(self.api, handle)
+            self.api.DwmGetWindowAttribute(
+                handle,
+                DWMWA_EXTENDED_FRAME_BOUNDS,
+                byref(seen),
+                sizeof(seen),
+            )
+        if any(seen):
+            return Rect.between(*seen)
+        return window_place(self.api, handle)
 
     def _program_in_frame(self, frame: int) -> str:
         # The app in a frame, "" if it is not told; all frames are of one program of Windows.
@@ -3298,12 +3304,13 @@ class WindowsDesktop:
             front = api.GetForegroundWindow()
             thread = api.GetWindowThreadProcessId(front, None)
             keyboard = api.GetKeyboardLayout(thread)
-            with_shift = 0x100 if shift else 0
+            if shift:
+                code += 0x100
             found: int = api.VkKeyScanExW(
                 ord(character),
                 keyboard,
             )
-            return found == code + with_shift
+            return found == code
         return False
 
     def start_program(self, program: Program) -> None:
@@ -3514,10 +3521,12 @@ class ControlsWorker:
         self._worker: tuple[BaseProcess, Connection] | None = None
         # When it has to have answered what it owes, at first that it is ready; 0: it is free.
         self._due = 0.0
+        self._was_asked = False
         self._started = 0
 
     def ask(self, where: Where) -> Sequence[Control]:
-        free_s = ANSWER_S if isinstance(where, Window) else FREE_S
+        # One that is only starting is waited for.
+        free_s = FREE_S if self._was_asked and not isinstance(where, Window) else ANSWER_S
         known = self.query(where, ANSWER_S, free_s).controls
         if isinstance(where, Window):
             return [replace(control, program=where.program) for control in known]
@@ -3555,14 +3564,14 @@ class ControlsWorker:
     ) -> Known:
         """What the worker answers in so many seconds, or in HANG_S once it is free."""
         # One that is not free in `free_s` seconds is not asked.
-        end = time.monotonic() + seconds
         self.answered = False
         try:
             pipe = self._free_worker(seconds if free_s is None else free_s)
             if pipe is None:
                 return Known()
-            left = min(HANG_S, max(0.0, end - time.monotonic()))
+            left = min(HANG_S, seconds)
             pipe.send((where, left * WORKER_SHARE))
+            self._was_asked = True
             self._due = time.monotonic() + HANG_S
             known = self._answer(pipe, left)
             self.answered = known is not None
@@ -3619,6 +3628,7 @@ class ControlsWorker:
             process.kill()
             pipe.close()
         self._worker = None
+        self._was_asked = False
 
     def _replace(self, why: str) -> None:
         # `why` is the problem if it was the last.
@@ -6052,8 +6062,15 @@ class Hands:
         keys = parse_chord(chord)
         sign = character_of(keys)
         key_code = VK_MAP[keys[-1]]
-        is_dead = sign in DEAD_SIGNS
-        if sign and (is_dead or not self.desktop.types(sign, key_code, len(keys) > 1)):
+        with_shift = len(keys) > 1
+        is_key = False
+        if sign not in DEAD_SIGNS:
+            is_key = self.desktop.types(
+                sign,
+                key_code,
+                with_shift,
+            )
+        if sign and not is_key:
             self._ready(self.desktop.foreground())
             self.desktop.text(sign)
             return

@@ -6,6 +6,7 @@ The classes are the kinds of it; the situations were reported in public by peopl
 from __future__ import annotations
 
 import errno
+import threading
 import time
 import unittest
 from dataclasses import replace
@@ -487,6 +488,18 @@ class LateControls(unittest.TestCase):
             self.assertIn("acts there go unchecked", said[0])
             stage.desktop.control_source = agent.KnownControls()
             self.assertNotEqual(stage.attempt("click", element_name="Next").refused, "not_allowed")
+
+    def test_who_is_asked_is_waited_for_while_it_starts(self) -> None:
+        stage, _ = self.stage(0.0, agent.Control("Save", "button", PAGE))
+        workers = Workers(
+            lambda query: agent.Known([agent.Control("Save", "button", PAGE)]), ready=False
+        )
+        source = stage.desktop.control_source
+        source.close()
+        threading.Timer(0.5, workers.ready.set).start()
+        with mock.patch("multiprocessing.get_context", lambda _: workers):
+            (known,) = source.ask(Point(200, 200))
+        self.assertEqual((known.name, source.answered), ("Save", True))
 
     def test_one_that_never_answers_costs_a_second_and_not_one_each_question(self) -> None:
         stage, _ = self.stage(30.0)
