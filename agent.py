@@ -10635,6 +10635,9 @@ def difference(
     return reduce(Rect.union, bands) if bands else None
 
 
+SPOT = 12  # so many frame pixels around a click are looked at before it is repeated
+REPEATED = """You have just done this, and it changed what is there: look at what is there now. \
+Nothing was done."""
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
 
@@ -11545,6 +11548,7 @@ class Engine:
     screens: Screens = field(default_factory=partial(Screens, maxlen=SCREENS_KEPT))
     way: Way | None = None
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
+    _last: tuple[Act, Frame] | None = None  # what was done last, and the screen before it
 
     def __post_init__(self) -> None:
         self.controls = ControlCheck(
@@ -11566,7 +11570,7 @@ class Engine:
             objection = ""
             if not act.way:  # what was done then is done again, whatever it was called
                 act = with_places(act, self.correction.place)
-                objection = self.controls.objection(act, look)
+                objection = self.objection(act, look)
             deed = Deed(act, objection, refused=OTHER_CONTROL if objection else "")
         except ToolError as error:
             deed = Deed(act, str(error), refused="outside")
@@ -11596,6 +11600,39 @@ class Engine:
         )
         logger.log(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s")
         return deed
+
+    def objection(self, act: Act, look: Look) -> str:
+        """Why a click is not done at once; the same again is obeyed."""
+        why = self.controls.objection(act, look)
+        if not why and act.name in HITS:
+            why = self._repeats(act, look.frame)
+        if why:
+            self._last = None
+        return why
+
+    def _repeats(self, act: Act, frame: Frame) -> str:
+        # Small models often say their last call once more: on a checkbox or a menu that undoes it,
+        # and where a menu has closed it hits what nobody meant.
+        if self._last is None or self.config.described:
+            return ""
+        done, before = self._last
+        same = act.name == done.name and targets_of(act) == targets_of(done)
+        if not same or before.area != frame.area:
+            return ""
+        for place in targets_of(act):
+            point = self.eyes.desktop.cursor()
+            if place:
+                point = to_point(place, frame.area)
+            spot = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
+            part = Rect(
+                spot.left - SPOT,
+                spot.top - SPOT,
+                2 * SPOT,
+                2 * SPOT,
+            ).intersection(frame.rect)
+            if difference(before.clean, frame.clean, frame.width, part=part):
+                return REPEATED
+        return ""
 
     def _perform(self, act: Act, frame: Frame, told: JsonDict) -> Deed:
         # `told` gets what only the record has. Each step passes the gates on a look after the one
@@ -11633,6 +11670,8 @@ class Engine:
         except Win32Error as error:
             done.append(Deed(act, str(error), refused="windows"))
         deed = whole_deed(act, done)
+        if deed.acted:
+            self._last = (act, whole)
         if deed.refused and deed.refused != "another_window":
             return deed
         if not deed.acted:
@@ -13197,7 +13236,7 @@ def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | s
         question,
         look.base64,
         config.reply_corrections,
-        lambda act: engine.controls.objection(with_places(act, engine.correction.place), look),
+        lambda act: engine.objection(with_places(act, engine.correction.place), look),
     )
 
 

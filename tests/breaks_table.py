@@ -73,6 +73,7 @@ ROWS = (
     ("window-new", "Names", "a window that never comes is not waited for without an end", "await_window", "clock.now() < end", "clock.now() < end * 9"),
     ("blocked-keys", "Bounds", "a blocked chord is refused with further keys, too", "refuse_chord", "blocked_codes <= codes", "blocked_codes == codes"),
     ("clicks-apart", "Hands", "two clicks of one button are kept apart", "Hands.click", "again_at - self.clock.now()", "0.0"),
+    ("repeats", "Turn engine", "a click is not undone by being said once more", "Engine._repeats", "return REPEATED", 'return ""'),
     ("lead", "Proof", "one yes is not enough", "judge", "state.lead >= needed", "state.lead >= 1"),
     ("always-moved", "Hands", "the mouse is moved also where it stands", "Hands.move", "told is None or point", "point"),
     ("wheel-direction", "Hands", "the wheel turns the way that was asked for", "Hands.scroll", "ticks < 0", "ticks > 0"),

@@ -138,6 +138,59 @@ class Progress(ProgressCase):
         self.assertLess(self.made.state.turn, 20)
 
 
+class Ticked(DrawnDesktop):
+    """A checkbox that each click on it switches, and a button beside it whose click changes something elsewhere."""
+
+    ticked = False
+
+    def boxes(self) -> list[tuple[int, int, int, int]]:
+        return [*super().boxes(), *([(156, 86, 8, 8)] if self.ticked else [])]
+
+    def button(self, name: str, down: bool) -> None:
+        super().button(name, down)
+        if down and agent.Rect(150, 80, 20, 20).contains(self.place):
+            self.ticked = not self.ticked
+
+
+class Repeats(ProgressCase):
+    """Small models say their last call once more: what it did is not undone unless they insist."""
+
+    TICK = call("click_screen_element", element_name="Read only", position=[500, 500])
+
+    def clicks(self, *replies: Json, profile: str = "planner", **settings: Any) -> int:
+        """How often these replies press the button of the mouse."""
+        rest = iter(replies)
+
+        def decide(request: Json) -> Json:
+            return PLAN if role_of(request) == "planner" else next(rest, text("Hm."))
+
+        self.drawn(decide, profile, auto_zoom=False, **settings)
+        self.desktop = Ticked(self.made.clock)
+        self.made.desktop = self.desktop
+        self.made.run()
+        return self.made.inputs.count(("button", "left", True))
+
+    def test_a_click_is_not_done_again_where_it_changed_what_is_there_unless_the_model_insists(
+        self,
+    ) -> None:
+        for number, wanted in ((1, 1), (2, 1), (3, 2), (4, 2), (5, 3)):
+            self.assertEqual(self.clicks(*[self.TICK] * number, max_steps=number), wanted, number)
+        self.assertIn("You have just done this", str(self.made.requests))
+        self.assertEqual(self.clicks(*[self.TICK] * 2, max_steps=3, described=True), 2)
+
+    def test_it_is_where_it_changed_something_else_or_another_act_came_between(self) -> None:
+        self.assertEqual(self.clicks(*[MENU] * 3, max_steps=3), 3)
+        self.assertEqual(self.clicks(self.TICK, OPEN_RUN, self.TICK, max_steps=3), 2)
+
+    def test_so_it_is_in_a_story_and_where_the_mouse_is(self) -> None:
+        click = {"name": "click", "x1": 500, "y1": 500, "label": "Read only"}
+        said = told("On.", [click])
+        self.assertEqual(self.clicks(*[said] * 3, profile="story", max_steps=4), 2)
+        move = call("move_mouse", x=500, y=500)
+        here = call("click_mouse")
+        self.assertEqual(self.clicks(move, here, here, profile="pointer", max_steps=3), 1)
+
+
 class Fields(DrawnDesktop):
     """Fields in which nothing but a caret tells which one was clicked, and it goes out meanwhile."""
 
