@@ -29,6 +29,7 @@ MODULES = {
     "Exchange": "test_control_check test_requests test_loops test_replies test_progress",
     "Calibration": "test_calibration",
     "Eyes": "test_eyes test_secrets",
+    "Turn engine": "test_progress",
     "Proof": "test_proof test_runs test_loops",
     "Turns": "test_progress test_loops test_runs test_replay test_again",
     "Two-agent loop": "test_runs test_loops",
