@@ -17,7 +17,7 @@ The file is divided into rooms, each under its banner. A room uses only itself a
     Values, Config, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell, Windows
     desktop, Controls, Keys, Arguments, Tools, Facts, Labels, Risks, Questions, Names, Bounds,
     Hands, Actuator, Watcher, Server answers, Model, Replies, Grammar texts, Grammars, Texts,
-    Profiles, Journal, Exchange, Calibration, Eyes, Control check, Way, Turn engine, Proof,
+    Profiles, Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof,
     Turns, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, Described
     panel, Check, Demo desktop, Demo model, MCP, Terminal, Options, Look back, Command line.
 """
@@ -407,7 +407,7 @@ dry_run | false | look, ask and log, but move and press nothing
 drag_steps | 15 | interpolated moves of a drag | 1 to 500
 drag_step_ms | 8.0 | milliseconds between the moves of a drag and before its release | 0 to 1000
 text_batch_events | 100 | most keyboard events in one SendInput | 4 to 1000
-char_input_delay | 0.0 | seconds between batches of text (the described systems: 0.01) | 0 to 5
+char_input_delay | 0.02 | seconds between batches of text (the described systems: 0.01) | 0 to 5
 scroll_ticks | 3 | wheel notches a scroll tool turns (the described systems: 1) | 1 to 50
 # pace
 settle_cap_ms | 2000.0 | milliseconds until a restless screen is taken as it is; 0: at once | 0 to
@@ -893,6 +893,12 @@ def plain_line(text: str, most: int) -> str:
     return cut(visible, most)
 
 
+def in_quotes(text: str, most: int) -> str:
+    """The same in quotes, as it is: a backslash is one."""
+    line = plain_line(text, most)
+    return f'"{line}"' if "'" in line else f"'{line}'"
+
+
 def _image_note(image: re.Match[str]) -> str:
     data = image[1]
     digest = hashlib.sha256(data.encode()).hexdigest()
@@ -969,6 +975,8 @@ class Control:
     password: bool = False
     # Of a checkbox, radio button or switch; None for all else, and for one that is neither.
     checked: bool | None = None
+    # Of a field: whether nothing can be typed into it, as into a list that drops down.
+    fixed: bool = False
     # Of the top-level window that it is or that holds it: handle and process; 0 if unknown.
     window: int = 0
     process: int = 0
@@ -986,6 +994,7 @@ def middle_of(rect: Rect) -> Point:
     return Point(rect.left + rect.width // 2, rect.top + rect.height // 2)
 
 
+TEXT_ROLES = frozenset(("edit", "document"))
 # What holds other things: its name is that of a window or a page, not of what is clicked.
 HOLDERS = frozenset(
     "window pane document application dialog group list tree table tabs toolbar".split()
@@ -1169,6 +1178,7 @@ class Act:
     args: Args
     call: ToolCall
     way: int | None = None  # the number of the act of an earlier run that it is
+    slowly: bool = False  # typed sign by sign, since something got lost before
 
     @property
     def shown(self) -> str:
@@ -1234,6 +1244,7 @@ class Deed:
     new: bool = False  # whether the screen is none of the last ones
     known: str = ""  # what Windows tells of the controls, which stands in the result, too
     dry: bool = False  # whether a dry run left out nothing but the input
+    wrong: bool = False  # whether something else stands there than what was typed
 
     @property
     def performed(self) -> bool:
@@ -2454,6 +2465,7 @@ IUIAutomationElement
 IUIAutomationTreeWalker
   HRESULT GetFirstChildElementBuildCache(LPVOID, LPVOID, LPVOID) | 10
   HRESULT GetNextSiblingElementBuildCache(LPVOID, LPVOID, LPVOID) | 12
+  HRESULT GetPreviousSiblingElementBuildCache(LPVOID, LPVOID, LPVOID) | 13
 IShellItem
   HRESULT BindToHandler(LPVOID, LPVOID, LPVOID, LPVOID) | 3
   HRESULT GetDisplayName(DWORD, LPVOID) | 5
@@ -2544,6 +2556,7 @@ _UIA_PROPERTIES = {
     "is password": 30019,
     "is offscreen": 30022,
     "value": 30045,
+    "is read-only": 30046,
     "is selected": 30079,
     "toggle state": 30086,
 }
@@ -2594,20 +2607,31 @@ class AutomationElement(NamedTuple):
         return not self._property("is offscreen")
 
     def children(self) -> Iterator[AutomationElement]:
+        return self._from("GetFirstChildElementBuildCache", "GetNextSiblingElementBuildCache")
+
+    def before(self) -> Iterator[AutomationElement]:
+        return self._from(*["GetPreviousSiblingElementBuildCache"] * 2)
+
+    def _from(self, method: str, then: str) -> Iterator[AutomationElement]:
         # One request each: nobody has to make ten thousand rows for the first of them.
-        source = self.source
-        place = self.element.address
-        child = source.element(source.walker, "GetFirstChildElementBuildCache", place)
-        while child.element.address:
-            yield child
-            place = child.element.address
-            child = source.element(source.walker, "GetNextSiblingElementBuildCache", place)
+        found = self
+        while True:
+            found = self.source.element(self.source.walker, method, found.element.address)
+            if not found.element.address:
+                return
+            yield found
+            method = then
 
     def control(self) -> Control:
         box = filled_in(RECT, self.element.call, "get_CachedBoundingRectangle")
         role = _UIA_ROLES.get(self._property("control type"), "control")
         password = bool(self._property("is password"))
         state = "is selected" if role == "radio button" else "toggle state"
+        read_only = self._property("is read-only")
+        if role == "combo box":  # one that only lists may have no value that could be read-only
+            fixed = read_only is not False
+        else:
+            fixed = role in TEXT_ROLES and read_only is True
         return Control(
             name=plain_line(self._text("name") or "", TEXT_MOST),
             role=role,
@@ -2617,6 +2641,7 @@ class AutomationElement(NamedTuple):
             focused=bool(self._property("has keyboard focus")),
             password=password,
             checked=ON_OFF.get(self._property(state)),
+            fixed=fixed,
         )
 
     def _text(self, name: str) -> str | None:
@@ -2644,6 +2669,7 @@ class AutomationElement(NamedTuple):
 
 
 CHECKABLE = frozenset({"checkbox", "radio button"})
+FIELD_ROLES = frozenset(("edit", "combo box"))
 # Of what lies in one thing so many are looked at: 9,860 rows kept a program busy for half an hour
 # (CursorTouch/Windows-MCP#353).
 ROWS_MOST = 60
@@ -2655,6 +2681,7 @@ GUITHREADINFO = structure(
     " LONG left, LONG top, LONG right, LONG bottom"
 )
 GW_HWNDNEXT = 2
+GW_HWNDPREV = 3
 GW_CHILD = 5
 GWL_STYLE = -16
 ES_PASSWORD = 0x20
@@ -2689,6 +2716,8 @@ _CLASS_ROLES = {
     "tooltips_class32": "tooltip",
     "#32768": "menu",
 }
+# The bits of a style with which a field takes no text: ES_READONLY, CBS_DROPDOWNLIST.
+_FIXING = {"edit": 0x800, "combo box": 3}
 # What a button is, by the lowest four bits of its style.
 _BUTTON_ROLES = (
     "button, button, checkbox, checkbox, radio button, checkbox, checkbox, group, button,"
@@ -2776,10 +2805,16 @@ class WindowElement(NamedTuple):
         return bool(self.api.IsWindowVisible(self.handle))
 
     def children(self) -> Iterator[WindowElement]:
-        child = self.api.GetWindow(self.handle, GW_CHILD)
-        while child:
-            yield WindowElement(self.source, self.api, child)
-            child = self.api.GetWindow(child, GW_HWNDNEXT)
+        return self._from(GW_CHILD, GW_HWNDNEXT)
+
+    def before(self) -> Iterator[WindowElement]:
+        return self._from(GW_HWNDPREV, GW_HWNDPREV)
+
+    def _from(self, way: int, then: int) -> Iterator[WindowElement]:
+        found = self.api.GetWindow(self.handle, way)
+        while found:
+            yield WindowElement(self.source, self.api, found)
+            found = self.api.GetWindow(found, then)
 
     def control(self) -> Control:
         style = self.api.GetWindowLongW(self.handle, GWL_STYLE)
@@ -2787,7 +2822,8 @@ class WindowElement(NamedTuple):
         # A style of nothing at all is one that Windows does not tell.
         password = role == "edit" and (not style or bool(style & ES_PASSWORD))
         text = None if password else self._text()
-        is_field = role in ("edit", "combo box")
+        is_field = role in FIELD_ROLES
+        fixing = _FIXING.get(role, 0)
         checked = None
         if role in CHECKABLE:
             checked = ON_OFF.get(self.source.message(self.handle, BM_GETCHECK))
@@ -2800,6 +2836,7 @@ class WindowElement(NamedTuple):
             focused=focus_window(self.api) == self.handle,
             password=password,
             checked=checked,
+            fixed=fixing > 0 and style & fixing == fixing,
         )
 
     def _role(self, style: int) -> str:
@@ -3452,7 +3489,7 @@ def _told(source: Source, where: Where, inner: int, end: float) -> Iterator[Cont
         if isinstance(where, Window):
             known = _listed(element, window_place(api, handle), end)
         else:
-            known = [element.control()]
+            known = [named_control(element)]
         for control in known:
             yield replace(control, window=window, process=process)
 
@@ -3466,7 +3503,6 @@ def _listed(root: Element, shown: Rect, end: float) -> Iterator[Control]:
     # What is shown in an element and tells; outer ones first, as what people press lies there.
     waiting = deque([root])
     while waiting:
-        label = ""
         _in_time(end)
         inner: Iterable[Element] = waiting.popleft().children()
         for child in islice(inner, ROWS_MOST):
@@ -3475,13 +3511,27 @@ def _listed(root: Element, shown: Rect, end: float) -> Iterator[Control]:
                 continue
             waiting.append(child)
             with suppress(Win32Error):  # it was closed in this moment, or has no place
-                control = child.control()
-                # The text before a field without a name is its name.
-                if control.role in ("edit", "combo box"):
-                    control = replace(control, name=control.name or label)
-                label = control.name if control.role == "text" else ""
+                control = named_control(child)
                 if _is_telling(control) and control.rect.overlaps(shown):
                     yield control
+
+
+HIDDEN_MOST = 8  # elements between a field and the text before it that are not shown
+
+
+def named_control(element: Element) -> Control:
+    """A control by its name; that of a field without one is the text before it."""
+    control = element.control()
+    if control.name or control.role not in FIELD_ROLES:
+        return control
+    beside: Iterable[Element] = element.before()
+    with suppress(Win32Error):  # it is a field all the same
+        before = next((one for one in islice(beside, HIDDEN_MOST) if one.is_shown()), element)
+        label = before.control()
+        # Programs that make their last control first have the text of the field below before it.
+        if label.role == "text" and label.rect.top < control.rect.bottom:
+            return replace(control, name=label.name)
+    return control
 
 
 def _is_telling(control: Control) -> bool:
@@ -3735,14 +3785,17 @@ def parse_chord(text: str) -> tuple[str, ...]:
             keys.append("shift")
             key = WITHOUT_SHIFT[part]
         if key is None:
-            named = (part or text)[:KEY_NAME_MOST]
+            named = part or text
             advice = "use names such as enter, tab, ctrl+s, f5"
-            raise ToolError(f"There is no key {named!r}; {advice}.", "invalid_key")
+            raise ToolError(
+                f"There is no key {in_quotes(named, KEY_NAME_MOST)}; {advice}.", "invalid_key"
+            )
         keys.append(key)
     others = [key for key in keys if key not in MODIFIERS]
     if len(others) > 1:
         raise ToolError(
-            f"{text!r} names {len(others)} keys at once; press one key with its modifiers.",
+            f"{in_quotes(text, KEY_NAME_MOST)} names {len(others)} keys at once;"
+            " press one key with its modifiers.",
             "invalid_key",
         )
     return tuple(sorted(dict.fromkeys(keys), key=others.count))
@@ -4452,7 +4505,7 @@ def fold_label(label: str) -> str:
 def quoted_title(window: Window | None) -> str:
     if window is None:
         return "none"
-    return repr(plain_line(window.title, 60))
+    return in_quotes(window.title, 60)
 
 
 # The key of each code, first those that are held; where a code has several, the first of them.
@@ -4483,7 +4536,14 @@ def text_of(act: Act) -> str:
     return "\n".join(values_of(act.args, Text))
 
 
+LINE_BREAK = "\v"  # in a text that is typed: one that is no Enter
 UNKNOWN = "?"  # begins a line of which nobody knows how it begins
+SHELLS = (
+    r"(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty"
+    r"|git-bash|git-cmd|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|putty|kitty|plink|ubuntu\w*)\.exe"
+)
+# What the program, the title or the control of a terminal says in which a shell of Unix runs.
+UNIX_SHELL = r"\b(wsl\w*|bash|zsh|fish|sh|mintty|putty|plink|ubuntu\w*|debian|mingw\d*|ssh)\b|\w@\w"
 START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
 EMPTYING = ENTERING.union(
     "escape win win+s win+q alt+d ctrl+l ctrl+t ctrl+n ctrl+k ctrl+e emptied".split()
@@ -4505,6 +4565,25 @@ WITHIN = (
     r"((ctrl|shift)\+)*(up|down|left|right|home|end|tab|delete|backspace)"
     r"|(shift\+)?(.|space)|ctrl\+[acvxz]|ctrl|alt|shift"
 )
+# What selects all where Ctrl+A does not: the second key, right after the first one.
+SELECTING_KEYS = {"end": "shift+home", "ctrl+end": "ctrl+shift+home"}
+
+
+def keys_that_empty(window: Window, control: Control | None) -> Sequence[str]:
+    """What empties the line of a terminal, where Ctrl+A selects nothing; () of all else."""
+    program = window.program.lower()
+    name = fold(control.name) if control else ""
+    in_editor = re.match(r"terminal \d+,", name)  # such as VS Code
+    console = window.class_name == "ConsoleWindowClass" or re.fullmatch(SHELLS, program)
+    has_value = control is not None and control.value is not None  # a field of its dialog
+    if not in_editor and (has_value or not console):
+        return ()
+    said = f"{program} {fold(window.title)} {name}"
+    if re.search(UNIX_SHELL, said):
+        return ("end", "ctrl+u")
+    return ("escape",)
+
+
 # Acts that change nothing but where the mouse is, or what is in sight.
 MOVES = frozenset("move scroll hscroll scroll_up scroll_down scroll_at scroll_here".split())
 
@@ -4548,6 +4627,13 @@ class Typed:
         if act.name in MOVES:
             return before
         last = keys or f"{act.name}({fold_label(label_of(act))})"
+        emptying = keys_that_empty(window, attempt.focused)
+        if keys == SELECTING_KEYS.get(before.last):
+            last = "ctrl+a"
+        if emptying and last in ("ctrl+a", "escape"):
+            last = "home"
+        if keys in emptying[-1:]:
+            last = "emptied"
         text = text_of(act)
         replaces = keys in REPLACING or re.fullmatch(REPLACING_CLICKS, last)
         all_of_it = (text or replaces) and re.fullmatch(SELECTING, before.last)
@@ -4872,7 +4958,7 @@ def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
 
 
 def patterns_of(table: str) -> dict[str, str]:
-    patterns = {"START": START, "A_CLICK": A_CLICK}
+    patterns = {"START": START, "A_CLICK": A_CLICK, "SHELLS": SHELLS}
     for line in table_lines(table):
         name, pattern = line.split(maxsplit=1)
         patterns[name] = with_patterns(pattern, patterns)
@@ -4888,9 +4974,7 @@ CHATS (teams|ms-teams|slack|discord|telegram|whatsapp(\.root)?|signal|skype|elem
 MAILS (outlook|olk|hxoutlook|thunderbird|emclient|mail|hxmail)\.exe
 KEEPERS <MAILS>|<EXPLORER>|(photos|taskmgr|mmc|regedit)\.exe
 EDITORS (winword|excel|powerpnt|onenote|notepad|notepad\+\+|wordpad|mspaint|code)\.exe
-TERMINALS (cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty
-    |git-bash|git-cmd|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|putty|kitty|plink|ubuntu\w*
-    |pythonw?[\d.]*|py|ipython|node)\.exe
+TERMINALS <SHELLS>|(pythonw?[\d.]*|py|ipython|node)\.exe
 ADMINS (consent|credentialuibroker)\.exe
 WARDENS (smartscreen|msiexec|systemreset)\.exe
 CHAT_TITLES .*\b(whatsapp|telegram|slack|discord|messenger|teams|google chat|signal|wechat)\b.*
@@ -5421,7 +5505,8 @@ def said_shortly(attempt: Attempt) -> str:
     act = attempt.act
     text = text_of(act)
     if text:
-        return f"{act.name.replace('_', ' ')} {printable(json.dumps(text, ensure_ascii=False))}"
+        shown = json.dumps(text.replace(LINE_BREAK, "\n"), ensure_ascii=False)
+        return f"{act.name.replace('_', ' ')} {printable(shown)}"
     keys = " then ".join(values_of(act.args, Chord))
     return keys.title() or act.in_words()
 
@@ -5441,14 +5526,14 @@ def switch_for(attempt: Attempt) -> str:
 
 def told_of(control: Control) -> str:
     """For the person: what has the keyboard, and what it holds."""
-    name = plain_line(control.name, 60)
+    name = in_quotes(control.name, 60)
     more = ""
     if control.password:
         more = ", a password field,"
     elif control.value:
-        value = plain_line(control.value, 60)
-        more = f", which holds {value!r},"
-    return f"{name!r} ({control.role}){more}"
+        value = in_quotes(control.value, 60)
+        more = f", which holds {value},"
+    return f"{name} ({control.role}){more}"
 
 
 def question_about(attempt: Attempt) -> str:
@@ -5460,9 +5545,10 @@ def question_about(attempt: Attempt) -> str:
     also = f" on {told_of(attempt.focused)}" if attempt.types and attempt.focused else ""
     for name in true_names(attempt.controls):
         if fold_label(name) != fold_label(label_of(act)):
-            also = f", which is {plain_line(name, 40)!r},"
+            also = f", which is {in_quotes(name, 40)},"
     if attempt.enters and attempt.enters not in text_of(act):
-        also += f", which enters {attempt.enters!r},"
+        line = in_quotes(attempt.enters, TEXT_SHOWN)
+        also += f", which enters {line},"
     said = said_shortly(attempt)
     if values_of(act.args, Chord):
         said = f"press {said}"
@@ -5599,13 +5685,12 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     candidates = begins[:CANDIDATES_MOST] or [named[known] for known in alike]
     listed = ", ".join(dict.fromkeys(plain_line(program.name, 40) for program in candidates))
     advice = f"it may be one of: {listed}" if listed else "look in the Start menu"
-    raise ToolError(
-        f"No single program is called {plain_line(wanted, 60)!r}; {advice}.", "no_program"
-    )
+    raise ToolError(f"No single program is called {in_quotes(wanted, 60)}; {advice}.", "no_program")
 
 
 def quoted_name(title: str, most: int) -> str:
-    return json.dumps(plain_line(title, most), ensure_ascii=False)
+    line = plain_line(title, most)
+    return f'"{line}"'
 
 
 TITLES_MOST = 12  # of which a model is told
@@ -5764,7 +5849,10 @@ def _is_word(word: str, other: str) -> bool:
 
 
 def quoted_control(control: Control) -> str:
-    return f"{plain_line(control.name, 60)!r} ({control.role})"
+    if control.name:
+        name = in_quotes(control.name, 60)
+        return f"{name} ({control.role})"
+    return f"an unnamed {control.role}"
 
 
 ####################################################################################################
@@ -5890,6 +5978,7 @@ HELD_TRIES = 3
 PRESS_S = 0.02  # down until up again: games and remote desktops see no shorter press
 FETCH = "win+shift+left moves it to the next monitor, win+left to a half of its own"
 CENTRE = Coordinate(GRID // 2, GRID // 2)
+SLOW_S = 0.02  # at 15 ms a sign Notepad of Windows 11 still lost some (rustdesk/rustdesk#15243)
 
 Switch = Callable[..., None]  # presses or releases a key or a button
 
@@ -6046,16 +6135,24 @@ class Hands:
         if self.typing_secret and secret:
             self.typing_secret(self.attempt)
         size = self.config.text_batch_events // 4  # two UTF-16 units at most go down and up
-        for at in range(0, len(filled) or 1, size):
-            window = self.desktop.foreground()
-            if not same_window(window, self.attempt.front):
-                raise ToolError(
-                    "Another window took the keyboard in the middle of the text.",
-                    "stale_frame",
-                )
-            self._ready(window)
-            self.desktop.text(filled[at : at + size])
-            self.clock.sleep(self.config.char_input_delay)
+        pause_s = self.config.char_input_delay
+        if self.attempt.act.slowly:
+            size = 1
+            pause_s = max(pause_s, SLOW_S)
+        for number, line in enumerate(filled.split(LINE_BREAK)):
+            if number:
+                self.press("shift+enter")
+            for at in range(0, len(line) or 1, size):
+                if at:
+                    self.clock.sleep(pause_s)
+                window = self.desktop.foreground()
+                if not same_window(window, self.attempt.front):
+                    raise ToolError(
+                        "Another window took the keyboard in the middle of the text.",
+                        "stale_frame",
+                    )
+                self._ready(window)
+                self.desktop.text(line[at : at + size])
 
     def press(self, chord: str) -> None:
         """A lone character comes as the model means it, on every keyboard."""
@@ -6530,6 +6627,17 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
         )
 
 
+def gate_line_breaks(actuator: Actuator, attempt: Attempt) -> None:
+    """Where Enter sends, the lines of a text are one message: Enter is only pressed behind it."""
+    args = attempt.act.args
+    if not isinstance(args, TypeTextArgs):
+        return
+    lines = args.text.rstrip("\n")
+    if "\n" in lines and "send" in rules_met(RISKS, facts_of(attempt)):
+        one = lines.replace("\n", LINE_BREAK) + args.text[len(lines) :]
+        attempt.act = replace(attempt.act, args=replace(args, text=Text(one)))
+
+
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     """A risky act waits for the person's yes, which is good for a minute and for this act there."""
     # Nothing is sent meanwhile: no act can answer the question. If then another window is in front,
@@ -6570,6 +6678,7 @@ GATES_OF_THE_LOOK: tuple[Gate, ...] = (
     gate_windows,
     gate_controls,
     gate_password_field,
+    gate_line_breaks,
     gate_same_window,  # once more, after other programs were asked for their controls
 )
 # The wait for the next minute and for the person come before what looks at the frame.
@@ -9493,7 +9602,7 @@ chat | ui_settle_delay | 0.1 | | the same
 pointer | ui_settle_delay | 0.06 | | the same
 all | settle_cap_ms | 0 | | the same
 planner commander | turn_delay | 1.5 | | the same
-planner commander | char_input_delay | 0.01 | | no program was found that loses characters
+planner commander | char_input_delay | 0.01 | | Notepad of Windows 11 loses what comes faster
 chat | char_input_delay | 0.005 | | the same
 planner commander chat | text_batch_events | 4 | | the same
 planner | chunks of a text | 100 events | with --described a character | kept: there is a pause \
@@ -11066,7 +11175,6 @@ class Eyes:
 
 # Their result names what they hit.
 HITS = frozenset("click double_click triple_click right_click middle_click click_here".split())
-TEXT_ROLES = frozenset(("edit", "document"))
 # What only tells of something.
 CAPTIONS = frozenset(("text", "image", "tooltip", *HOLDERS))
 NO_CONTROL = Control("", "pane", NOWHERE)  # what nobody tells of
@@ -11092,7 +11200,9 @@ class ControlCheck:
     said_of: Callable[[Act], str]  # what an act says that it means
     # What was told last, and what was there: the same again is what it wants.
     _told: tuple[str, Rect] | None = None
-    _knows_focus: bool = False  # whether anything was ever said to have the keyboard
+    knows_focus: bool = False  # whether anything was ever said to have the keyboard
+    # What a click hit, right after it; told once to be no field, the same again is obeyed.
+    clicked: Control | None = None
     # Fields that a secret went into: they may show it in a form in which it cannot be found.
     _secret_fields: set[str] = field(default_factory=set)
 
@@ -11151,8 +11261,8 @@ class ControlCheck:
             return ""
         self._told = key
         at = to_grid(middle_of(only.rect), look.frame.area)
-        there = repr(plain_line(hit.name, 60)) if hit.name else "nothing that Windows names"
-        wanted = repr(plain_line(only.name, 60)) if only.name else f"The {only.role} field"
+        there = in_quotes(hit.name, 60) if hit.name else "nothing that Windows names"
+        wanted = in_quotes(only.name, 60) if only.name else f"The {only.role} field"
         return self.hide(
             f"At [{place.x}, {place.y}] is {there}."
             f" {wanted} is at [{at.x}, {at.y}]. Nothing was done."
@@ -11168,12 +11278,12 @@ class ControlCheck:
         # The only other control that may be meant, if none of them is at the point.
         wants_a_field = says_only_field(said)
         is_named = names_equal(said, hit.name) and hit.role not in CAPTIONS
-        if is_named or _is_name_of(said, cut(hit.value or "", 100)):
+        if is_named or is_name_of(said, cut(hit.value or "", 100)):
             return None
         if wants_a_field and hit.role not in TEXTLESS:
             return None
         # What agrees with the words may be meant, unless another one has just that name.
-        agrees = _is_name_of
+        agrees = is_name_of
         if names_agree(said, hit.name):
             agrees = names_equal
         meant = []
@@ -11194,7 +11304,7 @@ class ControlCheck:
             return None
         only = best[0]
         seen = self.one(middle_of(only.rect))
-        hidden = not (seen and _is_name_of(said, seen.name))  # something lies above it
+        hidden = not (seen and is_name_of(said, seen.name))  # something lies above it
         return None if hidden and not wants_a_field else only
 
     def told_of(self, deed: Deed) -> Deed:
@@ -11203,8 +11313,10 @@ class ControlCheck:
         result = deed.result
         told = []
         hit = NO_CONTROL
+        self.clicked = None
         if step.name in HITS:
             hit = next(iter(deed.controls), NO_CONTROL)
+            self.clicked = hit
         # A click on a window may well be one on what it alone knows to be there.
         known = hit.role not in HOLDERS
         said = self.said_of(step)
@@ -11212,40 +11324,37 @@ class ControlCheck:
         if known and hit.name:
             there = quoted_control(hit)
             if not names_agree(said, hit.name):
-                there += f", not {plain_line(said, 60)!r}"
+                there += f", not {in_quotes(said, 60)}"
             result = f"{verb} {there}"
             told.append(there)
         elif isinstance(step.args, ClickArgs):
             there = f"an unnamed {hit.role}" if known else "what Windows does not name"
             result = f"{verb} {there}"
             result += f", meant: {said}" if said else ""
-        read = ""
-        if isinstance(step.args, TypeTextArgs) and self.on:
-            read = self._typed(step.args.text)
-        elif hit.checked is not None:
-            now = self.one(middle_of(hit.rect))
-            if now and now.checked is not None and now.role == hit.role:
-                read = "it is checked now" if now.checked else "it is not checked now"
-        if read:
-            result += f"; {read}"
-            told.append(read)
-        return replace(
+        deed = replace(
             deed,
             result=result,
             known="; ".join(told),
         )
+        if hit.checked is None:
+            return deed
+        now = self.one(middle_of(hit.rect))
+        if now is None or now.checked is None or now.role != hit.role:
+            return deed
+        state = "checked" if now.checked else "not checked"
+        return adding(deed, f"it is {state} now")
 
     def facts(self) -> list[str]:
         typed_at = self.one(None)
         if typed_at is None or typed_at.password:
             return []
         sentence = f"The keyboard is in {quoted_control(typed_at)}"
-        if typed_at.value is not None and not self._has_secret(typed_at):
+        if typed_at.value is not None and not self.has_secret(typed_at):
             # Hidden before it is cut, or a part of a secret would be left.
             sentence += f", which holds {quoted_name(self.hide(typed_at.value), 200)}"
         return [f"{sentence}."]
 
-    def _has_secret(
+    def has_secret(
         self,
         control: Control,
         typed: str = "",
@@ -11257,32 +11366,247 @@ class ControlCheck:
             self._secret_fields.add(name)
         return name in self._secret_fields
 
-    def _typed(self, text: str) -> str:
-        typed_at = self.one(None)
-        if typed_at is None:
-            if self._knows_focus:
-                return "no control had the keyboard, so nothing may have been typed"
-            return ""
-        self._knows_focus = True
-        if self._has_secret(typed_at, text) or typed_at.password or text.endswith("\n"):
-            return ""
-        value = typed_at.value
-        if value is None:
-            if typed_at.role in TEXTLESS:
-                return f"the keyboard was on {quoted_control(typed_at)}, which takes no text"
-            return ""
-        # What is cut may hold it all the same, and fields change blanks and line ends.
-        held = "".join(value.split())
-        right = len(value) >= TEXT_MOST - 1 or "".join(text.split()) in held
-        shown = self.hide(value)
-        read = (
-            f"the field now holds {quoted_name(shown, 80)}" if shown else "the field is empty now"
-        )
-        return read if right else f"{read}, which lacks what was typed"
+
+def adding(deed: Deed, told: str) -> Deed:
+    """With what Windows tells, which stands in the result, too."""
+    known = "; ".join(filter(None, (deed.known, told)))
+    return replace(deed, result=f"{deed.result}; {told}", known=known)
 
 
-def _is_name_of(said: str, name: str) -> bool:
+def is_name_of(said: str, name: str) -> bool:
     return bool(name_words(name)) and names_agree(said, name)
+
+
+####################################################################################################
+# Typing - a text goes into the field that it is for, and is read back before Enter
+####################################################################################################
+
+# In these letters choose a row: no text is for one that was clicked.
+ROWS_AND_LISTS = frozenset("list, list item, tree, tree item".split(", "))
+FIELD_LEAST = 8  # pixels on a side
+# So often a field is read until it holds what was typed or does not change any more.
+READS_MOST = 10
+READ_S = 0.4
+
+
+def is_as_typed(held: str | None, text: str, now: str) -> bool:
+    """Whether a field that held this holds this text once now, and else only what it held.
+
+    None if nobody knows what it held: whether it has the text. Which blanks and line ends stand
+    there is the program's matter.
+    """
+    if held == "":
+        return now.split() == text.split()
+    before, typed, after = ("".join(part.split()) for part in (held or "", text, now))
+    if held is None:
+        return typed in after
+    gone = len(before) + len(typed) - len(after)  # what was selected, in the place of which it is
+    # An end that was there may as well be what the program completes an address with.
+    firsts = range(len(before) - gone + 1)
+    if gone not in (0, len(before)):
+        firsts = firsts[1:]
+    if gone < 0:
+        return False
+    return any(before[:at] + typed + before[at + gone :] == after for at in firsts)
+
+
+@dataclass
+class Typing:
+    """One text with its field and Enter; each step depends on what those before it did."""
+
+    check: ControlCheck
+    clock: Clock
+    act: Act
+    frame: Frame
+    done: list[Deed]  # of its steps
+    to: Control | None = None  # what has the keyboard when it begins
+    held: str | None = None  # what that holds which is not to be typed; None if unknown
+
+    def steps(self) -> Iterator[Act]:
+        """Those of any act; raises ToolError where one that types is known to have failed."""
+        args = self.act.args
+        check = self.check
+        if not isinstance(args, TypeTextArgs) or not check.on or check.config.dry_run:
+            yield from steps_of(self.act)
+            return
+        if args.position:
+            # A click would open it, and hide what lies below.
+            point = to_point(args.position, self.frame.area)
+            hit = check.one(point)
+            self.refuse_list(hit)
+            yield steps_of(self.act)[0]
+        self.to = self.field(args.position)
+        window = self.frame.window or Window(0, "")
+        emptying = keys_that_empty(window, self.to)
+        if self.to and self.to.role in FIELDS and not emptying:
+            self.held = self.to.value
+        if args.clear:
+            yield from self.keys(*emptying or ("ctrl+a",))
+        if self.held and (args.clear or self.held.isspace()):
+            self.held = ""
+        text = args.text
+        if not emptying:  # in a terminal one question is about all lines of it
+            text = Text(text.removesuffix("\n"))
+        enters = ["enter"] * (args.submit + len(args.text) - len(text))
+        if text:
+            yield from self.text(text, bool(enters))
+        elif args.clear and self.held is not None:
+            yield from self.emptying()
+        yield from self.keys(*enters)
+
+    def keys(self, *chords: str) -> Iterator[Act]:
+        """Presses each of them."""
+        for chord in chords:
+            args = PressKeyArgs(Chord(chord))
+            yield Act("press_key", args, self.act.call)
+
+    @property
+    def in_front(self) -> bool:
+        """Whether the window that the text is for still is."""
+        front = self.check.desktop.foreground()
+        return same_window(front, self.frame.window)
+
+    def focused(self) -> Control | None:
+        """What has the keyboard in that window."""
+        return self.check.one(None) if self.in_front else None
+
+    def field(self, place: Coordinate | None) -> Control | None:
+        """What has the keyboard, if anybody knows; raises ToolError if it is not for this text."""
+        to = self.focused()
+        if to is None:
+            return None
+        wrong = ""
+        point = self.check.desktop.cursor()
+        if place:
+            point = to_point(place, self.frame.area)
+        if (place or self.hit_nothing(to)) and not self.is_at(to, point):
+            wrong = "not what was clicked"
+        if to.fixed or to.role in TEXTLESS:
+            wrong = "which takes no text"
+        if place and to.role in ROWS_AND_LISTS:
+            wrong = "in which letters choose a row"
+        self.refuse_list(to)
+        if not wrong:
+            return to
+        there = self.check.hide(quoted_control(to))
+        raise ToolError(
+            f"the keyboard is in {there}, {wrong}; nothing was typed.",
+            "no_field",
+        )
+
+    def refuse_list(self, control: Control | None) -> None:
+        """Raises ToolError for one that letters change silently."""
+        if not control or not control.fixed or control.role != "combo box":
+            return
+        name = self.check.hide(quoted_control(control))
+        raise ToolError(
+            f"{name} is a list that drops down, in which letters choose an entry; nothing was"
+            " typed. Click it and then the entry, or press up or down in it.",
+            "no_field",
+        )
+
+    def hit_nothing(self, to: Control) -> bool:
+        """Whether the act before was a click that can have given no field the keyboard."""
+        hit = self.check.clicked
+        self.check.clicked = None
+        if hit is None or to.role not in FIELDS:
+            return False
+        return hit.role in HOLDERS and hit.window == to.window
+
+    def is_at(self, to: Control, point: Point) -> bool:
+        """Whether a click there was for this field; one on its caption is."""
+        # Editors in browsers have the keyboard in a field of a pixel, somewhere.
+        side = min(to.rect.width, to.rect.height)
+        if to.rect.contains(point) or side < FIELD_LEAST:
+            return True
+        names = [self.check.said_of(self.act)]
+        for deed in self.done:
+            names += [hit.name for hit in deed.controls if hit.role == "text"]
+        telling = filter(name_words, names)
+        return any(is_name_of(name, to.name) for name in telling)
+
+    def text(self, text: Text, enters: bool) -> Iterator[Act]:
+        """Types it, and where it arrives otherwise once more into the emptied field."""
+        for slowly in (False, True):
+            yield Act(
+                "type_text",
+                TypeTextArgs(text),
+                self.act.call,
+                slowly=slowly,
+            )
+            now, wrong = self.read(text)
+            rest = now.removeprefix(text)
+            added = rest != now and not (self.held or "").endswith(rest)
+            if wrong and added and self.held is not None:
+                yield from self.keys("delete")  # mostly it is selected
+                now, wrong = self.read(text)
+            again = wrong and self.held == "" and now
+            if slowly or not again:
+                break
+            yield from self.emptying()
+        if wrong and enters:
+            raise ToolError(f"enter was not pressed, since {wrong}", "not_typed")
+
+    def emptying(self) -> Iterator[Act]:
+        """Tries all that selects all; of a date the points may stay."""
+        before = len(self.done)
+        for keys in (("ctrl+a",), *SELECTING_KEYS.items()):
+            yield from self.keys(*keys, "delete")
+            there = self.focused()
+            if there and not re.search(r"[^\W_]", there.value or ""):
+                del self.done[before:]  # that it was empty once more is not worth its words
+                return
+        raise ToolError("no key empties it; nothing more was typed", "not_typed")
+
+    def read(self, text: str) -> tuple[str, str]:
+        """What the field holds, if that is known, and what is wrong with it; both is told."""
+        check = self.check
+        there = self.focused()
+        told = ""
+        value = ""
+        wrong = ""
+        if there is None:
+            if check.knows_focus and self.in_front:
+                told = "no control had the keyboard, so nothing may have been typed"
+        elif self.to and not there.rect.overlaps(self.to.rect):
+            told = f"the keyboard is in {check.hide(quoted_control(there))} now"
+        elif self.is_readable(there, text):
+            value = self.at_rest(there, text)
+            shown = check.hide(value)
+            told = "the field is empty now"
+            if shown:
+                told = f"the field now holds {quoted_name(shown, 80)}"
+            if len(value) >= TEXT_MOST - 1:
+                told += ", of which the end cannot be read"
+            elif not is_as_typed(self.held, text, value):
+                verb = "is not" if is_as_typed(None, text, value) else "lacks"
+                told += f", which {verb} what was typed"
+                wrong = told
+        check.knows_focus |= there is not None
+        if told:
+            deed = adding(self.done[-1], told)
+            self.done[-1] = replace(deed, wrong=wrong != "")
+        return value, wrong
+
+    def is_readable(self, there: Control, text: str) -> bool:
+        """Whether what a field holds may be read, and may be just this text."""
+        if there.password or self.check.has_secret(there, text):
+            return False
+        if there.role not in FIELDS or text.endswith("\n"):
+            return False
+        return there.value is not None
+
+    def at_rest(self, there: Control, text: str) -> str:
+        """What a field holds, once it has taken all in."""
+        for _ in range(READS_MOST):
+            if is_as_typed(self.held, text, there.value or ""):
+                break
+            self.clock.sleep(READ_S)
+            before = there
+            there = self.focused() or there
+            if there == before:
+                break
+        return there.value or ""
 
 
 ####################################################################################################
@@ -11644,7 +11968,14 @@ class Engine:
         settle_s = 0.0
         done: list[Deed] = []
         try:
-            for step in steps_of(act):
+            typing = Typing(
+                self.controls,
+                self.clock,
+                act,
+                frame,
+                done,
+            )
+            for step in typing.steps():
                 if not same_window(after.window, frame.window):
                     rest = (
                         "the rest was not done, since another window came to the front:"
@@ -11667,8 +11998,9 @@ class Engine:
                     settle_s += after.taken_at - sent
                     self.actuator.settled()
                     done[-1] = self.controls.told_of(deed)
-        except Win32Error as error:
-            done.append(Deed(act, str(error), refused="windows"))
+        except (ToolError, Win32Error) as error:  # what failed ends the act
+            refused = error.kind if isinstance(error, ToolError) else "windows"
+            done.append(Deed(act, str(error), refused=refused))
         deed = whole_deed(act, done)
         if deed.acted:
             self._last = (act, whole)
@@ -11879,7 +12211,7 @@ def rulings_by_files(
                 if data and data == old:
                     yield Ruling(check, False, "the file is as it was when the run began")
             elif _plain(quoted) not in _plain(text):
-                yield Ruling(check, False, f"the file does not hold {quoted!r}")
+                yield Ruling(check, False, f"the file does not hold {in_quotes(quoted, TEXT_MOST)}")
             elif _words(quoted) in _words(text):
                 yield Ruling(check, True, "the file holds it")
 
@@ -11922,7 +12254,8 @@ def known_facts(
             # More of it than is told, or a secret could be cut.
             beginning = hide(text[: 4 * FILE_CHARS])[:FILE_CHARS]
             verb = "holds" if len(text) < FILE_CHARS else "begins"
-            holds = f"; it {verb} {json.dumps(printable(beginning), ensure_ascii=False)}"
+            shown = printable(beginning).replace("\n", "\\n")
+            holds = f'; it {verb} "{shown}"'
         facts.append(f"{path} {state}{holds}.")
     if not engine.config.vision:
         facts.append(engine.controls.listed(look))
@@ -13715,8 +14048,9 @@ def perform_action(
         chapter.progress = chapter.progress or progress
         result = deed.result
         if deed.performed:
-            chapter.done.append(story_mark(deed.act))
-            if not (deed.dry or isinstance(act.args, AskArgs)):
+            if not deed.wrong:  # else what follows is left out
+                chapter.done.append(story_mark(deed.act))
+            if not (deed.dry or deed.wrong or isinstance(act.args, AskArgs)):
                 return "done"
             # The picture cannot show it, and a story has no other memory.
             chapter.notes.append(f"{result}.")

@@ -53,6 +53,7 @@ METHODS: dict[str, tuple[str, int, list[Any]]] = {
     "get_CachedBoundingRectangle": ("IUIAutomationElement", 75, [P]),
     "GetFirstChildElementBuildCache": ("IUIAutomationTreeWalker", 10, [P, P, P]),
     "GetNextSiblingElementBuildCache": ("IUIAutomationTreeWalker", 12, [P, P, P]),
+    "GetPreviousSiblingElementBuildCache": ("IUIAutomationTreeWalker", 13, [P, P, P]),
     "BindToHandler": ("IShellItem", 3, [P, P, P, P]),
     "GetDisplayName": ("IShellItem", 5, [ctypes.c_uint32, P]),
     "Next": ("IEnumShellItems", 3, [ctypes.c_uint32, P, P]),
@@ -72,6 +73,7 @@ class Node:
     kind: int = 50000
     rect: Rect = DEFAULT_RECT
     value: str | None = None
+    read_only: bool | None = None
     toggled: int | None = None
     chosen: bool | None = None
     enabled: bool = True
@@ -273,13 +275,20 @@ class FakeControls:
     def _GetNextSiblingElementBuildCache(
         self, _: Any, element: int, request: int, place: int
     ) -> None:
+        self.give(place, "IUIAutomationElement", self.beside(element, 1))
+
+    def _GetPreviousSiblingElementBuildCache(
+        self, _: Any, element: int, request: int, place: int
+    ) -> None:
+        self.give(place, "IUIAutomationElement", self.beside(element, -1))
+
+    def beside(self, element: int, way: int) -> Node | None:
         node = self.objects[element][1]
         for window in self.windows:
             for holder in window.root.all() if window.root else ():
-                if node in holder.children[:-1]:
-                    after = holder.children[holder.children.index(node) + 1]
-                    return self.give(place, "IUIAutomationElement", after)
-        return self.give(place, "IUIAutomationElement", None)
+                if node in holder.children:
+                    return dict(enumerate(holder.children)).get(holder.children.index(node) + way)
+        return None
 
     def _get_CachedBoundingRectangle(self, node: Node, place: int) -> None:
         put(place, "4i", *node.rect[:2], node.rect.right, node.rect.bottom)
@@ -295,6 +304,7 @@ class FakeControls:
             30019: node.password,
             30022: node.offscreen,
             30045: node.value,
+            30046: node.read_only,
             30079: node.chosen,
             30086: node.toggled,
         }[number]
@@ -417,7 +427,7 @@ class FakeControls:
         if which == 5:
             return next((w.handle for w in self.windows if w.parent == window.handle), 0)
         same = [w.handle for w in self.windows if w.parent == window.parent]
-        return [*same, 0][same.index(window.handle) + {2: 1}[which]]
+        return [*same, 0][same.index(window.handle) + {2: 1, 3: -1}[which]]
 
     def f_EnumWindows(self, take: int, value: int) -> int:
         callback = ctypes.CFUNCTYPE(ctypes.c_int32, P, ctypes.c_ssize_t)(take)

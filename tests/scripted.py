@@ -227,6 +227,7 @@ class Trial:
     @desktop.setter
     def desktop(self, desktop: Any) -> None:
         self.engine.eyes.desktop = self.engine.actuator.desktop = desktop
+        self.engine.controls.desktop = desktop
 
     @property
     def server(self) -> Any:

@@ -277,7 +277,7 @@ class Typing(unittest.TestCase):
 
     def test_batches_can_be_spaced(self) -> None:
         stage = Stage(config={"text_batch_events": 8, "char_input_delay": 0.01})
-        stage.do("type_text", text="abcd")
+        stage.do("type_text", text="abcdef")
         self.assertEqual(stage.clock.sleeps, [0.01, 0.01])
 
 

@@ -170,6 +170,62 @@ class WhatWindowHandlesTell(unittest.TestCase):
         controls, _ = self.world(Win(7), field).ask(point=(101, 101))
         self.assertEqual((controls[0].value, controls[0].password), (None, True))
 
+    def test_a_field_is_named_by_the_text_before_it_at_a_point_focused_and_listed(self) -> None:
+        """By both sources: what is hidden between them does not count, nor a text that is below."""
+        rows = (
+            # (role of UI Automation, class, text, top, is shown)
+            ("Street:", 50020, "Static", 10, True),
+            ("", 50004, "Edit", 10, True),
+            ("Country:", 50020, "Static", 40, True),
+            ("", 50003, "ComboBox", 40, False),
+            ("", 50003, "ComboBox", 40, True),
+            ("Made before the field above it", 50020, "Static", 100, True),
+            ("", 50004, "Edit", 70, True),
+            ("OK", 50000, "Button", 130, True),
+            ("", 50004, "Edit", 160, True),
+        )
+        nodes, windows = list[Node](), list[Win]()
+        for number, (text, kind, name, top, shown) in enumerate(rows):
+            place = Rect(0 if text else 100, top, 90, 20)
+            nodes.append(Node(text, kind, place, offscreen=not shown))
+            windows.append(Win(20 + number, name, text, place, parent=7, visible=shown))
+        for automation in (True, False):
+            world = (
+                self.world(dialog(*nodes), *windows) if automation else self.world(Win(7), *windows)
+            )
+            world.automation = automation
+            listed = {control.rect.top: control.name for control in world.ask(window=7)[0]}
+            for number, name in ((1, "Street:"), (4, "Country:"), (6, ""), (8, "")):
+                with self.subTest(name, automation=automation):
+                    nodes[number].focused = True
+                    world.focus = 20 + number
+                    ((at,), _) = world.ask(point=(101, rows[number][3] + 1))
+                    ((focused,), _) = world.ask()
+                    names = at.name, focused.name, listed.get(rows[number][3], "")
+                    self.assertEqual(names, (name, name, name))
+                    nodes[number].focused = False
+
+    def test_a_list_that_drops_down_and_what_is_read_only_take_no_text(self) -> None:
+        told = (
+            # Whether UI Automation says that it is read-only, and its style; whether it is fixed.
+            (50003, "ComboBox", None, 3, True),  # it has no value
+            (50003, "ComboBox", True, 3, True),
+            (50003, "ComboBox", False, 2, False),
+            (50004, "Edit", None, 0x80, False),
+            (50004, "Edit", False, 0x80, False),
+            (50004, "Edit", True, 0x880, True),
+            (50030, "RichEdit20W", True, 0x800, True),  # such as the page of a browser
+            (50000, "Button", True, 0, False),  # which nobody takes for a field
+        )
+        for kind, name, read_only, style, fixed in told:
+            node = Node("It", kind, MIDDLE, read_only=read_only)
+            for automation in (True, False):
+                window = Win(20, name, "It", MIDDLE, 0x50000000 | style, parent=7)
+                world = FakeControls([dialog(node), window], automation)
+                ((control,), _) = world.ask(point=(101, 101))
+                with self.subTest(control.role, automation=automation, read_only=read_only):
+                    self.assertEqual(control.fixed, fixed)
+
     def test_a_group_box_above_a_checkbox_does_not_stand_for_it(self) -> None:
         box = Rect(100, 100, 90, 20)
         world = FakeControls(
@@ -218,7 +274,7 @@ class EveryCallFailing(unittest.TestCase):
     QUERIES: tuple[dict[str, Any], ...] = ({"point": (101, 101)}, {}, {"window": 7})
 
     def world(self, automation: bool) -> FakeControls:
-        rows = [Node("a", 50007, MIDDLE), Node("b", 50007, MIDDLE)]
+        rows = [Node("Of", 50020, MIDDLE), Node("", 50004, MIDDLE)]
         listing = Node("Files", 50008, Rect(100, 300, 200, 200), children=rows)
         windows = plain_dialog()
         windows[0].root = dialog(*PARTS, listing).root

@@ -19,6 +19,21 @@ ITEMS: list[dict[str, Any]] = [
     {"kind": "button", "name": "Close", "rect": [150, 170, 120, 28]},
 ]
 
+# Controls as old programs have them: Ctrl+A selects nothing in a field.
+CUSTOMER: list[dict[str, Any]] = [
+    {"kind": "label", "name": "Name:", "rect": [20, 20, 80, 20]},
+    {"kind": "edit", "name": "Name", "rect": [110, 18, 300, 24]},
+    {"kind": "label", "name": "Street:", "rect": [20, 60, 80, 20]},
+    {"kind": "edit", "name": "Street", "rect": [110, 58, 300, 24]},
+    {"kind": "label", "name": "Country:", "rect": [20, 100, 80, 20]},
+    {
+        "kind": "list",
+        "name": "Country",
+        "rect": [110, 98, 200, 120],
+        "entries": ["Austria", "Malta"],
+    },
+]
+
 
 class Told(unittest.TestCase):
     """Notepad and a form, and an engine that holds each act against what Windows knows."""
@@ -107,6 +122,36 @@ class Told(unittest.TestCase):
         self.click("PIN", "PIN")
         told = self.do("type_text_input", text="4711")
         self.assertEqual((told["refused"], told["facts"]), ("password_field", []))
+
+    def test_a_form_of_old_controls_is_filled_in_and_no_text_goes_into_a_wrong_field(self) -> None:
+        form = Window(self.desktop, "Customer", (160, 120, 620, 260), CUSTOMER, "Name")
+        self.addCleanup(form.order, "quit")
+        rows = self.front("Customer")
+        names = [name for name, role, *_ in rows if role in ("edit", "combo box")]
+        self.assertEqual(names, ["Name:", "Street:", "Country:"])
+        for name, text in (("Name", "Ann"), ("Street", "Lane 4"), ("Name", "New Name")):
+            place = form.pixel(name)
+            self.assertEqual(self.known(place)["name"], f"{name}:")
+            told = self.do(
+                "type_text_input", text=text, element_name=name, position=place, clear=True
+            )
+            self.assertTrue(told["result"].endswith(f'the field now holds "{text}"'), told)
+            self.assertEqual(self.known(None)["name"], f"{name}:")
+        beside = form.pixel("Street")
+        beside[1] += 20  # between two fields
+        for place, refusal in (
+            (beside, "keyboard is in 'Name:' (edit), not what was clicked; nothing was typed"),
+            (form.pixel("Country", down=0.1), "'Country:' (combo box) is a list that drops down"),
+        ):
+            told = self.do("type_text_input", text="Malta", element_name="It", position=place)
+            self.assertEqual(told["refused"], "no_field", told)
+            self.assertIn(refusal, told["result"])
+        values = {
+            name: self.known(form.pixel(name, down=0.1))["value"]
+            for name in form.items
+            if ":" not in name
+        }
+        self.assertEqual(values, {"Name": "New Name", "Street": "Lane 4", "Country": "Austria"})
 
     def test_programs_are_opened_by_name_and_windows_changed_by_title(self) -> None:
         self.addCleanup(self.desktop.close, "notepad.exe", "winemine.exe")

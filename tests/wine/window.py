@@ -26,8 +26,8 @@ WS_EX_CLIENTEDGE = 0x200
 ES_AUTOHSCROLL, ES_PASSWORD = 0x80, 0x20
 # ES_MULTILINE, ES_AUTOVSCROLL, ES_AUTOHSCROLL, ES_NOHIDESEL, ES_WANTRETURN
 ES_TEXT = 0x4 | 0x40 | 0x80 | 0x100 | 0x1000
-BS_AUTOCHECKBOX, BS_AUTORADIOBUTTON = 0x3, 0x9
-EM_SETLIMITTEXT, BM_GETCHECK = 0xC5, 0xF0
+BS_AUTOCHECKBOX, BS_AUTORADIOBUTTON, CBS_DROPDOWNLIST = 0x3, 0x9, 0x3
+EM_SETLIMITTEXT, BM_GETCHECK, CB_ADDSTRING, CB_SETCURSEL = 0xC5, 0xF0, 0x143, 0x14E
 CS_DBLCLKS, GWLP_WNDPROC = 0x8, -4
 WM_DESTROY, WM_SETFOCUS, WM_COMMAND, WM_TIMER = 0x2, 0x7, 0x111, 0x113
 VK_PACKET = 0xE7  # the key of every Unicode character, whose WM_CHAR tells more
@@ -48,6 +48,7 @@ KINDS = {
     "radio": ("BUTTON", WS_TABSTOP | BS_AUTORADIOBUTTON, 0),
     "label": ("STATIC", 0, 0),
     "edit": ("EDIT", WS_TABSTOP | ES_AUTOHSCROLL, WS_EX_CLIENTEDGE),
+    "list": ("COMBOBOX", WS_TABSTOP | CBS_DROPDOWNLIST, 0),  # that drops down
     "password": ("EDIT", WS_TABSTOP | ES_AUTOHSCROLL | ES_PASSWORD, WS_EX_CLIENTEDGE),
 }
 user: Any = ctypes.WinDLL("user32", use_last_error=True)  # type: ignore[attr-defined]
@@ -129,6 +130,10 @@ class Window:
             user.SendMessageW(handle, EM_SETLIMITTEXT, 0, 0)
             procedure = ctypes.cast(self.procedures[2], c_void_p)
             self.edit_before = user.SetWindowLongPtrW(handle, GWLP_WNDPROC, procedure)
+        for entry in item.get("entries", ()):
+            text = ctypes.create_unicode_buffer(entry)
+            user.SendMessageW(handle, CB_ADDSTRING, 0, ctypes.addressof(text))
+            user.SendMessageW(handle, CB_SETCURSEL, 0, 0)
         return handle
 
     def make(
