@@ -383,6 +383,7 @@ class Warnings(EngineCase):
         for wanted, context, model, tokens, words in (
             (WANTED, 8192, WANTED, 6000, ""),
             (WANTED, None, "", None, ""),
+            (WANTED, 8192, WANTED, 0, ""),  # it does not count
             (WANTED, 8192, "qwen/Qwen3-VL-2B-Instruct:2", 6000, ""),
             (WANTED, 8192, "gemma", 6000, "gemma instead of"),
             (WANTED, 8192, WANTED, 1081, "1081 tokens for a screenshot of 1296 .*: it shrank or left out"),

@@ -34,6 +34,7 @@ SECONDS = 5.0  # a request, for the first estimate
 SEED = 20
 # Faults of a server that are about the one request and the model; after any other nothing can be asked.
 ANSWERED = ("context", "no_vision", "no_tools", "error", "not_json", "server", "timeout")
+ANSWERED += ("pictures", "roles", "template")
 ALONE = {"last_look": False, "derive_checks": False, "second_opinion": False, "controls": "off"}
 CLAIM = call(
     "report_mission_complete",
