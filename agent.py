@@ -1453,7 +1453,7 @@ class StateRecord(Record, kind="state"):
     since_review: int = 0  # executor turns since the planner last spoke
     planner_streak: int = 0  # requests to the planner in a row
     no_plan: str = ""  # why nothing came of its last call
-    planned: int = 0  # turns that the planner had, if they do not count
+    planned: int = 0  # turns that the planner had, or in which a story's acts were not done
     stalled: int = 0  # executor turns in a row without progress
     # Since the last progress: whether what was done on the desktop may have changed it (None:
     # nothing was done), and whether the recovery keys were pressed.
@@ -13912,6 +13912,8 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     state.plan = observation or state.plan
     story.told["observation"] = state.plan or EMPTY_STORY["observation"]
     perform_actions(engine, state, chapter, actions)
+    if actions and not chapter.done and not config.described:
+        state.planned += 1  # as in a conversation: what was not done is no step
     place_boxes(engine, chapter, written_boxes)
     outcome = chapter.outcome or escalate(engine, state, chapter.progress)
     if state.just_recovered:

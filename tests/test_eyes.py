@@ -252,6 +252,54 @@ class Settling(EngineCase):
         self.assertTrue(PATIENCE_MS <= taken < PATIENCE_MS + 2 * INTERVAL_MS)
 
 
+class NextLook(EngineCase):
+    """The frame at rest after an act is the next look, if a glance shows that nothing has changed since."""
+
+    def is_the_settled_one(self, meanwhile: Any = lambda trial: None) -> bool:
+        """Whether the look after an act and what happens then is the frame at rest."""
+        trial = self.trial(lambda r: PLAN)
+        heard: list[Any] = []
+        trial.listen(heard.append)
+        trial.perform(act("press_key", key="a"), trial.look(1), 1)
+        screens = [item.screen for item in heard if isinstance(item, agent.Shown)]
+        (settled,) = (screen for screen in screens if isinstance(screen, agent.Frame))
+        meanwhile(trial)
+        look = trial.look(2)
+        pixels, width, height = agent.png_to_rgb(look.png)
+        self.assertEqual((width, height), (look.frame.width, look.frame.height))
+        self.assertEqual(pixels[::3], look.frame.pixels[2::4])  # the picture is that frame's
+        return bool(look.frame.number == settled.number)
+
+    def test_it_is_where_nothing_happened(self) -> None:
+        self.assertTrue(self.is_the_settled_one())
+
+    def test_it_is_not_where_anything_did(self) -> None:
+        def waits(trial: Any) -> None:
+            trial.clock.advance(2)
+
+        def draws(trial: Any) -> None:
+            trial.desktop.inputs.append(("somebody else",))
+
+        def moves(trial: Any) -> None:
+            trial.desktop.place = agent.Point(7, 7)
+
+        def retitles(trial: Any) -> None:
+            trial.desktop.title = "Another"
+
+        def zooms(trial: Any) -> None:
+            trial.zoom(agent.Point(30, 20))
+
+        def hides(trial: Any) -> None:
+            trial.blank()
+
+        def looks(trial: Any) -> None:
+            trial.look(2)
+
+        for happens in (waits, draws, moves, retitles, zooms, hides, looks):
+            with self.subTest(happens.__name__):
+                self.assertFalse(self.is_the_settled_one(happens))
+
+
 class Screenshots(EngineCase):
     base = FEWER_REQUESTS
 

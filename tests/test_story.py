@@ -133,6 +133,14 @@ class Words(StoryCase):
         self.assertIn("CLAIM: Hm, the window.", str(judged))
         self.assertIn("not confirmed", str(after["messages"][-1]["content"]))
 
+    def test_a_turn_whose_act_was_not_done_is_no_step_but_as_described(self) -> None:
+        off = told("There.", [{"name": "click", "x1": 1500, "y1": 500, "label": "Button"}])
+        for described, asked in ((False, 5), (True, 3)):
+            replies = [off, off, *[told("I click.", [LEFT])] * 9]
+            trial, outcome = self.story(*replies, max_steps=3, described=described)
+            self.assertEqual(outcome.kind, "max_steps")
+            self.assertEqual(len(trial.requests), asked)
+
     def test_as_described_it_is_an_observation_like_any_other(self) -> None:
         trial, _ = self.story(text("Hm."), text("Hm."), described=True, verify_completion=False)
         self.assertEqual(len(trial.requests), 3)
