@@ -10744,7 +10744,9 @@ def difference(
     return reduce(Rect.union, bands) if bands else None
 
 
-SPOT = 12  # so many frame pixels around a click are looked at before it is repeated
+# So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's row
+# looks like an empty page.
+SPOT = Size(96, 12)
 REPEATED = """You have just done this, and it changed what is there: look at what is there now. \
 Nothing was done."""
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
@@ -11949,10 +11951,10 @@ class Engine:
                 point = to_point(place, frame.area)
             spot = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
             part = Rect(
-                spot.left - SPOT,
-                spot.top - SPOT,
-                2 * SPOT,
-                2 * SPOT,
+                spot.left - SPOT.width,
+                spot.top - SPOT.height,
+                2 * SPOT.width,
+                2 * SPOT.height,
             ).intersection(frame.rect)
             if difference(before.clean, frame.clean, frame.width, part=part):
                 return REPEATED

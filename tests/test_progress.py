@@ -152,10 +152,18 @@ class Ticked(DrawnDesktop):
             self.ticked = not self.ticked
 
 
+class Rows(Ticked):
+    """The same with what tells further left in its row."""
+
+    def boxes(self) -> list[tuple[int, int, int, int]]:
+        return [*DrawnDesktop.boxes(self), *([(100, 86, 8, 8)] if self.ticked else [])]
+
+
 class Repeats(ProgressCase):
     """Small models say their last call once more: what it did is not undone unless they insist."""
 
     TICK = call("click_screen_element", element_name="Read only", position=[500, 500])
+    shown = Ticked
 
     def clicks(self, *replies: Json, profile: str = "planner", **settings: Any) -> int:
         """How often these replies press the button of the mouse."""
@@ -165,7 +173,7 @@ class Repeats(ProgressCase):
             return PLAN if role_of(request) == "planner" else next(rest, text("Hm."))
 
         self.drawn(decide, profile, auto_zoom=False, **settings)
-        self.desktop = Ticked(self.made.clock)
+        self.desktop = self.shown(self.made.clock)
         self.made.desktop = self.desktop
         self.made.run()
         return self.made.inputs.count(("button", "left", True))
@@ -176,6 +184,8 @@ class Repeats(ProgressCase):
         for number, wanted in ((1, 1), (2, 1), (3, 2), (4, 2), (5, 3)):
             self.assertEqual(self.clicks(*[self.TICK] * number, max_steps=number), wanted, number)
         self.assertIn("You have just done this", str(self.made.requests))
+        self.shown = Rows
+        self.assertEqual(self.clicks(*[self.TICK] * 2, max_steps=2), 1)
         self.assertEqual(self.clicks(*[self.TICK] * 2, max_steps=3, described=True), 2)
 
     def test_it_is_where_it_changed_something_else_or_another_act_came_between(self) -> None:
