@@ -10744,8 +10744,8 @@ def difference(
     return reduce(Rect.union, bands) if bands else None
 
 
-# So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's row
-# looks like an empty page.
+# So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's
+# row looks like an empty page.
 SPOT = Size(96, 12)
 REPEATED = """You have just done this, and it changed what is there: look at what is there now. \
 Nothing was done."""
