@@ -9681,7 +9681,7 @@ chat pointer | turns for each act of max_steps | 1 | 5 | ten steps are five look
 chat | keep_last_thinks | 2 | as keep_last_screenshots | kept: one number says both
 chat pointer | stall_stop | 0 | | more turns need what ends them
 chat pointer | keep_last_screenshots | 2 | | pruning each turn costs the server's prefix cache
-story | max_steps | 50 | | described is no end; so a run that nobody stops has one as well
+story | max_steps | 50 | | its description names no end; so a run that nobody stops has one, too
 story | image_tokens | 65536 | | a screen at full size costs 2,025 tokens a turn
 story | sampling | top_p 1 | | a server knows best
 story | what the model gets back of its story | all | 1,500 characters | a story that repeats \
@@ -15751,7 +15751,9 @@ class StoryPanel(Panel):
         self._injected.put(words["vlm_text"].strip())
 
     def _annotate(self, words: JsonDict) -> None:
-        png = base64.b64decode(words["image_b64"], validate=True)
+        png = b""
+        with suppress(ValueError):
+            png = base64.b64decode(words["image_b64"], validate=True)
         like = self._live()[:24]  # the signature, and in the first chunk width and height
         if self._state["phase"] != WAITS_FOR_PICTURE or words["seq"] != self._state["pending_seq"]:
             raise Unawaited("No picture of that seq is awaited; GET /state has pending_seq.")
@@ -17574,7 +17576,7 @@ def in_columns(line: str) -> str:
 def described_table() -> Iterator[str]:
     yield (
         "With --described a profile is the system of its description, but for the rows marked"
-        f" {KEPT.strip()} these are ours in every run. Where no row stands, both are the same."
+        f" {KEPT.strip()} these are ours in every run, the others without the switch."
     )
     for row in DESCRIBED:
         settings = PROFILES[row.profiles.split()[0]].settings
@@ -17634,8 +17636,8 @@ MANIFEST = """\
 All that agent.py can touch, from its own tables and with the settings as they are now.
 addresses           it asks {lmstudio_endpoint}, and another machine with \
 --allow-remote only; with --panel and --demo it listens on 127.0.0.1
-folders             it writes into {dump_dir}, and reads the files that the task or --config \
-names, the Start menu, PATH, and with --described LM Studio's logs
+folders             it writes into {dump_dir}, and reads the files that the task, --config or \
+scenarios_file names, the Start menu, PATH, and with --described LM Studio's logs
 environment         the variables that --settings names, LMSTUDIO_API_KEY, those of --secret
 registry            nothing
 processes           its own Python once more, which asks windows for their controls; programs of \

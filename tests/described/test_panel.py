@@ -94,6 +94,7 @@ class Talk(CommandLineCase):
                 raw = base64.b64decode(state["raw_b64"])
                 wrong = [browser.post(seq, raw) for seq in (turn - 1, turn + 1, "x", None)]
                 wrong += [browser.post(turn, png) for png in (PICTURE, raw[:-9], b"GIF89a")]
+                wrong += [browser.ask("POST /annotated", {"seq": turn, "image_b64": "%"})[0]]
                 after = browser.ask("GET /state")[1]
                 taken = [browser.post(turn, raw) for _ in range(2)]
                 seen.append((state, wrong, after["phase"], taken))
@@ -105,7 +106,7 @@ class Talk(CommandLineCase):
         self.assertEqual(config.keys(), {"ui", "capture_width", "capture_height"})
         for turn, (state, wrong, phase, taken) in enumerate(seen, 1):
             self.assertEqual(state.keys(), STATE)
-            self.assertEqual((wrong, phase, taken), ([409] * 7, "waiting_annotated", [200, 409]))
+            self.assertEqual((wrong, phase, taken), ([409] * 8, "waiting_annotated", [200, 409]))
             numbers = [state[name] for name in ("turn", "msg_id", "pending_seq", "annotated_seq")]
             self.assertEqual(numbers, [turn, turn, turn, turn - 1])
             raw = (self.run_folder() / f"turn_{turn:04d}_raw.png").read_bytes()
