@@ -5027,7 +5027,7 @@ ADDRESS_BAR .*(address and search|address bar|enter (an?\s|web\s)*address|adress
 LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl|prompt
     |command (line|window)|befehlszeile)\b.*
 RUN_TITLES microsoft visual basic.*|.*\bidle shell\b.*|.*\b(devtools|developer tools)\b.*
-NOTEBOOKS .*\b(jupyter|colab|kaggle|databricks)\b.*
+NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
 # Programs that run what is open in them, and fields whose line gets started.
 STUDIOS (code|devenv|idea64|pycharm64|powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio
     |sqldeveloper\w*|datagrip64|spyder)\.exe
@@ -5133,7 +5133,7 @@ ANSWERING = ("button", "split button")
 OPENERS = ENTERING.union(("double_click", "triple_click"))
 ROW_ROLES = frozenset(("list", "list item", "table row", "data item"))
 # With one of these a dialog is a form, which asks nothing.
-FORM_PARTS = frozenset("tab, radio button, slider, spinner, list, tree, table".split(", "))
+FORM_PARTS = frozenset("tab, tabs, radio button, slider, spinner, list, tree, table".split(", "))
 ANSWERS_MOST = 7
 
 Facts = Mapping[str, str]
@@ -5163,7 +5163,7 @@ start | program=<EXPLORER>| | opened=win|win\+[sq]|ctrl\+escape
 address | program=<EXPLORER>
      | opened=alt\+d|ctrl\+l|f4|f6|<A_CLICK>\(.*(ad+ress|direccion|aдpec|地址).*
 address | program=<EXPLORER> | control=<ADDRESS_BAR>|ad+ress?e?
-address | program=<EXPLORER> | owned= | control= | line=[^?].*
+address | program=<EXPLORER> | owned= | control= | line=\??[^?].*
      | opened=(?!f2|f3|ctrl\+(f|e|shift\+n)|<A_CLICK>\(.*(rename|umbenennen|search|such|new|neu)).*
 """)
 # What may be run without asking, since it certainly only shows something, as a folder does.
@@ -5195,7 +5195,8 @@ enter | runner=start|address|web | does=<A_CLICK> | line=\?*[^?].*
 # pattern of a rule has to fit its fact whole; an empty alternative is a fact that Windows does not
 # tell. In lists of mails each letter is a command; in terminals a right click pastes.
 RISKS = rules_of(r"""
-answer | dialog=asks | does=<PRESSING>
+answer | dialog=asks | does=enter|(alt\+)?\w
+answer | dialog=asks | does=<A_CLICK>|space | in=(?!tabs?$|checkbox|radio|text|link|group).*
 answer | dialog=asks | text=.+
 answer | unanswered=yes | does=<A_CLICK> | label=<AGREEING>
 answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
@@ -5353,8 +5354,8 @@ def decides(attempt: Attempt, label: str) -> bool:
     """Whether what is pressed stands beside a button that cancels, and does not only go on."""
     names = [fold_label(control.name) for control in attempt.inside if control.role in ANSWERING]
     cancels = any(has_form("CANCELS", name) for name in names)
-    # Without a label it is the default one, or one by its letter.
-    said = [said_by(name, ANSWERS) for name in names if label in (name, "")]
+    # From elsewhere it is the default one, or one by its letter.
+    said = [said_by(name, ANSWERS) for name in names if label not in names or name == label]
     return cancels and [] in said and ["goes on"] not in said
 
 
@@ -5423,6 +5424,9 @@ def facts_of(attempt: Attempt) -> Facts:
         facts["dialog"] = "left"
     elif decides(attempt, label):
         facts["decides"] = "yes"
+    called = next(iter(true_names(attempt.known)), label)
+    if len(called.split()) > 3 and is_in_task(called, attempt.task):
+        facts["label"] = ""  # the person has said just this
     for runner in rules_met(RUNNERS, facts):
         facts["runner"] = runner
     risky = []
