@@ -5037,7 +5037,7 @@ SYSTEM_TOOLS (regedit|mmc|rundll32|systemproperties\w*|gpedit|secpol|taskschd)\.
 SEARCHING .*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch
     |busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle
     |\b[a-z]{1,3}\d+$)
-OPENING .*\b(open|run|offnen|ausfuhren|ouvrir|abrir|otworz|oткpыть|打开)\b.*
+OPENS (.*\n)?(open|offnen|ouvrir|abrir|otworz|otkpыть|打开)( menu item)?\W*
 FIELD_WORDS .*\b(field|box|input|edit|text|feld|eingabe|campo|champ|open|browse)\b.*|
 DELETE_KEYS (ctrl\+)?(delete|numdecimal)
 ROWS list|list item|tree|tree item|table|table row|data item|cell
@@ -5093,13 +5093,23 @@ def file_shows(entry: os.DirEntry[str]) -> bool:
     return bool(files) and all(has_form("SHOWN_PROGRAMS", file) for file in files)
 
 
-def entries_called(name: str, folders: Iterable[str]) -> Iterator[bool]:
-    # Explorer leaves endings out, so that only the folder knows what an item is.
+def files_of(folders: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    # Each with whether it only shows something, and at last that these were all.
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                if fold(name) in (fold(entry.name), fold(ntpath.splitext(entry.name)[0])):
-                    yield file_shows(entry)
+                yield fold(entry.name), file_shows(entry)
+    yield "", True
+
+
+def all_show(name: str, folders: Iterable[str]) -> list[bool]:
+    """Whether the files that are shown by that name only show something, or all of the folders."""
+    # Explorer leaves endings out, so that only the folder knows what an item is.
+    found = taken_within(LOOK_UP_S, files_of(folders))
+    if not found or found.pop() != ("", True):
+        return []
+    named = [shows for file, shows in found if fold(name) in (file, ntpath.splitext(file)[0])]
+    return named or [shows for _, shows in found]
 
 
 def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
@@ -5111,7 +5121,7 @@ def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
         for bar in attempt.inside:
             if has_form("FOLDER_BARS", bar.role):
                 told += [bar.name, bar.value or ""]
-        shown = taken_within(LOOK_UP_S, entries_called(name, folders_shown(told)))
+        shown = all_show(name, folders_shown(told))
         shown += [True] * has_form("SHELL_ITEMS", name)
     types = [one.value or "" for one in attempt.inside if has_form("TYPE_COLUMN", one.name)]
     shown = shown or [has_form("TYPE_SHOWS", kind) for kind in types]
@@ -5257,7 +5267,7 @@ password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 secret | text=.*\{\{\s?\w+\s?\}\}.*
 admin prompt | program=<ADMINS>
 admin prompt | program= | title=<ADMIN_TITLES>
-run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENING> | kind=|runs
+run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENS> | kind=|runs
 run | runs=.+ | runner=(?!shell|web).*
 address | runs=.+ | runner=web
 run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
@@ -5372,7 +5382,7 @@ def item_opened(attempt: Attempt, label: str) -> str:
     # What a double click, Enter, or Open in its menu is about.
     names = true_names(attempt.known)
     picked = re.fullmatch(rf"{A_CLICK}\((.*)\)", attempt.typed.opened)
-    if picked and (has_form("OPENING", label) or not (names or label)):
+    if picked and (has_form("OPENS", label) or not (names or label)):
         return picked[1]
     return names[0] if names else label
 
