@@ -4892,7 +4892,8 @@ ANSWERS = {
         =ok, okay, save, open, find, search, select, choose, add, new, insert, rename, edit, apply,
         done, use, sort, filter, view, show, go, next, continue, browse, copy, import, export,
         play, set, create, resize, crop, rotate, scale, extract, align, split, group, attach,
-        capture, scan, manage, define, sign in, log in, login, =log on, preview, download,
+        capture, scan, manage, define, bold, italic,
+        underline, undo, redo, emoji, sign in, log in, login, =log on, preview, download,
         refresh, reload,
         retry, try again, test, calculate, translate, update, =yes, =replace, =replace all,
         =find next, move, paste, =accept all, accept cookies, accept all cookies, got it, =agree,
@@ -5002,7 +5003,7 @@ TYPE_SHOWS (?!.*(application|anwendung|script|skript|shortcut|verknupf|dis[ck] |
     |video|music|musik|worksheet|arbeitsblatt|presentation|prasentation|zip|compressed|komprim).*
 # Lines that leave this machine: the hash of the user's password goes to who is asked for a share.
 NETWORK (.*[^\w:/\\])?(\\\\|//)[^\s\\/]+([\\/].*|\s*)|.*\bfile:[\\/]{2,}[^\\/\s].*
-    |.*\b(search|search-ms|davs?|ldap|smb|ms-\w+):.*
+    |.*\b(search-ms|search:query|davs?|ldap|smb|ms-\w+):.*
 # Folders whose files are started, or read as settings of programs.
 STARTING .*(startup|autostart|xlstart|shell:|start menu|startmen|%appdata%|%programdata%
     |quick launch|\\sendto|powershell\\|\\\.ssh|system32|\\templates|\\addins|demarrage
@@ -5362,7 +5363,12 @@ def has_lost(typed: Typed, window: Window, focused: Control | None) -> bool:
 
 def decides(attempt: Attempt, label: str) -> bool:
     """Whether what is pressed stands beside a button that cancels, and does not only go on."""
-    names = [fold_label(control.name) for control in attempt.inside if control.role in ANSWERING]
+    buttons = [control for control in attempt.inside if control.role in ANSWERING]
+    if len(buttons) > ANSWERS_MOST:  # of a page: those on its line
+        for item in attempt.known:
+            line = Rect(0, item.rect.top, 1, item.rect.height)
+            buttons = [one for one in buttons if line.overlaps(one.rect._replace(left=0))]
+    names = [fold_label(control.name) for control in buttons]
     cancels = any(has_form("CANCELS", name) for name in names)
     # From elsewhere it is the default one, or one by its letter.
     said = [said_by(name, ANSWERS) for name in names if label not in names or name == label]
@@ -5420,6 +5426,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "about": fold("; ".join(control.name for control in attempt.inside)),
         "document": "lost" if has_lost(attempt.typed, front, attempt.focused) else "",
         "decides": "",
+        "kind": "shows",
         "runner": "",
         "unanswered": "yes" if attempt.unanswered else "",
     }
@@ -5428,7 +5435,9 @@ def facts_of(attempt: Attempt) -> Facts:
     for control in attempt.known[-1:]:
         facts["control"] = fold(control.name) or "unnamed"
     label = facts["label"].rpartition("\n")[2]
-    facts["kind"] = kind_of_item(attempt, front, item_opened(attempt, label))
+    looks_up = does in OPENERS or has_form("OPENS", label)
+    if looks_up or not has_form("EXPLORER", front.program):
+        facts["kind"] = kind_of_item(attempt, front, item_opened(attempt, label))
     facts["dialog"] = kind_of_dialog(attempt, window, facts)
     if label and is_left(attempt, window, label):
         facts["dialog"] = "left"
@@ -5439,15 +5448,18 @@ def facts_of(attempt: Attempt) -> Facts:
         facts["label"] = ""  # the person has said just this
     for runner in rules_met(RUNNERS, facts):
         facts["runner"] = runner
-    risky = []
+    facts["runs"] = "\n".join(risky_lines(attempt, typed, facts))
+    return facts
+
+
+def risky_lines(attempt: Attempt, typed: Typed, facts: Facts) -> Iterator[str]:
+    """Of the lines that it has Windows run those that do more than show, unless the task says so."""
     for line in lines_run(attempt, typed, facts):
         command = line.strip('"')
         shows = rules_met(SHOWING_ONLY, {**facts, "command": command})
         folder = re.sub(r"(?i)^explorer(\.exe)? ", "", line).strip('"')
         if not (shows or is_folder(folder) or is_in_task(command, attempt.task)):
-            risky.append(line)
-    facts["runs"] = "\n".join(risky)
-    return facts
+            yield line
 
 
 def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
