@@ -5453,7 +5453,7 @@ def facts_of(attempt: Attempt) -> Facts:
 
 
 def risky_lines(attempt: Attempt, typed: Typed, facts: Facts) -> Iterator[str]:
-    """Of the lines that it has Windows run those that do more than show, unless the task says so."""
+    """Of the lines that it has Windows run those that do more than show and no task says."""
     for line in lines_run(attempt, typed, facts):
         command = line.strip('"')
         shows = rules_met(SHOWING_ONLY, {**facts, "command": command})
