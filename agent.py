@@ -3429,6 +3429,7 @@ CONTROLS_MOST = 300
 # Browsers and Electron answer after some tenths of a second; most others at once.
 ANSWER_S = 1.0
 FREE_S = 0.15  # so long a worker that still owes an answer is waited for
+STARTING_S = 5.0  # and so long, once, one that is only starting
 # One that has not answered so long after it was asked hangs, and is replaced.
 HANG_S = 2.0
 START_S = 120.0  # so long it may take to start: Python compiles this file, on a busy machine
@@ -3571,12 +3572,14 @@ class ControlsWorker:
         self._worker: tuple[BaseProcess, Connection] | None = None
         # When it has to have answered what it owes, at first that it is ready; 0: it is free.
         self._due = 0.0
-        self._was_asked = False
+        self._was_awaited = False
         self._started = 0
 
     def ask(self, where: Where) -> Sequence[Control]:
-        # One that is only starting is waited for.
-        free_s = FREE_S if self._was_asked and not isinstance(where, Window) else ANSWER_S
+        free_s = ANSWER_S if isinstance(where, Window) else FREE_S
+        if not self._was_awaited:
+            self._was_awaited = True
+            free_s = STARTING_S
         known = self.query(where, ANSWER_S, free_s).controls
         if isinstance(where, Window):
             return [replace(control, program=where.program) for control in known]
@@ -3621,7 +3624,6 @@ class ControlsWorker:
                 return Known()
             left = min(HANG_S, seconds)
             pipe.send((where, left * WORKER_SHARE))
-            self._was_asked = True
             self._due = time.monotonic() + HANG_S
             known = self._answer(pipe, left)
             self.answered = known is not None
@@ -3678,7 +3680,7 @@ class ControlsWorker:
             process.kill()
             pipe.close()
         self._worker = None
-        self._was_asked = False
+        self._was_awaited = False
 
     def _replace(self, why: str) -> None:
         # `why` is the problem if it was the last.
@@ -4984,7 +4986,7 @@ SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapisac|coxpah
 FORMAT_TITLES (format|фopмat|格式).*
 PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
 DIALOGS #32770|operationstatuswindow|nuidialog|taskdialog
-AGREEING (the )?(ok(ay)?|yes|continue|apply|accept|agree|proceed|ja|weiter|fortfahren|ubernehmen
+AGREEING (the )?(ok(ay)?|yes|continue|apply|accept|agree|proceed|ja|fortfahren|ubernehmen
     |oui|continuer|valider|si|aceptar|continuar|tak|дa|确定|是)\b.*
 RUNS exe|ms[ipu]|mst|msix\w*|appx\w*|appinstaller|application|appref-ms|bat|cmd|com|pif|ps\w*1
     |ps1xml|vb|vbs|vbe|jse?|jar|jnlp|py[wz]?|ws[cfh]|sct|scr|hta|lnk|url|website|scf|\w+-ms|reg
@@ -5209,7 +5211,7 @@ RISKS = rules_of(r"""
 answer | dialog=asks | does=enter|(alt\+)?\w
 answer | dialog=asks | does=<A_CLICK>|space | in=(?!tabs?$|checkbox|radio|text|link|group).*
 answer | dialog=asks | text=.+
-answer | unanswered=yes | does=<A_CLICK> | label=<AGREEING>
+answer | unanswered=yes | dialog=|line | does=<A_CLICK> | label=<AGREEING>
 answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
 answer | decides=yes | does=<A_CLICK>|space | in=(split )?button
 answer | decides=yes | does=enter|alt\+\w | owned=yes

@@ -466,7 +466,7 @@ class LateControls(unittest.TestCase):
         box = replace(BROWSER, class_name="Electron", owner=0x50002)
         for window, name, given, refused in (
             (BROWSER, "click", {"element_name": "OK"}, "not_allowed"),
-            (BROWSER, "click", {"element_name": "Weiter button"}, "not_allowed"),
+            (BROWSER, "click", {"element_name": "Ja, alle"}, "not_allowed"),
             (BROWSER, "click", {"element_name": "the Yes button"}, "not_allowed"),
             (BROWSER, "click", {"element_name": "Search results"}, ""),
             (box, "click", {"element_name": "sample"}, "not_allowed"),
@@ -486,6 +486,8 @@ class LateControls(unittest.TestCase):
                 self.assertEqual(done.refused, refused, (window.class_name, given, done.result))
             self.assertEqual(len(said), 1)
             self.assertIn("acts there go unchecked", said[0])
+            stage.actuator.task = "Press Continue."  # which the person says
+            self.assertEqual(stage.attempt("click", element_name="Continue").refused, "")
             stage.desktop.control_source = agent.KnownControls()
             self.assertNotEqual(stage.attempt("click", element_name="Next").refused, "not_allowed")
 
@@ -504,11 +506,12 @@ class LateControls(unittest.TestCase):
     def test_one_that_never_answers_costs_a_second_and_not_one_each_question(self) -> None:
         stage, _ = self.stage(30.0)
         source = stage.desktop.control_source
+        source.ask(None)  # as it may be starting
         began = time.monotonic()
         for _ in range(4):
             self.assertEqual(source.ask(Point(1, 1)), [])
             self.assertFalse(source.answered)
-        self.assertLess(time.monotonic() - began, 2.5)
+        self.assertLess(time.monotonic() - began, 3)
 
 
 class AppsOfAnyLanguage(unittest.TestCase):

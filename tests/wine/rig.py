@@ -335,6 +335,7 @@ class RunCase(unittest.TestCase):
     def hotkey(self, chord: str) -> float:
         """The person presses it; gives when that began."""
         began = time.time()
+        chord = chord.replace("backspace", "BackSpace").replace("insert", "Insert")
         self.desktop.host("xdotool", "key", chord)
         return began
 
