@@ -1313,6 +1313,7 @@ class LookRecord(Record, kind="look"):
     program: str = ""
     part: Region = (0, 0, 0, 0)
     title: str | None = None  # of the window in front, "" of our own; older journals have none
+    pointer: Region = (0, 0, 0, 0)  # where it is drawn
 
 
 @dataclass
@@ -1359,6 +1360,17 @@ class IntentRecord(Record, kind="intent"):
     tool: str = ""  # canonical
     args: JsonDict = field(default_factory=dict)
     way: int | None = None  # as in Act
+
+
+@dataclass
+class PlaceRecord(Record, kind="place"):
+    # What an act is aimed at, right before it, by which it is found again later.
+
+    title: str = ""  # of the window that gets it, "" of our own
+    program: str = ""
+    window: Region = (0, 0, 0, 0)  # left, top, width, height in the pixels of the picture
+    aimed: Sequence[str] = ()  # the controls at its places, or the one with the keyboard
+    around: Sequence[str] = ()  # all that Windows names in the window
 
 
 @dataclass
@@ -1688,6 +1700,13 @@ def bgrx_to_rgb(pixels: bytes) -> bytearray:
     for channel in range(3):
         rgb[channel::3] = pixels[2 - channel :: 4]
     return rgb
+
+
+def rgb_to_bgrx(rgb: Sequence[int]) -> bytes:
+    pixels = bytearray(len(rgb) // 3 * 4)
+    for channel in range(3):
+        pixels[2 - channel :: 4] = rgb[channel::3]
+    return bytes(pixels)
 
 
 @lru_cache(maxsize=1)  # a screen often shows the same at the next look, too
@@ -6423,6 +6442,20 @@ class Actuator(Hands):
         self.last_own = self.clock.now()
         return answer
 
+    def return_to(self, look: LookRecord) -> None:
+        """From our own console to the window that this look had in front, if it is there."""
+        with suppress(Win32Error, ToolError):
+            front = self.desktop.foreground()
+            if self.config.dry_run or not (front and front.own and look.title):
+                return
+            open_ones = [one for one in self.desktop.windows() if one.program == look.program]
+            # Its title may be another one by now.
+            open_ones.sort(key=lambda one: one.title != look.title)
+            for window in open_ones[:1]:
+                refuse_window(window, self.config)
+                self.bring_to_front(window)
+            self.last_own = self.clock.now()
+
     def rest(self) -> bool:
         """Waits as long as the run is paused, and says once why; whether it was. Raises Stopped."""
         minutes = self.config.minutes_most
@@ -10734,6 +10767,7 @@ AREA_GONE = (
 )
 GLANCE_SCALE = 4  # a glance is so many times smaller than a frame
 WATCH_S = 0.25  # between two looks while nothing is done
+RESTLESS_LOOKS = 5  # by then a clock's seconds have gone on, and what blinks has blinked
 NOWHERE = Rect(0, 0, 0, 0)
 
 
@@ -10749,6 +10783,7 @@ def difference(
     # Both are BGRX, `width` pixels a row, `scale` times smaller than a frame.
     part = part or Rect(0, 0, width, len(after) // width // 4)
     bands: list[Rect] = []  # adjoining rows, and the columns between which they differ
+    uneven: list[Rect] = []  # those that are no full bar, as a letter is none
     for y in range(part.top, part.bottom):
         begin = (y * width + part.left) * 4
         row = slice(begin, begin + part.width * 4)
@@ -10760,11 +10795,14 @@ def difference(
             right = (unlike.bit_length() + 31) // 32
             band = Rect.between(lowest // 32, y, right, y + 1).moved(part.left, 0)
             if bands and bands[-1].bottom == y:
-                band = band.union(bands.pop())
+                above = bands.pop()
+                ragged = above in uneven or above.left != band.left or above.width != band.width
+                band = band.union(above)
+                uneven += [band] if ragged else []
             bands.append(band)
     blinking = []
     for band in bands:
-        narrow = band.width * scale <= CARET_WIDTH
+        narrow = band.width * scale <= CARET_WIDTH and band not in uneven
         if narrow and band.height * scale in CARET_HEIGHT:
             blinking.append(band)
     if len(blinking) == carets:
@@ -10785,15 +10823,13 @@ Screens = deque[tuple[Rect, bytes]]
 SCREEN_PIXELS = (64 << 20) // SCREENS_KEPT // 4
 
 
-def thinned(frame: Frame) -> tuple[int, bytes]:
+def thinned(frame: Frame) -> tuple[Size, bytes]:
     """A frame without its pointer: of a huge one every so many rows and columns."""
-    step = math.ceil(math.sqrt(frame.width * frame.height / SCREEN_PIXELS))
-    if step == 1:
-        return 1, frame.clean
-    pixels = memoryview(frame.clean).cast("I")
-    firsts = range(0, len(pixels), step * frame.width)
-    rows = [pixels[first : first + frame.width : step].tobytes() for first in firsts]
-    return step, b"".join(rows)
+    scale = math.sqrt(SCREEN_PIXELS / (frame.width * frame.height))
+    if scale >= 1:
+        return Size(frame.width, frame.height), frame.clean
+    size = Size(int(frame.width * scale), int(frame.height * scale))
+    return size, scale_bgrx(frame.clean, frame.width, frame.rect, *size)
 
 
 def keep_screen(screens: Screens, frame: Frame) -> None:
@@ -10812,10 +10848,30 @@ def is_new(
     # What changes by itself elsewhere, such as a clock, does not make it new.
     alike = [clean for rect, clean in screens if rect == frame.rect]
     keep_screen(screens, frame)
-    step, now = thinned(frame)
-    size = Rect(0, 0, -(-frame.width // step), -(-frame.height // step))
-    part = box.scaled(frame.rect, size)
-    return all(difference(clean, now, size.width, step, part, carets) for clean in alike)
+    size, now = thinned(frame)
+    part = box.scaled(frame.rect, Rect(0, 0, *size))
+    return all(difference(clean, now, size.width, 1, part, carets) for clean in alike)
+
+
+LETTER_LEAST = 2  # pixels of the width and the height of what may be a letter
+
+
+def changed_letter(
+    before: bytes,
+    after: bytes,
+    width: int,
+    part: Rect,
+    spared: Iterable[Rect] = (),
+) -> Rect | None:
+    """As `difference`, in a part but for what is spared there, if it is as large as a letter."""
+    canvases = [Canvas(width, len(seen) // width // 4, seen) for seen in (before, after)]
+    for box in spared:
+        for canvas in canvases:
+            canvas.fill(box, 0)
+    one, other = [bytes(canvas.pixels) for canvas in canvases]
+    changed = difference(one, other, width, part=part)
+    is_letter = changed and min(changed.width, changed.height) >= LETTER_LEAST
+    return changed if is_letter else None
 
 
 def window_box(frame: Frame) -> Rect:
@@ -10912,6 +10968,7 @@ class Eyes:
     _settled: Settled | None = None  # the next look, if nothing has changed since
     _size: Size | None = None  # of its picture, if not as usual
     _black: set[int] = field(default_factory=set)  # windows in full screen that show only black
+    pointer: Rect = NOWHERE  # where it is drawn in the last look
 
     def zoom(
         self,
@@ -10933,6 +10990,10 @@ class Eyes:
         self.zoom(None)
         settled = self._still_settled(closer, size)
         frame, png = settled or (self.capture(closer, size), b"")
+        self.pointer = NOWHERE
+        if frame.pixels != frame.clean:
+            pointer = difference(frame.clean, frame.pixels, frame.width, carets=0)
+            self.pointer = pointer or NOWHERE
         canvas = Canvas(frame.width, frame.height, frame.pixels)
         for place in [*self.secrets.values()]:  # they move with their windows until these are gone
             window = self.desktop.window(place.handle)
@@ -10955,6 +11016,7 @@ class Eyes:
                 program=frame.window.program if frame.window else "",
                 part=frame.area if frame.whole else NOWHERE,
                 title=title_in_front(frame),
+                pointer=self.pointer,
             )
         )
         sent = base64.b64encode(png) if self.config.vision else b""
@@ -11159,6 +11221,32 @@ class Eyes:
                 self.settle(self.whole(frame), before)
                 return True
         return False
+
+    def replaced(
+        self,
+        seen: Frame,
+        now: Frame,
+        part: Rect,
+    ) -> bool:
+        """Whether this part shows anything else now, and not only what goes on changing."""
+        # Such as a clock with seconds, a spinner or what blinks.
+        restless: list[Rect] = []
+        for _ in range(RESTLESS_LOOKS):
+            if not changed_letter(seen.clean, now.clean, now.width, part, restless):
+                return False
+            self.clock.sleep(WATCH_S)
+            later = self.again(seen)
+            moving = difference(now.clean, later.clean, now.width, part=part, carets=0)
+            restless += [moving] if moving else []
+        return True
+
+    def again(self, frame: Frame) -> Frame:
+        """What that frame shows, as it is now."""
+        closer = None
+        if frame.whole:
+            closer = middle_of(frame.area)
+        size = Size(frame.width, frame.height)
+        return self.capture(closer, size)
 
     def settle(self, frame: Frame, before: bytes) -> Frame:
         # A frame between two glances that agree; `before` is one from before the act.
@@ -11644,15 +11732,120 @@ class Typing:
 ####################################################################################################
 
 
+REACH = 120  # pixels of a picture to each side of a target
+POINTER_REACH = 24
+NAMED_MOST = 20  # changes in a window that its names may account for
+# What shows a time of day and nothing else.
+CLOCK = re.compile(r"\W*\d{1,2}(:\d{2}){1,2}\W*([ap]\.?m\.?)?\W*", re.IGNORECASE)
+
+
+def aims_of(
+    act: Act,
+) -> Sequence[Coordinate | None]:
+    """Its places, that of a text, too; None is where the mouse is."""
+    return values_of(act.args, Coordinate) or targets_of(act)
+
+
+def part_aimed_at(
+    act: Act,
+    frame: Frame,
+) -> Rect:
+    """What of a frame is around the places of an act, or the window with the keyboard."""
+    squares = []
+    for place in filter(None, aims_of(act)):
+        point = to_point(place, frame.rect)
+        squares.append(square_around(point, REACH))
+    part = reduce(Rect.union, squares or [window_box(frame)])
+    return part.intersection(frame.rect)
+
+
+def control_words(control: Control) -> str:
+    """By which it is told from others, and what stands in it; "" for a clock."""
+    if CLOCK.fullmatch(cut(control.value or control.name, 40)):
+        return ""
+    words = [
+        control.role,
+        control.name,
+        control.value or "",
+        "checked" if control.checked else "",
+    ]
+    return " ".join(filter(None, words))
+
+
+@dataclass
+class Place:
+    """What an act is aimed at now, to be recorded, and to be held against what was recorded."""
+
+    # Names come before pixels, and both are those of the window that gets it: another one may
+    # stand in front elsewhere.
+
+    act: Act
+    frame: Frame
+    eyes: Eyes
+    controls: ControlCheck
+
+    def __post_init__(self) -> None:
+        desktop = self.eyes.desktop
+        check = self.controls
+        area = self.frame.area
+        points = []
+        for place in aims_of(self.act):
+            point = to_point(place, area) if place else desktop.cursor()
+            points.append(point)
+        self.window = self.frame.window
+        with suppress(Win32Error):
+            if points:
+                self.window = desktop.window_at(points[0])
+        window = self.window or Window(0, "")
+        rect = window.rect
+        around: Sequence[Control] = ()
+        aimed: list[Control | None] = []
+        if points and window.class_name in SHELL_CLASSES:  # there are clocks and icons
+            rect = square_around(points[0], REACH)
+        elif check.on:
+            around = desktop.control_source.ask(window)
+        if check.on:
+            aimed = [*map(check.one, points)] or [check.one(None)]
+        shown = rect.intersection(area)
+        self.record = PlaceRecord(
+            title="" if window.own else check.hide(window.title),
+            program=window.program,
+            window=shown.scaled(area, self.frame.rect),
+            aimed=self._words(aimed),
+            around=self._words(around),
+        )
+
+    def _words(self, controls: Iterable[Control | None]) -> list[str]:
+        words = []
+        for control in filter(None, controls):
+            if self.controls.has_secret(control):
+                control = replace(control, value=None)
+            said = control_words(control)
+            words.append(self.controls.hide(said))
+        return [*filter(None, words)]
+
+    def tells_by_name(self, box: Rect) -> Rect | None:
+        """Where in the picture what is in the middle of that box is another window's, or named."""
+        at = middle_of(box.scaled(self.frame.rect, self.frame.area))
+        rect = None
+        with suppress(Win32Error):
+            over = self.eyes.desktop.window_at(at)
+            if over and not same_window(over, self.window):
+                rect = over.rect
+        control = None
+        if self.record.around:
+            control = self.controls.one(at)
+        if control and (control.role in TEXTLESS or control.value):
+            rect = control.rect
+        return rect and rect.scaled(self.frame.area, self.frame.rect)
+
+
 @dataclass
 class Step:
     act: Act
     look: LookRecord
+    place: PlaceRecord | None  # older journals have none
     patience_s: float
-    # Unknown where the look was a closer one, or an older version's:
-    before: Step | None = None
-    region: Region | None = None  # what it changed
-    after: LookRecord | None = None
 
 
 @dataclass
@@ -11684,20 +11877,28 @@ def recorded_way(folder: Path) -> Way:
     settings: JsonDict = {}
     look = LookRecord()
     intent = IntentRecord()
-    mouse: list[object] = []  # its place, as in a call
+    aimed: PlaceRecord | None = None
+    place: PlaceRecord | None = None  # that of the intent
+    mouse: list[Any] = []  # its place, as in a call
     patience_s = REPLAY_PATIENCE_S
     for record in journal.records:
         if isinstance(record, RunRecord):
             settings["area"] = record.config.get("area", Config.area)
         elif isinstance(record, LookRecord):
             look = record
+            if mouse and not any(look.pointer):  # of an older version, which did not tell it
+                x, y = mouse
+                at = to_point(Coordinate(x, y), Rect(0, 0, look.width, look.height))
+                look.pointer = square_around(at, POINTER_REACH)
             if not any(look.part):
                 settings["screen_capture_w"] = look.width
                 settings["screen_capture_h"] = look.height
-                for step in steps[-1:]:
-                    step.after = step.after or look
+        elif isinstance(record, PlaceRecord):
+            aimed = record
         elif isinstance(record, IntentRecord):
             intent = record
+            place = aimed
+            aimed = None
         elif isinstance(record, ActionRecord) and record.result.startswith(WAITED):
             patience_s = WAIT_PATIENCE_S
         elif isinstance(record, ResultRecord) and record.changed is not None:
@@ -11711,13 +11912,9 @@ def recorded_way(folder: Path) -> Way:
                     mouse = [value.get("x"), value.get("y")]
                     args[name] = mouse
             act = replace(words.parse(ToolCall(tool, args)), way=len(steps) + 1)
-            step = Step(act, look, patience_s)
+            steps.append(Step(act, look, place, patience_s))
             if any(look.part) or look.title is None:
                 mouse = []
-            else:
-                step.before = steps[-1] if steps else None
-                step.region = record.region
-            steps.append(step)
             patience_s = REPLAY_PATIENCE_S
     if journal.damaged or not steps:  # with a line lost, maybe an act
         reason = "it is damaged" if steps else "nothing was done in it"
@@ -11726,100 +11923,74 @@ def recorded_way(folder: Path) -> Way:
     return Way(folder, steps, settings)
 
 
-# By so many of 256 levels a colour may differ; by more, a pixel is another one.
-LEVELS_ALIKE = 32
-PIXELS_COMPARED = 10_000
-# Such a share of the pixels around a target, so many to each side, may differ: a caret blinks
-# there, a button lights up.
-SHARE_ALIKE = 0.05
-REACH_ALIKE = 120
-# Of the pixels that an act changed the same share may differ, as of so many if they are fewer.
-PIXELS_LEAST = 40
+# Keys that act on what is in the window, or on what has the keyboard there.
+INSIDE = re.compile(rf"{WITHIN}|{'|'.join(map(re.escape, [*ENTERING, *ERASING]))}")
 
 
-Pair = tuple[bytes, bytes]  # of RGB pictures
+def other_names(
+    then: PlaceRecord,
+    now: PlaceRecord,
+) -> str:
+    """What tells one window from another, or one record from another that looks the same."""
+    if (then.title, then.program) != (now.title, now.program):
+        return f"it would go to {now.title!r} ({now.program}), not to {then.title!r}"
+    # Other versions rounded otherwise.
+    if any(abs(one - other) > 1 for one, other in zip(then.window, now.window, strict=True)):
+        return "its window stands elsewhere"
+    for one, other in ((then.aimed, now.aimed), (then.around, now.around)):
+        if not one or not other:
+            continue
+        gone = [name for name in one if name not in other]
+        new = [name for name in other if name not in one]
+        if gone or new:
+            names = [*new, "nothing"][0], [*gone, "nothing"][0]
+            lines = [plain_line(name, 60) for name in names]
+            return "there is {!r}, not {!r}".format(*lines)
+    return ""
 
 
-def differs(
-    pictures: Pair,
-    pixel: slice,
-) -> bool:
-    one, other = pictures
-    if one[pixel] == other[pixel]:
-        return False
-    pairs = zip(one[pixel], other[pixel], strict=False)
-    levels = [abs(before - after) for before, after in pairs]
-    return max(levels, default=0) > LEVELS_ALIKE
-
-
-def unlike_share(
-    pictures: Pair,
-    width: int,
-    box: Rect,
-    changed: Pair | None = None,
-) -> float:
-    """The share (0 to 1) of a box that differs in pictures of that width.
-
-    Only those pixels count in which the `changed` ones differ.
-    """
-    step = max(1, math.isqrt(box.width * box.height // PIXELS_COMPARED))
-    unlike = []
-    for y in range(box.top, box.bottom, step):
-        for x in range(box.left, box.right, step):
-            first = 3 * (y * width + x)
-            pixel = slice(first, first + 3)
-            if not changed or differs(changed, pixel):
-                unlike.append(differs(pictures, pixel))
-    return sum(unlike) / max(PIXELS_LEAST, len(unlike))
-
-
-def differing_share(
-    frame: Frame,
-    folder: Path,
+def other_pixels(
     step: Step,
-) -> float:
-    """The largest share (0 to 1) that is not as it was before the act; raises AgentError.
-
-    Of what is around its targets, of what the act before it changed and of what it is to change.
-    """
+    folder: Path,
+    place: Place,
+) -> str:
+    """Raises AgentError for a lost picture."""
+    frame = place.frame
     rgb, *size = read_picture(folder, step.look.screenshot)
-    whole = Rect(0, 0, *size)
-    # A program or a window by its name, whatever is in front.
-    by_name = isinstance(step.act.args, (OpenAppArgs, FocusArgs))
-    if whole != frame.rect or not (by_name or is_in_front(step.look, frame)):
-        return 1.0
-    front = window_box(frame)
-    boxes = []
-    for place in values_of(step.act.args, Coordinate):
-        target = to_point(place, whole)
-        boxes.append(square_around(target, REACH_ALIKE).intersection(whole))
-    if not by_name:
-        # Of a window that moved, a white field looks the same. Other versions rounded otherwise.
-        for side, then in zip(front, step.look.window, strict=True):
-            if abs(side - then) > 1:
-                return 1.0
-        boxes = boxes or [front]  # its target is the window with the keyboard
-    pictures = (rgb, bytes(bgrx_to_rgb(frame.pixels)))
-    shares = [unlike_share(pictures, whole.width, box) for box in boxes]
-    for one, parts in ((step.before, [front]), (step, boxes or [whole])):
-        if one and one.region and one.after:
-            before, *_ = read_picture(folder, one.look.screenshot)
-            after, *_ = read_picture(folder, one.after.screenshot)
-            area = Rect.between(*one.region).scaled(Rect(0, 0, GRID, GRID), whole)
-            for part in parts:
-                box = area.intersection(part)
-                shares.append(unlike_share(pictures, whole.width, box, (before, after)))
-    return max(shares, default=0.0)
+    if Rect(0, 0, *size) != frame.rect:
+        return "the screen has another size"
+    before = rgb_to_bgrx(rgb)
+    now = rgb_to_bgrx(bgrx_to_rgb(frame.pixels))  # which tells nothing of unused bytes
+    spared = [place.eyes.pointer, Rect(*step.look.pointer)]
+    part = part_aimed_at(step.act, frame)
+    if step.place:
+        part = part.union(Rect(*step.place.window)).intersection(frame.rect)
+    elif not aims_of(step.act):  # of an older version: the keyboard is where the mouse clicked
+        part = square_around(middle_of(spared[1]), REACH).intersection(part)
+    while letter := changed_letter(before, now, frame.width, part, spared):
+        known = place.tells_by_name(letter) if len(spared) < NAMED_MOST else None
+        if not known:
+            return f"something else stands at {to_grid(middle_of(letter), frame.rect)}"
+        spared.append(known)
+    return ""
 
 
-def is_in_front(
-    recorded: LookRecord,
-    frame: Frame,
-) -> bool:
-    title = title_in_front(frame)
-    if recorded.title not in (None, title):
-        return False
-    return not title or (frame.window and frame.window.program) == recorded.program
+def why_not_here(
+    step: Step,
+    folder: Path,
+    place: Place,
+) -> str:
+    """Why this is not where the act belongs, "" if it is.
+
+    What needs no place, such as a shortcut, needs the right window at most.
+    """
+    keys = keys_of(step.act)
+    if isinstance(step.act.args, (OpenAppArgs, FocusArgs)) or "win" in keys.split("+"):
+        return ""
+    told = other_names(step.place, place.record) if step.place else ""
+    if told or (keys and not INSIDE.fullmatch(keys)):
+        return told
+    return other_pixels(step, folder, place)
 
 
 def way_for(
@@ -11854,8 +12025,7 @@ def can_be_joined(
 ) -> bool:
     """Whether each act has all that tells where it belongs; AgentError for a lost picture."""
     for step in way.steps:
-        for look in filter(None, (step.look, step.after)):
-            read_picture(way.folder, look.screenshot)
+        read_picture(way.folder, step.look.screenshot)
         if step.look.title is None or None in targets_of(step.act):
             return False
     return True
@@ -11867,6 +12037,10 @@ def can_be_joined(
 
 # How large and old a file is, or why nobody knows, and what it holds, if that can be read.
 FileFact = tuple[str, bytes | None]
+
+
+PICTURE_GOOD_S = 0.5  # as long as the screen may have gone on while it was taken
+REPLACED_MOST = 2
 
 
 def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
@@ -11903,6 +12077,7 @@ class Engine:
     way: Way | None = None
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
     _last: tuple[Act, Frame] | None = None  # what was done last, and the screen before it
+    _replaced: int = 0  # acts in a row that were refused, since their picture was none any more
 
     def __post_init__(self) -> None:
         self.controls = ControlCheck(
@@ -11928,7 +12103,13 @@ class Engine:
             deed = Deed(act, objection, refused=OTHER_CONTROL if objection else "")
         except ToolError as error:
             deed = Deed(act, str(error), refused="outside")
+        try:
+            self.refuse_replaced(act, look.frame)
+        except ToolError as error:
+            deed = Deed(act, str(error), refused=error.kind)
         logger = self.logger
+        if not deed.refused:
+            logger.record(Place(act, look.frame, self.eyes, self.controls).record)
         logger.record(IntentRecord(tool=act.name, args=act.given, way=act.way))
         logger.publish(Phase(f"doing {act.name}"))
         told: JsonDict = {}
@@ -11987,6 +12168,22 @@ class Engine:
             if difference(before.clean, frame.clean, frame.width, part=part):
                 return REPEATED
         return ""
+
+    def refuse_replaced(self, act: Act, seen: Frame, now: Frame | None = None) -> None:
+        """Raises ToolError if what the act is aimed at is not what the model saw any more."""
+        # What changed under two pictures in a row does so by itself. After an act of its own,
+        # nobody can tell.
+        age_s = self.clock.now() - seen.taken_at
+        if age_s < PICTURE_GOOD_S or seen.number <= self.actuator.used_frame:
+            return
+        now = now or self.eyes.again(seen)
+        part = part_aimed_at(act, seen)
+        if self._replaced < REPLACED_MOST and self.eyes.replaced(seen, now, part):
+            self._replaced += 1
+            raise ToolError(
+                "What is there changed since your picture; decide by a new one.", "stale_frame"
+            )
+        self._replaced = 0
 
     def _perform(self, act: Act, frame: Frame, told: JsonDict) -> Deed:
         # `told` gets what only the record has. Each step passes the gates on a look after the one
@@ -12781,12 +12978,19 @@ def zoom_in(
     return "Zoomed in for the next action", engine.is_new_place(act)
 
 
-def refuse_unseen(seen: Frame | None, now: Frame) -> None:
+def refuse_unseen(
+    engine: Engine,
+    act: Act,
+    seen: Frame | None,
+    now: Frame,
+) -> None:
     """Raises ToolError if what the model saw is gone; None if it saw nothing yet."""
     shape = (now.area, now.screen)
     if seen and not ((seen.area, seen.screen) == shape and same_window(seen.window, now.window)):
         another = "Another window or another screen has come up since your picture."
         raise ToolError(another, "stale_frame")
+    if seen and act.name in HANDS:
+        engine.refuse_replaced(act, seen, now)
 
 
 def carry_out(
@@ -12870,17 +13074,14 @@ def way_turn(engine: Engine, state: AgentState) -> tuple[bool, Outcome | None]:
     patience_s = way.steps[way.next].patience_s if way.reach == 1 else JOIN_PATIENCE_S
     end = clock.now() + patience_s
     for _ in range(LOOKS_MOST):
-        step, share, look = find_place(engine, way)
-        if share <= SHARE_ALIKE:
+        step, why, look = find_place(engine, way)
+        if not why:
             deed, *_ = carry_out(engine, state, step.act, look, "")
             if deed.refused != "stale_frame" or deed.begun:
                 break  # else it was refused for nothing but a new look
             end = clock.now() + patience_s
         elif clock.now() >= end:
-            why = (
-                f"{step.act}: {share:.0%} of the screen around it is not as in"
-                f" {way.folder.name}/{step.look.screenshot}; at most {SHARE_ALIKE:.0%} may differ."
-            )
+            why = f"{step.act}: {why}; see {way.folder.name}/{step.look.screenshot}."
             return False, leave_way(engine, state, way, Outcome("differs", why))
         else:
             clock.sleep(0.25)
@@ -12897,8 +13098,8 @@ def way_turn(engine: Engine, state: AgentState) -> tuple[bool, Outcome | None]:
 def find_place(
     engine: Engine,
     way: Way,
-) -> tuple[Step, float, Look]:
-    """The first step that may be next and whose place looks as it did, else the expected one."""
+) -> tuple[Step, str, Look]:
+    """The first step that may be next and whose place is here, else the expected one and why."""
     found = []
     seen = None
     for step in way.steps[way.next :][: way.reach]:
@@ -12910,9 +13111,10 @@ def find_place(
             engine.eyes.zoom(closer, size if size.pixels else None)
             look = engine.eyes.look()
             seen = part
-        share = differing_share(look.frame, way.folder, step)
-        found.append((step, share, look))
-        if share <= SHARE_ALIKE:
+        place = Place(step.act, look.frame, engine.eyes, engine.controls)
+        why = why_not_here(step, way.folder, place)
+        found.append((step, why, look))
+        if not why:
             return found[-1]
     return found[0]
 
@@ -13060,8 +13262,11 @@ def resume(engine: Engine, state: AgentState) -> None:
     engine.began = engine.clock.now()
     journal = read_journal(logger.folder)
     pending: IntentRecord | None = None
+    last = LookRecord()
     for record in journal.records:
         state.take(record)
+        if isinstance(record, LookRecord) and record.title:
+            last = record
         if engine.way and state.turn == state.first:
             engine.way.next = 0  # what was done before was another task
         if isinstance(record, SecretRecord):
@@ -13077,6 +13282,7 @@ def resume(engine: Engine, state: AgentState) -> None:
     logger.turn = state.turn
     sentence = f"Going on with {logger.folder.name} after turn {state.turn}."
     engine.say(" ".join([sentence, *journal.left_out]))
+    engine.actuator.return_to(last)
     if pending:
         unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
         lost = ActionRecord(
@@ -13789,7 +13995,7 @@ def perform_step(
     chat.looked = act.name == "observe"
     if not chat.looked:
         look = engine.eyes.look()
-        refuse_unseen(chat.frame, look.frame)
+        refuse_unseen(engine, act, chat.frame, look.frame)
         deed, progress, _ = carry_out(
             engine,
             state,
@@ -14064,12 +14270,9 @@ def perform_action(
 ) -> str:
     look = engine.eyes.look(f"turn_{state.turn:04d}_{number}")
     try:
-        if number == 1:
-            refuse_unseen(
-                chapter.seen,
-                look.frame,
-            )
         act = read_action(action, cut(state.plan, 300), engine.profile.vocabulary)
+        if number == 1:
+            refuse_unseen(engine, act, chapter.seen, look.frame)
         deed, progress, chapter.outcome = carry_out(
             engine,
             state,
@@ -15285,7 +15488,7 @@ class Book:
         self._refused = False
 
     def take(self, item: Item) -> None:
-        if not isinstance(item, Record) or isinstance(item, StateRecord):
+        if not isinstance(item, Record) or isinstance(item, (StateRecord, PlaceRecord)):
             return
         if isinstance(item, RunRecord):
             self.run |= {

@@ -18,8 +18,8 @@ from tests.test_main import TASK, CommandLineCase
 HELLO = "Hello from agent.py"
 
 
-class OtherInFront(agent.DemoDesktop):
-    """Until something is done another window is in front, which only its title tells."""
+class ToldOther(agent.DemoDesktop):
+    """Until something is done another window is told to be in front, though the screen is the same."""
 
     inputs = 0
 
@@ -30,6 +30,13 @@ class OtherInFront(agent.DemoDesktop):
     def button(self, name: str, down: bool) -> None:
         self.inputs += 1
         super().button(name, down)
+
+
+class OtherInFront(ToldOther):
+    """It is there, too, which only its title tells."""
+
+    def window_at(self, point: agent.Point) -> agent.Window | None:
+        return self.foreground()
 
 
 class NeverSaved(agent.DemoDesktop):
@@ -109,6 +116,11 @@ class Again(AgainCase):
         self.assertEqual((code, None in self.steps(3)), (0, False), out)
         self.assertIn("run_0002, an earlier run", out)
 
+    def test_where_the_mouse_acts_what_is_told_to_be_in_front_matters_nothing(self) -> None:
+        self.recorded()
+        code, out = self.again(make=ToldOther)
+        self.assertEqual((code, self.steps()), (0, [1, 2, 3, 4]), out)
+
     def test_an_act_that_a_gate_refuses_is_left_to_the_model(self) -> None:
         self.recorded()
         code, out = self.again("--set", "blocked_windows=*")
@@ -161,6 +173,97 @@ class Again(AgainCase):
             code, out, _ = self.main("--again", words, "--endpoint", endpoint)
         self.assertIn("needs the value of a secret; give its name with --secret.", out)
         self.assertEqual((code, self.steps()), (1, []))
+
+
+def text(name: str, *rect: int) -> agent.Control:
+    return agent.Control(name, "text", agent.Rect(*rect), window=2, program="demo")
+
+
+def edit(name: str, value: str) -> agent.Control:
+    return replace(text(name, 700, 100, 200, 20), role="edit", value=value)
+
+
+class Form(agent.DemoDesktop):
+    """Notes is a form about somebody: more is named in its window, and more is painted there."""
+
+    more: tuple[agent.Control, ...] = ()
+    painted: tuple[tuple[int, int, int, int], ...] = ()
+    over: agent.Window | None = None  # lies above it
+
+    @property
+    def control_source(self) -> agent.KnownControls:
+        known = super().control_source.known
+        return agent.KnownControls([*self.more, *known] if self.state.opened else known)
+
+    def glance(self, area: agent.Rect, width: int, height: int) -> bytes:
+        pixels = super().glance(area, width, height)
+        canvas = agent.Canvas(width, height, pixels)
+        for box in self.painted if self.state.opened else ():
+            canvas.fill(agent.Rect(*box).scaled(area, canvas.area), 0x203040)
+        return bytes(canvas.pixels)
+
+    def window_at(self, point: agent.Point) -> agent.Window | None:
+        if self.over and self.state.opened and self.over.rect.contains(point):
+            return self.over
+        return super().window_at(point)
+
+
+def form(**changed: Any) -> Any:
+    return type("Form", (Form,), changed)
+
+
+ANNA, OTTO = text("Anna Berg", 700, 118, 90, 20), text("Otto Ahl", 700, 118, 90, 20)
+NAME = ((700, 118, 20, 20), (740, 118, 30, 20))  # two words of it
+SAVE = ((930, 540, 50, 25),)  # on the button
+NOON, LATER = text("12:00", 900, 118, 50, 20), text("12:07", 900, 118, 50, 20)
+CONSOLE = agent.Window(9, "Console", "cmd.exe", agent.Rect(690, 108, 300, 40), own=True)
+
+
+class Records(AgainCase):
+    """A window of the same title, size and place may be about another person."""
+
+    def gone(self, first: Any, then: Any, *words: str) -> bool:
+        """Whether the way is gone to its end, on another desktop than it was recorded on."""
+        with seams.desktop_of_main(first):
+            code, out, err = self.main("--demo", *words)
+        self.assertEqual((code, err), (0, ""), out)
+        code, out = self.again(*words, make=then)
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.steps()[0], 1)  # before that window is open
+        return self.steps() == [1, 2, 3, 4]
+
+    def test_names_and_values_around_a_target_and_else_any_letter_hand_over_to_the_model(
+        self,
+    ) -> None:
+        off = ("--set", "controls=off")
+        for name, first, then, words, goes in (
+            ("the same", {"more": (ANNA,)}, {"more": (ANNA,)}, (), True),
+            ("another name", {"more": (ANNA,)}, {"more": (OTTO,)}, (), False),
+            ("one more", {"more": (ANNA,)}, {"more": (ANNA, OTTO)}, (), False),
+            (
+                "another value",
+                {"more": (edit("Account", "DE 4711"),)},
+                {"more": (edit("Account", "DE 4712"),)},
+                (),
+                False,
+            ),
+            ("painted, not named", {}, {"painted": NAME}, (), False),
+            ("painted elsewhere, pixels alone", {}, {"painted": NAME[:1]}, off, False),
+            (
+                "one digit",
+                {"painted": NAME},
+                {"painted": (*NAME[:1], (740, 118, 30, 14))},
+                off,
+                False,
+            ),
+            ("a clock", {"more": (NOON,)}, {"more": (LATER,)}, (), True),
+            ("a lit button", {}, {"painted": SAVE}, (), True),
+            ("a caret", {}, {"painted": ((700, 118, 2, 24),)}, off, True),
+            ("the console above it", {}, {"painted": NAME, "over": CONSOLE}, (), True),
+        ):
+            with self.subTest(name):
+                self.setUp()
+                self.assertEqual(self.gone(form(**first), form(**then), *words), goes)
 
 
 def setting(of: str, **values: Any) -> Callable[[dict[str, Any]], None]:

@@ -306,6 +306,49 @@ class Housekeeping(CommandLineCase):
 OPEN = open
 
 
+def window(handle: int, title: str, program: str, own: bool = False) -> agent.Window:
+    return agent.Window(handle, title, program, agent.Rect(0, 0, 64, 36), own=own)
+
+
+class InFront(EngineCase):
+    """A run that goes on, with its task or a next one, begins where it was, not at its own console."""
+
+    CONSOLE = window(1, "agent", "cmd.exe", own=True)
+
+    def brought(self, windows: list[agent.Window], **settings: Any) -> list[int]:
+        """What came to the front of these windows, of which the first one is there now."""
+        copy = self.folder / f"copy_{len(list(self.folder.iterdir()))}"
+        copy.mkdir()
+        looks = [("Letter - Notes", "notes.exe"), ("", "cmd.exe")]
+        lines = [{"kind": "look", "title": title, "program": name} for title, name in looks]
+        (copy / "turns.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        trial = self.trial(lambda r: PLAN, old=copy, **settings)
+        came: list[agent.Window] = []
+        trial.desktop.windows = lambda: windows
+        trial.desktop.foreground = lambda: [None, *windows[:1], *came][-1]
+        trial.desktop.bring_to_front = came.append
+        trial.resume()
+        trial.close()
+        return [one.handle for one in came]
+
+    def test_the_window_that_was_last_in_front_comes_there_if_the_console_is_there_now(
+        self,
+    ) -> None:
+        notes, other = window(2, "Letter - Notes", "notes.exe"), window(3, "Mail", "mail.exe")
+        saved = window(4, "* Saved - Notes", "notes.exe")
+        for windows, settings, wanted in (
+            ([self.CONSOLE, other, saved, notes], {}, [2]),
+            ([self.CONSOLE, other, saved], {}, [4]),
+            ([self.CONSOLE, other], {}, []),
+            ([other, self.CONSOLE, notes], {}, []),
+            ([self.CONSOLE, notes], {"blocked_windows": "notes.exe"}, []),
+            ([self.CONSOLE, notes], {"dry_run": True}, []),
+            ([], {}, []),
+        ):
+            with self.subTest(windows, **settings):
+                self.assertEqual(self.brought(windows, **settings), wanted)
+
+
 class Alone(CommandLineCase):
     def test_a_run_that_another_process_works_on_is_not_resumed(self) -> None:
         self.main("--demo", "--max-steps", "1")
