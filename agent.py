@@ -11924,7 +11924,7 @@ def recorded_way(folder: Path) -> Way:
 
 
 # Keys that act on what is in the window, or on what has the keyboard there.
-INSIDE = re.compile(rf"{WITHIN}|{'|'.join(map(re.escape, [*ENTERING, *ERASING]))}")
+INSIDE = re.compile(rf"{WITHIN}|{'|'.join(map(re.escape, ENTERING))}")
 
 
 def other_names(
