@@ -7646,7 +7646,13 @@ class ModelServer:
         length = chosen.context_length
         if length and length < CONTEXT_LEAST:
             notes.append(f"Its context of {length} tokens is small; load it with 8192 or more.")
-        self.info = replace(chosen, note=" ".join(notes))
+        # Many servers name no owner, or one of their own.
+        known = chosen.server if chosen.server in SERVERS else str(self.url.port)
+        self.info = replace(
+            chosen,
+            note=" ".join(notes),
+            server=known,
+        )
         return self.info
 
     def _listed(self) -> list[ModelInfo]:

@@ -347,6 +347,23 @@ class Discovery(unittest.TestCase):
                 asked = [request.split(b" ")[1].decode() for request in server.requests]
                 self.assertEqual(list(dict.fromkeys(asked)), row["asked"])
 
+    def test_a_fault_is_told_in_the_words_of_the_server_by_its_owner_or_its_usual_port(
+        self,
+    ) -> None:
+        for port, owner, words in (
+            (1337, "", "context size in the model's settings"),
+            (1337, "library", "OLLAMA_CONTEXT_LENGTH=8192"),
+            (8000, "me", "--max-model-len 8192"),
+            (1234, "organization_owner", "lms load NAME --context-length 8192"),
+            (4711, "", "load the model with 8192 tokens or more"),
+        ):
+            client = model_server(f"http://127.0.0.1:{port}")
+            listed = [agent.ModelInfo("x-vl", server=owner)]
+            with self.subTest(port, owner=owner):
+                vars(client)["_listed"] = lambda listed=listed: listed
+                client.discover()
+                self.assertIn(words, str(client._fault("context")))
+
     def test_at_the_start_a_dead_or_missing_server_is_said_once_and_not_waited_for(self) -> None:
         clock = VirtualClock()
         with ScriptedServer(hang_up) as server:
