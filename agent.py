@@ -2987,7 +2987,7 @@ def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
 
 
 def console_mode(api: Win32, which: int, undo: ExitStack, on: int = 0, off: int = 0) -> bool:
-    """Switches a console's flags until `undo` closes; whether there is a console that has them."""
+    """Switches a console's flags until `undo` closes; whether it has those that are on now."""
     # NUL is none, though it also says that it is a terminal.
     with suppress(Win32Error):  # there may be none, or one older than Windows 10
         console = api.GetStdHandle(which)
@@ -2995,7 +2995,9 @@ def console_mode(api: Win32, which: int, undo: ExitStack, on: int = 0, off: int 
         api.SetConsoleMode(console, (mode | on) & ~off)
         # Without that flag those of an input say nothing.
         undo.callback(api.SetConsoleMode, console, mode | on & ENABLE_EXTENDED_FLAGS)
-        return True
+        # There are consoles that take a flag and do not know it.
+        now: int = filled_in(DWORD, api.GetConsoleMode, console).value
+        return now & on == on
     return False
 
 
@@ -6761,8 +6763,17 @@ GATES: tuple[Gate, ...] = (
 WATCH_PAUSE_S = 0.03
 # Windows ends the program 5 s after its console was closed.
 CLOSING_S = 4
+CONSOLE_CLOSED = "the console was closed"
 # Console events up to this one are Python's signals; those above end the program.
 CTRL_BREAK_EVENT = 1
+CORNER_PX = 3  # so near a throw of the mouse may end
+
+
+def in_any(
+    places: Iterable[Rect],
+    *points: Point | None,
+) -> bool:
+    return any(place.contains(point) for place in places for point in points if point)
 
 
 def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str, str]:
@@ -6823,9 +6834,12 @@ def _watch(
                 before = here
                 here = actuator.desktop.cursor()
                 # The top left corner of the screen, and that of the primary monitor.
-                corners = (Point(0, 0), Point(screen.left, screen.top))
-                thrown = here in corners and before not in corners
-                if thrown and actuator.aim not in corners:  # not the program's own click
+                corners = [
+                    Rect(left, top, CORNER_PX, CORNER_PX)
+                    for left, top in ((0, 0), (screen.left, screen.top))
+                ]
+                # A mouse that was there before is no throw, nor the program's own click.
+                if in_any(corners, here) and not in_any(corners, before, actuator.aim):
                     stop.set("the mouse in the corner")
     except Exception as error:  # whatever it is: nothing is done without a watcher
         stop.set(f"the watch over hotkeys and mouse was lost ({error})")
@@ -6853,7 +6867,7 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
         # In a thread of its own; the program ends when it returns true.
         if event <= CTRL_BREAK_EVENT:
             return False
-        stop.set("the console was closed")
+        stop.set(CONSOLE_CLOSED)
         left.wait(CLOSING_S)
         return True
 
@@ -7409,6 +7423,8 @@ _ADDRESS = re.compile(r"(?i)https?://[!-.0-?A-~]+(/[!-~]*)?")
 
 def endpoint_of(setting: str) -> urllib.parse.SplitResult:
     # The address of the chat completions; raises ConfigError.
+    if "://" not in setting:
+        setting = f"http://{setting}"
     try:
         url = urllib.parse.urlsplit(setting)
         usable = _ADDRESS.fullmatch(setting) and url.hostname and url.port != 0
@@ -9995,13 +10011,16 @@ def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
                     shutil.rmtree(run, ignore_errors=True)
 
 
+LATEST = "last"
+
+
 def find_run(root: Path, name: str) -> Path:
-    """By its number, name or path, "" for the latest; raises ConfigError."""
+    """By its number, name or path, LATEST for the latest; raises ConfigError."""
     wanted = name.removeprefix("run_").lstrip("0")
     for number, folder in known_runs(root).items():
-        if not name or str(number) == wanted:
+        if name == LATEST or str(number) == wanted:
             return folder
-    if not name:
+    if name == LATEST:
         raise ConfigError(no_run_text(root))
     # Path.is_dir raises where a path is too long or may not be asked for.
     if os.path.isdir(name):
@@ -15488,6 +15507,7 @@ class Book:
             "sums": Counter(),
         }
         self.items: deque[JsonDict] = deque(maxlen=most)
+        self.report = "no report could be written"  # or where it is, once the run has ended
         self.left_out: list[str] = []  # what of the journal is passed over, a sentence each
         self._last = 0.0  # time of the last record but those of the state
         self._turn = -1
@@ -15666,11 +15686,15 @@ def write_text(target: Path, text: str, mode: str) -> str:
     return f"Written: {target}"
 
 
-def leave_report(folder: Path, item: Item) -> None:
+def leave_report(folder: Path, book: Book, item: Item) -> None:
     """A listener, by which a run's folder has its report when its end is told to others."""
     if isinstance(item, EndRecord):
-        with suppress(AgentError):  # it does not end because of its report
-            write_text(folder / "report.html", report_text(folder), "w")
+        report = folder / "report.html"
+        book.report = f"see {report}"
+        try:
+            write_text(report, report_text(folder), "w")
+        except AgentError as error:  # the run does not end because of it
+            book.report = str(error)
 
 
 ####################################################################################################
@@ -17210,7 +17234,8 @@ class Terminal:
         self.hide = hide
         self.watch: Callable[[], str] = lambda: ""  # the rest of the live line
         self.last_row = ""  # of a turn
-        self.lines = Queue[str]()  # that wait to be printed; an empty one is the last
+        # That wait to be printed, and what waits for them; an empty one is the last.
+        self.lines = Queue[str | Callable[[], None]]()
         self._erase = ""  # what removes the live line, if there is one
         self._doing = ("", 0.0)  # what goes on, and since when; replaced as a whole by a thread
         self.live = bool(sys.stdout and sys.stdout.isatty()) and os.environ.get("TERM") != "dumb"
@@ -17261,17 +17286,20 @@ class Terminal:
             typed, reader = typed_into(sys.stdin)
             self.clock.sleep(TYPED_BEFORE_S)
         self.say(question, 0)
-        is_printed = False  # as long as nobody reads here an answer may come in other ways
-        while not (is_printed and typed) and waits():
+        printed = threading.Event()  # until then an answer may come in other ways
+
+        def forget() -> None:
+            typed.clear()
+            printed.set()
+
+        self.lines.put(forget)
+        while not (printed.is_set() and typed) and waits():
             self.clock.sleep(ANSWER_EVERY_S)
             for said in filter(None, (other() for other in others)):
                 return said
-            if not is_printed:
-                is_printed = not self.lines.unfinished_tasks
-                typed.clear()
-            elif reader and not (others or reader.is_alive()):
+            if printed.is_set() and reader and not (typed or others or reader.is_alive()):
                 break  # nobody types any more
-        return typed.popleft().strip() if typed else ""
+        return typed.popleft().strip() if printed.is_set() and typed else ""
 
     def take(self, item: Item) -> None:
         if isinstance(item, TurnLine):
@@ -17289,11 +17317,14 @@ class Terminal:
 
     def _print(self) -> None:
         pause_s = LIVE_EVERY_S if self.live else None
-        said = "..."
+        said: str | Callable[[], None] = "..."
         while said:
             try:
                 said = self.lines.get(timeout=pause_s)
-                self._write(said, "")
+                if isinstance(said, str):
+                    self._write(said, "")
+                else:
+                    said()
                 self.lines.task_done()
             except Empty:
                 text, since = self._doing
@@ -17563,7 +17594,9 @@ def stop_on_signals(stop: Stop) -> None:
     # Ctrl+C, Ctrl+Break and SIGTERM set `stop`; a second Ctrl+C ends the program the hard way.
 
     def handler(number: int, _frame: object) -> None:
-        if number != signal.SIGINT:
+        if number == getattr(signal, "SIGHUP", None):
+            stop.set(CONSOLE_CLOSED)
+        elif number != signal.SIGINT:
             stop.set("told to end by the system")
         elif stop.reason:
             raise KeyboardInterrupt
@@ -17611,10 +17644,10 @@ A small local vision model (LM Studio) carries out a task on your desktop.
   --set FIELD=VALUE...   any other setting
   --config FILE          settings from a JSON file
   --runs                 list the runs
-  --stats RUN            what a run (number or folder) cost
-  --report RUN [FILE]    make its report anew, or as one FILE with pictures
+  --stats [RUN]          what a run cost: its number, folder, or last
+  --report [RUN] [FILE]  make its report anew, or as one FILE with pictures
   --open                 with --report: show it in the browser
-  --replay RUN           repeat its acts; with --dry-run list them
+  --replay [RUN]         repeat its acts; with --dry-run list them
   --settings [WORD]      list what --set takes; all; or what has WORD in it
   --manifest             list all that the program can touch
   -q --quiet             say only how it ended
@@ -17638,7 +17671,8 @@ OPERANDS: dict[str, JsonDict] = {
     "X": {},
     "X...": {"action": "append", "default": []},
     "[X]": {"nargs": "?", "const": ""},
-    "X [X]": {"nargs": "+"},
+    "[RUN]": {"nargs": "?", "const": LATEST},
+    "[X] [X]": {"nargs": "*"},
 }
 SHORT_NAMES = {
     "endpoint": "lmstudio_endpoint",
@@ -17672,7 +17706,8 @@ def command_line() -> ArgumentParser:
     parser = CommandParser(add_help=False)
     parser.add_argument("words", nargs="?")
     for names, operands in OPTIONS:
-        parser.add_argument(*names.split(), **OPERANDS[re.sub("[A-Z=]+", "X", operands)])
+        form = re.sub("[A-Z=]+", "X", operands)
+        parser.add_argument(*names.split(), **(OPERANDS.get(operands) or OPERANDS[form]))
     return parser
 
 
@@ -17693,6 +17728,8 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
         raise ConfigError(f"{task!r} is no task; did you mean --{word}?")
     if options.help is None:
         refuse_idle_words(options)
+    if options.report == []:
+        options.report = [LATEST]
     options.task = options.task or options.words
     options.profile = options.profile or "planner"
     options.by_client = False
@@ -17705,7 +17742,7 @@ def refuse_idle_words(options: Namespace) -> None:
     for name, value in vars(options).items():
         if value not in (None, False, []):
             given[name] = "a task" if name == "words" else f"--{name.replace('_', '-')}"
-        if value in ("", [""]) and name not in ("settings", "resume"):  # as of an unset variable
+        if value in ("", [""]) and name != "settings":  # as of an unset variable
             raise ConfigError(f"{given[name]} is given an empty text; say which, or leave it out.")
     for line in ONE_OF.splitlines():
         said = [given[name] for name in line.split() if name in given]
@@ -17873,8 +17910,9 @@ MANIFEST = """\
 All that agent.py can touch, from its own tables and with the settings as they are now.
 addresses           it asks {lmstudio_endpoint}, and another machine with \
 --allow-remote only; with --panel and --demo it listens on 127.0.0.1
-folders             it writes into {dump_dir}, and reads the files that the task, --config or \
-scenarios_file names, the Start menu, PATH, and with --described LM Studio's logs
+folders             it writes into {dump_dir}, and where --report RUN FILE says; it reads \
+the files that the task, --config or scenarios_file names, the Start menu, PATH, and with \
+--described LM Studio's logs
 environment         the variables that --settings names, LMSTUDIO_API_KEY, those of --secret
 registry            nothing
 processes           its own Python once more, which asks windows for their controls; programs of \
@@ -17941,7 +17979,7 @@ def look_back(options: Namespace) -> Iterator[str]:
             steps = recorded_way(find_run(root, options.replay)).steps
             for number, step in enumerate(steps, 1):
                 yield f"{number:>4}  {plain_backslashes(str(step.act))}  {step.look.screenshot}"
-            yield f"Dry run of {len(steps)} acts."
+            yield f"Dry run of {count_of(len(steps), 'act')}."
 
 
 RUNS_ROW = "{:<9} {:<16} {:<9} {:<10} {:>5} {:>8}  {}"
@@ -18153,6 +18191,8 @@ def run_task(
     terminal = Terminal(clock, 1 + options.verbose - options.quiet, actuator.secrets.hide, undo)
     if isinstance(desktop, WindowsDesktop):
         own_desktop(desktop, config, actuator.stop, undo)
+    elif sys.platform == "win32":  # the console of a demo can be closed, too
+        undo.enter_context(close_button(load_win32(), actuator.stop))
     # What is wrong with the screen shows before anything is asked for.
     area = resolve_area(config.area, desktop)
     desktop.capture(area, *frame_size(area, config))
@@ -18161,7 +18201,7 @@ def run_task(
     server = server_of(options, config, actuator.stop, terminal)
     tell_beginning(terminal, options.profile, server, desktop)
     profile = chosen_profile(options.profile, config)
-    model = ModelInfo("none")
+    model = ModelInfo(NO_MODEL)
     if way:
         task = f"Repeat {way.folder}"
     elif client and not options.task:
@@ -18262,7 +18302,7 @@ def keep_book(
         for record in read_journal(old).records:
             logger.publish(record)
     # It is told nothing of what was before.
-    logger.listeners += [partial(leave_report, logger.folder), terminal.take]
+    logger.listeners += [partial(leave_report, logger.folder, book), terminal.take]
     logger.notice = terminal.say
     return book
 
@@ -18388,7 +18428,7 @@ def carry_out_task(
     engine.actuator.task = "" if by_client else task  # what a client says permits nothing
     engine.actuator.began = engine.clock.now()
     most = most_turns(engine)
-    person.terminal.watch = lambda: f"turn {state.turn} of {state.first + state.planned + most}"
+    person.terminal.watch = lambda: f"turn {max(1, turns_of(state))} of {most}"
     if client:
         engine.logger.listeners.append(client.take)
     begin_records(engine, state, task, by_client, told, resumed)
@@ -18423,6 +18463,14 @@ def carry_out_task(
             tell_end(engine, state, person.terminal, book, outcome)
 
 
+NO_MODEL = "none"  # is asked by a client's calls and by a run that is repeated
+
+
+def turns_of(state: AgentState) -> int:
+    """The turns of this task, as --max-steps counts them."""
+    return state.turn - state.first - state.planned
+
+
 # What the person reads instead of the word for programs.
 ENDS = {"answered": "answered; nothing was done", "not_proven": "not proven"}
 
@@ -18451,7 +18499,10 @@ def tell_end(
     said = ENDS.get(outcome.kind, outcome.kind)
     if state.refusals:
         said += ", but not all was allowed" if completed else ""
-    terminal.say(f"{said}: {outcome.text}", 0)
+    again = ""
+    if outcome.kind == "stopped" and engine.voice.model.name != NO_MODEL:
+        again = f" To go on: python agent.py --resume {logger.folder.name.removeprefix('run_')}"
+    terminal.say(f"{said}: {outcome.text}{again}", 0)
     for refused in state.refusals:
         terminal.say(f"  not allowed: {refused}", 0)
     for number, ruling in enumerate(outcome.checks, 1):
@@ -18460,10 +18511,12 @@ def tell_end(
         terminal.say(terminal.last_row, 0)  # which tells why
     # From the records: of a resumed run they hold what earlier processes did, too.
     figures = dict(book.figures())
-    turns = count_of(state.turn, "turn")
+    turns = count_of(turns_of(state), "turn")
+    if state.planned:
+        turns += f", {count_of(state.planned, 'plan')}"
     acts = count_of(int(figures["acts"]), "act")
     counted = f"{turns}, {acts}, {figures['refused']} refused, {figures['time']}"
-    terminal.say(f"{counted}; see {logger.folder / 'report.html'}", 0)
+    terminal.say(f"{counted}; {book.report}", 0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -308,6 +308,7 @@ class FakeWin32:
     on_close: Any = None
     ignores_ctrl_c = False
     old_console = False  # older than Windows 10
+    unknown_modes = 0  # which a console takes without a word, and does not have
     mouse_stuck = False  # another program holds it: neither SendInput nor SetCursorPos moves it
     insert_at_most: int | None = None  # events that every SendInput takes at most
     keyboard = ""  # the signs of the keys that a test needs, each with its code: German "= 0x130"
@@ -575,7 +576,7 @@ class FakeWin32:
     def _SetConsoleMode(self, handle: int, mode: int) -> int:
         if self.old_console and mode & 4:
             return self.refuse(INVALID_PARAMETER)
-        self.modes[handle - STANDARD] = mode
+        self.modes[handle - STANDARD] = mode & ~self.unknown_modes
         return 1
 
     # -- handles

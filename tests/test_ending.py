@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import unittest
 from collections.abc import Callable
 from pathlib import Path
@@ -198,6 +200,48 @@ class Told(CommandLineCase):
         self.assertIn("\ncompleted, but not all was allowed: You say that it is done.", out)
         self.assertIn('\n  not allowed: click "Delete" in Desktop\n', out)
         self.assertEqual(code, 0)
+
+    def test_a_run_that_was_stopped_names_how_to_go_on(self) -> None:
+        def stop() -> dict[str, Any]:
+            os.kill(os.getpid(), signal.SIGINT)
+            return CLICK
+
+        with self.drawn(), Model(SaysYes((stop,), ("It is done.",))) as server:
+            code, out, _ = self.main("Tidy up", "--endpoint", server.url)
+        self.assertEqual(code, 130)
+        self.assertIn("\nstopped: Ctrl+C. To go on: python agent.py --resume 0001\n", out)
+
+    def test_no_report_is_named_that_is_none(self) -> None:
+        def spoil() -> dict[str, Any]:
+            (self.run_folder() / "report.html").mkdir()
+            return CLICK
+
+        _, out = self.told(spoil)
+        self.assertRegex(
+            out, r"act, 0 refused, [\d.]+ s; .*report.html cannot be written: is no ord"
+        )
+        self.assertNotIn("see ", out)
+
+    def test_turns_are_those_of_max_steps(self) -> None:
+        with self.drawn(), Model(SaysYes((CLICK,) * 9, ("It is done.",))) as server:
+            _, out, _ = self.main(
+                "Tidy up", "--endpoint", server.url, "--max-steps", "3", "--set", "last_look=false"
+            )
+        self.assertIn("Not completed within 3 turns.", out)
+        self.assertRegex(out, r"\n3 turns, 1 plan, \d acts, ")
+
+    def test_nothing_and_last_mean_the_latest_run(self) -> None:
+        self.told(CLICK)
+        self.told(CLICK, DELETE)
+        for words in (("--stats",), ("--stats", "last"), ("--stats", "2")):
+            self.assertIn("run_0002: not_proven", self.main(*words)[1])
+        for words in (("--report",), ("--report", "last")):
+            self.assertIn("run_0002", self.main(*words)[1])
+        target = str(self.folder / "one.html")
+        self.assertIn("one.html", self.main("--report", "last", target)[1])
+        for words in (("--replay",), ("--replay", "last")):
+            with self.drawn():
+                self.assertIn("Dry run of 1 act.", self.main(*words, "--dry-run")[1])
 
     def test_what_was_only_asked_is_answered(self) -> None:
         code, out = self.told(wants="ANSWER")

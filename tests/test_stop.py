@@ -176,7 +176,8 @@ class Hotkeys(WatchCase):
 class Corner(WatchCase):
     def test_the_mouse_thrown_into_the_corner_stops(self) -> None:
         two = [agent.Rect(0, 0, 1920, 1080), agent.Rect(-800, 0, 800, 600)]
-        for monitors, corner in ((None, Point(0, 0)), (two, Point(-800, 0)), (two, Point(0, 0))):
+        places = (None, Point(0, 0)), (None, Point(2, 2)), (two, Point(-800, 0)), (two, Point(0, 1))
+        for monitors, corner in places:
             with self.watched() as stage:
                 stage.world.monitors = monitors or stage.world.monitors
                 stage.world.mouse = corner
@@ -184,17 +185,20 @@ class Corner(WatchCase):
 
     def test_the_program_may_click_into_the_corner_and_the_mouse_have_been_there(self) -> None:
         with self.watched() as stage:
-            stage.do("click", position=[0, 0])
-            self.assertEqual(stage.world.mouse, Point(0, 0))
-            self.rounds(stage)
+            stage.do("click", position=[1, 1])
+            for place in (stage.world.mouse, Point(0, 0)):
+                stage.world.mouse = place
+                self.rounds(stage)
             self.assertEqual(stage.stop.reason, "")
         stage = Stage(mouse=Point(0, 0))
         with agent.watched(stage.world.api, stage.actuator):
             self.rounds(stage)
             self.assertEqual(stage.stop.reason, "")
-            for place in (Point(5, 0), Point(0, 0)):
+            for place in (Point(2, 2), Point(3, 0)):
                 stage.world.mouse = place
                 self.rounds(stage)
+            self.assertEqual(stage.stop.reason, "")
+            stage.world.mouse = Point(2, 0)
             self.assertTrue(comes_true(lambda: stage.stop.reason))
 
     def test_a_locked_desktop_does_not_end_the_watch(self) -> None:

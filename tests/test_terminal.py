@@ -20,7 +20,14 @@ from unittest import mock
 import agent
 from tests.fakes import FakeWin32, VirtualClock, windows_desktop
 from tests.samples import sample
-from tests.seams import Keyboard, person_at_main, person_there, platform, terminal_columns
+from tests.seams import (
+    Keyboard,
+    person_at_main,
+    person_there,
+    platform,
+    terminal_columns,
+    windows_of_main,
+)
 from tests.starting import PROGRAM, environment
 from tests.test_main import HASTY, QUICK, TASK, CommandLineCase
 
@@ -254,7 +261,7 @@ class NobodyReads(unittest.TestCase):
         said = self.reader.read().lstrip(b".").replace(b"\r\n", b"\n")
         process.communicate(timeout=60)
         self.assertRegex(said, rb"\AProfile planner, .*\nTask: .*\nModel .*\n +1  planner ")
-        self.assertRegex(said, rb"\ncompleted: .*\n.*\n6 turns, .*report\.html\n\Z")
+        self.assertRegex(said, rb"\ncompleted: .*\n.*\n5 turns, .*report\.html\n\Z")
 
 
 class Console(unittest.TestCase):
@@ -277,6 +284,15 @@ class Console(unittest.TestCase):
                 self.assertEqual((world.modes[handle], switched), (during, during != before))
                 raise ZeroDivisionError
             self.assertEqual(world.modes[handle], after)
+
+    def test_one_that_takes_the_flag_and_does_not_know_it_gets_no_sequences(self) -> None:
+        world = FakeWin32(unknown_modes=4)
+        world.modes[agent.STD_OUTPUT_HANDLE] = 3
+        screen = mock.Mock(isatty=lambda: True)
+        with platform("win32"), windows_of_main(world), contextlib.ExitStack() as undo:
+            undo.enter_context(mock.patch.object(sys, "stdout", screen))
+            terminal = agent.Terminal(VirtualClock(), 1, str, undo)
+            self.assertEqual((terminal.live, terminal.colour), (False, False))
 
 
 class Asked(unittest.TestCase):
@@ -350,6 +366,18 @@ class Asked(unittest.TestCase):
         self.assertEqual(self.answer(), "")
         self.assertAlmostEqual(self.clock.now() - self.begun, 30, delta=0.4)
         self.assertEqual(self.answer(5, line="three"), "three")
+
+    def test_a_line_typed_as_soon_as_the_question_is_printed_is_its_answer(self) -> None:
+        said: list[str] = []
+
+        def waits() -> bool:
+            if not said:
+                printed(self.terminal)
+                said.append("now")
+                self.keyboard.type("now")
+            return True
+
+        self.assertEqual(self.terminal.ask("Really?", waits), "now")
 
     def test_where_nothing_more_can_be_typed_the_answer_is_empty_at_once(self) -> None:
         self.keyboard.end()
@@ -564,11 +592,11 @@ class Loudness(CommandLineCase):
             self.assertEqual(len(re.findall(line, out)), int("-q" not in options))
             self.assertEqual("SCREEN_SHOWS" in out, "-v" in options)
             self.assertNotRegex(out, "[\x1b\r]|base64,")
-            total = r"^6 turns, 4 acts, 0 refused, \d+\.\d s; see .*run_0001.report\.html$"
+            total = r"^5 turns, 1 plan, 4 acts, 0 refused, \d+\.\d s; see .*run_0001.report\.html$"
             self.assertRegex(out.splitlines()[-1], total)
             self.assertIn("  check 1 YES: the green mark says Saved.\n", out)  # once
             begins = [row.split()[0] for row in out.splitlines()]
-            self.assertEqual(begins == ["completed:", "check", "6"], "-q" in options)
+            self.assertEqual(begins == ["completed:", "check", "5"], "-q" in options)
 
     def test_quiet_says_why_it_was_not_completed(self) -> None:
         _, out, _ = self.main("--demo", "-q", *ICONS_ARE_RISKY, "--max-steps", "1")
