@@ -18189,10 +18189,7 @@ def run_task(
     desktop = actuator.desktop
     clock = actuator.clock
     terminal = Terminal(clock, 1 + options.verbose - options.quiet, actuator.secrets.hide, undo)
-    if isinstance(desktop, WindowsDesktop):
-        own_desktop(desktop, config, actuator.stop, undo)
-    elif sys.platform == "win32":  # the console of a demo can be closed, too
-        undo.enter_context(close_button(load_win32(), actuator.stop))
+    own_desktop(desktop, config, actuator.stop, undo)
     # What is wrong with the screen shows before anything is asked for.
     area = resolve_area(config.area, desktop)
     desktop.capture(area, *frame_size(area, config))
@@ -18260,8 +18257,12 @@ def open_desktop(options: Namespace, clock: Clock) -> Desktop:
     return desktop
 
 
-def own_desktop(desktop: WindowsDesktop, config: Config, stop: Stop, undo: ExitStack) -> None:
+def own_desktop(desktop: Desktop, config: Config, stop: Stop, undo: ExitStack) -> None:
     # Until `undo` closes this run has the desktop; ConfigError if another one works on it.
+    if not isinstance(desktop, WindowsDesktop):
+        if sys.platform == "win32":  # the console of a demo can be closed, too
+            undo.enter_context(close_button(load_win32(), stop))
+        return
     mutex = desktop.api.CreateMutexW(None, False, "Local\\agent.py")
     undo.callback(desktop.api.CloseHandle, mutex)
     if desktop.api.WaitForSingleObject(mutex, 0) == WAIT_TIMEOUT:
