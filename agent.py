@@ -2986,7 +2986,13 @@ def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
 ####################################################################################################
 
 
-def console_mode(api: Win32, which: int, undo: ExitStack, on: int = 0, off: int = 0) -> bool:
+def console_mode(
+    api: Win32,
+    which: int,
+    undo: ExitStack,
+    on: int = 0,
+    off: int = 0,
+) -> bool:
     """Switches a console's flags until `undo` closes; whether it has those that are on now."""
     # NUL is none, though it also says that it is a terminal.
     with suppress(Win32Error):  # there may be none, or one older than Windows 10
