@@ -455,6 +455,8 @@ minutes_most | 120.0 | most minutes of a run, 0 for no limit | 0 to 100000
 takeover_quiet | 3.0 | quiet seconds of mouse and keyboard until it goes on; 0: not watched | 0 to
      3600
 confirm | risky | which acts wait for a person's yes | never or risky or always
+notify | true | whether a sound and the taskbar tell that it waits for an answer, and a box for ten
+     seconds, too, that a run of over half a minute has ended
 confirm_wait | 60.0 | seconds; no answer in time is a no | 1 to 86400
 risky_words | | further words of a label that make an act risky, as in your language, such as:
      löschen; senden
@@ -2051,8 +2053,8 @@ _TYPE_NAMES: Mapping[CType, str] = {
     WPARAM: "WPARAM ULONG_PTR HINSTANCE",  # a handle in name only
     LPARAM: "LPARAM DPI_AWARENESS_CONTEXT",  # a handle that is a small number
     LPVOID: "HANDLE HBITMAP HBRUSH HCURSOR HDC HDESK HGDIOBJ HICON HMONITOR HWND LPVOID"
-    " LPBITMAPINFO LPCURSORINFO LPDWORD LPHANDLE LPICONINFO LPINPUT LPMSG LPLASTINPUTINFO LPPOINT"
-    " LPRECT LPWSTR PHANDLER_ROUTINE WNDENUMPROC",
+    " LPBITMAPINFO LPCURSORINFO LPDWORD LPFLASHWINFO LPHANDLE LPICONINFO LPINPUT LPMSG"
+    " LPLASTINPUTINFO LPPOINT LPRECT LPWSTR PHANDLER_ROUTINE WNDENUMPROC",
     ctypes.c_wchar_p: "LPCWSTR",
     ctypes.c_int16: "SHORT",
 }
@@ -2086,6 +2088,9 @@ KEYBDINPUT = structure(
     "KEYBDINPUT: WORD wVk, WORD wScan, DWORD dwFlags, DWORD time, ULONG_PTR dwExtraInfo"
 )
 LASTINPUTINFO = structure("LASTINPUTINFO: UINT cbSize, DWORD dwTime")
+FLASHWINFO = structure(
+    "FLASHWINFO: UINT cbSize, HWND hwnd, DWORD dwFlags, UINT uCount, DWORD dwTimeout"
+)
 MSG = structure("MSG: HWND hwnd, UINT message, WPARAM wParam, LPARAM lParam, DWORD time, POINT pt")
 
 
@@ -2116,6 +2121,7 @@ KEYEVENTF_EXTENDEDKEY = 0x0001
 KEYEVENTF_KEYUP = 0x0002
 KEYEVENTF_UNICODE = 0x0004
 WM_SETFONT = 0x0030
+WM_KEYDOWN = 0x0100
 WM_LBUTTONDOWN = 0x0201
 WM_LBUTTONUP = 0x0202
 WM_MBUTTONDBLCLK = 0x0209  # the last message of the three buttons
@@ -2155,8 +2161,10 @@ SW_RESTORE = 9
 WS_EX_TOPMOST_NOACTIVATE = 0x08000088
 WS_POPUP_DLGFRAME = 0x80400000
 WS_CHILD_VISIBLE = 0x50000000
+WS_CHILD_VISIBLE_BORDER_SCROLL = 0x50800080  # of a field, ES_AUTOHSCROLL
 WDA_EXCLUDEFROMCAPTURE = 0x11
 MB_ICONQUESTION = 0x20
+FLASHW_UNTIL_FRONT = 0x0F  # FLASHW_ALL | FLASHW_TIMERNOFG
 DESKTOP_READOBJECTS = 0x0001
 PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
 TOKEN_QUERY = 0x0008
@@ -2311,7 +2319,9 @@ LPVOID)
   BOOL SetWindowTextW(HWND, LPCWSTR)
   BOOL SetWindowDisplayAffinity(HWND, DWORD) | any: 0: before Windows 10 2004
   LPARAM SendMessageW(HWND, UINT, WPARAM, LPARAM) | any: what the message says
+  BOOL TranslateMessage(LPMSG) | any: 0: it is no key
   LPARAM DispatchMessageW(LPMSG) | any: what the message says
+  BOOL FlashWindowEx(LPFLASHWINFO) | any: whether it was in front before
   BOOL MessageBeep(UINT) | any: 0: there is no sound
 gdi32: box for questions
   HGDIOBJ CreateFontW(INT, INT, INT, INT, INT, DWORD, DWORD, DWORD, DWORD, DWORD, DWORD, DWORD, \
@@ -6906,25 +6916,67 @@ def watched(api: Win32, actuator: Actuator) -> Iterator[list[str]]:
         thread.join()
 
 
-# -- a question in a window of the program's own, which is answered there and takes no keyboard
+# -- a window of the program's own that asks or tells something
 
 BOX_LINES = 54  # of text on a screen
 BOX_CHARS = 48  # of a line, none of which is wider than 0.8 of its height
 BOX_PAUSE_S = 0.2
 BOX_EARLY_MS = 1000  # a press before was meant for what had been there
+# The buttons of a question that allows something, and of one that is answered in words: only the
+# field of that one takes the keyboard, once it is clicked.
+YES_NO = ("Yes", "No")
+SEND = ("Send",)
+FIELD = ""  # stands for the field where buttons stand for their words
 
 
-def show_question(desktop: WindowsDesktop, question: str, undo: ExitStack) -> dict[int, str]:
-    """The window with a question, until `undo`; which of its buttons is which answer."""
+def box_text(question: str) -> str:
+    text = ""
+    for row in question.replace("&", "&&").split("\n"):
+        text += "".join(f"\n {part}" for part in textwrap.wrap(row, BOX_CHARS))
+    return text
+
+
+def box_place(
+    desktop: WindowsDesktop,
+    width: int,
+    height: int,
+    line: int,
+) -> Rect | None:
+    """A corner of the screen where a box hides no console of ours, in which the question is, too.
+
+    None where there is none and the person has the console in front.
+    """
+    screen = desktop.primary()
+    own = [window.rect for window in desktop.windows() if window.own]
+    lefts = (screen.right - width - line, screen.left + line)
+    above_taskbar = screen.bottom - height - 4 * line
+    tops = (above_taskbar, screen.top + line)
+    places = [Rect(left, top, width, height) for left, top in product(lefts, tops)]
+    for place in places:
+        if not any(map(place.overlaps, own)):
+            return place
+    front = desktop.foreground()
+    return None if front and front.own else places[0]
+
+
+def show_question(
+    desktop: WindowsDesktop, question: str, words: Sequence[str], undo: ExitStack
+) -> tuple[int, dict[int, str]]:
+    """The window with a question, until `undo`, and which of its parts is which answer."""
     # No look is taken meanwhile, so it is in none even where Windows cannot leave it out.
     api = desktop.api
     screen = desktop.primary()
     line = max(16, min(screen.height, screen.width) // BOX_LINES)
-    text = ""
-    for row in question.replace("&", "&&").split("\n"):
-        text += "".join(f"\n {part}" for part in textwrap.wrap(row, BOX_CHARS))
-    width = BOX_CHARS * line * 4 // 5
+    text = box_text(question)
     below = (text.count("\n") + 2) * line
+    place = box_place(
+        desktop,
+        BOX_CHARS * line * 4 // 5,
+        below + 4 * line * bool(words),
+        line,
+    )
+    if place is None:
+        return 0, {}
     font = api.CreateFontW(line, *[0] * 12, "Segoe UI")
     undo.callback(api.DeleteObject, font)
 
@@ -6938,52 +6990,92 @@ def show_question(desktop: WindowsDesktop, question: str, undo: ExitStack) -> di
         "STATIC",
         text,
         WS_POPUP_DLGFRAME,
-        screen.width - width - line,
-        screen.height - below - 8 * line,  # above the taskbar
-        width,
-        below + 4 * line,
+        *place,
         None,
     )
     undo.callback(api.DestroyWindow, box)
     undo.callback(desktop.own_windows.discard, box)
     desktop.own_windows.add(box)
-    size = (below + line, 9 * line, 2 * line, box)
-    answers = {
-        window(0, "BUTTON", word, WS_CHILD_VISIBLE, line * place, *size): word
-        for word, place in (("Yes", 1), ("No", 11))
-    }
+    parts = [("BUTTON", word, WS_CHILD_VISIBLE, 9) for word in words]
+    if words == SEND:
+        parts.insert(0, ("EDIT", FIELD, WS_CHILD_VISIBLE_BORDER_SCROLL, 26))
+    answers = {}
+    left = 1
+    for kind, word, style, size in parts:
+        part = window(
+            0,
+            kind,
+            word,
+            style,
+            line * left,
+            below + line,
+            line * size,
+            2 * line,
+            box,
+        )
+        answers[part] = word
+        left += size + 1
     api.SetWindowDisplayAffinity(box, WDA_EXCLUDEFROMCAPTURE)
     api.ShowWindowAsync(box, SW_SHOWNOACTIVATE)
-    api.MessageBeep(MB_ICONQUESTION)
-    return answers
+    return box, answers
+
+
+def call_person(desktop: WindowsDesktop) -> None:
+    """A sound, and the program's windows blink in the taskbar until one of them is in front."""
+    for handle in filter(None, desktop.own_windows):
+        flash = FLASHWINFO(
+            sizeof(FLASHWINFO),
+            handle,
+            FLASHW_UNTIL_FRONT,
+        )
+        desktop.api.FlashWindowEx(byref(flash))
+    desktop.api.MessageBeep(MB_ICONQUESTION)
 
 
 def show_box(
-    desktop: Desktop, question: str, left_s: Callable[[], float], answers: list[str]
+    desktop: Desktop,
+    question: str,
+    words: Sequence[str],
+    left_s: Callable[[], float],
+    answers: list[str],
+    calls: bool = True,
 ) -> None:
-    """In a thread of its own adds yes or no to `answers`, if clicked, until there is an answer."""
+    """In a thread of its own adds what is clicked or sent to `answers`, until there is one."""
     if not isinstance(desktop, WindowsDesktop):
         return
     api = desktop.api
     with suppress(Win32Error), ExitStack() as undo:
-        said = show_question(desktop, question, undo)
-        _, no = said
+        box, said = show_question(desktop, question, words, undo)
+        if calls:
+            call_person(desktop)
+        parts = [*said]
         shown_at = api.GetTickCount()
         message = MSG()
         pressed = None
         while not answers:
             time.sleep(BOX_PAUSE_S)
-            api.SetWindowTextW(no, f"No ({left_s():.0f} s left)")
+            left = left_s()
+            if parts:
+                api.SetWindowTextW(parts[-1], f"{words[-1]} ({left:.0f} s left)")
             while api.PeekMessageW(byref(message), None, 0, 0, PM_REMOVE):
                 on = said.get(message.hwnd)
-                late = LONG(message.time - shown_at).value >= BOX_EARLY_MS
-                # A button that saw a press would take the keyboard.
-                if not WM_LBUTTONDOWN <= message.message <= WM_MBUTTONDBLCLK:
-                    api.DispatchMessageW(byref(message))
-                elif message.message == WM_LBUTTONDOWN:
+                what = message.message
+                given = what == WM_LBUTTONUP and on and on == pressed
+                if what == WM_LBUTTONDOWN:
+                    late = LONG(message.time - shown_at).value >= BOX_EARLY_MS
                     pressed = on if late else None
-                elif message.message == WM_LBUTTONUP and on and on == pressed:
+                    if on == FIELD:
+                        api.SetForegroundWindow(box)
+                if what == WM_KEYDOWN and message.wParam == VK_MAP["enter"]:
+                    given = on == FIELD
+                if given and words == SEND:
+                    on = filled_text(TEXT_MOST, api.GetWindowTextW, parts[0])
+                if given and on:
                     answers.append(on)
+                # A button that saw a press would take the keyboard.
+                elif on == FIELD or not WM_LBUTTONDOWN <= what <= WM_MBUTTONDBLCLK:
+                    api.TranslateMessage(byref(message))
+                    api.DispatchMessageW(byref(message))
 
 
 ####################################################################################################
@@ -17520,7 +17612,7 @@ class Person:
         if _person_is_there() or self.inbox.watched():
             return self._asked(
                 f"The model asks: {question}",
-                "Type an answer, such as yes, and press Enter.",
+                "Type an answer and press Enter, here or in the box on the screen.",
                 QUESTION_PATIENCE * self.config.confirm_wait,
                 self.inbox.take_answer,
             )
@@ -17540,7 +17632,10 @@ class Person:
             return max(0.0, begin + wait_s - now())
 
         clicked: list[str] = []
-        shown = (self.desktop, hidden, left_s, clicked)
+        words = SEND if others else YES_NO
+        if others:
+            hidden += "\nClick into the field to type an answer, or answer at the console."
+        shown = (self.desktop, hidden, words, left_s, clicked, self.config.notify)
         box = threading.Thread(target=show_box, args=shown, daemon=True)
         try:
             box.start()
@@ -17553,6 +17648,29 @@ class Person:
             box.join()
             logger.publish(Told(place, ""))
             logger.record(AnswerRecord(seconds=round(now() - begin, 3)))
+
+
+NOTIFY_AFTER_S = 30.0  # after a shorter run the person is still there
+END_SHOWN_S = 10.0
+END_SEEN_S = 1.0  # of it at least, though somebody uses mouse or keyboard
+
+
+def notify_of_end(person: Person, text: str) -> None:
+    """A box with the end of the run, which is gone when somebody comes."""
+    clock = person.terminal.clock
+    shown_at = clock.now()
+    gone: list[str] = []
+    shown = (person.desktop, text, (), float, gone)
+    box = threading.Thread(target=show_box, args=shown, daemon=True)
+    box.start()
+    with suppress(Stopped):
+        while clock.now() < shown_at + END_SHOWN_S:
+            clock.sleep(BOX_PAUSE_S)
+            used_at = clock.now() - person.desktop.idle_s()
+            if used_at > shown_at + END_SEEN_S:
+                break
+    gone.append("")
+    box.join()
 
 
 def next_task(terminal: Terminal) -> str:
@@ -18467,7 +18585,11 @@ def carry_out_task(
         try:
             engine.actuator.release()
         finally:
-            tell_end(engine, state, person.terminal, book, outcome)
+            text = tell_end(engine, state, person.terminal, book, outcome)
+            lasted_s = engine.clock.now() - engine.actuator.began
+            attended = isinstance(person.desktop, WindowsDesktop) and _person_is_there()
+            if engine.config.notify and attended and lasted_s > NOTIFY_AFTER_S:
+                notify_of_end(person, text)
 
 
 NO_MODEL = "none"  # is asked by a client's calls and by a run that is repeated
@@ -18484,7 +18606,7 @@ ENDS = {"answered": "answered; nothing was done", "not_proven": "not proven"}
 
 def tell_end(
     engine: Engine, state: AgentState, terminal: Terminal, book: Book, outcome: Outcome
-) -> None:
+) -> str:
     logger = engine.logger
     completed = outcome.kind in SUCCESSES
     seconds = engine.clock.now() - engine.actuator.began
@@ -18524,6 +18646,7 @@ def tell_end(
     acts = count_of(int(figures["acts"]), "act")
     counted = f"{turns}, {acts}, {figures['refused']} refused, {figures['time']}"
     terminal.say(f"{counted}; {book.report}", 0)
+    return f"{said}: {outcome.text}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -45,7 +45,8 @@ NEVER_FAIL = frozenset(
     " IsWindowVisible IsIconic IsHungAppWindow ShowWindowAsync SetForegroundWindow BringWindowToTop AttachThreadInput"
     " GetCurrentThreadId IsClipboardFormatAvailable GetClipboardOwner GlobalUnlock lstrlenW CoUninitialize"
     " CoTaskMemFree GetWindowThreadProcessId DwmGetWindowAttribute SetConsoleCtrlHandler SetWindowDisplayAffinity"
-    " SendMessageW DispatchMessageW MessageBeep LoadCursorW GetKeyboardLayout VkKeyScanExW GetAsyncKeyState".split()
+    " SendMessageW TranslateMessage DispatchMessageW FlashWindowEx MessageBeep LoadCursorW GetKeyboardLayout"
+    " VkKeyScanExW GetAsyncKeyState".split()
 )
 # Those that answer an HRESULT.
 BY_HRESULT = ("SHCreateItemFromParsingName", "CoInitializeEx")
@@ -57,7 +58,9 @@ ANSWERS = {
     **dict.fromkeys("OpenClipboard CloseClipboard BringWindowToTop ReleaseMutex".split(), 1),
     **dict.fromkeys("ReleaseDC CloseDesktop CloseHandle".split(), 1),
     **dict.fromkeys("SetProcessDpiAwarenessContext SetProcessDPIAware".split(), 1),
-    **dict.fromkeys("GlobalUnlock CoTaskMemFree SendMessageW DispatchMessageW".split(), 0),
+    **dict.fromkeys(
+        "GlobalUnlock CoTaskMemFree SendMessageW TranslateMessage DispatchMessageW".split(), 0
+    ),
     "WaitForSingleObject": 0,
     "GetCurrentThreadId": 98,
     "LoadCursorW": ARROW,
@@ -118,7 +121,11 @@ WANTED: dict[str, dict[int, Any]] = {
     "WaitForSingleObject": {1: 0},
     "SetProcessDpiAwarenessContext": {0: -4},
 }
-SIZES = {"GetCursorInfo": 24, "GetLastInputInfo": 8}  # that their structures begin with
+SIZES = {
+    "GetCursorInfo": 24,
+    "GetLastInputInfo": 8,
+    "FlashWindowEx": 32,
+}  # that their structures begin with
 STOCK_BITMAP = 0x7F00_0000_0001
 STANDARD = 1 << 40  # with the number of a standard stream: its handle
 
@@ -353,7 +360,9 @@ class FakeWin32:
         # Windows of the program's own: their texts, how the box is shown, and what came there: the window, the message
         # and the seconds from now.
         self.made, self.shown = dict[int, str](), dict[str, Any]()
-        self.posted = list[tuple[int, int, float]]()
+        self.posted = list[tuple[Any, ...]]()  # the window, the message, after seconds, its word
+        self.flashed: list[int] = []
+        self.typed_into: dict[int, str] = {}  # what the person typed into fields of its own
         self.on_beep: Callable[[], Any] = lambda: None
         self._down = list[tuple[str, Any]]()
         self._units = list[int]()
@@ -420,6 +429,8 @@ class FakeWin32:
         self.problems += [f"{name}: argument {at} is {arguments[at]}" for at in wrong]
         if name in SIZES and ctypes.string_at(arguments[0], 4) != struct.pack("<I", SIZES[name]):
             self.problems.append(f"{name}: cbSize is not {SIZES[name]}")
+        if name == "GetWindowTextW" and arguments[0] in self.typed_into:
+            return self._write(*arguments[1:], self.typed_into[arguments[0]])
         if name in ON_WINDOW:
             window = self._shown(arguments[0])
             return body(window, *arguments[1:]) if window else 0
@@ -510,7 +521,8 @@ class FakeWin32:
     def _PeekMessageW(self, into: int, _: None, first: int, last: int, remove: int) -> int:
         handle, message, word, tick = 0, 0x0312, 0, 0  # WM_HOTKEY
         if (first, last, remove) == (0, 0, 1) and self.posted:  # of the program's own windows
-            handle, message, seconds = self.posted.pop(0)
+            handle, message, seconds, *words = self.posted.pop(0)
+            word = words[0] if words else 0
             tick = int((self.clock.now() + seconds) * 1000) & 0xFFFFFFFF
         elif (first, last, remove) == (message, message, 1) and self.messages:
             word = self.messages.pop(0)
@@ -542,6 +554,10 @@ class FakeWin32:
         self.others = [window for window in self.others if window.handle != handle]
         self.made.clear()
         return 1
+
+    def _FlashWindowEx(self, flash: int) -> int:
+        self.flashed += struct.unpack("Q", ctypes.string_at(flash + 8, 8))
+        return 0
 
     def _MessageBeep(self, kind: int) -> int:
         self.shown["beep"] = kind

@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 import agent
-from tests.fakes import FakeWin32, VirtualClock, windows_desktop
+from tests.fakes import FakeWin32, Foreground, VirtualClock, windows_desktop
 from tests.samples import sample
 from tests.seams import (
     Keyboard,
@@ -30,6 +30,7 @@ from tests.seams import (
 )
 from tests.starting import PROGRAM, environment
 from tests.test_main import HASTY, QUICK, TASK, CommandLineCase
+from tests.timing import HANGS_S
 
 ERASE = "\r\x1b[K"
 ICONS_ARE_RISKY = ("--set", "risky_words=icon")  # the demo's first act is done to one
@@ -409,16 +410,23 @@ class Asked(unittest.TestCase):
 
 
 DOWN, UP = 0x201, 0x202
+SEND = ("Send",)
 
 
 class Box(unittest.TestCase):
     """A question in a window of the program's own, on a simulated Windows."""
 
+    own: list[Foreground] = []
     QUESTION = "Allow this? type text \"a & b\" in 'Bob' (chat.exe)\nIt is asked because of: send"
 
-    def ask(self, *clicks: tuple[str, int, float], **world: Any) -> list[str]:
-        """Who clicks so: on which button, the message, and after how many seconds."""
+    def ask(
+        self, *clicks: tuple[Any, ...], words: Any = ("Yes", "No"), typed: str = "", **world: Any
+    ) -> list[str]:
+        """Who clicks so: on which part, the message, after how many seconds, and the key."""
         self.world, self.desktop, _ = windows_desktop(**world)
+        for window in self.own:
+            self.world.others.append(window)
+            self.desktop.own_windows.add(window.handle)
         answers: list[str] = []
         looks = iter(range(3))
 
@@ -426,7 +434,10 @@ class Box(unittest.TestCase):
             made = {text.partition(" (")[0]: handle for handle, text in self.world.made.items()}
             self.world.posted += [(made[name], *rest) for name, *rest in clicks]
             self.seen = [*self.world.made.values()]
-            self.attempted = self.refusal()
+            if words == SEND:
+                self.world.typed_into[made[""]] = typed
+            if made:
+                self.attempted = self.refusal()
 
         def left_s() -> float:
             if next(looks, None) is None:
@@ -435,7 +446,7 @@ class Box(unittest.TestCase):
 
         self.world.on_beep = post
         with mock.patch.object(agent, "BOX_PAUSE_S", 0):
-            agent.show_box(self.desktop, self.QUESTION, left_s, answers)
+            agent.show_box(self.desktop, self.QUESTION, words, left_s, answers)
         self.world.verify()
         return [answer for answer in answers if answer]
 
@@ -470,6 +481,59 @@ class Box(unittest.TestCase):
         self.assertIn("is the agent's own", self.attempted)
         self.assertNotIn("SetForegroundWindow", self.world.calls)
         self.assertTrue(agent.Rect(0, 0, 1920, 1080).contains(agent.middle_of(shown["place"])))
+
+    def test_a_question_of_the_model_has_a_field_that_takes_the_keyboard_once_it_is_clicked(
+        self,
+    ) -> None:
+        send = (("Send", DOWN, 2), ("Send", UP, 3))
+        self.assertEqual(self.ask(*send, words=SEND, typed="Bob & Ann"), ["Bob & Ann"])
+        self.assertEqual(self.seen[1:], ["", "Send"])
+        self.assertNotIn("SetForegroundWindow", self.world.calls)
+        enter = (("", DOWN, 0.5), ("", 0x100, 2, 0x41), ("", 0x100, 3, 0x0D))
+        self.assertEqual(self.ask(*enter, words=SEND, typed="a.txt"), ["a.txt"])
+        self.assertIn("SetForegroundWindow", self.world.calls)
+        # Nothing is no answer, nor a key elsewhere, nor Send before anybody can have read it.
+        self.assertEqual(self.ask(*send, *enter, words=SEND), [])
+        for early in ((("Send", DOWN, 0.3), send[1]), (("Send", 0x100, 3, 0x0D),)):
+            self.assertEqual(self.ask(*early, words=SEND, typed="a"), [])
+
+    def test_it_hides_no_console_and_calls_the_person(self) -> None:
+        screen = agent.Rect(0, 0, 1920, 1080)
+        for console in (
+            agent.Rect(900, 500, 1000, 560),
+            agent.Rect(1000, 0, 920, 1080),
+            agent.Rect(0, 500, 1920, 540),
+        ):
+            self.own = [Foreground("agent.py", console, handle=0x70002)]
+            self.assertEqual(self.ask(("Yes", DOWN, 2), ("Yes", UP, 3)), ["Yes"])
+            place = self.world.shown["place"]
+            self.assertFalse(place.overlaps(console), place)
+            self.assertEqual(place.intersection(screen), place)
+            self.assertIn(0x70002, self.world.flashed)
+        # One that fills the screen has its own question, if it is in front.
+        self.own = [Foreground("agent.py", screen, handle=0x70002)]
+        for front in (Foreground(), self.own[0]):
+            self.assertEqual(self.ask(window=front), [])
+            self.assertEqual("place" in self.world.shown, front is not self.own[0])
+
+    def test_the_end_of_a_long_run_is_shown_for_ten_seconds_or_until_somebody_comes(self) -> None:
+        for comes_s, lasts_s in ((None, 10), (4, 4)):
+            world, desktop, clock = windows_desktop()
+            if comes_s:
+                clock.at(comes_s, world.person)
+            person = agent.Person(
+                agent.Config(), mock.Mock(clock=clock), mock.Mock(), desktop, mock.Mock()
+            )
+            begun, beeped = clock.now(), threading.Event()
+            world.on_beep = beeped.set
+            sleep = clock.sleep
+            clock.sleep = lambda seconds, beeped=beeped, sleep=sleep: (  # type: ignore[method-assign]
+                beeped.wait(HANGS_S) and sleep(seconds)
+            )
+            agent.notify_of_end(person, "completed: it is saved")
+            self.assertAlmostEqual(clock.now() - begun, lasts_s, delta=0.5)
+            self.assertEqual(world.made, {})
+            world.verify()
 
     def test_where_windows_refuses_it_there_is_none_and_nothing_is_left(self) -> None:
         for name in ("CreateWindowExW", "CreateFontW", "SetWindowTextW"):

@@ -22,7 +22,7 @@ WIDTHS = """
 4:44 SetCursorPos MapVirtualKeyW
 4:444 AttachThreadInput
 4:484 SendInput
-4:8 SetProcessDpiAwarenessContext CloseDesktop GetCursorInfo GetCursorPos DeleteDC DeleteObject GetLastInputInfo
+4:8 TranslateMessage FlashWindowEx SetProcessDpiAwarenessContext CloseDesktop GetCursorInfo GetCursorPos DeleteDC DeleteObject GetLastInputInfo
 4:8 IsWindowVisible IsIconic IsHungAppWindow SetForegroundWindow BringWindowToTop DestroyWindow OpenClipboard
 4:8 GlobalUnlock lstrlenW CloseHandle ReleaseMutex CoTaskMemFree
 4:84 SetStretchBltMode ShowWindowAsync SetWindowDisplayAffinity WaitForSingleObject GetConsoleProcessList
