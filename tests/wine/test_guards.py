@@ -26,7 +26,7 @@ class Questions(RunCase):
             program = Program(self.desktop, "-c", ATTENDED, windows_path(AGENT.parent), *words)
 
             def question(number: int) -> list[list[int]]:
-                until("it asks", lambda: program.text.count("Allow this?") == number, 90)
+                until("it asks", lambda: program.text.count("and Enter allows it") == number, 90)
                 box = until("the box is there", lambda: self.driver.ask("box")["places"][1:], 20)
                 return [*self.driver.ask("box")["places"][:1], *box]
 
