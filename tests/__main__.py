@@ -30,6 +30,7 @@ from tests import samples
 
 ROOT = Path(__file__).resolve().parents[1]
 POLL_S = 0.05
+TELL_EVERY_S = 15.0  # beside a busy machine a suite that says nothing looks as if it hung
 MEMORY = "/dev/shm"
 MEMORY_LEAST = 1 << 30  # bytes
 LOG_SHOWN = 20_000  # characters of what a process printed
@@ -115,6 +116,16 @@ def environment(folder: Path) -> dict[str, str]:
     return variables
 
 
+def progress(folder: Path, names: list[str], awaited: list[str], processes: int) -> str:
+    """How far it is, what is at work, and whether other programs keep the machine busy."""
+    at_work = [name for name in awaited if (folder / f"{name}.begun").exists()]
+    done = f"{len(names) - len(awaited)} of {len(names)} modules; at work: {' '.join(at_work)}"
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load <= processes + (os.cpu_count() or 1):
+        return done
+    return f"{done}; the machine is busy with other programs (load {load:.0f})"
+
+
 def results(names: list[str], most: int = 0) -> Iterator[Result]:
     """Each result as soon as it is there; a module whose process died has failed.
 
@@ -139,8 +150,12 @@ def results(names: list[str], most: int = 0) -> Iterator[Result]:
             processes.append(process)
             started.callback(process.wait)
             started.callback(process.kill)  # called first; nothing happens to one that has ended
-        running = True
+        running, told_at, begin = True, time.monotonic(), time.monotonic()
         while awaited and running:
+            if time.monotonic() >= told_at + TELL_EVERY_S:
+                told_at = time.monotonic()
+                told = progress(folder, names, awaited, len(processes))
+                print(f"\n{told_at - begin:.0f} s: {told}", file=sys.stderr, flush=True)
             running = any(process.poll() is None for process in processes)
             for name in list(awaited):
                 file = folder / f"{name}.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -14,6 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.timing import HANGS_S
+
+# Where nobody listens, nor can anybody as long as the tests run, whatever else runs on the machine.
+_HELD = socket.socket()
+_HELD.bind(("127.0.0.1", 0))
+atexit.register(_HELD.close)
+NOBODY = f"http://127.0.0.1:{_HELD.getsockname()[1]}"
 
 Step = Callable[[socket.socket, threading.Event], None]
 

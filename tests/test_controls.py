@@ -23,6 +23,7 @@ from tests.fake_controls import FakeControls, Node, Win
 from tests.fakes import FakeWin32, Foreground
 from tests.samples import sample
 from tests.seams import clock_of_main, desktop_of_main, windows_of_main
+from tests.servers import NOBODY
 from tests.test_main import CommandLineCase
 
 MIDDLE = Rect(100, 100, 80, 24)
@@ -556,7 +557,7 @@ class WithARun(CommandLineCase):
                 made.control_source = worker
                 return made
 
-            nobody = "--endpoint http://127.0.0.1:9/v1 --set request_retries=0 --set controls="
+            nobody = f"--endpoint {NOBODY}/v1 --set request_retries=0 --set controls="
             with self.subTest(setting), desktop_of_main(desktop), clock_of_main():
                 code, _, _ = self.main(*(nobody + setting).split(), "a task")
                 self.assertEqual(code, 3)
@@ -575,7 +576,7 @@ class TheDoctor(CommandLineCase):
         workers = Workers(*replies, **played)
         processes = mock.patch("multiprocessing.get_context", lambda _: workers)
         with desktop_of_main(desktop), clock_of_main(), processes:
-            _, out, _ = self.main("--check", said, "--endpoint", "http://127.0.0.1:9/v1")
+            _, out, _ = self.main("--check", said, "--endpoint", f"{NOBODY}/v1")
         self.more = [line.strip() for line in out.splitlines() if line.startswith("  ")]
         told = [line.split(maxsplit=2) for line in out.splitlines() if line[0] != " "][:-1]
         self.verdicts = [verdict for verdict, what, _ in told if what == "controls"]

@@ -11,6 +11,7 @@ from agent import DEMO_SIGNS, DemoDesktop, DemoState, Point
 from tests.fakes import VirtualClock
 from tests.samples import sample
 from tests.seams import PersonsClock, clock_of_main, person_at_main, windows_of_main
+from tests.servers import NOBODY
 from tests.test_main import HASTY, TASK, CommandLineCase
 
 NOTE = "Hello from agent.py"
@@ -92,7 +93,7 @@ class Runs(CommandLineCase):
                 self.assertIn(", 0 acts, ", out)
 
     def test_it_knows_its_task_an_area_that_holds_it_and_no_server_of_ones_own(self) -> None:
-        environ = {"LMSTUDIO_ENDPOINT": "http://127.0.0.1:9/v1"}  # set for all runs, not for it
+        environ = {"LMSTUDIO_ENDPOINT": f"{NOBODY}/v1"}  # set for all runs, not for it
         code, out, _ = self.main("--demo", TASK, "--max-steps", "1", environ=environ)
         self.assertEqual((code, self.records()[0]["task"]), (1, TASK))
         self.assertIn("Not completed within 1 turn.", out)

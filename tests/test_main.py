@@ -34,6 +34,7 @@ from tests.seams import (
     platform,
     windows_of_main,
 )
+from tests.servers import NOBODY
 from tests.starting import environment
 from tests.timing import HANGS_S
 
@@ -105,7 +106,8 @@ class CommandLineCase(unittest.TestCase):
     ) -> tuple[int, str, str]:
         """(exit code, stdout, stderr) of a run whose files go to the test's own folder."""
         out, err = io.StringIO(), io.StringIO()
-        environ = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), **QUICK, **(environ or {})}
+        own = {"AGENT_DUMP_DIR": str(self.folder / "dumps"), "LMSTUDIO_ENDPOINT": NOBODY}
+        environ = {**own, **QUICK, **(environ or {})}
         words: list[str] = []
         if "--demo" in argv and hasty:
             words += HASTY
@@ -284,7 +286,7 @@ class Given(CommandLineCase):
             self.assertEqual((code, self.records(number)[0]["task"]), (1, task))
 
     def test_without_a_desktop_or_a_server_it_says_what_to_do(self) -> None:
-        nowhere = ("note", "--endpoint", "http://127.0.0.1:9/v1/chat/completions")
+        nowhere = ("note", "--endpoint", f"{NOBODY}/v1/chat/completions")
         with platform("linux"):
             no_desktop = self.main("do something")
         with desktop_of_main(agent.DemoDesktop):

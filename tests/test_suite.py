@@ -43,6 +43,17 @@ class Suite(unittest.TestCase):
         self.assertRegex(told.getvalue(), r"says_nothing \d.\d s \.\.\. ok\n")
         self.assertRegex(told.getvalue(), r"\nRan 4 tests in .*\n\nFAILED \(failures=4\)\n$")
 
+    def test_one_that_takes_long_says_how_far_it_is(self) -> None:
+        told = io.StringIO()
+        with (
+            mock.patch.object(suite, "TELL_EVERY_S", 0.0),
+            mock.patch("os.getloadavg", lambda: (99.0, 1, 1), create=True),
+            contextlib.redirect_stderr(told),
+        ):
+            list(suite.results(["tests.test_kept_is_none"]))
+        said = r"\n0 s: 0 of 1 modules; at work: [\w.]*; the machine is busy with other programs \(load 99\)"
+        self.assertRegex(told.getvalue(), said)
+
     def test_every_module_that_is_named_is_there(self) -> None:
         text = (suite.ROOT / ".ci" / "run").read_text(encoding="utf-8")
         named = text.partition('meet="')[2].partition('"')[0].split()
