@@ -17599,7 +17599,9 @@ class Person:
         """What the person says of the end; None where nobody is there or answers."""
         if not self.can_say_yes:
             return None
-        wait_s = QUESTION_PATIENCE * self.config.confirm_wait
+        wait_s = self.config.confirm_wait
+        if not self.by_box:  # a client waits for the end
+            wait_s *= QUESTION_PATIENCE
         return self._says_yes(f"{question} [y/N]", "says that it is", wait_s)
 
     def _says_yes(self, question: str, what: str, wait_s: float) -> bool | None:

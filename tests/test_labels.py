@@ -50,6 +50,10 @@ def is_wrong(row: dict[str, Any]) -> bool:
 
 
 class Labels(unittest.TestCase):
+    def test_each_risk_says_what_it_means(self) -> None:
+        risks = {name for name, _ in agent.RISKS} | {*agent.COMMANDS, "any act"}
+        self.assertEqual(risks, {*agent.RISKS_MEAN})
+
     def test_the_corpus_is_large_and_names_its_sources(self) -> None:
         self.assertGreaterEqual(len(labels("ordinary")), 300)
         self.assertGreaterEqual(len(labels("risky")), 150)
