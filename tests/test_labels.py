@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import agent
 from tests.attacks import ordinary, scenes
 from tests.fakes import Foreground
 from tests.test_actuator import Stage
