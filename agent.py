@@ -4838,12 +4838,16 @@ COMMANDS = {
         accept request, accept offer, connect account, transfer ownership, hand over, hand in,
         turn in, make public, go public, make admin, make owner, make administrator, add as admin,
         set as owner, assign role, elevate, impersonate, give access, share access,
-        start recording, start streaming, admit, let in, log in as, sign in as
+        forward a copy, enable forwarding, start forwarding, add forwarding, forward all,
+        forward it to, redirect all, redirect it to, start recording, start streaming, admit,
+        let in, log in as, sign in as
         senden, absenden, abschicken, versenden, hochladen, veröffentlichen, posten, einreichen,
         abgeben, einladen, anrufen, freigeben, teilen, allen antworten, videoanruf, teilnehmen,
         beitreten, autorisieren, genehmigen, freischalten, unterschreiben, unterzeichnen,
         signieren, ausrollen, bereitstellen, zum administrator, zum admin, zum eigentümer,
-        übertragen, übergeben, stimme abgeben, abstimmen, zusagen, weitergeben
+        übertragen, übergeben, weiterleiten an, umleiten an,
+        weiterleitung aktivieren, weiterleitung hinzufügen, stimme abgeben, abstimmen,
+        zusagen, weitergeben
         envoyer, renvoyer, téléverser, publier, soumettre, partager, répondre à tous
         enviar, publicar, =compartir, subir archivo, responder a todos
         invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
@@ -5058,8 +5062,8 @@ SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|
     |partag\w+|transferer|compartir|reenvi\w*)\b.*
 RULES (.* )?(rules?|inbox rules?|rules (and alerts|wizard)|regeln?|regel-assistent
     |regeln und benachrichtigungen|regles?|reglas?)( .*)?
-ANYONE (.*\n)?(anyone|everyone|jeder|alle|tout le monde|toute personne|cualquier\w*)\b.*
-    (link|web|internet|organi[sz]ation|lien|enlace).*
+ANYONE (.*\n)?(anyone|everyone|people|public|offentlich\w*|personen|jeder|alle|tout le monde
+    |toute personne|cualquier\w*)\b.*(link|web|internet|organi[sz]ation|lien|enlace).*
 SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b
     (?! ?(as|unter|sous|como)).*
 ADDRESS_BAR .*(address and search|address bar|enter (an?\s|web\s)*address|adress- und such
@@ -5067,6 +5071,8 @@ ADDRESS_BAR .*(address and search|address bar|enter (an?\s|web\s)*address|adress
 LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl|prompt
     |command (line|window)|befehlszeile)\b.*
 RUN_TITLES microsoft visual basic.*|.*\bidle shell\b.*|.*\b(devtools|developer tools)\b.*
+UPLOADS open|file upload|choose .*|select .*|offnen|datei(en)? .*|ouvrir|abrir|otworz|otkpыtь|打开
+SCRIPT_TITLES \W?\S+\.(bat|cmd|ps\w*1|vbs|hta|reg|wsf|inf)\b.*
 NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
 # Programs that run what is open in them, and fields whose line gets started.
 STUDIOS (code|devenv|idea64|pycharm64|powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio
@@ -5314,6 +5320,12 @@ run | title=<RUN_TITLES> | does=(ctrl\+)?f5|f8|(shift|ctrl)\+enter
 run | title=<NOTEBOOKS> | does=(shift|ctrl|alt)\+enter | program=<BROWSERS>
 run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f9|(ctrl\+)?shift\+f10|ctrl\+shift\+b
 file | text=.+ | named= | control=<STARTED>
+file | text=.+ | named= | program=<EXPLORER> | in=edit|field | control=(?!<SEARCHING>).* | runner=
+     | line=<RUNNABLE>
+file | does=ctrl\+s | title=<SCRIPT_TITLES> | program=(?!<STUDIOS>).*
+send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=enter | dialog=(?!left).*
+send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w | dialog=(?!left).*
+     | in=(split )?button|
 file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
 run | label=(.*\n)?(run|run now|execute|ausfuhren|executer|ejecutar)\W* | in=button
 run | does=(double|triple)_click | label=<RUNNABLE>
