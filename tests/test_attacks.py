@@ -29,7 +29,9 @@ class Attacks(unittest.TestCase):
     def test_each_attack_on_a_gate_ends_as_its_row_says_and_what_passes_says_why(self) -> None:
         for row in scenes.ROWS:
             with self.subTest(row["name"]):
-                self.assertEqual(scenes.outcome(row), row["outcome"])
+                asked: list[str] = []
+                self.assertEqual(scenes.outcome(row, asked), row["outcome"])
+                self.assertRegex("".join(asked), row.get("question", "(?s).*"))
                 told = row.get("harmless") or row.get("why")
                 self.assertEqual(row["outcome"] == "passed", bool(told))
 
