@@ -10948,8 +10948,8 @@ def difference(
 # So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's
 # row looks like an empty page.
 SPOT = Size(96, 12)
-REPEATED = """You have just done this, and it changed what is there: look at what is there now. \
-Nothing was done."""
+REPEATED = """You have just done this, and it changed what is there: look at what is there now. If \
+it is meant once more, say the same again. Nothing was done."""
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
 
 
