@@ -5026,6 +5026,7 @@ ADMIN_TITLES (user account control|benutzerkontensteuerung|windows security$).*
 SAVING \b(saved?|changes|speichern|anderungen|enregistrer|guardar|zapisac|coxpahиtь)\b|保存
 FORMAT_TITLES (format|фopмat|格式).*
 PASSWORD_TITLES .*\b(passwor[dt]|passcode|kennwort|mot de passe|contrasena|haslo|密码).*
+MENUS #32768|combolbox|.*(popup|dropdown|tooltip|menu).*
 DIALOGS #32770|operationstatuswindow|nuidialog|taskdialog
 AGREEING (the )?(ok(ay)?|yes|continue|apply|accept|agree|proceed|ja|fortfahren|ubernehmen
     |oui|continuer|valider|si|aceptar|continuar|tak|дa|确定|是)\b.*
@@ -5363,6 +5364,8 @@ def label_pressed(attempt: Attempt, does: str) -> str:
 
 
 def is_dialog(window: Window) -> bool:
+    if has_form("MENUS", window.class_name):  # which have an owner, too
+        return False
     return bool(window.owner) or has_form("DIALOGS", window.class_name)
 
 
