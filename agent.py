@@ -14269,6 +14269,7 @@ class Chapter:
     boxes: list[dict[str, int]] = field(default_factory=list)  # those that are drawn
     notes: list[str] = field(default_factory=list)  # what the model must be told of them
     progress: bool = False
+    wrong: bool = False  # whether its last text is known not to have arrived
     outcome: Outcome | None = None
 
 
@@ -14387,7 +14388,7 @@ def perform_actions(
         note_action(engine, state, ActionRecord("look", result=cut(state.plan, 100)))
     most = engine.config.max_actions
     for number, action in enumerate(actions, 1):
-        if len(chapter.done) < min(number - 1, most):
+        if chapter.wrong or len(chapter.done) < min(number - 1, most):
             became = "left out: the one before it was not done"
         elif number > most:
             became = f"left out: at most {most} a turn"
@@ -14421,8 +14422,8 @@ def perform_action(
         chapter.progress = chapter.progress or progress
         result = deed.result
         if deed.performed:
-            if not deed.wrong:  # else what follows is left out
-                chapter.done.append(story_mark(deed.act))
+            chapter.done.append(story_mark(deed.act))
+            chapter.wrong = deed.wrong
             if not (deed.dry or deed.wrong or isinstance(act.args, AskArgs)):
                 return "done"
             # The picture cannot show it, and a story has no other memory.
