@@ -726,14 +726,66 @@ SECRET_CHARS_SAFE = 8  # a shorter value stands in ordinary texts by chance
 
 
 _SECRET_NAME = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_BETWEEN = r"(?:\\u00\w\w|\\x\w\w|%\w\w|&\w{1,8};|[\W_])"  # the letters of a secret
+
+
+def _spellings(char: str) -> str:
+    """A pattern of a letter as it is and as JSON, error messages, addresses and forms write it."""
+    cases = [char, char.lower(), char.upper()]
+    forms = [unicodedata.normalize("NFKC", char)]
+    if "!" <= char <= "~":
+        wide = ord(char) + 0xFEE0  # as a Chinese one
+        forms.append(chr(wide))
+    for case in dict.fromkeys(cases):
+        data = case.encode(errors="replace")
+        in_address = "".join(f"%{byte:02x}" for byte in data)
+        forms += [
+            case,
+            json.dumps(case)[1:-1],
+            repr(case)[1:-1],
+            repr(f"{case}'")[1:-2],
+            repr(f"'\"{case}")[4:-1],
+            in_address,
+            in_address.upper(),
+            f"&#{ord(case[0])};",
+        ]
+    either = map(re.escape, dict.fromkeys(forms))
+    return f"(?:{'|'.join(either)})"
+
+
+def squeezed(text: str) -> str:
+    """Its letters and digits alone, whatever their case."""
+    letters = filter(str.isalnum, text)
+    return "".join(letters).casefold()
+
+
+def _spelled(value: str) -> str:
+    """A pattern of all spellings of a secret, without a group of its own."""
+    if len(squeezed(value)) < SECRET_CHARS_SAFE:
+        exactly = "".join(map(_spellings, value))
+        if len(value) >= SECRET_CHARS_SAFE:
+            return exactly
+        return rf"(?<!\w){exactly}(?!\w)"
+    pattern = ""
+    most = 0  # signs before the next letter
+    for char in value:
+        if char.isalnum():
+            pattern += f"{_BETWEEN}{{0,{most}}}" if most else ""
+            pattern += _spellings(char)
+            most = 3
+        elif most:
+            most += 8  # such as a backslash that was written twice, twice
+    return f"{pattern}{_BETWEEN}{{0,{most - 3}}}"
 
 
 class Secrets:
     """Values that are typed by name: the model and every file know {{NAME}} only."""
 
-    # `hidden` ones are never typed. One of fewer than SECRET_CHARS_SAFE characters is hidden as a
-    # whole word only, or texts that have nothing to do with it would tell it. None may be a key of
-    # JSON or the name of a tool, or no journal and no call could be read.
+    # `hidden` ones are never typed. One of fewer than SECRET_CHARS_SAFE letters is hidden as a
+    # whole word only, or texts that have nothing to do with it would tell it; a longer one whatever
+    # its case and what stands between its letters, as blanks of groups of four or the zeros of
+    # UTF-16. None may be a key of JSON or the name of a tool, or no journal and no call could be
+    # read.
 
     def __init__(
         self,
@@ -741,26 +793,17 @@ class Secrets:
         hidden: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.values = values
-        self._names: dict[str, str] = {}  # what stands for a value, by its spellings
-        for name, value in {**hidden, **values}.items():
-            # As it is, and as error messages and JSON write it.
-            unescaped = json.dumps(value, ensure_ascii=False)
-            escaped = json.dumps(value)
-            for quoted in (f"'{value}'", repr(value), escaped, unescaped):
-                spelling = quoted[1:-1]
-                self._names[spelling] = f"{{{{{name}}}}}"
-        # The longest first: a part of another must not tear it apart.
+        # What stands for a value, the longest first: a part of another must not tear it apart.
+        self._names: dict[str, str] = {}
         longest_first = sorted(
-            self._names,
-            key=len,
-            reverse=True,
+            {**hidden, **values}.items(),
+            key=lambda item: -len(item[1]),
         )
-        self._finder = re.compile("|".join(map(self._pattern, longest_first)))
-
-    def _pattern(self, spelling: str) -> str:
-        exactly = re.escape(spelling)
-        is_safe = len(spelling) >= SECRET_CHARS_SAFE
-        return exactly if is_safe else rf"(?<!\w){exactly}(?!\w)"
+        for name, value in longest_first:
+            self._names[value] = f"{{{{{name}}}}}"
+        patterns = [f"({_spelled(value)})" for value in self._names]
+        either = "|".join(patterns)
+        self._finder = re.compile(either)
 
     def fill(self, text: str) -> str:
         """The text with values for names; only the actuator may have that."""
@@ -778,9 +821,10 @@ class Secrets:
             return {self.hide(key): self.hide(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.hide(item) for item in value]
-        if not isinstance(value, str):
+        if not isinstance(value, str) or value.startswith("data:image/"):
             return value
-        text = self._finder.sub(lambda found: self._names[found[0]], value)
+        names = [*self._names.values()]
+        text = self._finder.sub(lambda found: names[(found.lastindex or 0) - 1], value)
         return self._hide_cut(text) if CUT in text else text
 
     def _hide_cut(self, text: str) -> str:
@@ -4737,6 +4781,7 @@ class Attempt:
     focused: Control | None = None  # that gets what it types, if that is known
     inside: Sequence[Control] = ()  # what the window holds, if that is known and was asked for
     unanswered: bool = False  # whether a question for controls was not answered
+    holds_secret: bool = False  # whether a secret was typed into a window that it reaches
     enters: str = ""  # the line that stands there, or what it has Windows run
     risks: Sequence[str] = ()
 
@@ -5065,6 +5110,8 @@ RULES (.* )?(rules?|inbox rules?|rules (and alerts|wizard)|regeln?|regel-assiste
     |regeln und benachrichtigungen|regles?|reglas?)( .*)?
 ANYONE (.*\n)?(anyone|everyone|people|public|offentlich\w*|personen|jeder|alle|tout le monde
     |toute personne|cualquier\w*)\b.*(link|web|internet|organi[sz]ation|lien|enlace).*
+COPIES (.*\n)?(copy|cut|kopieren|ausschneiden|copier|couper|copiar|cortar|kopiuj|wytnij|koпиpobatь
+    |bыpeзatь|复制|剪切)\b.*
 SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b
     (?! ?(as|unter|sous|como)).*
 ADDRESS_BAR .*(address and search|address bar|enter (an?\s|web\s)*address|adress- und such
@@ -5312,6 +5359,8 @@ terminal | runs=.+ | runner=shell
 terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
 password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 secret | text=.*\{\{\s?\w+\s?\}\}.*
+copy | holds=secret | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
+copy | holds=secret | label=<COPIES>
 admin prompt | program=<ADMINS>
 admin prompt | program= | title=<ADMIN_TITLES>
 run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENS> | kind=|runs
@@ -5483,6 +5532,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "kind": "shows",
         "runner": "",
         "unanswered": "yes" if attempt.unanswered else "",
+        "holds": "secret" if attempt.holds_secret else "",
     }
     for control in attempt.known[:1]:
         facts["in"] = control.role
@@ -5559,6 +5609,7 @@ RISKS_MEAN = {
     "address": "It opens an address, or puts a text into one, that your task does not name.",
     "any act": "You wanted to be asked about each act.",
     "close": "That closes it; what is not saved may be lost.",
+    "copy": "It copies from a window that a secret of yours went into.",
     "delete": "It may delete or discard something.",
     "file": "It is about a file or a folder that gets started.",
     "formula": "It is a formula that can call the web or a program.",
@@ -6664,8 +6715,10 @@ def gate_windows(actuator: Actuator, attempt: Attempt) -> None:
     elif attempt.by_keyboard:
         windows.append(attempt.front)
     attempt.reached = [window for window in windows if window]
+    filled = {place.handle for place in actuator.places.values()}
     for window in attempt.reached:
         refuse_window(window, actuator.config)
+        attempt.holds_secret |= window.handle in filled
 
 
 def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
@@ -10236,6 +10289,8 @@ class ExecutionLogger:
             self._write(self._exchanges, f"{datetime.now():%H:%M:%S} {_readable(text)}\n\n")
 
     def publish(self, item: Item) -> None:
+        if isinstance(item, Told):
+            item = replace(item, text=self.hide(item.text))
         for listener in self.listeners:
             listener(item)
 
@@ -10670,9 +10725,17 @@ class Voice(Asker):
             settings[name] = int(value) if value.isdecimal() else float(value)
         return settings
 
+    def _hidden(self, message: Message) -> Message:
+        # Whatever it came from: what leaves holds no secret.
+        words = {}
+        for name in ("text", "before", "more", "thought"):
+            words[name] = self.logger.hide(getattr(message, name))
+        return replace(message, **words)
+
     def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
         """The reply; both stand in log and journal, each part of a request once."""
         self.requests += 1
+        messages = [self._hidden(message) for message in messages]
         told = [(settings, json.dumps(settings, ensure_ascii=False))]
         told += [(message.to_json(), str(message)) for message in messages]
         sent = []
@@ -12484,6 +12547,9 @@ def file_facts(*texts: str) -> dict[str, FileFact]:
     return facts
 
 
+FORMS_OF_TEXT = ("utf-8", "latin-1", "utf-16-le", "utf-16-be")
+
+
 def keep_files(
     files: Mapping[str, FileFact],
     logger: ExecutionLogger,
@@ -12492,8 +12558,11 @@ def keep_files(
     kept: list[str] = []
     left = FILE_BYTES
     for path, (_, data) in files.items():
-        text = data.decode("latin-1") if data else ""
-        if data and len(data) <= left and logger.hide(text) == text:
+        texts = []
+        for form in FORMS_OF_TEXT:
+            text = (data or b"").decode(form, "replace")
+            texts.append(text)
+        if data and len(data) <= left and [*map(logger.hide, texts)] == texts:
             left -= len(data)
             number = f"{logger.turn}_{len(kept) + 1}"  # of its task, of the file
             name = f"kept_{number}_{Path(path).name[-80:]}"
@@ -17142,9 +17211,10 @@ class McpClient:
     end = EndRecord()  # of the last run
     _shaken = False
 
-    def __init__(self, stop: Stop, clock: Clock) -> None:
+    def __init__(self, stop: Stop, clock: Clock, hide: Callable[[Any], Any]) -> None:
         self.stop = stop
         self.clock = clock
+        self.hide = hide
         self.chat = Conversation(0)
         self._lock = threading.RLock()  # on `call`, whether it is cancelled, and what is written
         self._out = os.fdopen(os.dup(1), "w", newline="\n")  # for JSON in ASCII
@@ -17161,15 +17231,16 @@ class McpClient:
 
     def answer(self, step: ChatStep) -> None:
         """The present call's, if there is one; a cancelled one gets none."""
-        content = [{"type": "text", "text": json.dumps(step.answer, ensure_ascii=False)}]
+        answer = self.hide(step.answer)
+        content = [{"type": "text", "text": json.dumps(answer, ensure_ascii=False)}]
         if step.picture:
             content.append(
                 {"type": "image", "mimeType": "image/png", "data": step.picture.image.decode()}
             )
         result = {
             "content": content,
-            "structuredContent": step.answer,
-            "isError": not step.answer["ok"],
+            "structuredContent": answer,
+            "isError": not answer["ok"],
             "resultType": "complete",  # which only the latest revision has
         }
         with self._lock:
@@ -17185,7 +17256,8 @@ class McpClient:
         text = getattr(item, "text", getattr(item, "result", ""))
         token = found_at(self.call, "params._meta.progressToken")
         if text and token is not None:
-            told = {"progressToken": token, "progress": self.clock.now(), "message": text}
+            told = {"progressToken": token, "progress": self.clock.now()}
+            told["message"] = self.hide(text)
             self._send(method="notifications/progress", params=told)
 
     def _send(self, **message: object) -> None:
@@ -17556,6 +17628,13 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
     # No secret may be a part of a word of this file: of a tool, of a record or of a request.
     source = Path(__file__).read_text("utf-8") if key or names else ""
     words = "\n".join(re.findall("[a-zA-Z_]+", source))
+    folded = words.replace("_", "").casefold()
+
+    def is_in_words(value: str) -> bool:
+        letters = squeezed(value)
+        found = len(letters) >= SECRET_CHARS_SAFE and letters in folded
+        return found or value in words
+
     values = {}
     for name in names:
         if not re.fullmatch(r"\w+", name):
@@ -17572,7 +17651,7 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
                 f"--secret {name}: set an environment variable of that name "
                 "to 4 characters or more."
             )
-        if value in words:
+        if is_in_words(value):
             raise ConfigError(
                 f"--secret {name}: its value is in a word that the program's files must show,"
                 " such as click or error; choose another value."
@@ -17583,7 +17662,7 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
                 f"warning: --secret {name} has fewer than {SECRET_CHARS_SAFE} characters:"
                 " it is hidden as a whole word only, and can be guessed."
             )
-    can_be_hidden = len(key) >= SECRET_CHARS_LEAST and key not in words
+    can_be_hidden = len(key) >= SECRET_CHARS_LEAST and not is_in_words(key)
     return Secrets(values, {"LMSTUDIO_API_KEY": key} if can_be_hidden else {})
 
 
@@ -18294,7 +18373,7 @@ def server_of(options: Namespace, config: Config, stop: Stop, terminal: Terminal
 
 def serve_client(options: Namespace, actuator: Actuator) -> int:
     """Runs for what a client calls, by the same hands, which know what was typed where."""
-    client = McpClient(actuator.stop, actuator.clock)
+    client = McpClient(actuator.stop, actuator.clock, actuator.secrets.hide)
     while True:
         call = client.next_call()
         given = options

@@ -90,7 +90,7 @@ def make_engine(
     """The engine of a run, without anybody who looks on; its logger is to be closed."""
     actuator = agent.Actuator(desktop, config, clock, stop)
     logger = agent.ExecutionLogger(config, old=old)
-    eyes = agent.Eyes(config, desktop, actuator, logger, clock, say)
+    eyes = agent.Eyes(config, desktop, actuator, logger, clock, say, actuator.places)
     actuator.typing_secret = eyes.secret_typed
     voice = agent.Voice(config, profile, server, model, logger, clock, say)
     grammar = agent.chosen_grammar(config, profile, model)

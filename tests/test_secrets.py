@@ -13,12 +13,13 @@ import traceback
 import unittest
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import agent
 from tests.fakes import FakeWin32, Foreground, VirtualClock
-from tests.scripted import PROOF, EngineCase, PlainDesktop, Trial, call, role_of, text
-from tests.seams import clock_of_main, person_there, windows_of_main
+from tests.scripted import PLAN, PROOF, EngineCase, PlainDesktop, Trial, call, role_of, text
+from tests.seams import act, clock_of_main, person_there, windows_of_main
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply
 
 CANARY = 'c4nary-päß "quoted" \\back/slash\''
@@ -58,6 +59,115 @@ class Values(unittest.TestCase):
             self.assertTrue(line.endswith(PLAIN[:shown] + "..."), line)
             told = agent.Secrets({"PASSWORD": PLAIN}).hide({"title": line})
             self.assertEqual(told, {"title": "y" * 20 + " {{PASSWORD}}..."})
+
+    def test_a_longer_value_is_found_in_capitals_in_groups_and_in_other_codes(self) -> None:
+        iban, password = "DE89370400440532013000", "Grün&Blau 4711"
+        hide = agent.Secrets({"IBAN": iban, "PW": password, "PIN": "4711"}).hide
+        zeros = password.encode("utf-16-le").decode("latin-1")
+        for written in (
+            "DE89 3704 0044 0532 0130 00",
+            "de89-3704-0044-0532-0130-00",
+            "D E 8 9 3 7 0 4 0 0 4 4 0 5 3 2 0 1 3 0 0 0",
+            "".join(chr(ord(char) + 0xFEE0) for char in iban),
+            "GRÜN&BLAU 4711",
+            "gr%c3%bcn%26blau%204711",
+            "Gr%C3%BCn%26Blau+4711",
+            "%47r%C3%BCn%26Blau%204711",
+            "Gr&#252;n&amp;Blau&nbsp;4711",
+            json.dumps(password),
+            json.dumps(json.dumps(password)),
+            zeros,
+            repr(zeros),
+            "Gr\u200bün & Blau\n4711",
+        ):
+            hidden = hide(f"<{written}>")
+            self.assertRegex(hidden, r"^<\W*\{\{(IBAN|PW)\}\}\W*(x00)?\W*>$", written)
+        for written in (
+            "DE89 3704 0044",
+            "[47, 11]",
+            "14711",
+            "Grün",
+            "47 11",
+            "data:image/png;base64,AA4711",
+        ):
+            self.assertEqual(hide(written), written)
+
+    def test_what_is_hidden_in_any_case_may_be_no_word_of_the_files_in_any_case(self) -> None:
+        for value, refused in (
+            ("EXECUTION-Instructions", True),
+            ("ClickHere", True),
+            ("--..--..", False),
+            ("Qwertzuiop", False),
+        ):
+            with mock.patch.dict(os.environ, {"A": value}), mock.patch.object(sys, "stdin", None):
+                raised = contextlib.nullcontext()
+                if refused:
+                    raised = self.assertRaises(agent.ConfigError)  # type: ignore[assignment]
+                with raised:
+                    agent.read_secrets(["A"])
+
+
+class AtTheExit(EngineCase):
+    """Wherever a value comes from, it leaves in no request and stands in no line."""
+
+    VALUE = "hunter2-hunter2"
+
+    def test_a_control_s_name_a_title_an_answer_and_a_correction_hold_none(self) -> None:
+        replies = iter([PLAN, call("ask_person", question="Which one?")])
+        click = call("click_screen_element", element_name="Other", position=[500, 500])
+        trial = self.trial(lambda request: next(replies, click), max_steps=4, controls="list")
+        trial.hidden = agent.Secrets({"PW": self.VALUE})
+        shown = self.VALUE.upper().replace("-", " ")
+        named = agent.Control(shown, "button", agent.Rect(20, 10, 40, 20), window=1)
+        trial.desktop.control_source = agent.KnownControls([named])
+        trial.desktop.title = f"Key {shown}"
+        trial.engine.actuator.ask = lambda question: f"it is {shown}"
+        told: list[Any] = []
+        trial.listen(told.append)
+        self.begin(trial)
+        trial.state.plan = trial.state.execution_instructions = f"Type {shown}"
+        trial.run()
+        files = [
+            path.read_text()
+            for path in (trial.folder / "turns.jsonl", trial.folder / "execution_log.txt")
+        ]
+        for where in (str(trial.requests), *files):
+            self.assertNotRegex(where, "(?i)hunter2.hunter2")
+        self.assertIn("it is {{PW}}", str(trial.requests))
+        self.assertNotRegex(
+            str([getattr(item, "text", "") for item in told]), "(?i)hunter2.hunter2"
+        )
+
+    def test_no_file_that_holds_one_in_any_code_is_kept(self) -> None:
+        trial = self.trial(lambda request: PLAN)
+        trial.hidden = agent.Secrets({"PW": "пароль-4711"})
+        known = {}
+        for number, code in enumerate(("utf-8", "utf-16", "utf-16-le", "utf-16-be")):
+            known[f"C:/{number}.txt"] = ("exists", "my ПАРОЛЬ 4711 here".encode(code))
+        known["C:/other.txt"] = ("exists", "nothing in it".encode("utf-16"))
+        kept = agent.keep_files(known, trial.engine.logger)
+        self.assertEqual([name[-9:] for name in kept], ["other.txt"])
+
+    def test_copying_from_a_window_that_a_secret_went_into_asks(self) -> None:
+        for name, given, asks in (
+            ("press_key", {"key": "ctrl+c"}, True),
+            ("press_key", {"key": "ctrl+x"}, True),
+            ("press_key", {"key": "ctrl+insert"}, True),
+            ("click", {"element_name": "Copy", "position": [500, 500]}, True),
+            ("click", {"element_name": "Kopieren", "position": [500, 500]}, True),
+            ("press_key", {"key": "ctrl+a"}, False),
+            ("click", {"element_name": "Next", "position": [500, 500]}, False),
+        ):
+            for filled in (True, False):
+                with self.subTest(name, filled=filled, **given):
+                    trial = self.trial(lambda request: PLAN)
+                    asked: list[str] = []
+                    trial.ask(lambda question, asked=asked: bool(asked.append(question)))
+                    if filled:
+                        trial.blank()
+                    trial.perform(act(name, **given), trial.look())
+                    self.assertEqual(bool(asked), asks and filled, asked)
+                    trial.close()
 
 
 class Reading(unittest.TestCase):

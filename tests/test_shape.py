@@ -26,7 +26,7 @@ ROOM_LINES_MOST = 600
 NODES_A_LINE_MOST = 9.0  # bottle has 7.2, mini-swe-agent 6.1
 ANY_MOST = 50
 FORMAT_SKIPS_MOST = 3  # tables that lose by the formatter
-NAMES_USED_MOST = 165  # of agent.py, by the tests, a few of made-up texts among them
+NAMES_USED_MOST = 166  # of agent.py, by the tests, a few of made-up texts among them
 PATCHES_MOST = 33
 
 BAR = "#" * 100
