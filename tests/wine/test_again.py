@@ -27,8 +27,13 @@ class Again(unittest.TestCase):
         cls.desktop = shared_desktop()
         cls.file = cls.desktop.file(TASK.path)
         cls.put_notepad(0)
-        code, output = cls.start(TASK.words, *PAINTED).finish(300)
-        assert code == 0, output
+        for last in (False, True):  # its dialog opens where something was saved last
+            code, output = cls.start(TASK.words, *PAINTED).finish(300)
+            assert code == 0, output
+            if not last:
+                shutil.rmtree(cls.desktop.run_folder)
+                cls.desktop.close("notepad.exe")
+                cls.file.unlink()
 
     @classmethod
     def put_notepad(cls, right: int) -> None:
