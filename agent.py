@@ -14735,6 +14735,35 @@ main > * {
   overflow: auto;
   padding: 10px 0;
 }
+#strip {
+  position: relative;
+  display: flex;
+  flex: none;
+  gap: 4px;
+  padding: 6px var(--side) 0;
+  overflow-x: auto;
+}
+#strip a {
+  flex: none;
+  width: 84px;
+  border-bottom: 4px solid var(--tone);
+  border-radius: 4px;
+  font-size: 12.5px;
+  text-align: center;
+}
+#strip img {
+  display: block;
+  width: 100%;
+  height: 48px;
+  object-fit: contain;
+}
+.only .fine {
+  display: none !important;
+}
+[aria-pressed="true"] {
+  border-color: var(--blue);
+  color: var(--blue);
+}
 li {
   list-style: none;
 }
@@ -14746,7 +14775,7 @@ li a {
   border-left: 4px solid var(--tone);
   border-radius: 6px;
 }
-li .now {
+a.now {
   background: var(--card);
   box-shadow: inset 0 0 0 1px var(--blue);
 }
@@ -14844,22 +14873,16 @@ footer i {
   color: var(--tone);
 }
 
-@media (max-width: 859.9px) {
-  body {
-    height: auto;
-  }
-  nav {
-    position: sticky;
-    top: 0;
-    z-index: 1;
-  }
+@media (max-width: 1199.9px) {
   main {
-    grid-template-columns: 1fr;
+    grid-template-rows: auto 1fr;
+    grid-template-columns: 27% 1fr;
   }
   #list {
-    max-height: 12.5em;
+    grid-row: 1 / 3;
   }
   #stage {
+    grid-template-columns: repeat(auto-fit, minmax(min(290px, 100%), 1fr));
     grid-auto-rows: auto;
   }
   .box {
@@ -14872,6 +14895,24 @@ footer i {
   }
   .big .frame {
     width: 1100px;
+  }
+}
+@media (max-width: 699.9px) {
+  body {
+    height: auto;
+  }
+  nav {
+    position: sticky;
+    top: 0;
+    z-index: 1;
+  }
+  main {
+    grid-template-rows: auto;
+    grid-template-columns: 1fr;
+  }
+  #list {
+    grid-row: auto;
+    max-height: 12.5em;
   }
   #hint {
     grid-column: 1 / -1;
@@ -15085,7 +15126,7 @@ function wrongIn(turn) {
 }
 
 function makeRow(turn) {
-  const row = make("li");
+  const row = make("li", fineClass(turn));
   const link = add(row, "a", toneOf(turn));
   link.href = "#" + turn.turn;
   add(link, "b", "", String(turn.turn));
@@ -15094,6 +15135,26 @@ function makeRow(turn) {
   const wrong = wrongIn(turn);
   if (wrong) add(link, "span", "wrong", "\u2717 " + wrong.slice(0, 300));
   return row;
+}
+
+function fineClass(turn) {
+  return wrongIn(turn) ? "" : "fine";
+}
+
+// A small picture of the strip; the panel has none.
+function makeThumb(turn) {
+  const thumb = make("a", `${toneOf(turn)} ${fineClass(turn)}`);
+  const name = live ? "" : turn.shots[0];
+  thumb.hidden = !name;
+  if (!name) return thumb;
+  thumb.href = "#" + turn.turn;
+  thumb.title = plain(`${turn.turn}. ${doneIn(turn)}`, 300);
+  const image = add(thumb, "img");
+  image.loading = "lazy";
+  image.alt = "";
+  sourceOf(name).then((source) => (image.src = source));
+  thumb.append(String(turn.turn));
+  return thumb;
 }
 
 function makeArticle(turn) {
@@ -15108,8 +15169,10 @@ function makeArticle(turn) {
   if (turn.changed) add(line, "span", "chip good", "changed");
   else if (turn.changed !== null) add(line, "span", "chip idle", "unchanged");
   addText(article, "said", turn.said, "");
-  addText(article, "called", turn.call, "call");
-  if (!turn.plan) addText(article, "done", turn.result, turn.changed ? "good" : "");
+  // What was carried out stands in the heading; how it was called, in the reply.
+  if (!turn.acts.length) addText(article, "called", turn.call, "call");
+  const noted = turn.notes.some(([, text]) => text === turn.result);
+  if (!turn.plan && !noted) addText(article, "done", turn.result, turn.changed ? "good" : "");
   for (const { action, became } of turn.asked)
     addText(article, "asked", `${JSON.stringify(action)}: ${became}`, "call");
   for (const [kind, text] of turn.notes) addText(article, NOTES[kind][0], text, NOTES[kind][1]);
@@ -15152,18 +15215,20 @@ function take(items) {
     else grown.add(enter(item));
   }
   grown.forEach(showTurn);
+  byId("only").hidden = !turns.some(wrongIn);
   if (run.sums) showRun();
 }
 
 function showTurn(turn) {
   const before = { ...turn };
-  const made = { article: makeArticle(turn), row: makeRow(turn) };
+  const made = { article: makeArticle(turn), row: makeRow(turn), thumb: makeThumb(turn) };
   Object.assign(turn, made);
   const folds = turn.article.querySelectorAll("details");
   before.article?.querySelectorAll("details").forEach(({ open }, at) => {
     folds[at]?.toggleAttribute("open", open);
   });
-  for (const [name, place] of Object.entries({ article: "turns", row: "list" }))
+  const places = { article: "turns", row: "list", thumb: "strip" };
+  for (const [name, place] of Object.entries(places))
     if (before[name]) before[name].replaceWith(made[name]);
     else byId(place).append(made[name]);
 }
@@ -15193,11 +15258,12 @@ function viewNow() {
 
 function captionOf({ kind, acts }) {
   const hits = acts.flatMap((act) => act.hits).map(({ name, role }) => `'${name}' (${role})`);
-  const did = acts.map(nameOf).join(", then ");
-  if (kind === "live" && did) return `${state.settled ? "after" : "now"}: ${did}`;
-  if (kind !== "after") return hits.length ? `${did}, hit ${hits.join(" and ")}` : did;
-  if (acts.some((act) => act.region)) return "the dashed box changed";
-  return acts.some((act) => act.changed) ? "it changed" : "nothing changed";
+  const names = acts.map(nameOf).join(", then ");
+  if (kind === "live" && names) return `${state.settled ? "after" : "now"}: ${names}`;
+  if (kind === "after") return acts.some((act) => act.region) ? "the dashed box changed" : "";
+  const did = acts.length > 1 ? names : ""; // of one, the heading says it
+  const hit = hits.length ? `hit ${hits.join(" and ")}` : "";
+  return [did, hit].filter(Boolean).join(", ");
 }
 
 async function showStage() {
@@ -15268,15 +15334,32 @@ function go(wanted) {
   mark(true);
   show();
   if (!moved) return;
-  byId("list").scrollTop = turns[at].row.offsetTop - byId("list").clientHeight / 2;
+  const { row, thumb } = turns[at];
+  byId("list").scrollTop = row.offsetTop - byId("list").clientHeight / 2;
+  byId("strip").scrollLeft = thumb.offsetLeft - byId("strip").clientWidth / 2;
   history.replaceState(null, "", "#" + turns[at].turn);
+}
+
+// So many turns on or back, of those that the list shows.
+function step(by) {
+  const only = document.body.classList.contains("only");
+  const listed = [...turns.keys()].filter((at) => !only || wrongIn(turns[at]));
+  const ahead = listed.filter((at) => (by > 0 ? at > current : at < current));
+  if (by < 0) ahead.reverse();
+  if (ahead.length) go(ahead[Math.min(Math.abs(by), ahead.length) - 1]);
+}
+
+function showOnly() {
+  const on = document.body.classList.toggle("only");
+  byId("only").setAttribute("aria-pressed", on);
+  if (on && !wrongIn(turns[current])) go(turns.findIndex(wrongIn));
 }
 
 function mark(on) {
   const turn = turns[current];
   if (!turn) return;
   turn.article.hidden = on ? false : "until-found";
-  turn.row.firstChild.classList.toggle("now", on);
+  for (const link of [turn.row.firstChild, turn.thumb]) link.classList.toggle("now", on);
 }
 
 function show() {
@@ -15304,7 +15387,7 @@ function onKey(event) {
   } else if (target.tagName !== "INPUT" && (KEY_STEPS[key] || (live && key === "h"))) {
     event.preventDefault();
     if (key === "h") byId("hint").focus();
-    else go(current + KEY_STEPS[key]);
+    else step(KEY_STEPS[key]);
   }
 }
 
@@ -15332,14 +15415,16 @@ function showRun() {
   setText(byId("why"), run.outcome ? run.text : unfinished);
   const [summary, more] = byId("figures").children;
   setText(summary, `${short} \u00b7 ${run.profile} \u00b7 ${run.model}`);
-  setText(more, facts.map((fact) => fact.join(": ")).join("\n"));
+  const telling = facts.filter(([, figure]) => !/^0(\.0 s)?$/.test(figure));
+  setText(more, telling.map((fact) => fact.join(": ")).join("\n"));
   showStatus();
 }
 
 function begin() {
   const blocks = document.querySelectorAll("script[type='application/json']");
-  byId("back").onclick = () => go(current - 1);
-  byId("next").onclick = () => go(current + 1);
+  byId("back").onclick = () => step(-1);
+  byId("next").onclick = () => step(1);
+  byId("only").onclick = showOnly;
   byId("turns").addEventListener("beforematch", ({ target }) => {
     go(turns.findIndex(({ article }) => article.contains(target)));
   });
@@ -15354,7 +15439,8 @@ function showReport(blocks) {
   document.title = `${run.outcome || "unfinished"}: ${run.task}`;
   // Without the pictures in it, it lies beside the log.
   document.querySelector("#figures a").hidden = blocks.some((block) => block.id);
-  if (turns.length) goToAddress(turns.findIndex((turn) => turn.shots.length));
+  const failed = turns.findIndex((turn) => toneOf(turn) === "bad");
+  if (turns.length) goToAddress(failed < 0 ? turns.length - 1 : failed);
 }
 
 const token = location.hash.slice(1);
@@ -15578,11 +15664,6 @@ PAGE_BODY = r"""<!doctype html>
       <span id="status" class="chip" role="status"></span>
       <h1 dir="auto"></h1>
       <p id="why" class="soft"></p>
-      <details id="figures">
-        <summary></summary>
-        <p></p>
-        <a href="execution_log.txt" hidden>The log of this run</a>
-      </details>
     </header>
     <nav class="bar">
       <button id="back" aria-label="The turn before" title="left arrow">&#9664;</button>
@@ -15590,6 +15671,7 @@ PAGE_BODY = r"""<!doctype html>
       <button id="latest" title="What goes on now (End)" hidden>Live</button>
       <button id="report" title="Opens the report of this run" hidden>Report</button>
       <span id="where" class="soft"></span>
+      <button id="only" aria-pressed="false" hidden>Only what went wrong</button>
       <form id="say" autocomplete="off" hidden>
         <input id="hint" maxlength="2000" placeholder="A hint for its next turn (h)" />
         <button id="send">Send hint</button>
@@ -15597,6 +15679,7 @@ PAGE_BODY = r"""<!doctype html>
         <button id="stop" type="button">Stop</button>
       </form>
     </nav>
+    <div id="strip"></div>
     <p id="note" role="alert" hidden></p>
     <main>
       <ol id="list"></ol>
@@ -15607,6 +15690,11 @@ PAGE_BODY = r"""<!doctype html>
       </section>
     </main>
     <footer class="bar soft">
+      <details id="figures">
+        <summary></summary>
+        <p></p>
+        <a href="execution_log.txt" hidden>The log of this run</a>
+      </details>
       <span><i class="good">&#9632;</i> changed the screen</span>
       <span><i class="idle">&#9632;</i> changed nothing, or asked again</span>
       <span><i class="bad">&#9632;</i> refused or failed</span>

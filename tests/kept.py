@@ -1,11 +1,13 @@
 """What the program does with fixed cases at five seams, so that no change of behaviour goes unseen.
 
-    python -m tests.kept            writes tests/data/kept.json anew, and names the cases that differ
-    python -m tests.kept SEAM ...   prints what comes of each case of runs, demos, lines, replies or verdicts; the same
-                                    in another checkout, and `diff`, show how they differ
+    python -m tests.kept               names the cases that came to something else; at a console it shows how they
+                                       differ and asks before it writes tests/data/kept.json anew
+    python -m tests.kept NAME ...      shows and writes those alone whose name has one of these in it ("runs planner")
+    python -m tests.kept --print SEAM  prints what comes of each case of runs, demos, lines, replies or verdicts
 
 Of a case the file has a digest, which tests/test_kept.py compares. The cases are driven in a process of their own, with
-scripted models, a simulated Windows and virtual time.
+scripted models, a simulated Windows and virtual time. How one differs is told by driving it with the commit, too, whose
+digests they are.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import datetime
+import difflib
 import gc
 import hashlib
 import io
@@ -23,6 +26,7 @@ import random
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -45,6 +49,7 @@ Random = random.Random
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests" / "data" / "kept.json"
 GROUPS = (("runs",), ("demos",), ("lines", "replies", "verdicts"))  # each in a process
+LINES_MOST = 40  # of the difference of a case
 CASES = 150  # that are drawn by chance, of a seam
 
 # -- what is the same each time
@@ -601,14 +606,14 @@ def drive(seams: Iterable[str]) -> None:
             print(json.dumps([seam, *case], default=str), file=sys.__stdout__)
 
 
-def came(seams: Iterable[str]) -> list[list[Any]]:
+def came(seams: Iterable[str], checkout: Path = ROOT) -> list[list[Any]]:
     """Of each case its seam, its name and what came of it, with nothing of the person's settings."""
     own = ("AGENT_", "LMSTUDIO_", "PYTHON")
     environment = {name: text for name, text in os.environ.items() if not name.startswith(own)}
     fixed = "PYTHONHASHSEED=0 PYTHONUTF8=1 NO_COLOR=1 TZ=UTC COLUMNS=120".split()
     done = subprocess.run(
         [sys.executable, "-m", "tests.kept", "--drive", *seams],
-        cwd=ROOT,
+        cwd=checkout,
         env={**environment, **dict(one.split("=") for one in fixed)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -641,15 +646,63 @@ def differing() -> list[str]:
     return [case for case in {**old, **new} if old.get(case) != new.get(case)]
 
 
+def lines_of(cases: Iterable[list[Any]]) -> dict[str, list[str]]:
+    """What came of each case, in lines that can be compared."""
+    parts = defaultdict[str, list[str]](list)
+    for seam, case, value in cases:
+        text = json.dumps([case, value], indent=0, ensure_ascii=False).replace("\\n", "\n")
+        parts[f"{seam} {case.partition(': ')[0]}"] += text.split("\n")
+    return parts
+
+
+def differences(cases: list[str]) -> Iterator[str]:
+    """How each case differs from what came of it at the commit that wrote the file, in a few lines."""
+    commit = ["git", "log", "-1", "--format=%H", "--", str(FILE)]
+    written = subprocess.run(commit, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    archive = ["git", "archive", written.strip()]
+    packed = subprocess.run(archive, cwd=ROOT, capture_output=True, check=True).stdout
+    seams = dict.fromkeys(case.partition(" ")[0] for case in cases)
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as files:
+            files.extractall(folder)
+        old = lines_of(came(seams, Path(folder)))
+    new = lines_of(came(seams))
+    for case in cases:
+        told = [*difflib.unified_diff(old[case], new[case], lineterm="", n=1)][2:]
+        rest = [f"... and {len(told) - LINES_MOST} more lines"] * (len(told) > LINES_MOST)
+        yield "\n".join([f"== {case}", *told[:LINES_MOST], *rest])
+
+
+def keep(names: list[str]) -> None:
+    """Names what came to something else, shows it where somebody looks, and writes what is to be kept."""
+    cases = [case for case in differing() if not names or any(name in case for name in names)]
+    print("\n".join(cases) or "Nothing differs.")
+    asked = sys.stdin is not None and sys.stdin.isatty()
+    if cases and (names or asked):
+        try:
+            print("\n".join(differences(cases)))
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"How they differ is not told: {error}. See --print.")
+    if not cases or (asked and input("Keep what comes now? [y/N] ").strip().lower() != "y"):
+        return
+    kept = json.loads(FILE.read_text("utf-8"))
+    for seam, digests in now().items():
+        kept.setdefault(seam, {}).update(
+            {n: d for n, d in digests.items() if f"{seam} {n}" in cases}
+        )
+        # In the order in which they are driven, without those that are gone.
+        kept[seam] = {n: kept[seam][n] for n in digests if n in kept[seam]}
+    FILE.write_text(json.dumps(kept, indent=0, ensure_ascii=False) + "\n", "utf-8")
+
+
 def main(given: list[str]) -> None:
     if given[:1] == ["--drive"]:
         drive(given[1:])
-    elif given:
-        for case in came(given):
+    elif given[:1] == ["--print"]:
+        for case in came(given[1:]):
             print(json.dumps(case, indent=0, ensure_ascii=False).replace("\\n", "\n"))
     else:
-        print("\n".join(differing()))
-        FILE.write_text(json.dumps(now(), indent=0, ensure_ascii=False) + "\n", "utf-8")
+        keep(given)
 
 
 if __name__ == "__main__":

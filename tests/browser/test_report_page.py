@@ -151,11 +151,56 @@ class View(InChrome):
     def now(self) -> str:
         return self.chrome.text("#list .now b")
 
-    def test_it_opens_on_the_first_turn_with_a_picture_before_and_after(self) -> None:
-        self.assertEqual((self.now(), self.chrome.text("#where")), ("2", "2 / 6"))
+    def test_it_opens_at_the_first_failure_and_else_at_the_end(self) -> None:
+        self.assertEqual((self.now(), self.chrome.text("#where")), ("3", "3 / 6"))
+        fine = [line for line in every_kind() if line.get("turn") != 3]
+        self.page = written(self.folder, fine)
+        self.open()
+        self.assertEqual((self.now(), self.chrome.text("#where")), ("6", "6 / 6"))
+
+    def test_a_strip_of_small_pictures_leads_to_the_turns_that_looked_at_a_screen(self) -> None:
+        shown = "return [...document.querySelectorAll('#strip a:not([hidden])')]"
+        self.assertEqual(self.chrome.run(shown + ".map(a => a.textContent)"), list("23456"))
+        loaded = ".filter(a => a.firstChild.naturalWidth && a.firstChild.offsetHeight < 60).length"
+        wait_for(lambda: self.chrome.run(shown + loaded) == 5)
+        self.chrome.click("#strip a[href='#6']")
+        wait_for(lambda: (self.now(), self.chrome.text("#strip .now")) == ("6", "6"))
+
+    def test_only_what_went_wrong_is_listed_and_walked_through_if_the_person_wants(self) -> None:
+        self.open("#2")
+        rows = (
+            "return [...document.querySelectorAll('#list li')].filter(r => r.offsetHeight).length"
+        )
+        self.assertEqual(self.chrome.run(rows), 6)
+        self.chrome.click("#only")
+        self.assertEqual((self.chrome.run(rows), self.now()), (4, "3"))
+        seen = []
+        for key in (LEFT, RIGHT, END, LEFT, HOME):
+            self.chrome.press(key)
+            seen.append(self.now())
+        self.assertEqual(seen, ["3", "4", "6", "5", "3"])
+        self.chrome.click("#only")
+        self.assertEqual((self.chrome.run(rows), self.now()), (6, "3"))
+
+    def test_it_can_be_read_at_every_width_with_nothing_over_anything_else(self) -> None:
+        for width in (400, 900, 1440):
+            self.chrome.look(width, 900)
+            wait_for(lambda: self.chrome.seen("figure img"))
+            self.assertEqual(self.chrome.width(), width)
+            place = "return document.querySelector(arguments[0]).getBoundingClientRect().toJSON()"
+            names = ("header", "nav", "#strip", "#list", "figure", "#words", "footer")
+            places = [self.chrome.run(place, name) for name in names]
+            for one, other in itertools.combinations(places, 2):
+                apart = one["right"] <= other["left"] + 1 or one["bottom"] <= other["top"] + 1
+                self.assertTrue(apart, (width, one, other))
+            self.assertGreater(places[4]["width"], 0.45 * width)  # the picture
+
+    def test_a_turn_shows_a_picture_before_and_after(self) -> None:
+        self.open("#2")
         wait_for(lambda: len(self.chrome.all("figure")) == 2)
         under = self.chrome.all("figcaption")
-        self.assertEqual(under[0], "before \u00b7 Double click \u201cSave\u201d")
+        self.assertEqual(under[0], "before")  # what was done is the heading
+        self.assertEqual(self.chrome.all("h3")[1], "2. Double click \u201cSave\u201d")
         self.assertEqual(under[1], "after \u00b7 the dashed box changed")
         sources = self.chrome.all("figure img", "src")
         self.assertEqual([source[-13:] for source in sources], ["turn_0002.png", "turn_0003.png"])
@@ -180,12 +225,21 @@ class View(InChrome):
         self.assertEqual(self.chrome.all("#status"), ["stuck"])
         self.assertIn("6 turns", self.chrome.text("#figures summary"))
         self.assertFalse(self.chrome.seen("#figures p"))
-        self.assertGreater(len(self.chrome.text("#figures p").splitlines()), 17)
+        figures = self.chrome.text("#figures p").splitlines()
+        self.assertIn("refused: 2", figures)
+        self.assertEqual([line for line in figures if line.endswith((": 0", ": 0.0 s"))], [])
+        below = "return document.querySelector('#figures').offsetTop > arguments[0]"
+        self.assertTrue(self.chrome.run(below, 600))  # the pictures and what went wrong come first
+        self.assertEqual(
+            self.chrome.all("article:nth-of-type(3) .text"),
+            ["said\nI click in turn 3", "refused\nNot done."],
+        )
         log = self.page.with_name("execution_log.txt").as_uri()
         self.assertEqual(self.chrome.all("#figures a", "href"), [log])
 
     def test_keys_rows_addresses_and_the_browsers_search_lead_to_a_turn(self) -> None:
         seen = []
+        self.open("#2")
         for key in (RIGHT, RIGHT, LEFT, END, HOME, LEFT):
             self.chrome.press(key)
             seen.append(self.now())
@@ -205,6 +259,7 @@ class View(InChrome):
         self.assertEqual(self.now(), "5")
 
     def test_a_click_enlarges_a_picture_in_place_and_another_one_ends_that(self) -> None:
+        self.open("#2")
         wait_for(lambda: len(self.chrome.all("figure")) == 2)
         width = "return document.querySelector('.before .frame').getBoundingClientRect().width"
         before = self.chrome.run(width)
