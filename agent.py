@@ -2414,6 +2414,7 @@ AT_A_LOCKED_SCREEN = (
     "; unlock the screen or close the secure prompt (UAC) if there is one, then try again"
 )
 REASONS = {
+    0: "Windows does not say why",
     2: "the file is not there",
     3: "the folder is not there",
     5: "access to it is denied",
@@ -2425,6 +2426,10 @@ REASONS = {
     1260: "a policy of the administrator forbids it",
     4551: "a policy of the administrator (App Control) forbids it",
 }
+
+
+# What the shell alone answers, where no error is told: SE_ERR_ASSOCINCOMPLETE, SE_ERR_NOASSOC.
+SHELL_ERRORS = {27: 1155, 31: 1155}
 
 
 def com_error(function: str, answer: int) -> Win32Error:
@@ -2459,7 +2464,7 @@ class Win32:
                 return answer
             if row.check == "succeeded":  # an HRESULT is the code and leaves GetLastError alone
                 raise com_error(name, answer)
-            code = self._last_error()
+            code = self._last_error() or SHELL_ERRORS.get(answer, answer or 0)
             reason = AT_A_LOCKED_SCREEN
             if row.kind not in ("screen", "mouse and keyboard"):
                 said = REASONS.get(code) or self._words(code)
@@ -3892,6 +3897,14 @@ def character_of(keys: Sequence[str]) -> str:
     return WITH_SHIFT.get(key, key.upper()) if held else key
 
 
+def types_character(keys: Sequence[str]) -> bool:
+    """Whether some keyboard types one with these keys; with AltGr (ctrl+alt) many do."""
+    *held, key = keys
+    codes = chord_codes(held)
+    can = codes <= {VK_MAP["shift"]} or {VK_MAP["ctrl"], VK_MAP["alt"]} <= codes
+    return can and re.fullmatch(r".|space|num(?!lock|enter)\w+", key) is not None
+
+
 def chord_codes(keys: Iterable[str]) -> frozenset[int]:
     """A chord to Windows, left and right alike; AltGr (ralt) counts as ctrl+alt."""
     held = {*keys}
@@ -4623,10 +4636,14 @@ LINE_BREAK = "\v"  # in a text that is typed: one that is no Enter
 UNKNOWN = "?"  # begins a line of which nobody knows how it begins
 SHELLS = (
     r"(cmd|powershell\w*|pwsh|windowsterminal|wt|conhost|openconsole|wsl\w*|bash|sh|mintty"
-    r"|git-bash|git-cmd|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|putty|kitty|plink|ubuntu\w*)\.exe"
+    r"|git-bash|git-cmd|alacritty|wezterm(-gui)?|conemu(64|c|c64)?|putty|kitty|plink|ubuntu\w*"
+    r"|cmder|hyper|tabby|warp|mobaxterm|securecrt|ttermpro|xshell|termius)\.exe"
 )
 # What the program, the title or the control of a terminal says in which a shell of Unix runs.
-UNIX_SHELL = r"\b(wsl\w*|bash|zsh|fish|sh|mintty|putty|plink|ubuntu\w*|debian|mingw\d*|ssh)\b|\w@\w"
+UNIX_SHELL = (
+    r"\b(wsl\w*|bash|zsh|fish|sh|mintty|putty|kitty|plink|mobaxterm|securecrt|ttermpro|xshell"
+    r"|termius|ubuntu\w*|debian|mingw\d*|ssh)\b|\w@\w"
+)
 START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
 EMPTYING = ENTERING.union(
     "escape win win+s win+q alt+d ctrl+l ctrl+t ctrl+n ctrl+k ctrl+e emptied".split()
@@ -5765,8 +5782,12 @@ PROGRAM_NAMES = {
     "alarms": "clock alarms-and-clock alarms-&-clock uhr",
     "music": "media-player groove-music",
     "screensketch": "snipping-tool",
-    "store": "microsoft-store",
+    "msteams": "teams",
+    "sechealthui": "security",
+    "solitairecollection": "solitaire solitaire-collection",
+    "soundrecorder": "voice-recorder",
     "todos": "microsoft-to-do to-do",
+    "video": "movies-&-tv movies-and-tv films-&-tv",
     "yourphone": "phone-link",
 }
 
@@ -5783,7 +5804,11 @@ def package_names(path: str) -> Iterator[str]:
     package, _, app = fold(path).partition("_")
     for name in (package, app.partition("!")[2]) if app else ():
         last = re.sub(r".*[.\\]", "", name)
-        yield re.sub("^(microsoft|windows|bing|zune)+(?=.)", "", last)
+        yield without_maker(last)
+
+
+def without_maker(name: str) -> str:
+    return re.sub("^((microsoft|windows|bing|zune) ?)+(?=.)", "", name)
 
 
 def find_program(wanted: str, programs: Sequence[Program]) -> Program:
@@ -5805,13 +5830,17 @@ def find_program(wanted: str, programs: Sequence[Program]) -> Program:
     for program in [*named.values()]:  # such as chrome, whose shortcut is called Google Chrome
         if len(program.files) == 1 == sharing[program.files]:  # else it would be a guess
             named.setdefault(program.files[0].removesuffix(".exe"), program)
+    packages: dict[str, Program] = {}
     for program in programs:
         for package_name in package_names(program.path):
             if program.path.startswith(APPS_FOLDER) and package_name != "app":
-                named.setdefault(package_name, program)
+                packages.setdefault(package_name, program)
+    short = without_maker(name)
     exact = named.get(name) or named.get(FILE_NAMES.get(name, name.replace(" ", "")))
+    exact = exact or packages.get(FILE_NAMES.get(short, short.replace(" ", "")))
     if exact or len(begins) == 1:
         return exact or begins[0]
+    named = packages | named
     alike = difflib.get_close_matches(name, named, CANDIDATES_MOST, 0.5)
     candidates = begins[:CANDIDATES_MOST] or [named[known] for known in alike]
     listed = ", ".join(dict.fromkeys(plain_line(program.name, 40) for program in candidates))
@@ -6003,17 +6032,8 @@ OTHER_HOTKEYS = {
     "stop_hotkey": ("ctrl+alt+shift+backspace", "ctrl+shift+win+backspace"),
     "pause_hotkey": ("ctrl+alt+shift+insert", "ctrl+shift+win+insert"),
 }
-TYPING_KEYS = frozenset("space enter tab backspace numenter".split())
-
-
-def types_something(keys: Sequence[str]) -> bool:
-    """Whether a person may need these keys to write, with AltGr (ctrl+alt) on some keyboards."""
-    codes = chord_codes(keys)
-    key = keys[-1]
-    if {VK_MAP["ctrl"], VK_MAP["alt"]} <= codes:
-        return len(key) == 1 or key == "space"
-    held = codes.difference([VK_MAP[key]])
-    return held <= {VK_MAP["shift"]} and (len(key) == 1 or key in TYPING_KEYS)
+# What writes besides characters, with shift or without.
+WRITING_KEYS = frozenset("enter tab backspace numenter".split())
 
 
 def refuse_hotkey(name: str, chord: str, keys: Sequence[str]) -> None:
@@ -6021,7 +6041,8 @@ def refuse_hotkey(name: str, chord: str, keys: Sequence[str]) -> None:
     usual = SETTINGS[name].default
     if MODIFIERS.issuperset(keys):
         raise ConfigError(f"{name} takes a key, such as {usual}, not {chord!r} alone.")
-    if types_something(keys):
+    writes = keys[-1] in WRITING_KEYS and {"shift"}.issuperset(keys[:-1])
+    if writes or types_character(keys):
         raise ConfigError(
             f"{name} cannot be {chord}: a hotkey swallows its key, and that one is needed to write"
             " (on many keyboards Ctrl+Alt is AltGr, which types characters such as @); choose one"
@@ -6763,8 +6784,8 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
     if not field_there or not field_there.password:
         return
     typed = re.sub(r"\{\{ ?\w+ ?\}\}", "", text_of(attempt.act)).strip("\r\n")
-    sign = re.fullmatch(r"(shift\+)?(.|space|num(?!lock)\w+)", keys_of(attempt.act))
-    if not typed and not sign:
+    keys = keys_of(attempt.act)
+    if not typed and not (keys and types_character(parse_chord(keys))):
         return
     if not is_allowed(["password"], attempt, actuator.config):
         raise ToolError(

@@ -72,9 +72,12 @@ class TheGates(ControlCase):
         edit = Control("Word", "edit", Rect(0, 20, 60, 10), focused=True, password=True, window=1)
         deed = self.perform([edit], "type_text_input", text="hunter2")
         self.assertEqual((deed.refused, deed.begun), ("password_field", False))
-        for key in ("h", "shift+h", "num7", "numpad0", "space", "numadd"):
+        for key in ("h", "shift+h", "num7", "numpad0", "space", "numadd", "altgr+q", "ctrl+alt+e"):
             deed = self.perform([edit], "press_keyboard_key", key=key)
             self.assertEqual(deed.refused, "password_field", key)
+        for key in ("numenter", "enter", "shift+tab", "ctrl+v", "numlock"):
+            deed = self.perform([edit], "press_keyboard_key", key=key)
+            self.assertNotEqual(deed.refused, "password_field", key)
         for risk, text in (("secret", "{{PASS}}"), ("password", "hunter2")):
             allowed = {"allow_risky": risk}
             deed = self.perform([edit], "type_text_input", text=text, settings=allowed)

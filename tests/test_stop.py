@@ -146,12 +146,22 @@ class Hotkeys(WatchCase):
         for chord in (
             *("ctrl+alt+q", "ctrl+alt+shift+e", "AltGr+m", "ctrl+alt+win+2", "Strg+Alt+<"),
             *("ctrl+alt+space", "ctrl+alt+=", "x", "shift+7", "enter", "shift+space", "?"),
+            *("num0", "numadd", "shift+numdecimal", "shift+numenter", "AltGr+num7"),
         ):
             for name in ("stop_hotkey", "pause_hotkey"):
                 words = f"{name} cannot be .*swallows its key.* such as ctrl"
                 with self.assertRaisesRegex(agent.ConfigError, words, msg=chord):
                     Stage(config={name: chord})
-        for chord in ("f9", "ctrl+q", "ctrl+shift+q", "alt+win+q", "ctrl+alt+f9", "ctrl+alt+end"):
+        for chord in (
+            "f9",
+            "ctrl+q",
+            "ctrl+shift+q",
+            "alt+win+q",
+            "ctrl+alt+f9",
+            "ctrl+alt+end",
+            "ctrl+num0",
+            "numlock",
+        ):
             Stage(config={"stop_hotkey": chord})
 
     def test_no_hotkey_that_it_may_take_is_pressed_by_the_program_itself(self) -> None:

@@ -545,6 +545,10 @@ class WhatEnterAndCtrlAMean(TypingCase):
                 text_area,
                 ["end", "ctrl+u"],
             ),
+            (replace(CMD, title="srv", program="MobaXterm.exe"), text_area, ["end", "ctrl+u"]),
+            (replace(CMD, title="srv - KiTTY", program="kitty.exe"), text_area, ["end", "ctrl+u"]),
+            (replace(CMD, title="ann@desk:~", program="Tabby.exe"), text_area, ["end", "ctrl+u"]),
+            (replace(CMD, title="cmd", program="Hyper.exe"), text_area, ["escape"]),
             (
                 replace(CMD, title="a.py - Code", program="Code.exe"),
                 replace(text_area, name="Terminal 1, bash"),
