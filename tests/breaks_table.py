@@ -59,7 +59,7 @@ ROWS = (
     ("rest-of-a-pause", "Eyes", "a pause in what is being drawn is not taken for rest", "Eyes.settle", "wanted = 4 if changed else 1", "wanted = 1"),
     ("path-slash-first", "Proof", "a path with a slash and a backslash at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!//|\\\\\\\\)"),
     ("path-of-two-slashes", "Proof", "a path with two slashes at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!\\\\\\\\|\\\\/|/\\\\)"),
-    ("hotkey-typed", "Bounds", "no key that people write with is a hotkey", "refuse_hotkey", "if types_something(keys):", "if not keys:"),
+    ("hotkey-typed", "Bounds", "no key that people write with is a hotkey", "refuse_hotkey", "if writes or types_character(keys):", "if not keys:"),
     ("frame-seen", "Windows desktop", "a window is where it is seen", "WindowsDesktop._seen_place", "if any(seen):", "if not any(seen):"),
     ("late-answer", "Controls", "an answer about controls may take a second", "ControlsWorker.ask", "known = self.query(where, ANSWER_S, free_s)", "known = self.query(where, FREE_S, free_s)"),
     ("lone-sign", "Hands", "a lone sign is typed where its key is another one's", "Hands.press", "if sign and not is_key:", "if sign and is_key:"),
