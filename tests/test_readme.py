@@ -7,23 +7,33 @@ repeated here; `from_the_readme` of tests/test_adding.py carries out its recipe.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
+import tempfile
 import unittest
 from dataclasses import fields
 from pathlib import Path
+from unittest import mock
 
 import agent
+from tests import test_main
 from tests.attacks.__main__ import COUNT
 from tests.bench import __main__ as bench
+from tests.fakes import VirtualClock
 
 ROOT = Path(agent.__file__).resolve().parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+LINES = "".join(re.findall(r"```\n(.*?)```", README, re.S)).splitlines()  # of its blocks
+# Options with which the program needs neither Windows nor a server.
+NO_DESKTOP = set("--demo --runs --stats --report --print-config --manifest".split())
 WORDS = " ".join(README.split())  # a sentence goes on over the ends of lines
 CONFIG = agent.Config()
 NUMBERS = ("no", "one", "two", "three", "four", "five")
 # What is written in backquotes with underlines but is no setting: the names of tools, results, files and tables.
-OTHER_NAMES = "not_proven run_task open_app focus_window quadruple_click_element quadruple_click"
+OTHER_NAMES = "run_task quadruple_click_element quadruple_click"
 FOREIGN_OPTIONS = set(
     """--context-length --mmproj --jinja --chat-template-file --max-model-len --enable-auto-tool-choice
     --tool-call-parser --limit-mm-per-prompt""".split()
@@ -52,7 +62,7 @@ STATED = (
     ("less than {} tokens cannot hold a turn", "6,000"),
     ("| **{}**, anywhere |", CONFIG.stop_hotkey.title()),
     ("| {} | pauses; again: goes on |", CONFIG.pause_hotkey.title()),
-    ("--endpoint {} --model NAME", "http://127.0.0.1:11434/v1/chat/completions"),
+    ("--endpoint {} --model NAME", "localhost:11434"),
     ("listens on {} and answers nobody", "127.0.0.1"),
     ("which waits {} for the page", "a minute" if CONFIG.demo_page_wait == 60 else "otherwise"),
 )  # fmt: skip
@@ -98,14 +108,62 @@ class Statements(unittest.TestCase):
         self.assertIn("| `planner` (default) |", README)
 
 
+class Blocks(test_main.CommandLineCase):
+    """What a reader pastes into a console."""
+
+    def test_each_line_of_a_block_is_a_command_and_nothing_else(self) -> None:
+        """cmd takes a comment, or a description behind blanks, for arguments."""
+        for line in LINES:
+            with self.subTest(line):
+                self.assertRegex(line, r"^(lms|python|schtasks) |^\(echo ")
+                self.assertNotRegex(line, r"\s#|^#|\s{2}|^\$|[\u2018-\u201f]|\\$|^\s*$")
+
+    def test_what_needs_no_desktop_runs_as_it_stands(self) -> None:
+        """In a folder with a run of the demo; what opens a page says so and opens none."""
+        within = re.findall(r"`(python agent\.py -[^`]*)`", README)
+        commands = [line for line in within if NO_DESKTOP & {*line.split()}]
+        self.assertGreater(len(commands), 5)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        with mock.patch.object(agent, "SystemClock", VirtualClock):
+            for _ in range(7):  # number 7 is in a recipe
+                self.assertEqual(self.main("--demo", "-q")[0], 0)
+            for line in commands:
+                if "--panel" in line:  # tests/test_panel.py has it: a browser asks for its page
+                    continue
+                with self.subTest(line):
+                    code, out, err = self.main(*shlex.split(line)[2:], environ={"DISPLAY": ":0"})
+                    self.assertEqual((code, err), (0, ""), out)
+        self.opened.assert_called_once()  # by --open
+
+    def test_the_line_for_a_table_starts_a_run_for_each_row_and_tells_its_exit_code(self) -> None:
+        (line,) = [line for line in LINES if line.startswith("python -c")]
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        folder = Path(made.name)
+        program = "import sys; print(sys.argv[1:]); sys.exit('Anna' in sys.argv[2])"
+        (folder / "agent.py").write_text(program, encoding="utf-8")
+        table = '\ufeffAnna,123\n"Berg, Otto",4567\n'
+        (folder / "contacts.csv").write_text(table, encoding="utf-8")
+        code = line.removeprefix('python -c "').removesuffix('"')
+        self.assertNotRegex(
+            code, '["%^&|<>!$`]'
+        )  # which cmd or another console would take for its own
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=folder, capture_output=True, check=True, text=True
+        )
+        self.assertEqual(done.stderr, "")
+        self.assertIn("['-q', 'In Contacts add: Berg, Otto, 4567']", done.stdout)
+        self.assertIn("['Anna', '123'] 1", done.stdout)
+
+
 class Names(unittest.TestCase):
     def test_each_command_is_understood(self) -> None:
-        blocks = "".join(re.findall(r"```\n(.*?)```", README, re.S)).split("\n")
-        commands = [line for line in blocks if line.startswith("python agent.py")]
-        self.assertGreater(len(commands), 10)
-        for line in commands:
+        within = re.findall(r"`(python agent\.py[^`]*)`", README)
+        self.assertGreater(len(within), 7)
+        for line in [*within, *(line for line in LINES if line.startswith("python agent.py"))]:
             with self.subTest(line):
-                agent.command_line().parse_args(shlex.split(re.split(r" {3,}", line)[0])[2:])
+                agent.command_line().parse_args(shlex.split(line)[2:])
 
     def test_each_option_and_each_setting_exists_and_takes_what_it_is_set_to(self) -> None:
         options = {name for names, _ in agent.OPTIONS for name in names.split()}
@@ -121,20 +179,20 @@ class Names(unittest.TestCase):
             self.assertIn(part, told)
 
     def test_each_tool_risk_file_room_and_table_exists(self) -> None:
-        for tool in ("open_app", "focus_window", "wait", "zoom"):
+        for tool in ("observe", "click"):
             self.assertIn(f"`{tool}`", README)
             self.assertIn(tool, agent.TOOLS)
         allowed = re.findall(r"allow_risky=(\w+)", README)
         self.assertLessEqual(set(allowed), {name for name, _ in agent.RISKS})
         files = re.findall(r"[(`](tests/[\w./]+)[)`]", README)
-        self.assertGreater(len(files), 8)
-        for name in (*files, ".ci/run"):
+        self.assertGreater(len(files), 5)
+        for name in files:
             self.assertTrue((ROOT / name).exists(), name)
         source = (ROOT / "agent.py").read_text(encoding="utf-8")
         for room in ("Tools", "Hands", "Profiles", "Risks", "Facts"):
             self.assertIn(f'"{room}"', README)
             self.assertIn(f"\n# {room} - ", source)
-        for table in ("TOOLS", "HANDS", "PROFILES", "WIN32", "GRAMMARS"):
+        for table in ("TOOLS", "HANDS", "PROFILES", "WIN32", "GRAMMARS", "EXTRA_TOOLS"):
             self.assertIn(f"`{table}`", README)
             self.assertTrue(hasattr(agent, table), table)
 
