@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -15,14 +18,17 @@ from typing import Any
 from unittest import mock
 
 import agent
+from tests import __main__ as everywhere
 from tests import test_main
 from tests.fakes import VirtualClock
+from tests.samples import VARIABLE, sample
 
 CHECKOUT = Path(agent.__file__).resolve().parent
 README = CHECKOUT / "README.md"
 
 # Rows that stand in the file; a new row of the same table is put before each.
 TOOLS_ROW = "double_click  | Double-click."
+EXTRA_ROW = "EXTRA_TOOLS = ("
 HANDS_ROW = '"press_key": lambda hands, args:'
 VOCABULARY_ROWS = {
     "planner": "type_text=type_text_input",
@@ -30,6 +36,9 @@ VOCABULARY_ROWS = {
     "chat": "scroll_at=scroll_at_position",
     "story": "press_key=key",
 }
+
+# The modules that list the tools of the default profile.
+KNOW_TOOLS = "tests.test_replies tests.test_tools tests.described.test_profiles".split()
 
 # A profile whose vocabulary stays without the tool.
 WITHOUT_THE_TOOL = "pointer"
@@ -41,10 +50,8 @@ COPIED_PROFILE, ITS_WORDS, OTHER_WORDS = "commander", "COMMANDER_WORDS", "PLANNE
 def from_the_readme(beginning: str) -> str:
     """The row of code that begins so in the README, where it stands between backquotes or in a block."""
     text = README.read_text(encoding="utf-8")
-    rows = re.findall(
-        rf"^ *`?({re.escape(beginning)}.*?)`?$|`({re.escape(beginning)}[^`]*)`", text, re.M
-    )
-    [(alone, within)] = rows
+    begins = re.escape(beginning)
+    [(within, alone)] = re.findall(rf"`({begins}[^`]*)`|^ *({begins}.*)$", text, re.M)
     return alone or within
 
 
@@ -61,6 +68,16 @@ def put(lines: list[str], row: str, standing: str) -> None:
     lines.insert(place, " " * left + row)
 
 
+def put_tool(lines: list[str], profiles: Iterable[str]) -> None:
+    """Adds the tool of the README's recipe, step by step."""
+    put(lines, from_the_readme("quadruple_click |"), TOOLS_ROW)
+    put(lines, from_the_readme('"quadruple_click": lambda'), HANDS_ROW)
+    for profile in profiles:
+        put(lines, from_the_readme("quadruple_click="), VOCABULARY_ROWS[profile])
+    extra = place_of(lines, EXTRA_ROW)
+    lines[extra] = lines[extra].replace("(", '("quadruple_click", ', 1)
+
+
 def copy_profile(lines: list[str]) -> None:
     """Copies the row of a profile behind it, and gives the copy another name and other words."""
     first = place_of(lines, f'"{COPIED_PROFILE}",') - 1
@@ -75,10 +92,7 @@ def copy_profile(lines: list[str]) -> None:
 def with_all_rows() -> ModuleType:
     """A copy with the tool, named in each vocabulary of the list, and a sixth profile."""
     lines = (CHECKOUT / "agent.py").read_text(encoding="utf-8").splitlines()
-    put(lines, from_the_readme("quadruple_click |"), TOOLS_ROW)
-    put(lines, from_the_readme('"quadruple_click": lambda'), HANDS_ROW)
-    for standing in VOCABULARY_ROWS.values():
-        put(lines, from_the_readme("quadruple_click="), standing)
+    put_tool(lines, VOCABULARY_ROWS)
     copy_profile(lines)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "agent.py")
@@ -145,3 +159,29 @@ class AProfile(AddingCase):
         self.assertEqual(records[-1]["outcome"], "completed")
         code, said = self.main_of_the_copy("--help")
         self.assertEqual((code, "sixth" in said), (0, True), said)
+
+
+class ItsTests(unittest.TestCase):
+    def test_the_recipe_leaves_the_tests_green(self) -> None:
+        """In a copy of the checkout with the tool in the default profile: the modules that know its tools, or all."""
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        copy = Path(made.name, "copy")
+        shutil.copytree(
+            CHECKOUT, copy, ignore=shutil.ignore_patterns(".*cache", "__pycache__", "dumps", ".git")
+        )
+        lines = (copy / "agent.py").read_text(encoding="utf-8").splitlines()
+        put_tool(lines, ["planner"])
+        (copy / "agent.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        names = sample([*everywhere.modules(), "kept"], KNOW_TOOLS)
+        environment = {name: text for name, text in os.environ.items() if name != VARIABLE}
+        python = [sys.executable, "-m"]
+        if "kept" in names:  # step 4
+            names = [name for name in names if name not in ("kept", __name__)]
+            subprocess.run([*python, "tests.kept"], cwd=copy, env=environment, check=True)
+        done = subprocess.run(
+            [*python, "tests", *names],
+            cwd=copy, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"Ran [1-9]\d+ tests")

@@ -16,13 +16,11 @@ import tempfile
 import unittest
 from dataclasses import fields
 from pathlib import Path
-from unittest import mock
 
 import agent
 from tests import test_main
 from tests.attacks.__main__ import COUNT
 from tests.bench import __main__ as bench
-from tests.fakes import VirtualClock
 
 ROOT = Path(agent.__file__).resolve().parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -125,15 +123,14 @@ class Blocks(test_main.CommandLineCase):
         self.assertGreater(len(commands), 5)
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
-        with mock.patch.object(agent, "SystemClock", VirtualClock):
-            for _ in range(7):  # number 7 is in a recipe
-                self.assertEqual(self.main("--demo", "-q")[0], 0)
-            for line in commands:
-                if "--panel" in line:  # tests/test_panel.py has it: a browser asks for its page
-                    continue
-                with self.subTest(line):
-                    code, out, err = self.main(*shlex.split(line)[2:], environ={"DISPLAY": ":0"})
-                    self.assertEqual((code, err), (0, ""), out)
+        for _ in range(7):  # number 7 is in a recipe
+            self.assertEqual(self.main("--demo", "-q")[0], 0)
+        for line in commands:
+            if "--panel" in line:  # tests/test_panel.py has it: a browser asks for its page
+                continue
+            with self.subTest(line):
+                code, out, err = self.main(*shlex.split(line)[2:], environ={"DISPLAY": ":0"})
+                self.assertEqual((code, err), (0, ""), out)
         self.opened.assert_called_once()  # by --open
 
     def test_the_line_for_a_table_starts_a_run_for_each_row_and_tells_its_exit_code(self) -> None:
