@@ -4645,25 +4645,26 @@ UNIX_SHELL = (
     r"|termius|ubuntu\w*|debian|mingw\d*|ssh)\b|\w@\w"
 )
 START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
-EMPTYING = ENTERING.union(
-    "escape win win+s win+q alt+d ctrl+l ctrl+t ctrl+n ctrl+k ctrl+e emptied".split()
-)
-PASTING = frozenset("ctrl+v ctrl+shift+v shift+insert".split())
-REPLACING = PASTING.union("delete backspace ctrl+x".split())
 A_CLICK = r"(?:(?:double|right|middle|triple)_)?click(?:_here)?"
-# What selects all, and what then takes its place or removes it, with the mouse.
+# What selects all, and what then takes its place or removes it.
 SELECTING = (
     rf"ctrl\+a|{A_CLICK}\((select all|alles (markieren|auswahlen)|tout selectionner"
     r"|seleccionar todo|zaznacz wszystko|выделить все|全选)\b.*"
 )
-REPLACING_CLICKS = (
-    rf"{A_CLICK}\((cut|delete|paste|ausschneiden|loschen|einfugen|couper|coller|supprimer"
+REPLACING = (
+    r"ctrl\+(shift\+)?v|shift\+insert|delete|backspace|ctrl\+x"
+    rf"|{A_CLICK}\((cut|delete|paste|ausschneiden|loschen|einfugen|couper|coller|supprimer"
     r"|cortar|pegar|eliminar|wytnij|wklej|usun|вырезать|вставить|剪切|粘贴|删除)\b.*"
 )
-# Keys that open nothing: they stay in what is typed, or type themselves.
+# What leaves an empty line; a click into an address bar selects all that is there.
+EMPTYING = (
+    r"(ctrl\+(shift\+)?)?enter|escape|win(\+[sq])?|alt\+d|ctrl\+[ltnke]|emptied"
+    rf"|{A_CLICK}\(.*ad+ress.*"
+)
+# What opens nothing: keys that stay in what is typed, or type themselves.
 WITHIN = (
     r"((ctrl|shift)\+)*(up|down|left|right|home|end|tab|delete|backspace)"
-    r"|(shift\+)?(.|space)|ctrl\+[acvxz]|ctrl|alt|shift"
+    r"|(shift\+)?(.|space)|ctrl\+[acvxz]|ctrl|alt|shift|emptied"
 )
 # What selects all where Ctrl+A does not: the second key, right after the first one.
 SELECTING_KEYS = {"end": "shift+home", "ctrl+end": "ctrl+shift+home"}
@@ -4702,7 +4703,7 @@ class Typed:
     # What documents held before they were typed into, each by its window, title and name; None for
     # one that cannot be read and all of which was replaced.
     held: Mapping[str, str | None] = field(default_factory=dict)
-    own: Mapping[int, int] = field(default_factory=dict)  # characters typed in a window
+    own: str = ""  # all that this program typed
 
     def of(self, window: Window) -> Typed:
         starts = re.fullmatch(START, window.program.lower())
@@ -4719,57 +4720,47 @@ class Typed:
             return text
         return f"{self.line}{text}"
 
-    def after(self, attempt: Attempt, window: Window, pasted: int) -> Typed:
-        """`pasted`: characters on the clipboard."""
-        act = attempt.act
+    def after(self, attempt: Attempt, window: Window) -> Typed:
         before = self.of(window)
-        keys = keys_of(act)
+        act = attempt.act
         if act.name in MOVES:
             return before
+        text = text_of(act)
+        keys = keys_of(act)
         last = keys or f"{act.name}({fold_label(label_of(act))})"
         emptying = keys_that_empty(window, attempt.focused)
-        if keys == SELECTING_KEYS.get(before.last):
-            last = "ctrl+a"
-        if emptying and last in ("ctrl+a", "escape"):
-            last = "home"
         if keys in emptying[-1:]:
             last = "emptied"
-        text = text_of(act)
-        replaces = keys in REPLACING or re.fullmatch(REPLACING_CLICKS, last)
-        all_of_it = (text or replaces) and re.fullmatch(SELECTING, before.last)
+        elif emptying and last in ("ctrl+a", "escape"):
+            last = "home"
+        elif keys == SELECTING_KEYS.get(before.last):
+            last = "ctrl+a"
+        replaces = text or re.fullmatch(REPLACING, last)
+        all_of_it = replaces and re.fullmatch(SELECTING, before.last)
         if all_of_it and not text:
             last = "emptied"
         line = before.line
         if text:
             _, _, line = before.with_text(text).rpartition("\n")
-            line = line[-FACT_CHARACTERS:]
-        elif last in EMPTYING or re.fullmatch(rf"{A_CLICK}\(.*ad+ress.*", last):
-            line = ""  # a click into an address bar selects all
+        elif re.fullmatch(EMPTYING, last):
+            line = ""
         elif keys or replaces:
             line = UNKNOWN + line.strip(UNKNOWN)
-        opened = last
-        if text or last == "emptied" or re.fullmatch(WITHIN, keys):
-            opened = before.opened
-        front = attempt.front or window
-        name = document_in(front, attempt.focused)
+        stays = text or re.fullmatch(WITHIN, last)
+        name = document_in(attempt.front or window, attempt.focused)
         value = getattr(attempt.focused, "value", None)
         held = dict(before.held)
         if last == "ctrl+s":  # it is as it was saved
             held.pop(name, None)
         elif all_of_it or value is not None:
             held.setdefault(name, value)
-        own = Counter(before.own)
-        own[front.handle] += len(text.replace("\n", "\r\n"))
-        own[front.handle] += pasted
-        if len(keys) == 1:
-            own[front.handle] += 1
-        return Typed(
-            place=before.place,
-            line=line,
-            opened=opened,
+        return replace(
+            before,
+            line=line[-FACT_CHARACTERS:],
+            opened=before.opened if stays else last,
             last=last,
             held=held,
-            own=own,
+            own=self.own + text,
         )
 
 
@@ -5468,16 +5459,18 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
     return "leaves" in said or is_in_task(label, attempt.task)
 
 
-def has_lost(typed: Typed, window: Window, focused: Control | None) -> bool:
+def has_lost(attempt: Attempt, window: Window) -> bool:
     """Whether most of a document is gone that was there before this program typed."""
+    typed = attempt.typed
     unread = typed.held.get(document_in(window, None), "")  # of a menu, which has no keyboard
-    before = typed.held.get(document_in(window, focused), unread)
+    before = typed.held.get(document_in(window, attempt.focused), unread)
     if before is None:
         return True
-    if not focused or focused.value is None or len(before) <= typed.own.get(window.handle, 0):
+    value = getattr(attempt.focused, "value", None)
+    if value is None:
         return False
     words = before.split()
-    kept = [word for word in words if word in focused.value]
+    kept = [word for word in words if word in value or word in typed.own]
     return len(kept) * 2 < len(words)
 
 
@@ -5544,7 +5537,7 @@ def facts_of(attempt: Attempt) -> Facts:
         "program": window.program.lower(),
         "owned": "yes" if is_dialog(window) else "",
         "about": fold("; ".join(control.name for control in attempt.inside)),
-        "document": "lost" if has_lost(attempt.typed, front, attempt.focused) else "",
+        "document": "lost" if has_lost(attempt, front) else "",
         "decides": "",
         "kind": "shows",
         "runner": "",
@@ -6505,10 +6498,8 @@ class Actuator(Hands):
         self._place = attempt.mouse or self.desktop.cursor()
         self.used_frame = attempt.frame.number
         self.act_times.append(self.clock.now())
-        pastes = keys_of(act) in PASTING
-        pasted = (self.desktop.clipboard_length() or 0) if pastes else 0
         for window in attempt.reached[:1]:
-            self.typed = self.typed.after(attempt, window, pasted)
+            self.typed = self.typed.after(attempt, window)
         self.moved_last = False
         try:
             told = HANDS[act.name](self, act.args) or ""
