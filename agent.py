@@ -4716,7 +4716,7 @@ class Typed:
 
     def with_text(self, text: str) -> str:
         """The line with what is typed into it; a dialog that just opened has all selected."""
-        if not self.last or re.fullmatch(SELECTING, self.last):
+        if text and (not self.last or re.fullmatch(SELECTING, self.last)):
             return text
         return f"{self.line}{text}"
 
@@ -5090,12 +5090,14 @@ RUNS exe|ms[ipu]|mst|msix\w*|appx\w*|appinstaller|application|appref-ms|bat|cmd|
 RUNNABLE .*\.(<RUNS>)\b.*
 ENDING_SHOWS .*\.(txt|log|md|csv|pdf|rtf|docx?|odt|xlsx?|ods|pptx?|odp|png|jpe?g|gif|bmp|webp|tiff?
     |heic|mp[34]|m4a|avi|mkv|wav|mov|zip|7z|rar|json|xml|html?|eml|epub)
-# Types of files, as Explorer names them in a column.
+ENDING_KNOWN <ENDING_SHOWS>|<RUNNABLE>
 SHOWN_PROGRAMS (notepad|editor|calc|calculator|rechner|mspaint|paint|write|wordpad|explorer|control
     |settings|charmap|osk|magnify|narrator|snipping ?tool|winver|msedge|edge|chrome|firefox|winword
     |word|excel|powerpnt|powerpoint)(\.exe)?
 TYPE_COLUMN (item )?(type|typ|tipo|тип|类型)
-TYPE_SHOWS (?!.*(application|anwendung|script|skript|shortcut|verknupf|dis[ck] |datentrag))
+# What opening an item opens: a file, a program of a shortcut, a type as Explorer's column tells.
+ITEM_SHOWS <ENDING_SHOWS>|folder|starts <SHOWN_PROGRAMS>
+    |type (?!.*(application|anwendung|script|skript|shortcut|verknupf|dis[ck] |datentrag))
     .*(folder|ordner|dossier|carpeta|document|dokument|text|pdf|image|picture|bild|jpe?g|png|audio
     |video|music|musik|worksheet|arbeitsblatt|presentation|prasentation|zip|compressed|komprim).*
 # Lines that leave this machine: the hash of the user's password goes to who is asked for a share.
@@ -5187,49 +5189,43 @@ def folders_shown(told: Iterable[str]) -> Iterator[str]:
                 yield ntpath.expandvars(f"{home}\\{name.title()}")
 
 
-def file_shows(entry: os.DirEntry[str]) -> bool:
-    """Whether opening it certainly only shows something; a shortcut is what it starts."""
+def what_opens(entry: os.DirEntry[str]) -> str:
+    """What opening it opens, as ITEM_SHOWS compares it; a shortcut is the programs it names."""
+    if entry.is_dir():
+        return "folder"
     if not entry.name.lower().endswith(".lnk"):
-        return entry.is_dir() or has_form("ENDING_SHOWS", entry.name)
-    files = files_in_shortcut(Path(entry.path))
-    return bool(files) and all(has_form("SHOWN_PROGRAMS", file) for file in files)
+        return entry.name
+    return f"starts {' '.join(files_in_shortcut(Path(entry.path)))}"
 
 
-def files_of(folders: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    # Each with whether it only shows something, and at last that these were all.
+def items_in(folders: Iterable[str]) -> Iterator[list[tuple[str, str]]]:
+    # All of them at once, or nothing: a part may lack the one that is meant.
+    items = []
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                yield fold(entry.name), file_shows(entry)
-    yield "", True
-
-
-def all_show(name: str, folders: Iterable[str]) -> list[bool]:
-    """Whether the files that are shown by that name only show something, or all of the folders."""
-    # Explorer leaves endings out, so that only the folder knows what an item is.
-    found = taken_within(LOOK_UP_S, files_of(folders))
-    if not found or found.pop() != ("", True):
-        return []
-    named = [shows for file, shows in found if fold(name) in (file, ntpath.splitext(file)[0])]
-    return named or [shows for _, shows in found]
+            items += [(fold(entry.name), what_opens(entry)) for entry in entries]
+    yield items
 
 
 def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
     """`shows` or `runs`: what opening an item does; empty where that is not known."""
-    if not has_form("EXPLORER", window.program):
-        shown = [True] * has_form("ENDING_SHOWS", name) + [False] * has_form("RUNNABLE", name)
-    else:
+    opens = [name] if has_form("ENDING_KNOWN", name) else []
+    if has_form("EXPLORER", window.program):  # it leaves endings out: only the folder knows
+        opens = ["folder"] if has_form("SHELL_ITEMS", name) else []
         told = [window.title]
         for bar in attempt.inside:
             if has_form("FOLDER_BARS", bar.role):
                 told += [bar.name, bar.value or ""]
-        shown = all_show(name, folders_shown(told))
-        shown += [True] * has_form("SHELL_ITEMS", name)
-    types = [one.value or "" for one in attempt.inside if has_form("TYPE_COLUMN", one.name)]
-    shown = shown or [has_form("TYPE_SHOWS", kind) for kind in types]
-    if not shown:
+        for items in taken_within(LOOK_UP_S, items_in(folders_shown(told))):
+            called = [
+                what for file, what in items if fold(name) in (file, ntpath.splitext(file)[0])
+            ]
+            opens = called or opens or [what for _, what in items]
+    types = [one.value for one in attempt.inside if has_form("TYPE_COLUMN", one.name)]
+    opens = opens or [f"type {value}" for value in types]
+    if not opens:
         return ""
-    return "shows" if all(shown) else "runs"
+    return "shows" if all(has_form("ITEM_SHOWS", what) for what in opens) else "runs"
 
 
 ####################################################################################################
@@ -5336,8 +5332,8 @@ send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
 close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
 close | does=ctrl\+(w|f4) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??[^?].*
-overwrite | does=ctrl\+s | document=lost | owned=
-overwrite | label=<SAVES> | document=lost | owned= | program=(?!<BROWSERS>).*
+overwrite | does=ctrl\+s | lost=yes | owned=
+overwrite | label=<SAVES> | lost=yes | owned= | program=(?!<BROWSERS>).*
 rename | text=.+ | named= | program=<EXPLORER> | opened=f2|<A_CLICK>\((rename|umbenennen
     |renommer|cambiar nombre|zmien nazwe|пepeиmehobatь|重命名)\)
 address | does=<PASTES> | runner=(?!shell).+
@@ -5367,8 +5363,8 @@ terminal | runs=.+ | runner=shell
 terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
 password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 secret | text=.*\{\{\s?\w+\s?\}\}.*
-copy | holds=secret | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
-copy | holds=secret | label=<COPIES>
+copy | secret=yes | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
+copy | secret=yes | label=<COPIES>
 admin prompt | program=<ADMINS>
 admin prompt | program= | title=<ADMIN_TITLES>
 run | does=<A_CLICK> | program=<EXPLORER> | in=menu item|button| | label=<OPENS> | kind=|runs
@@ -5512,22 +5508,28 @@ def facts_of(attempt: Attempt) -> Facts:
     # control that gets it, field if it is typed into, empty if unknown), control (the name of where
     # it ends); title, program; owned (yes of a dialog), about (what it says); line (with what is
     # typed now), opened, last (see Typed); named (yes of a text that the task names), path (see
-    # lines_there); kind (see kind_of_item); document (lost: see has_lost); decides (yes: see
-    # there); dialog (asks, line, left), runner (what runs a line there) and runs (what the act has
-    # Windows run).
-    act = attempt.act
+    # lines_there); kind (see kind_of_item); lost (yes: see has_lost); decides (yes: see there);
+    # dialog (asks, line, left), runner (what runs a line there) and runs (what the act has Windows
+    # run); unanswered (yes: see Attempt), secret (yes: it reaches a window that one went into).
     window = next(iter(attempt.reached), Window(0, ""))
     front = attempt.front or window
     typed = attempt.typed.of(window)
-    does = keys_of(act) or act.name
-    text = text_of(act)
-    line = typed.with_text(text) if text else typed.line
+    does = keys_of(attempt.act) or attempt.act.name
+    text = text_of(attempt.act)
+    line = typed.with_text(text)
+    so = {
+        "named": is_in_task(text.strip(), attempt.task),
+        "owned": is_dialog(window),
+        "lost": has_lost(attempt, front),
+        "unanswered": attempt.unanswered,
+        "secret": attempt.holds_secret,
+    }
     facts = {
         **vars(typed),
+        **{name: "yes" if known else "" for name, known in so.items()},
         "line": line,
         "does": does,
         "text": text,
-        "named": "yes" if is_in_task(text.strip(), attempt.task) else "",
         "path": lines_there(attempt, line),
         "enters": "enter" if "\n" in text or does in ENTERING else "",
         "label": label_pressed(attempt, does),
@@ -5535,14 +5537,10 @@ def facts_of(attempt: Attempt) -> Facts:
         "control": "",
         "title": fold(window.title),
         "program": window.program.lower(),
-        "owned": "yes" if is_dialog(window) else "",
         "about": fold("; ".join(control.name for control in attempt.inside)),
-        "document": "lost" if has_lost(attempt, front) else "",
         "decides": "",
         "kind": "shows",
         "runner": "",
-        "unanswered": "yes" if attempt.unanswered else "",
-        "holds": "secret" if attempt.holds_secret else "",
     }
     for control in attempt.known[:1]:
         facts["in"] = control.role
@@ -5562,13 +5560,13 @@ def facts_of(attempt: Attempt) -> Facts:
         facts["label"] = ""  # the person has said just this
     for runner in rules_met(RUNNERS, facts):
         facts["runner"] = runner
-    facts["runs"] = "\n".join(risky_lines(attempt, typed, facts))
+    facts["runs"] = "\n".join(risky_lines(attempt, facts))
     return facts
 
 
-def risky_lines(attempt: Attempt, typed: Typed, facts: Facts) -> Iterator[str]:
+def risky_lines(attempt: Attempt, facts: Facts) -> Iterator[str]:
     """Of the lines that it has Windows run those that do more than show and no task says."""
-    for line in lines_run(attempt, typed, facts):
+    for line in lines_run(attempt, facts):
         command = line.strip('"')
         shows = rules_met(SHOWING_ONLY, {**facts, "command": command})
         folder = re.sub(r"(?i)^explorer(\.exe)? ", "", line).strip('"')
@@ -5576,7 +5574,7 @@ def risky_lines(attempt: Attempt, typed: Typed, facts: Facts) -> Iterator[str]:
             yield line
 
 
-def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
+def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
     program = attempt.program
     if program:
         if is_in_task(program.name, attempt.task):
@@ -5585,10 +5583,10 @@ def lines_run(attempt: Attempt, typed: Typed, facts: Facts) -> Iterable[str]:
     if not facts["runner"]:
         return ()
     if facts["text"]:
-        return map(str.strip, typed.with_text(facts["text"]).split("\n")[:-1])
+        return map(str.strip, facts["line"].split("\n")[:-1])
     if not rules_met(ENTERED, facts):
         return ()
-    line = typed.line
+    line = facts["line"]
     if facts["runner"] != "shell":  # what Windows tells is what will be entered
         fields_there = [*attempt.known, *attempt.inside]
         values = [control.value for control in fields_there if control.role in FIELDS]
@@ -5649,7 +5647,7 @@ def said_shortly(attempt: Attempt) -> str:
         shown = json.dumps(text.replace(LINE_BREAK, "\n"), ensure_ascii=False)
         return f"{act.name.replace('_', ' ')} {printable(shown)}"
     keys = " then ".join(values_of(act.args, Chord))
-    return keys.title() or act.in_words()
+    return f"press {keys.title()}" if keys else plain_line(act.in_words(), 60)
 
 
 def place_name(attempt: Attempt) -> str:
@@ -5667,14 +5665,12 @@ def switch_for(attempt: Attempt) -> str:
 
 def told_of(control: Control) -> str:
     """For the person: what has the keyboard, and what it holds."""
-    name = in_quotes(control.name, 60)
-    more = ""
+    holds = ""
     if control.password:
-        more = ", a password field,"
+        holds = ", a password field"
     elif control.value:
-        value = in_quotes(control.value, 60)
-        more = f", which holds {value},"
-    return f"{name} ({control.role}){more}"
+        holds = f" with {in_quotes(control.value, 60)}"
+    return f"{in_quotes(control.name, 60)} ({control.role}{holds})"
 
 
 def question_about(attempt: Attempt) -> str:
@@ -5683,30 +5679,25 @@ def question_about(attempt: Attempt) -> str:
     Raises ToolError for more text than a person can be asked to read.
     """
     act = attempt.act
-    also = f" on {told_of(attempt.focused)}" if attempt.types and attempt.focused else ""
-    for name in true_names(attempt.controls):
-        if fold_label(name) != fold_label(label_of(act)):
-            also = f", which is {in_quotes(name, 40)},"
-    if attempt.enters and attempt.enters not in text_of(act):
-        line = in_quotes(attempt.enters, TEXT_SHOWN)
-        also += f", which enters {line},"
     said = said_shortly(attempt)
-    if values_of(act.args, Chord):
-        said = f"press {said}"
-    elif not text_of(act):
-        said = plain_line(said, max(50, 105 - len(also)))
-    if len(said) + len(also) > TEXT_SHOWN:
+    if attempt.types and attempt.focused:
+        said += f" on {told_of(attempt.focused)}"
+    for name in true_names(attempt.controls)[-1:]:
+        if fold_label(name) != fold_label(label_of(act)):
+            said += f", which is {in_quotes(name, 40)},"
+    if attempt.enters and attempt.enters not in text_of(act):
+        said += f", which enters {in_quotes(attempt.enters, TEXT_SHOWN)},"
+    if len(said) > TEXT_SHOWN:
         raise ToolError(
             "The person has to allow this text, which is too long to be shown; type it in parts"
             f" of less than {TEXT_SHOWN} characters.",
             "too_long",
         )
-    windows = [
+    where = " and ".join(
         f"{quoted_title(window)} ({plain_line(window.program, 30)})" for window in attempt.reached
-    ]
+    )
     means = [RISKS_MEAN.get(risk, f"You call {risk!r} risky.") for risk in attempt.risks]
-    where = cut(" and ".join(windows), 80)
-    return f"The agent wants to {said}{also} in {where}. {cut(' '.join(means), 80)}"
+    return f"The agent wants to {said} in {cut(where, 75)}. {cut(' '.join(means), 80)}"
 
 
 def is_one_of(patterns: Iterable[str], *names: str) -> bool:

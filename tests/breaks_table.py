@@ -85,7 +85,7 @@ ROWS = (
     ("default-button", "Risks", "a button that stands beside Cancel and does not only go on is asked about", "decides", "return cancels and", "return not cancels and"),
     ("document-lost", "Risks", "a document most of which is gone is not saved unasked", "has_lost", "len(kept) * 2 < len(words)", "False"),
     ("line-more", "Risks", "a line that does more than show is asked about", "risky_lines", "if not (shows or", "if not (not shows or"),
-    ("type-column", "Labels", "a file's type tells what opening it does", "kind_of_item", 'shown = shown or [has_form', 'shown = shown or [True or has_form'),
+    ("type-column", "Labels", "a file's type tells what opening it does", "kind_of_item", '[f"type {value}" for', '["folder" for'),
     ("approval-age", "Actuator", "a person's yes holds for a while only", "gate_confirm", "actuator.clock.now() > actuator.allowed_until", "actuator.clock.now() < 0"),
     ("approval-look", "Actuator", "a yes holds only while the same control is there", "gate_confirm", "what_a_yes_is_for(attempt) != wanted", "not wanted"),
     ("window-new", "Names", "a window that never comes is not waited for without an end", "await_window", "clock.now() < end", "clock.now() < end * 9"),

@@ -44,6 +44,8 @@ BUILT: dict[str, Callable[[Any], list[str]]] = {
     "form": lambda module: [rf"a\.txt\W+\w+ {module._QUOTED}\W*\Z"],
     "pattern": lambda module: [*module.PAINT.values()],
     "PATTERNS[name]": lambda module: [module.PATTERNS[name] for name in NAMED],
+    "call": lambda module: [call for call, _, _ in module._FORMS],
+    "argument": lambda module: [argument for _, argument, _ in module._FORMS],
     "words": lambda module: [words for _, words in module._KINDS_SAID],
     "f'((?:{call})(?s:.*))|{_THOUGHT}'": lambda module: [
         rf"((?:{module.CALL_BEGINS})(?s:.*))|{module._THOUGHT}"
