@@ -7238,7 +7238,7 @@ for owner, port, *advice in table_rows(_SERVERS):
 
 # Of each kind of fault how often asking again may help, within request_retries, what other forms
 # of the request may cure it (see RUNGS), the likeliest first, and what the server did, {0} being
-# its own words, with what to do about it, {1} to {4} being the four settings above. The last three
+# its own words, with what to do about it, {1} to {4} being the four settings above. The last four
 # are of answers that look well.
 _FAULTS = """
 memory | 0 | | has too little memory for its model ({0}); take a smaller one, such as Qwen3-VL 2B, a
@@ -7259,8 +7259,6 @@ timeout | 0 | | did not finish in {0} s; look whether it is busy with requests o
      raise lmstudio_timeout
 error | 1 | text roles system pictures | answered with an error ({0}); look at
      its log and its settings: {1}, {2}, {3}
-rejected | 0 | text roles system pictures | answered with an error ({0}); look at
-     its log and its settings: {1}, {2}, {3}
 not_json | 1 | | did not answer in JSON as a model server does ({0}); look at its log and at
      lmstudio_endpoint
 unreachable | 10 | | cannot be reached ({0}); check lmstudio_endpoint
@@ -7272,9 +7270,11 @@ loading | 10 | | is still loading its model; wait a little and start again
 unread_call | 0 | | could not read the model's call ({0})
 server | 10 | | is busy, failed or lost its model ({0}); look at its log,
      the free memory and other programs
-full | 0 | pictures | cut a reply after {0} tokens: its model's context is full; {1}
+full | 0 | pictures | cut a reply after {0} tokens: its model's context is full, or it
+     allows no more; {1}
 thinking | 0 | quiet tokens | cut a reply after {0} tokens, all of them spent on thinking; set
      thinking=off, raise executor_max_tokens, or {4}
+silent | 0 | text | held no tool call in any of its first replies; {3}
 hidden | 0 | quiet | puts all {0} tokens of a reply into the model's thoughts; set thinking=off, or
      {4}
 """
@@ -7311,7 +7311,8 @@ _LACKS = (
 )
 _LENGTHS = (
     r"n_keep|n_ctx|\bcontext\b(?! (cancel|deadline))|(longer|greater|more) than|too (long|many)"
-    r"|exceed\w*|max\w*[ _-](seq|model|total|input|context|position|prompt|kv|new|token|allow)\w*"
+    r"|exceed\w*|tokens.{0,30}limit|batch size"
+    r"|max\w*[ _-](seq|model|total|input|context|position|prompt|kv|new|token|allow)\w*"
 )
 _SIGHT = r"image|vision|visual|multi-?modal|mmproj|picture"
 # What is wrong with a picture itself is no blindness.
@@ -7323,26 +7324,30 @@ unread_call  failed to parse input at pos|peg-\w+|xml syntax error|eof while par
 unread_call  (parse|parsing|read|decode) ([\w-]+ ){{0,3}}tool.?calls?(?! arguments as json)
 unread_call  unexpected end of json|invalid character .{{1,20}} (after|in|looking for)\b
 unread_call  \b(model|output|completion)\b.{{0,60}}\b(not (be )?(match|pars)|unpars)(?!\w* any)
-memory  out.?of.?memory|\boom\b|insufficient (system )?(memory|resource|vram)
-memory  {_near("alloc", "fail|unable|cannot|could not")}
+memory  out.?of.?(device.?|host.?)?memory|\boom\b|insufficient (system )?(memory|resource|vram)
+memory  {_near("(?<!pre-)alloc", "fail|unable|cannot|could not|greater|exceed")}
 memory  (not|n't) (have )?enough (\w+ ){{0,4}}(memory|v?ram)|more (\w+ ){{0,3}}(memory|v?ram)\b
-context  context[ _-]?(length|size|window|limit|(the )?overflow)|exceed_context|too long to fit
-context  (prompt|input|request) (is |was )?too long|shorter (input|prompt)|memory slot
+context  context[ _-]?(length|size|window|limit|shift|(the )?overflow)|exceed_context|kv.cache
+context  (prompt|input|request) (is |was )?too long|too long to fit|shorter (input|prompt)
+context  memory slot
 context  {_near(_LENGTHS, "(?<!HTTP )[0-9]{3,}")}
 no_vision  at most (0|no) image|not a multi-?modal
 pictures  (at most|more than|\b([1-9]|one(?! or)|single|multiple|many|limit|number))
      (of )?(\w+ )?(image|picture)
 pictures  multi-image|mm.per.prompt|images?.{{0,30}}(exceed|limit|per (request|prompt|message))
+pictures  (image|bitmap|picture).{{0,60}}not match
 no_tools  (not|n't) support (\w+ ){{0,2}}tool|enable-auto-tool-choice|requires --jinja|tools param
 roles  \broles?\b|\balternat|consecutive|(system|user|assistant|tool|first|last) (message|quer)
-server  model (has |is |was |runner )*(unloaded|reloaded|crashed|unexpected|terminated)
-server  channel error|runner .{{0,30}}terminated
+server  model (has |is |was )*(unloaded|reloaded)|\b(crash|terminated|killed|died|exited)
+server  unexpectedly (stop|end|clos)|channel error|unexpected eof|illegal memory|enginecore
 no_vision  {_NO_DEFECT}({_near(_SIGHT, _LACKS)})
-no_vision  only .?text|text.only|unsupported content|content.{{0,60}}\b(str|string)\b|not "list"
+no_vision  only .?text|text.only|unsupported content|content.{{0,60}}(\bstr(ing)?\b|'text')
+no_vision  not "list"
 no_model  (failed to|error) load(ing)? (the )?model|no models? (\w+ ){{0,5}}loaded
 no_model  please load a model
-loading  \bloading model|model is (still |currently )?loading|is being loaded|not ready
-no_model  model .{{0,200}}(not found|not exist|not available)|model_not_found|invalid model
+loading  \bloading (the )?model|model is (still |currently )?loading|being loaded|not ready
+loading  waiting for .{{0,60}}(to )?(start|load)
+no_model  model .{{0,200}}(not (found|exist|available|loaded))|model_not_found|invalid model
 no_model  multiple models are loaded
 template  jinja|template|\bparser\b|grammar|sampler|json.?schema|raise_exception|\{{%|undefined
 template  unknown (\w+ )?(filter|test|statement|function)|expected closing|not callable
@@ -7350,9 +7355,8 @@ no_tools  {_near(_TOOLS, _LACKS)}
 not_found  unexpected endpoint or method|page not found|^(file )?not found
 auth  HTTP 40[13]$
 not_found  HTTP 40[45]$
-server  HTTP (40[89]|429|50[0234])$
-error  HTTP 2..$
-rejected  HTTP ...$
+server  HTTP (40[89]|429|50[234])$|(^|internal error|server error)\W*HTTP 500$
+error  HTTP ...$
 """
 _KINDS_SAID = [row.split(None, 1) for row in table_lines(_SAID)]
 
@@ -7421,17 +7425,13 @@ def _count(value: object, *paths: str) -> int | None:
     return None
 
 
-def _failure_text(choice: object) -> str:
-    # Of a reply that is none, though its form is that of one (vLLM, SGLang, MLX servers).
+def _error_text(value: object, choice: object) -> str:
+    # "" for none; a failure may have the form of a reply (vLLM, SGLang, MLX servers).
     reason = str(found_at(choice, "finish_reason"))
     if re.search("error|abort|fail|cancel", reason):
         return message_text(found_at(choice, "message.content")) or reason
-    return ""
-
-
-def _error_text(value: object) -> str:
     wrong = found_at(value, "error") if isinstance(value, dict) else value
-    if not (wrong or found_at(value, "choices")):  # vLLM and FastAPI write at the top
+    if not (wrong or choice):  # vLLM and FastAPI write at the top
         wrong = found_at(value, "message") or found_at(value, "detail")
     return str(found_at(wrong, "message") or wrong or "")
 
@@ -7761,12 +7761,9 @@ class ModelServer:
             if is_success:
                 raise self._fault("not_json", str(error)) from None
         first, *_ = json_list(found_at(value, "choices")) or [None]
-        said = _error_text(value) or _failure_text(first)
+        said = _error_text(value, first)
         if said or not is_success:
-            kind = kind_of_fault(
-                said,
-                response.status,
-            )
+            kind = kind_of_fault(said, response.status)
             if kind == "no_model" and self.answered:
                 kind = "server"
             elif kind == "pictures" and (body or b"").count(b'"image_url":') < 2:
@@ -7850,7 +7847,7 @@ class ModelServer:
                     return listed
             except ModelError as error:
                 # Another kind of server has no such page, and says so in its own way.
-                if error.kind not in "not_found error rejected not_json no_model server".split():
+                if error.kind not in "not_found error not_json no_model server".split():
                     raise
         value, *_ = self._ask(f"{self._base}/models")
         return _models(value)
@@ -10401,8 +10398,6 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
 CHARACTERS_OF_A_TOKEN = 4  # about, where a server does not count
 OTHER_CONTROL = "other_control"  # the kind of error of a click on another control than was named
 SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
-SILENT = f"warning: The first {SILENT_REPLIES_MOST} replies held no tool call"
-
 
 PICTURE_LEFT_OUT = "(An earlier screenshot, left out.)"
 
@@ -10476,16 +10471,16 @@ def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> by
 
 
 def reply_lines(message: JsonDict) -> list[str]:
-    parts = [
-        ("thinks", thoughts(message)),
-        ("says", strip_think(message_text(message.get("content")))),
-        ("lost", str(message.get(UNREAD_CALL, ""))),
-    ]
+    parts = {
+        "thinks": thoughts(message),
+        "says": strip_think(message_text(message.get("content"))),
+        "lost": message.get(UNREAD_CALL),
+    }
+    lines = [f"{kind}: {text}" for kind, text in parts.items() if text]
     for call in json_list(message.get("tool_calls")):
-        parts.append(
-            ("calls", f"{found_at(call, 'function.name')} {found_at(call, 'function.arguments')}")
-        )
-    return [f"{kind}: {text}" for kind, text in parts if text]
+        function = json_object(found_at(call, "function"))
+        lines.append(f"calls: {function.get('name')} {function.get('arguments')}")
+    return lines
 
 
 class Inbox:
@@ -10547,22 +10542,29 @@ RUNGS = {
 END_TOKENS = 16  # that a server may count or not
 
 
+@dataclass
 class Asker:
-    """Sends requests in the form that a server takes, which it learns by what that answers."""
+    """Asks in the form that a server takes, which it learns by what that answers."""
 
     config: Config
     model: ModelInfo
-    rungs: set[str]  # that are taken
+    server: ModelServer
+    say: Say = lambda text: None  # one line for the person
+    rungs: set[str] = field(default_factory=set)  # that are taken
+    tried: set[tuple[str, str]] = field(default_factory=set)  # kinds of faults, and rungs for them
+    told: dict[str, str] = field(default_factory=dict)  # to the person, by what it is about
     trouble: str = ""  # with the last reply: a kind of FAULTS
     why: str = ""  # a sentence about it, for the person alone
     acts: bool = False  # whether each reply has to hold a call
-    patience: int = 0  # so many replies without a call, before any with one, until that is told
+    patience: int = SILENT_REPLIES_MOST  # before the first call
 
     def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
-        raise NotImplementedError
+        return self.server.complete(request_body(settings, messages))
 
     def say_once(self, kind: str, text: str) -> None:
-        raise NotImplementedError
+        if kind not in self.told:
+            self.told[kind] = text
+            self.say(text)
 
     def form(self, manner: Manner, messages: Sequence[Message]) -> Request:
         """As the rungs have it that are taken."""
@@ -10584,6 +10586,7 @@ class Asker:
         room = (self.model.context_length or sys.maxsize) - CONTEXT_LEAST
         if "tokens" in rungs and settings["max_tokens"] <= room:
             settings["max_tokens"] *= 2
+        in_turns = not rungs.isdisjoint(("roles", "system"))
         sent: list[Message] = []
         if prompt:  # some models know no system role
             sent.append(Message("user" if "system" in rungs else "system", prompt))
@@ -10593,41 +10596,45 @@ class Asker:
                 pictures -= 1
                 if pictures and "pictures" in rungs:
                     message = message.without_picture()
-            if "roles" in rungs or tools != manner.tools:
+            if in_turns or tools != manner.tools:
                 message = message.in_words()
-            if rungs & {"roles", "system"} and sent and sent[-1].role == message.role:
+            if in_turns and sent and sent[-1].role == message.role:
                 message = sent.pop().followed_by(message)
             sent.append(message)
         return settings, sent
 
-    def exchange(self, manner: Manner, messages: Sequence[Message]) -> Reply | ModelError:
-        """What comes of a request, once its form is one that the server takes."""
+    def exchange(
+        self, manner: Manner, messages: Sequence[Message], known: str = ""
+    ) -> Reply | ModelError:
+        """What comes of a request, in another form if that cures what is wrong with this one."""
+        # Nothing is tried for what is `known` to be wrong: then it is one of these other forms.
         form = self.form(manner, messages)
+        settings, _ = form
         found: Reply | ModelError
         try:
             found = self.send(*form)
-            kind = self.trouble_of(found, form[0])
-            words = f"{found.usage.completion} of {form[0]['max_tokens']}"
+            kind = self.trouble_of(found, settings)
+            words = f"{found.usage.completion} of {settings['max_tokens']}"
             why = kind and f"The server {fault_sentence(kind, words, self.model)}."
         except ModelError as error:
             found = error
             kind = error.kind
             why = str(error)
+        before = self.rungs
+        fresh = kind not in ("", known)
+        for rung in FAULTS[kind].rungs.split() if fresh else ():
+            self.rungs = before | {rung}
+            if (kind, rung) in self.tried or self.form(manner, messages) == form:
+                continue
+            self.tried.add((kind, rung))
+            again = self.exchange(manner, messages, kind)
+            if isinstance(again, Reply) and self.trouble != kind:
+                self.say_once(rung, f"warning: {why[:-1]}; from now on {RUNGS[rung]}.")
+                return again
+        self.rungs = before
         self.trouble = kind
         self.why = why
-        for rung in FAULTS[kind].rungs.split() if kind in FAULTS else ():
-            if rung in self.rungs:
-                continue
-            self.rungs.add(rung)
-            if self.form(manner, messages) != form:
-                found = self.exchange(manner, messages)
-                if isinstance(found, ModelError):  # it cured nothing
-                    self.rungs.discard(rung)
-                elif self.trouble != kind:
-                    self.say_once(rung, f"warning: {why[:-1]}; from now on {RUNGS[rung]}.")
-                return found
-            self.rungs.discard(rung)
-        if isinstance(found, Reply) and why:
+        if fresh and isinstance(found, Reply):
             self.say_once(kind, f"warning: {why}")
         return found
 
@@ -10646,34 +10653,28 @@ class Asker:
                 return "full"
         if only_thinks:
             return "thinking" if reply.finish_reason == "length" else "hidden"
-        if "tools" in settings and self.patience and self.config.calls == "auto":
+        if "tools" in settings and self.patience:
             self.patience -= 1
             if not self.patience:
-                self.rungs.add("text")
-                self.say_once("text", f"{SILENT}; from now on {RUNGS['text']}.")
+                return "silent"
         return ""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Voice(Asker):
-    config: Config
     profile: Profile
-    server: ModelServer
-    model: ModelInfo
     logger: ExecutionLogger
     clock: Clock
-    say: Say  # one line for the person
     inbox: Inbox = field(default_factory=Inbox)
     requests: int = 0
+    full: bool = False  # the next request and its reply may not fit into the context
     _failures: int = 0  # failed exchanges in a row
     role: Role = field(init=False)  # that is asked
-    patience: int = SILENT_REPLIES_MOST
     reasons: list[str] = field(default_factory=list)  # of turns lost in a row, "" for an act
-    rungs: set[str] = field(default_factory=set)
     _image: bytes = b""  # the last picture between context and question, in base64 ...
     _context: str = ""  # ... and what stood before it when it was new
     _hints: list[str] = field(default_factory=list)  # not yet answered
-    _told: set[str] = field(default_factory=set)  # names of parts of requests, kinds of warnings
+    _logged: set[str] = field(default_factory=set)  # names of parts of requests
 
     def manner(self, role: Role) -> Manner:
         return Manner(self.profile.system(role), self.profile.vocabulary.schemas(role.tools))
@@ -10698,7 +10699,10 @@ class Voice(Asker):
         self.role = role
         self.acts = self.profile.loop in ("two_agent", "native")
         self.logger.publish(Phase(f"{role.name} is thinking"))
+        self.full = False
         reply = self.exchange(manner._replace(settings=self._settings(manner)), messages)
+        if self.trouble:
+            self.full = self.trouble in ("context", "full")
         if isinstance(reply, ModelError):
             # Those that will not pass are raised, and any after too many in a row.
             self._failures += 1
@@ -10748,8 +10752,8 @@ class Voice(Asker):
             stored = redact(json.dumps(self.logger.hide(part)))
             name = hashlib.sha256(stored.encode()).hexdigest()[:12]
             sent.append(name)
-            if name not in self._told:
-                self._told.add(name)
+            if name not in self._logged:
+                self._logged.add(name)
                 parts[name] = part
                 fresh.append(words)
         body = request_body(settings, messages)
@@ -10771,6 +10775,8 @@ class Voice(Asker):
         reply = replace(reply, message=self.logger.hide(reply.message))
         size = len(body) - sum(len(message.image) for message in messages)
         image_tokens = sum(message.image_tokens for message in messages)
+        more = settings["max_tokens"] + max(message.image_tokens for message in messages)
+        self.full = reply.usage.total + more > (self.model.context_length or sys.maxsize)
         warnings = reply_warnings(
             reply,
             self.model,
@@ -10794,11 +10800,6 @@ class Voice(Asker):
             )
         )
         return reply
-
-    def say_once(self, kind: str, text: str) -> None:
-        if kind not in self._told:
-            self._told.add(kind)
-            self.say(text)
 
     def placed(
         self,
@@ -10851,12 +10852,10 @@ class Voice(Asker):
                 return read(reply, left > 0), reply
             except ToolError as error:
                 why = str(error)
-                lost = NoCallRecord(error.kind, why)
-                own_words = error.said or NO_CALL
-                told = advice(error)
                 self.why = self.why or why
-            self.logger.record(lost)
-            messages = [*messages, Message("assistant", own_words), Message("user", told)]
+                self.logger.record(NoCallRecord(error.kind, why))
+                own_words = Message("assistant", error.said or NO_CALL)
+                messages = [*messages, own_words, Message("user", advice(error))]
         return why, reply
 
 
@@ -13418,15 +13417,6 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
     return archive(engine, state, summary)
 
 
-def is_full(engine: Engine, reply: Reply | ModelError, more: float) -> bool:
-    """Whether the next request and its reply, `more` tokens, may not fit into the context."""
-    trouble = engine.voice.trouble
-    if isinstance(reply, ModelError) or trouble:
-        return trouble in ("context", "full")
-    most = engine.voice.model.context_length or sys.maxsize
-    return reply.usage.total + more > most
-
-
 RECOVER = "recover"
 
 
@@ -13685,8 +13675,6 @@ def ask_native(
     """A reply's act, or why there is none, and its sentence."""
     grammar = native.grammar
     picture = native.picture
-    more = native.manner.settings["max_tokens"]
-    more += grammar.picture.tokens(picture)
 
     def read(reply: Reply, _: bool) -> GrammarCall:
         call, is_its_form = read_any(reply.message, reply.finish_reason, picture, grammar.name)
@@ -13695,8 +13683,6 @@ def ask_native(
             engine.voice.say_once(another, f"note: the model answers in {another}; see --grammar.")
         return call
 
-    if "pictures" in engine.voice.rungs:
-        native.shown.clear()
     active = len(state.memory.active_history)
     call, reply = engine.voice.ask_until_read(
         engine.executor,
@@ -13707,7 +13693,7 @@ def ask_native(
         grammar.correction,
         active + len(native.shown) > 0,
     )
-    if is_full(engine, reply, more):
+    if engine.voice.full:
         native.shown.clear()
         if active:
             archive_by_itself(engine, state, active // 2)
@@ -13897,7 +13883,7 @@ def ask_role(
         lambda error: str(error) if error.said else correction(error, words),
         active > 1,
     )
-    if isinstance(act, str) and active > 1 and is_full(engine, reply, 1):
+    if isinstance(act, str) and active > 1 and voice.full:
         archive_by_itself(engine, state, active // 2)
     if isinstance(reply, Reply):
         return act, without_calls(cut_repetition(strip_think(reply.text)))
@@ -14120,7 +14106,7 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     messages = [Message("user", task), *chain(*chat.steps)]
     reply = engine.voice.ask(engine.executor, messages, len(chat.steps) > 1)
     if isinstance(reply, ModelError):
-        if reply.kind == "context":  # the least of the chat may fit
+        if engine.voice.full:  # the least of the chat may fit
             condense(engine, state, chat, keep=1)
         note_action(engine, state, ActionRecord("no_reply", reply.kind, str(reply)))
         return escalate(engine, state, progress=False)
@@ -14145,31 +14131,31 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         insists = chat.silent > config.reply_corrections
         answers = said if config.described else is_answer(said, insists)
         if error.kind == "no_call" and answers:
-            return final_answer(engine, state, chat, reply, said)
+            return final_answer(engine, state, chat, said)
         engine.logger.record(NoCallRecord(error.kind, str(error)))
         engine.voice.why = engine.voice.why or str(error)
         lost = ActionRecord("no_call", error.kind, str(error), response_text=said)
         note_action(engine, state, lost)
         kind = profile.errors.get(error.kind, error.kind)
         told = correction(error, words)
-        step = ChatStep(refusal(kind, told))
-        if config.described:
-            pass
-        elif error.kind == "no_call":
-            step = ChatStep(refusal(kind, f"{told} {SAY_DONE}"))
-        elif error.kind == "stale_frame":
-            _, picture = take_screenshot(engine, chat)
-            step = step._replace(picture=picture)
-        if not (insists or config.described):  # as in other profiles, where these cost no turn
-            step = step._replace(progress=None)
+        progress: bool | None = False
+        picture = None
+        if not config.described:
+            if not insists:
+                progress = None  # as in other profiles, where these cost no turn
+            if error.kind == "no_call":
+                told += f" {SAY_DONE}"
+            elif error.kind == "stale_frame":
+                _, picture = take_screenshot(engine, chat)
+        step = ChatStep(refusal(kind, told), progress, picture)
     if state.stalled >= config.stall_after(1):
         step.answer["note"] = STALLED.format(state.stalled, "steps")
     chat.add(said, thoughts(reply.message), calls, step)
-    return end_step(engine, state, chat, reply, step.progress)
+    return end_step(engine, state, chat, step.progress)
 
 
 def final_answer(
-    engine: Engine, state: AgentState, chat: Conversation, reply: Reply, said: str
+    engine: Engine, state: AgentState, chat: Conversation, said: str
 ) -> Outcome | None:
     claims = CLAIM.search(said) is not None
     outcome, result = check_completion(
@@ -14188,13 +14174,7 @@ def final_answer(
     chat.steps.append(
         [spoken, Message("user", f"{result} Do the next step for it now, by one tool call.")]
     )
-    return end_step(
-        engine,
-        state,
-        chat,
-        reply,
-        progress=False,
-    )
+    return end_step(engine, state, chat, progress=False)
 
 
 def perform_step(
@@ -14263,7 +14243,7 @@ SCREENSHOTS_SLACK = 2  # further ones before it prunes, since that costs the ser
 
 
 def end_step(
-    engine: Engine, state: AgentState, chat: Conversation, reply: Reply, progress: bool | None
+    engine: Engine, state: AgentState, chat: Conversation, progress: bool | None
 ) -> Outcome | None:
     # It prunes seldom, and then much at once, since the server reads it all anew then.
     outcome = None if progress is None else escalate(engine, state, progress)
@@ -14275,16 +14255,11 @@ def end_step(
     messages = [*chain(*chat.steps)]
     pictures = [message for message in messages if message.image]
     thoughtful = [message for message in messages if message.thought not in ("", LEFT_OUT)]
-    picture_tokens = max((picture.image_tokens for picture in pictures), default=0)
-    full = is_full(
-        engine,
-        reply,
-        config.executor_max_tokens + picture_tokens,
-    )
+    full = engine.voice.full
     steps = len(chat.steps)
     if full or steps > config.memory_compression_threshold:
         condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
-    if full or "pictures" in engine.voice.rungs:
+    if full:
         kept = 1
         most = 1
     if max(len(pictures), len(thoughtful)) > most:
@@ -16359,14 +16334,7 @@ def check_desktop(
 class Asked(Asker):
     """A model that is examined: who it is, where, and in which grammar; None for tools."""
 
-    config: Config
-    model: ModelInfo
-    server: ModelServer
     grammar: Grammar | None = None
-    rungs: set[str] = field(default_factory=set)
-    told: dict[str, str] = field(
-        default_factory=dict
-    )  # what the server made necessary, or what is wrong with its replies
 
     @property
     def size(self) -> Size:
@@ -16413,12 +16381,6 @@ class Asked(Asker):
             raise found
         return found
 
-    def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
-        return self.server.complete(request_body(settings, messages))
-
-    def say_once(self, kind: str, text: str) -> None:
-        self.told[kind] = text
-
     def call_in(self, reply: Reply, words: Vocabulary = CANONICAL) -> ToolCall | GrammarCall:
         """The call that it made; raises ReplyError."""
         if self.grammar:
@@ -16438,7 +16400,7 @@ def check_model(
         info = server.discover()
         yield Finding("server", True, config.lmstudio_endpoint)
         grammar = chosen_grammar(config, profile, info)
-        asked = Asked(config, info, server, grammar)
+        asked = Asked(config, info, server, grammar=grammar)
         yield from _check_info(info, grammar)
         # Where the server does not say whether its model sees, the picture tells.
         if info.vision is not False:
@@ -18524,7 +18486,7 @@ def run_task(
         way = chosen_way(options, config, terminal, task, old)
     told = [model.note]
     grammar = chosen_grammar(config, profile, model)
-    asked = Asked(at_size_of(desktop, config), model, server, grammar)
+    asked = Asked(at_size_of(desktop, config), model, server, grammar=grammar)
     corrected = correction_for(asked, told.append)
     logger = ExecutionLogger(config, actuator.secrets.hide, old)
     book = keep_book(logger, old, undo, terminal)
@@ -18645,12 +18607,12 @@ def engine_of(
     actuator.typing_secret = eyes.secret_typed
     voice = Voice(
         config,
-        profile,
-        server,
         model,
-        logger,
-        clock,
+        server,
         notice,
+        profile=profile,
+        logger=logger,
+        clock=clock,
     )
     return Engine(
         config,

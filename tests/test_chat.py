@@ -147,7 +147,9 @@ class Patience(ChatCase):
         words = text("I look at the window.")
         for described, wanted in ((False, [0, 0, 1, 1]), (True, [1, 2, 3, 3])):
             own = {"described": described, "stall_stop": 9, "verify_completion": False}
-            replies = [native(("x", "{"))] * 3 if described else [words] * 2 + [native(("x", "{"))]
+            lost = native(("x", "{"))
+            # The third is asked for once more, with the tools in the text.
+            replies = [*([lost if described else words] * 2), lost, lost]
             with self.subTest(described=described):
                 trial, _ = self.chat(*replies, LOOK, **own)
                 stalls = [entry.get("stalled", 0) for entry in trial.records("state")]

@@ -45,6 +45,7 @@ WHEN: dict[str, Callable[[Request, int], bool]] = {
     "always": lambda request, number: True,
     "second": lambda request, number: number == 1,
     "first three": lambda request, number: number < 3,
+    "first six": lambda request, number: number < 6,
     "tools": lambda request, number: "tools" in request,
     "pictures": lambda request, number: pictures_in(request) > 0,
     "two pictures": lambda request, number: pictures_in(request) > 1,
