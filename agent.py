@@ -10418,7 +10418,8 @@ class Message:
         if not self.image:
             return 0
         # Before width and height stand a PNG's signature and the start of its first chunk.
-        width, height = struct.unpack(">16x2I", base64.b64decode(self.image[:32]))
+        begin = base64.b64decode(self.image[:32])
+        width, height = struct.unpack(">16x2I", begin)
         return Size(width, height).pixels // PATCH**2
 
     @property
@@ -10449,7 +10450,7 @@ class Message:
 
     def without_picture(self) -> Message:
         text = f"{self.before}\n\n{PICTURE_LEFT_OUT}\n\n{self.text}"
-        return replace(self, image=b"", before="", text=text.strip())
+        return Message(self.role, text.strip())
 
     def followed_by(self, later: Message) -> Message:
         """One message of two; pictures have words of the model between them."""
@@ -10577,25 +10578,25 @@ class Asker:
             prompt += tools_in_text(tools)
             tools = ()
         if tools:
+            settings |= {"tools": tools, "tool_choice": "auto"}
             # llama.cpp sees to a call by a grammar that leaves room for words before it; a
             # conversation has to end in words.
-            demands = self.model.server == "llamacpp" and self.acts and config.calls == "auto"
-            choice = "required" if demands else "auto"
-            settings |= {"tools": tools, "tool_choice": choice}
+            if self.model.server == "llamacpp" and self.acts and config.calls == "auto":
+                settings["tool_choice"] = "required"
         settings |= manner.settings
         room = (self.model.context_length or sys.maxsize) - CONTEXT_LEAST
         if "tokens" in rungs and settings["max_tokens"] <= room:
             settings["max_tokens"] *= 2
         in_turns = not rungs.isdisjoint(("roles", "system"))
         sent: list[Message] = []
-        if prompt:  # some models know no system role
-            sent.append(Message("user" if "system" in rungs else "system", prompt))
-        pictures = sum(map(bool, (message.image for message in messages)))
+        if prompt:
+            role = "user" if "system" in rungs else "system"  # which some models do not know
+            sent.append(Message(role, prompt))
+        pictures = [message for message in messages if message.image]
         for message in messages:
-            if message.image:
-                pictures -= 1
-                if pictures and "pictures" in rungs:
-                    message = message.without_picture()
+            is_older = bool(message.image) and message is not pictures[-1]
+            if is_older and "pictures" in rungs:
+                message = message.without_picture()
             if in_turns or tools != manner.tools:
                 message = message.in_words()
             if in_turns and sent and sent[-1].role == message.role:
@@ -10609,22 +10610,26 @@ class Asker:
         """What comes of a request, in another form if that cures what is wrong with this one."""
         # Nothing is tried for what is `known` to be wrong: then it is one of these other forms.
         form = self.form(manner, messages)
-        settings, _ = form
         found: Reply | ModelError
+        why = ""
         try:
             found = self.send(*form)
-            kind = self.trouble_of(found, settings)
-            words = f"{found.usage.completion} of {settings['max_tokens']}"
-            why = kind and f"The server {fault_sentence(kind, words, self.model)}."
+            kind = self.trouble_of(found, form[0])
+            if kind:
+                words = f"{found.usage.completion} of {form[0]['max_tokens']}"
+                why = f"The server {fault_sentence(kind, words, self.model)}."
         except ModelError as error:
             found = error
             kind = error.kind
             why = str(error)
         before = self.rungs
         fresh = kind not in ("", known)
-        for rung in FAULTS[kind].rungs.split() if fresh else ():
+        rungs = FAULTS[kind].rungs.split() if fresh else []
+        for rung in rungs:
             self.rungs = before | {rung}
-            if (kind, rung) in self.tried or self.form(manner, messages) == form:
+            if self.form(manner, messages) == form:
+                continue
+            if (kind, rung) in self.tried:
                 continue
             self.tried.add((kind, rung))
             again = self.exchange(manner, messages, kind)
@@ -10648,8 +10653,10 @@ class Asker:
         if reply.finish_reason == "length":
             # A context that is full ends a reply early; with thoughts it rather is their length.
             most = settings["max_tokens"]
-            early = (usage.completion or most) < (most / 4 if only_thinks else most - END_TOKENS)
-            if early and usage.total + END_TOKENS > (self.model.context_length or 0):
+            awaited = most / 4 if only_thinks else most - END_TOKENS
+            is_early = usage.completion is not None and usage.completion < awaited
+            holds = self.model.context_length or 0
+            if is_early and usage.total + END_TOKENS > holds:
                 return "full"
         if only_thinks:
             return "thinking" if reply.finish_reason == "length" else "hidden"
@@ -10699,14 +10706,17 @@ class Voice(Asker):
         self.role = role
         self.acts = self.profile.loop in ("two_agent", "native")
         self.logger.publish(Phase(f"{role.name} is thinking"))
-        self.full = False
-        reply = self.exchange(manner._replace(settings=self._settings(manner)), messages)
-        if self.trouble:
-            self.full = self.trouble in ("context", "full")
+        settings = self._settings(manner)
+        reply = self.exchange(manner._replace(settings=settings), messages)
+        more = max(message.image_tokens for message in messages)
+        more += settings["max_tokens"]
+        self.full = self._is_full(reply, more)
         if isinstance(reply, ModelError):
             # Those that will not pass are raised, and any after too many in a row.
             self._failures += 1
-            stays = reply.kind in PERMANENT_FAULTS and not (shrinks and reply.kind == "context")
+            stays = reply.kind in PERMANENT_FAULTS
+            if shrinks and reply.kind == "context":
+                stays = False
             if stays or self._failures > self.config.model_failures:
                 raise reply
             self.logger.record(FailureRecord(reply.kind, str(reply)))
@@ -10717,9 +10727,15 @@ class Voice(Asker):
             self._hints = []
         return reply
 
+    def _is_full(self, reply: Reply | ModelError, more: int) -> bool:
+        if isinstance(reply, ModelError) or self.trouble:
+            return self.trouble in ("context", "full")
+        holds = self.model.context_length or sys.maxsize
+        return reply.usage.total + more > holds
+
     def tell(self, hint: str) -> None:
         """The acting role hears it until a reply has come."""
-        self._hints.append(str(self.logger.hide(hint)))
+        self._hints.append(hint)
 
     def _settings(self, manner: Manner) -> JsonDict:
         config = self.config
@@ -10749,7 +10765,7 @@ class Voice(Asker):
         parts: JsonDict = {}
         fresh = []
         for part, words in told:
-            stored = redact(json.dumps(self.logger.hide(part)))
+            stored = redact(json.dumps(part))
             name = hashlib.sha256(stored.encode()).hexdigest()[:12]
             sent.append(name)
             if name not in self._logged:
@@ -10771,12 +10787,10 @@ class Voice(Asker):
         )
         begin = self.clock.now()
         reply = self.server.complete(body)
-        waited_s = self.clock.now() - begin
+        besides_s = self.clock.now() - begin - reply.seconds
         reply = replace(reply, message=self.logger.hide(reply.message))
         size = len(body) - sum(len(message.image) for message in messages)
         image_tokens = sum(message.image_tokens for message in messages)
-        more = settings["max_tokens"] + max(message.image_tokens for message in messages)
-        self.full = reply.usage.total + more > (self.model.context_length or sys.maxsize)
         warnings = reply_warnings(
             reply,
             self.model,
@@ -10796,7 +10810,7 @@ class Voice(Asker):
                 finish_reason=reply.finish_reason,
                 tokens={**reply.usage._asdict(), "thought": thought},
                 seconds=round(reply.seconds, 3),
-                request=round(max(0.0, waited_s - reply.seconds), 3),
+                request=round(max(0.0, besides_s), 3),
             )
         )
         return reply
@@ -10855,7 +10869,8 @@ class Voice(Asker):
                 self.why = self.why or why
                 self.logger.record(NoCallRecord(error.kind, why))
                 own_words = Message("assistant", error.said or NO_CALL)
-                messages = [*messages, own_words, Message("user", advice(error))]
+                told = Message("user", advice(error))
+                messages = [*messages, own_words, told]
         return why, reply
 
 
@@ -14096,12 +14111,13 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
     config = engine.config
     profile = engine.profile
     words = profile.words(engine.executor)
+    earlier = state.memory.all_snapshots[-3:]
     task = fill_form(
         CHAT_FORM,
         "\n\n",
         task=state.task,
         dry_run=DRY_RUN if config.dry_run else "",
-        done="; ".join(snapshot.summary for snapshot in state.memory.all_snapshots[-3:]),
+        done="; ".join(snapshot.summary for snapshot in earlier),
     )
     messages = [Message("user", task), *chain(*chat.steps)]
     reply = engine.voice.ask(engine.executor, messages, len(chat.steps) > 1)
@@ -14132,37 +14148,52 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         answers = said if config.described else is_answer(said, insists)
         if error.kind == "no_call" and answers:
             return final_answer(engine, state, chat, said)
-        engine.logger.record(NoCallRecord(error.kind, str(error)))
-        engine.voice.why = engine.voice.why or str(error)
-        lost = ActionRecord("no_call", error.kind, str(error), response_text=said)
-        note_action(engine, state, lost)
-        kind = profile.errors.get(error.kind, error.kind)
-        told = correction(error, words)
-        progress: bool | None = False
-        picture = None
-        if not config.described:
-            if not insists:
-                progress = None  # as in other profiles, where these cost no turn
-            if error.kind == "no_call":
-                told += f" {SAY_DONE}"
-            elif error.kind == "stale_frame":
-                _, picture = take_screenshot(engine, chat)
-        step = ChatStep(refusal(kind, told), progress, picture)
+        step = lost_step(engine, state, chat, error, said)
     if state.stalled >= config.stall_after(1):
         step.answer["note"] = STALLED.format(state.stalled, "steps")
     chat.add(said, thoughts(reply.message), calls, step)
     return end_step(engine, state, chat, step.progress)
 
 
+def lost_step(
+    engine: Engine, state: AgentState, chat: Conversation, error: ToolError, said: str
+) -> ChatStep:
+    """What is told to a reply without a call that can be carried out."""
+    config = engine.config
+    profile = engine.profile
+    why = str(error)
+    engine.logger.record(NoCallRecord(error.kind, why))
+    engine.voice.why = engine.voice.why or why
+    lost = ActionRecord(
+        "no_call",
+        error.kind,
+        why,
+        response_text=said,
+    )
+    note_action(engine, state, lost)
+    kind = profile.errors.get(error.kind, error.kind)
+    told = correction(error, profile.words(engine.executor))
+    if config.described:
+        return ChatStep(refusal(kind, told))
+    picture = None
+    if error.kind == "no_call":
+        told += f" {SAY_DONE}"
+    elif error.kind == "stale_frame":
+        _, picture = take_screenshot(engine, chat)
+    # The first ones cost no turn, as in other profiles.
+    insists = chat.silent > config.reply_corrections
+    progress = False if insists else None
+    return ChatStep(refusal(kind, told), progress, picture)
+
+
 def final_answer(
     engine: Engine, state: AgentState, chat: Conversation, said: str
 ) -> Outcome | None:
-    claims = CLAIM.search(said) is not None
     outcome, result = check_completion(
         engine,
         state,
         said,
-        claims,
+        CLAIM.search(said) is not None,
     )
     # The words are told as the run's end: said twice, they look like two things.
     record = ActionRecord("final_answer", "", result, response_text=said)
@@ -14171,9 +14202,8 @@ def final_answer(
         return outcome
     chat.silent = 0
     spoken = Message("assistant", without_calls(said[:2000]) or NO_CALL)
-    chat.steps.append(
-        [spoken, Message("user", f"{result} Do the next step for it now, by one tool call.")]
-    )
+    told = Message("user", f"{result} Do the next step for it now, by one tool call.")
+    chat.steps.append([spoken, told])
     return end_step(engine, state, chat, progress=False)
 
 
@@ -14258,11 +14288,13 @@ def end_step(
     full = engine.voice.full
     steps = len(chat.steps)
     if full or steps > config.memory_compression_threshold:
-        condense(engine, state, chat, min(config.memory_keep_actions, steps // 2))
+        keep = min(config.memory_keep_actions, steps // 2)
+        condense(engine, state, chat, keep)
     if full:
         kept = 1
         most = 1
-    if max(len(pictures), len(thoughtful)) > most:
+    longest = max(len(pictures), len(thoughtful))
+    if longest > most:
         for message in pictures[:-kept]:
             message.image = b""
             message.text = PICTURE_LEFT_OUT
