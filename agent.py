@@ -15344,10 +15344,11 @@ function go(wanted) {
   mark(true);
   show();
   if (!moved) return;
-  const { row, thumb } = turns[at];
+  const { turn, row, thumb } = turns[at];
+  history.replaceState(null, "", "#" + turn);
   byId("list").scrollTop = row.offsetTop - byId("list").clientHeight / 2;
+  if (thumb.hidden) return; // it looked at no screen
   byId("strip").scrollLeft = thumb.offsetLeft - byId("strip").clientWidth / 2;
-  history.replaceState(null, "", "#" + turns[at].turn);
 }
 
 // So many turns on or back, of those that the list shows.
