@@ -1152,8 +1152,8 @@ class Desktop(Protocol):
     def text(self, text: str) -> None:
         """Types one batch of characters, whatever the keyboard layout."""
 
-    def types(self, character: str, code: int, shift: bool) -> bool:
-        """Whether that key types this on the keyboard of the window in front."""
+    def types(self, character: str, code: int) -> bool:
+        """Whether a key, 0x100 more with shift, types it on the keyboard of the window in front."""
 
     def start_program(self, program: Program) -> None:
         """Starts one of `programs()`, without a shell and without arguments."""
@@ -2851,17 +2851,15 @@ class WindowHandles:
         # The smallest: a grey button and a plain text let a pixel through, and a group box may lie
         # above what it surrounds.
         api = self.api
-        hits: list[tuple[float, int]] = [(math.inf, handle)]
+        smallest: tuple[float, int] = (math.inf, handle)
         if isinstance(where, Point):
-            for child in windows_of(
-                partial(api.EnumChildWindows, api.GetAncestor(handle, GA_ROOT))
-            ):
+            top = api.GetAncestor(handle, GA_ROOT)
+            for child in windows_of(partial(api.EnumChildWindows, top)):
                 with suppress(Win32Error):  # it may be gone by now
                     place = window_place(api, child)
                     if place.contains(where) and api.IsWindowVisible(child):
-                        hits.append((place.width * place.height, child))
-        _, smallest = min(hits)
-        return WindowElement(self, api, smallest)
+                        smallest = min(smallest, (place.width * place.height, child))
+        return WindowElement(self, api, smallest[1])
 
     def message(
         self, handle: int, message: int, size: int = 0, buffer: object = None
@@ -3263,18 +3261,20 @@ class WindowsDesktop:
     def windows(self) -> list[Window]:
         found = []
         for handle in filter(self.api.IsWindowVisible, windows_of(self.api.EnumWindows)):
-            window = None if self._is_cloaked(handle) else self.window(handle)
+            # One that is cloaked is not shown, though it is visible, as one on another desktop.
+            cloaked = self._dwm_attribute(handle, DWORD, DWMWA_CLOAKED).value
+            window = None if cloaked else self.window(handle)
             if window and window.title and window.class_name not in SHELL_CLASSES:
                 found.append(window)
         front = self.api.GetForegroundWindow()
         return sorted(found, key=lambda window: window.handle != front)
 
-    def _is_cloaked(self, handle: int) -> bool:
-        # Whether a window is not shown, though it is visible, as one on another desktop.
-        cloaked = DWORD()
-        place = byref(cloaked)
-        self.api.DwmGetWindowAttribute(handle, DWMWA_CLOAKED, place, sizeof(cloaked))
-        return bool(cloaked.value)
+    def _dwm_attribute(self, handle: int, kind: CType, number: int) -> Any:
+        # All 0 if it is not told.
+        place = kind()
+        with suppress(Win32Error):
+            self.api.DwmGetWindowAttribute(handle, number, byref(place), sizeof(place))
+        return place
 
     def programs(self) -> list[Program]:
         return known_programs(self.api, os.environ)
@@ -3305,17 +3305,8 @@ class WindowsDesktop:
 
     def _seen_place(self, handle: int) -> Rect:
         # Where a window is seen: its frame may reach some 7 pixels further, as nobody sees.
-        seen = RECT()
-        with suppress(Win32Error):
-            self.api.DwmGetWindowAttribute(
-                handle,
-                DWMWA_EXTENDED_FRAME_BOUNDS,
-                byref(seen),
-                sizeof(seen),
-            )
-        if any(seen):
-            return Rect.between(*seen)
-        return window_place(self.api, handle)
+        seen = self._dwm_attribute(handle, RECT, DWMWA_EXTENDED_FRAME_BOUNDS)
+        return Rect.between(*seen) if any(seen) else window_place(self.api, handle)
 
     def _program_in_frame(self, frame: int) -> str:
         # The app in a frame, "" if it is not told; all frames are of one program of Windows.
@@ -3421,19 +3412,12 @@ class WindowsDesktop:
                     events.append(INPUT(INPUT_KEYBOARD, ki=event))
         self._send(events)
 
-    def types(self, character: str, code: int, shift: bool) -> bool:
+    def types(self, character: str, code: int) -> bool:
         api = self.api
         with suppress(Win32Error):
-            front = api.GetForegroundWindow()
-            thread = api.GetWindowThreadProcessId(front, None)
+            thread = api.GetWindowThreadProcessId(api.GetForegroundWindow(), None)
             keyboard = api.GetKeyboardLayout(thread)
-            if shift:
-                code += 0x100
-            found: int = api.VkKeyScanExW(
-                ord(character),
-                keyboard,
-            )
-            return found == code
+            return bool(api.VkKeyScanExW(ord(character), keyboard) == code)
         return False
 
     def start_program(self, program: Program) -> None:
@@ -3666,13 +3650,14 @@ class ControlsWorker:
         if not self._was_awaited:
             self._was_awaited = True
             free_s = STARTING_S
-        known = self.query(where, ANSWER_S, free_s).controls
-        if isinstance(where, Window):
-            return [replace(control, program=where.program) for control in known]
-        return [
-            replace(control, program=process_owner(self.api, control.process)[0])
-            for control in known
-        ]
+        found = []
+        for control in self.query(where, ANSWER_S, free_s).controls:
+            if isinstance(where, Window):
+                program = where.program
+            else:
+                program, _ = process_owner(self.api, control.process)
+            found.append(replace(control, program=program))
+        return found
 
     def report(self, window: Window) -> tuple[str, bool, str]:
         """For --check: what is seen of a window, whether that is anything, and what failed."""
@@ -3705,8 +3690,14 @@ class ControlsWorker:
         # One that is not free in `free_s` seconds is not asked.
         self.answered = False
         try:
-            pipe = self._free_worker(seconds if free_s is None else free_s)
-            if pipe is None:
+            if self._worker is None:
+                self._start()
+            if self._worker is None:
+                return Known()
+            _, pipe = self._worker
+            if self._due and not self._answer(pipe, seconds if free_s is None else free_s):
+                if time.monotonic() >= self._due:
+                    self._replace("The worker hangs again and again.")
                 return Known()
             left = min(HANG_S, seconds)
             pipe.send((where, left * WORKER_SHARE))
@@ -3717,19 +3708,6 @@ class ControlsWorker:
         except (EOFError, OSError):
             self._replace("The worker ends again and again.")
             return Known()
-
-    def _free_worker(self, seconds: float) -> Connection | None:
-        # The pipe of a worker that waits for a query.
-        if self._worker is None:
-            self._start()
-        if self._worker is None:
-            return None
-        _, pipe = self._worker
-        if not self._due or self._answer(pipe, seconds):
-            return pipe
-        if time.monotonic() >= self._due:
-            self._replace("The worker hangs again and again.")
-        return None
 
     def _answer(self, pipe: Connection, seconds: float) -> Known | None:
         # What it owes; raises EOFError or OSError if it has ended.
@@ -3860,8 +3838,6 @@ def parse_chord(text: str) -> tuple[str, ...]:
     single = key_name(text)
     if single:
         return (single,)
-    if text in WITHOUT_SHIFT:
-        return ("shift", WITHOUT_SHIFT[text])
     sign = next((sign for sign in "+-" if sign in text), "")
     parts = [part.strip() for part in text.split(sign or None)]
     if parts[-2:] == ["", ""]:  # "ctrl++" means ctrl and the plus key
@@ -3873,10 +3849,10 @@ def parse_chord(text: str) -> tuple[str, ...]:
             keys.append("shift")
             key = WITHOUT_SHIFT[part]
         if key is None:
-            named = part or text
-            advice = "use names such as enter, tab, ctrl+s, f5"
             raise ToolError(
-                f"There is no key {in_quotes(named, KEY_NAME_MOST)}; {advice}.", "invalid_key"
+                f"There is no key {in_quotes(part or text, KEY_NAME_MOST)};"
+                " use names such as enter, tab, ctrl+s, f5.",
+                "invalid_key",
             )
         keys.append(key)
     others = [key for key in keys if key not in MODIFIERS]
@@ -5783,12 +5759,10 @@ FILE_NAMES = {
 }
 
 
-def package_names(path: str) -> Iterator[str]:
+def package_names(path: str) -> Iterable[str]:
     """What an app is called in all languages: camera, of Microsoft.WindowsCamera_8wek!App."""
-    package, _, app = fold(path).partition("_")
-    for name in (package, app.partition("!")[2]) if app else ():
-        last = re.sub(r".*[.\\]", "", name)
-        yield without_maker(last)
+    names = re.match(r".*?([^.\\]+)_\w+!(?:.*\.)?(.+)", fold(path))
+    return map(without_maker, names.groups()) if names else ()
 
 
 def without_maker(name: str) -> str:
@@ -5888,24 +5862,22 @@ def await_window(
     end = since + OPEN_S
     behind_at = since + STRANGE_S
     told = f", but after {OPEN_S:g} s no window of it is in front"
-    while told and clock.now() < end:
+    while clock.now() < end:
         clock.sleep(FRONT_POLL_S)
         seen = desktop.foreground()
         if not same_window(seen, front):
             since = clock.now()
         front = seen
-        old = front is None or same_window(front, before)
-        own = front and is_its_own(front)
-        if old and not own and clock.now() >= behind_at:
-            behind_at = end  # once
-            behind = [*filter(is_its_own, desktop.windows())]
-            for window in behind[:1]:
-                bring_forward(window)
-        if front is None:
-            continue
-        needed_s = 0.0 if own and not old else STRANGE_S
-        if (own or not old) and clock.now() - since >= needed_s:
+        new = front is not None and not same_window(front, before)
+        own = front is not None and is_its_own(front)
+        stood = clock.now() - since >= STRANGE_S
+        if (own and new) or (stood and (own or new)):
             told = ""
+            break
+        if not (own or new) and clock.now() >= behind_at:
+            behind_at = end  # once
+            for window in [*filter(is_its_own, desktop.windows())][:1]:
+                bring_forward(window)
     return f"{told}; in front: {quoted_name(front.title, 80) if front else 'none'}"
 
 
@@ -6192,16 +6164,19 @@ class Hands:
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
-    def move(self, _: Args) -> None:
+    def move(self, args: Args) -> None:
         """To the first place, also if the mouse stands there: a hand moves before it presses.
 
         A menu bar opens the menu that last saw the mouse move. An act where the mouse is moves it
-        only if what Windows tells and where the program left it are not the same.
+        only if what Windows tells and where the program left it are not the same. The keys that an
+        act wants held go down then.
         """
         point = self.attempt.places[0]
         told = self.attempt.mouse
         if told is None or point != told or self.aim not in (None, told):
             self._move(point)
+        for chord in values_of(args, Modifiers):
+            self._hold(chord)
 
     def click(
         self,
@@ -6220,8 +6195,6 @@ class Hands:
             self.clock.sleep(max(0.0, again_at - self.clock.now()))
         self._pressed_last = last
         self.move(args)
-        for chord in values_of(args, Modifiers):
-            self._hold(chord)
         for _ in range(times):
             self._down(self.desktop.button, button, self._under_mouse())
             self.clock.sleep(PRESS_S)
@@ -6257,8 +6230,6 @@ class Hands:
         ticks = getattr(args, "ticks", way * self.config.scroll_ticks)
         notch = -120 if ticks < 0 else 120  # WHEEL_DELTA
         self.move(args)
-        for chord in values_of(args, Modifiers):
-            self._hold(chord)
         for _ in range(abs(ticks)):
             self._ready(self._under_mouse())
             self.desktop.wheel(notch, horizontal)
@@ -6294,16 +6265,10 @@ class Hands:
         """A lone character comes as the model means it, on every keyboard."""
         keys = parse_chord(chord)
         sign = character_of(keys)
-        key_code = VK_MAP[keys[-1]]
-        with_shift = len(keys) > 1
-        is_key = False
-        if sign not in DEAD_SIGNS:
-            is_key = self.desktop.types(
-                sign,
-                key_code,
-                with_shift,
-            )
-        if sign and not is_key:
+        code = VK_MAP[keys[-1]]
+        if len(keys) > 1:  # the other one is shift
+            code += 0x100
+        if sign and (sign in DEAD_SIGNS or not self.desktop.types(sign, code)):
             self._ready(self.desktop.foreground())
             self.desktop.text(sign)
             return
@@ -11622,20 +11587,20 @@ class ControlCheck:
         agrees = is_name_of
         if names_agree(said, hit.name):
             agrees = names_equal
-        meant = []
-        for control in self.known(look):
-            fits = agrees(said, control.name)
-            if wants_a_field:
-                fits = control.role in TEXT_ROLES
-            if fits and look.frame.area.contains(middle_of(control.rect)):
-                meant.append(control)
+
+        def fits(control: Control) -> bool:
+            if not look.frame.area.contains(middle_of(control.rect)):
+                return False
+            return control.role in TEXT_ROLES if wants_a_field else agrees(said, control.name)
+
+        def rank(control: Control) -> tuple[bool, bool]:
+            return names_equal(said, control.name), control.role not in CAPTIONS
+
+        meant = [*filter(fits, self.known(look))]
         if any(one.rect.contains(point) and one.role not in HOLDERS for one in meant):
             return None
-        ranked: dict[tuple[bool, bool], list[Control]] = {}
-        for control in meant:
-            rank = (names_equal(said, control.name), control.role not in CAPTIONS)
-            ranked.setdefault(rank, []).append(control)
-        best = ranked[max(ranked)] if ranked else []
+        highest = max(map(rank, meant), default=None)
+        best = [one for one in meant if rank(one) == highest]
         if len(best) != 1:
             return None
         only = best[0]
@@ -11645,33 +11610,24 @@ class ControlCheck:
 
     def told_of(self, deed: Deed) -> Deed:
         self._told = None
-        step = deed.act
-        result = deed.result
-        told = []
+        act = deed.act
         hit = NO_CONTROL
         self.clicked = None
-        if step.name in HITS:
+        if act.name in HITS:
             hit = next(iter(deed.controls), NO_CONTROL)
             self.clicked = hit
-        # A click on a window may well be one on what it alone knows to be there.
-        known = hit.role not in HOLDERS
-        said = self.said_of(step)
-        verb = result.partition(":")[0]
-        if known and hit.name:
-            there = quoted_control(hit)
-            if not names_agree(said, hit.name):
-                there += f", not {in_quotes(said, 60)}"
-            result = f"{verb} {there}"
-            told.append(there)
-        elif isinstance(step.args, ClickArgs):
-            there = f"an unnamed {hit.role}" if known else "what Windows does not name"
-            result = f"{verb} {there}"
-            result += f", meant: {said}" if said else ""
-        deed = replace(
-            deed,
-            result=result,
-            known="; ".join(told),
-        )
+        said = self.said_of(act)
+        verb = deed.result.partition(":")[0]
+        there = quoted_control(hit)
+        if hit.role in HOLDERS:  # a click on a window may be one on what it alone knows there
+            there = "what Windows does not name"
+        elif hit.name and not names_agree(said, hit.name):
+            there += f", not {in_quotes(said, 60)}"
+        if hit.name and hit.role not in HOLDERS:
+            deed = replace(deed, result=f"{verb} {there}", known=there)
+        elif isinstance(act.args, ClickArgs):
+            meant = f", meant: {said}" if said else ""
+            deed = replace(deed, result=f"{verb} {there}{meant}")
         if hit.checked is None:
             return deed
         now = self.one(middle_of(hit.rect))
@@ -16946,7 +16902,7 @@ class DemoDesktop:
         if self.state.focus:
             self.state = replace(self.state, text=self.state.text + text)
 
-    def types(self, character: str, code: int, shift: bool) -> bool:
+    def types(self, character: str, code: int) -> bool:
         return False
 
     def start_program(self, program: Program) -> None:

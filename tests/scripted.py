@@ -103,7 +103,7 @@ class PlainDesktop:
     def text(self, text: str) -> None:
         self.inputs.append(("text", text))
 
-    def types(self, character: str, code: int, shift: bool) -> bool:
+    def types(self, character: str, code: int) -> bool:
         return True
 
     def start_program(self, program: agent.Program) -> None:
