@@ -2443,10 +2443,10 @@ class Win32:
     # It raises Win32Error when a check fails or this Windows has no such function. `resolve` takes
     # DLL, name, result type and argument types; `last_error` is GetLastError.
 
-    _resolve: Callable[[str, str, CType, list[CType]], WinFunction]
-    _last_error: Callable[[], int]
+    _resolve: WinFunction
+    _last_error: WinFunction
     _rows: Mapping[str, Row] = field(default_factory=lambda: WIN32)
-    _words: Callable[[int], str] = lambda code: ""  # what Windows says of a code
+    _words: WinFunction = lambda code: ""  # what Windows says of a code
 
     def __getattr__(self, name: str) -> WinFunction:
         # Binds a function at its first use.
@@ -3262,19 +3262,25 @@ class WindowsDesktop:
         found = []
         for handle in filter(self.api.IsWindowVisible, windows_of(self.api.EnumWindows)):
             # One that is cloaked is not shown, though it is visible, as one on another desktop.
-            cloaked = self._dwm_attribute(handle, DWORD, DWMWA_CLOAKED).value
-            window = None if cloaked else self.window(handle)
+            if any(self._told_by_dwm(handle, DWMWA_CLOAKED, 1)):
+                continue
+            window = self.window(handle)
             if window and window.title and window.class_name not in SHELL_CLASSES:
                 found.append(window)
         front = self.api.GetForegroundWindow()
         return sorted(found, key=lambda window: window.handle != front)
 
-    def _dwm_attribute(self, handle: int, kind: CType, number: int) -> Any:
+    def _told_by_dwm(self, handle: int, attribute: int, count: int) -> list[int]:
         # All 0 if it is not told.
-        place = kind()
+        numbers = (LONG * count)()
         with suppress(Win32Error):
-            self.api.DwmGetWindowAttribute(handle, number, byref(place), sizeof(place))
-        return place
+            self.api.DwmGetWindowAttribute(
+                handle,
+                attribute,
+                numbers,
+                sizeof(numbers),
+            )
+        return [*numbers]
 
     def programs(self) -> list[Program]:
         return known_programs(self.api, os.environ)
@@ -3305,8 +3311,10 @@ class WindowsDesktop:
 
     def _seen_place(self, handle: int) -> Rect:
         # Where a window is seen: its frame may reach some 7 pixels further, as nobody sees.
-        seen = self._dwm_attribute(handle, RECT, DWMWA_EXTENDED_FRAME_BOUNDS)
-        return Rect.between(*seen) if any(seen) else window_place(self.api, handle)
+        seen = self._told_by_dwm(handle, DWMWA_EXTENDED_FRAME_BOUNDS, 4)
+        if any(seen):
+            return Rect.between(*seen)
+        return window_place(self.api, handle)
 
     def _program_in_frame(self, frame: int) -> str:
         # The app in a frame, "" if it is not told; all frames are of one program of Windows.
@@ -3415,9 +3423,14 @@ class WindowsDesktop:
     def types(self, character: str, code: int) -> bool:
         api = self.api
         with suppress(Win32Error):
-            thread = api.GetWindowThreadProcessId(api.GetForegroundWindow(), None)
+            front = api.GetForegroundWindow()
+            thread = api.GetWindowThreadProcessId(front, None)
             keyboard = api.GetKeyboardLayout(thread)
-            return bool(api.VkKeyScanExW(ord(character), keyboard) == code)
+            found: int = api.VkKeyScanExW(
+                ord(character),
+                keyboard,
+            )
+            return found == code
         return False
 
     def start_program(self, program: Program) -> None:
@@ -5849,7 +5862,7 @@ def await_window(
     before: Window | None,
     desktop: Desktop,
     clock: Clock,
-    bring_forward: Callable[[Window], None],
+    bring_forward: Callable[[Window], object],
 ) -> str:
     """For the model: what is in front once a started program shows its window, or in vain."""
     # `before` was in front before.
@@ -6291,10 +6304,9 @@ class Hands:
         told = await_window(program, before, self.desktop, self.clock, self.bring_forward)
         return told + self.outside(self.desktop.foreground(), self.attempt.frame)
 
-    def bring_forward(self, window: Window) -> None:
-        """A window of a program that opened behind another one."""
+    def bring_forward(self, window: Window) -> bool:
         self._ready(window)
-        self.bring_to_front(window)
+        return self.bring_to_front(window)
 
     def bring_to_front(self, window: Window) -> bool:
         end = self.clock.now() + FRONT_S
@@ -6310,8 +6322,7 @@ class Hands:
     def focus_window(self, _: FocusArgs) -> str:
         window = self.attempt.window
         assert window  # as gate_names sees to
-        self._ready(window)
-        if self.bring_to_front(window):
+        if self.bring_forward(window):
             told = f"; its title: {quoted_name(window.title, 80)}"
             front = self.desktop.foreground()
             if front and not same_window(front, window):
@@ -6532,7 +6543,8 @@ class Actuator(Hands):
                 self.strange = 0 if self.used_by_hand() else self.strange + 1
             if self.strange >= STRANGE_PAUSES:
                 self.tell_once(STRANGE_USE)
-            if quiet or self.strange >= STRANGE_PAUSES:
+                quiet = True
+            if quiet:
                 self.stop.paused = ""
         self.last_own = self.clock.now()
         self.notice("going on")
@@ -11576,7 +11588,7 @@ class ControlCheck:
         hit: Control,
         look: Look,
     ) -> Control | None:
-        # The only other control that may be meant, if none of them is at the point.
+        """The only other control that may be meant, if none of them is at the point."""
         wants_a_field = says_only_field(said)
         is_named = names_equal(said, hit.name) and hit.role not in CAPTIONS
         if is_named or is_name_of(said, cut(hit.value or "", 100)):
@@ -11591,10 +11603,13 @@ class ControlCheck:
         def fits(control: Control) -> bool:
             if not look.frame.area.contains(middle_of(control.rect)):
                 return False
-            return control.role in TEXT_ROLES if wants_a_field else agrees(said, control.name)
+            if wants_a_field:
+                return control.role in TEXT_ROLES
+            return agrees(said, control.name)
 
         def rank(control: Control) -> tuple[bool, bool]:
-            return names_equal(said, control.name), control.role not in CAPTIONS
+            is_called_so = names_equal(said, control.name)
+            return is_called_so, control.role not in CAPTIONS
 
         meant = [*filter(fits, self.known(look))]
         if any(one.rect.contains(point) and one.role not in HOLDERS for one in meant):
@@ -11624,7 +11639,11 @@ class ControlCheck:
         elif hit.name and not names_agree(said, hit.name):
             there += f", not {in_quotes(said, 60)}"
         if hit.name and hit.role not in HOLDERS:
-            deed = replace(deed, result=f"{verb} {there}", known=there)
+            deed = replace(
+                deed,
+                result=f"{verb} {there}",
+                known=there,
+            )
         elif isinstance(act.args, ClickArgs):
             meant = f", meant: {said}" if said else ""
             deed = replace(deed, result=f"{verb} {there}{meant}")
@@ -11681,6 +11700,15 @@ READS_MOST = 10
 READ_S = 0.4
 
 
+def seen_words(text: str) -> list[str]:
+    """The words of a text, however its letters are composed, without signs that nobody sees."""
+    seen = ""
+    for sign in unicodedata.normalize("NFC", text):
+        if unicodedata.category(sign) != "Cf":
+            seen += sign
+    return seen.split()
+
+
 def is_as_typed(held: str | None, text: str, now: str) -> bool:
     """Whether a field that held this holds this text once now, and else only what it held.
 
@@ -11688,8 +11716,8 @@ def is_as_typed(held: str | None, text: str, now: str) -> bool:
     there is the program's matter.
     """
     if held == "":
-        return now.split() == text.split()
-    before, typed, after = ("".join(part.split()) for part in (held or "", text, now))
+        return seen_words(now) == seen_words(text)
+    before, typed, after = ("".join(seen_words(part)) for part in (held or "", text, now))
     if held is None:
         return typed in after
     gone = len(before) + len(typed) - len(after)  # what was selected, in the place of which it is
@@ -11721,20 +11749,20 @@ class Typing:
         if not isinstance(args, TypeTextArgs) or not check.on or check.config.dry_run:
             yield from steps_of(self.act)
             return
+        place = None
         if args.position:
+            place = to_point(args.position, self.frame.area)
             # A click would open it, and hide what lies below.
-            point = to_point(args.position, self.frame.area)
-            hit = check.one(point)
-            self.refuse_list(hit)
+            self.refuse_list(check.one(place))
             yield steps_of(self.act)[0]
-        self.to = self.field(args.position)
+        self.to = self.field(place)
         window = self.frame.window or Window(0, "")
         emptying = keys_that_empty(window, self.to)
         if self.to and self.to.role in FIELDS and not emptying:
             self.held = self.to.value
         if args.clear:
             yield from self.keys(*emptying or ("ctrl+a",))
-        if self.held and (args.clear or self.held.isspace()):
+        if self.held and (args.clear or not seen_words(self.held)):
             self.held = ""
         text = args.text
         if not emptying:  # in a terminal one question is about all lines of it
@@ -11762,16 +11790,14 @@ class Typing:
         """What has the keyboard in that window."""
         return self.check.one(None) if self.in_front else None
 
-    def field(self, place: Coordinate | None) -> Control | None:
+    def field(self, place: Point | None) -> Control | None:
         """What has the keyboard, if anybody knows; raises ToolError if it is not for this text."""
         to = self.focused()
         if to is None:
             return None
         wrong = ""
-        point = self.check.desktop.cursor()
-        if place:
-            point = to_point(place, self.frame.area)
-        if (place or self.hit_nothing(to)) and not self.is_at(to, point):
+        clicked = place or (self.check.desktop.cursor() if self.hit_nothing(to) else None)
+        if clicked and not self.is_at(to, clicked):
             wrong = "not what was clicked"
         if to.fixed or to.role in TEXTLESS:
             wrong = "which takes no text"

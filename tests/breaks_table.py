@@ -60,8 +60,8 @@ ROWS = (
     ("path-slash-first", "Proof", "a path with a slash and a backslash at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!//|\\\\\\\\)"),
     ("path-of-two-slashes", "Proof", "a path with two slashes at its front leads elsewhere", "", "(?![\\\\/]{2})", "(?!\\\\\\\\|\\\\/|/\\\\)"),
     ("hotkey-typed", "Bounds", "no key that people write with is a hotkey", "refuse_hotkey", "if writes or types_character(keys):", "if not keys:"),
-    ("frame-seen", "Windows desktop", "a window is where it is seen", "WindowsDesktop._seen_place", "if any(seen)", "if not any(seen)"),
-    ("late-answer", "Controls", "an answer about controls may take a second", "ControlsWorker.ask", "known = self.query(where, ANSWER_S, free_s)", "known = self.query(where, FREE_S, free_s)"),
+    ("frame-seen", "Windows desktop", "a window is where it is seen", "WindowsDesktop._seen_place", "if any(seen):", "if not any(seen):"),
+    ("late-answer", "Controls", "an answer about controls may take a second", "ControlsWorker.ask", "self.query(where, ANSWER_S, free_s)", "self.query(where, FREE_S, free_s)"),
     ("lone-sign", "Hands", "a lone sign is typed where its key is another one's", "Hands.press", "or not self.desktop.types", "or self.desktop.types"),
     ("blank-frame", "Eyes", "a screen of one colour is waited for", "Eyes._seems_dead", "if not frame.blank:", "if True:"),
     ("named-text-model", "Model", "a model that reads text only is refused though a person named it", "ModelServer.discover", "chosen not in able", "chosen not in able and not named"),
@@ -124,5 +124,5 @@ ROWS = (
     ("demo-pointer", "Demo model", "where a click takes no place, the mouse is moved there first", "_demo_step", "<= 8", "<= 800"),
     ("typing-enter", "Typing", "Enter is not pressed on what was read back as something else", "Typing.text", "if wrong and enters:", "if wrong and enters and not now:"),
     ("typing-beside", "Typing", "no text is typed behind a click that hit no field", "Typing.is_at", "return any(is_name_of(name, to.name) for name in telling)", "return bool(telling)"),
-    ("typing-contains", "Typing", "a field that was emptied holds just what was typed", "is_as_typed", "return now.split() == text.split()", "return text in now"),
+    ("typing-contains", "Typing", "a field that was emptied holds just what was typed", "is_as_typed", "return seen_words(now) == seen_words(text)", "return text in now"),
 )  # fmt: skip

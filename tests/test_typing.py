@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import agent
@@ -404,6 +406,22 @@ class BeforeEnter(TypingCase):
             one = Field("To", NAME, held, at=at if isinstance(at, tuple) else (at, at))
             deed = self.type(one, text=text, submit=True)
             self.assertEqual((deed.refused, self.enters), ("", [f"enter: {entered}"]), deed.result)
+
+    def test_letters_composed_otherwise_and_signs_that_nobody_sees_are_no_other_text(self) -> None:
+        apart = partial(unicodedata.normalize, "NFD")
+        for one, text in (
+            (Field("To", NAME, takes=lambda batch, value: apart(batch)), "Zürich, café"),
+            (Field("To", NAME, takes=lambda batch, value: batch), apart("Zürich")),
+            (Field("To", NAME, takes=lambda batch, value: f"\ufeff{batch}"), "hello you"),
+            (Field("To", NAME, takes=lambda batch, value: f"{batch}\u200b"), "hello"),
+            (Field("To", NAME, "\ufeff\n", takes=lambda batch, value: batch), "hello"),
+        ):
+            deed = self.type(replace(one), text=text, submit=True)
+            with self.subTest(text=text):
+                self.assertEqual((deed.refused, len(self.desktop.log)), ("", 2), deed.result)
+        # But a letter with another accent is another one.
+        other = Field("To", NAME, takes=lambda batch, value: batch.replace("é", "è"))
+        self.assertEqual(self.type(other, text="café", submit=True).refused, "not_typed")
 
     def test_what_stays_wrong_is_told_and_enter_is_not_pressed(self) -> None:
         lacks, other = "which lacks what was typed", "which is not what was typed"
