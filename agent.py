@@ -15400,7 +15400,9 @@ function showStatus() {
 
 function showRun() {
   const { turns: count = 0, seconds = 0, refused = 0 } = run.sums;
-  const counted = `${count} ${count === 1 ? "turn" : "turns"}`;
+  const plans = turns.filter((turn) => turn.plan).length;
+  const planned = plans ? `, ${plans} of them ${plans === 1 ? "a plan" : "plans"}` : "";
+  const counted = `${count} ${count === 1 ? "turn" : "turns"}${planned}`;
   const short = `${counted} \u00b7 ${duration(seconds)} \u00b7 ${refused} refused`;
   const unfinished = live ? "" : "It is still running, or it was ended from outside.";
   const facts = [["run", run.name], ["started", run.begun], ...run.figures];

@@ -223,7 +223,7 @@ class View(InChrome):
         tones = [name.split()[0] for name in self.chrome.all("#list a", "className")]
         self.assertEqual(tones, ["plan", "good", "bad", "idle", "idle", "idle"])
         self.assertEqual(self.chrome.all("#status"), ["stuck"])
-        self.assertIn("6 turns", self.chrome.text("#figures summary"))
+        self.assertIn("6 turns, 1 of them a plan", self.chrome.text("#figures summary"))
         self.assertFalse(self.chrome.seen("#figures p"))
         figures = self.chrome.text("#figures p").splitlines()
         self.assertIn("refused: 2", figures)
