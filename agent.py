@@ -4539,25 +4539,6 @@ class Vocabulary:
         return Act(tool.name, tool.args(**values), replace(call, arguments=read))
 
 
-def steps_of(act: Act) -> list[Act]:
-    # The acts that one takes: most themselves alone.
-    args = act.args
-    step = partial(Act, call=act.call)
-    steps: list[Act] = []
-    if isinstance(args, PressKeyArgs):
-        steps = [step("press_key", PressKeyArgs(chord)) for chord in (args.key, *args.then)]
-    if isinstance(args, TypeTextArgs):
-        if args.position:
-            label = args.element_name or Label("text field")
-            steps.append(step("click", ClickArgs(label, args.position)))
-        if args.clear:
-            steps.append(step("press_key", PressKeyArgs(Chord("ctrl+a"))))
-        steps.append(step(act.name, TypeTextArgs(args.text)))
-        if args.submit:
-            steps.append(step("press_key", PressKeyArgs(Chord("enter"))))
-    return steps if len(steps) > 1 else [act]
-
-
 ####################################################################################################
 # Facts - what is known of an act and of the windows it reaches, in words that can be compared
 ####################################################################################################
@@ -11745,16 +11726,23 @@ class Typing:
     def steps(self) -> Iterator[Act]:
         """Those of any act; raises ToolError where one that types is known to have failed."""
         args = self.act.args
-        check = self.check
-        if not isinstance(args, TypeTextArgs) or not check.on or check.config.dry_run:
-            yield from steps_of(self.act)
-            return
+        if isinstance(args, TypeTextArgs):
+            yield from self.steps_of_text(args)
+        elif isinstance(args, PressKeyArgs) and args.then:
+            yield from self.keys(args.key, *args.then)
+        else:
+            yield self.act
+
+    def steps_of_text(self, args: TypeTextArgs) -> Iterator[Act]:
+        """A click on the field, what empties it, the text and Enter, as far as the act has them."""
         place = None
         if args.position:
             place = to_point(args.position, self.frame.area)
             # A click would open it, and hide what lies below.
-            self.refuse_list(check.one(place))
-            yield steps_of(self.act)[0]
+            self.refuse_list(self.known(place))
+            label = args.element_name or Label("text field")
+            click = ClickArgs(label, args.position)
+            yield Act("click", click, self.act.call)
         self.to = self.field(place)
         window = self.frame.window or Window(0, "")
         emptying = keys_that_empty(window, self.to)
@@ -11786,9 +11774,15 @@ class Typing:
         front = self.check.desktop.foreground()
         return same_window(front, self.frame.window)
 
+    def known(self, where: Point | None) -> Control | None:
+        """What is there, if Windows is asked for it and the acts before were done."""
+        if not self.check.on or self.check.config.dry_run:
+            return None
+        return self.check.one(where)
+
     def focused(self) -> Control | None:
         """What has the keyboard in that window."""
-        return self.check.one(None) if self.in_front else None
+        return self.known(None) if self.in_front else None
 
     def field(self, place: Point | None) -> Control | None:
         """What has the keyboard, if anybody knows; raises ToolError if it is not for this text."""

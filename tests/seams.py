@@ -107,6 +107,14 @@ def act(name: str, /, **arguments: Any) -> agent.Act:
     return agent.Vocabulary({name: name}).parse(agent.ToolCall(name, arguments))
 
 
+def steps_of(whole: agent.Act) -> list[agent.Act]:
+    """The acts that one takes where Windows is asked for no control: most themselves alone."""
+    check = mock.Mock(on=False, knows_focus=False)
+    area = agent.Rect(0, 0, 640, 360)
+    frame = agent.Frame(1, 1, 1, b"", b"", area, area, 0.0)
+    return list(agent.Typing(check, VirtualClock(), whole, frame, []).steps())
+
+
 def chord(text: str) -> tuple[str, ...]:
     """The keys that a model presses with this text; raises agent.ToolError for none."""
     return tuple(str(act("press_key", key=text).args.key).split("+"))  # type: ignore[attr-defined]

@@ -23,6 +23,7 @@ from unittest import mock
 import agent
 from agent import Rect
 from tests.fakes import Foreground
+from tests.seams import steps_of
 from tests.test_actuator import Stage, act
 
 FOLDER = Path(__file__).parents[1] / "data"
@@ -122,7 +123,7 @@ def outcome(row: Row, asked: list[str] | None = None) -> str:
                 change(stage, step)
                 continue
             name, *given = step
-            for part in agent.steps_of(act(name, **(given[0] if given else {}))):
+            for part in steps_of(act(name, **(given[0] if given else {}))):
                 performed = stage.actuator.perform(part, stage.look())
                 if asked:
                     return "asked"

@@ -18,6 +18,7 @@ import agent
 from agent import Point, Rect, ToolCall
 from tests.fakes import VirtualClock
 from tests.scripted import PlainDesktop
+from tests.seams import steps_of
 
 SCREEN = Rect(-1280, -200, 3200, 1280)
 AREA = Rect(-100, 50, 900, 700)
@@ -250,7 +251,7 @@ class Trial:
             self.counts["outside" if "outside" in str(error) else error.kind] += 1
             return
         self.last = act
-        for step in agent.steps_of(act):
+        for step in steps_of(act):
             if self.step(step, seen) or self.desktop.front != front:
                 break
 
