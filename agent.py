@@ -7134,6 +7134,10 @@ class Usage(NamedTuple):
         return sum(filter(None, self[:2]))
 
 
+def words_of(message: JsonObject) -> str:
+    return message_text(message.get("content"))
+
+
 @dataclass(frozen=True)
 class Reply:
     message: JsonDict  # as the server sent it
@@ -7144,7 +7148,7 @@ class Reply:
 
     @property
     def text(self) -> str:
-        return message_text(self.message.get("content"))
+        return words_of(self.message)
 
 
 @dataclass(frozen=True)
@@ -7856,7 +7860,7 @@ def _field_of_thoughts(message: JsonObject) -> str:
 
 
 def thoughts(message: JsonObject) -> str:
-    _, thought = parted(message_text(message.get("content")))
+    _, thought = parted(words_of(message))
     parts = map(str.strip, [_field_of_thoughts(message), *thought])
     return "\n".join(filter(None, parts))
 
@@ -7919,9 +7923,9 @@ _XML = re.compile(
 # Forms that models write where their server reads none, each as a whole call (its name, and what is
 # in it), one of its arguments, and the form that is read below: of Gemma, GLM, Mistral and Kimi.
 _NO_TAG = r"[^<]*(?:<(?!/?arg_|\|?/?tool_call)[^<]*)*"
-_FUNCTION = r"<function=\1>\2</function>"
+_FUNCTION = "<function=NAME>INSIDE</function>"
 _NONE = "(?!)()()()()"
-_JSON_CALL = r'<tool_call>{"name": "\1", "arguments": \2}</tool_call>'
+_JSON_CALL = '<tool_call>{"name": "NAME", "arguments": INSIDE}</tool_call>'
 _FORMS = (
     (
         rf"<\|tool_call>\s*call:([\w.-]+)\s*\{{({_NO_TAG})\}}\s*<tool_call\|>",
@@ -7946,12 +7950,10 @@ _FORMS = (
 
 def _in_known_form(text: str) -> str:
     for call, argument, form in _FORMS:
-
-        def written(found: re.Match[str], argument: str = argument, form: str = form) -> str:
+        for found in re.finditer(call, text):
             inside = re.sub(argument, r"<parameter=\1>\2\3\4</parameter>", found[2])
-            return form.replace(r"\1", found[1]).replace(r"\2", inside)
-
-        text = re.sub(call, written, text)
+            known = form.replace("NAME", found[1]).replace("INSIDE", inside)
+            text = text.replace(found[0], known)
     return text
 
 
@@ -8038,7 +8040,7 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
     if finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
     is_whole = finish_reason in _WHOLE_REASONS
-    text = _in_known_form(message_text(message.get("content")))
+    text = _in_known_form(words_of(message))
     said, _ = parted(text, CALL_BEGINS)
     closed = _CLOSABLE.sub(r"\g<0>}", said) if is_whole else said
     calls = _spoken_calls(closed)
@@ -8227,7 +8229,7 @@ def story_in(said: str) -> JsonObject:
 
 def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
     """(observation, actions, boxes) of a reply's first JSON object; else all is observation."""
-    said = strip_think(message_text(message.get("content")))
+    said = strip_think(words_of(message))
     story = story_in(said) or {"observation": said}
     return (
         message_text(story.get("observation")),
@@ -8659,7 +8661,7 @@ def read_function(
     """A call of a function such as computer_use, in JSON or XML; raises ReplyError."""
     # Without functions the name of the call is the action. Some models write it there though they
     # have one, and that is as certain.
-    text = message_text(message.get("content"))
+    text = words_of(message)
     said, _ = parted(text, CALL_BEGINS)
     call, *_ = _found_calls(message, finish_reason)
     called = _called(call)
@@ -8705,7 +8707,7 @@ def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Wr
     """The first call behind a label; raises ReplyError."""
     if finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
-    text, _ = parted(message_text(message.get("content")), begins)
+    text, _ = parted(words_of(message), begins)
     before, *behind = re.split(begins, text, maxsplit=1)
     if not behind:
         raise ReplyError("The reply has no action in its form.", "no_call")
@@ -10401,8 +10403,7 @@ class Message:
         # For a model that knows its tools from the text.
         words = [self.text]
         for call in self.more.get("tool_calls", []):
-            function = call["function"]
-            words.append(call_in_text(function["name"], function["arguments"]))
+            words.append(call_in_text(**call["function"]))
         role = "user" if self.role == "tool" else self.role
         return replace(self, role=role, text="\n".join(filter(None, words)), more={})
 
@@ -10432,7 +10433,7 @@ def request_body(settings: Mapping[str, Any], messages: Sequence[Message]) -> by
 def reply_lines(message: JsonDict) -> list[str]:
     parts = {
         "thinks": thoughts(message),
-        "says": strip_think(message_text(message.get("content"))),
+        "says": strip_think(words_of(message)),
         "lost": message.get(UNREAD_CALL),
     }
     lines = [f"{kind}: {text}" for kind, text in parts.items() if text]
@@ -10464,19 +10465,6 @@ class Inbox:
     def annotated(self, seq: int) -> bytes:
         """The PNG of the turn `seq` with its marks, if one comes in time."""
         return b""
-
-
-def model_settings(config: Config, model: ModelInfo, quiet: bool) -> JsonDict:
-    """The model's name, and the switch of its thinking, off if `quiet` and nobody set it."""
-    settings: JsonDict = {"model": model.name}
-    thinking = "off" if quiet and config.thinking == "auto" else config.thinking
-    # LM Studio and Ollama hand nothing on to the chat template (lmstudio-bug-tracker #1573) and
-    # have a switch of their own; elsewhere a template passes over what it does not know.
-    if thinking != "auto" and trained_in(model) in THINKING_GRAMMARS:
-        settings["chat_template_kwargs"] = {THINKING_SWITCH: thinking == "on"}
-    if thinking in model.efforts:  # which has no "auto"
-        settings["reasoning_effort"] = model.efforts[thinking]
-    return settings
 
 
 class Manner(NamedTuple):
@@ -10529,7 +10517,17 @@ class Asker:
         """As the rungs have it that are taken."""
         config = self.config
         rungs = self.rungs
-        settings = model_settings(config, self.model, "quiet" in rungs)
+        model = self.model
+        settings: JsonDict = {"model": model.name}
+        thinking = config.thinking
+        if thinking == "auto" and "quiet" in rungs:
+            thinking = "off"
+        # LM Studio and Ollama hand nothing on to the chat template (lmstudio-bug-tracker #1573) and
+        # have a switch of their own; elsewhere a template passes over what it does not know.
+        if thinking != "auto" and trained_in(model) in THINKING_GRAMMARS:
+            settings["chat_template_kwargs"] = {THINKING_SWITCH: thinking == "on"}
+        if thinking in model.efforts:  # which has no "auto"
+            settings["reasoning_effort"] = model.efforts[thinking]
         prompt = manner.system
         tools = manner.tools
         if tools and (config.calls == "text" or (config.calls == "auto" and "text" in rungs)):
@@ -10539,10 +10537,10 @@ class Asker:
             settings |= {"tools": tools, "tool_choice": "auto"}
             # llama.cpp sees to a call by a grammar that leaves room for words before it; a
             # conversation has to end in words.
-            if self.model.server == "llamacpp" and self.acts and config.calls == "auto":
+            if model.server == "llamacpp" and self.acts and config.calls == "auto":
                 settings["tool_choice"] = "required"
         settings |= manner.settings
-        room = (self.model.context_length or sys.maxsize) - CONTEXT_LEAST
+        room = (model.context_length or sys.maxsize) - CONTEXT_LEAST
         if "tokens" in rungs and settings["max_tokens"] <= room:
             settings["max_tokens"] *= 2
         in_turns = not rungs.isdisjoint(("roles", "system"))
