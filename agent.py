@@ -7141,10 +7141,10 @@ def words_of(message: JsonObject) -> str:
 @dataclass(frozen=True)
 class Reply:
     message: JsonDict  # as the server sent it
-    finish_reason: str | None  # "stop", "tool_calls", "length"
-    usage: Usage
-    model: str
-    seconds: float  # of the last exchange alone
+    finish_reason: str | None = None  # "stop", "tool_calls", "length"
+    usage: Usage = Usage()
+    model: str = ""
+    seconds: float = 0.0  # of the last exchange alone
 
     @property
     def text(self) -> str:
@@ -8029,18 +8029,19 @@ def _spoken_calls(text: str) -> list[object]:
 _ATTEMPT = re.compile(r'<\|?tool_call|<function|\[TOOL_|"(?:name|arguments|parameters)"\s*:')
 
 
-def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]:
+def _found_calls(reply: Reply) -> list[object]:
     # All call objects of a reply, in order, as written; raises ReplyError when there is none. A
     # text that a limit has cut is not searched: it may look like another call.
+    message = reply.message
     if message.get(UNREAD_CALL):
         raise ReplyError("The server could not read the call.", "invalid_json")
     native = message.get("tool_calls") or message.get("function_call")
     if native:
         return native if isinstance(native, list) else [native]
-    if finish_reason in _CUT_REASONS:
+    if reply.finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
-    is_whole = finish_reason in _WHOLE_REASONS
-    text = _in_known_form(words_of(message))
+    is_whole = reply.finish_reason in _WHOLE_REASONS
+    text = _in_known_form(reply.text)
     said, _ = parted(text, CALL_BEGINS)
     closed = _CLOSABLE.sub(r"\g<0>}", said) if is_whole else said
     calls = _spoken_calls(closed)
@@ -8052,7 +8053,7 @@ def _found_calls(message: JsonObject, finish_reason: str | None) -> list[object]
         raise ReplyError(_why_no_call(text, said), "no_call")
     first = json_object(calls[0])
     if first.keys() == {"tool_calls"}:
-        return _found_calls(first, finish_reason)  # the message as the API shows it
+        return _found_calls(replace(reply, message=first))  # the message as the API shows it
     return calls
 
 
@@ -8134,29 +8135,21 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     return ToolCall(tool, unique(said))
 
 
-def read_call(
-    message: JsonObject,
-    finish_reason: str | None,
-    words: Vocabulary,
-) -> Act:
+def read_call(reply: Reply, words: Vocabulary) -> Act:
     """What the first call in a reply means, read with certainty; raises ReplyError."""
     # A broken one is not skipped for a later one, which was meant for the screen after it.
     try:
-        call, *further = _found_calls(json_object(message), finish_reason)
+        call, *further = _found_calls(reply)
         called = replace(_called(call, words), ignored=len(further))
         return words.parse(called, by_model=True)
     except (ToolError, RecursionError, ValueError) as error:
-        raise explained(error, message, finish_reason) from None
+        raise explained(error, reply) from None
 
 
 _UNREAD = ("no_call", "invalid_json", "incomplete", "cut")  # kinds of defects of a whole reply
 
 
-def explained(
-    caught: Exception,
-    message: object,
-    finish_reason: str | None,
-) -> ReplyError:
+def explained(caught: Exception, reply: Reply) -> ReplyError:
     """Endless repeats and a cut explain why there is no whole call."""
     kind = "invalid_json"
     told = "The call is too deep or big."
@@ -8171,19 +8164,19 @@ def explained(
             told = "The call is incomplete: its JSON does not end."
     if kind in _UNREAD:
         with suppress(RecursionError, ValueError):
-            said = json.dumps(message, ensure_ascii=False, default=str)
+            said = json.dumps(reply.message, ensure_ascii=False, default=str)
             if cut_repetition(said) != said:
                 return ReplyError("The reply repeats itself without end.", "repetition")
-        if finish_reason in _CUT_REASONS:
+        if reply.finish_reason in _CUT_REASONS:
             return ReplyError("The reply was cut before a call was complete.", "cut")
     return ReplyError(told, kind)
 
 
-def harmless_calls(message: JsonObject, finish_reason: str | None) -> list[ToolCall]:
+def harmless_calls(reply: Reply) -> list[ToolCall]:
     # A reply's first calls that a history can repeat, up to a broken one; only to be shown.
     calls: list[ToolCall] = []
     with suppress(ReplyError, RecursionError, ValueError):
-        for call in _found_calls(message, finish_reason)[:4]:
+        for call in _found_calls(reply)[:4]:
             called = _called(call)
             if not _HARMLESS_NAME.fullmatch(called.name):
                 break
@@ -8655,15 +8648,12 @@ _LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|
 Written = tuple[str, JsonDict, str]
 
 
-def read_function(
-    functions: Sequence[str], message: JsonObject, finish_reason: str | None
-) -> Written:
+def read_function(functions: Sequence[str], reply: Reply) -> Written:
     """A call of a function such as computer_use, in JSON or XML; raises ReplyError."""
     # Without functions the name of the call is the action. Some models write it there though they
     # have one, and that is as certain.
-    text = words_of(message)
-    said, _ = parted(text, CALL_BEGINS)
-    call, *_ = _found_calls(message, finish_reason)
+    said, _ = parted(reply.text, CALL_BEGINS)
+    call, *_ = _found_calls(reply)
     called = _called(call)
     name = called.name
     given = called.arguments
@@ -8703,11 +8693,11 @@ _UNNAMED = {
 }
 
 
-def read_verb(begins: str, message: JsonObject, finish_reason: str | None) -> Written:
+def read_verb(begins: str, reply: Reply) -> Written:
     """The first call behind a label; raises ReplyError."""
-    if finish_reason in _CUT_REASONS:
+    if reply.finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
-    text, _ = parted(words_of(message), begins)
+    text, _ = parted(reply.text, begins)
     before, *behind = re.split(begins, text, maxsplit=1)
     if not behind:
         raise ReplyError("The reply has no action in its form.", "no_call")
@@ -8762,9 +8752,7 @@ class Grammar(NamedTuple):
     frame: str  # the system text, with {tools}
     example: str  # of a reply, for corrections
     words: Words
-    reader: Callable[[JsonObject, str | None], Written] = partial(
-        read_function, ("computer_use", "computer")
-    )
+    reader: Callable[[Reply], Written] = partial(read_function, ("computer_use", "computer"))
     question: str = NEXT_MOVE  # with {task}, and {steps} before it
     step: str = "Step {number}: {said}"
     actions: str = ""  # that it is told of, where more are understood
@@ -8775,22 +8763,19 @@ class Grammar(NamedTuple):
     screenshots: int = 5  # of so many turns, as the models' documents advise
     text_apart: bool = False  # in a message before that of its picture
 
-    def read(
-        self, message: JsonObject, finish_reason: str | None, picture: tuple[int, int]
-    ) -> GrammarCall:
+    def read(self, reply: Reply, picture: tuple[int, int]) -> GrammarCall:
         """The first act of a reply to a picture of that size; raises ReplyError."""
         try:
-            written = self.reader(json_object(message), finish_reason)
-            call = self._certain_act(written, message, self.sides(picture))
+            call = self._certain_act(reply, self.sides(picture))
             if call.name in HANDS:
                 CANONICAL.parse(native_call(call))
             return call
         except (ToolError, RecursionError, ValueError) as error:
-            raise explained(error, message, finish_reason) from None
+            raise explained(error, reply) from None
 
-    def _certain_act(self, written: Written, message: JsonObject, sides: Sides) -> GrammarCall:
+    def _certain_act(self, reply: Reply, sides: Sides) -> GrammarCall:
         # What it means in this grammar's words; raises ToolError.
-        action, said_with, before = written
+        action, said_with, before = self.reader(reply)
         given = {name: value for name, value in said_with.items() if value not in (None, "", [])}
         meanings = self.words.get(action, [])
         choices = [choice for one in meanings for choice in one.choice.items()]
@@ -8817,7 +8802,7 @@ class Grammar(NamedTuple):
             elif not (name in given or optional):
                 raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
         said = next(filter(str.strip, reversed(_LABELS.split(before))), "")
-        return GrammarCall(word.act, arguments, cut(said, SENTENCE_CHARS), thoughts(message))
+        return GrammarCall(word.act, arguments, cut(said, SENTENCE_CHARS), thoughts(reply.message))
 
     def sides(self, picture: tuple[int, int]) -> Sides:
         """The largest x and y that the model can mean."""
@@ -8966,20 +8951,18 @@ def trained_in(model: ModelInfo) -> str:
 _NOT_ITS_FORM = ("no_call", "unknown_tool", "foreign")
 
 
-def read_any(
-    message: JsonObject, finish_reason: str | None, picture: tuple[int, int], asked_in: str
-) -> tuple[GrammarCall, bool]:
+def read_any(reply: Reply, picture: tuple[int, int], asked_in: str) -> tuple[GrammarCall, bool]:
     """The first act of a reply, and whether it is in the grammar `asked_in`; raises ReplyError."""
     # In another form it counts if all grammars that read it read the same: not all that share a
     # form share a space.
     try:
-        return GRAMMARS[asked_in].read(message, finish_reason, picture), True
+        return GRAMMARS[asked_in].read(reply, picture), True
     except ReplyError as error:
         refused = error
     found: list[GrammarCall] = []
     for grammar in GRAMMARS.values():
         try:
-            found.append(grammar.read(message, finish_reason, picture))
+            found.append(grammar.read(reply, picture))
         except ReplyError as error:
             if error.kind not in _NOT_ITS_FORM:
                 raise refused from None
@@ -10601,7 +10584,7 @@ class Asker:
 
     def trouble_of(self, reply: Reply, settings: JsonDict) -> str:
         """What makes a well-formed reply none: a row of FAULTS, or nothing."""
-        if harmless_calls(reply.message, reply.finish_reason):
+        if harmless_calls(reply):
             self.patience = 0
             return ""
         usage = reply.usage
@@ -13666,7 +13649,7 @@ def ask_native(
     picture = native.picture
 
     def read(reply: Reply, _: bool) -> GrammarCall:
-        call, is_its_form = read_any(reply.message, reply.finish_reason, picture, grammar.name)
+        call, is_its_form = read_any(reply, picture, grammar.name)
         if not is_its_form:
             another = f"another grammar than {grammar.name}"
             engine.voice.say_once(another, f"note: the model answers in {another}; see --grammar.")
@@ -13699,7 +13682,8 @@ def ask_native(
 def reply_as_it_was(reply: Reply) -> str:
     """A reply as the model gets it again: without its thoughts, with its call."""
     said = [strip_think(reply.text)]
-    for call in harmless_calls({**reply.message, "content": ""}, reply.finish_reason)[:1]:
+    native = replace(reply, message={**reply.message, "content": ""})
+    for call in harmless_calls(native)[:1]:
         arguments = json.dumps(call.arguments, ensure_ascii=False)
         said.append(call_in_text(call.name, arguments))
     return "\n".join(said).strip()
@@ -13854,7 +13838,7 @@ def ask_role(
     )
 
     def read(reply: Reply, may_object: bool) -> Act:
-        act = read_call(reply.message, reply.finish_reason, words)
+        act = read_call(reply, words)
         why = objection(act) if may_object else ""
         if not why:
             return act
@@ -14102,13 +14086,13 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         return escalate(engine, state, progress=False)
     said = cut_repetition(strip_think(reply.text)).replace(NO_CALL, "")
     said = strip_end_tokens(said).strip()
-    calls = harmless_calls(reply.message, reply.finish_reason)
+    calls = harmless_calls(reply)
     try:
         if len(calls) > 1 and profile.one_call:
             raise ToolError(
                 "A reply takes one call; none of these was carried out.", "too_many_tool_calls"
             )
-        act = read_call(reply.message, reply.finish_reason, words)
+        act = read_call(reply, words)
         if state.touched >= config.max_steps and act.name in HANDS:
             acts = count_of(state.touched, "act")
             return Outcome("max_steps", f"Not completed within {acts} on the desktop.")
@@ -16393,8 +16377,8 @@ class Asked(Asker):
     def call_in(self, reply: Reply, words: Vocabulary = CANONICAL) -> ToolCall | GrammarCall:
         """The call that it made; raises ReplyError."""
         if self.grammar:
-            return self.grammar.read(reply.message, reply.finish_reason, self.size)
-        return read_call(reply.message, reply.finish_reason, words).call
+            return self.grammar.read(reply, self.size)
+        return read_call(reply, words).call
 
 
 def check_model(

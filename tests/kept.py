@@ -526,10 +526,10 @@ def read_reply(message: Json, reason: str | None, case: Json) -> Any:
     words = replies.VOCABULARIES[case.get("tools", "other")]
     try:
         if "tools" in case:
-            act = agent.read_call(message, reason, words)
+            act = agent.read_call(agent.Reply(message, reason), words)
             return [act.call.name, act.call.arguments, act.name, act.shown]
         size = tuple(case.get("image") or (1280, 720))
-        call = agent.GRAMMARS[case["grammar"]].read(message, reason, size)
+        call = agent.GRAMMARS[case["grammar"]].read(agent.Reply(message, reason), size)
         return [call.name, call.arguments]
     except agent.ToolError as error:
         return [error.kind, str(error), agent.correction(error, words)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from agent import GRAMMARS, TOOLS, ReplyError, Size, native_call, read_any
+from agent import GRAMMARS, TOOLS, Reply, ReplyError, Size, native_call, read_any
 from tests import seams
 from tests.long import grammars
 from tests.samples import sample
@@ -31,7 +31,7 @@ def read(
     grammar: str, text: Any, reason: str | None = "stop", picture: tuple[int, int] = PICTURE
 ) -> Any:
     message = text if isinstance(text, dict) else {"role": "assistant", "content": text}
-    return GRAMMARS[grammar].read(message, reason, picture)
+    return GRAMMARS[grammar].read(Reply(message, reason), picture)
 
 
 def act(grammar: str, text: Any, *how: Any) -> Any:
@@ -116,7 +116,7 @@ class OtherGrammars(unittest.TestCase):
         for row in lines("other_grammars.jsonl"):
             message, found = {"content": row["reply"]}, None
             with contextlib.suppress(ReplyError):
-                call, is_its_form = read_any(message, "stop", PICTURE, row["asked_in"])
+                call, is_its_form = read_any(Reply(message, "stop"), PICTURE, row["asked_in"])
                 found = [is_its_form, call.name, call.arguments]
             self.assertEqual(found, row["read"], row)
 
@@ -142,7 +142,7 @@ class Hostile(unittest.TestCase):
             for piece in PIECES:
                 text = piece * (sample(50_000, 4_000) // len(piece))
                 with self.subTest(name, piece=piece), self.assertRaises(ReplyError):
-                    grammar.read({"content": text}, "stop", PICTURE)
+                    grammar.read(Reply({"content": text}, "stop"), PICTURE)
 
 
 if __name__ == "__main__":

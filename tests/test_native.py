@@ -63,7 +63,9 @@ class Meanings(NativeCase):
 
     def given(self, grammar: str, reply: Message) -> dict[str, Any]:
         """The arguments of the call, which its tool takes."""
-        call = agent.native_call(agent.GRAMMARS[grammar].read(reply, "stop", (1000, 1000)))
+        call = agent.native_call(
+            agent.GRAMMARS[grammar].read(agent.Reply(reply, "stop"), (1000, 1000))
+        )
         return agent.CANONICAL.parse(call).call.arguments
 
     def test_the_sentence_of_a_click_or_else_the_end_of_its_thought_is_its_label(self) -> None:

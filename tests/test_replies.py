@@ -7,7 +7,7 @@ import timeit
 import unittest
 from functools import partial
 
-from agent import PROFILES, ReplyError, correction, read_call, read_story
+from agent import PROFILES, Reply, ReplyError, correction, read_call, read_story
 from tests.long import replies
 from tests.samples import sample
 from tests.scripted import EngineCase, in_words, text
@@ -30,7 +30,7 @@ def native(arguments, name=PRESS):
 
 def typed(words):
     """What is typed where a model says this."""
-    return read_call(native({"text": words}, TYPE), "stop", TOOLS["planner"]).args.text
+    return read_call(Reply(native({"text": words}, TYPE), "stop"), TOOLS["planner"]).args.text
 
 
 class Cases(unittest.TestCase):
@@ -39,12 +39,12 @@ class Cases(unittest.TestCase):
             message, reason, tools = case["message"], case["finish_reason"], TOOLS[case["tools"]]
             with self.subTest(case["rule"], file=case["file"]):
                 if "kind" not in case:
-                    got = read_call(message, reason, tools).call
+                    got = read_call(Reply(message, reason), tools).call
                     self.assertEqual({"name": got.name, "arguments": got.arguments}, case["call"])
                     self.assertEqual(got.ignored, case.get("ignored", got.ignored))
                     continue
                 with self.assertRaises(ReplyError) as caught:
-                    read_call(message, reason, tools)
+                    read_call(Reply(message, reason), tools)
                 self.assertEqual(caught.exception.kind, case["kind"])
                 str(caught.exception).encode("utf-8")
                 # However many tools there are: their names are the one part that may be long.
@@ -89,11 +89,10 @@ STARTS = ("", "<tool_call>", "<tool_call>{'a': '", f'{{"name": "{PRESS}", "argum
 
 class Hostile(unittest.TestCase):
     def test_what_no_model_can_mean_is_refused(self):
-        """Infinite numbers and deep values end at the server's answer, in test_model."""
+        """Infinite numbers, deep values and messages that are none end at the server's answer, in test_model."""
         far = ([10**300, 1], {"x": -(10**300), "y": 1}, 10**300)
         calls = "".join(in_words(TYPE, text=str(number)) for number in range(1001))
-        odd = [(message, "no_call") for message in (None, [], "text", 5, b"x")]
-        odd += [(native({"element_name": "OK", "position": p}, CLICK), "invalid_box") for p in far]
+        odd = [(native({"element_name": "OK", "position": p}, CLICK), "invalid_box") for p in far]
         odd += [(native({"text": 10**300}, TYPE), "invalid_args")]
         odd += [(native({1: 2}), "missing_key"), (text(calls), "repetition")]
         for depth in (500, 5_000, 50_000):  # what Python can still decode depends on its version
@@ -102,7 +101,7 @@ class Hostile(unittest.TestCase):
                 odd += [(native(deep), None), (text(f"<tool_call>{deep}"), None)]
         for message, kind in odd:
             with self.subTest(str(message)[:50]), self.assertRaises(ReplyError) as caught:
-                read_call(message, "stop", TOOLS["planner"])
+                read_call(Reply(message, "stop"), TOOLS["planner"])
             self.assertIn(kind, (None, caught.exception.kind))
 
     def test_long_repeats_of_anything_give_a_call_or_a_short_refusal(self):
@@ -113,7 +112,7 @@ class Hostile(unittest.TestCase):
                 for message in (text(said), native(said)):
                     with self.subTest(start=start, piece=piece):
                         try:
-                            read_call(message, "stop", TOOLS["planner"])
+                            read_call(Reply(message, "stop"), TOOLS["planner"])
                         except ReplyError as error:
                             self.assertLess(len(str(error)), 400)
 

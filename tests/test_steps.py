@@ -94,7 +94,9 @@ class SeveralSteps(EngineCase):
 
     def test_words_for_true_and_false_are_read_and_nothing_else(self) -> None:
         for said, meant in ((True, True), ("true", True), ("False", False)):
-            read = agent.read_call(call("type_text", text="a", submit=said), "stop", WORDS)
+            read = agent.read_call(
+                agent.Reply(call("type_text", text="a", submit=said), "stop"), WORDS
+            )
             self.assertEqual(read.call.arguments["submit"], meant)
         for wrong in (
             call("type_text", text="a", submit="yes"),
@@ -102,7 +104,7 @@ class SeveralSteps(EngineCase):
             *(call("wait", seconds=seconds) for seconds in (0, 61, "long")),
         ):
             with self.assertRaises(agent.ReplyError):
-                agent.read_call(wrong, "stop", WORDS)
+                agent.read_call(agent.Reply(wrong, "stop"), WORDS)
 
 
 class Waiting(EngineCase):

@@ -37,7 +37,7 @@ def parse(name: str, /, **arguments: Any) -> Any:
 def read(name: str, /, **arguments: Any) -> Any:
     """A call as a model says it."""
     message = {"tool_calls": [{"function": {"name": name, "arguments": arguments}}]}
-    return agent.read_call(message, "stop", WORDS)
+    return agent.read_call(agent.Reply(message, "stop"), WORDS)
 
 
 class Values(unittest.TestCase):
@@ -161,7 +161,7 @@ CHORDS = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 def pressed(key: object) -> str:
     """The chord of a model's call, as the actuator takes it; raises ToolError."""
-    act = agent.read_call(call("press_key", key=key), "stop", CHAT)
+    act = agent.read_call(agent.Reply(call("press_key", key=key), "stop"), CHAT)
     return "+".join(chord(str(act.call.arguments["key"])))
 
 

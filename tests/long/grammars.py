@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agent import GRAMMARS, ReplyError
+from agent import GRAMMARS, Reply, ReplyError
 from tests.long.replies import ODD, SIGNS, mutated, oddly_shaped
 
 DATA = Path(__file__).parents[1] / "data" / "grammar_cases.jsonl"
@@ -125,7 +125,7 @@ def outcome(grammar: str, message: Any, reason: Any) -> Any:
     """A call, or None for a ReplyError; anything else comes through, and slowness is an error."""
     begin = time.thread_time()
     try:
-        call: Any = GRAMMARS[grammar].read(message, reason, PICTURE)
+        call: Any = GRAMMARS[grammar].read(Reply(message, reason), PICTURE)
     except ReplyError as error:
         assert error.kind and 0 < len(str(error)) < 600, repr(error)
         assert 0 < len(GRAMMARS[grammar].correction(error)) < 900

@@ -8,7 +8,7 @@ import json
 import random
 from pathlib import Path
 
-from agent import PROFILES, Act, ReplyError, Vocabulary, read_call
+from agent import PROFILES, Act, Reply, ReplyError, Vocabulary, read_call
 
 FOLDER = Path(__file__).parents[1] / "replies"
 PLANNER = PROFILES["planner"].vocabulary.tools
@@ -69,7 +69,7 @@ def place_of_text(message):
 def reading(read, message, reason, words):
     """The call's name and arguments as they were read, or None for a ReplyError; anything else comes through."""
     try:
-        act = read(message, reason, words)
+        act = read(Reply(message, reason), words)
     except ReplyError as error:
         assert error.kind and 0 < len(str(error)) < 600, repr(error)
         return None
