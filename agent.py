@@ -1705,6 +1705,8 @@ class AgentState(StateRecord):
         elif isinstance(record, StateRecord):
             vars(self).update(vars(record))
             self.done_when = clean_checks(self.done_when)
+        elif isinstance(record, EndRecord):  # the last turn may lack its own record
+            self.refusals = [*record.refusals]
         self.turn = turn
 
 
@@ -12961,8 +12963,11 @@ def as_believed(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
     idle = not state.touched and config.verify_completion
     if outcome.kind != "completed" or config.described or config.dry_run:
         return outcome
-    if not (refused or idle) or facts_prove(engine, state):
+    if not (refused or idle):
         return outcome
+    with suppress(Win32Error):  # a locked screen proves nothing
+        if facts_prove(engine, state):
+            return outcome
     if not refused and wants_an_answer(engine, state):
         return outcome._replace(kind="answered")
     why = "Nothing was done in this run."
@@ -17964,7 +17969,7 @@ class CommandParser(ArgumentParser):
         name = said.partition(":")[0]
         operands = dict(OPTIONS).get(name)
         used = (
-            f"use it as in {name} {operands}" if operands else "--help shows how options are used"
+            f"use it as in {name} {operands.rstrip('.')}" if operands else "--help shows how options are used"
         )
         raise ConfigError(f"{said}; {used}.")
 
@@ -18049,14 +18054,15 @@ def read_config(
         if name in SETTINGS and value not in (None, False):
             given[name] = value
     layers["command line"] = given
+    said = {**given}
     for item in options.set:
         name, equals, text = map(str.strip, item.partition("="))
         if not equals:
             raise ConfigError(f"--set takes FIELD=VALUE such as max_steps=30, not {item[:60]!r}.")
-        if str(given.get(name, text)).lower() != text.lower():
+        first = str(said.setdefault(name, text))
+        if first.lower() != text.lower():
             raise ConfigError(
-                f"{name} is given twice, as {given[name]} and as {text[:60]};"
-                " leave out one of them."
+                f"{name} is given twice, as {first[:60]} and as {text[:60]}; leave out one of them."
             )
         layers[f"--set {name}"] = {name: text}
     if options.demo and (options.endpoint or "--set lmstudio_endpoint" in layers):
@@ -18350,8 +18356,8 @@ def old_run(options: Namespace, config: Config) -> tuple[Path | None, Way | None
     fault = ""
     if run.profile not in PROFILES or not run.task:
         fault = "cannot be used: the record of its task is damaged"
-    elif not (repeats or options.task) and vars(last).get("outcome") == "completed":
-        fault = "was completed; give it a next task with --task"
+    elif not (repeats or options.task) and vars(last).get("outcome") in SUCCESSES:
+        fault = f"was {vars(last)['outcome']}; give it a next task with --task"
     elif options.demo and not drawn:
         fault = "was done on a real desktop; leave out --demo"
     if fault:
@@ -18696,7 +18702,8 @@ def carry_out_task(
     engine.actuator.task = "" if by_client else task  # what a client says permits nothing
     engine.actuator.began = engine.clock.now()
     most = most_turns(engine)
-    person.terminal.watch = lambda: f"turn {max(1, turns_of(state))} of {most}"
+    # The rows have the numbers of the pictures, plans among them; these are what --max-steps counts.
+    person.terminal.watch = lambda: f"{most - turns_of(state)} of {most} turns left"
     if client:
         engine.logger.listeners.append(client.take)
     begin_records(engine, state, task, by_client, told, resumed)

@@ -112,6 +112,28 @@ class Ends(EngineCase):
         self.assertEqual(self.ends(wants="ANSWER or DEED").kind, "not_proven")
         self.assertEqual(self.ends(verify_completion=False).kind, "completed")
 
+    def test_a_screen_that_is_locked_in_the_end_proves_nothing(self) -> None:
+        def lock(_: Any) -> None:
+            look = self.made.engine.eyes.look
+
+            def locked(name: str = "") -> agent.Look:
+                if name.endswith("_facts"):
+                    raise agent.Win32Error("The desktop is locked.")
+                return look(name)
+
+            self.made.engine.eyes.look = locked
+
+        outcome = self.ends(CLICK, CLOSE, shows=lock)
+        self.assertEqual(outcome[:2], ("not_proven", f"nobody allowed {REFUSED}"))
+
+    def test_what_was_refused_in_a_turn_without_its_record_is_known_when_it_is_resumed(self) -> None:
+        self.ends(CLICK)
+        state = self.made.state
+        state.take(agent.EndRecord(outcome="stopped", refusals=[REFUSED]))
+        self.assertEqual(state.refusals, [REFUSED])
+        state.take(agent.ResumeRecord(task="Another one"))
+        self.assertEqual(state.refusals, [])
+
     def test_a_question_is_answered_with_nothing_done_but_not_over_a_no(self) -> None:
         for wants in ("ANSWER", "1. An answer."):
             self.assertEqual(self.ends(task="What is open?", wants=wants).kind, "answered")
@@ -247,6 +269,8 @@ class Told(CommandLineCase):
         code, out = self.told(wants="ANSWER")
         self.assertTrue(out.startswith(f"answered; nothing was done: {PROOF}"), out)
         self.assertEqual((code, self.records()[-1]["outcome"]), (0, "answered"))
+        code, _, err = self.main("--resume")
+        self.assertIn("run_0001 was answered; give it a next task with --task.", err)
         code, out = self.told()
         self.assertTrue(out.startswith("not proven: nothing was done\n"), out)
         self.assertEqual(code, 1)
