@@ -7063,15 +7063,35 @@ def call_person(desktop: WindowsDesktop) -> None:
     desktop.api.MessageBeep(MB_ICONQUESTION)
 
 
-def show_box(
+@contextmanager
+def box_on_screen(
+    desktop: Desktop,
+    question: str,
+    words: Sequence[str] = (),
+    left_s: Callable[[], float] = float,
+    calls: bool = True,
+) -> Iterator[list[str]]:
+    """Gives a list, to which what is clicked or sent in the box is added."""
+    answers: list[str] = []
+    shown = (desktop, question, words, left_s, answers, calls)
+    box = threading.Thread(target=_show_box, args=shown, daemon=True)
+    box.start()
+    try:
+        yield answers
+    finally:
+        answers.append("")
+        box.join()
+
+
+def _show_box(
     desktop: Desktop,
     question: str,
     words: Sequence[str],
     left_s: Callable[[], float],
     answers: list[str],
-    calls: bool = True,
+    calls: bool,
 ) -> None:
-    """In a thread of its own adds what is clicked or sent to `answers`, until there is one."""
+    # Until there is an answer, or the box is to go.
     if not isinstance(desktop, WindowsDesktop):
         return
     api = desktop.api
@@ -12588,6 +12608,12 @@ def are_proven(
     return proven
 
 
+def files_prove(engine: Engine, state: AgentState, now: Mapping[str, FileFact]) -> bool:
+    """Whether the task or the checks alone say what files got."""
+    said = (state.done_when, [state.task])
+    return any(are_proven(checks, engine.files, now) for checks in said)
+
+
 # What a check says of a file if it certainly says nothing else: of other sentences a quote may be
 # anything, such as a button's name, and a file may be to go.
 _EXISTS = r"(?:now )?(?:exist\w{0,2}|is there)"
@@ -12680,15 +12706,18 @@ _RULED = re.compile(
 )
 
 
+def examined(engine: Engine, question: str) -> str:
+    """What the examiner says of a task, "" where no reply comes."""
+    reply = engine.voice.ask(engine.profile.roles["examiner"], [Message("user", question)])
+    return strip_think(reply.text)[:FACT_CHARACTERS] if isinstance(reply, Reply) else ""
+
+
 def ask_for_checks(engine: Engine, state: AgentState) -> None:
     """Where no plan says it, the model says once what proves the task; else the task does."""
     planned = "planner" in engine.profile.roles
     if engine.config.derive_checks and not (planned or state.done_when):
-        question = Message("user", EXAMINER_QUESTION.format(state.task))
-        reply = engine.voice.ask(engine.profile.roles["examiner"], [question])
-        if isinstance(reply, Reply):
-            said = strip_think(reply.text)[:FACT_CHARACTERS]
-            state.done_when = clean_checks(_LISTED.findall(said))
+        said = examined(engine, EXAMINER_QUESTION.format(state.task))
+        state.done_when = clean_checks(_LISTED.findall(said))
     state.done_when = state.done_when or [cut(state.task, 300)]
 
 
@@ -12758,8 +12787,7 @@ def judge(
             state.lead -= 1
         else:
             state.lead += 1
-            by_task = are_proven([state.task], engine.files, files)
-            if by_task or are_proven(state.done_when, engine.files, files):
+            if files_prove(engine, state, files):
                 break
         # A NO refuses, but for the last claim of a run, which nobody can repeat.
         patient = last and needed > 1
@@ -12930,9 +12958,8 @@ def is_shown(
 
 def facts_prove(engine: Engine, state: AgentState) -> bool:
     """Whether the files that the task names, or all its checks as Windows shows them, say so."""
-    files = file_facts(state.task, *state.done_when)
     checks = state.done_when
-    if any(are_proven(said, engine.files, files) for said in (checks, [state.task])):
+    if files_prove(engine, state, file_facts(state.task, *checks)):
         return True
     engine.eyes.zoom(None)
     look = engine.eyes.look(f"turn_{state.turn:04d}_facts")
@@ -12941,15 +12968,6 @@ def facts_prove(engine: Engine, state: AgentState) -> bool:
     for window in engine.eyes.windows():
         known += product(("title", "window", "dialog"), [window.title])
     return bool(checks) and all(is_shown(check, known, state.task) for check in checks)
-
-
-def wants_an_answer(engine: Engine, state: AgentState) -> bool:
-    question = Message("user", ANSWER_OR_DEED.format(state.task))
-    reply = engine.voice.ask(engine.profile.roles["examiner"], [question])
-    if not isinstance(reply, Reply):
-        return False
-    said = strip_think(reply.text).upper()
-    return "ANSWER" in said and "DEED" not in said
 
 
 def as_believed(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
@@ -12968,20 +12986,16 @@ def as_believed(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
     with suppress(Win32Error):  # a locked screen proves nothing
         if facts_prove(engine, state):
             return outcome
-    if not refused and wants_an_answer(engine, state):
-        return outcome._replace(kind="answered")
-    why = "Nothing was done in this run."
-    alone = "nothing was done"
-    if refused:
-        why = f"You did not allow {refused}."
-        alone = f"nobody allowed {refused}"
-    done = engine.actuator.put(
-        engine.actuator.vouch,
-        f"{why} Is the task done all the same?",
-    )
+    if not refused:
+        said = examined(engine, ANSWER_OR_DEED.format(state.task)).upper()
+        if "ANSWER" in said and "DEED" not in said:
+            return outcome._replace(kind="answered")
+    why = f"You did not allow {refused}." if refused else "Nothing was done in this run."
+    question = f"{why} Is the task done all the same?"
+    done = engine.actuator.put(engine.actuator.vouch, question)
     if done:
         return outcome._replace(text=f"You say that it is done. {outcome.text}")
-    text = alone
+    text = f"nobody allowed {refused}" if refused else "nothing was done"
     if done is False:
         text = f"{why} You did not say that the task is done."
     return outcome._replace(kind="not_proven", text=text)
@@ -17511,7 +17525,7 @@ class Terminal:
     def ask(
         self,
         question: str,
-        waits: Callable[[], bool] = lambda: True,
+        waits: Callable[[], object] = lambda: True,
         others: Sequence[Callable[[], str]] = (),
     ) -> str:
         """What the person types while it `waits`, or says in other ways; "" for nothing."""
@@ -17779,21 +17793,18 @@ class Person:
         def left_s() -> float:
             return max(0.0, begin + wait_s - now())
 
-        clicked: list[str] = []
         words = SEND if others else YES_NO
         if others:
             hidden += "\nClick into the field to type an answer, or answer at the console."
-        shown = (self.desktop, hidden, words, left_s, clicked, self.config.notify)
-        box = threading.Thread(target=show_box, args=shown, daemon=True)
         try:
-            box.start()
-            answer = self.terminal.ask(
-                f"{question}\n    {how}", lambda: left_s() > 0, [lambda: "".join(clicked), *others]
-            )
-            return answer if answer or left_s() else None
+            with box_on_screen(
+                self.desktop, hidden, words, left_s, self.config.notify
+            ) as clicked:
+                answer = self.terminal.ask(
+                    f"{question}\n    {how}", left_s, [lambda: "".join(clicked), *others]
+                )
+                return answer if answer or left_s() else None
         finally:
-            clicked.append("")
-            box.join()
             logger.publish(Told(place, ""))
             logger.record(AnswerRecord(seconds=round(now() - begin, 3)))
 
@@ -17807,18 +17818,12 @@ def notify_of_end(person: Person, text: str) -> None:
     """A box with the end of the run, which is gone when somebody comes."""
     clock = person.terminal.clock
     shown_at = clock.now()
-    gone: list[str] = []
-    shown = (person.desktop, text, (), float, gone)
-    box = threading.Thread(target=show_box, args=shown, daemon=True)
-    box.start()
-    with suppress(Stopped):
+    with suppress(Stopped), box_on_screen(person.desktop, text):
         while clock.now() < shown_at + END_SHOWN_S:
             clock.sleep(BOX_PAUSE_S)
             used_at = clock.now() - person.desktop.idle_s()
             if used_at > shown_at + END_SEEN_S:
                 break
-    gone.append("")
-    box.join()
 
 
 def next_task(terminal: Terminal) -> str:
