@@ -568,12 +568,11 @@ def laid_over(usual: Any, own: Any) -> Any:
         return usual | {name: laid_over(usual[name], value) for name, value in own.items()}
     if isinstance(usual, list) and len(own) <= STOPS_MOST:
         return sorted([laid_over(0.5, place), laid_over("rgba", colour)] for place, colour in own)
-    fits: object
+    is_switch = isinstance(usual, bool)
     if isinstance(usual, str):
-        fits = RGBA.fullmatch(own)
+        fits = RGBA.fullmatch(own) is not None
     else:
-        kinds = (bool,) if isinstance(usual, bool) else (int, float)
-        fits = type(own) in kinds and 0 <= own <= 100
+        fits = is_switch == isinstance(own, bool) and 0 <= own <= 100
     if not fits:
         raise ValueError(own)
     return own
@@ -645,13 +644,10 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
                 hint = nearest(name, SETTINGS, "--settings")
                 raise ConfigError(f"{where}: there is no setting {name[:60]!r}; {hint}.")
             setting = SETTINGS[name]
-            # Maybe too deeply to be shown.
-            nests = isinstance(value, (list, dict)) and name != "ui_config"
-            values[name] = None if nests else _taken(setting, value)
+            values[name] = _taken(setting, value)
             if values[name] is None:
-                shown = "a list" if nests else repr(str(value)[:60])
                 takes = f"{name} ({setting.text}) takes {setting}"
-                raise ConfigError(f"{where}: {takes}, not {shown}.")
+                raise ConfigError(f"{where}: {takes}, not {str(value)[:60]!r}.")
     config = Config(**values)
     if config.controls == "off" and not config.vision:
         raise ConfigError(
@@ -16796,7 +16792,7 @@ def demo_picture(state: DemoState) -> bytes:
         end = canvas.text(366, y, line, DEMO_SIGNS["text"])
         y += 26
     for dot in state.drawing:
-        canvas.fill(square_around(dot, 3), DEMO_SIGNS["drawing"], 3)
+        canvas.fill(square_around(dot, 9), DEMO_SIGNS["drawing"], 9)
     if state.focus:
         caret = Rect(end, y - 28, 2, 21)
         canvas.fill(caret, DEMO_SIGNS["caret"])
@@ -16890,20 +16886,13 @@ class DemoDesktop:
         )
 
     def move(self, point: Point) -> None:
-        """Pressed on the page it leaves a line, a dot each pixel of its longer side."""
-        begin = self._cursor
+        """Pressed on the page it leaves a dot; those of a drag touch each other."""
         self._cursor = point
-        if self._pressed == "text area":
-            across = point.x - begin.x
-            down = point.y - begin.y
-            steps = max(abs(across), abs(down))
-            dots = [
-                Point(begin.x + across * step // steps, begin.y + down * step // steps)
-                for step in range(0, steps, 2)
-            ]
-            page = self.state.places()["text area"].rect
-            drawn = (*self.state.drawing, *filter(page.contains, dots))
-            self.state = replace(self.state, drawing=drawn)
+        if self._pressed == "text area" and self._on("text area"):
+            self.state = replace(self.state, drawing=(*self.state.drawing, point))
+
+    def _on(self, place: str) -> bool:
+        return self.state.places()[place].rect.contains(self._cursor)
 
     def button(self, name: str, down: bool) -> None:
         """A place acts when the left button goes up over it again; other buttons do nothing."""
@@ -16957,7 +16946,6 @@ DEMO_STEPS = tuple(
         complet|^done|^terminate | YES: the green mark says Saved | saved mark | tools
         complet|^done|^terminate | YES: lines are drawn on the page | drawing | tools
         complet|^done|^terminate | NO: there is no mark of saving | | tools
-        ^archive|^compress | The older actions are done | ARCHIVE_NOW
         _plan$|^spawn | Open Notes, click into its text area, type "{}" and press Save. \
 Done when it shows its green mark | no picture
         ^observe|^take_screen | The screen has not been seen yet | no picture
@@ -17027,7 +17015,7 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
     if not tool:
         return reply
     target = step.sees if step.sees in sights else ""
-    known = _demo_values(step, target, sights, text) | {"text": note}
+    known = _demo_values(step, target, sights) | {"text": note}
     arguments = {argument: known.get(argument, why) for argument in offers[tool].split()}
     words = f"SCREEN_SHOWS: {why}.\nNEXT_STEP: {tool} {target}"
     said = json.dumps(arguments)
@@ -17049,12 +17037,15 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
     return reply | {"content": words}
 
 
+DEMO_CORNERS = ((0, -150), (110, 150), (-110, 150), (0, -150))
+
+
 def _demo_triangle(middle: Coordinate) -> list[JsonDict]:
-    sides = []
-    for x1, y1, x2, y2 in ((0, -150, 110, 150), (110, 150, -110, 150), (-110, 150, 0, -150)):
-        begin = {"x1": middle.x + x1, "y1": middle.y + y1}
-        sides.append({"name": "drag", **begin, "x2": middle.x + x2, "y2": middle.y + y2})
-    return sides
+    corners = [(middle.x + across, middle.y + down) for across, down in DEMO_CORNERS]
+    return [
+        {"name": "drag", "x1": x1, "y1": y1, "x2": x2, "y2": y2}
+        for (x1, y1), (x2, y2) in zip(corners, corners[1:])
+    ]
 
 
 def _demo_offers(request: Mapping[str, Any]) -> Mapping[str, str]:
@@ -17082,14 +17073,12 @@ def _demo_reading(
     words: list[str] = []
     png = b""
     for message in messages:
-        content = message.get("content") or ""
-        if isinstance(content, str):
-            content = [{"text": content}]
-        for part in content:
+        content = message.get("content")
+        for part in json_list(content):
             if "image_url" in part:
                 png = base64.b64decode(part["image_url"]["url"].partition(",")[2])
-            elif message["role"] in ("user", "tool"):
-                words.append(part["text"])
+        if message["role"] in ("user", "tool"):
+            words.append(message_text(content))
         acts = "tool_calls" in message or "<tool_call>" in str(content)
         if looks and acts:
             png = b""
@@ -17134,18 +17123,16 @@ def _demo_step(
 
 
 def _demo_values(
-    step: DemoStep, target: str, sights: Mapping[str, Coordinate], text: str
+    step: DemoStep, target: str, sights: Mapping[str, Coordinate]
 ) -> dict[str, object]:
     # By the names of arguments; any other one gets the reason.
     place = sights.get(target, Coordinate(0, 0))
     pair = [place.x, place.y]
-    turns = {int(turn) for turn in re.findall(r"\bTurn[_ ](\d+)", text)}
     return {
         **dict.fromkeys(("element_name", "label"), target),
         **dict.fromkeys(("x", "x1"), place.x),
         **dict.fromkeys(("y", "y1"), place.y),
         **dict.fromkeys(("position", "box", "coordinate"), pair),
-        "archived_turns": sorted(turns),
         "evidence": step.why + (DEMO_EVIDENCE if target else ""),
         "done_when": ["the green mark says Saved."],
         "completion_status": "BLOCKED",

@@ -446,7 +446,7 @@ class Box(unittest.TestCase):
 
         self.world.on_beep = post
         with mock.patch.object(agent, "BOX_PAUSE_S", 0):
-            agent.show_box(self.desktop, self.QUESTION, words, left_s, answers)
+            agent._show_box(self.desktop, self.QUESTION, words, left_s, answers, True)
         self.world.verify()
         return [answer for answer in answers if answer]
 
