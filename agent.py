@@ -17784,9 +17784,7 @@ class Person:
         if others:
             hidden += "\nClick into the field to type an answer, or answer at the console."
         try:
-            with box_on_screen(
-                self.desktop, hidden, words, left_s, self.config.notify
-            ) as clicked:
+            with box_on_screen(self.desktop, hidden, words, left_s, self.config.notify) as clicked:
                 answer = self.terminal.ask(
                     f"{question}\n    {how}", left_s, [lambda: "".join(clicked), *others]
                 )
@@ -17961,7 +17959,9 @@ class CommandParser(ArgumentParser):
         name = said.partition(":")[0]
         operands = dict(OPTIONS).get(name)
         used = (
-            f"use it as in {name} {operands.rstrip('.')}" if operands else "--help shows how options are used"
+            f"use it as in {name} {operands.rstrip('.')}"
+            if operands
+            else "--help shows how options are used"
         )
         raise ConfigError(f"{said}; {used}.")
 

@@ -417,7 +417,7 @@ def begin(arguments: list[str], world: FakeWin32 | None = None) -> Json:
         ("load_win32", lambda *names: world.api),
         ("SystemClock", partial(clock_of, world.clock)),
         ("lmstudio_logs", dict),
-        ("known_programs", lambda environment: [notepad]),
+        ("known_programs", lambda *told: [notepad]),
     ):
         setattr(agent, what, value)
     multiprocessing.get_context = no_process  # type: ignore[assignment]
@@ -433,7 +433,9 @@ def begin(arguments: list[str], world: FakeWin32 | None = None) -> Json:
 
 
 def words_of(settings: str) -> list[str]:
-    return [part for item in settings.split() for part in ("--set", item)]
+    """Each setting once, as it is said last."""
+    last = {item.partition("=")[0]: item for item in settings.split()}
+    return [part for item in last.values() for part in ("--set", item)]
 
 
 def carry_out(run: Run, seed: str) -> Iterator[Case]:
@@ -443,13 +445,15 @@ def carry_out(run: Run, seed: str) -> Iterator[Case]:
     world = desktop(clock, Random(seed))
     bags = run.bags or BAGS[run.profile]
     with temporary_folder(), Model(bags, seed, run.context, clock) as model:
-        words = ["--endpoint", model.url, *words_of(f"{FIXED} {run.settings}")]
-        yield "main", begin(["--profile", run.profile, *words, *run.arguments, run.task], world)
+        endpoint = ["--endpoint", model.url]
+        words = words_of(f"{FIXED} {run.settings}")
+        first = ["--profile", run.profile, *endpoint, *words, *run.arguments, run.task]
+        yield "main", begin(first, world)
         if run.resumed:
             model.bags = BAGS[run.profile]
             world = desktop(clock, Random(seed))  # the keys that stop the first run are its own
-            more = [*words, *words_of("max_steps=12"), "--resume"]
-            yield "main, resumed", begin(more, world)
+            words = words_of(f"{FIXED} {run.settings} max_steps=12")
+            yield "main, resumed", begin([*endpoint, *words, "--resume"], world)
         yield from model.kept
         yield "typed", world.typed
         yield "clicks", [[click.value, *click.place] for click in world.clicks]

@@ -126,7 +126,9 @@ class Ends(EngineCase):
         outcome = self.ends(CLICK, CLOSE, shows=lock)
         self.assertEqual(outcome[:2], ("not_proven", f"nobody allowed {REFUSED}"))
 
-    def test_what_was_refused_in_a_turn_without_its_record_is_known_when_it_is_resumed(self) -> None:
+    def test_what_was_refused_in_a_turn_without_its_record_is_known_when_it_is_resumed(
+        self,
+    ) -> None:
         self.ends(CLICK)
         state = self.made.state
         state.take(agent.EndRecord(outcome="stopped", refusals=[REFUSED]))
