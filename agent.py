@@ -17044,7 +17044,7 @@ def _demo_triangle(middle: Coordinate) -> list[JsonDict]:
     corners = [(middle.x + across, middle.y + down) for across, down in DEMO_CORNERS]
     return [
         {"name": "drag", "x1": x1, "y1": y1, "x2": x2, "y2": y2}
-        for (x1, y1), (x2, y2) in zip(corners, corners[1:])
+        for (x1, y1), (x2, y2) in zip(corners, corners[1:], strict=False)
     ]
 
 
@@ -18694,7 +18694,7 @@ def carry_out_task(
     engine.actuator.task = "" if by_client else task  # what a client says permits nothing
     engine.actuator.began = engine.clock.now()
     most = most_turns(engine)
-    # The rows have the numbers of the pictures, plans among them; these are what --max-steps counts.
+    # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
     person.terminal.watch = lambda: f"{most - turns_of(state)} of {most} turns left"
     if client:
         engine.logger.listeners.append(client.take)
