@@ -6755,7 +6755,8 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
         allowed = actuator.put(actuator.confirm, question_about(attempt), switch_for(attempt))
-        known = f"{cut(said_shortly(attempt), 90)} in {place_name(attempt)}"
+        said = cut(said_shortly(attempt), 90).removeprefix("press ")
+        known = f"{said} in {place_name(attempt)}"
         if not allowed:
             if known not in actuator.refusals:
                 actuator.refusals.append(known)
@@ -12973,9 +12974,11 @@ def as_believed(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
     or the person's own word.
     """
     config = engine.config
+    if config.described or config.dry_run:
+        return outcome
     refused = cut("; ".join(state.refusals), 300)
     idle = not state.touched and config.verify_completion
-    if outcome.kind != "completed" or config.described or config.dry_run:
+    if outcome.kind != "completed":
         return outcome
     if not (refused or idle):
         return outcome
@@ -15826,8 +15829,8 @@ class Book:
         return [*counted, ("of the prompt reused", reused), *timed]
 
     def debrief(self) -> str:
-        end = ("FINAL STATUS", f"{self.run['outcome']}: {self.run['text']}")
-        return "\n".join(f"{name}: {text}" for name, text in [end, *self.figures()])
+        end = f"FINAL STATUS: {self.run['outcome']}: {self.run['text']}"
+        return "\n".join([end, *(f"{name}: {text}" for name, text in self.figures())])
 
     def run_item(self) -> JsonDict:
         return {**self.run, "figures": self.figures()}
@@ -15902,14 +15905,12 @@ def report_page() -> str:
 REPORT_CHARACTERS = 20_000_000  # of its records; more, and a browser takes long to open it
 
 
-def within_report(items: Collection[JsonDict]) -> Iterator[JsonDict]:
+def within_report(items: deque[JsonDict]) -> Iterator[JsonDict]:
     """The latest first; beyond REPORT_CHARACTERS without what was sent, which is most of it."""
     left = REPORT_CHARACTERS
-    for item in reversed(list(items)):
+    for item in reversed(items):
         left -= len(json.dumps(item))
-        if left < 0 and "parts" in item:
-            item = {**item, "parts": {}}
-        yield item
+        yield item if left >= 0 or "parts" not in item else {**item, "parts": {}}
 
 
 def report_text(folder: Path, pictures: bool = False) -> str:
@@ -16090,8 +16091,10 @@ class Panel(Inbox):
         try:
             self.server = PanelServer(("127.0.0.1", port), PanelRequest)
         except OSError as error:
-            problem = f"Port {port} cannot be used for the panel ({error.strerror})"
-            raise ConfigError(f"{problem}; choose another panel_port, or 0 for any.") from None
+            raise ConfigError(
+                f"Port {port} cannot be used for the panel ({error.strerror});"
+                " choose another panel_port, or 0 for any."
+            ) from None
         self.server.panel = self
         token = token_urlsafe(16)
         self.key = f"Bearer {token}".encode()
@@ -16794,8 +16797,7 @@ def demo_picture(state: DemoState) -> bytes:
     for dot in state.drawing:
         canvas.fill(square_around(dot, 9), DEMO_SIGNS["drawing"], 9)
     if state.focus:
-        caret = Rect(end, y - 28, 2, 21)
-        canvas.fill(caret, DEMO_SIGNS["caret"])
+        canvas.fill(Rect(end, y - 28, 2, 21), DEMO_SIGNS["caret"])
     return bytes(canvas.pixels)
 
 
@@ -16896,8 +16898,7 @@ class DemoDesktop:
 
     def button(self, name: str, down: bool) -> None:
         """A place acts when the left button goes up over it again; other buttons do nothing."""
-        places = self.state.places().items()
-        target = next(known for known, place in places if place.rect.contains(self._cursor))
+        target = next(filter(self._on, self.state.places()))
         if name != "left":
             return
         if not down and target == self._pressed:
@@ -16994,7 +16995,7 @@ DEMO_ACTS: Mapping[str, Mapping[str, str]] = {
 DEMO_UNASKED = ("element_name", "label", "evidence", "done_when")
 
 
-def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
+def demo_reply(request: Mapping[str, Any]) -> JsonDict:
     offers = _demo_offers(request)
     text, png = _demo_reading(request["messages"], offers)
     sights = demo_sights(png) if png else {}
@@ -17011,7 +17012,7 @@ def demo_reply(request: Mapping[str, Any]) -> dict[str, object]:
     quoted = re.search(r'(?i)\b(?:write|type)\s+"(.+?)"', text)
     note = quoted[1] if quoted else "Hello"
     why = step.why.format(note)
-    reply: dict[str, object] = {"role": "assistant", "content": f"{why}."}
+    reply: JsonDict = {"role": "assistant", "content": f"{why}."}
     if not tool:
         return reply
     target = step.sees if step.sees in sights else ""
@@ -17127,12 +17128,11 @@ def _demo_values(
 ) -> dict[str, object]:
     # By the names of arguments; any other one gets the reason.
     place = sights.get(target, Coordinate(0, 0))
-    pair = [place.x, place.y]
     return {
         **dict.fromkeys(("element_name", "label"), target),
         **dict.fromkeys(("x", "x1"), place.x),
         **dict.fromkeys(("y", "y1"), place.y),
-        **dict.fromkeys(("position", "box", "coordinate"), pair),
+        **dict.fromkeys(("position", "box", "coordinate"), [place.x, place.y]),
         "evidence": step.why + (DEMO_EVIDENCE if target else ""),
         "done_when": ["the green mark says Saved."],
         "completion_status": "BLOCKED",
@@ -17171,7 +17171,7 @@ class DemoModel(PanelServer):
         self.shutdown()
         self.server_close()
 
-    def respond(self, body: bytes) -> dict[str, object]:
+    def respond(self, body: bytes) -> JsonDict:
         """The list of models to an empty request."""
         if not body:
             return {"data": [DEMO_MODEL]}
@@ -17195,12 +17195,14 @@ class DemoModel(PanelServer):
 MCP_REVISIONS = ("2026-07-28", "2025-11-25", "2025-06-18")
 MCP_REVISION = "io.modelcontextprotocol/protocolVersion"
 MCP_FAULTS = {
-    "parse": {"code": -32700, "message": "This line is no JSON of at most 1 MB."},
-    "request": {"code": -32600, "message": "This is no single request of JSON-RPC 2.0."},
-    "first": {"code": -32600, "message": "initialize comes first."},
-    "busy": {"code": -32600, "message": "Another call is not answered yet; send one at a time."},
-    "method": {"code": -32601, "message": "There is no such method."},
-    "revision": {"code": -32022, "message": "This revision is not known here."},
+    name: {"code": int(code), "message": message}
+    for name, code, message in table_rows("""
+        parse    | -32700 | This line is no JSON of at most 1 MB.
+        request  | -32600 | This is no single request of JSON-RPC 2.0.
+        first    | -32600 | initialize comes first.
+        busy     | -32600 | Another call is not answered yet; send one at a time.
+        method   | -32601 | There is no such method.
+        revision | -32022 | This revision is not known here.""")
 }
 MCP_LINE_MOST = 1_000_000  # bytes; a longer line comes in pieces, of which none is JSON
 MCP_PATIENCE_S = 10.0  # until a client that reads nothing is given up
@@ -18279,8 +18281,8 @@ def list_runs(root: Path) -> Iterator[str]:
             cut(run.task, 60),
         )
         refused = len(getattr(last, "refusals", ()))
-        notes = [f"({count_of(refused, 'act')} not allowed)"] if refused else []
-        yield " ".join([row, *notes, *journal.left_out])
+        note = f" ({count_of(refused, 'act')} not allowed)" if refused else ""
+        yield " ".join([row + note, *journal.left_out])
 
 
 ####################################################################################################

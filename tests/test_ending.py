@@ -133,7 +133,7 @@ class Ends(EngineCase):
         state = self.made.state
         state.take(agent.EndRecord(outcome="stopped", refusals=[REFUSED]))
         self.assertEqual(state.refusals, [REFUSED])
-        state.take(agent.ResumeRecord(task="Another one"))
+        state.take(agent.RECORDS["resume"](task="Another one"))
         self.assertEqual(state.refusals, [])
 
     def test_a_question_is_answered_with_nothing_done_but_not_over_a_no(self) -> None:
