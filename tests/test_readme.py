@@ -203,5 +203,15 @@ class Names(unittest.TestCase):
         for said in ("python.org", "lmstudio.ai", "Not proven yet", "agent.py --demo"):
             self.assertIn(said, fold)
 
+    def test_the_changelog_begins_with_how_to_upgrade_to_this_version(self) -> None:
+        changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        heads = re.findall(r"^##+ (.*)$", changes, re.M)
+        self.assertEqual(heads[:2], [agent.__version__, "How to upgrade"])
+        options = {name for names, _ in agent.OPTIONS for name in names.split()}
+        gains = changes.partition("\n### It tells the truth")[2].partition("\n## 0.1.0")[0]
+        self.assertLessEqual(set(re.findall(r"`(--[a-z-]+)", gains)), options)
+        for key in (CONFIG.stop_hotkey, CONFIG.pause_hotkey):
+            self.assertIn(key.title(), changes)
+
     def test_it_stays_under_200_lines(self) -> None:
         self.assertLess(len(README.splitlines()), 200)
