@@ -243,8 +243,7 @@ class Rect(NamedTuple):
     def _edges(
         self, other: Rect, first: Callable[[int, int], int], last: Callable[[int, int], int]
     ) -> Rect:
-        left = first(self.left, other.left)
-        top = first(self.top, other.top)
+        left, top = map(first, self[:2], other[:2])
         right = last(self.right, other.right)
         bottom = last(self.bottom, other.bottom)
         return Rect(left, top, max(0, right - left), max(0, bottom - top))
@@ -9760,8 +9759,7 @@ agent.py
 def scenarios_of(profile: str, file: str) -> list[list[str]]:
     """Profile, name and task of each, the own ones of a file last; raises ConfigError."""
     rows = table_rows(_SCENARIOS)
-    own = file_layer(file) if file else {}
-    for where, tasks in own.items():
+    for where, tasks in (file_layer(file) if file else {}).items():
         try:
             for known, its in tasks.items():
                 rows += [[PROFILES[known].name, *map(task.get, SCENARIO_KEYS)] for task in its]
@@ -10124,8 +10122,7 @@ def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
     # The `spared` stay, and for a day one without an end: it may be resumed, or go on right now.
     in_use = [path.resolve() for path in spared]
     size = 0
-    runs = known_runs(Path(config.dump_dir))
-    for place, run in enumerate(runs.values()):
+    for place, run in enumerate(known_runs(Path(config.dump_dir)).values()):
         with suppress(OSError, ConfigError):  # what cannot be seen now is deleted another time
             for path in run.rglob("*"):
                 size += path.lstat().st_size
@@ -10323,9 +10320,8 @@ class ExecutionLogger:
 def lmstudio_logs() -> dict[Path, int]:
     """LM Studio's own logs and their sizes; what one grows by in a run is the run's."""
     sizes = {}
-    home = Path(os.path.expanduser("~"))
-    for root in (".cache/lm-studio", ".lmstudio"):  # in older versions, and now
-        for path in sorted(home.glob(f"{root}/server-logs/*/*.log")):
+    for root in ("~/.cache/lm-studio", "~/.lmstudio"):  # in older versions, and now
+        for path in sorted(Path(os.path.expanduser(root)).glob("server-logs/*/*.log")):
             with suppress(OSError):
                 # a folder may list an old size of a file that is being written
                 sizes[path] = path.stat().st_size
@@ -10336,10 +10332,9 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
     """Copies what LM Studio's logs grew by, raw and shortened."""
     told = "LM Studio wrote no log of this run on this machine."
     try:
-        for path, size in lmstudio_logs().items():
-            known = before.get(path, 0)
-            if size > known:
-                grown = path.read_bytes()[known:]
+        for path in lmstudio_logs():
+            grown = path.read_bytes()[before.get(path, 0) :]
+            if grown:
                 short = re.sub(
                     rb"[\w+/]{200,}=*", lambda data: b"<%d characters>" % len(data[0]), grown
                 )
@@ -17642,8 +17637,10 @@ def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | N
     if not _person_is_there():
         return None
     numbered = {str(number): info for number, info in enumerate(able, 1)}
-    rows = [f"{number:>3}  {server_words(info.name)}" for number, info in numbered.items()]
-    question = "\n".join(["Which model?", *rows, f"A number from 1 to {len(rows)}:"])
+    question = "Which model?\n"
+    for number, info in numbered.items():
+        question += f"{number:>3}  {server_words(info.name)}\n"
+    question += f"A number from 1 to {len(able)}:"
     word = "?"
     while word and word not in numbered:
         word = terminal.ask(question)
@@ -17992,10 +17989,10 @@ def read_options(argv: Sequence[str] | None) -> Namespace:
     word = "help" if task in ("/?", "?") else str(task).strip().lower()
     if f"--{word}" in names:
         raise ConfigError(f"{task!r} is no task; did you mean --{word}?")
-    if options.help is None:
-        refuse_idle_words(options)
     if options.report == []:
         options.report = [LATEST]
+    if options.help is None:
+        refuse_idle_words(options)
     options.task = options.task or options.words
     options.profile = options.profile or "planner"
     options.by_client = False
@@ -18654,15 +18651,7 @@ def begin_records(
     logger.log(f"TASK: {task}\n{engine.config}")
     kind = ResumeRecord if resumed else RunRecord
     settings = asdict(engine.config)
-    begun = kind(
-        version=__version__,
-        profile=name,
-        model=model,
-        task=task,
-        by_client=by_client,
-        config=settings,
-    )
-    written = logger.record(begun)
+    written = logger.record(kind(__version__, name, model, task, by_client, settings))
     engine.say(f"Task: {task}")
     engine.say(f"Model {model}; all of it is kept in {logger.folder}.")
     for text in filter(None, told):
