@@ -1036,10 +1036,12 @@ def middle_of(rect: Rect) -> Point:
 
 
 TEXT_ROLES = frozenset(("edit", "document"))
+FIELDS = TEXT_ROLES.union(["combo box"])
 # What holds other things: its name is that of a window or a page, not of what is clicked.
 HOLDERS = frozenset(
-    "window pane document application dialog group list tree table tabs toolbar".split()
-) | {"title bar", "menu bar", "property page", "status bar"}
+    "window, pane, document, application, dialog, group, list, tree, table, tabs, toolbar,"
+    " title bar, menu bar, property page, status bar".split(", ")
+)
 
 
 def true_names(controls: Iterable[Control]) -> list[str]:
@@ -2744,7 +2746,6 @@ class AutomationElement(NamedTuple):
 
 
 CHECKABLE = frozenset({"checkbox", "radio button"})
-FIELD_ROLES = frozenset(("edit", "combo box"))
 # Of what lies in one thing so many are looked at: 9,860 rows kept a program busy for half an hour
 # (CursorTouch/Windows-MCP#353).
 ROWS_MOST = 60
@@ -2895,7 +2896,7 @@ class WindowElement(NamedTuple):
         # A style of nothing at all is one that Windows does not tell.
         password = role == "edit" and (not style or bool(style & ES_PASSWORD))
         text = None if password else self._text()
-        is_field = role in FIELD_ROLES
+        is_field = role in FIELDS
         fixing = _FIXING.get(role, 0)
         checked = None
         if role in CHECKABLE:
@@ -3603,7 +3604,7 @@ HIDDEN_MOST = 8  # elements between a field and the text before it that are not 
 def named_control(element: Element) -> Control:
     """A control by its name; that of a field without one is the text before it."""
     control = element.control()
-    if control.name or control.role not in FIELD_ROLES:
+    if control.name or control.role not in FIELDS:
         return control
     beside: Iterable[Element] = element.before()
     with suppress(Win32Error):  # it is a field all the same
@@ -5202,7 +5203,6 @@ def kind_of_item(attempt: Attempt, window: Window, name: str) -> str:
 
 # What shows something and does nothing else when it is clicked; what takes text, what answers.
 SHOWING = frozenset("edit, combo box, tab, list item, tree item, table row, cell".split(", "))
-FIELDS = frozenset(("edit", "document", "combo box"))
 ANSWERING = ("button", "split button")
 # What opens even what else only shows something.
 OPENERS = ENTERING.union(("double_click", "triple_click"))
@@ -5828,50 +5828,6 @@ def find_window(wanted: str, windows: Sequence[Window]) -> Window:
     )
 
 
-OPEN_S = 10.0  # a program has so long to show a window
-# A new window that may not be the program's, or one of it that was in front already, is taken once
-# it has stood so long.
-STRANGE_S = 2.0
-FRONT_POLL_S = 0.1
-
-
-def await_window(
-    program: Program,
-    before: Window | None,
-    desktop: Desktop,
-    clock: Clock,
-    bring_forward: Callable[[Window], object],
-) -> str:
-    """For the model: what is in front once a started program shows its window, or in vain."""
-    # `before` was in front before.
-
-    def is_its_own(window: Window) -> bool:
-        return window.program.lower() in program.files or fold(program.name) in fold(window.title)
-
-    front: Window | None = None
-    since = clock.now()  # the present one came there
-    end = since + OPEN_S
-    behind_at = since + STRANGE_S
-    told = f", but after {OPEN_S:g} s no window of it is in front"
-    while clock.now() < end:
-        clock.sleep(FRONT_POLL_S)
-        seen = desktop.foreground()
-        if not same_window(seen, front):
-            since = clock.now()
-        front = seen
-        new = front is not None and not same_window(front, before)
-        own = front is not None and is_its_own(front)
-        stood = clock.now() - since >= STRANGE_S
-        if (own and new) or (stood and (own or new)):
-            told = ""
-            break
-        if not (own or new) and clock.now() >= behind_at:
-            behind_at = end  # once
-            for window in [*filter(is_its_own, desktop.windows())][:1]:
-                bring_forward(window)
-    return f"{told}; in front: {quoted_name(front.title, 80) if front else 'none'}"
-
-
 def _folded_words(text: str) -> frozenset[str]:
     return frozenset(fold(text).split())
 
@@ -6077,6 +6033,11 @@ HELD_TRIES = 3
 PRESS_S = 0.02  # down until up again: games and remote desktops see no shorter press
 FETCH = "win+shift+left moves it to the next monitor, win+left to a half of its own"
 CENTRE = Coordinate(GRID // 2, GRID // 2)
+OPEN_S = 10.0  # a program has so long to show a window
+# A new window that may not be the program's, or one of it that was in front already, is taken once
+# it has stood so long.
+STRANGE_S = 2.0
+FRONT_POLL_S = 0.1
 SLOW_S = 0.02  # at 15 ms a sign Notepad of Windows 11 still lost some (rustdesk/rustdesk#15243)
 
 Switch = Callable[..., None]  # presses or releases a key or a button
@@ -6230,7 +6191,7 @@ class Hands:
         filled = self.secrets.fill(args.text)
         to = self.attempt.focused
         secret = filled != args.text or (to and to.password)
-        if self.typing_secret and secret:
+        if secret and self.typing_secret:
             self.typing_secret(self.attempt)
         size = self.config.text_batch_events // 4  # two UTF-16 units at most go down and up
         pause_s = self.config.char_input_delay
@@ -6279,8 +6240,43 @@ class Hands:
         program = self.attempt.program
         assert program  # as gate_names sees to
         self.desktop.start_program(program)
-        told = await_window(program, before, self.desktop, self.clock, self.bring_forward)
+        told = self.await_window(program, before)
         return told + self.outside(self.desktop.foreground(), self.attempt.frame)
+
+    def await_window(self, program: Program, before: Window | None) -> str:
+        """For the model: what is in front once a started program shows its window, or in vain.
+
+        `before` was in front when it was started.
+        """
+
+        def is_its_own(window: Window) -> bool:
+            if window.program.lower() in program.files:
+                return True
+            return fold(program.name) in fold(window.title)
+
+        front: Window | None = None
+        since = self.clock.now()  # the present one came there
+        end = since + OPEN_S
+        behind_at = since + STRANGE_S
+        told = f", but after {OPEN_S:g} s no window of it is in front"
+        while self.clock.now() < end:
+            self.clock.sleep(FRONT_POLL_S)
+            seen = self.desktop.foreground()
+            if not same_window(seen, front):
+                since = self.clock.now()
+            front = seen
+            new = front is not None and not same_window(front, before)
+            own = front is not None and is_its_own(front)
+            stood = self.clock.now() - since >= STRANGE_S
+            if (own and new) or (stood and (own or new)):
+                told = ""
+                break
+            if not (own or new) and self.clock.now() >= behind_at:
+                behind_at = end  # once
+                behind = [*filter(is_its_own, self.desktop.windows())]
+                for window in behind[:1]:
+                    self.bring_forward(window)
+        return f"{told}; in front: {quoted_name(front.title, 80) if front else 'none'}"
 
     def bring_forward(self, window: Window) -> bool:
         self._ready(window)
@@ -6822,7 +6818,8 @@ def in_any(
 def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str, str]:
     """The first free one of that setting's keys, "" if none is, and what the person is told."""
     wanted: str = vars(config)[name]
-    for chord in (wanted, *OTHER_HOTKEYS[name]):
+    chords = (wanted, *OTHER_HOTKEYS[name])
+    for chord in chords:
         codes = chord_codes(parse_chord(chord))
         # Else a pause hotkey that is held would pause and go on as fast as its keys repeat.
         modifiers = MOD_NOREPEAT | sum(MOD_KEYS.get(code, 0) for code in codes)
@@ -6835,7 +6832,7 @@ def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str
         if chord == wanted:
             return chord, ""
         return chord, f"{wanted} ({name}) is another program's (error {code}); {chord} does it now."
-    keys = " nor ".join((wanted, *OTHER_HOTKEYS[name]))
+    keys = " nor ".join(chords)
     advice = f"choose another with --set {name}=KEYS"
     return "", f"Neither {keys} can be had, maybe other programs use them (error {code}); {advice}."
 
@@ -11816,9 +11813,9 @@ class Typing:
         """Whether the act before was a click that can have given no field the keyboard."""
         hit = self.check.clicked
         self.check.clicked = None
-        if hit is None or to.role not in FIELDS:
+        if hit is None or hit.role not in HOLDERS:
             return False
-        return hit.role in HOLDERS and hit.window == to.window
+        return to.role in FIELDS and hit.window == to.window
 
     def is_at(self, to: Control, point: Point) -> bool:
         """Whether a click there was for this field; one on its caption is."""

@@ -206,6 +206,15 @@ class WhatWindowHandlesTell(unittest.TestCase):
                     self.assertEqual(names, (name, name, name))
                     nodes[number].focused = False
 
+    def test_so_is_a_text_of_many_lines_which_is_a_document(self) -> None:
+        label = Node("Message:", 50020, Rect(0, 10, 90, 20))
+        text = Node("", 50030, Rect(100, 10, 90, 20), value="x", focused=True)
+        for place in ((101, 11), None):
+            world = self.world(dialog(label, text))
+            world.automation = True
+            ((found,), _) = world.ask(point=place)
+            self.assertEqual((found.role, found.name), ("document", "Message:"))
+
     def test_a_list_that_drops_down_and_what_is_read_only_take_no_text(self) -> None:
         told = (
             # Whether UI Automation says that it is read-only, and its style; whether it is fixed.
