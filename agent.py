@@ -4616,11 +4616,12 @@ START = r"(searchhost|searchapp|searchui|startmenuexperiencehost)\.exe"
 A_CLICK = r"(?:(?:double|right|middle|triple)_)?click(?:_here)?"
 # What selects all, and what then takes its place or removes it.
 SELECTING = (
-    rf"ctrl\+a|{A_CLICK}\((select all|alles (markieren|auswahlen)|tout selectionner"
+    rf"ctrl\+a|ctrl\+shift\+(home|end)|ctrl\+num5|{A_CLICK}\("
+    r"(select all|alles (markieren|auswahlen)|tout selectionner"
     r"|seleccionar todo|zaznacz wszystko|выделить все|全选)\b.*"
 )
 REPLACING = (
-    r"ctrl\+(shift\+)?v|shift\+insert|delete|backspace|ctrl\+x"
+    r"ctrl\+(shift\+)?v|shift\+insert|delete|backspace|ctrl\+x|enter|(shift\+)?(.|space)"
     rf"|{A_CLICK}\((cut|delete|paste|ausschneiden|loschen|einfugen|couper|coller|supprimer"
     r"|cortar|pegar|eliminar|wytnij|wklej|usun|вырезать|вставить|剪切|粘贴|删除)\b.*"
 )
@@ -4632,7 +4633,7 @@ EMPTYING = (
 # What opens nothing: keys that stay in what is typed, or type themselves.
 WITHIN = (
     r"((ctrl|shift)\+)*(up|down|left|right|home|end|tab|delete|backspace)"
-    r"|(shift\+)?(.|space)|ctrl\+[acvxz]|ctrl|alt|shift|emptied"
+    r"|(shift\+)?(.|space)|ctrl\+[acvxz]|ctrl|shift|emptied"
 )
 # What selects all where Ctrl+A does not: the second key, right after the first one.
 SELECTING_KEYS = {"end": "shift+home", "ctrl+end": "ctrl+shift+home"}
@@ -4735,7 +4736,7 @@ class Typed:
 def document_in(window: Window, focused: Control | None) -> str:
     # A star or a dot in the title says that it was changed.
     title = window.title.strip("*●• ")
-    name = focused and focused.name
+    name = focused.name if focused and focused.value is not None else None
     return f"{window.handle} {title} {name}"
 
 
@@ -4795,7 +4796,13 @@ COMMANDS = {
         leave call, close account, cancel subscription, cancel appointment, cancel order,
         cancel booking, cancel reservation, cancel membership, cancel meeting, cancel event,
         cancel plan, cancel flight, cancel trip, cancel contract, cancel policy, cancel class,
-        cancel account, terminate, kill+, abort+, truncate, destroy, nuke, drop table,
+        cancel account, clear chat, clear log, replace in files, reject all, ablehnen, forget+,
+        clean up,
+        clean now, sweep, 🗑, archive this, exit group, vernichten, bereinigen, ausbuchen,
+        schutz anhalten,
+        pause protection, restore backup, restore this version, abandon+, don't keep, start over,
+        prune, =drop, unlink, =disable, undo all, turn off bitlocker, terminate, kill+, abort+,
+        truncate, destroy, nuke, drop table,
         drop database, drop course, suspend, deactivate, decommission, dissolve, liquidate, void+,
         write off, ban, expel, evict, kick, kick out, block user, block contact, block sender,
         block account, unpair, unenroll, detach, forget device, forget this, restore defaults,
@@ -4830,11 +4837,15 @@ COMMANDS = {
         charge card, charge customer, charge now, issue invoice, finalize, finalise, enroll,
         enrol, apply now, register now, register device, register domain, close position,
         reserve, confirm, =order, order now, place+, make payment, make a payment,
-        complete payment, complete order, complete purchase, complete booking, =transfer,
+        =swap, run payroll, launch campaign, zahlung anweisen, lastschrift, mahnlauf, umbuchen,
+        verbuchen,
+        mark as paid, upgrade to, order with, complete payment, complete order,
+        complete purchase, complete booking, =transfer,
         transfer+, top up, free trial, credit card, finish booking
         zahlungspflichtig, kostenpflichtig, kaufen, bezahlen, zahlen, überweisen, überweisung,
         verkaufen, einlösen, auszahlen, abheben, erstatten, verlängern, einzahlen,
-        bestellen, buchen, reservieren, spenden, abonnieren, bieten, bestätigen, =kasse,
+        auftrag erteilen, festschreiben, storno, monatsabschluss, bestellen, buchen,
+        reservieren, spenden, abonnieren, bieten, bestätigen, =kasse,
         zur kasse, bestellung abschicken, bestellung absenden, bestellung aufgeben
         payer, acheter, commander, réserver, virement, passer la commande, passer commande,
         faire un don
@@ -4843,6 +4854,7 @@ COMMANDS = {
         kup, kupuję, zapłać, płatność, zamawiam, przelew, potwierdź zamówienie, złóż zamówienie
         купить, оплатить, заказать, оформить покупку, оформить заказ, перевести деньги
         购买, 付款, 支付, 结账, 结算, 下单, 提交订单, 转账
+        zatwierdź, overmaken, overboeken, bonifico, realizar, valider, onayla, autorizovat,
         betalen, betala, zaplatit, koupit, satın al, оплатити, купити, =구매, =결제, 購入する,
         注文を確定, kjøp, köp nu, osta, fizetés""",
     "send": """
@@ -4858,7 +4870,9 @@ COMMANDS = {
         cast vote, cast ballot, vote for, vote now, retweet, repost, accept invitation,
         accept request, accept offer, connect account, transfer ownership, hand over, hand in,
         turn in, make public, go public, make admin, make owner, make administrator, add as admin,
-        set as owner, assign role, elevate, impersonate, give access, share access,
+        set as owner, assign role, elevate, unmute, give control, camera on, huddle, share calendar,
+        voice message, forward message, start huddle, =join, change visibility, sync changes,
+        push origin, impersonate, give access, share access,
         forward a copy, enable forwarding, start forwarding, add forwarding, forward all,
         forward it to, redirect all, redirect it to, start recording, start streaming, admit,
         let in, log in as, sign in as
@@ -4874,13 +4888,17 @@ COMMANDS = {
         invia, pubblica, condividi, wyślij, prześlij, opublikuj, udostępnij, odpowiedz wszystkim
         отправить, опубликовать, публиковать, поделиться, ответить всем
         发送, 上传, 重发, 发布, 发表, 分享
-        verzenden, versturen, skicka, odeslat, gönder, надіслати, 보내기, =전송, 送信する,
+        übermitteln, =送信, verzenden, versturen, skicka, odeslat, gönder, надіслати,
+        보내기, =전송, 送信する,
         lähetä, küldés, trimite, kirim""",
     "install": """
         install, uninstall, reinstall, run anyway, run as, run with, allow, grant, trust,
         i accept, i agree, enable macros, enable content, enable editing, real-time protection,
         enable remote, turn on remote, activate, flash, flash firmware, update firmware, unlock,
-        disable antivirus, disable firewall, turn off firewall, add extension, add to chrome,
+        i trust, =mount, mit powershell, mit power shell, add exception, whitelist,
+        add to firefox, zu firefox,
+        zusammenführen, disable antivirus, disable firewall, turn off firewall, add extension,
+        add to chrome,
         load unpacked, run now, execute, run script, run macro, pair device,
         =firewall, turn off protection, disable device, merge registry, add to registry
         installieren, deinstallieren, installation für, installation nur, zulassen, erlauben,
@@ -4977,7 +4995,7 @@ ANSWERS = {
 CLOSING = frozenset(
     "close minimize maximize restore schliessen minimieren maximieren fermer cerrar закрыть".split()
 )
-BUTTON_WORDS = frozenset("the button schaltflache knopf bouton boton przycisk".split())
+BUTTON_WORDS = frozenset("the btn button schaltflache knopf bouton boton przycisk".split())
 
 
 @cache
@@ -5023,7 +5041,7 @@ def with_patterns(text: str, patterns: Mapping[str, str]) -> str:
 
 
 def patterns_of(table: str) -> dict[str, str]:
-    patterns = {"START": START, "A_CLICK": A_CLICK, "SHELLS": SHELLS}
+    patterns = {"START": START, "A_CLICK": A_CLICK, "SHELLS": SHELLS, "SELECTING": SELECTING}
     for line in table_lines(table):
         name, pattern = line.split(maxsplit=1)
         patterns[name] = with_patterns(pattern, patterns)
@@ -5074,11 +5092,13 @@ NETWORK (.*[^\w:/\\])?(\\\\|//)[^\s\\/]+([\\/].*|\s*)|.*\bfile:[\\/]{2,}[^\\/\s]
 # Folders whose files are started, or read as settings of programs.
 STARTING .*(startup|autostart|xlstart|shell:|start menu|startmen|%appdata%|%programdata%
     |quick launch|\\sendto|powershell\\|\\\.ssh|system32|\\templates|\\addins|demarrage
+    |\.\.\\|inetpub|wwwroot|htdocs|\\dropbox|\bhosts$|\bhosts\n|\.\w+rc\b|\.(sh|php\w*|aspx?|jsp)\b
     |\\\.git\\|\\\.(bash|zsh|vim)\w*|authorized_keys|inicio
     |автозагрузка|abtoзaгpyзka|启动|~\d).*
 A_FILE_THAT_RUNS (?!\S*@\S+$)<RUNNABLE>|<STARTING>|<NETWORK>|.*://.*
-FORMULA (?i:(.*[\n\t])?\s*([=+].*(://|www\.|\\\\|\|)|[=+@-]\w+\||[=+@-].*\b(webservice|webdienst
-    |serviceweb|servicioweb|hyperlink\w*|import(xml|data|html|feed|range)|image|bild|rtd|dde\w*|call
+FORMULA (?i:(.*[\n\t])?\s*([=+].*(://|www\.|\\\\)|[=+@-].*\||[=+@-]\s*\w{,20}webs?\w{,20}
+    |[=+@-].*\b(\w{,20}web\w{,20}|вебслужба|hyperlink\w*|import(xml|data|html|feed|range)|py
+    |image|bild|rtd|dde\w*|call
     |register(\.\w+)?|exec)\s*\().*)
 ADDRESSEE .*[\w.+-]+@[\w-]+\.\w.*
 SHARES .*\b(forward\w*|redirect\w*|share|sharing|add people|invit\w+|delegat\w*|collaborat\w*
@@ -5092,20 +5112,30 @@ COPIES (.*\n)?(copy|cut|kopieren|ausschneiden|copier|couper|copiar|cortar|kopiuj
     |bыpeзatь|复制|剪切)\b.*
 SAVES (.*\n)?(save|speichern|enregistrer|guardar|zapisz|coxpahиtь|保存)\b
     (?! ?(as|unter|sous|como)).*
-ADDRESS_BAR .*(address and search|address bar|enter (an?\s|web\s)*address|adress- und such
+ADDRESS_BAR .*(address and search|address field|adressfeld|address bar|enter (an?\s
+    |web\s)*address|adress- und such
     |adresse eingeben|adressleiste|barre d.adresse|saisir une adresse|direcciones|aдpechaя|地址).*
 LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl|prompt
     |command (line|window)|befehlszeile)\b.*
-RUN_TITLES microsoft visual basic.*|.*\bidle shell\b.*|.*\b(devtools|developer tools)\b.*
+RUN_TITLES microsoft visual basic.*|.*\b(cloud ?shell|web terminal|ttyd|command palette)\b.*
+    |.*\bidle shell\b.*|.*\b(devtools|developer tools)\b.*
 UPLOADS open|file upload|choose .*|select .*|offnen|datei(en)? .*|ouvrir|abrir|otworz|otkpыtь|打开
-SCRIPT_TITLES \W?\S+\.(bat|cmd|ps\w*1|vbs|hta|reg|wsf|inf)\b.*
+SCRIPT_TITLES \W?\S+\.(<RUNS>|sh|ini|ya?ml|service)\b.*
+    |\W?(hosts|makefile|dockerfile|crontab|package\.json|authorized_keys|\.\w+(rc|profile
+    |config))\b.*
 NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
 # Programs that run what is open in them, and fields whose line gets started.
 STUDIOS (code|devenv|idea64|pycharm64|powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio
     |sqldeveloper\w*|datagrip64|spyder)\.exe
 STARTED .*(program/script|programm/skript|command line|befehlszeile|location of the item
     |target:|ziel:).*
-SYSTEM_TOOLS (regedit|mmc|rundll32|systemproperties\w*|gpedit|secpol|taskschd)\.exe
+SYSTEM_TOOLS (regedit|mmc|rundll32|systemproperties\w*|gpedit|secpol|taskschd|sechealthui|rufus
+    |systemsettings|msconfig|diskpart|bcdedit|optionalfeatures)\.exe
+PANELS bitlocker.*|network connections|netzwerkverbindungen|.*firewall.*|programs and features
+    |programme und features|user accounts|benutzerkonten|device manager|gerate-manager
+    |devices and printers
+    |control panel.*|systemsteuerung.*
+SETTINGS settings|einstellungen|parametres|configuracion|impostazioni|ustawienia|параметры|设置
 SEARCHING .*(search|such|find|looking for|filter|user|benutzer|e-?mail|passwor|ad+ress|url|recherch
     |busc|szuk|пoи|搜索|\bgo to\b|query|document|page \d|seite \d|editor|content|cell|zelle
     |\b[a-z]{1,3}\d+$)
@@ -5115,12 +5145,49 @@ DELETE_KEYS (ctrl\+)?(delete|numdecimal)
 ROWS list|list item|tree|tree item|table|table row|data item|cell
 PRESSING <A_CLICK>|enter|space|(alt\+)?\w
 PASTES ctrl\+(shift\+)?v|shift\+insert
+WARNS .*(permanently|cannot be undone|can't be undone|irreversibl\w*|will be (deleted|removed|lost)
+    |unwiderruflich|nicht ruckgangig|wird geloscht|werden geloscht|definitiv\w*|irreversible).*
 CANCELS cancel|abbrechen|annuler|cancelar|anuluj|otmeha|取消|annulla|annuleren|avbryt|deny|ablehnen
 SHELL_ITEMS this pc|dieser pc|recycle bin|papierkorb|network|netzwerk|control panel
 SHELL_FOLDERS desktop|downloads|documents|pictures|music|videos
 FOLDER_BARS toolbar|edit|combo box
 ITEMS list|list item|table row|
 MENU_KEYS (shift\+)?apps|shift\+f10|win\+x|alt\+space|right_click\(.*
+BAR_KEYS f10|alt|alt\+[a-ce-z]
+PRESSED (split )?button|(menu|tab) item|check ?box|radio button|(hyper)?link|switch
+# Labels of what only leads on, or shows: where all else weighs.
+LOOKING .*\b(search|find|filter|sort|show|view|details?|more|menu|help|about|close|back|cancel
+    |refresh
+    |reload|next|home|zoom|print preview|properties|expand|collapse|log ?in|sign in|new|open|browse
+    |such\w*|finde\w*|anzeig\w*|ansicht|hilfe|zuruck|weiter|abbrechen|schliessen|aktualisieren
+    |eigenschaften|anmelden|mehr|neu|offnen|rechercher|afficher|retour|annuler|fermer|aide|buscar
+    |ver|cerrar|cancelar|ayuda|szukaj|pokaz|anuluj|wstecz)\b.*|minimi[sz]e|maximi[sz]e|restore|
+PERSONAL .*\b(night|dark|light|themes?|colou?rs?|brightness|volume|sounds?|mute|wallpaper|background
+    |scale|text size|transparency|animation\w*|battery|nacht\w*|dunk\w*|hell\w*|lautstarke
+    |farbe\w*
+    |design|hintergrund|turn o(n|ff) now|notifications?|benachrichtigung\w*|bluetooth|airplane
+    |flugmodus)\b.*
+# Pages of banks and shops' last steps, and of what administrators do; programs that are such.
+WEIGHTY .*(\b|online)(bank\w*|\w*sparkasse|banque|banco|banca|paypal|checkout|kasse|payments?
+    |virement
+    |przelew|havale|bonifico|transfer\w*|uberweisung\w*|wallet|crypto\w*|uniswap|admin\w*
+    |dashboard|jenkins|pipelines?|azure|aws|kubernetes|phpmyadmin|adminer|cpanel|plesk|docusign
+    |elster
+    |invoices?|settings|einstellungen|password manager|google docs.*share)\b.*
+LEDGERS (sap\w*|koaeinst|datev\w*|lx\w*|lexware\w*|.*(dynamics|navision|sage|quickbooks).*)\.exe
+LEDGERS_LOOK sap easy access.*|.*\b(display|anzeigen|list|liste)\b.*
+REMOTES (mstsc|msrdc\w*|vmware\w*|vmconnect|virtualboxvm|wfica32|cdviewer|anydesk|teamviewer\w*
+    |\w*vnc\w*|rustdesk|quickassist|parsecd?)\.exe
+SAFES (keepass\w*|1password|bitwarden|lastpass|dashlane|enpass|roboform|winauth|authy\w*).*\.exe
+FILERS (totalcmd\w*|doublecmd|far|7zfm|winrar|filezilla|winscp|xyplorer|dopus|freecommander
+    |q-dir)\.exe
+SETUPS .*\.(exe|ms[ip]|msix|bat|cmd|ps1|vbs|hta|scr|reg|iso|jar|wsf)\b.*
+CLOUDS .*\b(onedrive|dropbox|google drive|icloud|nextcloud|sharepoint)\b.*
+PASTES_LABEL (.*\n)?(paste|einfugen|coller|pegar|incolla|wklej|bctabиtь|粘贴)\b.*
+MAIL_TITLES .*\b(gmail|inbox|posteingang|mail|outlook|boite de reception)\b.*
+KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
+    |word online
+    |confluence|notion|onenote|obsidian)\b.*
 """)
 
 LOOK_UP_S = 0.5  # a folder may be on a disk that is asleep
@@ -5225,19 +5292,25 @@ def rules_of(table: str) -> list[Rule]:
 
 # Where what is typed gets run.
 RUNNERS = rules_of(r"""
-shell | program=<TERMINALS>
+shell | program=<TERMINALS>|<REMOTES>
+shell | program=<STUDIOS> | control=unnamed | in=edit
+shell | program=<STUDIOS> | opened=ctrl\+(shift\+)?`
 shell | control=<LINES> | in=(?!button|list item|menu item|tab).*
 shell | title=<RUN_TITLES>
 web | program=(?!explorer).* | control=<ADDRESS_BAR>
 web | program=<BROWSERS> | opened=ctrl\+[lktne]|alt\+d|f6 | control=(?!<SEARCHING>).*
 web | program=<BROWSERS> | opened=<A_CLICK>\((.*ad+ress.*)
-web | program=<BROWSERS> | control= | line=[^?].*
+web | program=<BROWSERS> | control= | title=(?!<RUN_TITLES>$).* | line=[^?].*
 dialog | program=<EXPLORER>|taskmgr\.exe | dialog=line
+dialog | program=<EXPLORER>|taskmgr\.exe | owned=yes | title=(run|ausfuhren|executer|ejecutar|esegui
+    |uruchamianie|create new task|neuen task erstellen)
 start | program=<START>
+start | program=(powertoys\.\w+|flow\.launcher|wox|keypirinha|listary)\.exe
 start | program=<EXPLORER>| | opened=win|win\+[sq]|ctrl\+escape
 address | program=<EXPLORER>
      | opened=alt\+d|ctrl\+l|f4|f6|<A_CLICK>\(.*(ad+ress|direccion|aдpec|地址).*
 address | program=<EXPLORER> | control=<ADDRESS_BAR>|ad+ress?e?
+address | owned=yes | control=ad+ress?e?|address bar|adressleiste
 address | program=<EXPLORER> | owned= | control= | line=\??[^?].*
      | opened=(?!f2|f3|ctrl\+(f|e|shift\+n)|<A_CLICK>\(.*(rename|umbenennen|search|such|new|neu)).*
 """)
@@ -5262,6 +5335,10 @@ address | runner=address | command=(?i)(this pc|dieser pc|ce pc|este equipo|desk
 # What enters the line that stands there; but for Enter that is a click, or a blank on a button.
 ENTERED = rules_of(r"""
 enter | enters=enter
+enter | runner=shell | does=(ctrl\+|alt\+|shift\+)*enter|ctrl\+[mjo]
+enter | runner=start|address | does=space | in=(?!edit|combo|field).*
+enter | runner=start|address|web | does=(ctrl\+|alt\+|shift\+)+enter
+enter | runner=dialog | does=space | in=button
 enter | runner=dialog | does=<A_CLICK> | dialog=line | label=(?!<FIELD_WORDS>$).+
 enter | runner=dialog | does=space | last=(shift\+)?tab
 enter | runner=start|address|web | does=<A_CLICK> | line=\?*[^?].*
@@ -5277,6 +5354,9 @@ answer | unanswered=yes | dialog=|line | does=<A_CLICK> | label=<AGREEING>
 answer | dialog=|line|asks | does=<PRESSING> | program=<WARDENS>
 answer | decides=yes | does=<A_CLICK>|space | in=(split )?button
 answer | decides=yes | does=enter|alt\+\w | owned=yes
+answer | in=(split )?button | dialog=(?!left).* | does=<A_CLICK>|enter|space | about=<WARNS>
+answer | in= | control= | does=enter|space|alt\+\w
+     | title=(confirm\w*|warning|question|attention|bestatigen|warnung|frage|are you sure.*)
 pay | in=button | label=(.*\n)?(book|order|reserve|yes|continue|complete|finish|buchen|weiter)\W*
      | about=.*([$€£¥₽]\s?\d|\d\s?([€₽]|eur|usd)).*
 answer | dialog=|line | does=<PRESSING> | program=<EXPLORER> | title=<FORMAT_TITLES>
@@ -5284,7 +5364,13 @@ delete | does=<DELETE_KEYS> | in=<ROWS> | program=(?!excel).*
 delete | does=<DELETE_KEYS>|ctrl\+d | in=(?!edit|document|combo).* | program=<KEEPERS>
 delete | does=<DELETE_KEYS> | in=(?!edit|combo|field).* | program=<BROWSERS>
 delete | does=(ctrl\+)?(alt\+)?shift\+(win\+)?(delete|numdecimal) | in=(?!edit|document).*
-delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>
+delete | does=(shift\+)?.|backspace | in=<ROWS> | program=<MAILS>
+delete | does=(shift\+)?. | in=(?!edit|document|combo|field).* | program=<BROWSERS>
+     | title=<MAIL_TITLES>
+delete | text=.{1,3} | in=(?!edit|document|combo|field).* | program=<BROWSERS> | title=<MAIL_TITLES>
+delete | does=ctrl\+(-|minus|numsubtract) | program=excel\.exe|msaccess\.exe
+delete | does=<DELETE_KEYS> | program=<REMOTES>
+delete | label=(.*\n)?(format\w*|格式化?)\W* | program=<EXPLORER>|mmc\.exe
 move | does=ctrl\+[xz] | in=(?!edit|field).* | program=<EXPLORER>
 move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W* | program=<EXPLORER>
 move | does=drag | in=(list|tree) item
@@ -5294,13 +5380,23 @@ send | enters=enter | program=<CHATS> | control=(?!<SEARCHING>).*
 send | enters=enter | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
 send | enters=enter | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<SEARCHING>).*
 send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>).*
-send | does=alt\+s | program=<MAILS>
+send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
 close | does=(ctrl\+)?alt\+(shift\+)?(win\+)?f4
-close | does=ctrl\+(w|f4) | program=(?!explorer).*
+close | does=ctrl\+(w|f4|q|shift\+[wq]) | program=(?!explorer).*
 close | does=f5|ctrl\+(f5|r|shift\+r)|alt\+(left|home) | program=<BROWSERS> | line=\??[^?].*
 overwrite | does=ctrl\+s | lost=yes | owned=
+overwrite | does=s | opened=<BAR_KEYS> | lost=yes
+overwrite | does=(shift\+)?f12|alt\+shift\+f2 | lost=yes | program=<EDITORS>
+overwrite | text=.+ | last=<SELECTING> | control=(?!.*(search|such|ad+ress)).*
+     | title=<KEPT_AT_ONCE>
+overwrite | does=(shift\+)?.|space|enter|delete|backspace|ctrl\+x | last=<SELECTING>
+     | control=(?!.*(search|such|ad+ress)).* | title=<KEPT_AT_ONCE>
 overwrite | label=<SAVES> | lost=yes | owned= | program=(?!<BROWSERS>).*
+rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre
+    |dateiname | in=edit | owned=
+     | line=.*
+rename | does=f2 | program=<SYSTEM_TOOLS>
 rename | text=.+ | named= | program=<EXPLORER> | opened=f2|<A_CLICK>\((rename|umbenennen
     |renommer|cambiar nombre|zmien nazwe|пepeиmehobatь|重命名)\)
 address | does=<PASTES> | runner=(?!shell).+
@@ -5314,6 +5410,18 @@ formula | text=.+ | named= | line=<FORMULA> | program=(?!<CHATS>|<MAILS>).*
 share | text=.+ | named= | line=<ADDRESSEE> | control=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
+install | title=microsoft store.* | label=(.*\n)?(get|abrufen|obtenir|obtener)\W*
+install | title=.*\b(add-ons|chrome web store|extensions)\b.* | in=button
+     | label=(.*\n)?(add|hinzufugen|ajouter|anadir)\W*
+share | title=.*\bgoogle (accounts|konten)\b.* | about=.*(cancel|abbrechen).*
+     | label=(.*\n)?(continue|weiter|allow)\W*
+formula | text=.+ | named= | program=winword\.exe
+     | line=(?i)\W*(dde(auto)?|includepicture|includetext|link|import|macrobutton)\b.*
+share | program=<EXPLORER> | title=<CLOUDS> | does=<PASTES>
+share | program=<EXPLORER> | title=<CLOUDS> | label=<PASTES_LABEL>
+share | program=<EXPLORER> | owned=yes | title=.*(properties|eigenschaften|permissions
+    |berechtigungen
+    |advanced security|advanced sharing).* | does=<PRESSING> | label=(.*\n)?(ok|apply|ubernehmen)\W*
 share | does=<A_CLICK>|enter|space | control=<ANYONE>
 share | label=<ANYONE>
 share | title=<RULES> | owned=yes | label=(.*\n)?(finish|ok|apply|save|create|fertig\w*
@@ -5323,13 +5431,27 @@ file | does=space|alt\+\w | runner= | owned=yes | path=<A_FILE_THAT_RUNS> | dial
 file | does=<A_CLICK> | runner= | owned=yes | label=.+ | path=<A_FILE_THAT_RUNS> | dialog=(?!left).*
 file | enters=enter | program=<EXPLORER> | runner= | control=(?!<SEARCHING>).* | path=<RUNNABLE>
 file | does=<PASTES> | program=<EXPLORER> | title=<STARTING>
+file | label=<PASTES_LABEL> | program=<EXPLORER> | title=<STARTING>
 file | does=drag | program=<EXPLORER> | title=<STARTING>
-menu | opened=<MENU_KEYS> | control= | does=(shift\+)?.|enter|space
-menu | opened=<MENU_KEYS> | control= | text=\s|\w{1,3}
+menu | opened=<MENU_KEYS> | in=(?!edit|combo).* | does=(shift\+)?.
+menu | opened=<BAR_KEYS> | in=(?!edit|combo).* | does=(shift\+)?[^s]
+menu | opened=f10|alt | does=s | program=<MAILS>
+menu | opened=alt\+d | in=(?!edit|combo).* | does=. | program=<MAILS>
+menu | opened=<BAR_KEYS> | in=(?!edit|combo).* | text=[^s]|\w{2,3}
+menu | opened=<MENU_KEYS> | control= | does=enter|space
+menu | opened=<MENU_KEYS> | in=(?!edit|combo).* | text=\s|\w{1,3}
+menu | does=(shift\+)?[^s] | in=menu.*|tab item
+menu | text=\w{1,3} | in=menu.*|tab item
+menu | text=.*\t\s.* | in=(?!document|data item|cell|field).*
+menu | text=.*\t\s.* | owned=yes
+menu | does=alt\+\d|ctrl\+shift\+\d | program=<MAILS>|<EDITORS>|<EXPLORER>
 terminal | runs=.+ | runner=shell
 terminal | does=right_click|ctrl\+(shift\+)?v|shift\+insert|open_app | program=<TERMINALS>
 password | text=.+ | in=|field | title=<PASSWORD_TITLES>
 secret | text=.*\{\{\s?\w+\s?\}\}.*
+password | program=<SAFES> | does=ctrl\+(shift\+)?[a-z]|double_click|(double|triple)_click\(.*
+password | program=<SAFES> | does=<A_CLICK>|enter|space | in=(split )?button|menu item
+     | dialog=(?!left).* | label=(?!(.*\n)?(<LOOKING>)$).+
 copy | secret=yes | does=ctrl\+(shift\+)?[cx]|ctrl\+insert|shift\+delete|drag
 copy | secret=yes | label=<COPIES>
 admin prompt | program=<ADMINS>
@@ -5344,12 +5466,65 @@ file | text=.+ | named= | control=<STARTED>
 file | text=.+ | named= | program=<EXPLORER> | in=edit|field | control=(?!<SEARCHING>).* | runner=
      | line=<RUNNABLE>
 file | does=ctrl\+s | title=<SCRIPT_TITLES> | program=(?!<STUDIOS>).*
+file | does=s | opened=<BAR_KEYS> | title=<SCRIPT_TITLES>
+file | label=<SAVES> | title=<SCRIPT_TITLES> | owned= | program=(?!<STUDIOS>|<BROWSERS>).*
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=enter | dialog=(?!left).*
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w | dialog=(?!left).*
      | in=(split )?button|
+send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=alt\+o
+send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=space | in=(split )?button
 file | owned=yes | program=<SYSTEM_TOOLS> | does=<PRESSING> | dialog=(?!left).* | label=.+
+system | program=<SYSTEM_TOOLS> | does=<A_CLICK>|enter|space | in=<PRESSED> | dialog=(?!left).*
+     | label=(?!(.*\n)?(<LOOKING>)$).+
+system | title=<SETTINGS> | program=applicationframehost\.exe | does=<A_CLICK>|enter|space
+     | in=<PRESSED> | dialog=(?!left).* | label=(?!(.*\n)?(<LOOKING>|<PERSONAL>)$).+
+weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK>|enter|space | in=(split )?button
+     | dialog=(?!left).* | label=(?!(.*\n)?(<LOOKING>)$).+
+weighty | title=<WEIGHTY> | program=<BROWSERS> | does=<A_CLICK> | in=(hyper)?link|menu item
+     | label=(.*\n)?(run|build|execute|deploy|start|stop|restart|scale|trigger)\b.*
+weighty | program=<LEDGERS> | title=(?!<LEDGERS_LOOK>$).* | enters=enter
+weighty | program=<LEDGERS> | does=ctrl\+s|ctrl\+shift\+[sp]|(shift\+)?f([25689]|1[0-2])
+weighty | program=<LEDGERS> | does=<A_CLICK>|space | in=(split )?button
+    |menu item | dialog=(?!left).*
+     | label=(?!(.*\n)?(<LOOKING>)$).+
+weighty | program=<REMOTES> | does=<A_CLICK>|enter|space | in=(split )?button | dialog=(?!left).*
+weighty | program=<REMOTES> | does=(double|triple)_click
+run | program=<FILERS> | does=enter|(double|triple)_click | kind=|runs
+move | program=<FILERS> | does=(shift\+)?f[5-8]
+run | program=<FILERS> | text=.+ | in=combo box | enters=
+move | program=<FILERS> | does=<A_CLICK>|space | in=button | dialog=(?!left).*
+     | label=(?!(.*\n)?(<LOOKING>)$).+
+run | program=<START> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
+     | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
+run | program=<START> | does=ctrl\+shift\+enter
+run | title=ma[ck]ros? | enters=enter
+run | program=<BROWSERS> | does=<A_CLICK>|enter | in=list item | control=<SETUPS>
+address | program=<BROWSERS> | does=<A_CLICK>|enter | in=list item
+     | control=(https?://)?[\w.-]+\.\w+[/?#]\S.*
+address | program=<BROWSERS> | does=<A_CLICK>|space | in=button
+     | control=go|go to .*address.*|.*adresse gehen|aller .*adresse.*
+send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=(double|triple)_click
+send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
+system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<PRESSED>
+     | label=(?!(.*\n)?(<LOOKING>|<PERSONAL>)$).+
+weighty | program=<LEDGERS> | enters=enter | line=\W*(/n|/o|=).*
+run | program=<BROWSERS> | does=<A_CLICK>|enter | in=button|list item|menu item | label=<SETUPS>
+run | program=<BROWSERS> | title=downloads.* | does=<A_CLICK>|enter|space
+     | label=(.*\n)?(keep|trotzdem|behalten|conserver|conservar)\b.*
+run | program=<BROWSERS> | in=button | label=(.*\n)?open .* | about=(.*; )?(cancel|abbrechen)(; .*)?
+run | program=<STUDIOS> | in=button | label=(.*\n)?(run|start|debug|sync|push)\b.*
+run | program=<STUDIOS> | enters=enter | line=>.*
+run | program=<STUDIOS> | enters=enter | control=.*(command to run|palette).*
+send | does=ctrl\+enter | program=code\.exe | control=.*(source control|commit|message).*
 run | label=(.*\n)?(run|run now|execute|ausfuhren|executer|ejecutar)\W* | in=button
 run | does=(double|triple)_click | label=<RUNNABLE>
+run | does=enter | label=<SETUPS> | runner=
+run | does=<A_CLICK>|enter|space | label=<OPENS> | opened=right_click\(<SETUPS>
+run | does=enter|space | program=<EXPLORER> | in=menu.* | label=<OPENS>
+     | opened=(shift\+)?apps|shift\+f10
+run | text=.*\n.* | program=<EXPLORER> | in=list|list item|table row | owned=
+run | does=enter | program=<EXPLORER> | in=list item | owned= | line=\??[^?\s].*
+run | does=enter | program=<EXPLORER> | in=list item | owned= | last=<SELECTING>
 run | does=(double|triple)_click | program=<EXPLORER> | in=<ITEMS> | kind=|runs
 run | enters=enter | program=<EXPLORER> | owned= | runner= | in=<ITEMS> | kind=|runs
 run | does=<A_CLICK>|enter | program=<BROWSERS> | title=downloads?.* | label=<RUNNABLE>
@@ -5367,6 +5542,16 @@ def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
         for name, rule in rules
         if all(re.fullmatch(like, facts[fact], re.DOTALL) for fact, like in rule.items())
     ]
+
+
+def does_of(attempt: Attempt) -> str:
+    """Its keys, or its tool; a blank or a line end on a button presses it, however it comes."""
+    does = keys_of(attempt.act) or attempt.act.name
+    if not attempt.types or not attempt.focused or not has_form("PRESSED", attempt.focused.role):
+        return does
+    typed = {" ": "space", "\n": "enter"}.get(text_of(attempt.act)[:1])
+    key = typed or does.rpartition("+")[2]
+    return key if key in ("space", "enter") else does
 
 
 def label_pressed(attempt: Attempt, does: str) -> str:
@@ -5425,7 +5610,7 @@ def is_left(attempt: Attempt, window: Window, label: str) -> bool:
 def has_lost(attempt: Attempt, window: Window) -> bool:
     """Whether most of a document is gone that was there before this program typed."""
     typed = attempt.typed
-    unread = typed.held.get(document_in(window, None), "")  # of a menu, which has no keyboard
+    unread = typed.held.get(document_in(window, None), "")
     before = typed.held.get(document_in(window, attempt.focused), unread)
     if before is None:
         return True
@@ -5481,7 +5666,7 @@ def facts_of(attempt: Attempt) -> Facts:
     window = next(iter(attempt.reached), Window(0, ""))
     front = attempt.front or window
     typed = attempt.typed.of(window)
-    does = keys_of(attempt.act) or attempt.act.name
+    does = does_of(attempt)
     text = text_of(attempt.act)
     line = typed.with_text(text)
     so = {
@@ -5549,7 +5734,7 @@ def lines_run(attempt: Attempt, facts: Facts) -> Iterable[str]:
         return program.files or (program.name,)
     if not facts["runner"]:
         return ()
-    if facts["text"]:
+    if facts["text"] and facts["does"] == attempt.act.name:
         return map(str.strip, facts["line"].split("\n")[:-1])
     if not rules_met(ENTERED, facts):
         return ()
@@ -5589,7 +5774,7 @@ RISKS_MEAN = {
     "file": "It is about a file or a folder that gets started.",
     "formula": "It is a formula that can call the web or a program.",
     "install": "It may install or permit something.",
-    "menu": "It picks what nobody saw from a menu.",
+    "menu": "It presses what nobody saw, such as an item of a menu.",
     "move": "It may move something elsewhere.",
     "network": "It asks another machine, which is told who you are.",
     "overwrite": "It saves a document of which most is gone.",
@@ -5601,7 +5786,9 @@ RISKS_MEAN = {
     "secret": "It types a secret of yours.",
     "send": "It may send or publish something.",
     "share": "It may let others read what is yours.",
-    "terminal": "A terminal would run it.",
+    "system": "It changes a setting of Windows or its services.",
+    "terminal": "A terminal or another machine would run it.",
+    "weighty": "It counts at once: money, a ledger, a server, another machine.",
 }
 TEXT_SHOWN = 1000  # characters that a person can be asked to read
 

@@ -83,6 +83,7 @@ ROWS = (
     ("refused-words", "Proof", "words alone prove nothing where an act was refused", "as_believed", "not (refused or idle)", "True"),
     ("a-folder", "Labels", "what opens a folder that is there is not asked about", "is_folder", "True in taken_within", "False in taken_within"),
     ("default-button", "Risks", "a button that stands beside Cancel and does not only go on is asked about", "decides", "return cancels and", "return not cancels and"),
+    ("typed-press", "Risks", "a blank or a line end that is typed on a button presses it", "does_of", "return key if key in", "return does if key in"),
     ("document-lost", "Risks", "a document most of which is gone is not saved unasked", "has_lost", "len(kept) * 2 < len(words)", "False"),
     ("line-more", "Risks", "a line that does more than show is asked about", "risky_lines", "if not (shows or", "if not (not shows or"),
     ("type-column", "Labels", "a file's type tells what opening it does", "kind_of_item", '[f"type {value}" for', '["folder" for'),
