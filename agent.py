@@ -12428,6 +12428,10 @@ def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
     )
 
 
+def is_same_aim(one: Act, other: Act) -> bool:
+    return one.name == other.name and targets_of(one) == targets_of(other)
+
+
 @dataclass
 class Engine:
     config: Config
@@ -12450,6 +12454,8 @@ class Engine:
     way: Way | None = None
     _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
     _last: tuple[Act, Frame] | None = None  # what was done last, and the screen before it
+    # What was objected to since an act was done.
+    objected: list[Act] = field(default_factory=list)
     _replaced: int = 0  # acts in a row that were refused, since their picture was none any more
 
     def __post_init__(self) -> None:
@@ -12516,6 +12522,7 @@ class Engine:
             why = self._repeats(act, look.frame)
         if why:
             self._last = None
+            self.objected.append(act)
         return why
 
     def _repeats(self, act: Act, frame: Frame) -> str:
@@ -12524,8 +12531,7 @@ class Engine:
         if self._last is None or self.config.described:
             return ""
         done, before = self._last
-        same = act.name == done.name and targets_of(act) == targets_of(done)
-        if not same or before.area != frame.area:
+        if not is_same_aim(act, done) or before.area != frame.area:
             return ""
         for place in targets_of(act):
             point = self.eyes.desktop.cursor()
@@ -12603,7 +12609,10 @@ class Engine:
             done.append(Deed(act, str(error), refused=refused))
         deed = whole_deed(act, done)
         if deed.acted:
-            self._last = (act, whole)
+            # What was insisted on is no slip, nor what comes next if it is the same once more.
+            insisted = any(is_same_aim(act, other) for other in self.objected)
+            self._last = None if insisted else (act, whole)
+            self.objected.clear()
         if deed.refused and deed.refused != "another_window":
             return deed
         if not deed.acted:
@@ -13243,10 +13252,12 @@ def perform_act(
     state: AgentState,
     act: Act,
     look: Look,
-) -> tuple[Deed, bool]:
-    """A deed, and whether it is progress."""
+) -> tuple[Deed, bool | None]:
+    """A deed, and whether it is progress; None: neither that nor a lack of it."""
     deed = engine.perform(act, look)
-    progress = deed.new or deed.dry
+    progress: bool | None = deed.new or deed.dry
+    if deed.refused == OTHER_CONTROL and len(engine.objected) == 1:
+        progress = None  # only one in a row, so that objections cannot go on without end
     if deed.begun or deed.dry:
         state.touched += 1
         state.judged = 0
@@ -13373,10 +13384,10 @@ def refuse_unseen(
 
 def carry_out(
     engine: Engine, state: AgentState, act: Act, look: Look, said: str
-) -> tuple[Deed, bool, Outcome | None]:
+) -> tuple[Deed, bool | None, Outcome | None]:
     """What came of a call, whether it is progress, and the run's end; `said` stood beside it."""
     outcome: Outcome | None = None
-    progress = False
+    progress: bool | None = False
     args = act.args
     frame = look.frame
     whole = frame.whole
@@ -13589,10 +13600,10 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
 RECOVER = "recover"
 
 
-def escalate(engine: Engine, state: AgentState, progress: bool) -> Outcome | None:
+def escalate(engine: Engine, state: AgentState, progress: bool | None) -> Outcome | None:
     """The planner reviews, the recovery keys are pressed, the run ends as stuck."""
     config = engine.config
-    if not config.stall_stop:
+    if progress is None or not config.stall_stop:
         return None
     voice = engine.voice
     if progress:
@@ -14431,7 +14442,7 @@ def end_step(
     engine: Engine, state: AgentState, chat: Conversation, progress: bool | None
 ) -> Outcome | None:
     # It prunes seldom, and then much at once, since the server reads it all anew then.
-    outcome = None if progress is None else escalate(engine, state, progress)
+    outcome = escalate(engine, state, progress)
     if progress is False and state.just_recovered:
         chat.steps[-1].append(Message("user", RECOVERED))
     config = engine.config
@@ -14502,7 +14513,7 @@ class Chapter:
     asked: list[JsonDict] = field(default_factory=list)  # each `action` as written, `became` what
     boxes: list[dict[str, int]] = field(default_factory=list)  # those that are drawn
     notes: list[str] = field(default_factory=list)  # what the model must be told of them
-    progress: bool = False
+    progress: bool | None = False
     wrong: bool = False  # whether its last text is known not to have arrived
     outcome: Outcome | None = None
 
@@ -14653,7 +14664,8 @@ def perform_action(
             look,
             state.plan,
         )
-        chapter.progress = chapter.progress or progress
+        if progress is not None or not chapter.done:
+            chapter.progress = chapter.progress or progress
         result = deed.result
         if deed.performed:
             chapter.done.append(story_mark(deed.act))

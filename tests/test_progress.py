@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from typing import Any
+from unittest import mock
 
 import agent
 from tests.scripted import PLAN, EngineCase, PlainDesktop, call, role_of, text
@@ -181,7 +182,7 @@ class Repeats(ProgressCase):
     def test_a_click_is_not_done_again_where_it_changed_what_is_there_unless_the_model_insists(
         self,
     ) -> None:
-        for number, wanted in ((1, 1), (2, 1), (3, 2), (4, 2), (5, 3)):
+        for number, wanted in ((1, 1), (2, 1), (3, 2), (4, 3), (5, 3)):
             self.assertEqual(self.clicks(*[self.TICK] * number, max_steps=number), wanted, number)
         self.assertIn("You have just done this", str(self.made.requests))
         self.shown = Rows
@@ -199,6 +200,26 @@ class Repeats(ProgressCase):
         move = call("move_mouse", x=500, y=500)
         here = call("click_mouse")
         self.assertEqual(self.clicks(move, here, here, profile="pointer", max_steps=3), 1)
+
+    def test_what_was_insisted_on_is_done_again_without_being_asked(self) -> None:
+        # Such as the button of a menu: open, closed by the same said twice, open again.
+        self.assertEqual(self.clicks(*[self.TICK] * 4, max_steps=4), 3)
+
+    def stalls(self, profile: str, *clicks: Json) -> list[int]:
+        """How many turns without progress were counted after each act."""
+        self.clicks(*clicks, profile=profile, max_steps=len(clicks) + 1, stall_stop=4)
+        return [entry.get("stalled", 0) for entry in self.made.records("state")][1:]
+
+    def test_an_objection_costs_no_patience_but_a_second_one_in_a_row_does(self) -> None:
+        acts = [{"name": "click", "x1": x, "y1": 500, "label": "A"} for x in (500, 500, 900)]
+        story = [told("On.", [act]) for act in acts]
+        chat = [call("click_element", label="A", box=[x, 500]) for x in (500, 500, 900)]
+        for profile, replies in (("story", story), ("chat", [LOOK, *chat])):
+            with self.subTest(profile):
+                self.assertEqual(self.stalls(profile, *replies)[:3], [0, 0, 1])
+                with mock.patch.object(agent.ControlCheck, "objection", return_value="No."):
+                    many = self.stalls(profile, *replies[:1], *replies[1:] * 9)
+                self.assertEqual(many, [1, 2, 3])  # the first turn only looked, the fifth is stuck
 
 
 class Fields(DrawnDesktop):
