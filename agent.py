@@ -11077,6 +11077,14 @@ def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
     return fit if fit.moved >= least else AxisFit()
 
 
+def points_of(
+    places: Iterable[Coordinate | None],
+    area: Rect,
+    desktop: Desktop,
+) -> list[Point]:
+    return [to_point(place, area) if place else desktop.cursor() for place in places]
+
+
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
     places = {}
     for name, place in vars(act.args).items():
@@ -11167,7 +11175,7 @@ def difference(
 
 # So far around a click, in frame pixels, is looked before it is repeated: the middle of a menu's
 # row looks like an empty page.
-SPOT = Size(96, 12)
+SPOT = Rect(-96, -12, 192, 24)
 REPEATED = """You have just done this, and it changed what is there: look at what is there now. If \
 it is meant once more, say the same again. Nothing was done."""
 SCREENS_KEPT = 12  # more than the turns without progress that end a run
@@ -12161,10 +12169,7 @@ class Place:
         desktop = self.eyes.desktop
         check = self.controls
         area = self.frame.area
-        points = []
-        for place in aims_of(self.act):
-            point = to_point(place, area) if place else desktop.cursor()
-            points.append(point)
+        points = points_of(aims_of(self.act), area, desktop)
         self.window = self.frame.window
         with suppress(Win32Error):
             if points:
@@ -12474,16 +12479,14 @@ class Engine:
     def perform(self, act: Act, look: Look) -> Deed:
         """What is recorded, judged and told of its places is where the mouse goes."""
         begin = self.clock.now()
+        deed = Deed(act, "")
         try:
-            objection = ""
             if not act.way:  # what was done then is done again, whatever it was called
                 act = with_places(act, self.correction.place)
-                objection = self.objection(act, look)
-            deed = Deed(act, objection, refused=OTHER_CONTROL if objection else "")
-        except ToolError as error:
-            deed = Deed(act, str(error), refused="outside")
-        try:
             self.refuse_replaced(act, look.frame)
+            objection = "" if act.way else self.objection(act, look)
+            if objection:
+                raise ToolError(objection, OTHER_CONTROL)
         except ToolError as error:
             deed = Deed(act, str(error), refused=error.kind)
         logger = self.logger
@@ -12494,11 +12497,9 @@ class Engine:
         told: JsonDict = {}
         if not deed.refused:
             deed = self._perform(act, look.frame, told)
-        words = ""
-        if deed.refused:
-            words = (
-                "Failed half-way, so look before doing it again: " if deed.begun else "Not done: "
-            )
+        words = "Not done: " if deed.refused else ""
+        if deed.refused and deed.begun:
+            words = "Failed half-way, so look before doing it again: "
         deed = replace(deed, result=logger.hide(words + deed.result))
         seconds = round(self.clock.now() - begin, 3)
         logger.record(
@@ -12533,20 +12534,11 @@ class Engine:
         done, before = self._last
         if not is_same_aim(act, done) or before.area != frame.area:
             return ""
-        for place in targets_of(act):
-            point = self.eyes.desktop.cursor()
-            if place:
-                point = to_point(place, frame.area)
-            spot = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
-            part = Rect(
-                spot.left - SPOT.width,
-                spot.top - SPOT.height,
-                2 * SPOT.width,
-                2 * SPOT.height,
-            ).intersection(frame.rect)
-            if difference(before.clean, frame.clean, frame.width, part=part):
-                return REPEATED
-        return ""
+        (point,) = points_of(targets_of(act), frame.area, self.eyes.desktop)
+        pixel = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
+        part = SPOT.moved(pixel.left, pixel.top).intersection(frame.rect)
+        changed = difference(before.clean, frame.clean, frame.width, part=part)
+        return REPEATED if changed else ""
 
     def refuse_replaced(self, act: Act, seen: Frame, now: Frame | None = None) -> None:
         """Raises ToolError if what the act is aimed at is not what the model saw any more."""
@@ -12568,20 +12560,12 @@ class Engine:
         # `told` gets what only the record has. Each step passes the gates on a look after the one
         # before.
         whole = self.eyes.whole(frame)
-        seen = whole
         after = frame
         act_s = 0.0
         settle_s = 0.0
         done: list[Deed] = []
         try:
-            typing = Typing(
-                self.controls,
-                self.clock,
-                act,
-                frame,
-                done,
-            )
-            for step in typing.steps():
+            for step in Typing(self.controls, self.clock, act, frame, done).steps():
                 if not same_window(after.window, frame.window):
                     rest = (
                         "the rest was not done, since another window came to the front:"
@@ -12590,7 +12574,7 @@ class Engine:
                     done.append(Deed(step, rest, refused="another_window"))
                     break
                 begin = self.clock.now()
-                before = self.eyes.glance(seen)
+                before = self.eyes.glance(whole)
                 deed = self.actuator.perform(step, after)
                 done.append(deed)
                 if deed.refused:
@@ -12598,8 +12582,7 @@ class Engine:
                 if deed.acted:
                     self.logger.publish(Phase("waiting for the screen to rest"))
                     sent = self.clock.now()
-                    after = self.eyes.settle(seen, before)
-                    seen = after
+                    after = self.eyes.settle(whole, before)
                     act_s += sent - begin
                     settle_s += after.taken_at - sent
                     self.actuator.settled()
@@ -12609,11 +12592,8 @@ class Engine:
             done.append(Deed(act, str(error), refused=refused))
         deed = whole_deed(act, done)
         if deed.acted:
-            # What was insisted on is no slip, nor what comes next if it is the same once more.
-            insisted = any(is_same_aim(act, other) for other in self.objected)
-            self._last = None if insisted else (act, whole)
-            self.objected.clear()
-        if deed.refused and deed.refused != "another_window":
+            self._remember(act, whole)
+        if deed.refused not in ("", "another_window"):
             return deed
         if not deed.acted:
             return replace(deed, dry=self.config.dry_run)
@@ -12625,6 +12605,12 @@ class Engine:
                 for known in deed.controls
             ]
         return self._judged(deed, whole, after)
+
+    def _remember(self, act: Act, before: Frame) -> None:
+        # What was insisted on is no slip, nor what comes next if it is the same once more.
+        insisted = any(is_same_aim(act, other) for other in self.objected)
+        self._last = None if insisted else (act, before)
+        self.objected.clear()
 
     def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
         # A deed by the frames before and after it.
