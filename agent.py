@@ -11195,10 +11195,12 @@ def thinned(frame: Frame) -> tuple[Size, bytes]:
     return size, scale_bgrx(frame.clean, frame.width, frame.rect, *size)
 
 
-def keep_screen(screens: Screens, frame: Frame) -> None:
-    screen = (frame.rect, thinned(frame)[1])
+def keep_screen(screens: Screens, frame: Frame) -> tuple[Size, bytes]:
+    size, clean = thinned(frame)
+    screen = (frame.rect, clean)
     if screen not in screens:
         screens.append(screen)
+    return size, clean
 
 
 def is_new(
@@ -11210,8 +11212,7 @@ def is_new(
     """Whether none of the screens looked there as this one does, which is one of them now."""
     # What changes by itself elsewhere, such as a clock, does not make it new.
     alike = [clean for rect, clean in screens if rect == frame.rect]
-    keep_screen(screens, frame)
-    size, now = thinned(frame)
+    size, now = keep_screen(screens, frame)
     part = box.scaled(frame.rect, Rect(0, 0, *size))
     return all(difference(clean, now, size.width, 1, part, carets) for clean in alike)
 
@@ -11404,8 +11405,6 @@ class Eyes:
         if self.clock.now() - frame.taken_at > SETTLED_S:
             return None
         if self.desktop.screen() != frame.screen or size not in (None, frame.rect[2:]):
-            return None
-        if resolve_area(self.config.area, self.desktop) != frame.area:
             return None
         front = self.desktop.foreground()
         same_front = (front and self._hidden(front)) == frame.window
@@ -12565,14 +12564,20 @@ class Engine:
         settle_s = 0.0
         done: list[Deed] = []
         try:
-            for step in Typing(self.controls, self.clock, act, frame, done).steps():
+            typing = Typing(
+                self.controls,
+                self.clock,
+                act,
+                frame,
+                done,
+            )
+            for step in typing.steps():
                 if not same_window(after.window, frame.window):
-                    rest = (
+                    raise ToolError(
                         "the rest was not done, since another window came to the front:"
-                        f" {title_text(after.window)}"
+                        f" {title_text(after.window)}",
+                        "another_window",
                     )
-                    done.append(Deed(step, rest, refused="another_window"))
-                    break
                 begin = self.clock.now()
                 before = self.eyes.glance(whole)
                 deed = self.actuator.perform(step, after)
@@ -12615,11 +12620,24 @@ class Engine:
     def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
         # A deed by the frames before and after it.
         keep_screen(self.screens, frame)
-        box = self.eyes.changed(frame.clean, after.clean, frame, 1)
-        new = box is not None and is_new(self.screens, after, box)
+        carets = 1
+        box = self.eyes.changed(
+            frame.clean,
+            after.clean,
+            frame,
+            1,
+        )
+        seen = box
         if box is None and not self.config.described:  # a caret may stand in another field now
-            caret = self.eyes.changed(frame.clean, after.clean, frame, 1, carets=0)
-            new = caret is not None and is_new(self.screens, after, caret, carets=0)
+            carets = 0
+            seen = self.eyes.changed(
+                frame.clean,
+                after.clean,
+                frame,
+                1,
+                carets,
+            )
+        new = seen is not None and is_new(self.screens, after, seen, carets)
         if new:
             self._moved_to.clear()
         front = after.window.handle if after.window else 0
@@ -12932,8 +12950,10 @@ def judge(
     if not config.second_opinion:
         needed = 1
         state.lead = 0
-    begin = state.lead
-    last = evidence == NO_CLAIM
+    # A NO refuses, but for the last claim of a run, which nobody can repeat.
+    least = state.lead
+    if evidence == NO_CLAIM and needed > 1:
+        least -= NO_MOST
     look = None
     no = 0
     while no < NO_MOST:
@@ -12956,14 +12976,11 @@ def judge(
         if what_lacks(verdict):
             no += 1
             state.lead -= 1
-        else:
-            state.lead += 1
-            if files_prove(engine, state, files):
+            if state.lead < least:
                 break
-        # A NO refuses, but for the last claim of a run, which nobody can repeat.
-        patient = last and needed > 1
-        refused = state.lead < begin and what_lacks(verdict)
-        if state.lead >= needed or (refused and not patient):
+            continue
+        state.lead += 1
+        if state.lead >= needed or files_prove(engine, state, files):
             break
     engine.logger.record(
         VerificationRecord(
@@ -12990,10 +13007,8 @@ def ask_about(
     # An answer that decides nothing is asked for again, and then a NO. What a file holds is told of
     # those that the person named.
     told = {}
-    for path, fact in files.items():
-        told[path] = fact
-        if path not in state.task:
-            told[path] = (fact[0], None)
+    for path, (known, data) in files.items():
+        told[path] = (known, data if path in state.task else None)
     text = fill_form(
         VERIFIER_FORM,
         "\n\n",
@@ -13530,6 +13545,25 @@ def leave_way(
         done = "; ".join(str(step.act) for step in way.steps[: way.next])
         engine.voice.tell(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
     return None
+
+
+def judge_words(
+    engine: Engine,
+    state: AgentState,
+    said: str,
+) -> tuple[Outcome | None, str]:
+    """What comes of words instead of an act: whether the task is done is asked."""
+    claims = CLAIM.search(said) is not None
+    outcome, result = check_completion(
+        engine,
+        state,
+        said,
+        claims,
+    )
+    # The words are told as the run's end: said twice, they look like two things.
+    record = ActionRecord("final_answer", "", result, response_text=said)
+    note_action(engine, state, record)
+    return outcome, result
 
 
 def note_action(
@@ -14339,17 +14373,12 @@ def lost_step(
 
 
 def final_answer(
-    engine: Engine, state: AgentState, chat: Conversation, said: str
+    engine: Engine,
+    state: AgentState,
+    chat: Conversation,
+    said: str,
 ) -> Outcome | None:
-    outcome, result = check_completion(
-        engine,
-        state,
-        said,
-        CLAIM.search(said) is not None,
-    )
-    # The words are told as the run's end: said twice, they look like two things.
-    record = ActionRecord("final_answer", "", result, response_text=said)
-    note_action(engine, state, record)
+    outcome, result = judge_words(engine, state, said)
     if outcome:
         return outcome
     chat.silent = 0
@@ -14581,30 +14610,9 @@ def ask_for_story(
         False,
     )
     story.said, claim = taken if isinstance(taken, tuple) else ("", "")
-    return words_of_story(engine, state, story, claim) if claim else None
-
-
-def words_of_story(
-    engine: Engine,
-    state: AgentState,
-    story: Story,
-    claim: str,
-) -> Outcome | None:
-    """What comes of words that are no story: whether the task is done is asked."""
-    says_done = CLAIM.search(claim) is not None
-    outcome, result = check_completion(
-        engine,
-        state,
-        claim,
-        says_done,
-    )
-    record = ActionRecord(
-        "final_answer",
-        "",
-        result,
-        response_text=claim,
-    )
-    note_action(engine, state, record)
+    if not claim:
+        return None
+    outcome, result = judge_words(engine, state, claim)
     story.notes.append(result)
     return outcome
 
