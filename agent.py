@@ -12456,7 +12456,7 @@ class Engine:
     # What acts led to, and what was looked at without an act.
     screens: Screens = field(default_factory=partial(Screens, maxlen=SCREENS_KEPT))
     way: Way | None = None
-    _moved_to: set[Coordinate] = field(default_factory=set)  # since the last new screen
+    _tried: set[tuple[object, ...]] = field(default_factory=set)  # since the last new screen
     _last: tuple[Act, Frame] | None = None  # what was done last, and the screen before it
     # What was objected to since an act was done.
     objected: list[Act] = field(default_factory=list)
@@ -12639,7 +12639,7 @@ class Engine:
             )
         new = seen is not None and is_new(self.screens, after, seen, carets)
         if new:
-            self._moved_to.clear()
+            self._tried.clear()
         front = after.window.handle if after.window else 0
         typed = box and isinstance(deed.act.args, TypeTextArgs)
         if not typed and front != self.filled:
@@ -12650,10 +12650,13 @@ class Engine:
         region = box and on_grid(box, frame.rect)
         return replace(deed, changed=box is not None, region=region, new=new, begun=True)
 
-    def is_new_place(self, act: Act) -> bool:
-        places = set(values_of(act.args, Coordinate))
-        new = not places <= self._moved_to
-        self._moved_to |= places
+    def is_new_try(self, act: Act, step: int = 1) -> bool:
+        """Whether nothing was done so since the last new screen, within such steps of the grid."""
+        tried: list[object] = [act.name, keys_of(act)]
+        for place in values_of(act.args, Coordinate):
+            tried.append((place.x // step, place.y // step))
+        new = tuple(tried) not in self._tried
+        self._tried.add(tuple(tried))
         return new
 
     def tell_turn(self, role: str, done: str, effect: str) -> None:
@@ -13248,6 +13251,9 @@ def most_turns(engine: Engine) -> int:
     return config.max_steps
 
 
+NEAR = 50  # steps of the grid, within which places are said for the same thing
+
+
 def perform_act(
     engine: Engine,
     state: AgentState,
@@ -13259,13 +13265,15 @@ def perform_act(
     progress: bool | None = deed.new or deed.dry
     if deed.refused == OTHER_CONTROL and len(engine.objected) == 1:
         progress = None  # only one in a row, so that objections cannot go on without end
+    elif deed.changed and not progress and engine.is_new_try(act, NEAR):
+        progress = None  # to a screen that is known each way leads once
     if deed.begun or deed.dry:
         state.touched += 1
         state.judged = 0
         state.lead = 0
         state.stirred = bool(state.stirred) or (deed.begun and deed.changed is not False)
     if act.name == "move":  # screens are compared without the pointer, so a move changes nothing
-        progress = engine.is_new_place(act) and not deed.refused
+        progress = engine.is_new_try(act) and not deed.refused
         deed = replace(deed, changed=None)
     if progress:
         state.waiting_since = None
@@ -13365,7 +13373,7 @@ def zoom_in(
         refused = "since a secret was typed, the screen is shown whole; act on it as it is"
         return f"Not zoomed: {refused}", False
     engine.eyes.zoom(to_point(place, look.frame.area))
-    return "Zoomed in for the next action", engine.is_new_place(act)
+    return "Zoomed in for the next action", engine.is_new_try(act)
 
 
 def refuse_unseen(

@@ -94,6 +94,7 @@ ROWS = (
     ("clicks-apart", "Hands", "two clicks of one button are kept apart", "Hands.click", "again_at - self.clock.now()", "0.0"),
     ("repeats", "Turn engine", "a click is not undone by being said once more", "Engine._repeats", "return REPEATED", 'return ""'),
     ("objections", "Turns", "objections in a row cost patience", "perform_act", "len(engine.objected) == 1", "True"),
+    ("ways-back", "Turns", "the same way back to a known screen is no progress twice", "perform_act", "engine.is_new_try(act, NEAR)", "True"),
     ("insisted", "Turn engine", "what was insisted on is done again unasked", "Engine._remember", "None if insisted else (act, before)", "(act, before)"),
     ("lead", "Proof", "one yes is not enough", "judge", "state.lead >= needed", "state.lead >= 1"),
     ("always-moved", "Hands", "the mouse is moved also where it stands", "Hands.move", "told is None or point", "point"),

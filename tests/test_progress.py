@@ -137,6 +137,13 @@ class Progress(ProgressCase):
         self.assertEqual(outcome.kind, "stuck")
         self.assertLess(self.made.state.turn, 20)
 
+    def test_each_way_back_to_a_known_screen_costs_no_patience_once(self) -> None:
+        close = call("press_keyboard_key", key="escape")
+        beside = call("click_screen_element", element_name="Menu", position=[975, 60])
+        self.play(MENU, close, beside, close, MENU, close, max_steps=6)
+        stalls = [entry.get("stalled", 0) for entry in self.made.records("state")]
+        self.assertEqual(stalls[-5:], [0, 0, 1, 2, 3])
+
 
 class Ticked(DrawnDesktop):
     """A checkbox that each click on it switches, and a button beside it whose click changes something elsewhere."""
