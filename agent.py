@@ -11354,10 +11354,8 @@ class Eyes:
         self.zoom(None)
         settled = self._still_settled(closer, size)
         frame, png = settled or (self.capture(closer, size), b"")
-        self.pointer = NOWHERE
-        if frame.pixels != frame.clean:
-            pointer = difference(frame.clean, frame.pixels, frame.width, carets=0)
-            self.pointer = pointer or NOWHERE
+        pointer = difference(frame.clean, frame.pixels, frame.width, carets=0)
+        self.pointer = pointer or NOWHERE
         canvas = Canvas(frame.width, frame.height, frame.pixels)
         for place in [*self.secrets.values()]:  # they move with their windows until these are gone
             window = self.desktop.window(place.handle)
@@ -11402,17 +11400,20 @@ class Eyes:
         if not settled or closer or self.secrets:  # which are greyed on a frame of their own
             return None
         frame = settled.frame
-        if self.clock.now() - frame.taken_at > SETTLED_S:
-            return None
-        if self.desktop.screen() != frame.screen or size not in (None, frame.rect[2:]):
-            return None
+        usual = Size(*frame.rect[2:])
         front = self.desktop.foreground()
-        same_front = (front and self._hidden(front)) == frame.window
-        same_mouse = self.desktop.cursor() == settled.mouse
-        glance = self.glance(frame)
-        if same_front and same_mouse and not self.changed(settled.glance, glance, frame):
-            return frame, settled.png
-        return None
+        now = (
+            self.desktop.screen(),
+            front and self._hidden(front),
+            self.desktop.cursor(),
+            size or usual,
+        )
+        then = (frame.screen, frame.window, settled.mouse, usual)
+        if now != then or self.clock.now() - frame.taken_at > SETTLED_S:
+            return None
+        if self.changed(settled.glance, self.glance(frame), frame):
+            return None
+        return frame, settled.png
 
     def whole(self, frame: Frame) -> Frame:
         """All the area, by which the effect of an act is seen."""
@@ -12317,12 +12318,10 @@ def other_names(
     for one, other in ((then.aimed, now.aimed), (then.around, now.around)):
         if not one or not other:
             continue
-        gone = [name for name in one if name not in other]
-        new = [name for name in other if name not in one]
-        if gone or new:
-            names = [*new, "nothing"][0], [*gone, "nothing"][0]
-            lines = [plain_line(name, 60) for name in names]
-            return "there is {!r}, not {!r}".format(*lines)
+        gone = next((name for name in one if name not in other), "nothing")
+        new = next((name for name in other if name not in one), "nothing")
+        if gone != new:
+            return f"there is {plain_line(new, 60)!r}, not {plain_line(gone, 60)!r}"
     return ""
 
 
