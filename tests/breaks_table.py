@@ -47,7 +47,7 @@ MODULES = {
 
 # The first nine once were seen by nothing.
 ROWS = (
-    ("way-names", "Way", "another name in the window hands over to the model", "other_names", "if gone or new:", "if gone and not new:"),
+    ("way-names", "Way", "another name in the window hands over to the model", "other_names", "if gone != new:", "if gone and not new:"),
     ("way-letter", "Eyes", "what changed and is as large as a letter is something else", "", "LETTER_LEAST = 2", "LETTER_LEAST = 30"),
     ("way-pointer", "Way", "the pointer of then and of now tells nothing", "other_pixels", "spared = [place.eyes.pointer, ", "spared = ["),
     ("replaced-once", "Eyes", "what goes on changing is no replaced record", "Eyes.replaced", "restless += [moving] if moving else []", "restless += []"),
