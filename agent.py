@@ -567,11 +567,10 @@ def laid_over(usual: Any, own: Any) -> Any:
         return usual | {name: laid_over(usual[name], value) for name, value in own.items()}
     if isinstance(usual, list) and len(own) <= STOPS_MOST:
         return sorted([laid_over(0.5, place), laid_over("rgba", colour)] for place, colour in own)
-    is_switch = isinstance(usual, bool)
     if isinstance(usual, str):
         fits = RGBA.fullmatch(own) is not None
     else:
-        fits = is_switch == isinstance(own, bool) and 0 <= own <= 100
+        fits = isinstance(usual, bool) == isinstance(own, bool) and 0 <= own <= 100
     if not fits:
         raise ValueError(own)
     return own
@@ -16306,7 +16305,6 @@ class Panel(Inbox):
         self.server.server_close()
 
     def take(self, item: Item) -> None:
-        picture = self._state["picture"] + 1
         if isinstance(item, Phase):
             self.update(phase=item.text, since=time.time())
         elif isinstance(item, EndRecord):
@@ -16319,8 +16317,8 @@ class Panel(Inbox):
             self.update(**{item.place: item.text})
         elif isinstance(item, Shown):
             self._screen = item.screen
-            settled = isinstance(item.screen, Frame)
-            self.update(picture=picture, settled=settled, boxes=item.boxes)
+            self._state["picture"] += 1
+            self.update(settled=isinstance(item.screen, Frame), boxes=item.boxes)
 
     def update(self, **values: object) -> None:
         self._state |= values
@@ -16348,9 +16346,12 @@ class Panel(Inbox):
         # of a page behind others.
         time.sleep(PANEL_NEWS_S)
         run = self.book.run_item()
-        known = [run, *self.book.items]
         # What is entered meanwhile is told the next time.
-        items = [item for item in known if words["seen"] < item["number"] <= run["number"]]
+        items = [
+            item
+            for item in (run, *self.book.items)
+            if words["seen"] < item["number"] <= run["number"]
+        ]
         self._asked = time.monotonic()
         return self._state | {"paused": self.stop.paused, "items": items}
 
@@ -16993,11 +16994,11 @@ def demo_picture(state: DemoState) -> bytes:
     return bytes(canvas.pixels)
 
 
-def _draw_pointer(canvas: Canvas, left: int, top: int) -> None:
+def _draw_pointer(canvas: Canvas, tip: Point) -> None:
     for down in range(14):
         width = min(down, 22 - down)
-        canvas.fill(Rect(left, top + down, width + 1, 1), 0x000000)
-        canvas.fill(Rect(left + 1, top + down, width - 1, 1), DEMO_SIGNS["pointer"])
+        canvas.fill(Rect(tip.x, tip.y + down, width + 1, 1), 0x000000)
+        canvas.fill(Rect(tip.x + 1, tip.y + down, width - 1, 1), DEMO_SIGNS["pointer"])
 
 
 class DemoDesktop:
@@ -17065,8 +17066,7 @@ class DemoDesktop:
         self._captures += 1
         clean = self.glance(area, width, height)
         canvas = Canvas(width, height, clean)
-        tip = middle_of(Rect(*self._cursor, 1, 1).scaled(area, canvas.area))
-        _draw_pointer(canvas, tip.x, tip.y)
+        _draw_pointer(canvas, middle_of(Rect(*self._cursor, 1, 1).scaled(area, canvas.area)))
         return Frame(
             number=self._captures,
             width=width,
