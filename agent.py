@@ -3292,8 +3292,10 @@ class WindowsDesktop:
         except Win32Error:
             return None  # it was closed in this very moment
         program, rights = process_owner(self.api, window_process(self.api, handle))
-        if class_name == FRAME_CLASS:
-            program = self._program_in_frame(handle) or program
+        if class_name == FRAME_CLASS:  # all frames are of one program of Windows
+            app = self.api.FindWindowExW(handle, None, APP_CLASS, None) or 0
+            inside, _ = process_owner(self.api, window_process(self.api, app))
+            program = inside or program
         owner = self.api.GetAncestor(handle, GA_ROOTOWNER)
         return Window(
             handle=handle,
@@ -3312,12 +3314,6 @@ class WindowsDesktop:
         if any(seen):
             return Rect.between(*seen)
         return window_place(self.api, handle)
-
-    def _program_in_frame(self, frame: int) -> str:
-        # The app in a frame, "" if it is not told; all frames are of one program of Windows.
-        app = self.api.FindWindowExW(frame, None, APP_CLASS, None)
-        program, _ = process_owner(self.api, window_process(self.api, app)) if app else ("", 0)
-        return program
 
     @cached_property
     def _own_rights(self) -> int:
@@ -3619,7 +3615,8 @@ def _is_telling(control: Control) -> bool:
     # Whether more is known than that it is there.
     if control.role == "edit" or control.checked is not None:
         return True
-    return control.role != "pane" and bool(control.name or control.value or control.focused)
+    known = control.name or control.value or control.focused
+    return control.role != "pane" and bool(known)
 
 
 def serve_controls(pipe: Connection) -> None:
@@ -3878,7 +3875,7 @@ def parse_chord(text: str) -> tuple[str, ...]:
 def character_of(keys: Sequence[str]) -> str:
     """What a chord types on a US keyboard if it is one key, maybe with shift; else ""."""
     *held, key = keys
-    if len(key) > 1 or not MODIFIERS.isdisjoint(held) and held != ["shift"]:
+    if len(key) > 1 or held not in ([], ["shift"]):
         return ""
     return WITH_SHIFT.get(key, key.upper()) if held else key
 
