@@ -7367,14 +7367,18 @@ class ModelInfo:
 
 
 # How a server is known, by the owner that its list names or else by its usual port, and its
-# settings: of the context's length, of pictures, of calls, of thoughts. Ollama is "library".
+# settings: of the context's length, of pictures, of calls, of thoughts. Ollama is "library";
+# llama.cpp names itself, others at its port do not.
 _SERVERS = """
 lmstudio | 1234 | load the model with `lms load NAME --context-length {tokens}` | load a
      vision model such as qwen/qwen3-vl-4b | correct its prompt template (My Models, Prompt
      Template) or load a model with tool use such as qwen/qwen3-vl-4b | switch its thinking off
-llamacpp | 8080 | start it with `-c {tokens}` | start it with a vision model and its
+llamacpp | 0 | start it with `-c {tokens}` | start it with a vision model and its
      `--mmproj FILE` | start it with `--jinja`, or another `--chat-template-file FILE` | start it
      with `--reasoning-budget 0` or `--reasoning-format none`
+mlx | 8080 | take a model whose context is {tokens} tokens or more | serve a vision model with
+     `mlx_vlm.server` | take a model whose chat template knows tools | start it with
+     `--chat-template-args '{"enable_thinking": false}'`, or take an instruct model
 library | 11434 | set OLLAMA_CONTEXT_LENGTH={tokens} and start it anew | take a model for
      which `ollama show NAME` lists vision | take a model for which `ollama show NAME` lists tools |
      take an instruct model such as qwen3-vl:4b-instruct
@@ -7389,6 +7393,8 @@ sglang | 30000 | start it with `--context-length {tokens}` | serve a vision mode
      start it without `--reasoning-parser`
 koboldcpp | 5001 | start it with `--contextsize {tokens}` | start it with a vision model
      and its `--mmproj FILE` | start it with `--jinja --jinja_tools` | load an instruct model
+textgen | 5000 | start it with `--ctx-size {tokens}` | load a vision model and its `--mmproj FILE`
+     | load a model whose template knows tools | load an instruct model
 other | 0 | load the model with {tokens} tokens or more | load a vision model such as Qwen3-VL |
      load a model that can call tools, such as Qwen3-VL | load an instruct model
 """
@@ -7434,7 +7440,7 @@ full | 0 | pictures | cut a reply after {0} tokens: its model's context is full,
      allows no more; {1}
 thinking | 0 | quiet tokens | cut a reply after {0} tokens, all of them spent on thinking; set
      thinking=off, raise executor_max_tokens, or {4}
-silent | 0 | text | held no tool call in any of its first replies; {3}
+silent | 0 | text | sent no tool call in its first replies; {3}
 hidden | 0 | quiet | puts all {0} tokens of a reply into the model's thoughts; set thinking=off, or
      {4}
 """

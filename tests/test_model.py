@@ -356,6 +356,9 @@ class Discovery(unittest.TestCase):
             (8000, "me", "--max-model-len 8192"),
             (1234, "organization_owner", "lms load NAME --context-length 8192"),
             (4711, "", "load the model with 8192 tokens or more"),
+            (8080, "llamacpp", "-c 8192"),
+            (8080, "", "a model whose context is 8192"),  # MLX
+            (5000, "user", "--ctx-size 8192"),
         ):
             client = model_server(f"http://127.0.0.1:{port}")
             listed = [agent.ModelInfo("x-vl", server=owner)]

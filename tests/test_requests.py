@@ -93,8 +93,12 @@ class CallsInTheText(EngineCase):
     def test_who_makes_no_call_takes_no_tools_or_reads_none_is_given_them_in_the_text(self) -> None:
         refused = agent.ModelError("It does not support tools.", "no_tools")
         for answer, times, told in (
-            (text("I would make a plan."), 3, "held no tool call in any of its first replies"),
-            ({**text(""), "unread_call": "I could not read it."}, 3, "in any of its first replies"),
+            (text("I would make a plan."), 3, "sent no tool call in its first replies"),
+            (
+                {**text(""), "unread_call": "I could not read it."},
+                3,
+                "no tool call in its first replies",
+            ),
             (refused, 1, "It does not support tools; from now on"),
         ):
 
