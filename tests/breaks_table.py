@@ -115,7 +115,7 @@ ROWS = (
     ("memory-full", "Records", "memory is compressed at its threshold", "AgentMemory.needs_compression", ">= self.threshold", "> self.threshold + 1"),
     ("keep-latest-run", "Journal", "the run that goes on is never deleted", "delete_old_runs", "run.resolve() not in in_use", "run.resolve() != in_use"),
     ("screenshot-limit", "Journal", "beyond its size a run keeps no further pictures", "ExecutionLogger.save_screenshot", "self._size < self._most", "self._most > 0"),
-    ("one-picture", "Exchange", "a server that takes one picture gets the last one only", "Asker.form", "message is not pictures[-1]", "message is not pictures[0]"),
+    ("one-picture", "Exchange", "a server that takes one picture gets the last one only", "Asker.form", "message is not pictures[-1]", "not message"),
     ("one-form", "Exchange", "of the forms that may cure a fault one is tried at a time", "Asker.exchange", 'fresh = kind not in ("", known)', 'fresh = kind != ""'),
     ("vain-rung", "Exchange", "a form that cures nothing is given up", "Asker.exchange", "self.rungs = before\n", "pass\n"),
     ("status-of-numbers", "Server answers", "the number of a status is no length", "", "(?<!HTTP )[0-9]{3,}", "[0-9]{3,}"),

@@ -12,6 +12,7 @@ import re
 import unittest
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import agent
 from tests.fakes import VirtualClock
@@ -169,6 +170,23 @@ class Cases(EngineCase):
                         bad = WHEN[row["when"]]
                         refused = sum(bad(asked, n) for n, asked in enumerate(server.requests))
                         self.assertLessEqual(refused, row.get("refused", 1))
+
+
+class Forms(unittest.TestCase):
+    def test_those_that_cure_nothing_are_given_up_and_not_tried_again(self) -> None:
+        server = mock.Mock()
+        server.complete.side_effect = agent.ModelError("Odd.", "error")
+        asker = agent.Asker(agent.Config(), agent.ModelInfo("m"), server)
+        tools = agent.CANONICAL.schemas(["press_key"])
+        manner = agent.Manner("Act.", tools, {"max_tokens": 100})
+        for requests in (
+            3,
+            4,
+        ):  # as it is, tools in the text, instructions in the message; as it is
+            with self.subTest(requests):
+                asker.exchange(manner, [agent.Message("user", "Go on.")])
+                self.assertEqual(server.complete.call_count, requests)
+                self.assertEqual((asker.rungs, asker.told), (set(), {}))
 
 
 if __name__ == "__main__":
