@@ -176,17 +176,14 @@ class Forms(unittest.TestCase):
     def test_those_that_cure_nothing_are_given_up_and_not_tried_again(self) -> None:
         server = mock.Mock()
         server.complete.side_effect = agent.ModelError("Odd.", "error")
-        asker = agent.Asker(agent.Config(), agent.ModelInfo("m"), server)
-        tools = agent.CANONICAL.schemas(["press_key"])
-        manner = agent.Manner("Act.", tools, {"max_tokens": 100})
-        for requests in (
-            3,
-            4,
-        ):  # as it is, tools in the text, instructions in the message; as it is
+        asked = agent.Asked(agent.Config(), agent.ModelInfo("m"), server)
+        tool = {"type": "function", "function": {"name": "press_key"}}
+        for requests in (2, 3):  # as it is and with the tool in the text; as it is
             with self.subTest(requests):
-                asker.exchange(manner, [agent.Message("user", "Go on.")])
+                with self.assertRaisesRegex(agent.ModelError, "Odd"):
+                    asked.ask("Go on.", b"", [tool])
                 self.assertEqual(server.complete.call_count, requests)
-                self.assertEqual((asker.rungs, asker.told), (set(), {}))
+                self.assertEqual((asked.rungs, asked.told), (set(), {}))
 
 
 if __name__ == "__main__":
