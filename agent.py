@@ -5438,7 +5438,7 @@ menu | opened=<MENU_KEYS> | control= | does=enter|space
 menu | opened=<MENU_KEYS> | in=(?!edit|combo).* | text=\s|\w{1,3}
 menu | does=(shift\+)?[^s] | in=menu.*|tab item
 menu | text=\w{1,3} | in=menu.*|tab item
-menu | text=.*\t\s.* | in=(?!document|data item|cell|field).*
+menu | text=.*\t\s.* | in=(?!document|data item|cell|field).* | program=(?!<EDITORS>|<STUDIOS>).*
 menu | text=.*\t\s.* | owned=yes
 menu | does=alt\+\d|ctrl\+shift\+\d | program=<MAILS>|<EDITORS>|<EXPLORER>
 terminal | runs=.+ | runner=shell
@@ -5494,7 +5494,7 @@ run | program=<START> | does=<A_CLICK>|enter | in=list item|button|menu item | o
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
 run | program=<START> | does=ctrl\+shift\+enter
 run | title=ma[ck]ros? | enters=enter
-run | program=<BROWSERS> | does=<A_CLICK>|enter | in=list item | control=<SETUPS>
+run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | in=list item | control=<SETUPS>
 address | program=<BROWSERS> | does=<A_CLICK>|enter | in=list item
      | control=(https?://)?[\w.-]+\.\w+[/?#]\S.*
 address | program=<BROWSERS> | does=<A_CLICK>|space | in=button
@@ -5504,7 +5504,7 @@ send | program=(filezilla|winscp)\.exe | does=enter|(double|triple)_click
 system | program=<EXPLORER> | title=<PANELS> | does=<A_CLICK>|enter|space | in=<PRESSED>
      | label=(?!(.*\n)?(<LOOKING>|<PERSONAL>)$).+
 weighty | program=<LEDGERS> | enters=enter | line=\W*(/n|/o|=).*
-run | program=<BROWSERS> | does=<A_CLICK>|enter | in=button|list item|menu item | label=<SETUPS>
+run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | label=<SETUPS>
 run | program=<BROWSERS> | title=downloads.* | does=<A_CLICK>|enter|space
      | label=(.*\n)?(keep|trotzdem|behalten|conserver|conservar)\b.*
 run | program=<BROWSERS> | in=button | label=(.*\n)?open .* | about=(.*; )?(cancel|abbrechen)(; .*)?
