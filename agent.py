@@ -10234,8 +10234,8 @@ def hold_alone(stream: IO[str]) -> bool:
             import fcntl
 
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:  # another one is of a drive that knows no holding
-        return error.errno not in (errno.EACCES, errno.EAGAIN)
+    except OSError as error:  # another one is of a drive that knows no holding; Wine tells none
+        return error.errno not in (0, errno.EACCES, errno.EAGAIN)
     return True
 
 

@@ -109,8 +109,10 @@ class Runs(CommandLineCase):
         self.assertEqual((code, out, err.count("\n")), (2, "", 1))
         self.assertIn("done on a real desktop; leave out --demo.", err)
         path.write_text(text, "utf-8")
+        # Nothing of a real desktop could be done with it: on Windows a demo's console can be closed.
+        world = mock.Mock(api=mock.Mock(spec=["SetConsoleCtrlHandler"]))
         for words in ("--resume", "--replay 1"):
-            with windows_of_main(None):  # which nothing of a real desktop could be done with
+            with windows_of_main(world):
                 code, out, _ = self.main(*words.split(), *HASTY, "--max-steps", "3")
             self.assertIn(code, (0, 1), out)
 
