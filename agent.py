@@ -10540,7 +10540,7 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
 
 CHARACTERS_OF_A_TOKEN = 4  # about, where a server does not count
 OTHER_CONTROL = "other_control"  # the kind of error of a click on another control than was named
-SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text
+SILENT_REPLIES_MOST = 3  # before the first call; then the tools go into the text, or back
 
 PICTURE_LEFT_OUT = "(An earlier screenshot, left out.)"
 
@@ -10753,7 +10753,7 @@ class Asker:
         why = ""
         try:
             found = self.send(*form)
-            kind = self.trouble_of(found, form[0])
+            kind = self.trouble_of(found, form[0], bool(manner.tools))
             if kind:
                 words = f"{found.usage.completion} of {form[0]['max_tokens']}"
                 why = f"The server {fault_sentence(kind, words, self.model)}."
@@ -10762,6 +10762,8 @@ class Asker:
             kind = error.kind
             why = str(error)
         before = self.rungs
+        if kind == "silent" and (kind, "text") in self.tried:
+            before = before - {"text"}  # which did not help either
         fresh = kind not in ("", known)
         rungs = FAULTS[kind].rungs.split() if fresh else []
         for rung in rungs:
@@ -10782,8 +10784,11 @@ class Asker:
             self.say_once(kind, f"warning: {why}")
         return found
 
-    def trouble_of(self, reply: Reply, settings: JsonDict) -> str:
-        """What makes a well-formed reply none: a row of FAULTS, or nothing."""
+    def trouble_of(self, reply: Reply, settings: JsonDict, has_tools: bool) -> str:
+        """Tells what makes a well-formed reply none: a row of FAULTS, or nothing.
+
+        `has_tools` says whether the model was given any, in a list or in the text.
+        """
         if harmless_calls(reply):
             self.patience = 0
             return ""
@@ -10799,9 +10804,10 @@ class Asker:
                 return "full"
         if only_thinks:
             return "thinking" if reply.finish_reason == "length" else "hidden"
-        if "tools" in settings and self.patience:
+        if has_tools and self.patience:
             self.patience -= 1
             if not self.patience:
+                self.patience = SILENT_REPLIES_MOST  # of the other form
                 return "silent"
         return ""
 

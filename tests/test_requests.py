@@ -122,6 +122,20 @@ class CallsInTheText(EngineCase):
         with self.assertRaises(agent.ModelError):
             self.run_with(mock.Mock(side_effect=refused), calls="tools")
 
+    def test_tools_in_the_text_that_help_no_model_go_back_into_the_list(self) -> None:
+        silent = iter([text("I look.")] * 3)  # by chance
+
+        def decide(request: Request) -> Request:
+            if "tools" not in request:  # it knows no other form
+                return text("Nothing can be called here.")
+            act = PLAN if role_of(request) == "planner" else call("press_keyboard_key", key="tab")
+            return next(silent, act)
+
+        requests = self.run_with(decide, max_steps=5)
+        offered = ["tools" in request for request in requests]
+        self.assertEqual(offered[:6], [True] * 3 + [False] * 3)
+        self.assertEqual(set(offered[6:]), {True})
+
     def test_what_is_known_of_the_server_or_set_decides_how_a_call_is_asked_for(self) -> None:
         llama = agent.ModelInfo("scripted", server="llamacpp")
         one_call = [text("A plan."), PLAN]  # is enough
