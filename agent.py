@@ -5820,7 +5820,8 @@ def told_of(control: Control) -> str:
         holds = ", a password field"
     elif control.value:
         holds = f" with {in_quotes(control.value, 60)}"
-    return f"{in_quotes(control.name, 60)} ({control.role}{holds})"
+    told = f"({control.role}{holds})"
+    return f"{in_quotes(control.name, 60)} {told}" if control.name else told
 
 
 def question_about(attempt: Attempt) -> str:
@@ -7767,8 +7768,8 @@ def endpoint_of(setting: str) -> urllib.parse.SplitResult:
         usable = False
     if not usable:  # and is not shown, since a name and a password may stand in it
         raise ConfigError(
-            "lmstudio_endpoint is unusable: it takes http:// or https://, a host, no login, no"
-            f" blanks; try {Config.lmstudio_endpoint}."
+            "lmstudio_endpoint (--endpoint) is unusable: it takes http:// or https://, a host, no login,"
+            f" no blanks, a port up to 65535; try {Config.lmstudio_endpoint}."
         )
     path = url.path.rstrip("/")
     if path in ("", "/v1"):
