@@ -7768,8 +7768,8 @@ def endpoint_of(setting: str) -> urllib.parse.SplitResult:
         usable = False
     if not usable:  # and is not shown, since a name and a password may stand in it
         raise ConfigError(
-            "lmstudio_endpoint (--endpoint) is unusable: it takes http:// or https://, a host, no login,"
-            f" no blanks, a port up to 65535; try {Config.lmstudio_endpoint}."
+            "lmstudio_endpoint (--endpoint) is unusable: it takes http:// or https://, a host, no"
+            f" login, no blanks, a port up to 65535; try {Config.lmstudio_endpoint}."
         )
     path = url.path.rstrip("/")
     if path in ("", "/v1"):
