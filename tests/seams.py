@@ -216,6 +216,8 @@ class PersonsClock(VirtualClock):
         super().sleep(seconds)
         line = self.types(sys.stdout.getvalue())  # type: ignore[attr-defined]
         if line is not None:
+            # Nobody types in the moment between a question's last letter and the end of its printing.
+            threading.Event().wait(0.05)
             self.keyboard.type(line)
 
 
