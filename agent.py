@@ -5936,7 +5936,7 @@ FILE_NAMES = {
 
 def package_names(path: str) -> Iterable[str]:
     """What an app is called in all languages: camera, of Microsoft.WindowsCamera_8wek!App."""
-    names = re.match(r".*?([^.\\]+)_\w+!(?:.*\.)?(.+)", fold(path))
+    names = re.search(r"([^.\\_]{1,100})_\w{1,40}!(?:.*\.)?(.+)", fold(path))
     return map(without_maker, names.groups()) if names else ()
 
 
@@ -7478,8 +7478,8 @@ _LACKS = (
 )
 _LENGTHS = (
     r"n_keep|n_ctx|\bcontext\b(?! (cancel|deadline))|(longer|greater|more) than|too (long|many)"
-    r"|exceed\w*|tokens.{0,30}limit|batch size"
-    r"|max\w*[ _-](seq|model|total|input|context|position|prompt|kv|new|token|allow)\w*"
+    r"|exceed|tokens.{0,30}limit|batch size"
+    r"|max\w{0,10}[ _-](seq|model|total|input|context|position|prompt|kv|new|token|allow)\w*"
 )
 _SIGHT = r"image|vision|visual|multi-?modal|mmproj|picture"
 # What is wrong with a picture itself is no blindness.
@@ -8134,7 +8134,7 @@ _JSON_CALL = '<tool_call>{"name": "NAME", "arguments": INSIDE}</tool_call>'
 _FORMS = (
     (
         rf"<\|tool_call>\s*call:([\w.-]+)\s*\{{({_NO_TAG})\}}\s*<tool_call\|>",
-        r"""(\w+)\s*:\s*(?:<\|"\|>([^<]*(?:<(?!\|"\|>)[^<]*)*)<\|"\|>|"([^"\\]*)\""""
+        r"""(?<!\w)(\w+)\s*:\s*(?:<\|"\|>([^<]*(?:<(?!\|"\|>)[^<]*)*)<\|"\|>|"([^"\\]*)\""""
         r"""|(\[[^]["<]*\]|[\w.-]+))\s*(?:,\s*|\Z)""",
         _FUNCTION,
     ),
@@ -8145,7 +8145,7 @@ _FORMS = (
     ),
     (r"\[TOOL_CALLS\]\s*([\w.-]+)\s*\[ARGS\]\s*(\{[^\[]*\})\s*\Z", _NONE, _JSON_CALL),
     (
-        rf"<\|tool_call_begin\|>([\w.-]+)[:\d]*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
+        rf"<\|tool_call_begin\|>([\w.-]+)(?::\d*)*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
         r"<\|tool_call_end\|>",
         _NONE,
         _JSON_CALL,

@@ -178,7 +178,10 @@ class ItsTests(unittest.TestCase):
         python = [sys.executable, "-m"]
         if "kept" in names:  # step 4
             names = [name for name in names if name not in ("kept", __name__)]
-            subprocess.run([*python, "tests.kept"], cwd=copy, env=environment, check=True)
+            subprocess.run(
+                [*python, "tests.kept"],
+                cwd=copy, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True,
+            )  # fmt: skip
         done = subprocess.run(
             [*python, "tests", *names],
             cwd=copy, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
