@@ -7497,7 +7497,7 @@ memory  (not|n't) (have )?enough (\w+ ){{0,4}}(memory|v?ram)|more (\w+ ){{0,3}}(
 context  context[ _-]?(length|size|window|limit|shift|(the )?overflow)|exceed_context|kv.cache
 context  (prompt|input|request) (is |was )?too long|too long to fit|shorter (input|prompt)
 context  memory slot
-context  {_near(_LENGTHS, "(?<!HTTP )[0-9]{3,}")}
+context  {_near(_LENGTHS, "(?<!HTTP )[0-9]{3}")}
 no_vision  at most (0|no) image|not a multi-?modal
 pictures  (at most|more than|\b([1-9]|one(?! or)|single|multiple|many|limit|number))
      (of )?(\w+ )?(image|picture)
