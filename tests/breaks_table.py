@@ -118,7 +118,7 @@ ROWS = (
     ("one-picture", "Exchange", "a server that takes one picture gets the last one only", "Asker.form", "message is not pictures[-1]", "not message"),
     ("one-form", "Exchange", "of the forms that may cure a fault one is tried at a time", "Asker.exchange", 'fresh = kind not in ("", known)', 'fresh = kind != ""'),
     ("vain-rung", "Exchange", "a form that cures nothing is given up", "Asker.exchange", "self.rungs = before\n", "pass\n"),
-    ("status-of-numbers", "Server answers", "the number of a status is no length", "", "(?<!HTTP )[0-9]{3,}", "[0-9]{3,}"),
+    ("status-of-numbers", "Server answers", "the number of a status is no length", "", "(?<!HTTP )[0-9]{3}", "[0-9]{3,}"),
     ("correction-count", "Exchange", "a reply without a call is corrected so often only", "Voice.ask_until_read", "range(corrections, -1, -1)", "range(corrections, 0, -1)"),
     ("caret", "Eyes", "what is wider than a caret is a change", "difference", "* scale <= CARET_WIDTH", "* scale <= 9 * CARET_WIDTH"),
     ("rulings-all", "Proof", "a judge that leaves out a check has decided nothing", "read_rulings", "!= 1:", "> 1 or not answers:"),
