@@ -36,7 +36,8 @@ MEMORY_LEAST = 1 << 30  # bytes
 LOG_SHOWN = 20_000  # characters of what a process printed
 
 # The modules that take longest, so that none of them is begun when the others have ended.
-LONGEST = """test_kept test_again test_resume test_terminal test_replay test_panel test_mcp test_demo
+LONGEST = """test_mcp described.test_panel test_again test_kept test_resume test_real_windows test_terminal
+    test_replay test_adding described.test_profiles test_secrets test_panel test_demo
     test_controls test_breaks test_attacks test_shape test_loops
     test_progress test_calibration test_runs test_model test_main""".split()
 

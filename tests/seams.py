@@ -202,6 +202,13 @@ class Keyboard:
         self._lines.put("")
 
 
+def printed(terminal: agent.Terminal) -> bool:
+    """Whether all that was said is printed in good time."""
+    done = terminal.lines.all_tasks_done
+    with done:
+        return done.wait_for(lambda: not terminal.lines.unfinished_tasks, 60)
+
+
 Types = Callable[[str], str | None]  # what a person types to what stands on the screen
 
 
@@ -211,13 +218,14 @@ class PersonsClock(VirtualClock):
     def __init__(self, stop: agent.Stop, keyboard: Keyboard, types: Types) -> None:
         super().__init__(stop)
         self.keyboard, self.types = keyboard, types
+        self.terminal: agent.Terminal | None = None  # the one that asks
 
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds)
+        # The minutes of a question do not pass before it is printed to its end, and nobody types before.
+        assert self.terminal is None or printed(self.terminal)
         line = self.types(sys.stdout.getvalue())  # type: ignore[attr-defined]
         if line is not None:
-            # Nobody types in the moment between a question's last letter and the end of its printing.
-            threading.Event().wait(0.05)
             self.keyboard.type(line)
 
 
@@ -225,7 +233,18 @@ class PersonsClock(VirtualClock):
 def person_at_main(types: Types) -> Iterator[Keyboard]:
     """A person sits at main()'s console, in virtual time; to be given as its standard input."""
     keyboard = Keyboard()
-    with person_there(), clock_of_main(lambda stop: PersonsClock(stop, keyboard, types)):
+
+    def ask(terminal: agent.Terminal, *words: Any) -> str:
+        if isinstance(terminal.clock, PersonsClock):
+            terminal.clock.terminal = terminal
+        return asks(terminal, *words)
+
+    asks = agent.Terminal.ask
+    with (
+        person_there(),
+        clock_of_main(lambda stop: PersonsClock(stop, keyboard, types)),
+        mock.patch.object(agent.Terminal, "ask", ask),
+    ):
         yield keyboard
 
 

@@ -30,16 +30,16 @@ class WatchCase(unittest.TestCase):
         """A simulated Windows whose watcher has begun its rounds."""
         stage = Stage(config=config)
         with agent.watched(stage.world.api, stage.actuator):
-            self.rounds(stage, 6)
+            self.rounds(stage)
             yield stage
         names = [thread.name for thread in threading.enumerate()]
         self.assertEqual([name for name in names if name.endswith("(_watch)")], [])
         self.assertEqual(stage.world.problems, [])
 
-    def rounds(self, stage: Stage, more: int = 10) -> None:
-        """Waits for some of the watcher's rounds."""
-        before = len(stage.world.calls)
-        self.assertTrue(comes_true(lambda: len(stage.world.calls) > before + more))
+    def rounds(self, stage: Stage) -> None:
+        """Waits for a whole round of the watcher, which begins with a look for messages."""
+        before = stage.world.calls.count("PeekMessageW")
+        self.assertTrue(comes_true(lambda: stage.world.calls.count("PeekMessageW") > before + 2))
 
     def press(self, stage: Stage, number: int) -> None:
         stage.world.messages.append(number)

@@ -25,12 +25,13 @@ from tests.seams import (
     person_at_main,
     person_there,
     platform,
+    printed,
     terminal_columns,
     windows_of_main,
 )
 from tests.starting import PROGRAM, environment
 from tests.test_main import HASTY, QUICK, TASK, CommandLineCase
-from tests.timing import HANGS_S
+from tests.timing import HANGS_S, comes_true
 
 ERASE = "\r\x1b[K"
 ICONS_ARE_RISKY = ("--set", "risky_words=icon")  # the demo's first act is done to one
@@ -63,13 +64,6 @@ def shown(written: str) -> list[str]:
         else:
             lines[-1] += piece
     return lines
-
-
-def printed(terminal: agent.Terminal) -> bool:
-    """Whether all that was said is printed in good time."""
-    done = terminal.lines.all_tasks_done
-    with done:
-        return done.wait_for(lambda: not terminal.lines.unfinished_tasks, 60)
 
 
 class TerminalCase(unittest.TestCase):
@@ -381,7 +375,12 @@ class Asked(unittest.TestCase):
         self.assertEqual(self.terminal.ask("Really?", waits), "now")
 
     def test_where_nothing_more_can_be_typed_the_answer_is_empty_at_once(self) -> None:
+        self.assertEqual(self.answer(5), "y")
+        threads = threading.active_count()
         self.keyboard.end()
+        self.assertTrue(
+            comes_true(lambda: threading.active_count() < threads)
+        )  # who read has ended
         self.assertEqual(self.answer(), "")
         self.assertLess(self.clock.now() - self.begun, 29)
 
