@@ -61,6 +61,9 @@ def plan(turn: int, instructions: str, text: str = "") -> Json:
     return {"kind": "plan", "turn": turn, **told}
 
 
+AT_ONCE = mock.patch.object(agent, "PANEL_NEWS_S", 0)  # news are told as they come
+
+
 class PanelTest(unittest.TestCase):
     def setUp(self) -> None:
         scratch = tempfile.TemporaryDirectory()
@@ -68,9 +71,8 @@ class PanelTest(unittest.TestCase):
         self.folder = Path(scratch.name).resolve() / "run_0001"
         (self.folder / "screenshots").mkdir(parents=True)
         self.stop = agent.Stop()
-        at_once = mock.patch.object(agent, "PANEL_NEWS_S", 0)
-        at_once.start()
-        self.addCleanup(at_once.stop)
+        AT_ONCE.start()
+        self.addCleanup(AT_ONCE.stop)
         self.panel = a_panel(agent.Config(), self.stop, self.folder)
         self.addCleanup(self.panel.server.server_close)
         self.addCleanup(self.panel.server.shutdown)
@@ -478,7 +480,7 @@ class AtRest(EngineCase):
                 self.assertEqual(type(items[-1]).__name__, "ResultRecord")
 
 
-@mock.patch.object(agent, "PANEL_NEWS_S", 0)
+@AT_ONCE
 class Wired(CommandLineCase):
     """Runs of the demo with somebody at their page, who asks it whenever the program sleeps."""
 
