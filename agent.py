@@ -212,13 +212,7 @@ class Rect(NamedTuple):
         return self.top + self.height
 
     @classmethod
-    def between(
-        cls,
-        left: int,
-        top: int,
-        right: int,
-        bottom: int,
-    ) -> Rect:
+    def between(cls, left: int, top: int, right: int, bottom: int) -> Rect:
         return cls(left, top, right - left, bottom - top)
 
     def moved(self, right: int, down: int) -> Rect:
@@ -789,10 +783,7 @@ class Secrets:
         self.values = values
         # What stands for a value, the longest first: a part of another must not tear it apart.
         self._names: dict[str, str] = {}
-        longest_first = sorted(
-            {**hidden, **values}.items(),
-            key=lambda item: -len(item[1]),
-        )
+        longest_first = sorted({**hidden, **values}.items(), key=lambda item: -len(item[1]))
         for name, value in longest_first:
             self._names[value] = f"{{{{{name}}}}}"
         patterns = [f"({_spelled(value)})" for value in self._names]
@@ -825,11 +816,7 @@ class Secrets:
         # Without the beginnings of values that `cut` left. A shorter one stays: whether it is
         # hidden would tell how a value begins.
         for spelling, name in self._names.items():
-            for length in range(
-                len(spelling) - 1,
-                SECRET_CHARS_SAFE - 1,
-                -1,
-            ):
+            for length in range(len(spelling) - 1, SECRET_CHARS_SAFE - 1, -1):
                 text = text.replace(spelling[:length] + CUT, name + CUT)
         return text
 
@@ -947,11 +934,7 @@ def _image_note(image: re.Match[str]) -> str:
 
 def redact(text: str) -> str:
     """Image data replaced by its length and SHA-256."""
-    return re.sub(
-        r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})",
-        _image_note,
-        text,
-    )
+    return re.sub(r"data:image/\w+;base64,([A-Za-z0-9+/=]{64,})", _image_note, text)
 
 
 def printable(text: str) -> str:
@@ -1720,16 +1703,7 @@ PIXELS_MOST = 8192 * 4608  # more than any screen has
 def _png_around(stream: bytes, width: int, height: int) -> bytes:
     """8 bits of red, green and blue, no interlace, one zlib stream."""
     png = PNG_SIGNATURE
-    header = struct.pack(
-        ">2I5B",
-        width,
-        height,
-        8,
-        2,
-        0,
-        0,
-        0,
-    )
+    header = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
     for named in (b"IHDR" + header, b"IDAT" + stream, b"IEND"):
         length = len(named) - 4
         png += struct.pack(">I", length)
@@ -1793,13 +1767,7 @@ def png_to_rgb(png: bytes) -> tuple[bytes, int, int]:
     return bytes(rows), width, height
 
 
-def scale_bgrx(
-    pixels: bytes,
-    stride: int,
-    part: Rect,
-    width: int,
-    height: int,
-) -> bytes:
+def scale_bgrx(pixels: bytes, stride: int, part: Rect, width: int, height: int) -> bytes:
     """`part` of a picture of `stride` pixels a row, nearest neighbour."""
     # As integers pixels can be copied with a stride: a column in one go.
     source = array("I", pixels)
@@ -1875,13 +1843,7 @@ class Canvas:
         self.area = Rect(0, 0, width, height)
         self.pixels = bytearray(pixels or width * height * 4)
 
-    def fill(
-        self,
-        rect: Rect,
-        colour: int,
-        radius: int = 0,
-        alpha: float = 1.0,
-    ) -> None:
+    def fill(self, rect: Rect, colour: int, radius: int = 0, alpha: float = 1.0) -> None:
         """Mixed with what is there."""
         tables = _mixing(colour, round(alpha * 64))
         for line in self._lines(rect, radius):
@@ -1912,14 +1874,7 @@ class Canvas:
             first = (top * self.width + left) * 4
             yield slice(first, first + width * height * 4)
 
-    def text(
-        self,
-        x: int,
-        y: int,
-        text: str,
-        colour: int,
-        scale: int = 2,
-    ) -> int:
+    def text(self, x: int, y: int, text: str, colour: int, scale: int = 2) -> int:
         """One line, 9*scale high; returns the x after it."""
         for char in text:
             columns, dots = _glyph(char)
@@ -2004,13 +1959,7 @@ def _draw_box(canvas: Canvas, box: Mark, style: JsonDict) -> None:
     canvas.area = whole
 
 
-def _draw_label(
-    canvas: Canvas,
-    text: str,
-    place: Point,
-    gap: int,
-    taken: list[Rect],
-) -> None:
+def _draw_label(canvas: Canvas, text: str, place: Point, gap: int, taken: list[Rect]) -> None:
     """Writes on a plate, `gap` pixels below its place or above it, or further down.
 
     It adds its rectangle to those that are `taken`.
@@ -2035,10 +1984,7 @@ def _draw_label(
 
 
 def annotate(
-    frame: Frame,
-    turns: Sequence[Sequence[Mark]],
-    boxes: Iterable[Mark],
-    marks: JsonDict,
+    frame: Frame, turns: Sequence[Sequence[Mark]], boxes: Iterable[Mark], marks: JsonDict
 ) -> bytes:
     """A frame's pixels with marks of acts, of which `turns` has the latest first.
 
@@ -2059,13 +2005,7 @@ def annotate(
         for place in mark_places(act):
             text = f"{words} ({place.x},{place.y})"
             point = to_point(place, canvas.area)
-            _draw_label(
-                canvas,
-                text,
-                point,
-                gap,
-                taken,
-            )
+            _draw_label(canvas, text, point, gap, taken)
             words = f"{number} to"
     return bytes(canvas.pixels)
 
@@ -3040,13 +2980,7 @@ def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
 ####################################################################################################
 
 
-def console_mode(
-    api: Win32,
-    which: int,
-    undo: ExitStack,
-    on: int = 0,
-    off: int = 0,
-) -> bool:
+def console_mode(api: Win32, which: int, undo: ExitStack, on: int = 0, off: int = 0) -> bool:
     """Switches a console's flags until `undo` closes; whether it has those that are on now."""
     # NUL is none, though it also says that it is a terminal.
     with suppress(Win32Error):  # there may be none, or one older than Windows 10
@@ -3200,13 +3134,7 @@ class WindowsDesktop:
                 self._draw_cursor(memory, area, width, height)
             return clean, pixels_now()
 
-    def _draw_cursor(
-        self,
-        picture_dc: int,
-        area: Rect,
-        width: int,
-        height: int,
-    ) -> None:
+    def _draw_cursor(self, picture_dc: int, area: Rect, width: int, height: int) -> None:
         api = self.api
         info = filled_in(CURSORINFO, api.GetCursorInfo)
         shown = info.hCursor if info.flags & CURSOR_SHOWING else None
@@ -3271,12 +3199,7 @@ class WindowsDesktop:
         # All 0 if it is not told.
         numbers = (LONG * count)()
         with suppress(Win32Error):
-            self.api.DwmGetWindowAttribute(
-                handle,
-                attribute,
-                numbers,
-                sizeof(numbers),
-            )
+            self.api.DwmGetWindowAttribute(handle, attribute, numbers, sizeof(numbers))
         return [*numbers]
 
     def programs(self) -> list[Program]:
@@ -3419,10 +3342,7 @@ class WindowsDesktop:
             front = api.GetForegroundWindow()
             thread = api.GetWindowThreadProcessId(front, None)
             keyboard = api.GetKeyboardLayout(thread)
-            found: int = api.VkKeyScanExW(
-                ord(character),
-                keyboard,
-            )
+            found: int = api.VkKeyScanExW(ord(character), keyboard)
             return found == code
         return False
 
@@ -3431,14 +3351,7 @@ class WindowsDesktop:
 
         def started_by_the_shell() -> Iterator[int]:
             with com_apartment(self.api):  # the thread is this call's own
-                yield self.api.ShellExecuteW(
-                    None,
-                    "open",
-                    program.path,
-                    None,
-                    None,
-                    SW_SHOWNORMAL,
-                )
+                yield self.api.ShellExecuteW(None, "open", program.path, None, None, SW_SHOWNORMAL)
 
         taken_within(START_PROGRAM_S, started_by_the_shell())
 
@@ -3471,13 +3384,7 @@ class WindowsDesktop:
         scan_code = self.api.MapVirtualKeyW(code, 0)
         return INPUT(INPUT_KEYBOARD, ki=KEYBDINPUT(code, scan_code, flags))
 
-    def _send_mouse(
-        self,
-        flags: int,
-        dx: int = 0,
-        dy: int = 0,
-        data: int = 0,
-    ) -> None:
+    def _send_mouse(self, flags: int, dx: int = 0, dy: int = 0, data: int = 0) -> None:
         self._send([INPUT(INPUT_MOUSE, mi=MOUSEINPUT(dx, dy, data, flags))])
 
     def _send(self, events: list[INPUT]) -> None:
@@ -3491,7 +3398,7 @@ class WindowsDesktop:
         while tries and not self.api.SendInput(1, byref(events[taken]), sizeof(INPUT)):
             tries -= 1
         raise Win32Error(
-            f"Windows took {taken} of {len(events)} events; another program blocks them.",
+            f"Windows took {taken} of {len(events)} events; another program blocks them."
         )
 
 
@@ -3687,12 +3594,7 @@ class ControlsWorker:
         self._started = 0
         self.problem = ""
 
-    def query(
-        self,
-        where: Where,
-        seconds: float,
-        free_s: float | None = None,
-    ) -> Known:
+    def query(self, where: Where, seconds: float, free_s: float | None = None) -> Known:
         """What the worker answers in so many seconds, or in HANG_S once it is free."""
         # One that is not free in `free_s` seconds is not asked.
         self.answered = False
@@ -6196,10 +6098,7 @@ def refuse_window(window: Window, config: Config) -> None:
 def refuse_gap(place: Point, desktop: Desktop) -> None:
     """Raises ToolError for a place that no monitor shows: Windows would put the mouse elsewhere."""
     if not desktop.on_monitor(place):
-        raise ToolError(
-            "That place of the working area is not on any monitor.",
-            "invalid_box",
-        )
+        raise ToolError("That place of the working area is not on any monitor.", "invalid_box")
 
 
 NEAR_PIXELS = 4  # defaults of SM_CXDRAG and SM_CXDOUBLECLK
@@ -6314,12 +6213,7 @@ class Hands:
         for chord in values_of(args, Modifiers):
             self._hold(chord)
 
-    def click(
-        self,
-        args: Args,
-        button: str = "left",
-        times: int = 1,
-    ) -> None:
+    def click(self, args: Args, button: str = "left", times: int = 1) -> None:
         """Presses it at the first place and releases it at the last; twice is a double click."""
         first = self.attempt.places[0]
         last = self.attempt.places[-1]
@@ -6341,8 +6235,7 @@ class Hands:
     def drag(self, args: DragArgs) -> None:
         if near(*self.attempt.places):
             raise ToolError(
-                "start and end of the drag are too close together for a drag.",
-                "invalid_box",
+                "start and end of the drag are too close together for a drag.", "invalid_box"
             )
         self.click(args)
 
@@ -6356,12 +6249,7 @@ class Hands:
             self.clock.sleep(step_s)
         self.clock.sleep(step_s)  # targets look at the place only after a short rest
 
-    def scroll(
-        self,
-        args: Args,
-        way: int = -1,
-        horizontal: bool = False,
-    ) -> None:
+    def scroll(self, args: Args, way: int = -1, horizontal: bool = False) -> None:
         """As far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
         ticks = getattr(args, "ticks", way * self.config.scroll_ticks)
         notch = -120 if ticks < 0 else 120  # WHEEL_DELTA
@@ -6391,8 +6279,7 @@ class Hands:
                 window = self.desktop.foreground()
                 if not same_window(window, self.attempt.front):
                     raise ToolError(
-                        "Another window took the keyboard in the middle of the text.",
-                        "stale_frame",
+                        "Another window took the keyboard in the middle of the text.", "stale_frame"
                     )
                 self._ready(window)
                 self.desktop.text(line[at : at + size])
@@ -6526,10 +6413,7 @@ class Hands:
         self._sent += 1
 
 
-def loop_recovery_action(
-    hands: Hands,
-    _: NoArgs,
-) -> None:
+def loop_recovery_action(hands: Hands, _: NoArgs) -> None:
     middle = to_point(CENTRE, hands.attempt.frame.area)
     hands.press("escape")
     hands._move(middle)
@@ -6992,10 +6876,7 @@ CTRL_BREAK_EVENT = 1
 CORNER_PX = 3  # so near a throw of the mouse may end
 
 
-def in_any(
-    places: Iterable[Rect],
-    *points: Point | None,
-) -> bool:
+def in_any(places: Iterable[Rect], *points: Point | None) -> bool:
     return any(place.contains(point) for place in places for point in points if point)
 
 
@@ -7022,11 +6903,7 @@ def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str
 
 
 def _watch(
-    api: Win32,
-    actuator: Actuator,
-    leave: threading.Event,
-    ready: threading.Event,
-    told: list[str],
+    api: Win32, actuator: Actuator, leave: threading.Event, ready: threading.Event, told: list[str]
 ) -> None:
     # It polls, since GetMessage would block.
     stop = actuator.stop
@@ -7144,12 +7021,7 @@ def box_text(question: str) -> str:
     return text
 
 
-def box_place(
-    desktop: WindowsDesktop,
-    width: int,
-    height: int,
-    line: int,
-) -> Rect | None:
+def box_place(desktop: WindowsDesktop, width: int, height: int, line: int) -> Rect | None:
     """A corner of the screen where a box hides no console of ours, in which the question is, too.
 
     None where there is none and the person has the console in front.
@@ -7177,12 +7049,7 @@ def show_question(
     line = max(16, min(screen.height, screen.width) // BOX_LINES)
     text = box_text(question)
     below = (text.count("\n") + 2) * line
-    place = box_place(
-        desktop,
-        BOX_CHARS * line * 4 // 5,
-        below + 4 * line * bool(words),
-        line,
-    )
+    place = box_place(desktop, BOX_CHARS * line * 4 // 5, below + 4 * line * bool(words), line)
     if place is None:
         return 0, {}
     font = api.CreateFontW(line, *[0] * 12, "Segoe UI")
@@ -7193,14 +7060,7 @@ def show_question(
         api.SendMessageW(made, WM_SETFONT, font, 0)
         return made
 
-    box = window(
-        WS_EX_TOPMOST_NOACTIVATE,
-        "STATIC",
-        text,
-        WS_POPUP_DLGFRAME,
-        *place,
-        None,
-    )
+    box = window(WS_EX_TOPMOST_NOACTIVATE, "STATIC", text, WS_POPUP_DLGFRAME, *place, None)
     undo.callback(api.DestroyWindow, box)
     undo.callback(desktop.own_windows.discard, box)
     desktop.own_windows.add(box)
@@ -7210,17 +7070,7 @@ def show_question(
     answers = {}
     left = 1
     for kind, word, style, size in parts:
-        part = window(
-            0,
-            kind,
-            word,
-            style,
-            line * left,
-            below + line,
-            line * size,
-            2 * line,
-            box,
-        )
+        part = window(0, kind, word, style, line * left, below + line, line * size, 2 * line, box)
         answers[part] = word
         left += size + 1
     api.SetWindowDisplayAffinity(box, WDA_EXCLUDEFROMCAPTURE)
@@ -7231,11 +7081,7 @@ def show_question(
 def call_person(desktop: WindowsDesktop) -> None:
     """A sound, and the program's windows blink in the taskbar until one of them is in front."""
     for handle in filter(None, desktop.own_windows):
-        flash = FLASHWINFO(
-            sizeof(FLASHWINFO),
-            handle,
-            FLASHW_UNTIL_FRONT,
-        )
+        flash = FLASHWINFO(sizeof(FLASHWINFO), handle, FLASHW_UNTIL_FRONT)
         desktop.api.FlashWindowEx(byref(flash))
     desktop.api.MessageBeep(MB_ICONQUESTION)
 
@@ -7882,12 +7728,7 @@ class ModelServer:
                 sockets.append(connection.sock)
                 # Asked only now, so that whoever gives up ends the socket, or no request is sent.
                 if not given_up.is_set():
-                    connection.request(
-                        "POST" if body else "GET",
-                        path,
-                        body,
-                        headers,
-                    )
+                    connection.request("POST" if body else "GET", path, body, headers)
                     response = connection.getresponse()
                     yield response, response.read(ANSWER_BYTES_MOST + 1)
 
@@ -7909,12 +7750,7 @@ class ModelServer:
             with suppress(OSError, IndexError):
                 sockets[0].shutdown(socket.SHUT_RDWR)
 
-    def _value(
-        self,
-        response: HTTPResponse,
-        data: bytes,
-        body: bytes | None,
-    ) -> JsonDict:
+    def _value(self, response: HTTPResponse, data: bytes, body: bytes | None) -> JsonDict:
         # With a message, if a body was sent; raises ModelError.
         if len(data) > ANSWER_BYTES_MOST:
             raise self._fault("not_json", f"{ANSWER_BYTES_MOST >> 20} MB")
@@ -7947,22 +7783,14 @@ class ModelServer:
             raise self._fault("not_json", "no choices[0].message")
         return json_object(value)
 
-    def _fault(
-        self,
-        kind: str,
-        said: str = "",
-    ) -> ModelError:
+    def _fault(self, kind: str, said: str = "") -> ModelError:
         # A server that repeats the key does not get it into a message.
         if self.api_key:
             said = said.replace(self.api_key, "***")
         sentence = fault_sentence(kind, self.hide(said), self.info, self.url.port)
         return self._error(sentence, kind)
 
-    def _error(
-        self,
-        what: str,
-        kind: str = "no_model",
-    ) -> ModelError:
+    def _error(self, what: str, kind: str = "no_model") -> ModelError:
         return ModelError(f"The server at {self.where} {what}.", kind)
 
     def discover(self) -> ModelInfo:
@@ -7997,11 +7825,7 @@ class ModelServer:
             notes.append(f"Its context of {length} tokens is small; load it with 8192 or more.")
         # Many servers name no owner, or one of their own.
         known = chosen.server if chosen.server in SERVERS else str(self.url.port)
-        self.info = replace(
-            chosen,
-            note=" ".join(notes),
-            server=known,
-        )
+        self.info = replace(chosen, note=" ".join(notes), server=known)
         return self.info
 
     def _listed(self) -> list[ModelInfo]:
@@ -8395,10 +8219,7 @@ CLAIM = re.compile(
 )
 
 
-def is_answer(
-    said: str,
-    insists: bool,
-) -> bool:
+def is_answer(said: str, insists: bool) -> bool:
     # Other words without a call mostly say what the model is about to do.
     if not said or _ATTEMPT.search(said):
         return False
@@ -8436,11 +8257,7 @@ def read_story(message: JsonObject) -> tuple[str, list[object], list[object]]:
     )
 
 
-def read_action(
-    action: object,
-    evidence: str,
-    words: Vocabulary,
-) -> Act:
+def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
     """What one action of a story means, with `evidence` where it has none; raises ReplyError."""
     # A label that it lacks stays empty: what the story says elsewhere is no word on a button.
     given = {}
@@ -10442,11 +10259,7 @@ class ExecutionLogger:
 
     def record(self, record: Record) -> Record:
         """Writes a line of turns.jsonl, and publishes it as it was written."""
-        stamped = replace(
-            record,
-            time=round(time.time(), 3),
-            turn=record.turn or self.turn,
-        )
+        stamped = replace(record, time=round(time.time(), 3), turn=record.turn or self.turn)
         entry = self.hide(to_json(stamped))
         line = redact(json.dumps(entry, default=str))
         self._write(self._turns, line + "\n")
@@ -10454,11 +10267,7 @@ class ExecutionLogger:
         self.publish(written)
         return stamped
 
-    def save_screenshot(
-        self,
-        name: str,
-        png: bytes,
-    ) -> str:
+    def save_screenshot(self, name: str, png: bytes) -> str:
         """Under that path in the run's folder, or by its bare name with the screenshots."""
         path = name if "." in name else f"screenshots/{name}.png"
         if self._size < self._most:
@@ -10478,11 +10287,7 @@ class ExecutionLogger:
                 if stream:
                     stream.close()
 
-    def _write(
-        self,
-        stream: IO[str],
-        text: str,
-    ) -> None:
+    def _write(self, stream: IO[str], text: str) -> None:
         # What texts fill beyond the limit ends the run, whose end is still told.
         self._size += len(text)
         if self._size > self._most * 9 / 8:
@@ -10923,26 +10728,14 @@ class Voice(Asker):
         name = self.role.name
         title = f"REQUEST {call} to {name}: {len(messages)} messages, {len(body)} bytes"
         self.logger.exchange(title, fresh)
-        self.logger.record(
-            RequestRecord(
-                call=call,
-                role=name,
-                sent=sent,
-                parts=parts,
-            )
-        )
+        self.logger.record(RequestRecord(call=call, role=name, sent=sent, parts=parts))
         begin = self.clock.now()
         reply = self.server.complete(body)
         besides_s = self.clock.now() - begin - reply.seconds
         reply = replace(reply, message=self.logger.hide(reply.message))
         size = len(body) - sum(len(message.image) for message in messages)
         image_tokens = sum(message.image_tokens for message in messages)
-        warnings = reply_warnings(
-            reply,
-            self.model,
-            image_tokens,
-            size,
-        )
+        warnings = reply_warnings(reply, self.model, image_tokens, size)
         title = f"RESPONSE {call} in {reply.seconds:.2f} s, {reply.usage}"
         self.logger.exchange(title, [*reply_lines(reply.message), *warnings.values()])
         for kind, warning in warnings.items():
@@ -10961,12 +10754,7 @@ class Voice(Asker):
         )
         return reply
 
-    def placed(
-        self,
-        context: str,
-        question: str,
-        image: bytes,
-    ) -> Message:
+    def placed(self, context: str, question: str, image: bytes) -> Message:
         """A request's first message, of which a server can reuse most of the one before."""
         if not image:
             return Message("user", f"{context}\n\n{question}")
@@ -10978,12 +10766,7 @@ class Voice(Asker):
         new_lines = context[len(self._context) :]
         if new_lines:
             question = f"SINCE_THIS_PICTURE:{new_lines}\n\n{question}"
-        return Message(
-            "user",
-            question,
-            image,
-            before=self._context,
-        )
+        return Message("user", question, image, before=self._context)
 
     def ask_until_read(
         self,
@@ -11000,12 +10783,7 @@ class Voice(Asker):
         # whether one is left.
         why = NO_USABLE_CALL
         for left in range(corrections, -1, -1):
-            reply = self.ask(
-                role,
-                messages,
-                shrinks,
-                manner,
-            )
+            reply = self.ask(role, messages, shrinks, manner)
             if isinstance(reply, ModelError):
                 break
             try:
@@ -11075,22 +10853,12 @@ def fit_axis(pairs: Sequence[tuple[float, float]]) -> AxisFit:
         beside.append(answer - line)
     shift = _median(beside)
     scatter = _median(abs(away - shift) for away in beside)
-    fit = AxisFit(
-        scale,
-        shift,
-    )
-    least = max(
-        CORRECTED_LEAST,
-        SCATTERS_LEAST * scatter,
-    )
+    fit = AxisFit(scale, shift)
+    least = max(CORRECTED_LEAST, SCATTERS_LEAST * scatter)
     return fit if fit.moved >= least else AxisFit()
 
 
-def points_of(
-    places: Iterable[Coordinate | None],
-    area: Rect,
-    desktop: Desktop,
-) -> list[Point]:
+def points_of(places: Iterable[Coordinate | None], area: Rect, desktop: Desktop) -> list[Point]:
     return [to_point(place, area) if place else desktop.cursor() for place in places]
 
 
@@ -11212,12 +10980,7 @@ def keep_screen(screens: Screens, frame: Frame) -> tuple[Size, bytes]:
     return size, clean
 
 
-def is_new(
-    screens: Screens,
-    frame: Frame,
-    box: Rect,
-    carets: int = 1,
-) -> bool:
+def is_new(screens: Screens, frame: Frame, box: Rect, carets: int = 1) -> bool:
     """Whether none of the screens looked there as this one does, which is one of them now."""
     # What changes by itself elsewhere, such as a clock, does not make it new.
     alike = [clean for rect, clean in screens if rect == frame.rect]
@@ -11230,11 +10993,7 @@ LETTER_LEAST = 2  # pixels of the width and the height of what may be a letter
 
 
 def changed_letter(
-    before: bytes,
-    after: bytes,
-    width: int,
-    part: Rect,
-    spared: Iterable[Rect] = (),
+    before: bytes, after: bytes, width: int, part: Rect, spared: Iterable[Rect] = ()
 ) -> Rect | None:
     """As `difference`, in a part but for what is spared there, if it is as large as a letter."""
     canvases = [Canvas(width, len(seen) // width // 4, seen) for seen in (before, after)]
@@ -11343,11 +11102,7 @@ class Eyes:
     _black: set[int] = field(default_factory=set)  # windows in full screen that show only black
     pointer: Rect = NOWHERE  # where it is drawn in the last look
 
-    def zoom(
-        self,
-        point: Point | None,
-        size: Size | None = None,
-    ) -> None:
+    def zoom(self, point: Point | None, size: Size | None = None) -> None:
         """The next look shows the part around this pixel, or all, and the one after it all."""
         # Places of secrets are known on whole pictures only.
         self._closer = None if self.secrets else point
@@ -11391,18 +11146,9 @@ class Eyes:
             )
         )
         sent = base64.b64encode(png) if self.config.vision else b""
-        return Look(
-            frame,
-            png,
-            sent,
-            path,
-        )
+        return Look(frame, png, sent, path)
 
-    def _still_settled(
-        self,
-        closer: Point | None,
-        size: Size | None,
-    ) -> tuple[Frame, bytes] | None:
+    def _still_settled(self, closer: Point | None, size: Size | None) -> tuple[Frame, bytes] | None:
         """The frame and picture of the last rest, if a glance shows that they are as of now."""
         settled = self._settled
         self._settled = None
@@ -11464,11 +11210,7 @@ class Eyes:
         except ConfigError:
             raise Win32Error(AREA_GONE.format(self.config.area)) from None
 
-    def _seems_dead(
-        self,
-        frame: Frame,
-        waited: bool,
-    ) -> bool:
+    def _seems_dead(self, frame: Frame, waited: bool) -> bool:
         # Whether all is of one colour, which no window in full screen shows. Black may be either,
         # until it has stayed and that is told.
         window = frame.window
@@ -11501,36 +11243,21 @@ class Eyes:
             self._before[number] = attempt.frame
         # Before the first key, for a run that is resumed.
         self._keep_secret(
-            SecretRecord(
-                place=number,
-                handle=window.handle,
-                window=window.rect,
-                box=box,
-            )
+            SecretRecord(place=number, handle=window.handle, window=window.rect, box=box)
         )
 
     def _keep_secret(self, place: SecretRecord) -> None:
         self.secrets[place.place] = place
         self.logger.record(place)
 
-    def _secret_box(
-        self,
-        place: SecretRecord,
-        window: Rect,
-        frame: Frame,
-    ) -> Rect:
+    def _secret_box(self, place: SecretRecord, window: Rect, frame: Frame) -> Rect:
         # Where a place is now; that of no known field is what changed first in its window.
         then = Rect(*place.window)
         box = Rect(*place.box)
         before = self._before.get(place.place)
         if before and (before.area, then) == (frame.area, window):
             inside = window.scaled(frame.area, frame.rect).intersection(frame.rect)
-            changed = difference(
-                before.clean,
-                frame.clean,
-                frame.width,
-                part=inside,
-            )
+            changed = difference(before.clean, frame.clean, frame.width, part=inside)
             if changed:
                 box = changed.scaled(frame.rect, frame.area)
                 self._keep_secret(replace(place, box=box))
@@ -11551,27 +11278,11 @@ class Eyes:
         return self.desktop.glance(frame.area, width, height)
 
     def changed(
-        self,
-        before: bytes,
-        after: bytes,
-        frame: Frame,
-        scale: int = GLANCE_SCALE,
-        carets: int = 1,
+        self, before: bytes, after: bytes, frame: Frame, scale: int = GLANCE_SCALE, carets: int = 1
     ) -> Rect | None:
         """As `difference`, but what changes in the program's own windows no act has done."""
-        seen = Rect(
-            0,
-            0,
-            frame.width // scale,
-            frame.height // scale,
-        )
-        box = difference(
-            before,
-            after,
-            seen.width,
-            scale,
-            carets=carets,
-        )
+        seen = Rect(0, 0, frame.width // scale, frame.height // scale)
+        box = difference(before, after, seen.width, scale, carets=carets)
         if box is None:
             return None
         place = box.scaled(seen, frame.area)
@@ -11594,12 +11305,7 @@ class Eyes:
                 return True
         return False
 
-    def replaced(
-        self,
-        seen: Frame,
-        now: Frame,
-        part: Rect,
-    ) -> bool:
+    def replaced(self, seen: Frame, now: Frame, part: Rect) -> bool:
         """Whether this part shows anything else now, and not only what goes on changing."""
         # Such as a clock with seconds, a spinner or what blinks.
         restless: list[Rect] = []
@@ -11703,18 +11409,10 @@ class ControlCheck:
     def one(self, where: Point | None) -> Control | None:
         return next(iter(self.desktop.control_source.ask(where)), None)
 
-    def listed(
-        self,
-        look: Look,
-        most: Sides = ON_GRID,
-    ) -> str:
+    def listed(self, look: Look, most: Sides = ON_GRID) -> str:
         if self.config.vision and self.config.controls != "list":
             return ""
-        listed = controls_text(
-            self.known(look),
-            look.frame.area,
-            most,
-        )
+        listed = controls_text(self.known(look), look.frame.area, most)
         listed = self.hide(listed)
         if self.config.vision:
             return listed
@@ -11725,11 +11423,7 @@ class ControlCheck:
             return []
         return self.desktop.control_source.ask(look.window)
 
-    def objection(
-        self,
-        act: Act,
-        look: Look,
-    ) -> str:
+    def objection(self, act: Act, look: Look) -> str:
         """Why a click is not what is meant. Said once: the same again is obeyed."""
         said = self.said_of(act)
         places = values_of(act.args, Coordinate)
@@ -11741,12 +11435,7 @@ class ControlCheck:
         key = (fold_label(said), hit.rect)
         if key == self._told:
             return ""
-        only = self._meant(
-            said,
-            point,
-            hit,
-            look,
-        )
+        only = self._meant(said, point, hit, look)
         if only is None:
             return ""
         self._told = key
@@ -11758,13 +11447,7 @@ class ControlCheck:
             f" {wanted} is at [{at.x}, {at.y}]. Nothing was done."
         )
 
-    def _meant(
-        self,
-        said: str,
-        point: Point,
-        hit: Control,
-        look: Look,
-    ) -> Control | None:
+    def _meant(self, said: str, point: Point, hit: Control, look: Look) -> Control | None:
         """The only other control that may be meant, if none of them is at the point."""
         wants_a_field = says_only_field(said)
         is_named = names_equal(said, hit.name) and hit.role not in CAPTIONS
@@ -11816,11 +11499,7 @@ class ControlCheck:
         elif hit.name and not names_agree(said, hit.name):
             there += f", not {in_quotes(said, 60)}"
         if hit.name and hit.role not in HOLDERS:
-            deed = replace(
-                deed,
-                result=f"{verb} {there}",
-                known=there,
-            )
+            deed = replace(deed, result=f"{verb} {there}", known=there)
         elif isinstance(act.args, ClickArgs):
             meant = f", meant: {said}" if said else ""
             deed = replace(deed, result=f"{verb} {there}{meant}")
@@ -11842,11 +11521,7 @@ class ControlCheck:
             sentence += f", which holds {quoted_name(self.hide(typed_at.value), 200)}"
         return [f"{sentence}."]
 
-    def has_secret(
-        self,
-        control: Control,
-        typed: str = "",
-    ) -> bool:
+    def has_secret(self, control: Control, typed: str = "") -> bool:
         # Whether a secret went into a field. Neither what it holds nor its place tells a field from
         # others: both change.
         name = f"{control.window} {quoted_control(control)}"
@@ -11997,10 +11672,7 @@ class Typing:
         if not wrong:
             return to
         there = self.check.hide(quoted_control(to))
-        raise ToolError(
-            f"the keyboard is in {there}, {wrong}; nothing was typed.",
-            "no_field",
-        )
+        raise ToolError(f"the keyboard is in {there}, {wrong}; nothing was typed.", "no_field")
 
     def refuse_list(self, control: Control | None) -> None:
         """Raises ToolError for one that letters change silently."""
@@ -12036,12 +11708,7 @@ class Typing:
     def text(self, text: Text, enters: bool) -> Iterator[Act]:
         """Types it, and where it arrives otherwise once more into the emptied field."""
         for slowly in (False, True):
-            yield Act(
-                "type_text",
-                TypeTextArgs(text),
-                self.act.call,
-                slowly=slowly,
-            )
+            yield Act("type_text", TypeTextArgs(text), self.act.call, slowly=slowly)
             now, wrong = self.read(text)
             rest = now.removeprefix(text)
             added = rest != now and not (self.held or "").endswith(rest)
@@ -12129,17 +11796,12 @@ NAMED_MOST = 20  # changes in a window that its names may account for
 CLOCK = re.compile(r"\W*\d{1,2}(:\d{2}){1,2}\W*([ap]\.?m\.?)?\W*", re.IGNORECASE)
 
 
-def aims_of(
-    act: Act,
-) -> Sequence[Coordinate | None]:
+def aims_of(act: Act) -> Sequence[Coordinate | None]:
     """Its places, that of a text, too; None is where the mouse is."""
     return values_of(act.args, Coordinate) or targets_of(act)
 
 
-def part_aimed_at(
-    act: Act,
-    frame: Frame,
-) -> Rect:
+def part_aimed_at(act: Act, frame: Frame) -> Rect:
     """What of a frame is around the places of an act, or the window with the keyboard."""
     squares = []
     for place in filter(None, aims_of(act)):
@@ -12153,12 +11815,7 @@ def control_words(control: Control) -> str:
     """By which it is told from others, and what stands in it; "" for a clock."""
     if CLOCK.fullmatch(cut(control.value or control.name, 40)):
         return ""
-    words = [
-        control.role,
-        control.name,
-        control.value or "",
-        "checked" if control.checked else "",
-    ]
+    words = [control.role, control.name, control.value or "", "checked" if control.checked else ""]
     return " ".join(filter(None, words))
 
 
@@ -12314,10 +11971,7 @@ def recorded_way(folder: Path) -> Way:
 INSIDE = re.compile(rf"{WITHIN}|{'|'.join(map(re.escape, ENTERING))}")
 
 
-def other_names(
-    then: PlaceRecord,
-    now: PlaceRecord,
-) -> str:
+def other_names(then: PlaceRecord, now: PlaceRecord) -> str:
     """What tells one window from another, or one record from another that looks the same."""
     if (then.title, then.program) != (now.title, now.program):
         return f"it would go to {now.title!r} ({now.program}), not to {then.title!r}"
@@ -12334,11 +11988,7 @@ def other_names(
     return ""
 
 
-def other_pixels(
-    step: Step,
-    folder: Path,
-    place: Place,
-) -> str:
+def other_pixels(step: Step, folder: Path, place: Place) -> str:
     """Raises AgentError for a lost picture."""
     frame = place.frame
     rgb, *size = read_picture(folder, step.look.screenshot)
@@ -12360,11 +12010,7 @@ def other_pixels(
     return ""
 
 
-def why_not_here(
-    step: Step,
-    folder: Path,
-    place: Place,
-) -> str:
+def why_not_here(step: Step, folder: Path, place: Place) -> str:
     """Why this is not where the act belongs, "" if it is.
 
     What needs no place, such as a shortcut, needs the right window at most.
@@ -12378,10 +12024,7 @@ def why_not_here(
     return other_pixels(step, folder, place)
 
 
-def way_for(
-    root: Path,
-    task: str,
-) -> Way | None:
+def way_for(root: Path, task: str) -> Way | None:
     """That of the latest run of this task that was proven, unless a later one disproved it."""
     words = task.casefold().split()
     for folder in known_runs(root).values():
@@ -12405,9 +12048,7 @@ def way_for(
     return None
 
 
-def can_be_joined(
-    way: Way,
-) -> bool:
+def can_be_joined(way: Way) -> bool:
     """Whether each act has all that tells where it belongs; AgentError for a lost picture."""
     for step in way.steps:
         read_picture(way.folder, step.look.screenshot)
@@ -12572,13 +12213,7 @@ class Engine:
         settle_s = 0.0
         done: list[Deed] = []
         try:
-            typing = Typing(
-                self.controls,
-                self.clock,
-                act,
-                frame,
-                done,
-            )
+            typing = Typing(self.controls, self.clock, act, frame, done)
             for step in typing.steps():
                 if not same_window(after.window, frame.window):
                     raise ToolError(
@@ -12629,22 +12264,11 @@ class Engine:
         # A deed by the frames before and after it.
         keep_screen(self.screens, frame)
         carets = 1
-        box = self.eyes.changed(
-            frame.clean,
-            after.clean,
-            frame,
-            1,
-        )
+        box = self.eyes.changed(frame.clean, after.clean, frame, 1)
         seen = box
         if box is None and not self.config.described:  # a caret may stand in another field now
             carets = 0
-            seen = self.eyes.changed(
-                frame.clean,
-                after.clean,
-                frame,
-                1,
-                carets,
-            )
+            seen = self.eyes.changed(frame.clean, after.clean, frame, 1, carets)
         new = seen is not None and is_new(self.screens, after, seen, carets)
         if new:
             self._tried.clear()
@@ -12673,15 +12297,7 @@ class Engine:
         # The terminal lays it out for its width, so that the log's entry is not shown there.
         entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s)"
         self.logger.log(entry, LOG_ONLY)
-        self.logger.publish(
-            TurnLine(
-                turn,
-                role,
-                done,
-                effect,
-                seconds,
-            )
-        )
+        self.logger.publish(TurnLine(turn, role, done, effect, seconds))
 
 
 ####################################################################################################
@@ -12746,10 +12362,7 @@ def file_facts(*texts: str) -> dict[str, FileFact]:
 FORMS_OF_TEXT = ("utf-8", "latin-1", "utf-16-le", "utf-16-be")
 
 
-def keep_files(
-    files: Mapping[str, FileFact],
-    logger: ExecutionLogger,
-) -> list[str]:
+def keep_files(files: Mapping[str, FileFact], logger: ExecutionLogger) -> list[str]:
     """The names of the copies in the run's folder, FILE_BYTES in all; none has a secret."""
     kept: list[str] = []
     left = FILE_BYTES
@@ -12785,9 +12398,7 @@ def text_in(data: bytes | None) -> str | None:
 
 
 def are_proven(
-    checks: Iterable[str],
-    before: Mapping[str, FileFact],
-    now: Mapping[str, FileFact],
+    checks: Iterable[str], before: Mapping[str, FileFact], now: Mapping[str, FileFact]
 ) -> bool:
     """Whether each file known from the beginning got what checks quote of it, and nothing else."""
     proven = bool(before)
@@ -12822,10 +12433,7 @@ _HOLDS = r"""(?:contains?|holds?|has|says|reads|shows|includes|enth[aä]lt|conti
 
 
 def rulings_by_files(
-    checks: Iterable[str],
-    before: Mapping[str, FileFact],
-    now: Mapping[str, FileFact],
-    task: str,
+    checks: Iterable[str], before: Mapping[str, FileFact], now: Mapping[str, FileFact], task: str
 ) -> Iterator[Ruling]:
     """What files decide of checks, and that one which the task names never was there."""
     verb, filler = _HOLDS.split()
@@ -12867,11 +12475,7 @@ def _name_pattern(path: str) -> str:
     return rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)"
 
 
-def known_facts(
-    engine: Engine,
-    files: Mapping[str, FileFact],
-    look: Look,
-) -> list[str]:
+def known_facts(engine: Engine, files: Mapping[str, FileFact], look: Look) -> list[str]:
     desktop = engine.eyes.desktop
     hide = engine.logger.hide
     facts = [f"The window in front is {title_text(desktop.foreground())}."]
@@ -12943,10 +12547,7 @@ NO_MOST = 3
 
 
 def judge(
-    engine: Engine,
-    state: AgentState,
-    evidence: str,
-    name: str = "check",
+    engine: Engine, state: AgentState, evidence: str, name: str = "check"
 ) -> Sequence[Ruling]:
     """Whether each check holds, by a fresh look and by facts, which stand above every word."""
     # Nothing where nobody is to be asked, nor of a dry run, where nothing was done. What a fact
@@ -12974,14 +12575,7 @@ def judge(
             engine.eyes.zoom(None)
             look = engine.eyes.look(f"turn_{state.turn:04d}_{name}{again or ''}")
         question = question_again(JUDGED_BY[which], state.not_yet + no)
-        verdict = ask_about(
-            engine,
-            state,
-            look,
-            files,
-            question,
-            evidence,
-        )
+        verdict = ask_about(engine, state, look, files, question, evidence)
         evidence = ""
         state.judged += 1
         if what_lacks(verdict):
@@ -12995,8 +12589,7 @@ def judge(
             break
     engine.logger.record(
         VerificationRecord(
-            text="\n".join(map(str, verdict)),
-            checks=[ruling._asdict() for ruling in verdict],
+            text="\n".join(map(str, verdict)), checks=[ruling._asdict() for ruling in verdict]
         )
     )
     return verdict
@@ -13040,12 +12633,7 @@ def ask_about(
         said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
         rulings = read_rulings(said, state.done_when)
         if rulings:
-            rulings += rulings_by_files(
-                state.done_when,
-                engine.files,
-                files,
-                state.task,
-            )
+            rulings += rulings_by_files(state.done_when, engine.files, files, state.task)
             last = {ruling.check: ruling for ruling in rulings}
             return [*last.values()]
         if said:
@@ -13059,10 +12647,7 @@ EVIDENCE_LEAST = 100  # characters, as described
 
 
 def check_completion(
-    engine: Engine,
-    state: AgentState,
-    evidence: str,
-    counts: bool = True,
+    engine: Engine, state: AgentState, evidence: str, counts: bool = True
 ) -> tuple[Outcome | None, str]:
     """The outcome and the result of a completion report."""
     # It needs enough evidence, and every check confirmed. Else the planner hears what is missing;
@@ -13093,11 +12678,7 @@ def check_completion(
     return Outcome("not_proven", f"Claimed to be done {times}, but {result}", verdict), result
 
 
-def last_look(
-    engine: Engine,
-    state: AgentState,
-    outcome: Outcome,
-) -> Outcome:
+def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
     """The outcome of a run that gave up, after a fresh look at the task."""
     # Its last turns may have been repeats after the task was done, and refusals may have been
     # wrong.
@@ -13106,22 +12687,13 @@ def last_look(
     if not engine.config.last_look or not state.touched:
         return outcome
     try:
-        verdict = judge(
-            engine,
-            state,
-            NO_CLAIM,
-            "end",
-        )
+        verdict = judge(engine, state, NO_CLAIM, "end")
     except (ModelError, Win32Error) as error:  # the run has its end without them
         engine.say(f"warning: {error}")
         return outcome
     if what_lacks(verdict) or not verdict:
         return outcome._replace(checks=verdict)
-    return Outcome(
-        "completed",
-        verdict[0].why or verdict[0].check,
-        verdict,
-    )
+    return Outcome("completed", verdict[0].why or verdict[0].check, verdict)
 
 
 # The end of a check that tells a window's title or what a field holds. Models write others, too,
@@ -13133,11 +12705,7 @@ _SAYS = re.compile(
 _DENIES = re.compile(r"(?i)\b(?:not|no|never|without|closed|gone)\b|n['’]t\b")
 
 
-def is_shown(
-    check: str,
-    known: Iterable[tuple[str, str]],
-    task: str,
-) -> bool:
+def is_shown(check: str, known: Iterable[tuple[str, str]], task: str) -> bool:
     """Whether of the names and texts that Windows knows one is what a check tells.
 
     A text that the task does not name may be there for any reason.
@@ -13208,11 +12776,7 @@ def as_believed(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
 TakeTurn = Callable[[], Outcome | None]
 
 
-def run_turns(
-    engine: Engine,
-    state: AgentState,
-    begin: Callable[[], TakeTurn],
-) -> Outcome:
+def run_turns(engine: Engine, state: AgentState, begin: Callable[[], TakeTurn]) -> Outcome:
     """`begin` prepares the profile's turns, at first and whenever a way was left to it."""
     logger = engine.logger
     most = most_turns(engine)
@@ -13263,10 +12827,7 @@ NEAR = 50  # steps of the grid, within which places are said for the same thing
 
 
 def perform_act(
-    engine: Engine,
-    state: AgentState,
-    act: Act,
-    look: Look,
+    engine: Engine, state: AgentState, act: Act, look: Look
 ) -> tuple[Deed, bool | None]:
     """A deed, and whether it is progress; None: neither that nor a lack of it."""
     deed = engine.perform(act, look)
@@ -13299,12 +12860,7 @@ def may_wait(engine: Engine, state: AgentState) -> bool:
     return now - state.waiting_since < WAITS_S
 
 
-def wait_a_while(
-    engine: Engine,
-    state: AgentState,
-    look: Look,
-    seconds: float,
-) -> tuple[str, bool]:
+def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: float) -> tuple[str, bool]:
     """What the model is told, and whether it is progress."""
     begin = engine.clock.now()
     changed = engine.eyes.watch(look.frame, seconds)
@@ -13327,11 +12883,7 @@ ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
 QUESTIONS_MOST = 3  # of a task
 
 
-def ask_person(
-    engine: Engine,
-    state: AgentState,
-    question: str,
-) -> tuple[str, bool]:
+def ask_person(engine: Engine, state: AgentState, question: str) -> tuple[str, bool]:
     """What the model is told, and whether it is progress: an answer is.
 
     It is asked at most QUESTIONS_MOST times a task, so that no model spins on it; nothing is held
@@ -13347,11 +12899,7 @@ def ask_person(
     return f"The person answers: {answer!r:.300}", True
 
 
-def follow_words(
-    engine: Engine,
-    state: AgentState,
-    text: str,
-) -> tuple[Outcome | None, str]:
+def follow_words(engine: Engine, state: AgentState, text: str) -> tuple[Outcome | None, str]:
     """What comes of what only a grammar can say."""
     if "planner" in engine.profile.roles:  # which may know another way
         state.needs_review = True
@@ -13360,10 +12908,7 @@ def follow_words(
     return Outcome("failed", result), result
 
 
-def shown_act(
-    engine: Engine,
-    act: Act,
-) -> str:
+def shown_act(engine: Engine, act: Act) -> str:
     given = act.given
     if engine.grammar:
         # A sentence, which loses its end where the line is too narrow.
@@ -13371,12 +12916,7 @@ def shown_act(
     return shown_args(given)
 
 
-def zoom_in(
-    engine: Engine,
-    act: Act,
-    look: Look,
-    place: Coordinate,
-) -> tuple[str, bool]:
+def zoom_in(engine: Engine, act: Act, look: Look, place: Coordinate) -> tuple[str, bool]:
     if engine.eyes.secrets:
         refused = "since a secret was typed, the screen is shown whole; act on it as it is"
         return f"Not zoomed: {refused}", False
@@ -13384,12 +12924,7 @@ def zoom_in(
     return "Zoomed in for the next action", engine.is_new_try(act)
 
 
-def refuse_unseen(
-    engine: Engine,
-    act: Act,
-    seen: Frame | None,
-    now: Frame,
-) -> None:
+def refuse_unseen(engine: Engine, act: Act, seen: Frame | None, now: Frame) -> None:
     """Raises ToolError if what the model saw is gone; None if it saw nothing yet."""
     shape = (now.area, now.screen)
     if seen and not ((seen.area, seen.screen) == shape and same_window(seen.window, now.window)):
@@ -13501,10 +13036,7 @@ def way_turn(engine: Engine, state: AgentState) -> tuple[bool, Outcome | None]:
     return True, outcome or escalate(engine, state, not deed.refused)
 
 
-def find_place(
-    engine: Engine,
-    way: Way,
-) -> tuple[Step, str, Look]:
+def find_place(engine: Engine, way: Way) -> tuple[Step, str, Look]:
     """The first step that may be next and whose place is here, else the expected one and why."""
     found = []
     seen = None
@@ -13525,11 +13057,7 @@ def find_place(
     return found[0]
 
 
-def end_of_way(
-    engine: Engine,
-    state: AgentState,
-    way: Way,
-) -> Outcome | None:
+def end_of_way(engine: Engine, state: AgentState, way: Way) -> Outcome | None:
     # It is a claim, which is judged as one of the model.
     if not way.checks:
         return Outcome("completed", f"Repeated {way.next} acts.")
@@ -13541,12 +13069,7 @@ def end_of_way(
     return outcome
 
 
-def leave_way(
-    engine: Engine,
-    state: AgentState,
-    way: Way,
-    why: Outcome,
-) -> Outcome | None:
+def leave_way(engine: Engine, state: AgentState, way: Way, why: Outcome) -> Outcome | None:
     # To the model, until that has acted; it hears once what was done and what was expected. One
     # that is repeated ends there.
     if not way.checks:
@@ -13563,19 +13086,10 @@ def leave_way(
     return None
 
 
-def judge_words(
-    engine: Engine,
-    state: AgentState,
-    said: str,
-) -> tuple[Outcome | None, str]:
+def judge_words(engine: Engine, state: AgentState, said: str) -> tuple[Outcome | None, str]:
     """What comes of words instead of an act: whether the task is done is asked."""
     claims = CLAIM.search(said) is not None
-    outcome, result = check_completion(
-        engine,
-        state,
-        said,
-        claims,
-    )
+    outcome, result = check_completion(engine, state, said, claims)
     # The words are told as the run's end: said twice, they look like two things.
     record = ActionRecord("final_answer", "", result, response_text=said)
     note_action(engine, state, record)
@@ -13607,11 +13121,7 @@ def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
     active = [record.turn for record in state.memory.active_history]
     chosen = tuple(turn for turn in active if turn in args.archived_turns)
     if chosen:
-        snapshot = MemorySnapshot(
-            args.summary,
-            args.patterns_detected,
-            chosen,
-        )
+        snapshot = MemorySnapshot(args.summary, args.patterns_detected, chosen)
         state.take(engine.logger.record(snapshot))
     return len(chosen)
 
@@ -13701,11 +13211,7 @@ def resume(engine: Engine, state: AgentState) -> None:
     engine.actuator.return_to(last)
     if pending:
         unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
-        lost = ActionRecord(
-            pending.tool,
-            shown_args(pending.args),
-            unknown,
-        )
+        lost = ActionRecord(pending.tool, shown_args(pending.args), unknown)
         note_action(engine, state, lost)
 
 
@@ -13755,10 +13261,7 @@ def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
 
 
 # What a request calls these settings.
-SAMPLING_SETTINGS = {
-    "temperature": "lmstudio_temperature",
-    "max_tokens": "executor_max_tokens",
-}
+SAMPLING_SETTINGS = {"temperature": "lmstudio_temperature", "max_tokens": "executor_max_tokens"}
 
 
 class NativeTurn(NamedTuple):
@@ -13816,12 +13319,7 @@ def unseen_effect(record: ActionRecord) -> str:
     return "" if record.changed else "the screen did not change"
 
 
-def native_messages(
-    engine: Engine,
-    state: AgentState,
-    native: Native,
-    look: Look,
-) -> list[Message]:
+def native_messages(engine: Engine, state: AgentState, native: Native, look: Look) -> list[Message]:
     """The turns whose pictures are shown, the first with the task and the steps before it."""
     # The last has notes on what no picture tells; without them a reply that was refused, and is
     # shown as it was, would be repeated for ever.
@@ -13878,11 +13376,7 @@ def native_act(call: GrammarCall) -> Act:
         args = DoneArgs(words or "the task is done")
     elif name == PERSON:
         args = AskArgs(words or "Do the next step here yourself. Is it done?")
-    return Act(
-        name,
-        args,
-        ToolCall(name, {}, thought=thought),
-    )
+    return Act(name, args, ToolCall(name, {}, thought=thought))
 
 
 def ask_native(
@@ -13989,13 +13483,7 @@ def acting_turn(engine: Engine, state: AgentState, native: Native | None) -> Out
     else:
         act, said = ask_executor(engine, state, look)
     if isinstance(act, str):
-        lost = ActionRecord(
-            "no_call",
-            "",
-            act,
-            look.screenshot,
-            said,
-        )
+        lost = ActionRecord("no_call", "", act, look.screenshot, said)
         note_action(engine, state, lost)
         return escalate(engine, state, progress=False)
     _, progress, outcome = carry_out(engine, state, act, look, said)
@@ -14260,13 +13748,7 @@ class Conversation:
     called: int = 0  # calls so far
     looked: bool = False  # whether the last reply only looked
 
-    def add(
-        self,
-        said: str,
-        thought: str,
-        calls: Sequence[ToolCall],
-        step: ChatStep,
-    ) -> None:
+    def add(self, said: str, thought: str, calls: Sequence[ToolCall], step: ChatStep) -> None:
         """The first call gets the answer."""
         content = json.dumps(step.answer, ensure_ascii=False)
         shown: list[JsonDict] = []
@@ -14275,10 +13757,7 @@ class Conversation:
             self.called += 1
             identity = f"call{self.called:05d}"  # the strictest templates want nine signs
             arguments = json.dumps(call.arguments, ensure_ascii=False)
-            function = {
-                "name": call.name,
-                "arguments": arguments,
-            }
+            function = {"name": call.name, "arguments": arguments}
             shown.append({"id": identity, "type": "function", "function": function})
             named = {"tool_call_id": identity, "name": call.name}
             answers.append(Message("tool", content, more=named))
@@ -14366,12 +13845,7 @@ def lost_step(
     why = str(error)
     engine.logger.record(NoCallRecord(error.kind, why))
     engine.voice.why = engine.voice.why or why
-    lost = ActionRecord(
-        "no_call",
-        error.kind,
-        why,
-        response_text=said,
-    )
+    lost = ActionRecord("no_call", error.kind, why, response_text=said)
     note_action(engine, state, lost)
     kind = profile.errors.get(error.kind, error.kind)
     told = correction(error, profile.words(engine.executor))
@@ -14389,10 +13863,7 @@ def lost_step(
 
 
 def final_answer(
-    engine: Engine,
-    state: AgentState,
-    chat: Conversation,
-    said: str,
+    engine: Engine, state: AgentState, chat: Conversation, said: str
 ) -> Outcome | None:
     outcome, result = judge_words(engine, state, said)
     if outcome:
@@ -14413,24 +13884,14 @@ def perform_step(
     if not chat.looked:
         look = engine.eyes.look()
         refuse_unseen(engine, act, chat.frame, look.frame)
-        deed, progress, _ = carry_out(
-            engine,
-            state,
-            act,
-            look,
-            said,
-        )
+        deed, progress, _ = carry_out(engine, state, act, look, said)
         return ChatStep(deed_answer(deed), progress)
     look, picture = take_screenshot(engine, chat)
     frame = look.frame
     # To look once after an act, whatever it did, is no lack of progress.
     news = is_watching(engine, state, look) or (False if looked else None)
     record = ActionRecord(
-        act.call.name,
-        act.shown,
-        f"Screenshot {chat.screenshots}",
-        look.screenshot,
-        said,
+        act.call.name, act.shown, f"Screenshot {chat.screenshots}", look.screenshot, said
     )
     note_action(engine, state, record)
     answer = {
@@ -14649,12 +14110,7 @@ def perform_actions(
             became = f"left out: at most {most} a turn"
         else:
             became = perform_action(engine, state, chapter, number, action)
-        chapter.asked.append(
-            {
-                "action": action,
-                "became": became,
-            }
-        )
+        chapter.asked.append({"action": action, "became": became})
     if len(actions) > most == len(chapter.done):
         chapter.notes.append(f"Only {most} of {len(actions)} actions were carried out.")
 
@@ -14667,13 +14123,7 @@ def perform_action(
         act = read_action(action, cut(state.plan, 300), engine.profile.vocabulary)
         if number == 1:
             refuse_unseen(engine, act, chapter.seen, look.frame)
-        deed, progress, chapter.outcome = carry_out(
-            engine,
-            state,
-            act,
-            look,
-            state.plan,
-        )
+        deed, progress, chapter.outcome = carry_out(engine, state, act, look, state.plan)
         if progress is not None or not chapter.done:
             chapter.progress = chapter.progress or progress
         result = deed.result
@@ -14688,13 +14138,7 @@ def perform_action(
     except ToolError as error:
         result = str(error)
         engine.logger.record(NoCallRecord(error.kind, result))
-        lost = ActionRecord(
-            "no_call",
-            "",
-            result,
-            look.screenshot,
-            state.plan,
-        )
+        lost = ActionRecord("no_call", "", result, look.screenshot, state.plan)
         note_action(engine, state, lost)
     chapter.notes.append(f"Action {number} was not executed: {result}")
     return "done" if chapter.outcome else f"refused: {result}"
@@ -14769,17 +14213,9 @@ def run_agent(engine: Engine, state: AgentState) -> Outcome:
     outcome = run_turns(engine, state, begin)
     outcome = last_look(engine, state, outcome)
     said = engine.profile.ends.get(outcome.kind, "{text}")
-    text = said.format(
-        text=outcome.text,
-        turn=state.turn,
-        most=engine.config.max_steps,
-    )
+    text = said.format(text=outcome.text, turn=state.turn, most=engine.config.max_steps)
     outcome = outcome._replace(text=text)
-    outcome = as_believed(
-        engine,
-        state,
-        outcome,
-    )
+    outcome = as_believed(engine, state, outcome)
     text = outcome.text
     if kept:
         text += f" As it was before, the run's folder has {', '.join(kept)}."
@@ -16515,11 +15951,7 @@ def waiting_for(text: str) -> Phase:
     return Phase(f"waiting for {text}")
 
 
-def check_desktop(
-    config: Config,
-    desktop: Desktop,
-    clock: Clock,
-) -> Iterator[Finding | Phase]:
+def check_desktop(config: Config, desktop: Desktop, clock: Clock) -> Iterator[Finding | Phase]:
     """Raises AgentError at what makes the rest pointless."""
     screen = desktop.screen()
     area = resolve_area(config.area, desktop)
@@ -16602,11 +16034,7 @@ class Asked(Asker):
         return read_call(reply, words).call
 
 
-def check_model(
-    config: Config,
-    profile: Profile,
-    server: ModelServer,
-) -> Iterator[Finding | Phase]:
+def check_model(config: Config, profile: Profile, server: ModelServer) -> Iterator[Finding | Phase]:
     """A failure says what to do about it, and is the last finding if the server gave it."""
     most = f"at most {config.lmstudio_timeout:g} s"
     try:
@@ -16675,19 +16103,9 @@ def _check_call(asked: Asked, profile: Profile) -> Iterator[Finding]:
     picture = _squares(asked.size, {}) if asked.config.vision else b""
     first = Message("user", "Look.", picture if calls or asked.grammar else b"")
     schemas = words.schemas(profile.roles["executor"].tools)
-    reply = asked.ask(
-        order,
-        picture,
-        schemas,
-        before=[first, *chat.steps[0]],
-    )
+    reply = asked.ask(order, picture, schemas, before=[first, *chat.steps[0]])
     if asked.told:
-        yield Finding(
-            "request",
-            True,
-            " ".join(asked.told.values()),
-            note=True,
-        )
+        yield Finding("request", True, " ".join(asked.told.values()), note=True)
     if profile.loop != "story":
         call = asked.call_in(reply, words)
         given = json.dumps(call.arguments)
@@ -16818,12 +16236,7 @@ def _check_cost(reply: Reply, asked: Asked, task: str) -> Finding:
     info = asked.model
     pictures = GRAMMARS.get(trained_in(info), _QWEN).picture
     tokens = pictures.tokens(pictures.seen_size(asked.size))
-    warnings = reply_warnings(
-        reply,
-        info,
-        tokens,
-        len(task),
-    )
+    warnings = reply_warnings(reply, info, tokens, len(task))
     cost = f"{reply.seconds:.1f} s"
     if reply.usage.prompt:
         cost += f", {reply.usage.prompt} tokens of prompt"
@@ -17177,16 +16590,8 @@ DEMO_DRAWING = f"TASK: {DEMO_DRAW}"
 DEMO_STORY = '"observation"'
 DEMO_NATIVE = '"computer_use"'
 DEMO_ACTS: Mapping[str, Mapping[str, str]] = {
-    DEMO_DRAWING: {
-        "double_click": "x1 y1",
-        "drag": "",
-    },
-    DEMO_STORY: {
-        "double_click": "x1 y1 label",
-        "click": "x1 y1 label",
-        "type": "text",
-        "done": "",
-    },
+    DEMO_DRAWING: {"double_click": "x1 y1", "drag": ""},
+    DEMO_STORY: {"double_click": "x1 y1 label", "click": "x1 y1 label", "type": "text", "done": ""},
     DEMO_NATIVE: {
         "double_click": "coordinate",
         "left_click": "coordinate",
@@ -18792,36 +18197,10 @@ def engine_of(
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
     actuator.notice = notice
     server.notice = notice
-    eyes = Eyes(
-        config,
-        actuator.desktop,
-        actuator,
-        logger,
-        clock,
-        notice,
-        actuator.places,
-    )
+    eyes = Eyes(config, actuator.desktop, actuator, logger, clock, notice, actuator.places)
     actuator.typing_secret = eyes.secret_typed
-    voice = Voice(
-        config,
-        model,
-        server,
-        notice,
-        profile=profile,
-        logger=logger,
-        clock=clock,
-    )
-    return Engine(
-        config,
-        profile,
-        eyes,
-        voice,
-        actuator,
-        logger,
-        clock,
-        notice,
-        grammar,
-    )
+    voice = Voice(config, model, server, notice, profile=profile, logger=logger, clock=clock)
+    return Engine(config, profile, eyes, voice, actuator, logger, clock, notice, grammar)
 
 
 def open_panel(engine: Engine, book: Book, person: Person, undo: ExitStack) -> None:

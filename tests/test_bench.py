@@ -175,9 +175,7 @@ class ErringModels(unittest.TestCase):
             self.assertNotEqual(result.outcome.kind, "error", (profile, result.outcome.text))
             self.assertFalse(result.completed and not result.done, profile)
 
-    def test_a_file_proves_what_else_four_answers_have_to(
-        self,
-    ) -> None:
+    def test_a_file_proves_what_else_four_answers_have_to(self) -> None:
         # A task proves its file though no check of the plan names it.
         for profile, number, slips, least, most in (
             ("native", 2, {}, 4, 4),

@@ -116,12 +116,7 @@ class Check(unittest.TestCase):
             ("chat", "no_tools", "'tools'", "the tools stand in the text"),
             ("chat", "roles", "'tool'", "messages in a row are one"),
             ("pointer", "pictures", "('image_url': .*){2}", "one picture is shown"),
-            (
-                "planner",
-                "roles",
-                "'role': 'user'((?!'role').)*'role': 'user'",
-                "in a row are one",
-            ),
+            ("planner", "roles", "'role': 'user'((?!'role').)*'role': 'user'", "in a row are one"),
             ("story", "no_vision", "nothing", ""),
             ("planner", "no_vision", "nothing", ""),
         ):

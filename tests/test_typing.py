@@ -486,10 +486,7 @@ class BeforeEnter(TypingCase):
             (Field("To", NAME, takes=losing(3, slowly=True)), ["abcdefg"]),
             (Field("To", NAME), ["abcdefg", "enter: abcdefg"]),
         ):
-            actions = [
-                {"name": "type", "text": "abcdefg"},
-                {"name": "key", "key": "enter"},
-            ]
+            actions = [{"name": "type", "text": "abcdefg"}, {"name": "key", "key": "enter"}]
             said = json.dumps({"observation": "I type and send.", "bboxes": [], "actions": actions})
             trial = self.trial(lambda request, said=said: scripted.text(said), "story", max_steps=2)
             desktop = trial.desktop = Fields(trial.clock, [one], PLAIN)
