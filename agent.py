@@ -1656,11 +1656,11 @@ def clean_checks(lines: Iterable[str]) -> list[str]:
 
 
 @dataclass(kw_only=True)
-class AgentState(StateRecord):
+class Progress(StateRecord):
     # Where a run stands; by its counters every turn makes progress or ends the run.
 
     task: str = ""
-    memory: AgentMemory
+    memory: AgentMemory = field(default_factory=AgentMemory)
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     first: int = 0  # the turn before the first one of this task
 
@@ -10619,7 +10619,7 @@ class Asker:
 
 
 @dataclass(kw_only=True)
-class Voice(Asker):
+class Session(Asker):
     profile: Profile
     logger: ExecutionLogger
     clock: Clock
@@ -12086,16 +12086,17 @@ def is_same_aim(one: Act, other: Act) -> bool:
 
 
 @dataclass
-class Engine:
+class Run:
     config: Config
     profile: Profile
     eyes: Eyes
-    voice: Voice
+    session: Session
     actuator: Actuator
     logger: ExecutionLogger
     clock: Clock
     say: Say  # one line for the person, and into the log
     grammar: Grammar | None = None  # that the executor speaks; None: the profile's vocabulary
+    progress: Progress = field(default_factory=Progress)
     controls: ControlCheck = field(init=False)
     began: float = 0.0  # when the turn did
     filled: int = 0  # the handle of the window in front, if text was typed into it
@@ -12419,10 +12420,10 @@ def are_proven(
     return proven
 
 
-def files_prove(engine: Engine, state: AgentState, now: Mapping[str, FileFact]) -> bool:
+def files_prove(run: Run, now: Mapping[str, FileFact]) -> bool:
     """Whether the task or the checks alone say what files got."""
-    said = (state.done_when, [state.task])
-    return any(are_proven(checks, engine.files, now) for checks in said)
+    said = (run.progress.done_when, [run.progress.task])
+    return any(are_proven(checks, run.files, now) for checks in said)
 
 
 # What a check says of a file if it certainly says nothing else: of other sentences a quote may be
@@ -12475,14 +12476,14 @@ def _name_pattern(path: str) -> str:
     return rf"(?<![\w.\\/-]){named}(?![\w\\/-]|\.\w)"
 
 
-def known_facts(engine: Engine, files: Mapping[str, FileFact], look: Look) -> list[str]:
-    desktop = engine.eyes.desktop
-    hide = engine.logger.hide
+def known_facts(run: Run, files: Mapping[str, FileFact], look: Look) -> list[str]:
+    desktop = run.eyes.desktop
+    hide = run.logger.hide
     facts = [f"The window in front is {title_text(desktop.foreground())}."]
-    facts += [f"Not allowed, and not done: {refused}." for refused in engine.actuator.refusals]
-    if engine.controls.on:
-        facts.append(f"Open windows: {windows_text(engine.eyes.windows())}.")
-        facts += engine.controls.facts()
+    facts += [f"Not allowed, and not done: {refused}." for refused in run.actuator.refusals]
+    if run.controls.on:
+        facts.append(f"Open windows: {windows_text(run.eyes.windows())}.")
+        facts += run.controls.facts()
         asked = (desktop.clipboard_length() for _ in range(1))
         for length in taken_within(CLIPBOARD_PATIENCE_S, asked):
             if length is not None:  # how much, never which
@@ -12497,8 +12498,8 @@ def known_facts(engine: Engine, files: Mapping[str, FileFact], look: Look) -> li
             shown = printable(beginning).replace("\n", "\\n")
             holds = f'; it {verb} "{shown}"'
         facts.append(f"{path} {state}{holds}.")
-    if not engine.config.vision:
-        facts.append(engine.controls.listed(look))
+    if not run.config.vision:
+        facts.append(run.controls.listed(look))
     return [hide(fact) for fact in facts]
 
 
@@ -12510,19 +12511,19 @@ _RULED = re.compile(
 )
 
 
-def examined(engine: Engine, question: str) -> str:
+def examined(run: Run, question: str) -> str:
     """What the examiner says of a task, "" where no reply comes."""
-    reply = engine.voice.ask(engine.profile.roles["examiner"], [Message("user", question)])
+    reply = run.session.ask(run.profile.roles["examiner"], [Message("user", question)])
     return strip_think(reply.text)[:FACT_CHARACTERS] if isinstance(reply, Reply) else ""
 
 
-def ask_for_checks(engine: Engine, state: AgentState) -> None:
+def ask_for_checks(run: Run) -> None:
     """Where no plan says it, the model says once what proves the task; else the task does."""
-    planned = "planner" in engine.profile.roles
-    if engine.config.derive_checks and not (planned or state.done_when):
-        said = examined(engine, EXAMINER_QUESTION.format(state.task))
-        state.done_when = clean_checks(_LISTED.findall(said))
-    state.done_when = state.done_when or [cut(state.task, 300)]
+    planned = "planner" in run.profile.roles
+    if run.config.derive_checks and not (planned or run.progress.done_when):
+        said = examined(run, EXAMINER_QUESTION.format(run.progress.task))
+        run.progress.done_when = clean_checks(_LISTED.findall(said))
+    run.progress.done_when = run.progress.done_when or [cut(run.progress.task, 300)]
 
 
 def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling]:
@@ -12546,48 +12547,46 @@ YES_NEEDED = 4
 NO_MOST = 3
 
 
-def judge(
-    engine: Engine, state: AgentState, evidence: str, name: str = "check"
-) -> Sequence[Ruling]:
+def judge(run: Run, evidence: str, name: str = "check") -> Sequence[Ruling]:
     """Whether each check holds, by a fresh look and by facts, which stand above every word."""
     # Nothing where nobody is to be asked, nor of a dry run, where nothing was done. What a fact
     # decides no word decides. A NO refuses; a claim that no fact proves is believed once there were
     # so many more of YES than of NO since the last act, over all claims.
-    config = engine.config
+    config = run.config
     verdict: Sequence[Ruling] = ()
     if config.dry_run or not config.verify_completion:
         return verdict
-    ask_for_checks(engine, state)
+    ask_for_checks(run)
     needed = YES_NEEDED
     if not config.second_opinion:
         needed = 1
-        state.lead = 0
+        run.progress.lead = 0
     # A NO refuses, but for the last claim of a run, which nobody can repeat.
-    least = state.lead
+    least = run.progress.lead
     if evidence == NO_CLAIM and needed > 1:
         least -= NO_MOST
     look = None
     no = 0
     while no < NO_MOST:
-        files = file_facts(state.task, *state.done_when)
-        again, which = divmod(state.judged, len(JUDGED_BY))
+        files = file_facts(run.progress.task, *run.progress.done_when)
+        again, which = divmod(run.progress.judged, len(JUDGED_BY))
         if look is None or which == 0:
-            engine.eyes.zoom(None)
-            look = engine.eyes.look(f"turn_{state.turn:04d}_{name}{again or ''}")
-        question = question_again(JUDGED_BY[which], state.not_yet + no)
-        verdict = ask_about(engine, state, look, files, question, evidence)
+            run.eyes.zoom(None)
+            look = run.eyes.look(f"turn_{run.progress.turn:04d}_{name}{again or ''}")
+        question = question_again(JUDGED_BY[which], run.progress.not_yet + no)
+        verdict = ask_about(run, look, files, question, evidence)
         evidence = ""
-        state.judged += 1
+        run.progress.judged += 1
         if what_lacks(verdict):
             no += 1
-            state.lead -= 1
-            if state.lead < least:
+            run.progress.lead -= 1
+            if run.progress.lead < least:
                 break
             continue
-        state.lead += 1
-        if state.lead >= needed or files_prove(engine, state, files):
+        run.progress.lead += 1
+        if run.progress.lead >= needed or files_prove(run, files):
             break
-    engine.logger.record(
+    run.logger.record(
         VerificationRecord(
             text="\n".join(map(str, verdict)), checks=[ruling._asdict() for ruling in verdict]
         )
@@ -12600,96 +12599,89 @@ def what_lacks(verdict: Iterable[Ruling]) -> str:
 
 
 def ask_about(
-    engine: Engine,
-    state: AgentState,
-    look: Look,
-    files: Mapping[str, FileFact],
-    question: str,
-    evidence: str,
+    run: Run, look: Look, files: Mapping[str, FileFact], question: str, evidence: str
 ) -> list[Ruling]:
     """What the verifier says of each check, unless a fact contradicts it."""
     # An answer that decides nothing is asked for again, and then a NO. What a file holds is told of
     # those that the person named.
     told = {}
     for path, (known, data) in files.items():
-        told[path] = (known, data if path in state.task else None)
+        told[path] = (known, data if path in run.progress.task else None)
     text = fill_form(
         VERIFIER_FORM,
         "\n\n",
-        task=state.task,
+        task=run.progress.task,
         # On one line, or it could write FACTS of its own.
         claim=cut(evidence, FACT_CHARACTERS),
-        facts="\n".join(known_facts(engine, told, look)),
-        checks=numbered_lines(state.done_when),
+        facts="\n".join(known_facts(run, told, look)),
+        checks=numbered_lines(run.progress.done_when),
         question=question,
     )
     messages = [Message("user", text, look.base64)]
     why = UNDECIDED
     for _ in range(2):
-        reply = engine.voice.ask(engine.profile.roles["verifier"], messages)
+        reply = run.session.ask(run.profile.roles["verifier"], messages)
         if isinstance(reply, ModelError):
             why = str(reply)
             break
         said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
-        rulings = read_rulings(said, state.done_when)
+        rulings = read_rulings(said, run.progress.done_when)
         if rulings:
-            rulings += rulings_by_files(state.done_when, engine.files, files, state.task)
+            rulings += rulings_by_files(run.progress.done_when, run.files, files, run.progress.task)
             last = {ruling.check: ruling for ruling in rulings}
             return [*last.values()]
         if said:
             why = cut(f"{UNDECIDED}: {said}", 200)
         own_words = cut(said, 300) or NO_CALL
         messages += [Message("assistant", own_words), Message("user", ANSWER_EACH_CHECK)]
-    return [Ruling(check, False, why) for check in state.done_when]
+    return [Ruling(check, False, why) for check in run.progress.done_when]
 
 
 EVIDENCE_LEAST = 100  # characters, as described
 
 
-def check_completion(
-    engine: Engine, state: AgentState, evidence: str, counts: bool = True
-) -> tuple[Outcome | None, str]:
+def check_completion(run: Run, evidence: str, counts: bool = True) -> tuple[Outcome | None, str]:
     """The outcome and the result of a completion report."""
     # It needs enough evidence, and every check confirmed. Else the planner hears what is missing;
     # `not_proven_most` such reports end the run. A grammar has one word for the end of the task and
     # of the planner's instruction: there a refused one is no false one.
-    config = engine.config
+    config = run.config
     length = len(evidence.strip())
     # A conversation has only its last words, and a grammar no word for evidence.
-    has_words = engine.profile.loop not in ("chat", "story") and not engine.grammar
+    has_words = run.profile.loop not in ("chat", "story") and not run.grammar
     if has_words and length < EVIDENCE_LEAST:
         return None, SHORT_EVIDENCE.format(length, EVIDENCE_LEAST)
     if config.dry_run:
         evidence = f"Dry run, nothing was done: {evidence}"
-    verdict = judge(engine, state, evidence)
+    verdict = judge(run, evidence)
     missing = what_lacks(verdict)
     if not missing:
         # All of an answer, since that is what was asked for.
-        is_answer = engine.grammar or engine.profile.loop == "chat"
+        is_answer = run.grammar or run.profile.loop == "chat"
         text = evidence if is_answer else cut(evidence, 300)
         return Outcome("completed", text, verdict), MISSION_COMPLETE
-    state.needs_review = True
-    state.not_yet += 1
+    run.progress.needs_review = True
+    run.progress.not_yet += 1
     result = NOT_YET + cut(missing, 400)
-    counts = counts and not (engine.grammar and "planner" in engine.profile.roles)
-    if not counts or state.not_yet < config.not_proven_most:
+    counts = counts and not (run.grammar and "planner" in run.profile.roles)
+    if not counts or run.progress.not_yet < config.not_proven_most:
         return None, result
-    times = count_of(state.not_yet, "time")
+    times = count_of(run.progress.not_yet, "time")
     return Outcome("not_proven", f"Claimed to be done {times}, but {result}", verdict), result
 
 
-def last_look(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
+def last_look(run: Run, outcome: Outcome) -> Outcome:
     """The outcome of a run that gave up, after a fresh look at the task."""
     # Its last turns may have been repeats after the task was done, and refusals may have been
     # wrong.
     if outcome.kind not in ("stuck", "max_steps", "not_proven"):
         return outcome
-    if not engine.config.last_look or not state.touched:
+    if not run.config.last_look or not run.progress.touched:
         return outcome
     try:
-        verdict = judge(engine, state, NO_CLAIM, "end")
+        verdict = judge(run, NO_CLAIM, "end")
     except (ModelError, Win32Error) as error:  # the run has its end without them
-        engine.say(f"warning: {error}")
+        run.say(f"warning: {error}")
         return outcome
     if what_lacks(verdict) or not verdict:
         return outcome._replace(checks=verdict)
@@ -12721,45 +12713,45 @@ def is_shown(check: str, known: Iterable[tuple[str, str]], task: str) -> bool:
     return False
 
 
-def facts_prove(engine: Engine, state: AgentState) -> bool:
+def facts_prove(run: Run) -> bool:
     """Whether the files that the task names, or all its checks as Windows shows them, say so."""
-    checks = state.done_when
-    if files_prove(engine, state, file_facts(state.task, *checks)):
+    checks = run.progress.done_when
+    if files_prove(run, file_facts(run.progress.task, *checks)):
         return True
-    engine.eyes.zoom(None)
-    look = engine.eyes.look(f"turn_{state.turn:04d}_facts")
-    fields = engine.controls.known(look)
+    run.eyes.zoom(None)
+    look = run.eyes.look(f"turn_{run.progress.turn:04d}_facts")
+    fields = run.controls.known(look)
     known = [(control.name, control.value or "") for control in fields]
-    for window in engine.eyes.windows():
+    for window in run.eyes.windows():
         known += product(("title", "window", "dialog"), [window.title])
-    return bool(checks) and all(is_shown(check, known, state.task) for check in checks)
+    return bool(checks) and all(is_shown(check, known, run.progress.task) for check in checks)
 
 
-def as_believed(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
+def as_believed(run: Run, outcome: Outcome) -> Outcome:
     """The outcome of a run in which an act was refused or nothing was done, where words prove less.
 
     Nobody can tell by a rule whether just that act was the point: a completion needs a fact then,
     or the person's own word.
     """
-    config = engine.config
+    config = run.config
     if config.described or config.dry_run:
         return outcome
-    refused = cut("; ".join(state.refusals), 300)
-    idle = not state.touched and config.verify_completion
+    refused = cut("; ".join(run.progress.refusals), 300)
+    idle = not run.progress.touched and config.verify_completion
     if outcome.kind != "completed":
         return outcome
     if not (refused or idle):
         return outcome
     with suppress(Win32Error):  # a locked screen proves nothing
-        if facts_prove(engine, state):
+        if facts_prove(run):
             return outcome
     if not refused:
-        said = examined(engine, ANSWER_OR_DEED.format(state.task)).upper()
+        said = examined(run, ANSWER_OR_DEED.format(run.progress.task)).upper()
         if "ANSWER" in said and "DEED" not in said:
             return outcome._replace(kind="answered")
     why = f"You did not allow {refused}." if refused else "Nothing was done in this run."
     question = f"{why} Is the task done all the same?"
-    done = engine.actuator.put(engine.actuator.vouch, question)
+    done = run.actuator.put(run.actuator.vouch, question)
     if done:
         return outcome._replace(text=f"You say that it is done. {outcome.text}")
     text = f"nobody allowed {refused}" if refused else "nothing was done"
@@ -12776,49 +12768,50 @@ def as_believed(engine: Engine, state: AgentState, outcome: Outcome) -> Outcome:
 TakeTurn = Callable[[], Outcome | None]
 
 
-def run_turns(engine: Engine, state: AgentState, begin: Callable[[], TakeTurn]) -> Outcome:
+def run_turns(run: Run, begin: Callable[[], TakeTurn]) -> Outcome:
     """`begin` prepares the profile's turns, at first and whenever a way was left to it."""
-    logger = engine.logger
-    most = most_turns(engine)
-    for step in engine.way.steps if engine.way else ():
+    logger = run.logger
+    most = most_turns(run)
+    for step in run.way.steps if run.way else ():
         act = step.act
-        if isinstance(act.args, TypeTextArgs) and engine.actuator.secrets.unknown(act.args.text):
+        if isinstance(act.args, TypeTextArgs) and run.actuator.secrets.unknown(act.args.text):
             raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
-    take_turn = None if engine.way else begin()
-    while state.turn - state.planned < state.first + most:
-        state.turn += 1
-        engine.began = engine.clock.now()
-        logger.turn = state.turn
-        logger.section(f"TURN {state.turn} - {engine.profile.modes.get(state.mode, state.mode)}")
-        active = len(state.memory.active_history)
-        archives = len(state.memory.all_snapshots)
+    take_turn = None if run.way else begin()
+    while run.progress.turn - run.progress.planned < run.progress.first + most:
+        run.progress.turn += 1
+        run.began = run.clock.now()
+        logger.turn = run.progress.turn
+        mode = run.progress.mode
+        logger.section(f"TURN {run.progress.turn} - {run.profile.modes.get(mode, mode)}")
+        active = len(run.progress.memory.active_history)
+        archives = len(run.progress.memory.all_snapshots)
         logger.log(
-            f"STATE UPDATE turn {state.turn}, {active} active actions, {archives} archives,"
-            f" {state.stalled} turns without progress"
+            f"STATE UPDATE turn {run.progress.turn}, {active} active actions, {archives} archives,"
+            f" {run.progress.stalled} turns without progress"
         )
-        led, outcome = way_turn(engine, state)
+        led, outcome = way_turn(run)
         if led:
             take_turn = None
         elif not outcome:
             take_turn = take_turn or begin()
-            touched = state.touched
+            touched = run.progress.touched
             outcome = take_turn()
-            if engine.way and state.touched > touched:
-                engine.way.left = False
-                engine.way.reach += 1
+            if run.way and run.progress.touched > touched:
+                run.way.left = False
+                run.way.reach += 1
         if outcome:
             return outcome
-        logger.record(state)
-        engine.clock.sleep(engine.config.turn_delay)
+        logger.record(run.progress)
+        run.clock.sleep(run.config.turn_delay)
     return Outcome("max_steps", f"Not completed within {count_of(most, 'turn')}.")
 
 
 TURNS_AN_ACT = 5  # of a conversation: looks, corrections, refused claims
 
 
-def most_turns(engine: Engine) -> int:
-    config = engine.config
-    if engine.profile.loop == "chat" and not config.described:
+def most_turns(run: Run) -> int:
+    config = run.config
+    if run.profile.loop == "chat" and not config.described:
         return config.max_steps * TURNS_AN_ACT
     return config.max_steps
 
@@ -12826,52 +12819,53 @@ def most_turns(engine: Engine) -> int:
 NEAR = 50  # steps of the grid, within which places are said for the same thing
 
 
-def perform_act(
-    engine: Engine, state: AgentState, act: Act, look: Look
-) -> tuple[Deed, bool | None]:
+def perform_act(run: Run, act: Act, look: Look) -> tuple[Deed, bool | None]:
     """A deed, and whether it is progress; None: neither that nor a lack of it."""
-    deed = engine.perform(act, look)
+    deed = run.perform(act, look)
     progress: bool | None = deed.new or deed.dry
-    if deed.refused == OTHER_CONTROL and len(engine.objected) == 1:
+    if deed.refused == OTHER_CONTROL and len(run.objected) == 1:
         progress = None  # only one in a row, so that objections cannot go on without end
-    elif deed.changed and not progress and engine.is_new_try(act, NEAR):
+    elif deed.changed and not progress and run.is_new_try(act, NEAR):
         progress = None  # to a screen that is known each way leads once
     if deed.begun or deed.dry:
-        state.touched += 1
-        state.judged = 0
-        state.lead = 0
-        state.stirred = bool(state.stirred) or (deed.begun and deed.changed is not False)
+        run.progress.touched += 1
+        run.progress.judged = 0
+        run.progress.lead = 0
+        if deed.begun and deed.changed is not False:
+            run.progress.stirred = True
+        elif run.progress.stirred is None:
+            run.progress.stirred = False
     if act.name == "move":  # screens are compared without the pointer, so a move changes nothing
-        progress = engine.is_new_try(act) and not deed.refused
+        progress = run.is_new_try(act) and not deed.refused
         deed = replace(deed, changed=None)
     if progress:
-        state.waiting_since = None
-        state.not_yet = 0  # what was refused before was claimed of another screen
+        run.progress.waiting_since = None
+        run.progress.not_yet = 0  # what was refused before was claimed of another screen
     return deed, progress
 
 
 WAITS_S = 600.0  # without other progress, in which waiting and watching still count as such
 
 
-def may_wait(engine: Engine, state: AgentState) -> bool:
-    now = engine.clock.now()
-    if state.waiting_since is None:
-        state.waiting_since = now
-    return now - state.waiting_since < WAITS_S
+def may_wait(run: Run) -> bool:
+    now = run.clock.now()
+    if run.progress.waiting_since is None:
+        run.progress.waiting_since = now
+    return now - run.progress.waiting_since < WAITS_S
 
 
-def wait_a_while(engine: Engine, state: AgentState, look: Look, seconds: float) -> tuple[str, bool]:
+def wait_a_while(run: Run, look: Look, seconds: float) -> tuple[str, bool]:
     """What the model is told, and whether it is progress."""
-    begin = engine.clock.now()
-    changed = engine.eyes.watch(look.frame, seconds)
-    waited_s = engine.clock.now() - begin
+    begin = run.clock.now()
+    changed = run.eyes.watch(look.frame, seconds)
+    waited_s = run.clock.now() - begin
     effect = "changed" if changed else "did not change"
-    return f"{WAITED} {waited_s:.0f} s; the screen {effect}", may_wait(engine, state)
+    return f"{WAITED} {waited_s:.0f} s; the screen {effect}", may_wait(run)
 
 
-def is_watching(engine: Engine, state: AgentState, look: Look) -> bool:
-    news = is_new(engine.screens, look.frame, look.frame.rect)
-    return news and may_wait(engine, state)
+def is_watching(run: Run, look: Look) -> bool:
+    news = is_new(run.screens, look.frame, look.frame.rect)
+    return news and may_wait(run)
 
 
 # How the status of a goal begins that is done or given up: few servers hold a model to the three
@@ -12883,59 +12877,59 @@ ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
 QUESTIONS_MOST = 3  # of a task
 
 
-def ask_person(engine: Engine, state: AgentState, question: str) -> tuple[str, bool]:
+def ask_person(run: Run, question: str) -> tuple[str, bool]:
     """What the model is told, and whether it is progress: an answer is.
 
     It is asked at most QUESTIONS_MOST times a task, so that no model spins on it; nothing is held
     down meanwhile, and the person's own input afterwards counts as the program's.
     """
-    if state.questions >= QUESTIONS_MOST:
+    if run.progress.questions >= QUESTIONS_MOST:
         return "Not asked, since too much was asked before; go on without, or report.", False
-    state.questions += 1
-    actuator = engine.actuator
+    run.progress.questions += 1
+    actuator = run.actuator
     answer = actuator.put(actuator.ask, cut(question, 300))
     if answer is None:
         return "Nobody is there; go on without, or report.", False
     return f"The person answers: {answer!r:.300}", True
 
 
-def follow_words(engine: Engine, state: AgentState, text: str) -> tuple[Outcome | None, str]:
+def follow_words(run: Run, text: str) -> tuple[Outcome | None, str]:
     """What comes of what only a grammar can say."""
-    if "planner" in engine.profile.roles:  # which may know another way
-        state.needs_review = True
+    if "planner" in run.profile.roles:  # which may know another way
+        run.progress.needs_review = True
         return None, GOAL_STATUS.format("instructions", "BLOCKED")
     result = f"the model says it cannot: {cut(text, 300)}"
     return Outcome("failed", result), result
 
 
-def shown_act(engine: Engine, act: Act) -> str:
+def shown_act(run: Run, act: Act) -> str:
     given = act.given
-    if engine.grammar:
+    if run.grammar:
         # A sentence, which loses its end where the line is too narrow.
         given["element_name"] = given.pop("element_name", None)
     return shown_args(given)
 
 
-def zoom_in(engine: Engine, act: Act, look: Look, place: Coordinate) -> tuple[str, bool]:
-    if engine.eyes.secrets:
+def zoom_in(run: Run, act: Act, look: Look, place: Coordinate) -> tuple[str, bool]:
+    if run.eyes.secrets:
         refused = "since a secret was typed, the screen is shown whole; act on it as it is"
         return f"Not zoomed: {refused}", False
-    engine.eyes.zoom(to_point(place, look.frame.area))
-    return "Zoomed in for the next action", engine.is_new_try(act)
+    run.eyes.zoom(to_point(place, look.frame.area))
+    return "Zoomed in for the next action", run.is_new_try(act)
 
 
-def refuse_unseen(engine: Engine, act: Act, seen: Frame | None, now: Frame) -> None:
+def refuse_unseen(run: Run, act: Act, seen: Frame | None, now: Frame) -> None:
     """Raises ToolError if what the model saw is gone; None if it saw nothing yet."""
     shape = (now.area, now.screen)
     if seen and not ((seen.area, seen.screen) == shape and same_window(seen.window, now.window)):
         another = "Another window or another screen has come up since your picture."
         raise ToolError(another, "stale_frame")
     if seen and act.name in HANDS:
-        engine.refuse_replaced(act, seen, now)
+        run.refuse_replaced(act, seen, now)
 
 
 def carry_out(
-    engine: Engine, state: AgentState, act: Act, look: Look, said: str
+    run: Run, act: Act, look: Look, said: str
 ) -> tuple[Deed, bool | None, Outcome | None]:
     """What came of a call, whether it is progress, and the run's end; `said` stood beside it."""
     outcome: Outcome | None = None
@@ -12945,32 +12939,32 @@ def carry_out(
     whole = frame.whole
     deed = Deed(act, "", begun=isinstance(args, (AskArgs, WaitArgs)))
     if isinstance(args, DoneArgs):
-        outcome, result = check_completion(engine, state, args.evidence)
+        outcome, result = check_completion(run, args.evidence)
     elif isinstance(args, StatusArgs):
         result = GOAL_STATUS.format(args.goal_identifier, args.completion_status)
         if args.completion_status.upper().startswith(STATUS_FOR_REVIEW):
-            state.needs_review = True
+            run.progress.needs_review = True
         else:
-            progress = is_watching(engine, state, look)
+            progress = is_watching(run, look)
     elif isinstance(args, SayArgs):
-        outcome, result = follow_words(engine, state, args.text)
+        outcome, result = follow_words(run, args.text)
     elif isinstance(args, AskArgs):
-        result, progress = ask_person(engine, state, args.question)
+        result, progress = ask_person(run, args.question)
     elif act.name == "screenshot":
         result = "Looked"
-        progress = is_watching(engine, state, look)
+        progress = is_watching(run, look)
     elif isinstance(args, WaitArgs):
-        result, progress = wait_a_while(engine, state, look, args.seconds)
+        result, progress = wait_a_while(run, look, args.seconds)
     elif isinstance(args, ZoomArgs):
-        result, progress = zoom_in(engine, act, look, args.position)
+        result, progress = zoom_in(run, act, look, args.position)
     else:
-        deed, progress = perform_act(engine, state, act, look)
+        deed, progress = perform_act(run, act, look)
         result = deed.result
-        zooms = engine.config.auto_zoom and "zoom" in engine.executor.tools and not engine.grammar
+        zooms = run.config.auto_zoom and "zoom" in run.executor.tools and not run.grammar
         if zooms and not whole and act.name in ZOOMED_CLICKS and deed.changed is False:
             # The next picture shows the place closely.
             (place,) = values_of(deed.act.args, Coordinate)
-            engine.eyes.zoom(to_point(place, frame.area))
+            run.eyes.zoom(to_point(place, frame.area))
     deed = replace(deed, result=result)
     if whole:  # memory keeps places on the grid of the whole area
         act = with_places(act, lambda place: to_grid(to_point(place, frame.area), whole))
@@ -12979,7 +12973,7 @@ def carry_out(
         result += f" ({ignored} further calls in the reply were not carried out: one call a turn)"
     record = ActionRecord(
         act.call.name,
-        shown_act(engine, act),
+        shown_act(run, act),
         result,
         look.screenshot,
         said,
@@ -12990,7 +12984,7 @@ def carry_out(
         deed.known,
         act.way,
     )
-    note_action(engine, state, record, act)
+    note_action(run, record, act)
     return deed, progress, outcome
 
 
@@ -13006,37 +13000,37 @@ WAY_CLAIM = (
 WAY_LEFT = "DONE SO FAR, as in an earlier run of this task: {}. THEN CAME {}"
 
 
-def way_turn(engine: Engine, state: AgentState) -> tuple[bool, Outcome | None]:
+def way_turn(run: Run) -> tuple[bool, Outcome | None]:
     """Whether the turn is one of the way, not of the model, and then the run's end."""
-    way = engine.way
+    way = run.way
     if not way or way.left or way.next == len(way.steps):
         return False, None
-    clock = engine.clock
+    clock = run.clock
     patience_s = way.steps[way.next].patience_s if way.reach == 1 else JOIN_PATIENCE_S
     end = clock.now() + patience_s
     for _ in range(LOOKS_MOST):
-        step, why, look = find_place(engine, way)
+        step, why, look = find_place(run, way)
         if not why:
-            deed, *_ = carry_out(engine, state, step.act, look, "")
+            deed, *_ = carry_out(run, step.act, look, "")
             if deed.refused != "stale_frame" or deed.begun:
                 break  # else it was refused for nothing but a new look
             end = clock.now() + patience_s
         elif clock.now() >= end:
             why = f"{step.act}: {why}; see {way.folder.name}/{step.look.screenshot}."
-            return False, leave_way(engine, state, way, Outcome("differs", why))
+            return False, leave_way(run, way, Outcome("differs", why))
         else:
             clock.sleep(0.25)
     way.next = step.act.way or 0
     way.reach = 1
     outcome = None
     if deed.refused:
-        outcome = leave_way(engine, state, way, Outcome("refused", deed.result))
+        outcome = leave_way(run, way, Outcome("refused", deed.result))
     elif step is way.steps[-1]:
-        outcome = end_of_way(engine, state, way)
-    return True, outcome or escalate(engine, state, not deed.refused)
+        outcome = end_of_way(run, way)
+    return True, outcome or escalate(run, not deed.refused)
 
 
-def find_place(engine: Engine, way: Way) -> tuple[Step, str, Look]:
+def find_place(run: Run, way: Way) -> tuple[Step, str, Look]:
     """The first step that may be next and whose place is here, else the expected one and why."""
     found = []
     seen = None
@@ -13046,10 +13040,10 @@ def find_place(engine: Engine, way: Way) -> tuple[Step, str, Look]:
             # The act's places are on the grid of that part, in a picture of its own size.
             closer = middle_of(part) if part.width else None
             size = Size(step.look.width, step.look.height)
-            engine.eyes.zoom(closer, size if size.pixels else None)
-            look = engine.eyes.look()
+            run.eyes.zoom(closer, size if size.pixels else None)
+            look = run.eyes.look()
             seen = part
-        place = Place(step.act, look.frame, engine.eyes, engine.controls)
+        place = Place(step.act, look.frame, run.eyes, run.controls)
         why = why_not_here(step, way.folder, place)
         found.append((step, why, look))
         if not why:
@@ -13057,19 +13051,19 @@ def find_place(engine: Engine, way: Way) -> tuple[Step, str, Look]:
     return found[0]
 
 
-def end_of_way(engine: Engine, state: AgentState, way: Way) -> Outcome | None:
+def end_of_way(run: Run, way: Way) -> Outcome | None:
     # It is a claim, which is judged as one of the model.
     if not way.checks:
         return Outcome("completed", f"Repeated {way.next} acts.")
     claim = WAY_CLAIM.format(way.folder.name)
-    outcome, result = check_completion(engine, state, claim, counts=False)
-    engine.tell_turn("way", "its end", result)
+    outcome, result = check_completion(run, claim, counts=False)
+    run.tell_turn("way", "its end", result)
     if not outcome:
-        leave_way(engine, state, way, Outcome("disproved", result))
+        leave_way(run, way, Outcome("disproved", result))
     return outcome
 
 
-def leave_way(engine: Engine, state: AgentState, way: Way, why: Outcome) -> Outcome | None:
+def leave_way(run: Run, way: Way, why: Outcome) -> Outcome | None:
     # To the model, until that has acted; it hears once what was done and what was expected. One
     # that is repeated ends there.
     if not way.checks:
@@ -13077,58 +13071,56 @@ def leave_way(engine: Engine, state: AgentState, way: Way, why: Outcome) -> Outc
     way.left = True
     if way.reach == 1:  # else it was not joined again
         way.reach = JOINED_AT - 1
-        state.needs_review = True
+        run.progress.needs_review = True
         name = way.folder.name
-        engine.logger.record(WayRecord(name, why.text, why.kind == "disproved"))
-        engine.say(f"The way of {name} is left to the model: {why.text}")
+        run.logger.record(WayRecord(name, why.text, why.kind == "disproved"))
+        run.say(f"The way of {name} is left to the model: {why.text}")
         done = "; ".join(str(step.act) for step in way.steps[: way.next])
-        engine.voice.tell(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
+        run.session.tell(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
     return None
 
 
-def judge_words(engine: Engine, state: AgentState, said: str) -> tuple[Outcome | None, str]:
+def judge_words(run: Run, said: str) -> tuple[Outcome | None, str]:
     """What comes of words instead of an act: whether the task is done is asked."""
     claims = CLAIM.search(said) is not None
-    outcome, result = check_completion(engine, state, said, claims)
+    outcome, result = check_completion(run, said, claims)
     # The words are told as the run's end: said twice, they look like two things.
     record = ActionRecord("final_answer", "", result, response_text=said)
-    note_action(engine, state, record)
+    note_action(run, record)
     return outcome, result
 
 
-def note_action(
-    engine: Engine, state: AgentState, record: ActionRecord, act: Act | None = None
-) -> None:
+def note_action(run: Run, record: ActionRecord, act: Act | None = None) -> None:
     """Into memory, journal and log, and as a row onto the terminal.
 
     The row tells the `act` in a person's words; without one it has those of the record.
     """
-    state.take(engine.logger.record(record))
+    run.progress.take(run.logger.record(record))
     effect = record.result
     if record.changed is not None:
         effect = "changed" if record.changed else "unchanged"
     done = f"{record.tool.replace('_', ' ')} {record.args}"
     if act:
-        done = act.in_words(engine.grammar is None)
-    role = engine.executor.name
+        done = act.in_words(run.grammar is None)
+    role = run.executor.name
     if record.way:
         role = "way"
-    engine.tell_turn(role, done, effect)
+    run.tell_turn(role, done, effect)
 
 
-def archive(engine: Engine, state: AgentState, args: ArchiveArgs) -> int:
+def archive(run: Run, args: ArchiveArgs) -> int:
     """How many active actions a summary replaced."""
-    active = [record.turn for record in state.memory.active_history]
+    active = [record.turn for record in run.progress.memory.active_history]
     chosen = tuple(turn for turn in active if turn in args.archived_turns)
     if chosen:
         snapshot = MemorySnapshot(args.summary, args.patterns_detected, chosen)
-        state.take(engine.logger.record(snapshot))
+        run.progress.take(run.logger.record(snapshot))
     return len(chosen)
 
 
-def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
+def archive_by_itself(run: Run, keep: int) -> int:
     """Archives all but the last `keep` under what is certain of them."""
-    active = state.memory.active_history
+    active = run.progress.memory.active_history
     records = active[: max(1, len(active) - keep)]
     turns = tuple(record.turn for record in records)
     times = Counter(record.tool for record in records)
@@ -13140,79 +13132,79 @@ def archive_by_itself(engine: Engine, state: AgentState, keep: int) -> int:
         turns,
         f"{unchanged} of {len(records)} actions changed nothing",
     )
-    return archive(engine, state, summary)
+    return archive(run, summary)
 
 
 RECOVER = "recover"
 
 
-def escalate(engine: Engine, state: AgentState, progress: bool | None) -> Outcome | None:
+def escalate(run: Run, progress: bool | None) -> Outcome | None:
     """The planner reviews, the recovery keys are pressed, the run ends as stuck."""
-    config = engine.config
+    config = run.config
     if progress is None or not config.stall_stop:
         return None
-    voice = engine.voice
+    session = run.session
     if progress:
-        state.stalled = 0
-        state.stirred = None
-        state.recovered = False
-        voice.reasons.clear()
+        run.progress.stalled = 0
+        run.progress.stirred = None
+        run.progress.recovered = False
+        session.reasons.clear()
         return None
-    state.stalled += 1
-    voice.reasons.append(voice.why)
-    if state.stalled >= config.stall_stop:
-        text = f"{count_of(state.stalled, 'turn')} in a row made no progress."
-        reason = max(voice.reasons, key=voice.reasons.count)
+    run.progress.stalled += 1
+    session.reasons.append(session.why)
+    if run.progress.stalled >= config.stall_stop:
+        text = f"{count_of(run.progress.stalled, 'turn')} in a row made no progress."
+        reason = max(session.reasons, key=session.reasons.count)
         if reason:
             text += f" Most often: {reason}"
         return Outcome("stuck", text)
-    if state.stalled % config.stall_after(2) == 0:
-        state.needs_review = True
+    if run.progress.stalled % config.stall_after(2) == 0:
+        run.progress.needs_review = True
     # They come once, after acts that changed nothing only, and not into a window that holds typed
     # text.
-    risky = state.stirred is not False or state.recovered or engine.filled
-    if risky or not config.enable_loop_recovery or state.stalled < config.stall_after(3):
+    risky = run.progress.stirred is not False or run.progress.recovered or run.filled
+    if risky or not config.enable_loop_recovery or run.progress.stalled < config.stall_after(3):
         return None
-    state.recovered = True
-    state.stalled = 0  # what comes now has as many turns as what came before
-    engine.eyes.zoom(None)  # the Start button has its place on a whole picture
-    look = engine.eyes.look(f"turn_{state.turn:04d}_recovery")
+    run.progress.recovered = True
+    run.progress.stalled = 0  # what comes now has as many turns as what came before
+    run.eyes.zoom(None)  # the Start button has its place on a whole picture
+    look = run.eyes.look(f"turn_{run.progress.turn:04d}_recovery")
     keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
-    deed = engine.perform(keys, look)
-    engine.tell_turn("program", "recovery keys", deed.result)
+    deed = run.perform(keys, look)
+    run.tell_turn("program", "recovery keys", deed.result)
     return None
 
 
-def resume(engine: Engine, state: AgentState) -> None:
-    logger = engine.logger
-    engine.began = engine.clock.now()
+def resume(run: Run) -> None:
+    logger = run.logger
+    run.began = run.clock.now()
     journal = read_journal(logger.folder)
     pending: IntentRecord | None = None
     last = LookRecord()
     for record in journal.records:
-        state.take(record)
+        run.progress.take(record)
         if isinstance(record, LookRecord) and record.title:
             last = record
-        if engine.way and state.turn == state.first:
-            engine.way.next = 0  # what was done before was another task
+        if run.way and run.progress.turn == run.progress.first:
+            run.way.next = 0  # what was done before was another task
         if isinstance(record, SecretRecord):
-            engine.eyes.secrets[record.place] = record
+            run.eyes.secrets[record.place] = record
         elif isinstance(record, ResultRecord):
-            engine.filled = record.filled or 0
+            run.filled = record.filled or 0
         elif isinstance(record, IntentRecord):
             pending = record
-            if engine.way and record.way:
-                engine.way.next = record.way
+            if run.way and record.way:
+                run.way.next = record.way
         elif isinstance(record, (ActionRecord, StateRecord)):  # its turn's end
             pending = None
-    logger.turn = state.turn
-    sentence = f"Going on with {logger.folder.name} after turn {state.turn}."
-    engine.say(" ".join([sentence, *journal.left_out]))
-    engine.actuator.return_to(last)
+    logger.turn = run.progress.turn
+    sentence = f"Going on with {logger.folder.name} after turn {run.progress.turn}."
+    run.say(" ".join([sentence, *journal.left_out]))
+    run.actuator.return_to(last)
     if pending:
         unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
         lost = ActionRecord(pending.tool, shown_args(pending.args), unknown)
-        note_action(engine, state, lost)
+        note_action(run, lost)
 
 
 ####################################################################################################
@@ -13280,13 +13272,13 @@ class Native:
     shown: deque[NativeTurn]  # before the present turn, as many as keep their picture
 
 
-def begin_native(engine: Engine) -> Native | None:
+def begin_native(run: Run) -> Native | None:
     """None without a grammar, which decides on the size of pictures."""
-    grammar = engine.grammar
+    grammar = run.grammar
     if grammar is None:
         return None
-    config = at_size_of(engine.eyes.desktop, engine.eyes.config, grammar)
-    engine.eyes.config = config
+    config = at_size_of(run.eyes.desktop, run.eyes.config, grammar)
+    run.eyes.config = config
     picture = screen_size(config)
     manner = native_manner(grammar, config, picture)
     most = config.keep_last_screenshots or grammar.screenshots
@@ -13319,33 +13311,33 @@ def unseen_effect(record: ActionRecord) -> str:
     return "" if record.changed else "the screen did not change"
 
 
-def native_messages(engine: Engine, state: AgentState, native: Native, look: Look) -> list[Message]:
+def native_messages(run: Run, native: Native, look: Look) -> list[Message]:
     """The turns whose pictures are shown, the first with the task and the steps before it."""
     # The last has notes on what no picture tells; without them a reply that was refused, and is
     # shown as it was, would be repeated for ever.
-    config = engine.config
+    config = run.config
     grammar = native.grammar
-    first_shown = native.shown[0].number if native.shown else state.turn
-    archived = any(snapshot.turns for snapshot in state.memory.all_snapshots)
+    first_shown = native.shown[0].number if native.shown else run.progress.turn
+    archived = any(snapshot.turns for snapshot in run.progress.memory.all_snapshots)
     told = ["(earlier steps, left out)"] if archived else []
-    for record in state.memory.active_history:
+    for record in run.progress.memory.active_history:
         if record.turn < first_shown:
             told.append(native_step(record))
-    words = grammar.first_text(state.execution_instructions or state.task, told)
+    words = grammar.first_text(run.progress.execution_instructions or run.progress.task, told)
     messages: list[Message] = []
     for turn in native.shown:
         messages += shown_to(grammar, words, turn.image)
         words = ""
         messages.append(Message("assistant", turn.reply))
-    last = state.memory.get_last_action_for_validation()
-    listed = engine.controls.listed(look, grammar.sides(native.picture))
+    last = run.progress.memory.get_last_action_for_validation()
+    listed = run.controls.listed(look, grammar.sides(native.picture))
     notes = fill_form(
         NATIVE_NOTES,
         dry_run=DRY_RUN if config.dry_run else "",
         thought=cut(last.reasoning, THOUGHT_CHARS),
         effect=cut(unseen_effect(last), EVIDENCE_CHARS),
-        recovered=RECOVERED if state.just_recovered else "",
-        stalled=state.stalled if state.stalled >= config.stall_after(1) else 0,
+        recovered=RECOVERED if run.progress.just_recovered else "",
+        stalled=run.progress.stalled if run.progress.stalled >= config.stall_after(1) else 0,
         listed=listed and LISTED.format(listed),
     )
     words = f"{words}\n\n{notes}".strip()
@@ -13379,9 +13371,7 @@ def native_act(call: GrammarCall) -> Act:
     return Act(name, args, ToolCall(name, {}, thought=thought))
 
 
-def ask_native(
-    engine: Engine, state: AgentState, native: Native, look: Look
-) -> tuple[Act | str, str]:
+def ask_native(run: Run, native: Native, look: Look) -> tuple[Act | str, str]:
     """A reply's act, or why there is none, and its sentence."""
     grammar = native.grammar
     picture = native.picture
@@ -13390,30 +13380,30 @@ def ask_native(
         call, is_its_form = read_any(reply, picture, grammar.name)
         if not is_its_form:
             another = f"another grammar than {grammar.name}"
-            engine.voice.say_once(another, f"note: the model answers in {another}; see --grammar.")
+            run.session.say_once(another, f"note: the model answers in {another}; see --grammar.")
         return call
 
-    active = len(state.memory.active_history)
-    call, reply = engine.voice.ask_until_read(
-        engine.executor,
-        native_messages(engine, state, native, look),
+    active = len(run.progress.memory.active_history)
+    call, reply = run.session.ask_until_read(
+        run.executor,
+        native_messages(run, native, look),
         native.manner,
-        engine.config.reply_corrections,
+        run.config.reply_corrections,
         read,
         grammar.correction,
         active + len(native.shown) > 0,
     )
-    if engine.voice.full:
+    if run.session.full:
         native.shown.clear()
         if active:
-            archive_by_itself(engine, state, active // 2)
+            archive_by_itself(run, active // 2)
     if isinstance(call, str) or isinstance(reply, ModelError):
         return NO_USABLE_CALL, ""
     if call.name == PERSON:
         call = call._replace(said="", thought="")
     else:
         said = reply_as_it_was(reply)
-        native.shown.append(NativeTurn(look.base64, said, state.turn))
+        native.shown.append(NativeTurn(look.base64, said, run.progress.turn))
     return native_act(call), call.said
 
 
@@ -13432,62 +13422,62 @@ def reply_as_it_was(reply: Reply) -> str:
 ####################################################################################################
 
 
-def begin_two_agents(engine: Engine, state: AgentState) -> TakeTurn:
-    plans = "planner" in engine.profile.roles
-    if plans and not state.turn:  # what the screen was before, for people: no act relies on it
-        engine.eyes.look()
-    if plans and (state.needs_review or not state.execution_instructions):
-        state.mode = PLANNING
-    return partial(two_agent_turn, engine, state, begin_native(engine))
+def begin_two_agents(run: Run) -> TakeTurn:
+    plans = "planner" in run.profile.roles
+    if plans and not run.progress.turn:
+        run.eyes.look()  # what the screen was before, for people: no act relies on it
+    if plans and (run.progress.needs_review or not run.progress.execution_instructions):
+        run.progress.mode = PLANNING
+    return partial(two_agent_turn, run, begin_native(run))
 
 
-def is_review_due(engine: Engine, state: AgentState) -> bool:
-    config = engine.config
+def is_review_due(run: Run) -> bool:
+    config = run.config
     interval = config.review_interval or sys.maxsize
     if config.described:
-        in_turn = state.turn % interval == 0
-        return in_turn or state.needs_review or state.memory.needs_compression
-    return state.needs_review or state.since_review >= interval
+        in_turn = run.progress.turn % interval == 0
+        return in_turn or run.progress.needs_review or run.progress.memory.needs_compression
+    return run.progress.needs_review or run.progress.since_review >= interval
 
 
 PLANNER_IN_A_ROW = 2  # requests to it: one to archive, one to plan; then the executor has its turn
 
 
-def two_agent_turn(engine: Engine, state: AgentState, native: Native | None) -> Outcome | None:
-    plans = "planner" in engine.profile.roles
-    if plans and state.mode != EXECUTION:  # older journals say PLANNING of one alone, too
-        plan_turn(engine, state)
+def two_agent_turn(run: Run, native: Native | None) -> Outcome | None:
+    plans = "planner" in run.profile.roles
+    if plans and run.progress.mode != EXECUTION:  # older journals say PLANNING of one alone, too
+        plan_turn(run)
         return None
-    described = engine.config.described
-    may_plan = plans and described and state.planner_streak < PLANNER_IN_A_ROW
-    if may_plan and is_review_due(engine, state):
-        engine.eyes.look()  # as described, a turn that only leaves the next one to it
-        state.mode = PLANNING
-        state.needs_review = False
+    described = run.config.described
+    may_plan = plans and described and run.progress.planner_streak < PLANNER_IN_A_ROW
+    if may_plan and is_review_due(run):
+        run.eyes.look()  # as described, a turn that only leaves the next one to it
+        run.progress.mode = PLANNING
+        run.progress.needs_review = False
         return None
-    state.planner_streak = 0
-    state.since_review += 1
+    run.progress.planner_streak = 0
+    run.progress.since_review += 1
     by_itself = plans or not native  # a grammar has a history of its own
-    if by_itself and not described and state.memory.needs_compression:
-        archive_by_itself(engine, state, engine.config.memory_keep_actions)
-    outcome = acting_turn(engine, state, native)
-    if plans and not described and is_review_due(engine, state):
-        state.mode = PLANNING
+    if by_itself and not described and run.progress.memory.needs_compression:
+        archive_by_itself(run, run.config.memory_keep_actions)
+    outcome = acting_turn(run, native)
+    if plans and not described and is_review_due(run):
+        run.progress.mode = PLANNING
     return outcome
 
 
-def acting_turn(engine: Engine, state: AgentState, native: Native | None) -> Outcome | None:
-    look = engine.eyes.look()
+def acting_turn(run: Run, native: Native | None) -> Outcome | None:
+    look = run.eyes.look()
     if native:
-        act, said = ask_native(engine, state, native, look)
+        act, said = ask_native(run, native, look)
     else:
-        act, said = ask_executor(engine, state, look)
+        act, said = ask_executor(run, look)
     if isinstance(act, str):
         lost = ActionRecord("no_call", "", act, look.screenshot, said)
-        note_action(engine, state, lost)
-        return escalate(engine, state, progress=False)
-    _, progress, outcome = carry_out(engine, state, act, look, said)
-    return outcome or escalate(engine, state, progress)
+        note_action(run, lost)
+        return escalate(run, progress=False)
+    _, progress, outcome = carry_out(run, act, look, said)
+    return outcome or escalate(run, progress)
 
 
 def history_text(record: ActionRecord, form: ReportForm, described: bool) -> str:
@@ -13517,16 +13507,16 @@ def history_text(record: ActionRecord, form: ReportForm, described: bool) -> str
     )
 
 
-def context_text(engine: Engine, state: AgentState) -> str:
-    form = engine.profile.report
-    described = engine.config.described
-    archives = state.memory.all_snapshots
+def context_text(run: Run) -> str:
+    form = run.profile.report
+    described = run.config.described
+    archives = run.progress.memory.all_snapshots
     memory = ["COMPLETED_WORK:"] if archives else []
     for number, snapshot in enumerate(archives, 1):
         summary = cut(snapshot.summary, 180)
         patterns = cut(snapshot.patterns, 120)
         memory.append(fill_form(ARCHIVE_FORM, number=number, summary=summary, patterns=patterns))
-    active = state.memory.active_history
+    active = run.progress.memory.active_history
     count = ""
     if described:
         count = f" (count={len(active)})"
@@ -13536,21 +13526,20 @@ def context_text(engine: Engine, state: AgentState) -> str:
     return fill_form(
         DESCRIBED_CONTEXT if described else CONTEXT_FORM,
         "\n\n",
-        task=state.task,
-        dry_run=DRY_RUN if engine.config.dry_run else "",
-        done_when=numbered_lines(state.done_when),
-        plan=cut(state.plan, form.plan_chars),
+        task=run.progress.task,
+        dry_run=DRY_RUN if run.config.dry_run else "",
+        done_when=numbered_lines(run.progress.done_when),
+        plan=cut(run.progress.plan, form.plan_chars),
         orders=form.orders,
-        instructions=state.execution_instructions,
-        mode=engine.profile.modes.get(state.mode, state.mode),
-        turn=state.turn,
+        instructions=run.progress.execution_instructions,
+        mode=run.profile.modes.get(run.progress.mode, run.progress.mode),
+        turn=run.progress.turn,
         memory="\n".join(memory),
     )
 
 
 def ask_role(
-    engine: Engine,
-    state: AgentState,
+    run: Run,
     role: Role,
     question: str,
     image: bytes,
@@ -13558,15 +13547,15 @@ def ask_role(
     objection: Callable[[Act], str] = lambda _: "",
 ) -> tuple[Act | str, str]:
     """What a role calls, or why nothing, and what it says to a question behind the run's story."""
-    active = len(state.memory.active_history)
-    voice = engine.voice
-    words = engine.profile.words(role)
-    manner = voice.manner(role)
+    active = len(run.progress.memory.active_history)
+    session = run.session
+    words = run.profile.words(role)
+    manner = session.manner(role)
     briefing = role.briefing.format(
-        **vars(engine.config),
-        task=state.task,
-        plan=cut(state.plan, engine.profile.report.plan_chars),
-        instructions=state.execution_instructions,
+        **vars(run.config),
+        task=run.progress.task,
+        plan=cut(run.progress.plan, run.profile.report.plan_chars),
+        instructions=run.progress.execution_instructions,
     )
 
     def read(reply: Reply, may_object: bool) -> Act:
@@ -13579,38 +13568,38 @@ def ask_role(
         error.said = CALLED.format(act.call.name, cut(arguments, 300))
         raise error
 
-    act, reply = voice.ask_until_read(
+    act, reply = session.ask_until_read(
         role,
-        [voice.placed(context_text(engine, state), question, image)],
+        [session.placed(context_text(run), question, image)],
         manner._replace(system=briefing + manner.system),
         corrections,
         read,
         lambda error: str(error) if error.said else correction(error, words),
         active > 1,
     )
-    if isinstance(act, str) and active > 1 and voice.full:
-        archive_by_itself(engine, state, active // 2)
+    if isinstance(act, str) and active > 1 and session.full:
+        archive_by_itself(run, active // 2)
     if isinstance(reply, Reply):
         return act, without_calls(cut_repetition(strip_think(reply.text)))
     return act, ""
 
 
-def planner_question(engine: Engine, state: AgentState) -> str:
+def planner_question(run: Run) -> str:
     question = (
         "Review the recent actions: is there progress, failure, completion?"
         " Give the next instruction."
     )
-    if engine.config.described and state.memory.needs_compression:
+    if run.config.described and run.progress.memory.needs_compression:
         # Not the last one: the executor is to check what came of it.
-        turns = [record.turn for record in state.memory.active_history[:-1]]
+        turns = [record.turn for record in run.progress.memory.active_history[:-1]]
         question = f"ARCHIVE_NOW\nCall the archive tool for the finished turns among {turns}."
-    elif not state.execution_instructions:
+    elif not run.progress.execution_instructions:
         question = FIRST_QUESTION
-    if engine.config.described:
-        return f"{state.no_plan}\n{question}".lstrip()
-    form = engine.profile.report
+    if run.config.described:
+        return f"{run.progress.no_plan}\n{question}".lstrip()
+    form = run.profile.report
     report = ""
-    for record in reversed(state.memory.active_history):
+    for record in reversed(run.progress.memory.active_history):
         said = record.response_text or record.reasoning
         if said:
             told = told_report(said, form, form.chars)
@@ -13619,71 +13608,72 @@ def planner_question(engine: Engine, state: AgentState) -> str:
     return fill_form(
         PLANNER_FORM,
         report=report,
-        turn=state.turn,
-        interval=engine.config.review_interval,
-        stalled=state.stalled if state.stalled > 1 else 0,
+        turn=run.progress.turn,
+        interval=run.config.review_interval,
+        stalled=run.progress.stalled if run.progress.stalled > 1 else 0,
         question=question,
     )
 
 
-def plan_turn(engine: Engine, state: AgentState) -> None:
+def plan_turn(run: Run) -> None:
     """Afterwards the executor has instructions and memory has room."""
-    config = engine.config
-    planner = engine.profile.roles["planner"]
-    left = max(1, PLANNER_IN_A_ROW - state.planner_streak)
+    config = run.config
+    planner = run.profile.roles["planner"]
+    left = max(1, PLANNER_IN_A_ROW - run.progress.planner_streak)
     corrections = min(config.reply_corrections, left - 1)
-    question = planner_question(engine, state)
-    asked = engine.voice.requests
-    act, said = ask_role(engine, state, planner, question, b"", corrections)
-    state.planned += not config.described
-    state.planner_streak += engine.voice.requests - asked
+    question = planner_question(run)
+    asked = run.session.requests
+    act, said = ask_role(run, planner, question, b"", corrections)
+    run.progress.planned += not config.described
+    run.progress.planner_streak += run.session.requests - asked
     args = None
-    state.no_plan = ""
+    run.progress.no_plan = ""
     if isinstance(act, Act):
         args = act.args
     else:
-        state.no_plan = act
+        run.progress.no_plan = act
     goes_on = config.described
     if isinstance(args, PlanArgs):
         goes_on = False
-        state.plan = said or args.reasoning or state.plan
-        state.done_when = state.done_when or clean_checks(args.done_when)
-        if not state.touched:  # what their files hold now they held before
-            engine.files = {**file_facts(*state.done_when), **engine.files}
-        state.execution_instructions = args.instructions
+        run.progress.plan = said or args.reasoning or run.progress.plan
+        run.progress.done_when = run.progress.done_when or clean_checks(args.done_when)
+        if not run.progress.touched:  # what their files hold now they held before
+            run.files = {**file_facts(*run.progress.done_when), **run.files}
+        run.progress.execution_instructions = args.instructions
         done = f"plan: {args.instructions}"
     elif isinstance(args, ArchiveArgs):
-        done = f"archived {archive(engine, state, args)} turns"
+        done = f"archived {archive(run, args)} turns"
     else:
-        state.plan = said or state.plan
+        run.progress.plan = said or run.progress.plan
         done = "no usable plan"
-    if state.memory.needs_compression:
-        number = archive_by_itself(engine, state, config.memory_keep_actions)
+    if run.progress.memory.needs_compression:
+        number = archive_by_itself(run, config.memory_keep_actions)
         done += f"; archived {number} turns by itself"
-    if not goes_on or state.planner_streak >= PLANNER_IN_A_ROW:
-        if not state.execution_instructions:  # a silent planner must not stop the run
-            state.execution_instructions = f"Carry out the task: {state.task}"
-        state.mode = EXECUTION
-        state.needs_review = False
-        state.since_review = 0
-    engine.logger.record(
-        PlanRecord(done, state.plan, state.execution_instructions, state.done_when)
+    if not goes_on or run.progress.planner_streak >= PLANNER_IN_A_ROW:
+        if not run.progress.execution_instructions:  # a silent planner must not stop the run
+            run.progress.execution_instructions = f"Carry out the task: {run.progress.task}"
+        run.progress.mode = EXECUTION
+        run.progress.needs_review = False
+        run.progress.since_review = 0
+    progress = run.progress
+    run.logger.record(
+        PlanRecord(done, progress.plan, progress.execution_instructions, progress.done_when)
     )
-    engine.tell_turn(planner.name, done, "")
+    run.tell_turn(planner.name, done, "")
 
 
-def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | str, str]:
-    config = engine.config
-    form = engine.profile.report
-    listed = engine.controls.listed(look)
-    last = state.memory.get_last_action_for_validation()
+def ask_executor(run: Run, look: Look) -> tuple[Act | str, str]:
+    config = run.config
+    form = run.profile.report
+    listed = run.controls.listed(look)
+    last = run.progress.memory.get_last_action_for_validation()
     found = report_fields(last.response_text)
     done = cut(last.result, 300)
     if config.described:
         done = "No previous action"
         if last.turn:  # of what was no call there is only why
             done = f"{last.tool} {cut(last.args or last.result, 300)}"
-    windows = engine.eyes.windows()
+    windows = run.eyes.windows()
     behind = [other for other in windows if not same_window(other, look.window)]
     question = fill_form(
         DESCRIBED_QUESTION if config.described else EXECUTOR_FORM,
@@ -13695,18 +13685,17 @@ def ask_executor(engine: Engine, state: AgentState, look: Look) -> tuple[Act | s
         reason=cut(last.reasoning or found.get(form.step, ""), 120),
         expected=cut(found.get(form.success, ""), 120),
         region="{},{}-{},{}".format(*last.region) if last.region else "",
-        stalled=state.stalled if state.stalled >= config.stall_after(1) else 0,
-        turn=state.turn,
-        most=state.first + state.planned + config.max_steps,
+        stalled=run.progress.stalled if run.progress.stalled >= config.stall_after(1) else 0,
+        turn=run.progress.turn,
+        most=run.progress.first + run.progress.planned + config.max_steps,
     )
     return ask_role(
-        engine,
-        state,
-        engine.executor,
+        run,
+        run.executor,
         question,
         look.base64,
         config.reply_corrections,
-        lambda act: engine.objection(with_places(act, engine.correction.place), look),
+        lambda act: run.objection(with_places(act, run.correction.place), look),
     )
 
 
@@ -13777,36 +13766,36 @@ class Conversation:
         self.steps.append([spoken, *answers])
 
 
-def begin_chat(engine: Engine, state: AgentState) -> TakeTurn:
-    folder = engine.logger.folder / "screenshots"  # of the conversation that a resumed run has
-    chat = Conversation(len(list(folder.glob(f"{engine.config.dump_prefix}*"))))
-    condense(engine, state, chat, keep=0)
-    if engine.profile.opening:  # the program calls a tool, as if the model had done it
-        words = engine.profile.vocabulary
-        call = ToolCall(words.tools[engine.profile.opening], {})
-        chat.add("", "", [call], perform_step(engine, state, chat, words.parse(call), ""))
-    return partial(chat_turn, engine, state, chat)
+def begin_chat(run: Run) -> TakeTurn:
+    folder = run.logger.folder / "screenshots"  # of the conversation that a resumed run has
+    chat = Conversation(len(list(folder.glob(f"{run.config.dump_prefix}*"))))
+    condense(run, chat, keep=0)
+    if run.profile.opening:  # the program calls a tool, as if the model had done it
+        words = run.profile.vocabulary
+        call = ToolCall(words.tools[run.profile.opening], {})
+        chat.add("", "", [call], perform_step(run, chat, words.parse(call), ""))
+    return partial(chat_turn, run, chat)
 
 
-def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome | None:
-    config = engine.config
-    profile = engine.profile
-    words = profile.words(engine.executor)
-    earlier = state.memory.all_snapshots[-3:]
+def chat_turn(run: Run, chat: Conversation) -> Outcome | None:
+    config = run.config
+    profile = run.profile
+    words = profile.words(run.executor)
+    earlier = run.progress.memory.all_snapshots[-3:]
     task = fill_form(
         CHAT_FORM,
         "\n\n",
-        task=state.task,
+        task=run.progress.task,
         dry_run=DRY_RUN if config.dry_run else "",
         done="; ".join(snapshot.summary for snapshot in earlier),
     )
     messages = [Message("user", task), *chain(*chat.steps)]
-    reply = engine.voice.ask(engine.executor, messages, len(chat.steps) > 1)
+    reply = run.session.ask(run.executor, messages, len(chat.steps) > 1)
     if isinstance(reply, ModelError):
-        if engine.voice.full:  # the least of the chat may fit
-            condense(engine, state, chat, keep=1)
-        note_action(engine, state, ActionRecord("no_reply", reply.kind, str(reply)))
-        return escalate(engine, state, progress=False)
+        if run.session.full:  # the least of the chat may fit
+            condense(run, chat, keep=1)
+        note_action(run, ActionRecord("no_reply", reply.kind, str(reply)))
+        return escalate(run, progress=False)
     said = cut_repetition(strip_think(reply.text)).replace(NO_CALL, "")
     said = strip_end_tokens(said).strip()
     calls = harmless_calls(reply)
@@ -13816,10 +13805,10 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
                 "A reply takes one call; none of these was carried out.", "too_many_tool_calls"
             )
         act = read_call(reply, words)
-        if state.touched >= config.max_steps and act.name in HANDS:
-            acts = count_of(state.touched, "act")
+        if run.progress.touched >= config.max_steps and act.name in HANDS:
+            acts = count_of(run.progress.touched, "act")
             return Outcome("max_steps", f"Not completed within {acts} on the desktop.")
-        step = perform_step(engine, state, chat, act, said)
+        step = perform_step(run, chat, act, said)
         calls = [act.call, *calls[1:]]
         chat.silent = 0
     except ToolError as error:
@@ -13828,72 +13817,66 @@ def chat_turn(engine: Engine, state: AgentState, chat: Conversation) -> Outcome 
         insists = chat.silent > config.reply_corrections
         answers = said if config.described else is_answer(said, insists)
         if error.kind == "no_call" and answers:
-            return final_answer(engine, state, chat, said)
-        step = lost_step(engine, state, chat, error, said)
-    if state.stalled >= config.stall_after(1):
-        step.answer["note"] = STALLED.format(state.stalled, "steps")
+            return final_answer(run, chat, said)
+        step = lost_step(run, chat, error, said)
+    if run.progress.stalled >= config.stall_after(1):
+        step.answer["note"] = STALLED.format(run.progress.stalled, "steps")
     chat.add(said, thoughts(reply.message), calls, step)
-    return end_step(engine, state, chat, step.progress)
+    return end_step(run, chat, step.progress)
 
 
-def lost_step(
-    engine: Engine, state: AgentState, chat: Conversation, error: ToolError, said: str
-) -> ChatStep:
+def lost_step(run: Run, chat: Conversation, error: ToolError, said: str) -> ChatStep:
     """What is told to a reply without a call that can be carried out."""
-    config = engine.config
-    profile = engine.profile
+    config = run.config
+    profile = run.profile
     why = str(error)
-    engine.logger.record(NoCallRecord(error.kind, why))
-    engine.voice.why = engine.voice.why or why
+    run.logger.record(NoCallRecord(error.kind, why))
+    run.session.why = run.session.why or why
     lost = ActionRecord("no_call", error.kind, why, response_text=said)
-    note_action(engine, state, lost)
+    note_action(run, lost)
     kind = profile.errors.get(error.kind, error.kind)
-    told = correction(error, profile.words(engine.executor))
+    told = correction(error, profile.words(run.executor))
     if config.described:
         return ChatStep(refusal(kind, told))
     picture = None
     if error.kind == "no_call":
         told += f" {SAY_DONE}"
     elif error.kind == "stale_frame":
-        _, picture = take_screenshot(engine, chat)
+        _, picture = take_screenshot(run, chat)
     # The first ones cost no turn, as in other profiles.
     insists = chat.silent > config.reply_corrections
     progress = False if insists else None
     return ChatStep(refusal(kind, told), progress, picture)
 
 
-def final_answer(
-    engine: Engine, state: AgentState, chat: Conversation, said: str
-) -> Outcome | None:
-    outcome, result = judge_words(engine, state, said)
+def final_answer(run: Run, chat: Conversation, said: str) -> Outcome | None:
+    outcome, result = judge_words(run, said)
     if outcome:
         return outcome
     chat.silent = 0
     spoken = Message("assistant", without_calls(said[:2000]) or NO_CALL)
     told = Message("user", f"{result} Do the next step for it now, by one tool call.")
     chat.steps.append([spoken, told])
-    return end_step(engine, state, chat, progress=False)
+    return end_step(run, chat, progress=False)
 
 
-def perform_step(
-    engine: Engine, state: AgentState, chat: Conversation, act: Act, said: str
-) -> ChatStep:
+def perform_step(run: Run, chat: Conversation, act: Act, said: str) -> ChatStep:
     """An act on a look of its own, or the screenshot that was asked for; raises ToolError."""
     looked = chat.looked
     chat.looked = act.name == "observe"
     if not chat.looked:
-        look = engine.eyes.look()
-        refuse_unseen(engine, act, chat.frame, look.frame)
-        deed, progress, _ = carry_out(engine, state, act, look, said)
+        look = run.eyes.look()
+        refuse_unseen(run, act, chat.frame, look.frame)
+        deed, progress, _ = carry_out(run, act, look, said)
         return ChatStep(deed_answer(deed), progress)
-    look, picture = take_screenshot(engine, chat)
+    look, picture = take_screenshot(run, chat)
     frame = look.frame
     # To look once after an act, whatever it did, is no lack of progress.
-    news = is_watching(engine, state, look) or (False if looked else None)
+    news = is_watching(run, look) or (False if looked else None)
     record = ActionRecord(
         act.call.name, act.shown, f"Screenshot {chat.screenshots}", look.screenshot, said
     )
-    note_action(engine, state, record)
+    note_action(run, record)
     answer = {
         "ok": True,
         "screenshot": chat.screenshots,
@@ -13905,12 +13888,12 @@ def perform_step(
     return ChatStep(answer, news, picture)
 
 
-def take_screenshot(engine: Engine, chat: Conversation) -> tuple[Look, Message]:
-    config = engine.config
-    look = engine.eyes.look(f"{config.dump_prefix}{config.dump_start + chat.screenshots:04d}")
+def take_screenshot(run: Run, chat: Conversation) -> tuple[Look, Message]:
+    config = run.config
+    look = run.eyes.look(f"{config.dump_prefix}{config.dump_start + chat.screenshots:04d}")
     chat.screenshots += 1
     chat.frame = look.frame
-    caption = engine.profile.caption
+    caption = run.profile.caption
     text = "" if caption else f"Screenshot {chat.screenshots}: the screen now."
     return look, Message("user", text, look.base64, caption)
 
@@ -13930,24 +13913,22 @@ SCREENSHOTS_KEPT = 2  # as described
 SCREENSHOTS_SLACK = 2  # further ones before it prunes, since that costs the server's prefix cache
 
 
-def end_step(
-    engine: Engine, state: AgentState, chat: Conversation, progress: bool | None
-) -> Outcome | None:
+def end_step(run: Run, chat: Conversation, progress: bool | None) -> Outcome | None:
     # It prunes seldom, and then much at once, since the server reads it all anew then.
-    outcome = escalate(engine, state, progress)
-    if progress is False and state.just_recovered:
+    outcome = escalate(run, progress)
+    if progress is False and run.progress.just_recovered:
         chat.steps[-1].append(Message("user", RECOVERED))
-    config = engine.config
+    config = run.config
     kept = config.keep_last_screenshots or SCREENSHOTS_KEPT
     most = config.keep_last_screenshots or SCREENSHOTS_KEPT + SCREENSHOTS_SLACK
     messages = [*chain(*chat.steps)]
     pictures = [message for message in messages if message.image]
     thoughtful = [message for message in messages if message.thought not in ("", LEFT_OUT)]
-    full = engine.voice.full
+    full = run.session.full
     steps = len(chat.steps)
     if full or steps > config.memory_compression_threshold:
         keep = min(config.memory_keep_actions, steps // 2)
-        condense(engine, state, chat, keep)
+        condense(run, chat, keep)
     if full:
         kept = 1
         most = 1
@@ -13962,10 +13943,10 @@ def end_step(
     return outcome
 
 
-def condense(engine: Engine, state: AgentState, chat: Conversation, keep: int) -> None:
+def condense(run: Run, chat: Conversation, keep: int) -> None:
     # For all but the last `keep` steps the first message has a line.
-    if len(state.memory.active_history) > keep:
-        archive_by_itself(engine, state, keep)
+    if len(run.progress.memory.active_history) > keep:
+        archive_by_itself(run, keep)
     del chat.steps[: -keep or None]
 
 
@@ -13982,17 +13963,17 @@ class Story:
     notes: list[str] = field(default_factory=list)  # that it is told next
 
 
-def begin_story(engine: Engine, state: AgentState) -> TakeTurn:
+def begin_story(run: Run) -> TakeTurn:
     """Its first reply is configured, handed in or none; resumed, it looks first."""
     story = Story("")
-    if not state.turn:
-        story.said = engine.config.boot_vlm_output
-        while engine.voice.inbox.injects and not story.said:
-            engine.logger.publish(Phase("waiting_inject"))
-            engine.actuator.rest()
-            engine.clock.sleep(0.1)
-            story.said = engine.voice.inbox.take_injected()
-    return partial(story_turn, engine, state, story)
+    if not run.progress.turn:
+        story.said = run.config.boot_vlm_output
+        while run.session.inbox.injects and not story.said:
+            run.logger.publish(Phase("waiting_inject"))
+            run.actuator.rest()
+            run.clock.sleep(0.1)
+            story.said = run.session.inbox.take_injected()
+    return partial(story_turn, run, story)
 
 
 OBSERVATION_CHARS = 1500  # of its story that the model gets back: three times what it is asked for
@@ -14010,10 +13991,10 @@ class Chapter:
     outcome: Outcome | None = None
 
 
-def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | None:
-    config = engine.config
-    said = str(engine.logger.hide(story.said))
-    engine.logger.publish(Told("vlm_json", said))
+def story_turn(run: Run, story: Story) -> Outcome | None:
+    config = run.config
+    said = str(run.logger.hide(story.said))
+    run.logger.publish(Told("vlm_json", said))
     observation, actions, written_boxes = read_story({"content": said})
     observation = cut_repetition(observation)
     chapter = Chapter(story.seen, notes=story.notes)
@@ -14021,34 +14002,32 @@ def story_turn(engine: Engine, state: AgentState, story: Story) -> Outcome | Non
     if not config.described:
         observation = cut(observation, OBSERVATION_CHARS)
         story.told |= story_in(strip_think(said))
-    state.plan = observation or state.plan
-    story.told["observation"] = state.plan or EMPTY_STORY["observation"]
-    perform_actions(engine, state, chapter, actions)
+    run.progress.plan = observation or run.progress.plan
+    story.told["observation"] = run.progress.plan or EMPTY_STORY["observation"]
+    perform_actions(run, chapter, actions)
     if actions and not chapter.done and not config.described:
-        state.planned += 1  # as in a conversation: what was not done is no step
-    place_boxes(engine, chapter, written_boxes)
-    outcome = chapter.outcome or escalate(engine, state, chapter.progress)
-    if state.just_recovered:
+        run.progress.planned += 1  # as in a conversation: what was not done is no step
+    place_boxes(run, chapter, written_boxes)
+    outcome = chapter.outcome or escalate(run, chapter.progress)
+    if run.progress.just_recovered:
         chapter.notes.append("The program pressed Escape and Start.")
-    image = marked_picture(engine, state, story, chapter)
-    if state.stalled >= config.stall_after(1):
-        chapter.notes.append(STALLED.format(state.stalled, "turns"))
-    story.said = engine.voice.inbox.take_injected()
+    image = marked_picture(run, story, chapter)
+    if run.progress.stalled >= config.stall_after(1):
+        chapter.notes.append(STALLED.format(run.progress.stalled, "turns"))
+    story.said = run.session.inbox.take_injected()
     if outcome or story.said:
         return outcome
-    return ask_for_story(engine, state, story, chapter.notes, image)
+    return ask_for_story(run, story, chapter.notes, image)
 
 
-def ask_for_story(
-    engine: Engine, state: AgentState, story: Story, notes: Sequence[str], image: bytes
-) -> Outcome | None:
+def ask_for_story(run: Run, story: Story, notes: Sequence[str], image: bytes) -> Outcome | None:
     """Has the next reply told; the run's end if words claim it."""
-    config = engine.config
-    voice = engine.voice
-    manner = voice.manner(engine.executor)
+    config = run.config
+    session = run.session
+    manner = session.manner(run.executor)
     task = fill_form(
         STORY_FORM,
-        task=state.task,
+        task=run.progress.task,
         acts=config.max_actions,
         boxes=config.max_bboxes,
         dry_run=DRY_RUN if config.dry_run else "",
@@ -14061,12 +14040,12 @@ def ask_for_story(
     ]
     if config.described:
         manner = manner._replace(system=f"{manner.system}\n{task}")
-        seen = " ".join([state.plan or "I look.", *notes])
+        seen = " ".join([run.progress.plan or "I look.", *notes])
         messages = [Message("user", "", image, seen)]
-        reply = voice.ask(engine.executor, messages, manner=manner)
+        reply = session.ask(run.executor, messages, manner=manner)
         story.said = reply.text if isinstance(reply, Reply) else ""
         return None
-    done = engine.profile.vocabulary.tools["report_complete"]
+    done = run.profile.vocabulary.tools["report_complete"]
     correction = NO_STORY.format(last=told, done=done)
 
     def read(reply: Reply, is_corrected: bool) -> tuple[str, str]:
@@ -14077,53 +14056,43 @@ def ask_for_story(
             return "", cut_repetition(said)
         raise ToolError("The reply is no story.", "no_call")
 
-    taken, _ = voice.ask_until_read(
-        engine.executor,
-        messages,
-        manner,
-        config.reply_corrections,
-        read,
-        lambda _: correction,
-        False,
+    taken, _ = session.ask_until_read(
+        run.executor, messages, manner, config.reply_corrections, read, lambda _: correction, False
     )
     story.said, claim = taken if isinstance(taken, tuple) else ("", "")
     if not claim:
         return None
-    outcome, result = judge_words(engine, state, claim)
+    outcome, result = judge_words(run, claim)
     story.notes.append(result)
     return outcome
 
 
-def perform_actions(
-    engine: Engine, state: AgentState, chapter: Chapter, actions: Sequence[object]
-) -> None:
-    last = state.memory.get_last_action_for_validation()
+def perform_actions(run: Run, chapter: Chapter, actions: Sequence[object]) -> None:
+    last = run.progress.memory.get_last_action_for_validation()
     if last.result.startswith("Unknown"):
         chapter.notes.append(last.result)
     if not actions:
-        note_action(engine, state, ActionRecord("look", result=cut(state.plan, 100)))
-    most = engine.config.max_actions
+        note_action(run, ActionRecord("look", result=cut(run.progress.plan, 100)))
+    most = run.config.max_actions
     for number, action in enumerate(actions, 1):
         if chapter.wrong or len(chapter.done) < min(number - 1, most):
             became = "left out: the one before it was not done"
         elif number > most:
             became = f"left out: at most {most} a turn"
         else:
-            became = perform_action(engine, state, chapter, number, action)
+            became = perform_action(run, chapter, number, action)
         chapter.asked.append({"action": action, "became": became})
     if len(actions) > most == len(chapter.done):
         chapter.notes.append(f"Only {most} of {len(actions)} actions were carried out.")
 
 
-def perform_action(
-    engine: Engine, state: AgentState, chapter: Chapter, number: int, action: object
-) -> str:
-    look = engine.eyes.look(f"turn_{state.turn:04d}_{number}")
+def perform_action(run: Run, chapter: Chapter, number: int, action: object) -> str:
+    look = run.eyes.look(f"turn_{run.progress.turn:04d}_{number}")
     try:
-        act = read_action(action, cut(state.plan, 300), engine.profile.vocabulary)
+        act = read_action(action, cut(run.progress.plan, 300), run.profile.vocabulary)
         if number == 1:
-            refuse_unseen(engine, act, chapter.seen, look.frame)
-        deed, progress, chapter.outcome = carry_out(engine, state, act, look, state.plan)
+            refuse_unseen(run, act, chapter.seen, look.frame)
+        deed, progress, chapter.outcome = carry_out(run, act, look, run.progress.plan)
         if progress is not None or not chapter.done:
             chapter.progress = chapter.progress or progress
         result = deed.result
@@ -14137,9 +14106,9 @@ def perform_action(
             return result
     except ToolError as error:
         result = str(error)
-        engine.logger.record(NoCallRecord(error.kind, result))
-        lost = ActionRecord("no_call", "", result, look.screenshot, state.plan)
-        note_action(engine, state, lost)
+        run.logger.record(NoCallRecord(error.kind, result))
+        lost = ActionRecord("no_call", "", result, look.screenshot, run.progress.plan)
+        note_action(run, lost)
     chapter.notes.append(f"Action {number} was not executed: {result}")
     return "done" if chapter.outcome else f"refused: {result}"
 
@@ -14153,9 +14122,9 @@ def story_mark(act: Act) -> JsonDict:
     return mark
 
 
-def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> None:
+def place_boxes(run: Run, chapter: Chapter, written: Sequence[object]) -> None:
     # The boxes to draw, within the picture's edge.
-    most = engine.config.max_bboxes
+    most = run.config.max_bboxes
     boxes = [box for item in written if (box := read_box(item))]
     chapter.boxes += boxes[:most]
     drawn = len(chapter.boxes)
@@ -14166,63 +14135,63 @@ def place_boxes(engine: Engine, chapter: Chapter, written: Sequence[object]) -> 
         )
 
 
-def marked_picture(engine: Engine, state: AgentState, story: Story, chapter: Chapter) -> bytes:
+def marked_picture(run: Run, story: Story, chapter: Chapter) -> bytes:
     """The screen with the marks, as base64.
 
     A page of a described run may draw them; else the program does.
     """
-    logger = engine.logger
+    logger = run.logger
     boxes = chapter.boxes
-    name = f"turn_{state.turn:04d}"
-    look = engine.eyes.look(f"{name}_raw.png")
+    name = f"turn_{run.progress.turn:04d}"
+    look = run.eyes.look(f"{name}_raw.png")
     frame = look.frame
     story.seen = frame
     logger.record(
         StageRecord(
             stage="raw",
             raw_png=look.screenshot,
-            observation=state.plan,
+            observation=run.progress.plan,
             bboxes=boxes,
             actions=chapter.done,
             asked=chapter.asked,
         )
     )
     logger.publish(Shown(look.png, boxes))
-    marks = marks_of(engine.config.ui_config)
+    marks = marks_of(run.config.ui_config)
     most = max(1, int(marks["executed_heat"]["trail_turns"]))
-    state.trail = [chapter.done, *state.trail][:most]
-    drawn = engine.voice.inbox.annotated(state.turn)
+    run.progress.trail = [chapter.done, *run.progress.trail][:most]
+    drawn = run.session.inbox.annotated(run.progress.turn)
     if not drawn:
-        if engine.voice.inbox.injects:
-            engine.logger.log("No page sent the picture with its marks in time.")
-        pixels = annotate(frame, state.trail, boxes, marks)
+        if run.session.inbox.injects:
+            run.logger.log("No page sent the picture with its marks in time.")
+        pixels = annotate(frame, run.progress.trail, boxes, marks)
         drawn = encode_png(pixels, frame.width, frame.height)
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
     logger.record(StageRecord(stage="annotated", annotated_png=path))
     return base64.b64encode(drawn)
 
 
-def run_agent(engine: Engine, state: AgentState) -> Outcome:
-    engine.began = engine.clock.now()  # a conversation is opened before its first turn
-    engine.actuator.refusals = state.refusals  # one list, which the gates fill
+def run_agent(run: Run) -> Outcome:
+    run.began = run.clock.now()  # a conversation is opened before its first turn
+    run.actuator.refusals = run.progress.refusals  # one list, which the gates fill
     kept: list[str] = []
-    if state.turn == state.first:
-        engine.files = file_facts(state.task)
-        kept = keep_files(engine.files, engine.logger)
-    begin = partial(LOOPS[engine.profile.loop], engine, state)
-    outcome = run_turns(engine, state, begin)
-    outcome = last_look(engine, state, outcome)
-    said = engine.profile.ends.get(outcome.kind, "{text}")
-    text = said.format(text=outcome.text, turn=state.turn, most=engine.config.max_steps)
+    if run.progress.turn == run.progress.first:
+        run.files = file_facts(run.progress.task)
+        kept = keep_files(run.files, run.logger)
+    begin = partial(LOOPS[run.profile.loop], run)
+    outcome = run_turns(run, begin)
+    outcome = last_look(run, outcome)
+    said = run.profile.ends.get(outcome.kind, "{text}")
+    text = said.format(text=outcome.text, turn=run.progress.turn, most=run.config.max_steps)
     outcome = outcome._replace(text=text)
-    outcome = as_believed(engine, state, outcome)
+    outcome = as_believed(run, outcome)
     text = outcome.text
     if kept:
         text += f" As it was before, the run's folder has {', '.join(kept)}."
     return outcome._replace(text=text)
 
 
-LOOPS: Mapping[str, Callable[[Engine, AgentState], TakeTurn]] = {
+LOOPS: Mapping[str, Callable[[Run], TakeTurn]] = {
     "two_agent": begin_two_agents,
     "native": begin_two_agents,
     "chat": begin_chat,
@@ -16982,13 +16951,13 @@ class McpClient:
         return None
 
 
-def mcp_turn(engine: Engine, state: AgentState, client: McpClient) -> Outcome | None:
+def mcp_turn(run: Run, client: McpClient) -> Outcome | None:
     call = client.next_call(MCP_QUIET_S)
     name = found_at(call, "params.name")
     if not call or name == "run_task":
-        state.turn -= 1
+        run.progress.turn -= 1
         return Outcome("completed", "All calls were answered.")
-    engine.began = engine.clock.now()
+    run.began = run.clock.now()
     given = {**json_object(found_at(call, "params.arguments"))}
     looks = read_flag(given.pop("look", False))
     step = ChatStep({})
@@ -16996,12 +16965,12 @@ def mcp_turn(engine: Engine, state: AgentState, client: McpClient) -> Outcome | 
         for tool in [name, "observe"] if looks else [name]:
             act = MCP_WORDS.parse(ToolCall(tool, given), by_model=True)
             if act.name in HANDS:  # the person may just have allowed this call by a click
-                wait_for_person(engine.actuator, math.inf)
-            done = perform_step(engine, state, client.chat, act, "")
+                wait_for_person(run.actuator, math.inf)
+            done = perform_step(run, client.chat, act, "")
             step = done._replace(answer={**done.answer, **step.answer})
     except ToolError as error:
         step = ChatStep(refusal(error.kind, str(error)))
-        note_action(engine, state, ActionRecord(str(name), "", str(error)))
+        note_action(run, ActionRecord(str(name), "", str(error)))
     client.answer(step)
     return None
 
@@ -18096,18 +18065,18 @@ def run_task(
     vars(actuator).update(config=config, confirm=who.allows, vouch=who.vouches, ask=who.answers)
     if isinstance(desktop, WindowsDesktop):
         told += undo.enter_context(watched(desktop.api, actuator))
-    engine = engine_of(profile, server, model, grammar, actuator, logger)
-    engine.correction = corrected
-    engine.way = way
+    run = made_run(profile, server, model, grammar, actuator, logger)
+    run.correction = corrected
+    run.way = way
     if options.panel:
-        open_panel(engine, book, who, undo)
+        open_panel(run, book, who, undo)
     if not options.demo:
-        tend_files(engine, undo)
-    carry_on = partial(carry_out_task, engine, who, book, client)
+        tend_files(run, undo)
+    carry_on = partial(carry_out_task, run, who, book, client)
     code = carry_on(task, options.by_client, told, resumed=old is not None)
     while not (options.task or options.demo) and code in (0, 1) and (task := next_task(terminal)):
         task = actuator.secrets.hide(task)
-        engine.way = chosen_way(options, config, terminal, task, None)
+        run.way = chosen_way(options, config, terminal, task, None)
         code = carry_on(task, False, [], resumed=True)
     return code
 
@@ -18155,15 +18124,15 @@ def own_desktop(desktop: Desktop, config: Config, stop: Stop, undo: ExitStack) -
         undo.enter_context(closing(desktop.control_source)).query(None, 0.0)
 
 
-def tend_files(engine: Engine, undo: ExitStack) -> None:
+def tend_files(run: Run, undo: ExitStack) -> None:
     # Deletes old runs, if this one acts, and copies the server's log in the end.
-    config = engine.config
-    logger = engine.logger
+    config = run.config
+    logger = run.logger
     spared = [logger.folder]
-    if engine.way:
-        spared.append(engine.way.folder)
+    if run.way:
+        spared.append(run.way.folder)
     # On another machine its log is about something else.
-    if config.described and engine.profile.name == "pointer" and engine.voice.server.is_here:
+    if config.described and run.profile.name == "pointer" and run.session.server.is_here:
         undo.callback(export_lmstudio_log, lmstudio_logs(), logger)
     if not config.dry_run:
         delete_old_runs(config, spared)
@@ -18184,14 +18153,14 @@ def keep_book(
     return book
 
 
-def engine_of(
+def made_run(
     profile: Profile,
     server: ModelServer,
     model: ModelInfo,
     grammar: Grammar | None,
     actuator: Actuator,
     logger: ExecutionLogger,
-) -> Engine:
+) -> Run:
     config = actuator.config
     clock = actuator.clock
     notice = partial(logger.log, level=1)  # into the log and onto the terminal
@@ -18199,15 +18168,15 @@ def engine_of(
     server.notice = notice
     eyes = Eyes(config, actuator.desktop, actuator, logger, clock, notice, actuator.places)
     actuator.typing_secret = eyes.secret_typed
-    voice = Voice(config, model, server, notice, profile=profile, logger=logger, clock=clock)
-    return Engine(config, profile, eyes, voice, actuator, logger, clock, notice, grammar)
+    session = Session(config, model, server, notice, profile=profile, logger=logger, clock=clock)
+    return Run(config, profile, eyes, session, actuator, logger, clock, notice, grammar)
 
 
-def open_panel(engine: Engine, book: Book, person: Person, undo: ExitStack) -> None:
-    logger = engine.logger
-    is_story = engine.config.described and engine.profile.loop == "story"
+def open_panel(run: Run, book: Book, person: Person, undo: ExitStack) -> None:
+    logger = run.logger
+    is_story = run.config.described and run.profile.loop == "story"
     kind = StoryPanel if is_story else Panel
-    panel = kind(engine.config, engine.actuator.stop, book, logger.folder)
+    panel = kind(run.config, run.actuator.stop, book, logger.folder)
     undo.callback(panel.close)
     person.terminal.say(f"panel: {panel.url}", 0)  # and into no log
     is_there = _person_is_there()
@@ -18216,45 +18185,38 @@ def open_panel(engine: Engine, book: Book, person: Person, undo: ExitStack) -> N
     if is_there or isinstance(person.desktop, DemoDesktop):
         undo.callback(keep_page, panel, person.terminal)
     logger.listeners.append(panel.take)
-    engine.voice.inbox = panel
+    run.session.inbox = panel
     person.inbox = panel
 
 
-def begin_records(
-    engine: Engine,
-    state: AgentState,
-    task: str,
-    by_client: bool,
-    told: Iterable[str],
-    resumed: bool,
-) -> None:
-    name = engine.profile.name
-    model = engine.voice.model.name
-    logger = engine.logger
+def begin_records(run: Run, task: str, by_client: bool, told: Iterable[str], resumed: bool) -> None:
+    name = run.profile.name
+    model = run.session.model.name
+    logger = run.logger
     logger.section("EXECUTION LOG START")
     logger.log(f"agent.py {__version__}, profile {name}, model {model}")
     logger.section("INITIALIZATION")
-    logger.log(f"TASK: {task}\n{engine.config}")
+    logger.log(f"TASK: {task}\n{run.config}")
     kind = ResumeRecord if resumed else RunRecord
-    settings = asdict(engine.config)
+    settings = asdict(run.config)
     written = logger.record(kind(__version__, name, model, task, by_client, settings))
-    engine.say(f"Task: {task}")
-    engine.say(f"Model {model}; all of it is kept in {logger.folder}.")
+    run.say(f"Task: {task}")
+    run.say(f"Model {model}; all of it is kept in {logger.folder}.")
     for text in filter(None, told):
-        engine.say(text)
-    if engine.profile.loop == "native" or engine.grammar:
-        engine.say(f"{model} is asked in the grammar {grammar_name(engine.grammar)}.")
+        run.say(text)
+    if run.profile.loop == "native" or run.grammar:
+        run.say(f"{model} is asked in the grammar {grammar_name(run.grammar)}.")
     if resumed:
-        resume(engine, state)  # which reads that line, too
+        resume(run)  # which reads that line, too
     else:
-        state.take(written)
-    if engine.way:
-        logger.record(WayRecord(engine.way.folder.name))
-        state.done_when = engine.way.checks
+        run.progress.take(written)
+    if run.way:
+        logger.record(WayRecord(run.way.folder.name))
+        run.progress.done_when = run.way.checks
 
 
 def carry_out_task(
-    engine: Engine,
+    run: Run,
     person: Person,
     book: Book,
     client: McpClient | None,
@@ -18267,27 +18229,27 @@ def carry_out_task(
 
     A bug raises RuntimeError after that. All that was before is in the journal.
     """
-    state = AgentState(memory=AgentMemory(engine.config.memory_compression_threshold))
-    engine.actuator.task = "" if by_client else task  # what a client says permits nothing
-    engine.actuator.began = engine.clock.now()
-    most = most_turns(engine)
+    run.progress = Progress(memory=AgentMemory(run.config.memory_compression_threshold))
+    run.actuator.task = "" if by_client else task  # what a client says permits nothing
+    run.actuator.began = run.clock.now()
+    most = most_turns(run)
     # The rows have the numbers of the pictures, plans among them; --max-steps counts otherwise.
-    person.terminal.watch = lambda: f"{most - turns_of(state)} of {most} turns left"
+    person.terminal.watch = lambda: f"{most - turns_of(run)} of {most} turns left"
     if client:
-        engine.logger.listeners.append(client.take)
-    begin_records(engine, state, task, by_client, told, resumed)
+        run.logger.listeners.append(client.take)
+    begin_records(run, task, by_client, told, resumed)
     outcome = Outcome("error", "The program failed; execution_log.txt has the details.")
     try:
         if isinstance(person.inbox, Panel) and isinstance(person.desktop, DemoDesktop):
             await_page(person.inbox, person.terminal)
-        way = engine.way
+        way = run.way
         if way and not way.checks:
-            outcome = run_turns(engine, state, lambda: lambda: None)  # left to nobody
-        elif client and engine.profile is MCP_PROFILE:
-            take_turn = partial(mcp_turn, engine, state, client)
-            outcome = run_turns(engine, state, lambda: take_turn)
+            outcome = run_turns(run, lambda: lambda: None)  # left to nobody
+        elif client and run.profile is MCP_PROFILE:
+            take_turn = partial(mcp_turn, run, client)
+            outcome = run_turns(run, lambda: take_turn)
         else:
-            outcome = run_agent(engine, state)
+            outcome = run_agent(run)
         return 0 if outcome.kind in SUCCESSES else 1
     except AgentError as error:
         kind = "stopped" if isinstance(error, Stopped) else "error"
@@ -18298,46 +18260,44 @@ def carry_out_task(
         outcome = Outcome("stopped", "Ctrl+C, twice.")
         raise
     except Exception as bug:
-        engine.logger.log(traceback.format_exc())
-        raise RuntimeError(engine.logger.hide(f"{bug!r}, see execution_log.txt")) from None
+        run.logger.log(traceback.format_exc())
+        raise RuntimeError(run.logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
         try:
-            engine.actuator.release()
+            run.actuator.release()
         finally:
-            text = tell_end(engine, state, person.terminal, book, outcome)
-            lasted_s = engine.clock.now() - engine.actuator.began
+            text = tell_end(run, person.terminal, book, outcome)
+            lasted_s = run.clock.now() - run.actuator.began
             attended = isinstance(person.desktop, WindowsDesktop) and _person_is_there()
-            if engine.config.notify and attended and lasted_s > NOTIFY_AFTER_S:
+            if run.config.notify and attended and lasted_s > NOTIFY_AFTER_S:
                 notify_of_end(person, text)
 
 
 NO_MODEL = "none"  # is asked by a client's calls and by a run that is repeated
 
 
-def turns_of(state: AgentState) -> int:
+def turns_of(run: Run) -> int:
     """The turns of this task, as --max-steps counts them."""
-    return state.turn - state.first - state.planned
+    return run.progress.turn - run.progress.first - run.progress.planned
 
 
 # What the person reads instead of the word for programs.
 ENDS = {"answered": "answered; nothing was done", "not_proven": "not proven"}
 
 
-def tell_end(
-    engine: Engine, state: AgentState, terminal: Terminal, book: Book, outcome: Outcome
-) -> str:
-    logger = engine.logger
+def tell_end(run: Run, terminal: Terminal, book: Book, outcome: Outcome) -> str:
+    logger = run.logger
     completed = outcome.kind in SUCCESSES
-    seconds = engine.clock.now() - engine.actuator.began
+    seconds = run.clock.now() - run.actuator.began
     with suppress(AgentError):  # the disk may be what ended the run
         logger.record(
             EndRecord(
                 outcome=outcome.kind,
                 text=outcome.text,
-                turns=state.turn,
+                turns=run.progress.turn,
                 seconds=round(seconds, 3),
                 checks=[ruling._asdict() for ruling in outcome.checks],
-                refusals=state.refusals,
+                refusals=run.progress.refusals,
             )
         )
         if completed:
@@ -18345,13 +18305,13 @@ def tell_end(
         logger.section("DEBRIEF")
         logger.log(book.debrief())
     said = ENDS.get(outcome.kind, outcome.kind)
-    if state.refusals:
+    if run.progress.refusals:
         said += ", but not all was allowed" if completed else ""
     again = ""
-    if outcome.kind == "stopped" and engine.voice.model.name != NO_MODEL:
+    if outcome.kind == "stopped" and run.session.model.name != NO_MODEL:
         again = f" To go on: python agent.py --resume {logger.folder.name.removeprefix('run_')}"
     terminal.say(f"{said}: {outcome.text}{again}", 0)
-    for refused in state.refusals:
+    for refused in run.progress.refusals:
         terminal.say(f"  not allowed: {refused}", 0)
     for number, ruling in enumerate(outcome.checks, 1):
         terminal.say(f"  check {number} {ruling}", 0)
@@ -18359,9 +18319,9 @@ def tell_end(
         terminal.say(terminal.last_row, 0)  # which tells why
     # From the records: of a resumed run they hold what earlier processes did, too.
     figures = dict(book.figures())
-    turns = count_of(turns_of(state), "turn")
-    if state.planned:
-        turns += f", {count_of(state.planned, 'plan')}"
+    turns = count_of(turns_of(run), "turn")
+    if run.progress.planned:
+        turns += f", {count_of(run.progress.planned, 'plan')}"
     acts = count_of(int(figures["acts"]), "act")
     counted = f"{turns}, {acts}, {figures['refused']} refused, {figures['time']}"
     terminal.say(f"{counted}; {book.report}", 0)

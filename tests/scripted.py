@@ -206,8 +206,8 @@ class Trial:
     The one place of the tests that says of what an engine consists.
     """
 
-    def __init__(self, engine: Any, state: agent.AgentState) -> None:
-        self.engine, self.state = engine, state
+    def __init__(self, engine: Any) -> None:
+        self.engine, self.state = engine, engine.progress
         self.config, self.clock = engine.config, engine.clock
         self.stop = engine.actuator.stop
         self.folder = engine.logger.folder
@@ -218,7 +218,7 @@ class Trial:
 
     @profile.setter
     def profile(self, profile: agent.Profile) -> None:
-        self.engine.profile = self.engine.voice.profile = profile
+        self.engine.profile = self.engine.session.profile = profile
 
     @property
     def desktop(self) -> Any:
@@ -231,11 +231,11 @@ class Trial:
 
     @property
     def server(self) -> Any:
-        return self.engine.voice.server
+        return self.engine.session.server
 
     @server.setter
     def server(self, server: Any) -> None:
-        self.engine.voice.server = server
+        self.engine.session.server = server
 
     @property
     def hidden(self) -> agent.Secrets:
@@ -250,7 +250,7 @@ class Trial:
 
     def choose(self, model: agent.ModelInfo) -> None:
         """The model that the server has."""
-        self.engine.voice.model = model
+        self.engine.session.model = model
 
     def ask(self, confirm: Callable[[str], bool]) -> None:
         """Who answers what the program asks the person."""
@@ -263,7 +263,7 @@ class Trial:
     def hear(self, *hints: str) -> None:
         """What the person said on the page before the next turn."""
         said = [list(hints)]
-        self.engine.voice.inbox = inbox = agent.Inbox()
+        self.engine.session.inbox = inbox = agent.Inbox()
         inbox.take_hints = lambda: said.pop() if said else []  # type: ignore[method-assign]
 
     @property
@@ -275,11 +275,11 @@ class Trial:
         return self.desktop.inputs
 
     def run(self) -> agent.Outcome:
-        return agent.run_agent(self.engine, self.state)
+        return agent.run_agent(self.engine)
 
     def resume(self) -> None:
         """Brings the run to where the journal of its folder ends."""
-        agent.resume(self.engine, self.state)
+        agent.resume(self.engine)
 
     def look(self, turn: int = 1, *name: str) -> agent.Look:
         self.engine.logger.turn = turn
@@ -364,7 +364,8 @@ class EngineCase(unittest.TestCase):
         engine.actuator.vouch = lambda question: True
         self.addCleanup(engine.logger.close)
         memory = agent.AgentMemory(config.memory_compression_threshold)
-        return Trial(engine, agent.AgentState(task="Press the button", memory=memory))
+        engine.progress = agent.Progress(task="Press the button", memory=memory)
+        return Trial(engine)
 
     def begin(self, trial: Trial, task: str = "Press") -> None:
         """The record with which a run begins."""

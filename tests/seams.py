@@ -92,9 +92,9 @@ def make_engine(
     logger = agent.ExecutionLogger(config, old=old)
     eyes = agent.Eyes(config, desktop, actuator, logger, clock, say, actuator.places)
     actuator.typing_secret = eyes.secret_typed
-    voice = agent.Voice(config, model, server, say, profile=profile, logger=logger, clock=clock)
+    session = agent.Session(config, model, server, say, profile=profile, logger=logger, clock=clock)
     grammar = agent.chosen_grammar(config, profile, model)
-    return agent.Engine(config, profile, eyes, voice, actuator, logger, clock, say, grammar)
+    return agent.Run(config, profile, eyes, session, actuator, logger, clock, say, grammar)
 
 
 # -- Windows' side: keys, pictures, tools

@@ -472,7 +472,7 @@ class Stopping(CommandLineCase):
         for end in (agent.Stopped("x"), ZeroDivisionError, KeyboardInterrupt):
             released = mock.Mock()
 
-            def run(engine: agent.Engine, _: Any, end: Any = end, released: Any = released) -> None:
+            def run(engine: agent.Run, end: Any = end, released: Any = released) -> None:
                 engine.actuator.release = released  # type: ignore[method-assign]
                 raise end
 

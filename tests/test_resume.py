@@ -25,7 +25,7 @@ from tests.scripted import PLAN, EngineCase, Trial, call, role_of, text, user_te
 from tests.test_main import CommandLineCase, copy_folder
 
 
-def facts(state: agent.AgentState) -> dict[str, Any]:
+def facts(state: agent.Progress) -> dict[str, Any]:
     """Everything that a state is made of."""
     memory = state.memory
     kept = {
@@ -64,7 +64,7 @@ class Journals(EngineCase):
         self.lines_of_run = (trial.folder / "turns.jsonl").read_text().splitlines(keepends=True)
         return trial, seen
 
-    def resumed(self, lines: list[str], torn: str = "") -> tuple[agent.AgentState, list[str], Path]:
+    def resumed(self, lines: list[str], torn: str = "") -> tuple[agent.Progress, list[str], Path]:
         """The state with which a journal of these lines would go on, what is said, and its folder."""
         copies = self.folder / "copies"
         copy = copies / f"run_{len(list(copies.glob('*'))) + 1:04d}"
@@ -132,7 +132,7 @@ class SameState(EngineCase):
 
     def test_each_field_of_the_state_is_kept_or_known_not_to_be(self) -> None:
         kept = {spec.name for spec in fields(agent.StateRecord)}
-        own = {spec.name for spec in fields(agent.AgentState)}
+        own = {spec.name for spec in fields(agent.Progress)}
         # The task and its first turn stand in another record, the memory's actions in theirs; a wait that was
         # interrupted begins anew, since nobody waited meanwhile.
         self.assertEqual(own - kept, {"task", "memory", "waiting_since", "first"})

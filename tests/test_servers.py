@@ -141,7 +141,7 @@ class Cases(EngineCase):
         with Model(row) as server:
             self.waits = VirtualClock()
             trial.server = model_server(server.url, self.waits)
-            trial.server.info = trial.engine.voice.model
+            trial.server.info = trial.engine.session.model
             try:
                 return trial, server, trial.run()
             except agent.ModelError as error:

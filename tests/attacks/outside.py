@@ -153,10 +153,10 @@ def attack_by_deep_json(root: Path) -> bool:
     return in_settings or code != 0 or "Traceback" in said or kept
 
 
-def state_of(**forged: Any) -> agent.AgentState:
+def state_of(**forged: Any) -> agent.Progress:
     """The state of a run to whose journal this state record was added."""
     record = agent.from_json(json.loads(json.dumps({"kind": "state", "time": 2, **forged})))
-    state = agent.AgentState(task="Press", memory=agent.AgentMemory(12))
+    state = agent.Progress(task="Press", memory=agent.AgentMemory(12))
     state.take(record)
     return state
 

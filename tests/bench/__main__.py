@@ -141,15 +141,16 @@ class Bench:
         self, config: agent.Config, item: Item, desktop: Drawing, asked: Asked
     ) -> tuple[list[str], str]:
         """Why replies could not be used, and how a run of one turn ended."""
-        state = agent.AgentState(task=item.task, touched=1, memory=agent.AgentMemory(9))
+        state = agent.Progress(task=item.task, touched=1, memory=agent.AgentMemory(9))
         lost, outcome = list[Any](), "error"
         with tempfile.TemporaryDirectory() as folder:
             config, profile = replace(config, dump_dir=folder), agent.PROFILES["native"]
             parts = desktop, asked, self.info, self.clock, agent.Stop()
             engine = make_engine(config, profile, *parts)
+            engine.progress = state
             engine.logger.listeners.append(lost.append)
             with closing(engine.logger), suppress(agent.ModelError):
-                outcome = agent.run_agent(engine, state).kind
+                outcome = agent.run_agent(engine).kind
         return [one.error for one in lost if getattr(one, "kind", "") == "no_call"], outcome
 
 

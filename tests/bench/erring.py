@@ -332,9 +332,9 @@ def run(
         engine = make_engine(config, known, desktop, model, info, clock, stop)
         engine.actuator.task = goal.text.format(path=desktop.path)
         memory = agent.AgentMemory(config.memory_compression_threshold)
-        state = agent.AgentState(task=engine.actuator.task, memory=memory)
+        engine.progress = state = agent.Progress(task=engine.actuator.task, memory=memory)
         try:
-            outcome = agent.run_agent(engine, state)
+            outcome = agent.run_agent(engine)
         except agent.AgentError as error:
             outcome = agent.Outcome("error", str(error))
         engine.logger.close()

@@ -168,7 +168,7 @@ class Alone(EngineCase):
         panel = Hasty(trial.config, trial.stop, agent.Book("run_0001"), trial.folder)
         self.addCleanup(panel.server.server_close)
         self.addCleanup(panel.server.shutdown)
-        trial.engine.voice.inbox = panel
+        trial.engine.session.inbox = panel
         begin = time.monotonic()
         trial.run()
         self.assertTrue(0.4 < time.monotonic() - begin < 1.6)
