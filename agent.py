@@ -219,7 +219,7 @@ class Rect(NamedTuple):
         return Rect(self.left + right, self.top + down, self.width, self.height)
 
     def scaled(self, source: Rect, target: Rect) -> Rect:
-        """Where it stands in `target` if this is its place in `source`; each pixel it touches."""
+        """Carries a part of `source` over to `target`, with each pixel that it touches."""
         left = (self.left - source.left) * target.width // source.width
         top = (self.top - source.top) * target.height // source.height
         # Rounded up.
@@ -348,7 +348,7 @@ class Frame:
 
     @property
     def blank(self) -> bool:
-        """Whether it shows one single colour."""
+        """Tells whether it shows one single colour."""
         return self.clean == self.clean[:4] * (self.width * self.height)
 
 
@@ -615,7 +615,7 @@ LIKENESS_LEAST = 0.7  # of difflib's ratio; below it another word helps nobody
 
 
 def nearest(word: str, known: Iterable[str], lister: str) -> str:
-    """Where to look instead of a wrong word; a part counts, too: timeout means lmstudio_timeout."""
+    """Tells where to look instead of a wrong word, of which a part is enough, such as timeout."""
     names = [*known]  # of two with the same part the first one counts
     whole_of = {part: name for name in reversed(names) for part in re.split("[_-]", name)}
     whole_of |= {name.strip("-"): name for name in names}
@@ -883,7 +883,7 @@ def read_as(value: Any, hint: object) -> Any:
 
 
 def server_words(text: str) -> str:
-    """What a server says, for people: of much its beginning and its end, where a reason stands."""
+    """Shortens what a server says to its beginning and its end, where a reason stands."""
     if len(text) > 200:
         text = f"{text[:100]} {CUT} {text[-100:]}"
     return plain_line(text, 220).rstrip(" .:,;")
@@ -950,7 +950,7 @@ Taken = TypeVar("Taken")
 def taken_within(
     seconds: float, items: Iterator[Taken], check: Callable[[], None] = lambda: None
 ) -> list[Taken]:
-    """What an iterator gives in so many seconds, in its order; it may hang for ever.
+    """Collects what an iterator gives in so many seconds; it may hang for ever.
 
     Raises what the iterator raises before it gave anything, and meanwhile what `check` raises.
     """
@@ -1040,7 +1040,7 @@ class ControlSource(Protocol):
 
     @property
     def answered(self) -> bool:
-        """Whether the last question was answered; nothing known is an answer, too."""
+        """Tells whether the last question was answered; nothing known is an answer, too."""
 
     def ask(self, where: Where) -> Sequence[Control]:
         """The innermost one at a pixel; of a window all that can be seen, topmost first."""
@@ -1083,7 +1083,7 @@ class Desktop(Protocol):
     def primary(self) -> Rect: ...
 
     def on_monitor(self, point: Point) -> bool:
-        """Whether a monitor shows that pixel; between them there may be gaps."""
+        """Tells whether a monitor shows that pixel; between them there may be gaps."""
 
     def capture(self, area: Rect, width: int, height: int) -> Frame:
         """The area scaled to width x height, without and with the mouse pointer."""
@@ -1113,7 +1113,7 @@ class Desktop(Protocol):
         """Seconds since anybody last used mouse or keyboard, the program included."""
 
     def keys_used(self) -> bool:
-        """Whether a key or a button went down since this was asked last."""
+        """Tells whether a key or a button went down since this was asked last."""
 
     def double_click_ms(self) -> int: ...
 
@@ -1132,7 +1132,7 @@ class Desktop(Protocol):
         """Types one batch of characters, whatever the keyboard layout."""
 
     def types(self, character: str, code: int) -> bool:
-        """Whether a key, 0x100 more with shift, types it on the keyboard of the window in front."""
+        """Tells whether a key, 0x100 more with shift, types it in the window in front."""
 
     def start_program(self, program: Program) -> None:
         """Starts one of `programs()`, without a shell and without arguments."""
@@ -2429,7 +2429,7 @@ def load_win32(rows: Mapping[str, Row] = WIN32) -> Win32:
 
 
 def filled_in(kind: CType, function: WinFunction, *arguments: object) -> Any:
-    """What a function fills in, whose address is its last argument."""
+    """Calls a function that fills in its last argument, and returns that."""
     place = kind()
     if hasattr(place, "cbSize"):
         place.cbSize = sizeof(place)
@@ -2755,7 +2755,7 @@ def focus_window(api: Win32) -> int:
 
 
 def windows_of(enumerating: WinFunction) -> list[int]:
-    """What EnumWindows, or EnumChildWindows of a window, tells."""
+    """Lists the windows that EnumWindows, or EnumChildWindows of a window, tells."""
     found: list[int] = []
 
     def take(handle: int | None, _: int) -> int:
@@ -2801,7 +2801,7 @@ class WindowHandles:
     def message(
         self, handle: int, message: int, size: int = 0, buffer: object = None
     ) -> int | None:
-        """What a window answers to a message; None if it does not in time."""
+        """Asks a window by a message; None if it does not answer in time."""
         answer = WPARAM()
         how = message, size, buffer, SMTO_ABORTIFHUNG, MESSAGE_MS, byref(answer)
         # Of one that does not answer each further message would take as long.
@@ -3428,7 +3428,7 @@ class Known(NamedTuple):
 
 
 def known_controls(automation: UIAutomation, where: Where, seconds: float) -> Known:
-    """What the first source tells that knows more than that something is there."""
+    """Asks the sources until one knows more than that something is there."""
     api = automation.api
     end = time.monotonic() + seconds
     single = not isinstance(where, Window)
@@ -3595,7 +3595,7 @@ class ControlsWorker:
         self.problem = ""
 
     def query(self, where: Where, seconds: float, free_s: float | None = None) -> Known:
-        """What the worker answers in so many seconds, or in HANG_S once it is free."""
+        """Asks the worker, which has so many seconds, or HANG_S once it is free."""
         # One that is not free in `free_s` seconds is not asked.
         self.answered = False
         try:
@@ -5837,7 +5837,7 @@ FILE_NAMES = {
 
 
 def package_names(path: str) -> Iterable[str]:
-    """What an app is called in all languages: camera, of Microsoft.WindowsCamera_8wek!App."""
+    """Gives an app's name in all languages: camera, of Microsoft.WindowsCamera_8wek!App."""
     names = re.search(r"([^.\\_]{1,100})_\w{1,40}!(?:.*\.)?(.+)", fold(path))
     return map(without_maker, names.groups()) if names else ()
 
@@ -5965,13 +5965,13 @@ def name_words(name: str) -> tuple[str, ...]:
 
 
 def says_only_field(said: str) -> bool:
-    """Whether a name says that it takes text and no more, as "text area"."""
+    """Tells whether a name says that it takes text and no more, as "text area"."""
     words = re.findall(r"\w+", fold_label(said[:FACT_CHARACTERS]))
     return not (name_words(said) or _FIELD_WORDS.isdisjoint(words))
 
 
 def names_agree(said: str, name: str) -> bool:
-    """Whether both can mean one thing: the words of one are all among those of the other."""
+    """Tells whether two names can mean one thing: the words of one are all in the other."""
     # The order does not count. A name without a word that tells which thing it is agrees with all.
     one = name_words(said)
     other = name_words(name)
@@ -6176,7 +6176,7 @@ class Hands:
             self.notice(text)
 
     def outside(self, window: Window | None, frame: Frame) -> str:
-        """What a model is told of a window that it does not see, "" of one that it sees."""
+        """Tells a model of a window that it does not see, "" of one that it sees."""
         if window is None or window.rect.overlaps(frame.whole or frame.area):
             return ""
         if window.rect.overlaps(self.desktop.screen()):  # else it is minimised
@@ -6952,7 +6952,7 @@ CONSOLE_PROCESSES = 8  # of a console of our own: Python, what starts it, and th
 
 
 def is_own_console(api: Win32) -> bool:
-    """Whether nothing but Python is in it, so that it closes with the program."""
+    """Tells whether nothing but Python is in it, so that it closes with the program."""
     ids = (DWORD * CONSOLE_PROCESSES)()
     count = api.GetConsoleProcessList(ids, CONSOLE_PROCESSES)
     programs = [process_owner(api, process)[0].lower() for process in ids[:count]]
@@ -6985,7 +6985,7 @@ def close_button(api: Win32, stop: Stop) -> Iterator[None]:
 
 @contextmanager
 def watched(api: Win32, actuator: Actuator) -> Iterator[list[str]]:
-    """What the person is told, once the hotkeys work; raises Stopped if none can stop."""
+    """Waits for the hotkeys, and yields what to tell of them; Stopped if none can stop."""
     leave = threading.Event()
     ready = threading.Event()
     told: list[str] = []
@@ -7383,7 +7383,7 @@ def kind_of_fault(said: str, status: int) -> str:
 
 
 def fault_sentence(kind: str, said: str, info: ModelInfo | None, port: object = "") -> str:
-    """What a server did, and which of its settings to look at."""
+    """Says what a server did, and which of its settings to look at."""
     # What is there is too little, and of the numbers that are told it is the smallest.
     numbers = map(int, re.findall(r"(?<![\d.:])[0-9]{4,7}(?!\d)", said))
     there = info.context_length if info and info.context_length else min(numbers, default=0)
@@ -8750,7 +8750,7 @@ class PictureRule(NamedTuple):
         return size.pixels // self.factor**2
 
     def seen_size(self, sent: Size) -> Size:
-        """What the server makes of a picture."""
+        """Computes the size that the server makes of a picture."""
         # It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py.
         seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
         pixels = min(max(seen.pixels, self.least_pixels), self.most_pixels)
@@ -10825,7 +10825,7 @@ class AxisFit(NamedTuple):
         return stretched + abs(self.shift)
 
     def undo(self, place: float) -> int:
-        """What an answer means; it may lie outside the grid."""
+        """Corrects an answered place, which may come to lie outside the grid."""
         away = place - GRID_MIDDLE - self.shift
         return round(GRID_MIDDLE + away / self.scale)
 
@@ -11562,7 +11562,7 @@ def seen_words(text: str) -> list[str]:
 
 
 def is_as_typed(held: str | None, text: str, now: str) -> bool:
-    """Whether a field that held this holds this text once now, and else only what it held.
+    """Tells whether a field took a text once, and else holds what it held.
 
     None if nobody knows what it held: whether it has the text. Which blanks and line ends stand
     there is the program's matter.
@@ -11641,22 +11641,22 @@ class Typing:
 
     @property
     def in_front(self) -> bool:
-        """Whether the window that the text is for still is."""
+        """Tells whether the window that the text is for is still in front."""
         front = self.check.desktop.foreground()
         return same_window(front, self.frame.window)
 
     def known(self, where: Point | None) -> Control | None:
-        """What is there, if Windows is asked for it and the acts before were done."""
+        """Asks what is there, if Windows may be asked and the acts before were done."""
         if not self.check.on or self.check.config.dry_run:
             return None
         return self.check.one(where)
 
     def focused(self) -> Control | None:
-        """What has the keyboard in that window."""
+        """Asks what has the keyboard in that window."""
         return self.known(None) if self.in_front else None
 
     def field(self, place: Point | None) -> Control | None:
-        """What has the keyboard, if anybody knows; raises ToolError if it is not for this text."""
+        """Asks what has the keyboard; raises ToolError if it is not for this text."""
         to = self.focused()
         if to is None:
             return None
@@ -11686,7 +11686,7 @@ class Typing:
         )
 
     def hit_nothing(self, to: Control) -> bool:
-        """Whether the act before was a click that can have given no field the keyboard."""
+        """Tells whether the act before was a click that can have given no field the keyboard."""
         hit = self.check.clicked
         self.check.clicked = None
         if hit is None or hit.role not in HOLDERS:
@@ -11694,7 +11694,7 @@ class Typing:
         return to.role in FIELDS and hit.window == to.window
 
     def is_at(self, to: Control, point: Point) -> bool:
-        """Whether a click there was for this field; one on its caption is."""
+        """Tells whether a click there was for this field; one on its caption is."""
         # Editors in browsers have the keyboard in a field of a pixel, somewhere.
         side = min(to.rect.width, to.rect.height)
         if to.rect.contains(point) or side < FIELD_LEAST:
@@ -11734,7 +11734,7 @@ class Typing:
         raise ToolError("no key empties it; nothing more was typed", "not_typed")
 
     def read(self, text: str) -> tuple[str, str]:
-        """What the field holds, if that is known, and what is wrong with it; both is told."""
+        """Reads what the field holds, if that is known, and what is wrong with it."""
         check = self.check
         there = self.focused()
         told = ""
@@ -11764,7 +11764,7 @@ class Typing:
         return value, wrong
 
     def is_readable(self, there: Control, text: str) -> bool:
-        """Whether what a field holds may be read, and may be just this text."""
+        """Tells whether what a field holds may be read, and may be just this text."""
         if there.password or self.check.has_secret(there, text):
             return False
         if there.role not in FIELDS or text.endswith("\n"):
@@ -11772,7 +11772,7 @@ class Typing:
         return there.value is not None
 
     def at_rest(self, there: Control, text: str) -> str:
-        """What a field holds, once it has taken all in."""
+        """Reads a field, once it has taken all in."""
         for _ in range(READS_MOST):
             if is_as_typed(self.held, text, there.value or ""):
                 break
@@ -11802,7 +11802,7 @@ def aims_of(act: Act) -> Sequence[Coordinate | None]:
 
 
 def part_aimed_at(act: Act, frame: Frame) -> Rect:
-    """What of a frame is around the places of an act, or the window with the keyboard."""
+    """Cuts a frame to what is around the places of an act, or to the active window."""
     squares = []
     for place in filter(None, aims_of(act)):
         point = to_point(place, frame.rect)
@@ -11821,7 +11821,7 @@ def control_words(control: Control) -> str:
 
 @dataclass
 class Place:
-    """What an act is aimed at now, to be recorded, and to be held against what was recorded."""
+    """Holds what an act is aimed at, to be recorded or compared with what was recorded."""
 
     # Names come before pixels, and both are those of the window that gets it: another one may
     # stand in front elsewhere.
@@ -11869,7 +11869,7 @@ class Place:
         return [*filter(None, words)]
 
     def tells_by_name(self, box: Rect) -> Rect | None:
-        """Where in the picture what is in the middle of that box is another window's, or named."""
+        """Finds where in the picture what is in the box's middle is foreign, or named."""
         at = middle_of(box.scaled(self.frame.rect, self.frame.area))
         rect = None
         with suppress(Win32Error):
@@ -11972,7 +11972,7 @@ INSIDE = re.compile(rf"{WITHIN}|{'|'.join(map(re.escape, ENTERING))}")
 
 
 def other_names(then: PlaceRecord, now: PlaceRecord) -> str:
-    """What tells one window from another, or one record from another that looks the same."""
+    """Names what tells one window, or record, from another that looks the same."""
     if (then.title, then.program) != (now.title, now.program):
         return f"it would go to {now.title!r} ({now.program}), not to {then.title!r}"
     # Other versions rounded otherwise.
@@ -12049,7 +12049,7 @@ def way_for(root: Path, task: str) -> Way | None:
 
 
 def can_be_joined(way: Way) -> bool:
-    """Whether each act has all that tells where it belongs; AgentError for a lost picture."""
+    """Tells whether each act says where it belongs; AgentError for a lost picture."""
     for step in way.steps:
         read_picture(way.folder, step.look.screenshot)
         if step.look.title is None or None in targets_of(step.act):
@@ -12350,7 +12350,7 @@ def look_at_file(path: str) -> FileFact:
 
 
 def file_facts(*texts: str) -> dict[str, FileFact]:
-    """What is known of the files that texts name, by their paths, within FILE_PATIENCE_S."""
+    """Asks within FILE_PATIENCE_S what the files are, by their paths, that texts name."""
     found = chain.from_iterable(_PATH.findall(text[:FACT_CHARACTERS]) for text in texts)
     paths = list(dict.fromkeys(map("".join, found)))
     paths = paths[:CHECKS_MOST]
@@ -12401,7 +12401,7 @@ def text_in(data: bytes | None) -> str | None:
 def are_proven(
     checks: Iterable[str], before: Mapping[str, FileFact], now: Mapping[str, FileFact]
 ) -> bool:
-    """Whether each file known from the beginning got what checks quote of it, and nothing else."""
+    """Tells whether each file got what checks quote of it, and nothing else."""
     proven = bool(before)
     for path, (state, old) in before.items():
         left = _words(text_in(now[path][1]) or "")
@@ -12421,7 +12421,7 @@ def are_proven(
 
 
 def files_prove(run: Run, now: Mapping[str, FileFact]) -> bool:
-    """Whether the task or the checks alone say what files got."""
+    """Tells whether the task or the checks alone say what files got."""
     said = (run.progress.done_when, [run.progress.task])
     return any(are_proven(checks, run.files, now) for checks in said)
 
@@ -12436,7 +12436,7 @@ _HOLDS = r"""(?:contains?|holds?|has|says|reads|shows|includes|enth[aä]lt|conti
 def rulings_by_files(
     checks: Iterable[str], before: Mapping[str, FileFact], now: Mapping[str, FileFact], task: str
 ) -> Iterator[Ruling]:
-    """What files decide of checks, and that one which the task names never was there."""
+    """Rules on checks by files, and tells that one which the task names never was."""
     verb, filler = _HOLDS.split()
     for path, (state, data) in now.items():
         old_state, old = before.get(path, UNSEEN)
@@ -12512,13 +12512,13 @@ _RULED = re.compile(
 
 
 def examined(run: Run, question: str) -> str:
-    """What the examiner says of a task, "" where no reply comes."""
+    """Asks the examiner about a task; "" where no reply comes."""
     reply = run.session.ask(run.profile.roles["examiner"], [Message("user", question)])
     return strip_think(reply.text)[:FACT_CHARACTERS] if isinstance(reply, Reply) else ""
 
 
 def ask_for_checks(run: Run) -> None:
-    """Where no plan says it, the model says once what proves the task; else the task does."""
+    """Asks the model once what proves the task, where no plan says it."""
     planned = "planner" in run.profile.roles
     if run.config.derive_checks and not (planned or run.progress.done_when):
         said = examined(run, EXAMINER_QUESTION.format(run.progress.task))
@@ -12527,7 +12527,7 @@ def ask_for_checks(run: Run) -> None:
 
 
 def read_rulings(said: str, checks: Sequence[str]) -> list[Ruling]:
-    """What was said to each check; nothing unless each was answered, and none in two ways."""
+    """Reads what was said to each check; nothing unless each was answered in one way."""
     if len(checks) == 1 and not _RULED.match(said):
         said = f"1 {said}"  # a single one needs no number
     answers = _RULED.findall(said)
@@ -12548,7 +12548,7 @@ NO_MOST = 3
 
 
 def judge(run: Run, evidence: str, name: str = "check") -> Sequence[Ruling]:
-    """Whether each check holds, by a fresh look and by facts, which stand above every word."""
+    """Rules on each check by a fresh look and by facts, which stand above every word."""
     # Nothing where nobody is to be asked, nor of a dry run, where nothing was done. What a fact
     # decides no word decides. A NO refuses; a claim that no fact proves is believed once there were
     # so many more of YES than of NO since the last act, over all claims.
@@ -12601,7 +12601,7 @@ def what_lacks(verdict: Iterable[Ruling]) -> str:
 def ask_about(
     run: Run, look: Look, files: Mapping[str, FileFact], question: str, evidence: str
 ) -> list[Ruling]:
-    """What the verifier says of each check, unless a fact contradicts it."""
+    """Asks the verifier about each check, unless a fact contradicts it."""
     # An answer that decides nothing is asked for again, and then a NO. What a file holds is told of
     # those that the person named.
     told = {}
@@ -12698,7 +12698,7 @@ _DENIES = re.compile(r"(?i)\b(?:not|no|never|without|closed|gone)\b|n['’]t\b")
 
 
 def is_shown(check: str, known: Iterable[tuple[str, str]], task: str) -> bool:
-    """Whether of the names and texts that Windows knows one is what a check tells.
+    """Tells whether one of the names and texts that Windows knows is what a check tells.
 
     A text that the task does not name may be there for any reason.
     """
@@ -12714,7 +12714,7 @@ def is_shown(check: str, known: Iterable[tuple[str, str]], task: str) -> bool:
 
 
 def facts_prove(run: Run) -> bool:
-    """Whether the files that the task names, or all its checks as Windows shows them, say so."""
+    """Tells whether the task's files, or all its checks as Windows shows them, say so."""
     checks = run.progress.done_when
     if files_prove(run, file_facts(run.progress.task, *checks)):
         return True
@@ -15960,7 +15960,7 @@ class Asked(Asker):
 
     @property
     def about(self) -> str:
-        """What a measurement of it holds for."""
+        """Names what a measurement of it holds for."""
         size = screen_size(self.config)
         pictures = f"{size.width}x{size.height}"
         grammar = grammar_name(self.grammar)
@@ -15979,7 +15979,7 @@ class Asked(Asker):
         tools: Sequence[Schema] = (),
         before: Sequence[Message] = (),
     ) -> Reply:
-        """What it replies to a task; in a grammar of its own that is asked as a run asks it.
+        """Asks it a task, in a grammar of its own as a run asks it.
 
         `before` stands before the task, and the form of the request is changed as in a run.
         """
@@ -16101,7 +16101,7 @@ def keep_calibration(asked: Asked, measured: Correction) -> str:
 
 
 def correction_for(asked: Asked, notice: Say) -> Correction:
-    """What undoes the faults of the model that a run asks; `notice` is told what is corrected.
+    """Loads what undoes the faults of a model's places, and tells `notice` of it.
 
     Raises ConfigError if the model's places are too far from what it means to be corrected.
     """
@@ -16493,7 +16493,7 @@ class DemoDesktop:
         """There is nothing to scroll."""
 
     def key(self, name: str, down: bool) -> None:
-        """Nothing comes of a key."""
+        """Ignores a key."""
 
     def text(self, text: str) -> None:
         if self.state.focus:

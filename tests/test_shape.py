@@ -7,11 +7,14 @@ must find fault with, so that a rule which finds nothing is known to look.
 from __future__ import annotations
 
 import ast
+import json
 import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import unittest
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -25,6 +28,16 @@ FUNCTION_LINES_MEDIAN_MOST = 12
 ROOM_LINES_MOST = 600
 ANY_MOST = 50
 FORMAT_SKIPS_MOST = 3  # tables that lose by the formatter
+# Of what one has to hold in mind to follow the program; each is lowered as it gets less.
+MEASURES_MOST = {
+    "names that cross rooms": 712,
+    "attributes assigned outside of constructors": 156,
+    "functions referenced from one place": 288,
+    "docstrings that are riddles": 62,
+    "functions of an acting turn": 368,
+    "rooms of an acting turn": 34,
+    "calls down to the button": 17,
+}
 NAMES_USED_MOST = 166  # of agent.py, by the tests, a few of made-up texts among them
 PATCHES_MOST = 33
 
@@ -63,6 +76,18 @@ def rooms(text: str) -> list[Room]:
 def room_of(line: int, all_rooms: list[Room]) -> int:
     """The number of the room that a line belongs to; 0 is the docstring and the imports above them all."""
     return sum(room.first <= line for room in all_rooms)
+
+
+def homes_of(text: str) -> dict[str, int]:
+    """The number of the room of each top-level name."""
+    all_rooms, homes = rooms(text), dict[str, int]()
+    for node in parsed(text).body:
+        defined = [getattr(node, "name", "")]
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+            defined = [one.id for part in targets for one in ast.walk(part) if hasattr(one, "id")]
+        homes |= dict.fromkeys(defined, room_of(node.lineno, all_rooms))
+    return homes
 
 
 # -- the rules
@@ -117,16 +142,10 @@ def is_unrelated(target: ast.expr, value: ast.expr) -> bool:
 
 def upward_references(text: str) -> Iterator[str]:
     """A room uses only itself and the rooms above it."""
-    all_rooms, home = rooms(text), dict[str, int]()
-    for node in parsed(text).body:
-        defined = [getattr(node, "name", "")]
-        if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
-            defined = [one.id for part in targets for one in ast.walk(part) if hasattr(one, "id")]
-        home |= dict.fromkeys(defined, room_of(node.lineno, all_rooms))
+    all_rooms, homes = rooms(text), homes_of(text)
     for node in nodes_of(text):
         loads = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-        if loads and home.get(node.id, 0) > room_of(node.lineno, all_rooms):
+        if loads and homes.get(node.id, 0) > room_of(node.lineno, all_rooms):
             yield f"{node.lineno}: {node.id} belongs to a room further down"
 
 
@@ -183,6 +202,135 @@ BROKEN = {
     foreign_imports: ["import os.path, numpy", "def one():\n    from PIL import Image", "from . import x"],
     loopholes: ["one: Any\n" * 51, "1  # fmt: skip\n" * 4, "globals()['two']"],
 }  # fmt: skip
+
+
+# -- what one has to hold in mind
+
+
+def crossing_names(text: str) -> set[str]:
+    """The top-level names that another room uses."""
+    all_rooms, homes = rooms(text), homes_of(text)
+    used = [node for node in nodes_of(text) if isinstance(node, ast.Name) and node.id in homes]
+    return {node.id for node in used if homes[node.id] != room_of(node.lineno, all_rooms)}
+
+
+def changing_attributes(text: str) -> set[str]:
+    """The attributes that are assigned outside of constructors."""
+    found = set()
+    for function in nodes_of(text):
+        if isinstance(function, ast.FunctionDef) and function.name not in (
+            "__init__",
+            "__post_init__",
+        ):
+            for node in ast.walk(function):
+                targets = getattr(node, "targets", [getattr(node, "target", None)])
+                found |= {part.attr for part in targets if isinstance(part, ast.Attribute)}
+    return found
+
+
+def functions_used_once(text: str) -> set[str]:
+    """The functions that only one place refers to."""
+    named = [getattr(node, "id", getattr(node, "attr", "")) for node in nodes_of(text)]
+    once = {name for name, count in Counter(named).items() if count == 1}
+    functions = {node.name for node in nodes_of(text) if isinstance(node, ast.FunctionDef)}
+    return {name for name in functions & once if not name.startswith("__")}
+
+
+def riddles(text: str) -> set[str]:
+    """The docstrings that do not begin with a verb."""
+    documented = [
+        node for node in nodes_of(text) if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    ]
+    texts = {ast.get_docstring(node) or "" for node in documented}
+    return {one for one in texts if re.match(r"(What|Whether|Nothing|None|But|Which|Where)\b", one)}
+
+
+# Runs the demo and prints for each function of the main thread, of the turn in whose middle the button is pressed last but
+# one, the line where it begins, and then how many calls of the file stand between main() and the button.
+ACTING_TURN = """
+import http.client, json, sys, agent
+
+turns, presses, ask = [set()], [], http.client.HTTPConnection.putrequest
+
+def putrequest(*given, **more):
+    turns.append(set())
+    return ask(*given, **more)
+
+def watch(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code.co_filename == agent.__file__:
+        turns[-1].add(code.co_firstlineno)
+        if code.co_name == "button":
+            depth = 0
+            while frame:
+                depth += frame.f_code.co_filename == agent.__file__
+                frame = frame.f_back
+            presses.append((len(turns) - 1, depth))
+
+http.client.HTTPConnection.putrequest = putrequest
+sys.setprofile(watch)
+agent.main(["--demo", "-q", "--set", "dump_dir=" + sys.argv[1], "--set", "settle_cap_ms=1"])
+sys.setprofile(None)
+acting = turns[sorted({turn for turn, _ in presses})[len({turn for turn, _ in presses}) // 2]]
+print(json.dumps([sorted(acting), max(depth for _, depth in presses)]))
+"""
+
+
+def acting_turn() -> dict[str, int]:
+    """The measures of an acting turn of the demo, but for the demo's own rooms."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", ACTING_TURN, folder]
+        done = subprocess.run(command, cwd=SOURCE.parent, capture_output=True, timeout=60)
+    lines, depth = json.loads(done.stdout.splitlines()[-1])
+    all_rooms = [Room("", 0, 0), *rooms(TEXT)]
+    places = [all_rooms[room_of(line, all_rooms[1:])].name for line in lines]
+    places = [name for name in places if not name.startswith("Demo")]
+    return {
+        "functions of an acting turn": len(places),
+        "rooms of an acting turn": len({*places}),
+        "calls down to the button": depth,
+    }
+
+
+# Each measure with a small text, and what it finds there.
+MEASURES = {
+    "names that cross rooms": (
+        crossing_names,
+        room("A", "one = two = 1\ntwo") + room("B", "one"),
+        {"one"},
+    ),
+    "attributes assigned outside of constructors": (
+        changing_attributes,
+        "def __init__(self): self.a = 1\ndef b(self):\n    self.c = 1\n    self.d += 1",
+        {"c", "d"},
+    ),
+    "functions referenced from one place": (
+        functions_used_once,
+        "def a(): b()\ndef b(): c.d()\ndef d(): a(a)",
+        {"b", "d"},
+    ),
+    "docstrings that are riddles": (
+        riddles,
+        'def a():\n    """Whether."""\ndef b():\n    """Tells whether."""',
+        {"Whether."},
+    ),
+}
+
+
+class Measures(unittest.TestCase):
+    def test_one_has_no_more_to_hold_in_mind_than_before(self) -> None:
+        found = {name: len(measure(TEXT)) for name, (measure, _, _) in MEASURES.items()}
+        found |= acting_turn()
+        self.assertEqual(found.keys(), MEASURES_MOST.keys())
+        for name, count in found.items():
+            with self.subTest(name):
+                self.assertGreater(count, 0)
+                self.assertLessEqual(count, MEASURES_MOST[name])
+
+    def test_each_counts_what_it_says(self) -> None:
+        for name, (measure, text, found) in MEASURES.items():
+            with self.subTest(name):
+                self.assertEqual(measure(text), found)
 
 
 class Rules(unittest.TestCase):
