@@ -149,7 +149,7 @@ class ToolError(AgentError):
     """A call that is not performed: the text is for the model, `kind` the tool message's error."""
 
     kind = "invalid_args"
-    said = ""  # how a call that was read is told again before this text
+    advice = ""  # that is told in the place of the text and what its kind advises
 
 
 class ReplyError(ToolError):
@@ -4364,9 +4364,9 @@ class Vocabulary:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
 
     def schemas(self, names: Sequence[str]) -> list[Schema]:
-        return [{"type": "function", "function": self._function(TOOLS[name])} for name in names]
+        return [{"type": "function", "function": self.function(TOOLS[name])} for name in names]
 
-    def _function(self, tool: Tool) -> Schema:
+    def function(self, tool: Tool) -> Schema:
         properties: dict[str, Schema] = {}
         required: list[str] = []
         for argument, shape in self.shown(tool):
@@ -7968,6 +7968,8 @@ _FORMS = (
         _FUNCTION,
     ),
     (r"\[TOOL_CALLS\]\s*([\w.-]+)\s*\[ARGS\]\s*(\{[^\[]*\})\s*\Z", _NONE, _JSON_CALL),
+    # A tool's name and an object as the whole reply.
+    (r"(?:\A|(?<=</think>))\s*([a-z]\w{1,60})\s*(\{(?s:.*)\})\s*\Z", _NONE, _JSON_CALL),
     (
         rf"<\|tool_call_begin\|>([\w.-]+)(?::\d*)*\s*<\|tool_call_argument_begin\|>({_NO_TAG})"
         r"<\|tool_call_end\|>",
@@ -8114,7 +8116,7 @@ _ADVICE = {  # what to do about a kind of error
     "cut": "Be brief: one tool call, a few words in each field, nothing else.",
     "incomplete": "Write the call to its end, with each bracket and tag closed.",
     "repetition": "Stop repeating; answer with one short tool call.",
-    "no_call": "Do not describe the step, call one tool: {tools}.",
+    "no_call": "Do not describe the step, call one tool.",
     "stale_frame": "Call again by what a new screenshot shows.",
     "unknown_tool": "Call one by its exact name.",
     "invalid_box": "Call again with the coordinates of what you see in the screenshot.",
@@ -8172,7 +8174,42 @@ def read_call(reply: Reply, words: Vocabulary) -> Act:
         called = replace(_called(call, words), ignored=len(further))
         return words.parse(called, by_model=True)
     except (ToolError, RecursionError, ValueError) as error:
-        raise explained(error, reply) from None
+        why = explained(error, reply)
+        if why.kind == "no_call":
+            why.advice = meant_call(strip_think(reply.text), words)
+        raise why from None
+
+
+# Also the labels of a report that stands on one line.
+_LINES = re.compile(r"\n|(?=\b[A-Z_]{3,30}[*_ ]{0,4}:)")
+_OBJECT = re.compile(r"\{\s*\"name\".*\}")
+_GIVEN = re.compile(r"\W*(?:[\"'“`]([^\"'”`]{1,60})[\"'”`].*|([\w+-]+))\W*")
+
+
+def meant_call(said: str, words: Vocabulary) -> str:
+    """Quotes the line in which a reply names one tool, and the form of a call of it; or nothing."""
+    # It is only told: what stands among words may be an example.
+    lines = {}
+    for line in _LINES.split(said[:FACT_CHARACTERS]):
+        tools = [tool for tool in words.tools.values() if re.search(rf"\b{tool}\b", line)]
+        if len(tools) == 1 and "tool_call" not in line:
+            lines[line] = tools[0]
+    steps = [line for line in lines if re.match(r"\W*[A-Z_]{3,30}\W*:", line)]
+    if not steps and len(lines) != 1:
+        return ""
+    line = [*lines, *steps][-1]
+    tool = lines[line]
+    written = _OBJECT.search(line)
+    if written:
+        return f"You wrote {written[0]} among other words; send it alone."
+    needed = words.function(words.tool(tool))["parameters"]["required"]
+    given = _GIVEN.fullmatch(line.partition(tool)[2])
+    value = "..."
+    if given and len(needed) == 1:
+        value = json.dumps(given[1] or given[2], ensure_ascii=False)
+    inside = ", ".join(f'"{name}": {value}' for name in needed)
+    form = f'{{"name": "{tool}", "arguments": {{{inside}}}}}'
+    return f'You wrote "{cut(line, 160)}". Call it: {form}'
 
 
 _UNREAD = ("no_call", "invalid_json", "incomplete", "cut")  # kinds of defects of a whole reply
@@ -8271,11 +8308,10 @@ def read_action(action: object, evidence: str, words: Vocabulary) -> Act:
     return words.parse(ToolCall(name, arguments))
 
 
-def correction(error: ToolError, words: Vocabulary) -> str:
+def correction(error: ToolError) -> str:
     """The defect and the one thing to do."""
     advice = _ADVICE.get(error.kind, "Call again, with complete and valid JSON arguments.")
-    names = ", ".join(words.tools.values())
-    return f"{error} Nothing was done. {advice.format(tools=names)}"
+    return error.advice or f"{error} Nothing was done. {advice}"
 
 
 ####################################################################################################
@@ -9129,7 +9165,6 @@ screenshot or a file can prove, with the task's exact names and texts:
 
 NO_USABLE_CALL = "No usable tool call in the reply."
 MISSION_COMPLETE = "Mission complete"
-NO_CALL = "I gave no usable tool call."  # servers answer 500 to a broken call that is sent back
 NO_STORY = """Nothing was done: that was no JSON object. Answer with one of the form of your \
 last one, for what the screenshot shows now; {{"name": "{done}"}} alone if the whole task is done.
 Your last one: {last}"""
@@ -9152,7 +9187,6 @@ written, changed or closed? Reply with that one word."""
 HINT = "HINT FROM THE PERSON: {}"
 GOAL_STATUS = "Goal status: {} -> {}"
 SHORT_EVIDENCE = "Evidence has {} characters; describe the visible proof in at least {}."
-CALLED = "I called {} {}."  # before what is told instead of its result
 
 
 class ReportForm(NamedTuple):
@@ -10432,6 +10466,21 @@ def reply_lines(message: JsonDict) -> list[str]:
     return lines
 
 
+CALL_CHARS = 600  # most of a call that is shown again
+
+
+def answered_call(call: ToolCall, number: int, answer: str) -> tuple[JsonDict, Message]:
+    """A call as a message of the model holds it, and the message that answers it."""
+    identity = f"call{number:05d}"  # the strictest templates want nine signs
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    function = {"name": call.name, "arguments": arguments}
+    named = {"tool_call_id": identity, "name": call.name}
+    return (
+        {"id": identity, "type": "function", "function": function},
+        Message("tool", answer, more=named),
+    )
+
+
 class Inbox:
     """What the person says meanwhile; this one is nobody's, the panel is another."""
 
@@ -10792,9 +10841,14 @@ class Session(Asker):
                 why = str(error)
                 self.why = self.why or why
                 self.logger.record(NoCallRecord(error.kind, why))
-                own_words = Message("assistant", error.said or NO_CALL)
-                told = Message("user", advice(error))
-                messages = [*messages, own_words, told]
+                answers = [Message("user", advice(error))]
+                # Its own call is shown as one; no words of ours in its mouth, which it says again.
+                for call in harmless_calls(reply)[:1] if manner.tools else []:
+                    if len(str(call.arguments)) < CALL_CHARS:
+                        shown, answer = answered_call(call, len(messages), advice(error))
+                        spoken = Message("assistant", "", more={"tool_calls": [shown]})
+                        answers = [spoken, answer]
+                messages = [*messages, *answers]
         return why, reply
 
 
@@ -12632,8 +12686,8 @@ def ask_about(
             return [*last.values()]
         if said:
             why = cut(f"{UNDECIDED}: {said}", 200)
-        own_words = cut(said, 300) or NO_CALL
-        messages += [Message("assistant", own_words), Message("user", ANSWER_EACH_CHECK)]
+            messages.append(Message("assistant", cut(said, 300)))
+        messages.append(Message("user", ANSWER_EACH_CHECK))
     return [Ruling(check, False, why) for check in run.progress.done_when]
 
 
@@ -13564,8 +13618,7 @@ def ask_role(
         if not why:
             return act
         error = ToolError(why, OTHER_CONTROL)
-        arguments = json.dumps(act.call.arguments, ensure_ascii=False)
-        error.said = CALLED.format(act.call.name, cut(arguments, 300))
+        error.advice = why
         raise error
 
     act, reply = session.ask_until_read(
@@ -13574,7 +13627,7 @@ def ask_role(
         manner._replace(system=briefing + manner.system),
         corrections,
         read,
-        lambda error: str(error) if error.said else correction(error, words),
+        correction,
         active > 1,
     )
     if isinstance(act, str) and active > 1 and session.full:
@@ -13744,12 +13797,9 @@ class Conversation:
         answers = []
         for call in calls:
             self.called += 1
-            identity = f"call{self.called:05d}"  # the strictest templates want nine signs
-            arguments = json.dumps(call.arguments, ensure_ascii=False)
-            function = {"name": call.name, "arguments": arguments}
-            shown.append({"id": identity, "type": "function", "function": function})
-            named = {"tool_call_id": identity, "name": call.name}
-            answers.append(Message("tool", content, more=named))
+            made, answer = answered_call(call, self.called, content)
+            shown.append(made)
+            answers.append(answer)
             ignored = "Only the first call of a reply is carried out."
             content = json.dumps(refusal("too_many_tool_calls", ignored))
         spoken = Message(
@@ -13758,12 +13808,14 @@ class Conversation:
             more={"tool_calls": shown},
             thought=without_calls(thought),
         )
-        if not shown:  # a broken call is not repeated
-            spoken = Message("assistant", NO_CALL)
+        said_again = [spoken]
+        if not shown:  # servers answer 500 to a broken call that is sent back
+            words = cut(spoken.text, 300)
+            said_again = [Message("assistant", words)] if words else []
             answers = [Message("user", content)]
         if step.picture:
             answers.append(step.picture)
-        self.steps.append([spoken, *answers])
+        self.steps.append([*said_again, *answers])
 
 
 def begin_chat(run: Run) -> TakeTurn:
@@ -13796,7 +13848,7 @@ def chat_turn(run: Run, chat: Conversation) -> Outcome | None:
             condense(run, chat, keep=1)
         note_action(run, ActionRecord("no_reply", reply.kind, str(reply)))
         return escalate(run, progress=False)
-    said = cut_repetition(strip_think(reply.text)).replace(NO_CALL, "")
+    said = cut_repetition(strip_think(reply.text))
     said = strip_end_tokens(said).strip()
     calls = harmless_calls(reply)
     try:
@@ -13835,7 +13887,7 @@ def lost_step(run: Run, chat: Conversation, error: ToolError, said: str) -> Chat
     lost = ActionRecord("no_call", error.kind, why, response_text=said)
     note_action(run, lost)
     kind = profile.errors.get(error.kind, error.kind)
-    told = correction(error, profile.words(run.executor))
+    told = correction(error)
     if config.described:
         return ChatStep(refusal(kind, told))
     picture = None
@@ -13854,7 +13906,7 @@ def final_answer(run: Run, chat: Conversation, said: str) -> Outcome | None:
     if outcome:
         return outcome
     chat.silent = 0
-    spoken = Message("assistant", without_calls(said[:2000]) or NO_CALL)
+    spoken = Message("assistant", without_calls(said[:2000]) or "...")
     told = Message("user", f"{result} Do the next step for it now, by one tool call.")
     chat.steps.append([spoken, told])
     return end_step(run, chat, progress=False)

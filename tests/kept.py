@@ -536,7 +536,7 @@ def read_reply(message: Json, reason: str | None, case: Json) -> Any:
         call = agent.GRAMMARS[case["grammar"]].read(agent.Reply(message, reason), size)
         return [call.name, call.arguments]
     except agent.ToolError as error:
-        return [error.kind, str(error), agent.correction(error, words)]
+        return [error.kind, str(error), agent.correction(error)]
 
 
 def seam_replies() -> Iterator[Case]:

@@ -51,7 +51,7 @@ class Cases(unittest.TestCase):
                 listed = ", ".join(tools.tools.values())
                 sentence = str(caught.exception).replace(listed, "...")
                 self.assertRegex(sentence, r"^[^\n]{1,200}\.$")
-                corrected = correction(caught.exception, tools)
+                corrected = correction(caught.exception)
                 self.assertLessEqual(len(corrected.replace(listed, "...").split()), 60)
                 # Least of all a broken call.
                 for words in ("tool_call>", *case.get("lacks", [])):

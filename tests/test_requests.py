@@ -62,6 +62,33 @@ class WhereThePictureStands(EngineCase):
         self.assertTrue(parts(new)[0].startswith(parts(same)[0] + lines))
 
 
+class Corrections(EngineCase):
+    def test_a_refused_reply_is_shown_as_its_own_call_or_not_at_all(self) -> None:
+        refused = [
+            text("NEXT_STEP: press_keyboard_key tab"),
+            call("press_keyboard_key", keys="tab"),
+            call("press_keyboard_key", key="tab"),
+        ]
+        replies = iter(refused)
+        trial = self.trial(
+            lambda r: PLAN if role_of(r) == "planner" else next(replies),
+            max_steps=1,
+            **FEWER_REQUESTS,
+        )
+        trial.run()
+        last = [r for r in trial.requests if role_of(r) == "executor"][-1]["messages"][2:]
+        self.assertEqual([m["role"] for m in last], ["user", "assistant", "tool"])
+        self.assertRegex(
+            last[0]["content"], r'^You wrote "NEXT_STEP: press_keyboard_key tab"\. Call it: '
+        )
+        self.assertEqual(last[1]["content"], "")
+        [shown] = last[1]["tool_calls"]
+        self.assertEqual(json.loads(shown["function"]["arguments"]), {"keys": "tab"})
+        self.assertEqual(last[2]["tool_call_id"], shown["id"])
+        self.assertIn("The argument key is missing.", last[2]["content"])
+        self.assertEqual(len(trial.inputs), 2)
+
+
 class Reports(EngineCase):
     def test_of_a_long_report_each_field_that_tells_most_keeps_its_place(self) -> None:
         worked = ", ".join(f"step {number} worked" for number in range(40))
