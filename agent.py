@@ -157,7 +157,13 @@ class ReplyError(ToolError):
 
 
 class Stopped(AgentError):
+    """Ends a run, or what a client asked for; `why` says by what, in words without a full stop."""
+
     exit_code = 130
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Stopped: {why}.")
+        self.why = why
 
 
 # Qwen3-VL answers on a grid of 0..1000 for both axes, whatever the size of the image.
@@ -706,7 +712,7 @@ class Stop:
     def check(self) -> None:
         why = self.reason or self.cancelled
         if why:
-            raise Stopped(f"Stopped: {why}.")
+            raise Stopped(why)
 
 
 SECRET_CHARS_LEAST = 4
@@ -1427,6 +1433,7 @@ class ActionRecord(Record, kind="action"):
     region: Region | None = None
     reasoning: str = ""  # why the model wanted it
     evidence: str = ""  # of a report on the present goal
+    claims: bool | None = None  # that the whole task is done
     known: str = ""
     way: int | None = None  # as in Act
 
@@ -1661,6 +1668,7 @@ class Progress(StateRecord):
 
     task: str = ""
     memory: AgentMemory = field(default_factory=AgentMemory)
+    lost: str = ""  # of a resumed run, what is told of an act that nobody knows the end of
     waiting_since: float | None = None  # the clock's seconds at the first wait without progress
     first: int = 0  # the turn before the first one of this task
 
@@ -4296,31 +4304,32 @@ class Tool(NamedTuple):
     name: str
     args: type[Args]
     description: str
-    done: str  # tells the model and the log that it was done, with {arguments}
+    done: str  # tells the model and the log that it was done, with {arguments}, ...
+    what: str = ""  # ... and behind a colon with what
 
 
 def tools_of(tables: Mapping[type[Args], str]) -> dict[str, Tool]:
-    # The tools with these arguments, a line each: name | description | done.
+    # The tools with these arguments, a line each: name | description | done | what.
     tools = {}
     for args, table in tables.items():
-        for name, description, done in table_rows(table):
-            tools[name] = Tool(name, args, description, done)
+        for name, *texts in table_rows(table):
+            tools[name] = Tool(name, args, *texts)
     return tools
 
 
 TOOLS = tools_of(
     {
         ClickArgs: """
-            click         | Left-click.   | Clicked: {element_name}
-            double_click  | Double-click. | Double-clicked: {element_name}
-            right_click   | Right-click.  | Right-clicked: {element_name}
-            middle_click  | Middle-click. | Middle-clicked: {element_name}
-            triple_click  | Triple-click. | Triple-clicked: {element_name}""",
-        DragArgs: "drag | Drag start to end. | Dragged: {element_name}",
-        TypeTextArgs: "type_text | Type at caret. | Typed: {text:.50}",
-        PressKeyArgs: "press_key | Press keys. | Pressed key: {key}",
-        OpenAppArgs: "open_app | Start a program. | Opened: {name}",
-        FocusArgs: "focus_window | Bring a window to the front. | In front: {title}",
+            click         | Left-click.   | Clicked | {element_name}
+            double_click  | Double-click. | Double-clicked | {element_name}
+            right_click   | Right-click.  | Right-clicked | {element_name}
+            middle_click  | Middle-click. | Middle-clicked | {element_name}
+            triple_click  | Triple-click. | Triple-clicked | {element_name}""",
+        DragArgs: "drag | Drag start to end. | Dragged | {element_name}",
+        TypeTextArgs: "type_text | Type at caret. | Typed | {text:.50}",
+        PressKeyArgs: "press_key | Press keys. | Pressed key | {key}",
+        OpenAppArgs: "open_app | Start a program. | Opened | {name}",
+        FocusArgs: "focus_window | Bring a window to the front. | In front | {title}",
         ScrollArgs: """
             scroll_down | Scroll down. | Scrolled down
             scroll_up   | Scroll up.   | Scrolled up""",
@@ -6471,7 +6480,10 @@ class Actuator(Hands):
         Raises Stopped; a refusal is told in what it returns.
         """
         # A tool that is not in HANDS does nothing here.
-        done = TOOLS[act.name].done.format(**vars(act.args))
+        tool = TOOLS[act.name]
+        done = tool.done.format(**vars(act.args))
+        if tool.what:
+            done += f": {tool.what.format(**vars(act.args))}"
         if act.name not in HANDS:
             return Deed(act, done)
         attempt = Attempt(act, frame, typed=self.typed, task=self.task)
@@ -6567,7 +6579,7 @@ class Actuator(Hands):
         lasted_s = self.clock.now() - self.began
         self.stop.check()
         if 0 < minutes * 60 < lasted_s:  # which ends the task, not the server of a client
-            raise Stopped(f"Stopped: the run has lasted its {minutes:g} minutes.")
+            raise Stopped(f"the run has lasted its {minutes:g} minutes")
         if not self.stop.paused:
             return False
         told = ""
@@ -11546,7 +11558,7 @@ class ControlCheck:
             hit = next(iter(deed.controls), NO_CONTROL)
             self.clicked = hit
         said = self.said_of(act)
-        verb = deed.result.partition(":")[0]
+        verb = TOOLS[act.name].done
         there = quoted_control(hit)
         if hit.role in HOLDERS:  # a click on a window may be one on what it alone knows there
             there = "what Windows does not name"
@@ -11960,7 +11972,6 @@ class Way:
     left: bool = False  # to the model, until that has acted
 
 
-WAITED = "Waited"  # how the result of a wait begins
 REPLAY_PATIENCE_S = 5.0  # a program is slower than it was then
 WAIT_PATIENCE_S = 60.0  # than when the model had to wait for it
 # What is done where the mouse is, by what does it at a place.
@@ -11997,7 +12008,7 @@ def recorded_way(folder: Path) -> Way:
             intent = record
             place = aimed
             aimed = None
-        elif isinstance(record, ActionRecord) and record.result.startswith(WAITED):
+        elif isinstance(record, ActionRecord) and record.tool == "wait":
             patience_s = WAIT_PATIENCE_S
         elif isinstance(record, ResultRecord) and record.changed is not None:
             args = dict(intent.args)
@@ -12914,7 +12925,7 @@ def wait_a_while(run: Run, look: Look, seconds: float) -> tuple[str, bool]:
     changed = run.eyes.watch(look.frame, seconds)
     waited_s = run.clock.now() - begin
     effect = "changed" if changed else "did not change"
-    return f"{WAITED} {waited_s:.0f} s; the screen {effect}", may_wait(run)
+    return f"Waited {waited_s:.0f} s; the screen {effect}", may_wait(run)
 
 
 def is_watching(run: Run, look: Look) -> bool:
@@ -13035,6 +13046,7 @@ def carry_out(
         deed.region,
         act.reasoning,
         args.evidence if isinstance(args, StatusArgs) else "",
+        isinstance(args, DoneArgs) or None,
         deed.known,
         act.way,
     )
@@ -13257,6 +13269,7 @@ def resume(run: Run) -> None:
     run.actuator.return_to(last)
     if pending:
         unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
+        run.progress.lost = unknown
         lost = ActionRecord(pending.tool, shown_args(pending.args), unknown)
         note_action(run, lost)
 
@@ -13543,8 +13556,7 @@ def history_text(record: ActionRecord, form: ReportForm, described: bool) -> str
             effect=cut(record.result, 60),
             said=cut(record.response_text, OLDER_REPORT_CHARS),
         )
-    missing = record.result.startswith(NOT_YET)
-    effect = cut(record.result, EVIDENCE_CHARS if missing else 100)
+    effect = cut(record.result, EVIDENCE_CHARS if record.claims else 100)
     if record.changed is not None:
         effect = "screen changed" if record.changed else "screen did not change"
         if record.known:
@@ -14017,7 +14029,7 @@ class Story:
 
 def begin_story(run: Run) -> TakeTurn:
     """Its first reply is configured, handed in or none; resumed, it looks first."""
-    story = Story("")
+    story = Story("", notes=[run.progress.lost] if run.progress.lost else [])
     if not run.progress.turn:
         story.said = run.config.boot_vlm_output
         while run.session.inbox.injects and not story.said:
@@ -14120,9 +14132,6 @@ def ask_for_story(run: Run, story: Story, notes: Sequence[str], image: bytes) ->
 
 
 def perform_actions(run: Run, chapter: Chapter, actions: Sequence[object]) -> None:
-    last = run.progress.memory.get_last_action_for_validation()
-    if last.result.startswith("Unknown"):
-        chapter.notes.append(last.result)
     if not actions:
         note_action(run, ActionRecord("look", result=cut(run.progress.plan, 100)))
     most = run.config.max_actions
@@ -14579,7 +14588,7 @@ const NOTES = {
   no_call: ["correction", "idle"],
   archive: ["archive", "plan"],
   hint: ["hint", "plan"],
-  plan: ["plan", "plan"],
+  plan: ["planner", "plan"],
   verification: ["verification", "good"],
   refused: ["refused", "bad"],
   stale_frame: ["held up", "idle"],
@@ -14647,7 +14656,7 @@ function duration(seconds) {
 
 function newTurn(turn) {
   const lists = { notes: [], acts: [], asked: [], boxes: [], shots: [], exchanges: [] };
-  const texts = { role: "", said: "", call: "", result: "", plan: "" };
+  const texts = { role: "", said: "", tool: "", call: "", result: "", plan: "" };
   return { turn, sums: { seconds: 0 }, changed: null, ...lists, ...texts };
 }
 
@@ -14671,7 +14680,13 @@ const TELLS = {
   },
   action(turn, { tool, args, result, changed = null, response_text: said, way }) {
     if (way) turn.role = "way of an earlier run";
-    Object.assign(turn, { result, changed, call: `${tool} ${args}`, said: said || turn.said });
+    Object.assign(turn, {
+      tool,
+      result,
+      changed,
+      call: `${tool} ${args}`,
+      said: said || turn.said,
+    });
   },
   plan(turn, { done, plan, instructions }) {
     Object.assign(turn, { result: done, plan, instructions });
@@ -14687,7 +14702,7 @@ function enter(record) {
   if (!turn) turns.push((turn = newTurn(record.turn)));
   for (const [name, more] of Object.entries(record.sums))
     turn.sums[name] = (turn.sums[name] || 0) + more;
-  const note = record.text || record.summary || record.done?.replace("plan: ", "") || "";
+  const note = record.text || record.summary || record.done || "";
   if (record.kind in NOTES) turn.notes.push([record.kind, note]);
   if (record.role) turn.exchanges.push(record); // a request or a reply
   TELLS[record.kind]?.(turn, record);
@@ -14751,7 +14766,7 @@ function doneIn(turn) {
   if (!turn.turn) return "Before the first turn";
   if (turn.plan) return `Plan: ${turn.instructions || turn.result}`;
   if (first) return nameOf(first) + (more.length ? ` and ${more.length} more` : "");
-  return sentence(turn.call.match(/^\w+/)?.[0] || "") || turn.result || "Nothing yet";
+  return sentence(turn.tool) || turn.result || "Nothing yet";
 }
 
 function toneOf(turn) {
@@ -17940,7 +17955,7 @@ def doctor(options: Namespace, config: Config, stop: Stop) -> int:
                 if finding.more:
                     terminal.say(finding.more, 2)
         except Stopped as error:
-            raise Stopped(f"{str(error)[:-1]}; what is not listed was not examined.") from None
+            raise Stopped(f"{error.why}; what is not listed was not examined") from None
         terminal.say(f"{count_of(to_do, 'thing')} to do." if to_do else "Ready.", 0)
     return Win32Error.exit_code if to_do else 0
 
@@ -18303,10 +18318,11 @@ def carry_out_task(
         else:
             outcome = run_agent(run)
         return 0 if outcome.kind in SUCCESSES else 1
+    except Stopped as error:
+        outcome = Outcome("stopped", f"{error.why}.")
+        return error.exit_code
     except AgentError as error:
-        kind = "stopped" if isinstance(error, Stopped) else "error"
-        # Its text stands alone elsewhere; here the kind stands before it.
-        outcome = Outcome(kind, str(error).removeprefix("Stopped: "))
+        outcome = Outcome("error", str(error))
         return error.exit_code
     except KeyboardInterrupt:
         outcome = Outcome("stopped", "Ctrl+C, twice.")
@@ -18370,12 +18386,12 @@ def tell_end(run: Run, terminal: Terminal, book: Book, outcome: Outcome) -> str:
     if not completed and terminal.level == 0 and terminal.last_row:
         terminal.say(terminal.last_row, 0)  # which tells why
     # From the records: of a resumed run they hold what earlier processes did, too.
-    figures = dict(book.figures())
+    sums = book.run["sums"]
     turns = count_of(turns_of(run), "turn")
     if run.progress.planned:
         turns += f", {count_of(run.progress.planned, 'plan')}"
-    acts = count_of(int(figures["acts"]), "act")
-    counted = f"{turns}, {acts}, {figures['refused']} refused, {figures['time']}"
+    acts = count_of(sums["acted"], "act")
+    counted = f"{turns}, {acts}, {sums['refused']} refused, {sums['seconds']:.1f} s"
     terminal.say(f"{counted}; {book.report}", 0)
     return f"{said}: {outcome.text}"
 

@@ -84,7 +84,13 @@ class Turns(InChrome):
             {"kind": "plan", "turn": 1, "done": "plan: six"},
         )
         shown = self.chrome.all(".text", "innerText")
-        for note in ("hint\none", "failed\ntwo", "correction\nthree", "archive\nfour", "plan\nsix"):
+        for note in (
+            "hint\none",
+            "failed\ntwo",
+            "correction\nthree",
+            "archive\nfour",
+            "planner\nplan: six",
+        ):
             self.assertIn(note, shown)
         # A picture that lies elsewhere is none.
         names = ("//evil.example/a.png", "../a.png", "screenshots/turn_0001.png", "file:///a.png")
