@@ -190,6 +190,7 @@ class Corner(WatchCase):
         for monitors, corner in places:
             with self.watched() as stage:
                 stage.world.monitors = monitors or stage.world.monitors
+                self.rounds(stage)  # else a round may begin on the old screen
                 stage.world.mouse = corner
                 self.assertTrue(comes_true(lambda: stage.stop.reason == "the mouse in the corner"))
 
