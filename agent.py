@@ -1257,30 +1257,74 @@ class Look:
         return self.frame.window
 
 
+class Ruling(NamedTuple):
+    check: str
+    holds: bool
+    why: str
+
+    def __str__(self) -> str:
+        verdict = "YES" if self.holds else "NO"
+        says_more = self.why.strip(" .").lower() != self.check.strip(" .").lower()
+        why = f" ({self.why})" if self.why and says_more else ""
+        return f"{verdict}: {self.check}{why}"
+
+
+# The outcomes of a run whose task is done.
+SUCCESSES = ("completed", "answered")
+
+
+class Outcome(NamedTuple):
+    # How a run ended: `kind` is a word for programs, such as stuck, `text` says why.
+
+    kind: str
+    text: str
+    checks: Sequence[Ruling] = ()  # by which a completion was proven or refused
+
+
+Became = Literal["", "done", "refused", "failed", "half-way", "dry"]
+
+
 @dataclass(frozen=True)
 class Deed:
-    """One act and what came of it, as far as that is known yet."""
+    """One act and what became of it, as far as that is known yet.
 
-    # A gate's refusal: `refused` alone. Broken off: `refused`, `begun` and `acted`. A dry run:
-    # `dry`. Done: `begun` and `acted`, with `changed` false or true.
+    done; refused before any of it; failed behind all gates without input; half-way; dry, where a
+    dry run left out nothing but the input; "" for what needs no hands.
+    """
 
     act: Act
-    result: str  # a sentence for the model
+    result: str = ""  # a sentence for the model
+    became: Became = ""
+    refused: str = ""  # the kind of error that refused it or broke it off
     changed: bool | None = None  # whether the screen changed; None if it was not performed whole
     region: Region | None = None
-    refused: str = ""  # the kind of error that refused it or broke it off
-    begun: bool = False  # whether any input was sent, releases aside
-    acted: bool = False  # whether it passed every gate, so that the screen may be another one now
     controls: Sequence[Control] = ()  # what was at its places before
     new: bool = False  # whether the screen is none of the last ones
     known: str = ""  # what Windows tells of the controls, which stands in the result, too
-    dry: bool = False  # whether a dry run left out nothing but the input
     wrong: bool = False  # whether something else stands there than what was typed
+    act_s: float | None = None  # until it was sent
+    settle_ms: int | None = None
+    helped: bool | None = False  # whether it is progress; None: neither that nor a lack of it
+    end: Outcome | None = None  # of the run
 
     @property
-    def performed(self) -> bool:
-        """Whether all of it was done, or would have been."""
-        return self.dry or (self.begun and not self.refused)
+    def begun(self) -> bool:
+        """Whether any of it was done."""
+        return self.became in ("done", "half-way")
+
+    @property
+    def acted(self) -> bool:
+        """Whether it passed every gate, so that the screen may be another one now."""
+        return self.became in ("done", "failed", "half-way")
+
+    def targets(self, area: Rect) -> list[JsonDict] | None:
+        """Gives what was known at the places of a deed that was seen through, for its record."""
+        if self.act_s is None or not self.controls:
+            return None
+        return [
+            {**replace(known, value=None).to_json(), "box": on_grid(known.rect, area)}
+            for known in self.controls
+        ]
 
 
 class Item:
@@ -1609,30 +1653,6 @@ HISTORY_MOST = 200  # active actions; what is older is in the journal alone, so 
 SNAPSHOTS_MOST = 10  # outgrows a context
 
 
-class Ruling(NamedTuple):
-    check: str
-    holds: bool
-    why: str
-
-    def __str__(self) -> str:
-        verdict = "YES" if self.holds else "NO"
-        says_more = self.why.strip(" .").lower() != self.check.strip(" .").lower()
-        why = f" ({self.why})" if self.why and says_more else ""
-        return f"{verdict}: {self.check}{why}"
-
-
-# The outcomes of a run whose task is done.
-SUCCESSES = ("completed", "answered")
-
-
-class Outcome(NamedTuple):
-    # How a run ended: `kind` is a word for programs, such as stuck, `text` says why.
-
-    kind: str
-    text: str
-    checks: Sequence[Ruling] = ()  # by which a completion was proven or refused
-
-
 @dataclass
 class AgentMemory:
     threshold: int = 12  # active actions that make archiving due
@@ -1660,41 +1680,6 @@ def clean_checks(lines: Iterable[str]) -> list[str]:
     """Each once: a ruling belongs to the words of its check."""
     checks = dict.fromkeys(cut(line, 160) for line in lines if line.strip())
     return [*checks][:CHECKS_MOST]
-
-
-@dataclass(kw_only=True)
-class Progress(StateRecord):
-    # Where a run stands; by its counters every turn makes progress or ends the run.
-
-    task: str = ""
-    memory: AgentMemory = field(default_factory=AgentMemory)
-    lost: str = ""  # of a resumed run, what is told of an act that nobody knows the end of
-    waiting_since: float | None = None  # the clock's seconds at the first wait without progress
-    first: int = 0  # the turn before the first one of this task
-
-    @property
-    def just_recovered(self) -> bool:
-        return self.recovered and not self.stalled
-
-    def take(self, record: Record) -> None:
-        # Goes on to where this record was written.
-        turn = max(self.turn, record.turn)
-        if isinstance(record, RunRecord) and record.task != self.task:
-            if self.task:
-                self.memory.apply_compression(MemorySnapshot(f"An earlier task: {self.task}"))
-            fresh = StateRecord(plan=self.plan, trail=self.trail)
-            vars(self).update(vars(fresh), task=record.task, first=turn)
-        if isinstance(record, ActionRecord):
-            self.memory.active_history.append(record)
-            del self.memory.active_history[:-HISTORY_MOST]
-        elif isinstance(record, MemorySnapshot):
-            self.memory.apply_compression(record)
-        elif isinstance(record, StateRecord):
-            vars(self).update(vars(record))
-            self.done_when = clean_checks(self.done_when)
-        elif isinstance(record, EndRecord):  # the last turn may lack its own record
-            self.refusals = [*record.refusals]
-        self.turn = turn
 
 
 ####################################################################################################
@@ -6479,16 +6464,15 @@ class Actuator(Hands):
 
         Raises Stopped; a refusal is told in what it returns.
         """
-        # A tool that is not in HANDS does nothing here.
         tool = TOOLS[act.name]
         done = tool.done.format(**vars(act.args))
         if tool.what:
             done += f": {tool.what.format(**vars(act.args))}"
-        if act.name not in HANDS:
+        if act.name not in HANDS:  # it does nothing here
             return Deed(act, done)
         attempt = Attempt(act, frame, typed=self.typed, task=self.task)
         self._sent = 0
-        acted = False
+        became: Became = "refused"
         refused = ""
         try:
             for gate in GATES:
@@ -6497,20 +6481,16 @@ class Actuator(Hands):
                 would = f"Dry run: would {act.name.replace('_', ' ')} {act.shown}".rstrip()
                 if attempt.risks:
                     would += f", once the person allows it ({', '.join(attempt.risks)})"
-                return Deed(act, would)
-            acted = True
+                return Deed(act, would, "dry")
+            became = "failed"
             result = done + self._use_hands(attempt)
+            became = "done"
         except (ToolError, Win32Error) as error:
             result = str(error)
             refused = error.kind if isinstance(error, ToolError) else "windows"
-        return Deed(
-            act,
-            result,
-            refused=refused,
-            begun=self._sent > 0,
-            acted=acted,
-            controls=tuple(attempt.controls),
-        )
+            if self._sent:
+                became = "half-way"
+        return Deed(act, result, became, refused, controls=tuple(attempt.controls))
 
     def _use_hands(self, attempt: Attempt) -> str:
         # From here on the frame is used up, whatever comes of the act.
@@ -12134,24 +12114,64 @@ PICTURE_GOOD_S = 0.5  # as long as the screen may have gone on while it was take
 REPLACED_MOST = 2
 
 
-def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
-    return replace(
-        done[-1],
-        act=act,
-        result="; ".join(deed.result for deed in done),
-        begun=any(deed.begun for deed in done),
-        acted=any(deed.acted for deed in done),
-        controls=[control for deed in done for control in deed.controls],
-        known="; ".join(deed.known for deed in done if deed.known),
-    )
+@dataclass(kw_only=True)
+class Progress(StateRecord):
+    """Holds all that changes in a run; by its counters every turn makes progress or ends it."""
 
+    task: str = ""
+    memory: AgentMemory = field(default_factory=AgentMemory)
+    lost: str = ""  # of a resumed run, what is told of an act that nobody knows the end of
+    waiting_since: float | None = None  # the clock's seconds at the first wait without progress
+    first: int = 0  # the turn before the first one of this task
+    began: float = 0.0  # when the turn did
+    filled: int = 0  # the handle of the window in front, if text was typed into it
+    # That the task names, as they were when the run began; none of a resumed one.
+    files: Mapping[str, FileFact] = field(default_factory=dict)
+    # What acts led to, and what was looked at without an act.
+    screens: Screens = field(default_factory=partial(Screens, maxlen=SCREENS_KEPT))
+    tried: set[tuple[object, ...]] = field(default_factory=set)  # since the last new screen
+    last: tuple[Act, Frame] | None = None  # what was done last, and the screen before it
+    objected: list[Act] = field(default_factory=list)  # to these, since an act was done
+    replaced: int = 0  # acts in a row that were refused, since their picture was none any more
 
-def is_same_aim(one: Act, other: Act) -> bool:
-    return one.name == other.name and targets_of(one) == targets_of(other)
+    @property
+    def just_recovered(self) -> bool:
+        return self.recovered and not self.stalled
+
+    def take(self, record: Record) -> None:
+        # Goes on to where this record was written.
+        turn = max(self.turn, record.turn)
+        if isinstance(record, RunRecord) and record.task != self.task:
+            if self.task:
+                self.memory.apply_compression(MemorySnapshot(f"An earlier task: {self.task}"))
+            fresh = StateRecord(plan=self.plan, trail=self.trail)
+            vars(self).update(vars(fresh), task=record.task, first=turn)
+        if isinstance(record, ActionRecord):
+            self.memory.active_history.append(record)
+            del self.memory.active_history[:-HISTORY_MOST]
+        elif isinstance(record, MemorySnapshot):
+            self.memory.apply_compression(record)
+        elif isinstance(record, StateRecord):
+            vars(self).update(vars(record))
+            self.done_when = clean_checks(self.done_when)
+        elif isinstance(record, EndRecord):  # the last turn may lack its own record
+            self.refusals = [*record.refusals]
+        self.turn = turn
+
+    def is_new_try(self, act: Act, step: int = 1) -> bool:
+        """Tells whether nothing was done so since the last new screen, within such steps."""
+        tried: list[object] = [act.name, keys_of(act)]
+        for place in values_of(act.args, Coordinate):
+            tried.append((place.x // step, place.y // step))
+        new = tuple(tried) not in self.tried
+        self.tried.add(tuple(tried))
+        return new
 
 
 @dataclass
 class Run:
+    """Holds what stays the same from the beginning of a run to its end, but for `progress`."""
+
     config: Config
     profile: Profile
     eyes: Eyes
@@ -12161,21 +12181,10 @@ class Run:
     clock: Clock
     say: Say  # one line for the person, and into the log
     grammar: Grammar | None = None  # that the executor speaks; None: the profile's vocabulary
+    correction: Correction = NO_CORRECTION  # of the places that the model says
+    way: Way | None = None
     progress: Progress = field(default_factory=Progress)
     controls: ControlCheck = field(init=False)
-    began: float = 0.0  # when the turn did
-    filled: int = 0  # the handle of the window in front, if text was typed into it
-    correction: Correction = NO_CORRECTION  # of the places that the model says
-    # That the task names, as they were when the run began; none of a resumed one.
-    files: Mapping[str, FileFact] = field(default_factory=dict)
-    # What acts led to, and what was looked at without an act.
-    screens: Screens = field(default_factory=partial(Screens, maxlen=SCREENS_KEPT))
-    way: Way | None = None
-    _tried: set[tuple[object, ...]] = field(default_factory=set)  # since the last new screen
-    _last: tuple[Act, Frame] | None = None  # what was done last, and the screen before it
-    # What was objected to since an act was done.
-    objected: list[Act] = field(default_factory=list)
-    _replaced: int = 0  # acts in a row that were refused, since their picture was none any more
 
     def __post_init__(self) -> None:
         self.controls = ControlCheck(
@@ -12190,180 +12199,190 @@ class Run:
     def executor(self) -> Role:
         return self.profile.roles["executor"]
 
-    def perform(self, act: Act, look: Look) -> Deed:
-        """What is recorded, judged and told of its places is where the mouse goes."""
-        begin = self.clock.now()
-        deed = Deed(act, "")
-        try:
-            if not act.way:  # what was done then is done again, whatever it was called
-                act = with_places(act, self.correction.place)
-            self.refuse_replaced(act, look.frame)
-            objection = "" if act.way else self.objection(act, look)
-            if objection:
-                raise ToolError(objection, OTHER_CONTROL)
-        except ToolError as error:
-            deed = Deed(act, str(error), refused=error.kind)
-        logger = self.logger
-        if not deed.refused:
-            logger.record(Place(act, look.frame, self.eyes, self.controls).record)
-        logger.record(IntentRecord(tool=act.name, args=act.given, way=act.way))
-        logger.publish(Phase(f"doing {act.name}"))
-        told: JsonDict = {}
-        if not deed.refused:
-            deed = self._perform(act, look.frame, told)
-        words = "Not done: " if deed.refused else ""
-        if deed.refused and deed.begun:
-            words = "Failed half-way, so look before doing it again: "
-        deed = replace(deed, result=logger.hide(words + deed.result))
-        seconds = round(self.clock.now() - begin, 3)
-        logger.record(
-            ResultRecord(
-                result=deed.result,
-                changed=deed.changed,
-                region=deed.region,
-                refused=deed.refused,
-                seconds=seconds,
-                filled=self.filled or None,
-                **told,
-            )
+
+def touch(run: Run, act: Act, look: Look) -> Deed:
+    """Does an act by mouse and keyboard; it is in the journal before, and what came of it after.
+
+    The act of the deed has its places where the mouse went.
+    """
+    begin = run.clock.now()
+    logger = run.logger
+    deed = Deed(act)
+    try:
+        if not act.way:  # what was done then is done again, whatever it was called
+            act = with_places(act, run.correction.place)
+        refuse_replaced(run, act, look.frame)
+        if not act.way:
+            object_to(run, act, look)
+        logger.record(Place(act, look.frame, run.eyes, run.controls).record)
+    except ToolError as error:
+        deed = Deed(act, str(error), "refused", error.kind)
+    logger.record(IntentRecord(tool=act.name, args=act.given, way=act.way))
+    logger.publish(Phase(f"doing {act.name}"))
+    if not deed.refused:
+        deed = take_steps(run, act, look.frame)
+    words = "Not done: " if deed.refused else ""
+    if deed.became == "half-way":
+        words = "Failed half-way, so look before doing it again: "
+    deed = replace(deed, result=logger.hide(words + deed.result))
+    seconds = round(run.clock.now() - begin, 3)
+    logger.record(
+        ResultRecord(
+            result=deed.result,
+            settle_ms=deed.settle_ms,
+            act=deed.act_s,
+            changed=deed.changed,
+            region=deed.region,
+            refused=deed.refused,
+            seconds=seconds,
+            targets=deed.targets(look.frame.area),
+            filled=run.progress.filled or None,
         )
-        logger.log(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s")
-        return deed
+    )
+    logger.log(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s")
+    return deed
 
-    def objection(self, act: Act, look: Look) -> str:
-        """Why a click is not done at once; the same again is obeyed."""
-        why = self.controls.objection(act, look)
-        if not why and act.name in HITS:
-            why = self._repeats(act, look.frame)
-        if why:
-            self._last = None
-            self.objected.append(act)
-        return why
 
-    def _repeats(self, act: Act, frame: Frame) -> str:
-        # Small models often say their last call once more: on a checkbox or a menu that undoes it,
-        # and where a menu has closed it hits what nobody meant.
-        if self._last is None or self.config.described:
-            return ""
-        done, before = self._last
-        if not is_same_aim(act, done) or before.area != frame.area:
-            return ""
-        (point,) = points_of(targets_of(act), frame.area, self.eyes.desktop)
-        pixel = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
-        part = SPOT.moved(pixel.left, pixel.top).intersection(frame.rect)
-        changed = difference(before.clean, frame.clean, frame.width, part=part)
-        return REPEATED if changed else ""
+def object_to(run: Run, act: Act, look: Look) -> None:
+    """Raises ToolError where a click is not done at once; the same again is obeyed."""
+    why = run.controls.objection(act, look)
+    if not why and act.name in HITS and repeats(run, act, look.frame):
+        why = REPEATED
+    if why:
+        run.progress.last = None
+        run.progress.objected.append(act)
+        error = ToolError(why, OTHER_CONTROL)
+        error.advice = why
+        raise error
 
-    def refuse_replaced(self, act: Act, seen: Frame, now: Frame | None = None) -> None:
-        """Raises ToolError if what the act is aimed at is not what the model saw any more."""
-        # What changed under two pictures in a row does so by itself. After an act of its own,
-        # nobody can tell.
-        age_s = self.clock.now() - seen.taken_at
-        if age_s < PICTURE_GOOD_S or seen.number <= self.actuator.used_frame:
-            return
-        now = now or self.eyes.again(seen)
-        part = part_aimed_at(act, seen)
-        if self._replaced < REPLACED_MOST and self.eyes.replaced(seen, now, part):
-            self._replaced += 1
-            raise ToolError(
-                "What is there changed since your picture; decide by a new one.", "stale_frame"
-            )
-        self._replaced = 0
 
-    def _perform(self, act: Act, frame: Frame, told: JsonDict) -> Deed:
-        # `told` gets what only the record has. Each step passes the gates on a look after the one
-        # before.
-        whole = self.eyes.whole(frame)
-        after = frame
-        act_s = 0.0
-        settle_s = 0.0
-        done: list[Deed] = []
-        try:
-            typing = Typing(self.controls, self.clock, act, frame, done)
-            for step in typing.steps():
-                if not same_window(after.window, frame.window):
-                    raise ToolError(
-                        "the rest was not done, since another window came to the front:"
-                        f" {title_text(after.window)}",
-                        "another_window",
-                    )
-                begin = self.clock.now()
-                before = self.eyes.glance(whole)
-                deed = self.actuator.perform(step, after)
-                done.append(deed)
-                if deed.refused:
-                    break
-                if deed.acted:
-                    self.logger.publish(Phase("waiting for the screen to rest"))
-                    sent = self.clock.now()
-                    after = self.eyes.settle(whole, before)
-                    act_s += sent - begin
-                    settle_s += after.taken_at - sent
-                    self.actuator.settled()
-                    done[-1] = self.controls.told_of(deed)
-        except (ToolError, Win32Error) as error:  # what failed ends the act
-            refused = error.kind if isinstance(error, ToolError) else "windows"
-            done.append(Deed(act, str(error), refused=refused))
-        deed = whole_deed(act, done)
-        if deed.acted:
-            self._remember(act, whole)
-        if deed.refused not in ("", "another_window"):
-            return deed
-        if not deed.acted:
-            return replace(deed, dry=self.config.dry_run)
-        told["act"] = round(act_s, 3)
-        told["settle_ms"] = round(1000 * settle_s)
-        if deed.controls:
-            told["targets"] = [
-                {**replace(known, value=None).to_json(), "box": on_grid(known.rect, frame.area)}
-                for known in deed.controls
-            ]
-        return self._judged(deed, whole, after)
+def is_same_aim(one: Act, other: Act) -> bool:
+    return one.name == other.name and targets_of(one) == targets_of(other)
 
-    def _remember(self, act: Act, before: Frame) -> None:
+
+def repeats(run: Run, act: Act, frame: Frame) -> bool:
+    """Tells whether a click was just done, and changed what is there."""
+    # Small models often say their last call once more: on a checkbox or a menu that undoes it,
+    # and where a menu has closed it hits what nobody meant.
+    if run.progress.last is None or run.config.described:
+        return False
+    done, before = run.progress.last
+    if not is_same_aim(act, done) or before.area != frame.area:
+        return False
+    (point,) = points_of(targets_of(act), frame.area, run.eyes.desktop)
+    pixel = Rect(*point, 1, 1).scaled(frame.area, frame.rect)
+    part = SPOT.moved(pixel.left, pixel.top).intersection(frame.rect)
+    return difference(before.clean, frame.clean, frame.width, part=part) is not None
+
+
+def refuse_replaced(run: Run, act: Act, seen: Frame, now: Frame | None = None) -> None:
+    """Raises ToolError if what the act is aimed at is not what the model saw any more."""
+    # What changed under two pictures in a row does so by itself. After an act of its own, nobody
+    # can tell.
+    age_s = run.clock.now() - seen.taken_at
+    if age_s < PICTURE_GOOD_S or seen.number <= run.actuator.used_frame:
+        return
+    now = now or run.eyes.again(seen)
+    part = part_aimed_at(act, seen)
+    if run.progress.replaced < REPLACED_MOST and run.eyes.replaced(seen, now, part):
+        run.progress.replaced += 1
+        raise ToolError(
+            "What is there changed since your picture; decide by a new one.", "stale_frame"
+        )
+    run.progress.replaced = 0
+
+
+def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
+    """Does the steps of an act, each through the gates on a look after the one before."""
+    whole = run.eyes.whole(frame)
+    after = frame
+    act_s = 0.0
+    settle_s = 0.0
+    done: list[Deed] = []
+    try:
+        for step in Typing(run.controls, run.clock, act, frame, done).steps():
+            if not same_window(after.window, frame.window):
+                raise ToolError(
+                    "the rest was not done, since another window came to the front:"
+                    f" {title_text(after.window)}",
+                    "another_window",
+                )
+            begin = run.clock.now()
+            before = run.eyes.glance(whole)
+            deed = run.actuator.perform(step, after)
+            done.append(deed)
+            if deed.refused:
+                break
+            if deed.acted:
+                run.logger.publish(Phase("waiting for the screen to rest"))
+                sent = run.clock.now()
+                after = run.eyes.settle(whole, before)
+                act_s += sent - begin
+                settle_s += after.taken_at - sent
+                run.actuator.settled()
+                done[-1] = run.controls.told_of(deed)
+    except (ToolError, Win32Error) as error:  # what failed ends the act
+        kind = error.kind if isinstance(error, ToolError) else "windows"
+        done.append(Deed(act, str(error), "refused", kind))
+    deed = whole_deed(act, done)
+    if deed.acted:
         # What was insisted on is no slip, nor what comes next if it is the same once more.
-        insisted = any(is_same_aim(act, other) for other in self.objected)
-        self._last = None if insisted else (act, before)
-        self.objected.clear()
+        insisted = any(is_same_aim(act, other) for other in run.progress.objected)
+        run.progress.last = None if insisted else (act, whole)
+        run.progress.objected.clear()
+    if not deed.acted or deed.refused not in ("", "another_window"):
+        return deed
+    deed = seen_deed(run, deed, whole, after)
+    return replace(deed, act_s=round(act_s, 3), settle_ms=round(1000 * settle_s))
 
-    def _judged(self, deed: Deed, frame: Frame, after: Frame) -> Deed:
-        # A deed by the frames before and after it.
-        keep_screen(self.screens, frame)
-        carets = 1
-        box = self.eyes.changed(frame.clean, after.clean, frame, 1)
-        seen = box
-        if box is None and not self.config.described:  # a caret may stand in another field now
-            carets = 0
-            seen = self.eyes.changed(frame.clean, after.clean, frame, 1, carets)
-        new = seen is not None and is_new(self.screens, after, seen, carets)
-        if new:
-            self._tried.clear()
-        front = after.window.handle if after.window else 0
-        typed = box and isinstance(deed.act.args, TypeTextArgs)
-        if not typed and front != self.filled:
-            front = 0
-        self.filled = front
-        if deed.refused:
-            return replace(deed, new=new)
-        region = box and on_grid(box, frame.rect)
-        return replace(deed, changed=box is not None, region=region, new=new, begun=True)
 
-    def is_new_try(self, act: Act, step: int = 1) -> bool:
-        """Whether nothing was done so since the last new screen, within such steps of the grid."""
-        tried: list[object] = [act.name, keys_of(act)]
-        for place in values_of(act.args, Coordinate):
-            tried.append((place.x // step, place.y // step))
-        new = tuple(tried) not in self._tried
-        self._tried.add(tuple(tried))
-        return new
+def whole_deed(act: Act, done: Sequence[Deed]) -> Deed:
+    """Gives one deed of its steps."""
+    last = done[-1]
+    became = last.became
+    if last.refused and any(deed.acted for deed in done):
+        became = "half-way" if any(deed.begun for deed in done) else "failed"
+    return replace(
+        last,
+        act=act,
+        result="; ".join(deed.result for deed in done),
+        became=became,
+        controls=[control for deed in done for control in deed.controls],
+        known="; ".join(deed.known for deed in done if deed.known),
+    )
 
-    def tell_turn(self, role: str, done: str, effect: str) -> None:
-        turn = self.logger.turn
-        seconds = self.clock.now() - self.began
-        # The terminal lays it out for its width, so that the log's entry is not shown there.
-        entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s)"
-        self.logger.log(entry, LOG_ONLY)
-        self.logger.publish(TurnLine(turn, role, done, effect, seconds))
+
+def seen_deed(run: Run, deed: Deed, frame: Frame, after: Frame) -> Deed:
+    """Adds what the frames before and after a deed show."""
+    progress = run.progress
+    keep_screen(progress.screens, frame)
+    carets = 1
+    box = run.eyes.changed(frame.clean, after.clean, frame, 1)
+    seen = box
+    if box is None and not run.config.described:  # a caret may stand in another field now
+        carets = 0
+        seen = run.eyes.changed(frame.clean, after.clean, frame, 1, carets)
+    new = seen is not None and is_new(progress.screens, after, seen, carets)
+    if new:
+        progress.tried.clear()
+    front = after.window.handle if after.window else 0
+    typed = box and isinstance(deed.act.args, TypeTextArgs)
+    if not typed and front != progress.filled:
+        front = 0
+    progress.filled = front
+    if deed.refused:
+        return replace(deed, new=new)
+    region = box and on_grid(box, frame.rect)
+    return replace(deed, changed=box is not None, region=region, new=new)
+
+
+def tell_turn(run: Run, role: str, done: str, effect: str) -> None:
+    turn = run.logger.turn
+    seconds = run.clock.now() - run.progress.began
+    # The terminal lays it out for its width, so that the log's entry is not shown there.
+    entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s)"
+    run.logger.log(entry, LOG_ONLY)
+    run.logger.publish(TurnLine(turn, role, done, effect, seconds))
 
 
 ####################################################################################################
@@ -12488,7 +12507,7 @@ def are_proven(
 def files_prove(run: Run, now: Mapping[str, FileFact]) -> bool:
     """Tells whether the task or the checks alone say what files got."""
     said = (run.progress.done_when, [run.progress.task])
-    return any(are_proven(checks, run.files, now) for checks in said)
+    return any(are_proven(checks, run.progress.files, now) for checks in said)
 
 
 # What a check says of a file if it certainly says nothing else: of other sentences a quote may be
@@ -12692,7 +12711,9 @@ def ask_about(
         said = strip_think(reply.text)[:FACT_CHARACTERS].strip()
         rulings = read_rulings(said, run.progress.done_when)
         if rulings:
-            rulings += rulings_by_files(run.progress.done_when, run.files, files, run.progress.task)
+            rulings += rulings_by_files(
+                run.progress.done_when, run.progress.files, files, run.progress.task
+            )
             last = {ruling.check: ruling for ruling in rulings}
             return [*last.values()]
         if said:
@@ -12705,17 +12726,18 @@ def ask_about(
 EVIDENCE_LEAST = 100  # characters, as described
 
 
-def check_completion(run: Run, evidence: str, counts: bool = True) -> tuple[Outcome | None, str]:
-    """The outcome and the result of a completion report."""
+def check_completion(run: Run, act: Act, evidence: str, counts: bool = True) -> Deed:
+    """Judges a report that the task is done; a deed with the run's end, or with what is missing."""
     # It needs enough evidence, and every check confirmed. Else the planner hears what is missing;
     # `not_proven_most` such reports end the run. A grammar has one word for the end of the task and
     # of the planner's instruction: there a refused one is no false one.
     config = run.config
+    progress = run.progress
     length = len(evidence.strip())
     # A conversation has only its last words, and a grammar no word for evidence.
     has_words = run.profile.loop not in ("chat", "story") and not run.grammar
     if has_words and length < EVIDENCE_LEAST:
-        return None, SHORT_EVIDENCE.format(length, EVIDENCE_LEAST)
+        return Deed(act, SHORT_EVIDENCE.format(length, EVIDENCE_LEAST))
     if config.dry_run:
         evidence = f"Dry run, nothing was done: {evidence}"
     verdict = judge(run, evidence)
@@ -12724,15 +12746,15 @@ def check_completion(run: Run, evidence: str, counts: bool = True) -> tuple[Outc
         # All of an answer, since that is what was asked for.
         is_answer = run.grammar or run.profile.loop == "chat"
         text = evidence if is_answer else cut(evidence, 300)
-        return Outcome("completed", text, verdict), MISSION_COMPLETE
-    run.progress.needs_review = True
-    run.progress.not_yet += 1
+        return Deed(act, MISSION_COMPLETE, end=Outcome("completed", text, verdict))
+    progress.needs_review = True
+    progress.not_yet += 1
     result = NOT_YET + cut(missing, 400)
     counts = counts and not (run.grammar and "planner" in run.profile.roles)
-    if not counts or run.progress.not_yet < config.not_proven_most:
-        return None, result
-    times = count_of(run.progress.not_yet, "time")
-    return Outcome("not_proven", f"Claimed to be done {times}, but {result}", verdict), result
+    if not counts or progress.not_yet < config.not_proven_most:
+        return Deed(act, result)
+    text = f"Claimed to be done {count_of(progress.not_yet, 'time')}, but {result}"
+    return Deed(act, result, end=Outcome("not_proven", text, verdict))
 
 
 def last_look(run: Run, outcome: Outcome) -> Outcome:
@@ -12844,7 +12866,7 @@ def run_turns(run: Run, begin: Callable[[], TakeTurn]) -> Outcome:
     take_turn = None if run.way else begin()
     while run.progress.turn - run.progress.planned < run.progress.first + most:
         run.progress.turn += 1
-        run.began = run.clock.now()
+        run.progress.began = run.clock.now()
         logger.turn = run.progress.turn
         mode = run.progress.mode
         logger.section(f"TURN {run.progress.turn} - {run.profile.modes.get(mode, mode)}")
@@ -12881,32 +12903,34 @@ def most_turns(run: Run) -> int:
     return config.max_steps
 
 
-NEAR = 50  # steps of the grid, within which places are said for the same thing
+QUESTIONS_MOST = 3  # of a task
+# How the status of a goal begins that is done or given up: few servers hold a model to the three
+# that its tool lists.
+STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
 
 
-def perform_act(run: Run, act: Act, look: Look) -> tuple[Deed, bool | None]:
-    """A deed, and whether it is progress; None: neither that nor a lack of it."""
-    deed = run.perform(act, look)
-    progress: bool | None = deed.new or deed.dry
-    if deed.refused == OTHER_CONTROL and len(run.objected) == 1:
-        progress = None  # only one in a row, so that objections cannot go on without end
-    elif deed.changed and not progress and run.is_new_try(act, NEAR):
-        progress = None  # to a screen that is known each way leads once
-    if deed.begun or deed.dry:
-        run.progress.touched += 1
-        run.progress.judged = 0
-        run.progress.lead = 0
-        if deed.begun and deed.changed is not False:
-            run.progress.stirred = True
-        elif run.progress.stirred is None:
-            run.progress.stirred = False
-    if act.name == "move":  # screens are compared without the pointer, so a move changes nothing
-        progress = run.is_new_try(act) and not deed.refused
-        deed = replace(deed, changed=None)
-    if progress:
-        run.progress.waiting_since = None
-        run.progress.not_yet = 0  # what was refused before was claimed of another screen
-    return deed, progress
+def perform(run: Run, act: Act, look: Look) -> Deed:
+    """Does what an act says: what came of it, whether it helped, and whether the run ends."""
+    args = act.args
+    if isinstance(args, DoneArgs):
+        return check_completion(run, act, args.evidence)
+    if isinstance(args, StatusArgs):
+        result = GOAL_STATUS.format(args.goal_identifier, args.completion_status)
+        if args.completion_status.upper().startswith(STATUS_FOR_REVIEW):
+            run.progress.needs_review = True
+            return Deed(act, result)
+        return Deed(act, result, helped=is_watching(run, look))
+    if isinstance(args, SayArgs):
+        return follow_words(run, act, args.text)
+    if isinstance(args, AskArgs):
+        return ask_person(run, act, args.question)
+    if act.name == "screenshot":
+        return Deed(act, "Looked", helped=is_watching(run, look))
+    if isinstance(args, WaitArgs):
+        return wait_a_while(run, act, look, args.seconds)
+    if isinstance(args, ZoomArgs):
+        return zoom_in(run, act, look, args.position)
+    return act_by_hand(run, act, look)
 
 
 WAITS_S = 600.0  # without other progress, in which waiting and watching still count as such
@@ -12919,68 +12943,87 @@ def may_wait(run: Run) -> bool:
     return now - run.progress.waiting_since < WAITS_S
 
 
-def wait_a_while(run: Run, look: Look, seconds: float) -> tuple[str, bool]:
-    """What the model is told, and whether it is progress."""
-    begin = run.clock.now()
-    changed = run.eyes.watch(look.frame, seconds)
-    waited_s = run.clock.now() - begin
-    effect = "changed" if changed else "did not change"
-    return f"Waited {waited_s:.0f} s; the screen {effect}", may_wait(run)
-
-
 def is_watching(run: Run, look: Look) -> bool:
-    news = is_new(run.screens, look.frame, look.frame.rect)
+    news = is_new(run.progress.screens, look.frame, look.frame.rect)
     return news and may_wait(run)
 
 
-# How the status of a goal begins that is done or given up: few servers hold a model to the three
-# that its tool lists.
-STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
-ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
+def follow_words(run: Run, act: Act, text: str) -> Deed:
+    """Takes what only a grammar can say: that it cannot be done."""
+    if "planner" in run.profile.roles:  # which may know another way
+        run.progress.needs_review = True
+        return Deed(act, GOAL_STATUS.format("instructions", "BLOCKED"))
+    result = f"the model says it cannot: {cut(text, 300)}"
+    return Deed(act, result, end=Outcome("failed", result))
 
 
-QUESTIONS_MOST = 3  # of a task
+def ask_person(run: Run, act: Act, question: str) -> Deed:
+    """Asks at most QUESTIONS_MOST times a task, so that no model spins on it; an answer helps.
 
-
-def ask_person(run: Run, question: str) -> tuple[str, bool]:
-    """What the model is told, and whether it is progress: an answer is.
-
-    It is asked at most QUESTIONS_MOST times a task, so that no model spins on it; nothing is held
-    down meanwhile, and the person's own input afterwards counts as the program's.
+    Nothing is held down meanwhile, and the person's own input afterwards counts as the program's.
     """
     if run.progress.questions >= QUESTIONS_MOST:
-        return "Not asked, since too much was asked before; go on without, or report.", False
+        spent = "Not asked, since too much was asked before; go on without, or report."
+        return Deed(act, spent, "done")
     run.progress.questions += 1
     actuator = run.actuator
     answer = actuator.put(actuator.ask, cut(question, 300))
     if answer is None:
-        return "Nobody is there; go on without, or report.", False
-    return f"The person answers: {answer!r:.300}", True
+        return Deed(act, "Nobody is there; go on without, or report.", "done")
+    return Deed(act, f"The person answers: {answer!r:.300}", "done", helped=True)
 
 
-def follow_words(run: Run, text: str) -> tuple[Outcome | None, str]:
-    """What comes of what only a grammar can say."""
-    if "planner" in run.profile.roles:  # which may know another way
-        run.progress.needs_review = True
-        return None, GOAL_STATUS.format("instructions", "BLOCKED")
-    result = f"the model says it cannot: {cut(text, 300)}"
-    return Outcome("failed", result), result
+def wait_a_while(run: Run, act: Act, look: Look, seconds: float) -> Deed:
+    begin = run.clock.now()
+    changed = run.eyes.watch(look.frame, seconds)
+    waited_s = run.clock.now() - begin
+    effect = "changed" if changed else "did not change"
+    result = f"Waited {waited_s:.0f} s; the screen {effect}"
+    return Deed(act, result, "done", helped=may_wait(run))
 
 
-def shown_act(run: Run, act: Act) -> str:
-    given = act.given
-    if run.grammar:
-        # A sentence, which loses its end where the line is too narrow.
-        given["element_name"] = given.pop("element_name", None)
-    return shown_args(given)
-
-
-def zoom_in(run: Run, act: Act, look: Look, place: Coordinate) -> tuple[str, bool]:
+def zoom_in(run: Run, act: Act, look: Look, place: Coordinate) -> Deed:
     if run.eyes.secrets:
         refused = "since a secret was typed, the screen is shown whole; act on it as it is"
-        return f"Not zoomed: {refused}", False
+        return Deed(act, f"Not zoomed: {refused}")
     run.eyes.zoom(to_point(place, look.frame.area))
-    return "Zoomed in for the next action", run.is_new_try(act)
+    return Deed(act, "Zoomed in for the next action", helped=run.progress.is_new_try(act))
+
+
+NEAR = 50  # steps of the grid, within which places are said for the same thing
+ZOOMED_CLICKS = frozenset(("click", "double_click", "right_click"))
+
+
+def act_by_hand(run: Run, act: Act, look: Look) -> Deed:
+    """Touches the desktop, and judges whether that helped."""
+    progress = run.progress
+    deed = touch(run, act, look)
+    helped: bool | None = deed.new or deed.became == "dry"
+    if deed.refused == OTHER_CONTROL and len(progress.objected) == 1:
+        helped = None  # only one in a row, so that objections cannot go on without end
+    elif deed.changed and not helped and progress.is_new_try(act, NEAR):
+        helped = None  # to a screen that is known each way leads once
+    if deed.begun or deed.became == "dry":
+        progress.touched += 1
+        progress.judged = 0
+        progress.lead = 0
+        if deed.begun and deed.changed is not False:
+            progress.stirred = True
+        elif progress.stirred is None:
+            progress.stirred = False
+    zooms = run.config.auto_zoom and "zoom" in run.executor.tools and not run.grammar
+    whole = look.frame.whole is None
+    if zooms and whole and act.name in ZOOMED_CLICKS and deed.changed is False:
+        # The next picture shows the place closely.
+        (place,) = values_of(deed.act.args, Coordinate)
+        run.eyes.zoom(to_point(place, look.frame.area))
+    if act.name == "move":  # screens are compared without the pointer, so a move changes nothing
+        helped = progress.is_new_try(act) and not deed.refused
+        deed = replace(deed, changed=None)
+    if helped:
+        progress.waiting_since = None
+        progress.not_yet = 0  # what was refused before was claimed of another screen
+    return replace(deed, helped=helped)
 
 
 def refuse_unseen(run: Run, act: Act, seen: Frame | None, now: Frame) -> None:
@@ -12990,68 +13033,38 @@ def refuse_unseen(run: Run, act: Act, seen: Frame | None, now: Frame) -> None:
         another = "Another window or another screen has come up since your picture."
         raise ToolError(another, "stale_frame")
     if seen and act.name in HANDS:
-        run.refuse_replaced(act, seen, now)
+        refuse_replaced(run, act, seen, now)
 
 
-def carry_out(
-    run: Run, act: Act, look: Look, said: str
-) -> tuple[Deed, bool | None, Outcome | None]:
-    """What came of a call, whether it is progress, and the run's end; `said` stood beside it."""
-    outcome: Outcome | None = None
-    progress: bool | None = False
-    args = act.args
+def keep(run: Run, act: Act, deed: Deed, look: Look, said: str) -> None:
+    """Puts a turn's act as the model said it, with what came of it, into journal and memory."""
     frame = look.frame
     whole = frame.whole
-    deed = Deed(act, "", begun=isinstance(args, (AskArgs, WaitArgs)))
-    if isinstance(args, DoneArgs):
-        outcome, result = check_completion(run, args.evidence)
-    elif isinstance(args, StatusArgs):
-        result = GOAL_STATUS.format(args.goal_identifier, args.completion_status)
-        if args.completion_status.upper().startswith(STATUS_FOR_REVIEW):
-            run.progress.needs_review = True
-        else:
-            progress = is_watching(run, look)
-    elif isinstance(args, SayArgs):
-        outcome, result = follow_words(run, args.text)
-    elif isinstance(args, AskArgs):
-        result, progress = ask_person(run, args.question)
-    elif act.name == "screenshot":
-        result = "Looked"
-        progress = is_watching(run, look)
-    elif isinstance(args, WaitArgs):
-        result, progress = wait_a_while(run, look, args.seconds)
-    elif isinstance(args, ZoomArgs):
-        result, progress = zoom_in(run, act, look, args.position)
-    else:
-        deed, progress = perform_act(run, act, look)
-        result = deed.result
-        zooms = run.config.auto_zoom and "zoom" in run.executor.tools and not run.grammar
-        if zooms and not whole and act.name in ZOOMED_CLICKS and deed.changed is False:
-            # The next picture shows the place closely.
-            (place,) = values_of(deed.act.args, Coordinate)
-            run.eyes.zoom(to_point(place, frame.area))
-    deed = replace(deed, result=result)
     if whole:  # memory keeps places on the grid of the whole area
         act = with_places(act, lambda place: to_grid(to_point(place, frame.area), whole))
+    given = act.given
+    if run.grammar:
+        # A sentence, which loses its end where the line is too narrow.
+        given["element_name"] = given.pop("element_name", None)
+    result = deed.result
     ignored = act.call.ignored
     if ignored:
         result += f" ({ignored} further calls in the reply were not carried out: one call a turn)"
     record = ActionRecord(
         act.call.name,
-        shown_act(run, act),
+        shown_args(given),
         result,
         look.screenshot,
         said,
         deed.changed,
         deed.region,
         act.reasoning,
-        args.evidence if isinstance(args, StatusArgs) else "",
-        isinstance(args, DoneArgs) or None,
+        act.args.evidence if isinstance(act.args, StatusArgs) else "",
+        isinstance(act.args, DoneArgs) or None,
         deed.known,
         act.way,
     )
     note_action(run, record, act)
-    return deed, progress, outcome
 
 
 LOOKS_MOST = 1000  # for one act, in case that it is no person who pauses it
@@ -13077,7 +13090,8 @@ def way_turn(run: Run) -> tuple[bool, Outcome | None]:
     for _ in range(LOOKS_MOST):
         step, why, look = find_place(run, way)
         if not why:
-            deed, *_ = carry_out(run, step.act, look, "")
+            deed = perform(run, step.act, look)
+            keep(run, step.act, deed, look, "")
             if deed.refused != "stale_frame" or deed.begun:
                 break  # else it was refused for nothing but a new look
             end = clock.now() + patience_s
@@ -13122,11 +13136,11 @@ def end_of_way(run: Run, way: Way) -> Outcome | None:
     if not way.checks:
         return Outcome("completed", f"Repeated {way.next} acts.")
     claim = WAY_CLAIM.format(way.folder.name)
-    outcome, result = check_completion(run, claim, counts=False)
-    run.tell_turn("way", "its end", result)
-    if not outcome:
-        leave_way(run, way, Outcome("disproved", result))
-    return outcome
+    deed = check_completion(run, way.steps[-1].act, claim, counts=False)
+    tell_turn(run, "way", "its end", deed.result)
+    if not deed.end:
+        leave_way(run, way, Outcome("disproved", deed.result))
+    return deed.end
 
 
 def leave_way(run: Run, way: Way, why: Outcome) -> Outcome | None:
@@ -13146,14 +13160,13 @@ def leave_way(run: Run, way: Way, why: Outcome) -> Outcome | None:
     return None
 
 
-def judge_words(run: Run, said: str) -> tuple[Outcome | None, str]:
-    """What comes of words instead of an act: whether the task is done is asked."""
-    claims = CLAIM.search(said) is not None
-    outcome, result = check_completion(run, said, claims)
+def judge_words(run: Run, said: str) -> Deed:
+    """Takes words in the place of a call, which may say that the task is done."""
+    act = Act("final_answer", NoArgs(), ToolCall("final_answer", {}))
+    deed = check_completion(run, act, said, CLAIM.search(said) is not None)
     # The words are told as the run's end: said twice, they look like two things.
-    record = ActionRecord("final_answer", "", result, response_text=said)
-    note_action(run, record)
-    return outcome, result
+    note_action(run, ActionRecord(act.name, "", deed.result, response_text=said))
+    return deed
 
 
 def note_action(run: Run, record: ActionRecord, act: Act | None = None) -> None:
@@ -13171,7 +13184,7 @@ def note_action(run: Run, record: ActionRecord, act: Act | None = None) -> None:
     role = run.executor.name
     if record.way:
         role = "way"
-    run.tell_turn(role, done, effect)
+    tell_turn(run, role, done, effect)
 
 
 def archive(run: Run, args: ArchiveArgs) -> int:
@@ -13228,7 +13241,7 @@ def escalate(run: Run, progress: bool | None) -> Outcome | None:
         run.progress.needs_review = True
     # They come once, after acts that changed nothing only, and not into a window that holds typed
     # text.
-    risky = run.progress.stirred is not False or run.progress.recovered or run.filled
+    risky = run.progress.stirred is not False or run.progress.recovered or run.progress.filled
     if risky or not config.enable_loop_recovery or run.progress.stalled < config.stall_after(3):
         return None
     run.progress.recovered = True
@@ -13236,14 +13249,14 @@ def escalate(run: Run, progress: bool | None) -> Outcome | None:
     run.eyes.zoom(None)  # the Start button has its place on a whole picture
     look = run.eyes.look(f"turn_{run.progress.turn:04d}_recovery")
     keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
-    deed = run.perform(keys, look)
-    run.tell_turn("program", "recovery keys", deed.result)
+    deed = touch(run, keys, look)
+    tell_turn(run, "program", "recovery keys", deed.result)
     return None
 
 
 def resume(run: Run) -> None:
     logger = run.logger
-    run.began = run.clock.now()
+    run.progress.began = run.clock.now()
     journal = read_journal(logger.folder)
     pending: IntentRecord | None = None
     last = LookRecord()
@@ -13256,7 +13269,7 @@ def resume(run: Run) -> None:
         if isinstance(record, SecretRecord):
             run.eyes.secrets[record.place] = record
         elif isinstance(record, ResultRecord):
-            run.filled = record.filled or 0
+            run.progress.filled = record.filled or 0
         elif isinstance(record, IntentRecord):
             pending = record
             if run.way and record.way:
@@ -13543,8 +13556,9 @@ def acting_turn(run: Run, native: Native | None) -> Outcome | None:
         lost = ActionRecord("no_call", "", act, look.screenshot, said)
         note_action(run, lost)
         return escalate(run, progress=False)
-    _, progress, outcome = carry_out(run, act, look, said)
-    return outcome or escalate(run, progress)
+    deed = perform(run, act, look)
+    keep(run, act, deed, look, said)
+    return deed.end or escalate(run, deed.helped)
 
 
 def history_text(record: ActionRecord, form: ReportForm, described: bool) -> str:
@@ -13605,12 +13619,7 @@ def context_text(run: Run) -> str:
 
 
 def ask_role(
-    run: Run,
-    role: Role,
-    question: str,
-    image: bytes,
-    corrections: int,
-    objection: Callable[[Act], str] = lambda _: "",
+    run: Run, role: Role, question: str, look: Look | None, corrections: int
 ) -> tuple[Act | str, str]:
     """What a role calls, or why nothing, and what it says to a question behind the run's story."""
     active = len(run.progress.memory.active_history)
@@ -13626,13 +13635,11 @@ def ask_role(
 
     def read(reply: Reply, may_object: bool) -> Act:
         act = read_call(reply, words)
-        why = objection(act) if may_object else ""
-        if not why:
-            return act
-        error = ToolError(why, OTHER_CONTROL)
-        error.advice = why
-        raise error
+        if look and may_object:
+            object_to(run, with_places(act, run.correction.place), look)
+        return act
 
+    image = look.base64 if look else b""
     act, reply = session.ask_until_read(
         role,
         [session.placed(context_text(run), question, image)],
@@ -13688,7 +13695,7 @@ def plan_turn(run: Run) -> None:
     corrections = min(config.reply_corrections, left - 1)
     question = planner_question(run)
     asked = run.session.requests
-    act, said = ask_role(run, planner, question, b"", corrections)
+    act, said = ask_role(run, planner, question, None, corrections)
     run.progress.planned += not config.described
     run.progress.planner_streak += run.session.requests - asked
     args = None
@@ -13703,7 +13710,7 @@ def plan_turn(run: Run) -> None:
         run.progress.plan = said or args.reasoning or run.progress.plan
         run.progress.done_when = run.progress.done_when or clean_checks(args.done_when)
         if not run.progress.touched:  # what their files hold now they held before
-            run.files = {**file_facts(*run.progress.done_when), **run.files}
+            run.progress.files = {**file_facts(*run.progress.done_when), **run.progress.files}
         run.progress.execution_instructions = args.instructions
         done = f"plan: {args.instructions}"
     elif isinstance(args, ArchiveArgs):
@@ -13724,7 +13731,7 @@ def plan_turn(run: Run) -> None:
     run.logger.record(
         PlanRecord(done, progress.plan, progress.execution_instructions, progress.done_when)
     )
-    run.tell_turn(planner.name, done, "")
+    tell_turn(run, planner.name, done, "")
 
 
 def ask_executor(run: Run, look: Look) -> tuple[Act | str, str]:
@@ -13754,14 +13761,7 @@ def ask_executor(run: Run, look: Look) -> tuple[Act | str, str]:
         turn=run.progress.turn,
         most=run.progress.first + run.progress.planned + config.max_steps,
     )
-    return ask_role(
-        run,
-        run.executor,
-        question,
-        look.base64,
-        config.reply_corrections,
-        lambda act: run.objection(with_places(act, run.correction.place), look),
-    )
+    return ask_role(run, run.executor, question, look, config.reply_corrections)
 
 
 ####################################################################################################
@@ -13914,12 +13914,12 @@ def lost_step(run: Run, chat: Conversation, error: ToolError, said: str) -> Chat
 
 
 def final_answer(run: Run, chat: Conversation, said: str) -> Outcome | None:
-    outcome, result = judge_words(run, said)
-    if outcome:
-        return outcome
+    deed = judge_words(run, said)
+    if deed.end:
+        return deed.end
     chat.silent = 0
     spoken = Message("assistant", without_calls(said[:2000]) or "...")
-    told = Message("user", f"{result} Do the next step for it now, by one tool call.")
+    told = Message("user", f"{deed.result} Do the next step for it now, by one tool call.")
     chat.steps.append([spoken, told])
     return end_step(run, chat, progress=False)
 
@@ -13931,8 +13931,9 @@ def perform_step(run: Run, chat: Conversation, act: Act, said: str) -> ChatStep:
     if not chat.looked:
         look = run.eyes.look()
         refuse_unseen(run, act, chat.frame, look.frame)
-        deed, progress, _ = carry_out(run, act, look, said)
-        return ChatStep(deed_answer(deed), progress)
+        deed = perform(run, act, look)
+        keep(run, act, deed, look, said)
+        return ChatStep(deed_answer(deed), deed.helped)
     look, picture = take_screenshot(run, chat)
     frame = look.frame
     # To look once after an act, whatever it did, is no lack of progress.
@@ -14126,9 +14127,9 @@ def ask_for_story(run: Run, story: Story, notes: Sequence[str], image: bytes) ->
     story.said, claim = taken if isinstance(taken, tuple) else ("", "")
     if not claim:
         return None
-    outcome, result = judge_words(run, claim)
-    story.notes.append(result)
-    return outcome
+    deed = judge_words(run, claim)
+    story.notes.append(deed.result)
+    return deed.end
 
 
 def perform_actions(run: Run, chapter: Chapter, actions: Sequence[object]) -> None:
@@ -14153,14 +14154,16 @@ def perform_action(run: Run, chapter: Chapter, number: int, action: object) -> s
         act = read_action(action, cut(run.progress.plan, 300), run.profile.vocabulary)
         if number == 1:
             refuse_unseen(run, act, chapter.seen, look.frame)
-        deed, progress, chapter.outcome = carry_out(run, act, look, run.progress.plan)
-        if progress is not None or not chapter.done:
-            chapter.progress = chapter.progress or progress
+        deed = perform(run, act, look)
+        keep(run, act, deed, look, run.progress.plan)
+        chapter.outcome = deed.end
+        if deed.helped is not None or not chapter.done:
+            chapter.progress = chapter.progress or deed.helped
         result = deed.result
-        if deed.performed:
+        if deed.became in ("done", "dry"):
             chapter.done.append(story_mark(deed.act))
             chapter.wrong = deed.wrong
-            if not (deed.dry or deed.wrong or isinstance(act.args, AskArgs)):
+            if not (deed.became == "dry" or deed.wrong or isinstance(act.args, AskArgs)):
                 return "done"
             # The picture cannot show it, and a story has no other memory.
             chapter.notes.append(f"{result}.")
@@ -14233,12 +14236,12 @@ def marked_picture(run: Run, story: Story, chapter: Chapter) -> bytes:
 
 
 def run_agent(run: Run) -> Outcome:
-    run.began = run.clock.now()  # a conversation is opened before its first turn
+    run.progress.began = run.clock.now()  # a conversation is opened before its first turn
     run.actuator.refusals = run.progress.refusals  # one list, which the gates fill
     kept: list[str] = []
     if run.progress.turn == run.progress.first:
-        run.files = file_facts(run.progress.task)
-        kept = keep_files(run.files, run.logger)
+        run.progress.files = file_facts(run.progress.task)
+        kept = keep_files(run.progress.files, run.logger)
     begin = partial(LOOPS[run.profile.loop], run)
     outcome = run_turns(run, begin)
     outcome = last_look(run, outcome)
@@ -17024,7 +17027,7 @@ def mcp_turn(run: Run, client: McpClient) -> Outcome | None:
     if not call or name == "run_task":
         run.progress.turn -= 1
         return Outcome("completed", "All calls were answered.")
-    run.began = run.clock.now()
+    run.progress.began = run.clock.now()
     given = {**json_object(found_at(call, "params.arguments"))}
     looks = read_flag(given.pop("look", False))
     step = ChatStep({})

@@ -143,7 +143,7 @@ class Crop(EngineCase):
 class Huge(EngineCase):
     def test_screens_of_8k_are_kept_in_64_mb_and_a_new_letter_on_them_is_seen(self) -> None:
         width, height = 7680, 4320
-        screens = self.trial(lambda _: PLAN).engine.screens
+        screens = self.trial(lambda _: PLAN).engine.progress.screens
         plain = b"\x40\x40\x40\0" * (width * height)
         whole = agent.Rect(0, 0, width, height)
 
