@@ -73,7 +73,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from ctypes import byref, sizeof
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields, make_dataclass, replace
+from dataclasses import asdict, dataclass, field, make_dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
@@ -92,7 +92,6 @@ from typing import (
     ClassVar,
     Literal,
     NamedTuple,
-    NewType,
     NoReturn,
     Protocol,
     TypeVar,
@@ -1163,12 +1162,6 @@ def on_grid(box: Rect, area: Rect) -> Region:
     return (places.left, places.top, places.right, places.bottom)
 
 
-class Args(Protocol):
-    """A frozen dataclass for each kind of tool."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-
 @dataclass(frozen=True)
 class ToolCall:
     """One call as the model named it, checked against the tools that were sent."""
@@ -1206,28 +1199,53 @@ class Act:
     """A call that passed parsing: the tool's canonical name, its arguments, the call as said."""
 
     name: str
-    args: Args
+    args: JsonDict  # what was given, by its own names; a place is a Coordinate
     call: ToolCall
     way: int | None = None  # the number of the act of an earlier run that it is
     slowly: bool = False  # typed sign by sign, since something got lost before
 
     @property
+    def text(self) -> str:
+        """Returns what it types."""
+        return str(self.args.get("text", ""))
+
+    @property
+    def key(self) -> str:
+        """Returns the chord that it presses, such as ctrl+s."""
+        return str(self.args.get("key", ""))
+
+    @property
+    def label(self) -> str:
+        """Returns the words on what is clicked, by which risks are told."""
+        return " ".join(str(self.args.get("element_name", "")).split())
+
+    @property
+    def places(self) -> list[Coordinate]:
+        """Returns the places that it names."""
+        return [value for value in self.args.values() if isinstance(value, Coordinate)]
+
+    @property
+    def types(self) -> bool:
+        """Tells whether it is for what has the keyboard."""
+        return not {"text", "key"}.isdisjoint(self.args) or self.name == "recover"
+
+    @property
     def shown(self) -> str:
+        """Returns its arguments in a line."""
         return shown_args(self.given)
 
     @property
     def given(self) -> JsonDict:
-        """As JSON knows them, without the optional ones that were left out."""
-        values = asdict(self.args)
-        for argument in fields(self.args):
-            # None, False and () stand for what was not given.
-            if argument.default is not MISSING and values[argument.name] in (None, False, ()):
-                del values[argument.name]
-        return values
+        """Returns its arguments as JSON knows them."""
+        given = {}
+        for name, value in self.args.items():
+            given[name] = asdict(value) if isinstance(value, Coordinate) else value
+        return given
 
     @property
     def reasoning(self) -> str:
-        return self.call.thought or str(getattr(self.args, "reasoning", ""))
+        """Returns why the model wants it."""
+        return self.call.thought or str(self.args.get("reasoning", ""))
 
     def in_words(self, by_name: bool = True) -> str:
         """For a person: what is done to what, without the reason."""
@@ -4029,8 +4047,8 @@ def _modifiers(text: str) -> str:
     return "+".join(keys)
 
 
-class Kind(NamedTuple):
-    """What an annotation means: the schema, the reader and the refusal of a value."""
+class Argument(NamedTuple):
+    """Says what a value has to be, how it is read, and what the act then has of it."""
 
     wanted: str  # what a value has to be, in words
     read: Callable[[object], Any]  # a value as JSON has it; None if that is not certain
@@ -4040,80 +4058,80 @@ class Kind(NamedTuple):
     fault: str = "invalid_args"  # the kind of error of another value
 
     def value(self, name: str, given: object) -> Any:
+        """Reads a value that is called so; raises ReplyError for one that is not certain."""
         value = self.read(given)
         if value is None:
             raise ReplyError(f"{name} must be {self.wanted}, not {given!r:.60}.", self.fault)
         return value
 
 
-# An argument's annotation decides about all of that, and about the gates that it has to pass. A
-# plain str is a text for the program or its log.
-Label = NewType("Label", str)  # the words on what is clicked, by which risks are told
-Text = NewType("Text", str)  # to type
-Chord = NewType("Chord", str)  # such as ctrl+s
-# Held while the mouse acts, such as ctrl+shift; only a grammar fills them.
-Modifiers = NewType("Modifiers", str)
-Ticks = NewType("Ticks", int)  # notches of a wheel; positive is up or right
-Seconds = NewType("Seconds", int)  # of a wait
-ProgramName = NewType("ProgramName", str)  # started by it
-Status = NewType("Status", str)  # of a goal
-WindowTitle = NewType("WindowTitle", str)  # brought to the front by it
-
 TICKS_MOST = 100  # of one act: more than a page has, and few enough for the person to stop it
 THEN_MOST = 3  # chords after the first one
 SECONDS_MOST = 60  # of one wait, until the model looks again
-AXIS: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
-AXIS_KIND = Kind(f"a whole number from 0 to {GRID}", read_axis, AXIS, fault="invalid_box")
-TEXT_ITEMS: Schema = {"type": "string"}
-TEXT_KIND = Kind("a text of whole characters, no list", read_text, TEXT_ITEMS)
-FLAG_KIND = Kind("true or false", read_flag, {"type": "boolean"})
-PLACE_KIND = Kind(
+AXIS_SCHEMA: Schema = {"type": "integer", "minimum": 0, "maximum": GRID}
+TEXT_SCHEMA: Schema = {"type": "string"}
+TEXTS_SCHEMA: Schema = {"type": "array", "items": TEXT_SCHEMA}
+TEXT = Argument("a text of whole characters, no list", read_text, TEXT_SCHEMA)
+_FLAG = Argument("true or false", read_flag, {"type": "boolean"})
+_AXIS = Argument(f"a whole number from 0 to {GRID}", read_axis, AXIS_SCHEMA, fault="invalid_box")
+_GRID_PLACE = Argument(
     f"[x, y] in whole numbers from 0 to {GRID}, never pixels",
     read_place,
     # With the number of items a server's grammar makes an empty place impossible.
-    {"type": "array", "items": AXIS, "minItems": 2, "maxItems": 2},
+    {"type": "array", "items": AXIS_SCHEMA, "minItems": 2, "maxItems": 2},
     lambda place: Coordinate(*place),
     "invalid_box",
 )
-_TEXTS = Kind(
-    'a list such as ["one", "two"]',
-    partial(read_list, read_text),
-    {"type": "array", "items": TEXT_ITEMS},
-    tuple,
-)
-KINDS: dict[object, Kind] = {
-    str: TEXT_KIND,
-    Label: TEXT_KIND,
-    Text: TEXT_KIND._replace(make=clean_text),
-    Modifiers: TEXT_KIND._replace(make=_modifiers),
-    Ticks: Kind(
+_BOX_SCHEMA = {
+    "type": "array",
+    "minItems": 2,
+    "maxItems": 4,
+    "items": AXIS_SCHEMA,
+    "description": "[x, y] or [x1, y1, x2, y2]",
+}
+# The name of an argument decides about all of that, and about the gates that it has to pass. All
+# others are texts for the program or its log.
+ARGUMENTS: Mapping[str, Argument] = {
+    **dict.fromkeys(("position", "start", "end"), _GRID_PLACE),
+    "box": _GRID_PLACE._replace(schema=_BOX_SCHEMA),
+    **dict.fromkeys(("x", "y", "x1", "y1", "x2", "y2"), _AXIS),
+    "text": TEXT._replace(make=clean_text),  # to type
+    "key": TEXT._replace(read=read_chord, make=as_chord),
+    "then": Argument(
+        f'a list of at most {THEN_MOST} such as ["enter", "ctrl+s"]',
+        partial(read_list, read_text, most=THEN_MOST),
+        {**TEXTS_SCHEMA, "maxItems": THEN_MOST},
+        lambda chords: tuple(map(as_chord, chords)),
+    ),
+    # Held while the mouse acts, such as ctrl+shift; only a grammar fills them.
+    "modifiers": TEXT._replace(make=_modifiers),
+    # Notches of a wheel.
+    "ticks": Argument(
         f"1 to {TICKS_MOST} ticks, + for up and - for down",
         lambda value: read_whole(value, least=-TICKS_MOST, most=TICKS_MOST) or None,
     ),
-    Seconds: Kind(
+    "seconds": Argument(
         f"a whole number from 1 to {SECONDS_MOST}",
         partial(read_whole, least=1, most=SECONDS_MOST),
         {"type": "integer", "minimum": 1, "maximum": SECONDS_MOST},
     ),
-    Status: TEXT_KIND._replace(schema={**TEXT_ITEMS, "enum": ["DONE", "BLOCKED", "IN_PROGRESS"]}),
-    ProgramName: TEXT_KIND,
-    WindowTitle: TEXT_KIND,
-    Chord: TEXT_KIND._replace(read=read_chord, make=as_chord),
-    tuple[Chord, ...]: Kind(
-        f'a list of at most {THEN_MOST} such as ["enter", "ctrl+s"]',
-        partial(read_list, read_text, most=THEN_MOST),
-        {**_TEXTS.schema, "maxItems": THEN_MOST},
-        lambda chords: tuple(map(as_chord, chords)),
+    "clear": _FLAG,
+    "submit": _FLAG,
+    "completion_status": TEXT._replace(
+        schema={**TEXT_SCHEMA, "enum": ["DONE", "BLOCKED", "IN_PROGRESS"]}
     ),
-    bool: FLAG_KIND,
-    Coordinate: PLACE_KIND,
-    tuple[int, ...]: Kind(
+    "archived_turns": Argument(
         "a list such as [1, 2]",
         partial(read_list, partial(read_whole, least=1)),
         {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1},
         tuple,
     ),
-    tuple[str, ...]: _TEXTS._replace(schema={**_TEXTS.schema, "maxItems": 5}),
+    "done_when": Argument(
+        'a list such as ["one", "two"]',
+        partial(read_list, read_text),
+        {**TEXTS_SCHEMA, "maxItems": 5},
+        tuple,
+    ),
 }
 
 
@@ -4122,250 +4140,129 @@ KINDS: dict[object, Kind] = {
 ####################################################################################################
 
 
-@lru_cache  # evaluating them takes longer than all the gates of an act
-def annotations_of(args: type[Args]) -> Mapping[str, object]:
-    """Of each argument: `Coordinate` for `Coordinate | None`."""
-    kinds = {}
-    for name, hint in get_type_hints(args).items():
-        options = get_args(hint)
-        kinds[name] = options[0] if NoneType in options else hint
-    return kinds
-
-
-def values_of(args: Args, annotation: object) -> list[Any]:
-    """Of the arguments that are annotated so and given, in their order."""
-    kinds = annotations_of(type(args))
-    values = [getattr(args, name) for name, kind in kinds.items() if kind is annotation]
-    return [value for value in values if value is not None]
-
-
-@dataclass(frozen=True)
-class NoArgs:
-    pass
-
-
-@dataclass(frozen=True)
-class ClickArgs:
-    element_name: Label
-    position: Coordinate | None  # None: where the mouse is, which only a grammar can say
-    reasoning: str = ""
-    modifiers: Modifiers | None = None
-
-
-@dataclass(frozen=True)
-class DragArgs:
-    element_name: Label
-    start: Coordinate | None  # as above
-    end: Coordinate
-    reasoning: str = ""
-    modifiers: Modifiers | None = None
-
-
-@dataclass(frozen=True)
-class MoveArgs:
-    position: Coordinate
-
-
-@dataclass(frozen=True)
-class TypeTextArgs:
-    """A position is clicked first; {{NAME}} in the text stands for a secret."""
-
-    text: Text
-    position: Coordinate | None = None
-    clear: bool = False
-    submit: bool = False
-    reasoning: str = ""
-    element_name: Label | None = None  # what is clicked
-
-
-@dataclass(frozen=True)
-class PressKeyArgs:
-    key: Chord
-    then: tuple[Chord, ...] = ()
-    reasoning: str = ""
-
-
-@dataclass(frozen=True)
-class OpenAppArgs:
-    name: ProgramName
-    reasoning: str = ""
-
-
-@dataclass(frozen=True)
-class FocusArgs:
-    title: WindowTitle
-
-
-@dataclass(frozen=True)
-class WaitArgs:
-    seconds: Seconds = Seconds(1)
-
-
-@dataclass(frozen=True)
-class ZoomArgs:
-    position: Coordinate
-
-
-@dataclass(frozen=True)
-class RunTaskArgs:
-    task: str
-    profile: str | None = None  # None: that of the command line
-
-
-@dataclass(frozen=True)
-class ScrollArgs:
-    reasoning: str = ""
-
-
-# What only the grammars of trained models can say; see `native_call`.
-
-
-@dataclass(frozen=True)
-class WheelArgs:
-    ticks: Ticks
-    position: Coordinate | None = None
-    modifiers: Modifiers | None = None
-
-
-@dataclass(frozen=True)
-class SayArgs:
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class AskArgs:
-    question: str
-
-
-@dataclass(frozen=True)
-class DoneArgs:
-    evidence: str
-
-
-@dataclass(frozen=True)
-class StatusArgs:
-    goal_identifier: str
-    completion_status: Status
-    evidence: str = ""
-
-
-@dataclass(frozen=True)
-class PlanArgs:
-    instructions: str
-    reasoning: str = ""
-    done_when: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ArchiveArgs:
-    summary: str
-    archived_turns: tuple[int, ...]
-    patterns_detected: str = ""
-
-
-# What a model is told beside their kinds.
-_ARGUMENT_HELP = """
-    type_text.position         of the field, to click it first
-    type_text.clear            replace what is in it
-    type_text.submit           press enter after it
-    press_key.key              like enter, ctrl+s, win+r
-    press_key.then             keys to press after it
-    open_app.name              as the Start menu has it
-    focus_window.title         or a part of it
-    run_task.task              what to do, and how its success looks
-    run_task.profile           planner, commander, native, chat, pointer or story
-    update_plan.instructions   one concrete next goal and how its success looks
-    update_plan.done_when      turn 1: what proves the whole task done
-    archive.summary            what was achieved
-    archive.archived_turns     turn numbers to archive
-    archive.patterns_detected  repeats and failures worth knowing
-"""
-ARGUMENT_HELP = dict(re.findall(r"([\w.]{1,60}) {1,40}(.+)", _ARGUMENT_HELP))
-
-
 class Tool(NamedTuple):
     """How a tool acts on the desktop stands in HANDS."""
 
     name: str
-    args: type[Args]
+    takes: Mapping[str, str]  # its arguments, each with "?" or "~" as in TOOLS
     description: str
     done: str  # tells the model and the log that it was done, with {arguments}, ...
     what: str = ""  # ... and behind a colon with what
 
 
-def tools_of(tables: Mapping[type[Args], str]) -> dict[str, Tool]:
-    # The tools with these arguments, a line each: name | description | done | what.
+def tools_of(table: str) -> dict[str, Tool]:
+    """Reads the table of tools."""
     tools = {}
-    for args, table in tables.items():
-        for name, *texts in table_rows(table):
-            tools[name] = Tool(name, args, *texts)
+    takes: dict[str, str] = {}
+    for first, *texts in table_rows(table):
+        if texts:
+            tools[first] = Tool(first, takes, *texts)
+        else:
+            takes = dict(re.findall(r"(\w+)([?~]?)", first))
     return tools
 
 
-TOOLS = tools_of(
-    {
-        ClickArgs: """
-            click         | Left-click.   | Clicked | {element_name}
-            double_click  | Double-click. | Double-clicked | {element_name}
-            right_click   | Right-click.  | Right-clicked | {element_name}
-            middle_click  | Middle-click. | Middle-clicked | {element_name}
-            triple_click  | Triple-click. | Triple-clicked | {element_name}""",
-        DragArgs: "drag | Drag start to end. | Dragged | {element_name}",
-        TypeTextArgs: "type_text | Type at caret. | Typed | {text:.50}",
-        PressKeyArgs: "press_key | Press keys. | Pressed key | {key}",
-        OpenAppArgs: "open_app | Start a program. | Opened | {name}",
-        FocusArgs: "focus_window | Bring a window to the front. | In front | {title}",
-        ScrollArgs: """
-            scroll_down | Scroll down. | Scrolled down
-            scroll_up   | Scroll up.   | Scrolled up""",
-        MoveArgs: """
-            move      | Move the mouse.         | Moved to {position}
-            scroll_at | Scroll down at a place. | Scrolled down at {position}""",
-        NoArgs: """
-            click_here  | Click where the mouse is. | Clicked where the mouse is
-            scroll_here | Scroll down one notch where the mouse is. \
-| Scrolled down where the mouse is
-            recover     | Press the recovery keys, to get out of dialogs. \
-| Pressed the recovery keys
-            observe     | Take a screenshot. |""",
-        WheelArgs: """
-            scroll  | Turn the wheel; + is up.      | Scrolled by {ticks}
-            hscroll | Turn it sideways; + is right. | Scrolled sideways by {ticks}""",
-        SayArgs: """
-            answer | End with an answer.  |
-            failed | End without success. |""",
-        AskArgs: "ask_person | Ask the person what only they know or can do, once. |",
-        WaitArgs: "wait | Wait until the screen changes. |",
-        RunTaskArgs: "run_task | Let the local model carry out a whole task, for minutes. |",
-        ZoomArgs: "zoom | A closer look, for one action. |",
-        DoneArgs: "report_complete | Whole task done; visible proof, 100 or more characters. |",
-        StatusArgs: "report_status | Goal done or blocked. |",
-        PlanArgs: "update_plan | Give the executor its next instructions. |",
-        ArchiveArgs: "archive | Replace finished turns by a summary. |",
-    }
-)
+# A line of (arguments), with ? behind what may be left out and ~ behind a place that may be null,
+# which only a grammar can say: where the mouse is. Then a line for each tool that takes them: its
+# name | what a model is told of it | what is told of it once done | and, behind a colon, with what.
+TOOLS = tools_of("""
+()
+click_here  | Click where the mouse is. | Clicked where the mouse is
+scroll_here | Scroll down one notch where the mouse is. | Scrolled down where the mouse is
+recover     | Press the recovery keys, to get out of dialogs. | Pressed the recovery keys
+observe     | Take a screenshot. |
+(element_name position~ reasoning? modifiers?)
+click         | Left-click.   | Clicked | {element_name}
+double_click  | Double-click. | Double-clicked | {element_name}
+right_click   | Right-click.  | Right-clicked | {element_name}
+middle_click  | Middle-click. | Middle-clicked | {element_name}
+triple_click  | Triple-click. | Triple-clicked | {element_name}
+(element_name start~ end reasoning? modifiers?)
+drag | Drag start to end. | Dragged | {element_name}
+(text position? clear? submit? reasoning? element_name?)
+type_text | Type at caret. | Typed | {text:.50}
+(key then? reasoning?)
+press_key | Press keys. | Pressed key | {key}
+(name reasoning?)
+open_app | Start a program. | Opened | {name}
+(title)
+focus_window | Bring a window to the front. | In front | {title}
+(reasoning?)
+scroll_down | Scroll down. | Scrolled down
+scroll_up   | Scroll up.   | Scrolled up
+(position)
+move      | Move the mouse.         | Moved to {position}
+scroll_at | Scroll down at a place. | Scrolled down at {position}
+zoom      | A closer look, for one action. |
+(ticks position? modifiers?)
+scroll  | Turn the wheel; + is up.      | Scrolled by {ticks}
+hscroll | Turn it sideways; + is right. | Scrolled sideways by {ticks}
+(seconds?)
+wait | Wait until the screen changes. |
+(question)
+ask_person | Ask the person what only they know or can do, once. |
+(evidence)
+report_complete | Whole task done; visible proof, 100 or more characters. |
+answer          | End with an answer.  |
+failed          | End without success. |
+(goal_identifier completion_status evidence?)
+report_status | Goal done or blocked. |
+(instructions reasoning? done_when?)
+update_plan | Give the executor its next instructions. |
+(summary archived_turns patterns_detected?)
+archive | Replace finished turns by a summary. |
+(task profile?)
+run_task | Let the local model carry out a whole task, for minutes. |
+""")
+# What a model is told of an argument, by "tool.argument".
+ARGUMENT_HELP = {
+    "type_text.position": "of the field, to click it first",
+    "type_text.clear": "replace what is in it",
+    "type_text.submit": "press enter after it",
+    "press_key.key": "like enter, ctrl+s, win+r",
+    "press_key.then": "keys to press after it",
+    "open_app.name": "as the Start menu has it",
+    "focus_window.title": "or a part of it",
+    "run_task.task": "what to do, and how its success looks",
+    "run_task.profile": "planner, commander, native, chat, pointer or story",
+    "update_plan.instructions": "one concrete next goal and how its success looks",
+    "update_plan.done_when": "turn 1: what proves the whole task done",
+    "archive.summary": "what was achieved",
+    "archive.archived_turns": "turn numbers to archive",
+    "archive.patterns_detected": "repeats and failures worth knowing",
+}
 
 
-Shape = str | Mapping[str, Kind]
+# Of an act that was called without them.
+DEFAULTS: JsonDict = {"reasoning": "", "seconds": 1, "evidence": ""}
+
+# What stands for an argument in a model's words: its properties, usually one.
+Shape = Mapping[str, Argument]
 # Of a place. More of them than x and y are something else.
 _PARTS = ("x", "y", "x1", "y1", "x2", "y2", "width", "height")
 
 
 @dataclass(frozen=True)
 class Vocabulary:
+    """Says what a model calls the tools and their arguments."""
+
     tools: Mapping[str, str]  # canonical name: shown name
-    # What stands for an "argument", or for a "tool.argument": another name, other properties, none.
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    # What stands for an "argument", or for a "tool.argument": another name, or the two of a place.
+    names: Mapping[str, str] = field(default_factory=dict)
+    left_out: Collection[str] = ()  # such as these, of which it says nothing
 
     def schemas(self, names: Sequence[str]) -> list[Schema]:
+        """Returns what a request says of these tools."""
         return [{"type": "function", "function": self.function(TOOLS[name])} for name in names]
 
     def function(self, tool: Tool) -> Schema:
         properties: dict[str, Schema] = {}
         required: list[str] = []
-        for argument, shape in self.shown(tool):
-            properties |= {name: kind.schema for name, kind in shape.items()}
-            if argument.default is MISSING:
+        for argument, shape in self.shown(tool).items():
+            told = ARGUMENT_HELP.get(f"{tool.name}.{argument}")
+            about = {"description": told} if told else {}
+            properties |= {name: {**kind.schema, **about} for name, kind in shape.items()}
+            if tool.takes[argument] != "?":
                 required += shape
         return {
             "name": self.tools[tool.name],
@@ -4373,20 +4270,19 @@ class Vocabulary:
             "parameters": {"type": "object", "properties": properties, "required": required},
         }
 
-    def shown(self, tool: Tool) -> Iterator[tuple[Field[Any], Mapping[str, Kind]]]:
-        """Each argument with the properties that stand for it, usually one."""
-        for argument in fields(tool.args):
-            name = argument.name
-            shape = self.shapes.get(f"{tool.name}.{name}", self.shapes.get(name, name))
-            if isinstance(shape, str):
-                kind = KINDS[annotations_of(tool.args)[name]]
-                told = ARGUMENT_HELP.get(f"{tool.name}.{name}")
-                schema = {**kind.schema, "description": told} if told else kind.schema
-                shape = {shape: kind._replace(schema=schema)}
-            yield argument, shape
+    def shown(self, tool: Tool) -> dict[str, Shape]:
+        """Returns the tool's arguments, each with the properties that stand for it."""
+        shown: dict[str, Shape] = {}
+        for argument in tool.takes:
+            own = f"{tool.name}.{argument}"
+            if {own, argument}.isdisjoint(self.left_out):
+                names = self.names.get(own, self.names.get(argument, argument)).split()
+                kind = ARGUMENTS.get(argument, TEXT)
+                shown[argument] = {name: ARGUMENTS.get(name, kind) for name in names}
+        return shown
 
     def tool(self, shown: object) -> Tool:
-        """Raises ReplyError."""
+        """Finds the tool that is called so; raises ReplyError."""
         for name, known in self.tools.items():
             if known == shown:
                 return TOOLS[name]
@@ -4396,27 +4292,30 @@ class Vocabulary:
         )
 
     def parse(self, call: ToolCall, by_model: bool = False) -> Act:
-        """A call as an Act, each argument as its kind wants it; raises ToolError."""
+        """Reads a call as an act, each argument by its name; raises ToolError."""
         # What may be left out may hold nothing; what has to be said must not be blank, by a model.
         tool = self.tool(call.name)
         given = call.arguments
         read: JsonDict = {}
         values: JsonDict = {}
-        for argument, shape in self.shown(tool):
-            is_needed = argument.default is MISSING
-            is_place = argument.name == "position" and len(shape) == 1
+        shown = self.shown(tool)
+        for argument, mark in tool.takes.items():
+            shape = shown.get(argument, {})
+            is_needed = mark != "?"
+            is_place = argument == "position" and len(shape) == 1
             if by_model and is_place and {"x", "y"} <= given.keys():
                 parts = {name: given[name] for name in (*_PARTS, *shape) if name in given}
                 given = {**given, **dict.fromkeys(shape, parts)}  # which then are the place
+            if not is_needed and all(given.get(name) in (None, "", []) for name in shape):
+                if argument in DEFAULTS:
+                    values[argument] = DEFAULTS[argument]
+                continue
             made: list[Any] = []
             for name, kind in shape.items():
-                value = given.get(name)
-                if value in (None, "", []) and not is_needed:
-                    continue
                 if name not in given:
                     raise ReplyError(f"The argument {name} is missing.", f"missing_{name}")
-                may_be_none = "None" in str(argument.type)
-                if value is not None or not may_be_none:
+                value = given[name]
+                if value is not None or by_model or mark != "~":
                     read[name] = kind.value(name, value)
                     said = read[name] if name == "text" else str(read[name]).strip()
                     if by_model and is_needed and not said:  # to type a blank is something
@@ -4424,9 +4323,9 @@ class Vocabulary:
                         raise ReplyError(f"The argument {name} is empty.", fault)
                     value = kind.make(read[name])
                 made.append(value)
-            if made:  # several are one place: x and y
-                values[argument.name] = Coordinate(*made) if len(made) > 1 else made[0]
-        return Act(tool.name, tool.args(**values), replace(call, arguments=read))
+            if made != [False]:  # which is as if it had not been said
+                values[argument] = Coordinate(*made) if len(made) > 1 else made[0]
+        return Act(tool.name, values, replace(call, arguments=read))
 
 
 ####################################################################################################
@@ -4475,21 +4374,10 @@ def same_window(one: Window | None, other: Window | None) -> bool:
     return (one and one.handle) == (other and other.handle)
 
 
-def label_of(act: Act) -> str:
-    label = " ".join(values_of(act.args, Label))
-    return " ".join(label.split())
-
-
 def keys_of(act: Act) -> str:
-    """Its chord, however it is spelled: `ctrl+shift+delete`."""
-    codes: set[int] = set()
-    for chord in values_of(act.args, Chord):
-        codes |= chord_codes(parse_chord(chord))
+    """Returns its chord, however it is spelled: `ctrl+shift+delete`."""
+    codes = chord_codes(parse_chord(act.key)) if act.key else ()
     return "+".join(name for code, name in KEY_NAMES.items() if code in codes)
-
-
-def text_of(act: Act) -> str:
-    return "\n".join(values_of(act.args, Text))
 
 
 LINE_BREAK = "\v"  # in a text that is typed: one that is no Enter
@@ -4586,9 +4474,9 @@ class Typed:
         act = attempt.act
         if act.name in MOVES:
             return before
-        text = text_of(act)
+        text = act.text
         keys = keys_of(act)
-        last = keys or f"{act.name}({fold_label(label_of(act))})"
+        last = keys or f"{act.name}({fold_label(act.label)})"
         emptying = keys_that_empty(window, attempt.focused)
         if keys in emptying[-1:]:
             last = "emptied"
@@ -4655,17 +4543,14 @@ class Attempt:
     risks: Sequence[str] = ()
 
     @property
-    def types(self) -> bool:
-        args = self.act.args
-        return bool(values_of(args, Text) or values_of(args, Chord)) or self.act.name == "recover"
-
-    @property
     def by_keyboard(self) -> bool:
-        return self.types or bool(values_of(self.act.args, Modifiers))
+        """Tells whether keys go down for it."""
+        return self.act.types or "modifiers" in self.act.args
 
     @property
     def known(self) -> Sequence[Control]:
-        if self.types:
+        """Returns the controls that get its input, as far as they are known."""
+        if self.act.types:
             return [self.focused] if self.focused else []
         return self.controls
 
@@ -5439,9 +5324,13 @@ def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
 def does_of(attempt: Attempt) -> str:
     """Its keys, or its tool; a blank or a line end on a button presses it, however it comes."""
     does = keys_of(attempt.act) or attempt.act.name
-    if not attempt.types or not attempt.focused or not has_form("PRESSED", attempt.focused.role):
+    if (
+        not attempt.act.types
+        or not attempt.focused
+        or not has_form("PRESSED", attempt.focused.role)
+    ):
         return does
-    typed = {" ": "space", "\n": "enter"}.get(text_of(attempt.act)[:1])
+    typed = {" ": "space", "\n": "enter"}.get(attempt.act.text[:1])
     key = typed or does.rpartition("+")[2]
     return key if key in ("space", "enter") else does
 
@@ -5452,10 +5341,10 @@ def label_pressed(attempt: Attempt, does: str) -> str:
     shows = any(control.role in SHOWING for control in attempt.known)
     if does in MOVES or (shows and not opens):
         return ""
-    names = [label_of(attempt.act)]
+    names = [attempt.act.label]
     if attempt.program:
         names = [attempt.program.name]
-    if opens or does == "space" or not attempt.types:
+    if opens or does == "space" or not attempt.act.types:
         names += true_names(attempt.known)
     return "\n".join(fold_label(name) for name in names if name)
 
@@ -5559,7 +5448,7 @@ def facts_of(attempt: Attempt) -> Facts:
     front = attempt.front or window
     typed = attempt.typed.of(window)
     does = does_of(attempt)
-    text = text_of(attempt.act)
+    text = attempt.act.text
     line = typed.with_text(text)
     so = {
         "named": is_in_task(text.strip(), attempt.task),
@@ -5688,12 +5577,11 @@ TEXT_SHOWN = 1000  # characters that a person can be asked to read
 def said_shortly(attempt: Attempt) -> str:
     """The act in a person's words, its text whole."""
     act = attempt.act
-    text = text_of(act)
+    text = act.text
     if text:
         shown = json.dumps(text.replace(LINE_BREAK, "\n"), ensure_ascii=False)
         return f"{act.name.replace('_', ' ')} {printable(shown)}"
-    keys = " then ".join(values_of(act.args, Chord))
-    return f"press {keys.title()}" if keys else plain_line(act.in_words(), 60)
+    return f"press {act.key.title()}" if act.key else plain_line(act.in_words(), 60)
 
 
 def place_name(attempt: Attempt) -> str:
@@ -5727,12 +5615,12 @@ def question_about(attempt: Attempt) -> str:
     """
     act = attempt.act
     said = said_shortly(attempt)
-    if attempt.types and attempt.focused:
+    if attempt.act.types and attempt.focused:
         said += f" on {told_of(attempt.focused)}"
     for name in true_names(attempt.controls)[-1:]:
-        if fold_label(name) != fold_label(label_of(act)):
+        if fold_label(name) != fold_label(act.label):
             said += f", which is {in_quotes(name, 40)},"
-    if attempt.enters and attempt.enters not in text_of(act):
+    if attempt.enters and attempt.enters not in act.text:
         said += f", which enters {in_quotes(attempt.enters, TEXT_SHOWN)},"
     if len(said) > TEXT_SHOWN:
         raise ToolError(
@@ -6193,7 +6081,7 @@ class Hands:
 
     # -- what an act may do. These raise ToolError and Win32Error.
 
-    def move(self, args: Args) -> None:
+    def move(self, args: JsonDict) -> None:
         """To the first place, also if the mouse stands there: a hand moves before it presses.
 
         A menu bar opens the menu that last saw the mouse move. An act where the mouse is moves it
@@ -6204,10 +6092,10 @@ class Hands:
         told = self.attempt.mouse
         if told is None or point != told or self.aim not in (None, told):
             self._move(point)
-        for chord in values_of(args, Modifiers):
-            self._hold(chord)
+        if "modifiers" in args:
+            self._hold(args["modifiers"])
 
-    def click(self, args: Args, button: str = "left", times: int = 1) -> None:
+    def click(self, args: JsonDict, button: str = "left", times: int = 1) -> None:
         """Presses it at the first place and releases it at the last; twice is a double click."""
         first = self.attempt.places[0]
         last = self.attempt.places[-1]
@@ -6226,7 +6114,7 @@ class Hands:
                 self._drag_on(first, last)
             self._up(self.desktop.button, button)
 
-    def drag(self, args: DragArgs) -> None:
+    def drag(self, args: JsonDict) -> None:
         if near(*self.attempt.places):
             raise ToolError(
                 "start and end of the drag are too close together for a drag.", "invalid_box"
@@ -6243,20 +6131,21 @@ class Hands:
             self.clock.sleep(step_s)
         self.clock.sleep(step_s)  # targets look at the place only after a short rest
 
-    def scroll(self, args: Args, way: int = -1, horizontal: bool = False) -> None:
+    def scroll(self, args: JsonDict, way: int = -1, horizontal: bool = False) -> None:
         """As far as the act says, or by `scroll_ticks`; 1 is up, -1 is down."""
-        ticks = getattr(args, "ticks", way * self.config.scroll_ticks)
+        ticks = args.get("ticks", way * self.config.scroll_ticks)
         notch = -120 if ticks < 0 else 120  # WHEEL_DELTA
         self.move(args)
         for _ in range(abs(ticks)):
             self._ready(self._under_mouse())
             self.desktop.wheel(notch, horizontal)
 
-    def type_text(self, args: TypeTextArgs) -> None:
+    def type_text(self, args: JsonDict) -> None:
         """With secrets filled in, as long as one window has the keyboard."""
-        filled = self.secrets.fill(args.text)
+        text = args["text"]
+        filled = self.secrets.fill(text)
         to = self.attempt.focused
-        secret = filled != args.text or (to and to.password)
+        secret = filled != text or (to and to.password)
         if secret and self.typing_secret:
             self.typing_secret(self.attempt)
         size = self.config.text_batch_events // 4  # two UTF-16 units at most go down and up
@@ -6299,7 +6188,7 @@ class Hands:
         for key in keys:
             self._down(self.desktop.key, key, self.desktop.foreground())
 
-    def open_app(self, _: OpenAppArgs) -> str:
+    def open_app(self, _: JsonDict) -> str:
         before = self.desktop.foreground()
         self._ready(None)
         program = self.attempt.program
@@ -6358,7 +6247,7 @@ class Hands:
                 return False
             self.clock.sleep(FRONT_POLL_S)
 
-    def focus_window(self, _: FocusArgs) -> str:
+    def focus_window(self, _: JsonDict) -> str:
         window = self.attempt.window
         assert window  # as gate_names sees to
         if self.bring_forward(window):
@@ -6407,7 +6296,7 @@ class Hands:
         self._sent += 1
 
 
-def loop_recovery_action(hands: Hands, _: NoArgs) -> None:
+def loop_recovery_action(hands: Hands, _: JsonDict) -> None:
     middle = to_point(CENTRE, hands.attempt.frame.area)
     hands.press("escape")
     hands._move(middle)
@@ -6425,7 +6314,7 @@ HANDS: dict[str, Callable[..., str | None]] = {
     "middle_click": partial(Hands.click, button="middle"),
     "drag": Hands.drag,
     "type_text": Hands.type_text,
-    "press_key": lambda hands, args: hands.press(args.key),
+    "press_key": lambda hands, args: hands.press(args["key"]),
     "scroll_down": Hands.scroll,
     "scroll_up": partial(Hands.scroll, way=1),
     "scroll_at": Hands.scroll,
@@ -6465,9 +6354,9 @@ class Actuator(Hands):
         Raises Stopped; a refusal is told in what it returns.
         """
         tool = TOOLS[act.name]
-        done = tool.done.format(**vars(act.args))
+        done = tool.done.format(**act.args)
         if tool.what:
-            done += f": {tool.what.format(**vars(act.args))}"
+            done += f": {tool.what.format(**act.args)}"
         if act.name not in HANDS:  # it does nothing here
             return Deed(act, done)
         attempt = Attempt(act, frame, typed=self.typed, task=self.task)
@@ -6593,13 +6482,11 @@ TEXT_CHARS_MOST = 10_000  # more than a reply holds: a model that goes round in 
 
 def gate_arguments(actuator: Actuator, attempt: Attempt) -> None:
     args = attempt.act.args
-    for text in values_of(args, Text):
-        if len(text) > TEXT_CHARS_MOST:
-            raise ToolError(
-                f"The text has over {TEXT_CHARS_MOST} characters; type less.", "too_long"
-            )
-    for chord in (*values_of(args, Chord), *values_of(args, Modifiers)):
-        refuse_chord(parse_chord(chord), actuator.blocked)
+    if len(attempt.act.text) > TEXT_CHARS_MOST:
+        raise ToolError(f"The text has over {TEXT_CHARS_MOST} characters; type less.", "too_long")
+    for name in ("key", "modifiers"):
+        if name in args:
+            refuse_chord(parse_chord(args[name]), actuator.blocked)
 
 
 def gate_acts_per_minute(actuator: Actuator, attempt: Attempt) -> None:
@@ -6632,11 +6519,12 @@ def gate_person(actuator: Actuator, attempt: Attempt) -> None:
 
 
 def gate_names(actuator: Actuator, attempt: Attempt) -> None:
-    for name in values_of(attempt.act.args, ProgramName):
-        attempt.program = find_program(name, actuator.desktop.programs())
-    for title in values_of(attempt.act.args, WindowTitle):
+    args = attempt.act.args
+    if "name" in args:
+        attempt.program = find_program(args["name"], actuator.desktop.programs())
+    if "title" in args:
         open_ones = [window for window in actuator.desktop.windows() if not window.own]
-        attempt.window = find_window(title, open_ones)
+        attempt.window = find_window(args["title"], open_ones)
 
 
 def gate_fresh_frame(actuator: Actuator, attempt: Attempt) -> None:
@@ -6659,9 +6547,9 @@ PLACES: Mapping[str, Sequence[Coordinate | None]] = {
 
 
 def targets_of(act: Act) -> Sequence[Coordinate | None]:
-    kinds = annotations_of(type(act.args)).items()
-    own = [getattr(act.args, name) for name, kind in kinds if kind is Coordinate]
-    return PLACES.get(act.name, own)
+    """Returns where the mouse acts; None is where it is."""
+    names = [name for name in ("position", "start", "end") if name in TOOLS[act.name].takes]
+    return PLACES.get(act.name, [act.args.get(name) for name in names])
 
 
 def gate_places(actuator: Actuator, attempt: Attempt) -> None:
@@ -6747,7 +6635,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
 
     attempt.unanswered = False
     attempt.controls = [*chain.from_iterable(map(asked, attempt.places))]
-    if attempt.types or re.match(PATTERNS["SAVING"], fold_label(label_of(attempt.act))):
+    if attempt.act.types or re.match(PATTERNS["SAVING"], fold_label(attempt.act.label)):
         attempt.focused = next(iter(asked(None)), None)
     blocked = split_list(actuator.config.blocked_windows)
     for control in (*attempt.controls, attempt.focused):
@@ -6776,7 +6664,7 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
     field_there = attempt.focused
     if not field_there or not field_there.password:
         return
-    typed = re.sub(r"\{\{ ?\w+ ?\}\}", "", text_of(attempt.act)).strip("\r\n")
+    typed = re.sub(r"\{\{ ?\w+ ?\}\}", "", attempt.act.text).strip("\r\n")
     keys = keys_of(attempt.act)
     if not typed and not (keys and types_character(parse_chord(keys))):
         return
@@ -6790,13 +6678,11 @@ def gate_password_field(actuator: Actuator, attempt: Attempt) -> None:
 
 def gate_line_breaks(actuator: Actuator, attempt: Attempt) -> None:
     """Where Enter sends, the lines of a text are one message: Enter is only pressed behind it."""
-    args = attempt.act.args
-    if not isinstance(args, TypeTextArgs):
-        return
-    lines = args.text.rstrip("\n")
+    text = attempt.act.text
+    lines = text.rstrip("\n")
     if "\n" in lines and "send" in rules_met(RISKS, facts_of(attempt)):
-        one = lines.replace("\n", LINE_BREAK) + args.text[len(lines) :]
-        attempt.act = replace(attempt.act, args=replace(args, text=Text(one)))
+        one = lines.replace("\n", LINE_BREAK) + text[len(lines) :]
+        attempt.act = replace(attempt.act, args={**attempt.act.args, "text": one})
 
 
 def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
@@ -8136,7 +8022,7 @@ def _called(call: object, words: Vocabulary | None = None) -> ToolCall:
     tool = str(names[0]).strip().removeprefix("functions.")
     takes = []
     if words:
-        takes = [shape for _, shape in words.shown(words.tool(tool)) if shape]
+        takes = [*words.shown(words.tool(tool))]
     value = given[0] if given else None
     if value is None or (value == "" and not takes):  # for others it may have been cut
         value = {}
@@ -8654,22 +8540,24 @@ def _pages(value: object) -> JsonDict | None:
 
 # What a grammar says otherwise than this program; the tool judges the rest.
 _GRAMMAR_KINDS = {
-    "keys": Kind("a list of names of keys", _chords),
-    "ticks": Kind("an amount to scroll, not 0", _notches),
-    "pages": Kind("an amount to scroll, not 0", _pages),
-    "seconds": Kind("a number of seconds", partial(read_number, least=0, most=WISHED_SECONDS_MOST)),
-    "submit": FLAG_KIND,
-    "clear": FLAG_KIND,
+    "keys": Argument("a list of names of keys", _chords),
+    "ticks": Argument("an amount to scroll, not 0", _notches),
+    "pages": Argument("an amount to scroll, not 0", _pages),
+    "seconds": Argument(
+        "a number of seconds", partial(read_number, least=0, most=WISHED_SECONDS_MOST)
+    ),
+    "submit": ARGUMENTS["submit"],
+    "clear": ARGUMENTS["clear"],
 }
 
 
-def _grammar_kind(given: str, meant: str, sides: Sides) -> Kind:
+def _grammar_kind(given: str, meant: str, sides: Sides) -> Argument:
     if meant not in ("position", "start", "end"):
-        return _GRAMMAR_KINDS.get(meant, TEXT_KIND)
+        return _GRAMMAR_KINDS.get(meant, TEXT)
     width, height = sides
     space = f"x from 0 to {width} and y from 0 to {height}"
     read = partial(read_place, sides=sides, boxes="coordinate" not in given)
-    return Kind(f"one place [x, y] on the screenshot, {space}", read)
+    return Argument(f"one place [x, y] on the screenshot, {space}", read)
 
 
 # Arguments that an action does not take show by these that something else was meant.
@@ -9483,20 +9371,11 @@ _JUDGES = {
     "verifier": Role("verifier", VERIFIER_PROMPT, *_JUDGING),
     "examiner": Role("examiner", EXAMINER_PROMPT, *_JUDGING),
 }
-_PLAIN_ARGUMENTS: Mapping[str, Shape] = dict.fromkeys(
+# Arguments that no description has.
+_EXTRA_ARGUMENTS = frozenset(
     """
     type_text.position type_text.element_name clear submit then seconds done_when modifiers
-    """.split(),
-    {},
-)
-_BOX = PLACE_KIND._replace(
-    schema={
-        "type": "array",
-        "minItems": 2,
-        "maxItems": 4,
-        "items": AXIS,
-        "description": "[x, y] or [x1, y1, x2, y2]",
-    }
+    """.split()
 )
 
 
@@ -9506,7 +9385,6 @@ def _words_of(table: str) -> dict[str, str]:
     return {name: shown or name for name, _, shown in pairs}
 
 
-_NO_MODIFIERS: Mapping[str, Shape] = {"modifiers": {}}  # only grammars have them
 PLANNER_WORDS = Vocabulary(
     _words_of("""
         click=click_screen_element
@@ -9527,7 +9405,7 @@ PLANNER_WORDS = Vocabulary(
         report_complete=report_mission_complete
         update_plan=update_execution_plan
     """),
-    _NO_MODIFIERS,
+    left_out={"modifiers"},  # which only grammars have
 )
 COMMANDER_WORDS = Vocabulary(
     _words_of("""
@@ -9549,19 +9427,17 @@ COMMANDER_WORDS = Vocabulary(
         report_complete=report_completion
         update_plan=spawn_operator
     """),
-    {
-        **_words_of("""
-            element_name=label
-            reasoning=justification
-            goal_identifier=objective_id
-            completion_status=status
-            summary=compression_summary
-            patterns_detected=loop_analysis
-            instructions=operator_instructions
-            update_plan.reasoning=rationale
-        """),
-        **_NO_MODIFIERS,
-    },
+    _words_of("""
+        element_name=label
+        reasoning=justification
+        goal_identifier=objective_id
+        completion_status=status
+        summary=compression_summary
+        patterns_detected=loop_analysis
+        instructions=operator_instructions
+        update_plan.reasoning=rationale
+    """),
+    left_out={"modifiers"},
 )
 CHAT_WORDS = Vocabulary(
     _words_of("""
@@ -9572,7 +9448,8 @@ CHAT_WORDS = Vocabulary(
         scroll_at=scroll_at_position
         ask_person
     """),
-    {"element_name": "label", "reasoning": {}, "position": {"box": _BOX}, **_PLAIN_ARGUMENTS},
+    {"element_name": "label", "position": "box"},
+    left_out={"reasoning", *_EXTRA_ARGUMENTS},
 )
 POINTER_WORDS = Vocabulary(
     _words_of("""
@@ -9583,7 +9460,8 @@ POINTER_WORDS = Vocabulary(
         scroll_here=scroll_down
         ask_person
     """),
-    {"reasoning": {}, "position": {"x": AXIS_KIND, "y": AXIS_KIND}, **_PLAIN_ARGUMENTS},
+    {"position": "x y"},
+    left_out={"reasoning", *_EXTRA_ARGUMENTS},
 )
 STORY_WORDS = Vocabulary(
     _words_of("""
@@ -9600,13 +9478,8 @@ STORY_WORDS = Vocabulary(
         ask_person=ask
         report_complete=done
     """),
-    {
-        "element_name": "label",
-        "reasoning": {},
-        "end": {"x2": AXIS_KIND, "y2": AXIS_KIND},
-        **dict.fromkeys(("position", "start"), {"x1": AXIS_KIND, "y1": AXIS_KIND}),
-        **_PLAIN_ARGUMENTS,
-    },
+    {"element_name": "label", "position": "x1 y1", "start": "x1 y1", "end": "x2 y2"},
+    left_out={"reasoning", *_EXTRA_ARGUMENTS},
 )
 
 
@@ -9993,7 +9866,7 @@ def described_settings(profile: str) -> JsonDict:
 def as_described(profile: Profile) -> Profile:
     words = profile.vocabulary
     tools = {name: shown for name, shown in words.tools.items() if name not in profile.extra}
-    plain = replace(words, tools=tools, shapes={**words.shapes, **_PLAIN_ARGUMENTS})
+    plain = replace(words, tools=tools, left_out={*words.left_out, *_EXTRA_ARGUMENTS})
     roles = {}
     for key, role in profile.roles.items():
         described = tuple(name for name in role.tools if name in tools)
@@ -10909,11 +10782,9 @@ def points_of(places: Iterable[Coordinate | None], area: Rect, desktop: Desktop)
 
 
 def with_places(act: Act, where: Callable[[Coordinate], Coordinate]) -> Act:
-    places = {}
-    for name, place in vars(act.args).items():
-        if isinstance(place, Coordinate):
-            places[name] = where(place)
-    args = replace(act.args, **places)
+    args = {}
+    for name, value in act.args.items():
+        args[name] = where(value) if isinstance(value, Coordinate) else value
     return replace(act, args=args)
 
 
@@ -11429,7 +11300,7 @@ QUOTED_NAME = re.compile(r"[\"'“„«‘](.{1,60}?)[\"'”“»’](?!\w)")
 
 def quoted_in_sentence(act: Act) -> str:
     """What an act of a grammar means, if its sentence quotes one name."""
-    quoted = QUOTED_NAME.findall(label_of(act))
+    quoted = QUOTED_NAME.findall(act.label)
     return str(quoted[0]) if len(quoted) == 1 else ""
 
 
@@ -11472,7 +11343,7 @@ class ControlCheck:
     def objection(self, act: Act, look: Look) -> str:
         """Why a click is not what is meant. Said once: the same again is obeyed."""
         said = self.said_of(act)
-        places = values_of(act.args, Coordinate)
+        places = act.places
         if not (self.on and said and places):
             return ""
         place = places[0]
@@ -11546,7 +11417,7 @@ class ControlCheck:
             there += f", not {in_quotes(said, 60)}"
         if hit.name and hit.role not in HOLDERS:
             deed = replace(deed, result=f"{verb} {there}", known=there)
-        elif isinstance(act.args, ClickArgs):
+        elif act.name in HITS and act.name != "click_here":
             meant = f", meant: {said}" if said else ""
             deed = replace(deed, result=f"{verb} {there}{meant}")
         if hit.checked is None:
@@ -11643,47 +11514,47 @@ class Typing:
     def steps(self) -> Iterator[Act]:
         """Those of any act; raises ToolError where one that types is known to have failed."""
         args = self.act.args
-        if isinstance(args, TypeTextArgs):
+        if "text" in args:
             yield from self.steps_of_text(args)
-        elif isinstance(args, PressKeyArgs) and args.then:
-            yield from self.keys(args.key, *args.then)
+        elif "then" in args:
+            yield from self.keys(args["key"], *args["then"])
         else:
             yield self.act
 
-    def steps_of_text(self, args: TypeTextArgs) -> Iterator[Act]:
+    def steps_of_text(self, args: JsonDict) -> Iterator[Act]:
         """A click on the field, what empties it, the text and Enter, as far as the act has them."""
+        text = args["text"]
+        clears = "clear" in args
         place = None
-        if args.position:
-            place = to_point(args.position, self.frame.area)
+        if "position" in args:
+            place = to_point(args["position"], self.frame.area)
             # A click would open it, and hide what lies below.
             self.refuse_list(self.known(place))
-            label = args.element_name or Label("text field")
-            click = ClickArgs(label, args.position)
+            label = args.get("element_name", "text field")
+            click = {"element_name": label, "position": args["position"]}
             yield Act("click", click, self.act.call)
         self.to = self.field(place)
         window = self.frame.window or Window(0, "")
         emptying = keys_that_empty(window, self.to)
         if self.to and self.to.role in FIELDS and not emptying:
             self.held = self.to.value
-        if args.clear:
+        if clears:
             yield from self.keys(*emptying or ("ctrl+a",))
-        if self.held and (args.clear or not seen_words(self.held)):
+        if self.held and (clears or not seen_words(self.held)):
             self.held = ""
-        text = args.text
         if not emptying:  # in a terminal one question is about all lines of it
-            text = Text(text.removesuffix("\n"))
-        enters = ["enter"] * (args.submit + len(args.text) - len(text))
+            text = text.removesuffix("\n")
+        enters = ["enter"] * (("submit" in args) + len(args["text"]) - len(text))
         if text:
             yield from self.text(text, bool(enters))
-        elif args.clear and self.held is not None:
+        elif clears and self.held is not None:
             yield from self.emptying()
         yield from self.keys(*enters)
 
     def keys(self, *chords: str) -> Iterator[Act]:
         """Presses each of them."""
         for chord in chords:
-            args = PressKeyArgs(Chord(chord))
-            yield Act("press_key", args, self.act.call)
+            yield Act("press_key", {"key": chord}, self.act.call)
 
     @property
     def in_front(self) -> bool:
@@ -11751,10 +11622,10 @@ class Typing:
         telling = filter(name_words, names)
         return any(is_name_of(name, to.name) for name in telling)
 
-    def text(self, text: Text, enters: bool) -> Iterator[Act]:
+    def text(self, text: str, enters: bool) -> Iterator[Act]:
         """Types it, and where it arrives otherwise once more into the emptied field."""
         for slowly in (False, True):
-            yield Act("type_text", TypeTextArgs(text), self.act.call, slowly=slowly)
+            yield Act("type_text", {"text": text}, self.act.call, slowly=slowly)
             now, wrong = self.read(text)
             rest = now.removeprefix(text)
             added = rest != now and not (self.held or "").endswith(rest)
@@ -11844,7 +11715,7 @@ CLOCK = re.compile(r"\W*\d{1,2}(:\d{2}){1,2}\W*([ap]\.?m\.?)?\W*", re.IGNORECASE
 
 def aims_of(act: Act) -> Sequence[Coordinate | None]:
     """Its places, that of a text, too; None is where the mouse is."""
-    return values_of(act.args, Coordinate) or targets_of(act)
+    return act.places or targets_of(act)
 
 
 def part_aimed_at(act: Act, frame: Frame) -> Rect:
@@ -12061,7 +11932,7 @@ def why_not_here(step: Step, folder: Path, place: Place) -> str:
     What needs no place, such as a shortcut, needs the right window at most.
     """
     keys = keys_of(step.act)
-    if isinstance(step.act.args, (OpenAppArgs, FocusArgs)) or "win" in keys.split("+"):
+    if step.act.name in ("open_app", "focus_window") or "win" in keys.split("+"):
         return ""
     told = other_names(step.place, place.record) if step.place else ""
     if told or (keys and not INSIDE.fullmatch(keys)):
@@ -12161,7 +12032,7 @@ class Progress(StateRecord):
     def is_new_try(self, act: Act, step: int = 1) -> bool:
         """Tells whether nothing was done so since the last new screen, within such steps."""
         tried: list[object] = [act.name, keys_of(act)]
-        for place in values_of(act.args, Coordinate):
+        for place in act.places:
             tried.append((place.x // step, place.y // step))
         new = tuple(tried) not in self.tried
         self.tried.add(tuple(tried))
@@ -12192,7 +12063,7 @@ class Run:
             self.eyes.desktop,
             self.logger.hide,
             self.actuator.secrets.fill,
-            quoted_in_sentence if self.grammar else label_of,
+            quoted_in_sentence if self.grammar else lambda act: act.label,
         )
 
     @property
@@ -12366,7 +12237,7 @@ def seen_deed(run: Run, deed: Deed, frame: Frame, after: Frame) -> Deed:
     if new:
         progress.tried.clear()
     front = after.window.handle if after.window else 0
-    typed = box and isinstance(deed.act.args, TypeTextArgs)
+    typed = box and "text" in deed.act.args
     if not typed and front != progress.filled:
         front = 0
     progress.filled = front
@@ -12861,7 +12732,7 @@ def run_turns(run: Run, begin: Callable[[], TakeTurn]) -> Outcome:
     most = most_turns(run)
     for step in run.way.steps if run.way else ():
         act = step.act
-        if isinstance(act.args, TypeTextArgs) and run.actuator.secrets.unknown(act.args.text):
+        if run.actuator.secrets.unknown(act.text):
             raise AgentError(f"{act} needs the value of a secret; give its name with --secret.")
     take_turn = None if run.way else begin()
     while run.progress.turn - run.progress.planned < run.progress.first + most:
@@ -12912,24 +12783,24 @@ STATUS_FOR_REVIEW = ("DONE", "COMPLETE", "FINISH", "SUCCESS", "BLOCKED", "FAIL")
 def perform(run: Run, act: Act, look: Look) -> Deed:
     """Does what an act says: what came of it, whether it helped, and whether the run ends."""
     args = act.args
-    if isinstance(args, DoneArgs):
-        return check_completion(run, act, args.evidence)
-    if isinstance(args, StatusArgs):
-        result = GOAL_STATUS.format(args.goal_identifier, args.completion_status)
-        if args.completion_status.upper().startswith(STATUS_FOR_REVIEW):
+    if act.name in ("report_complete", "answer"):
+        return check_completion(run, act, args["evidence"])
+    if act.name == "report_status":
+        result = GOAL_STATUS.format(args["goal_identifier"], args["completion_status"])
+        if args["completion_status"].upper().startswith(STATUS_FOR_REVIEW):
             run.progress.needs_review = True
             return Deed(act, result)
         return Deed(act, result, helped=is_watching(run, look))
-    if isinstance(args, SayArgs):
-        return follow_words(run, act, args.text)
-    if isinstance(args, AskArgs):
-        return ask_person(run, act, args.question)
+    if act.name == "failed":
+        return follow_words(run, act, args["evidence"])
+    if act.name == "ask_person":
+        return ask_person(run, act, args["question"])
     if act.name == "screenshot":
         return Deed(act, "Looked", helped=is_watching(run, look))
-    if isinstance(args, WaitArgs):
-        return wait_a_while(run, act, look, args.seconds)
-    if isinstance(args, ZoomArgs):
-        return zoom_in(run, act, look, args.position)
+    if act.name == "wait":
+        return wait_a_while(run, act, look, args["seconds"])
+    if act.name == "zoom":
+        return zoom_in(run, act, look, args["position"])
     return act_by_hand(run, act, look)
 
 
@@ -13015,7 +12886,7 @@ def act_by_hand(run: Run, act: Act, look: Look) -> Deed:
     whole = look.frame.whole is None
     if zooms and whole and act.name in ZOOMED_CLICKS and deed.changed is False:
         # The next picture shows the place closely.
-        (place,) = values_of(deed.act.args, Coordinate)
+        (place,) = deed.act.places
         run.eyes.zoom(to_point(place, look.frame.area))
     if act.name == "move":  # screens are compared without the pointer, so a move changes nothing
         helped = progress.is_new_try(act) and not deed.refused
@@ -13059,8 +12930,8 @@ def keep(run: Run, act: Act, deed: Deed, look: Look, said: str) -> None:
         deed.changed,
         deed.region,
         act.reasoning,
-        act.args.evidence if isinstance(act.args, StatusArgs) else "",
-        isinstance(act.args, DoneArgs) or None,
+        act.args["evidence"] if act.name == "report_status" else "",
+        act.name in ("report_complete", "answer") or None,
         deed.known,
         act.way,
     )
@@ -13162,7 +13033,7 @@ def leave_way(run: Run, way: Way, why: Outcome) -> Outcome | None:
 
 def judge_words(run: Run, said: str) -> Deed:
     """Takes words in the place of a call, which may say that the task is done."""
-    act = Act("final_answer", NoArgs(), ToolCall("final_answer", {}))
+    act = Act("final_answer", {}, ToolCall("final_answer", {}))
     deed = check_completion(run, act, said, CLAIM.search(said) is not None)
     # The words are told as the run's end: said twice, they look like two things.
     note_action(run, ActionRecord(act.name, "", deed.result, response_text=said))
@@ -13187,31 +13058,31 @@ def note_action(run: Run, record: ActionRecord, act: Act | None = None) -> None:
     tell_turn(run, role, done, effect)
 
 
-def archive(run: Run, args: ArchiveArgs) -> int:
-    """How many active actions a summary replaced."""
+def archive(run: Run, summary: str, turns: Collection[int], patterns: str) -> int:
+    """Puts a summary in the place of the actions of these turns; returns how many they were."""
     active = [record.turn for record in run.progress.memory.active_history]
-    chosen = tuple(turn for turn in active if turn in args.archived_turns)
+    chosen = tuple(turn for turn in active if turn in turns)
     if chosen:
-        snapshot = MemorySnapshot(args.summary, args.patterns_detected, chosen)
+        snapshot = MemorySnapshot(summary, patterns, chosen)
         run.progress.take(run.logger.record(snapshot))
     return len(chosen)
 
 
 def archive_by_itself(run: Run, keep: int) -> int:
-    """Archives all but the last `keep` under what is certain of them."""
+    """Archives all but the last `keep` under what is certain of them; returns how many."""
     active = run.progress.memory.active_history
     records = active[: max(1, len(active) - keep)]
-    turns = tuple(record.turn for record in records)
+    turns = [record.turn for record in records]
     times = Counter(record.tool for record in records)
     done = ", ".join(f"{tool} x{number}" for tool, number in times.items())
     last = cut(records[-1].result, 60)
     unchanged = sum(record.changed is False for record in records)
-    summary = ArchiveArgs(
+    return archive(
+        run,
         f"Turns {turns[0]}-{turns[-1]}: {done}; last: {last}",
         turns,
         f"{unchanged} of {len(records)} actions changed nothing",
     )
-    return archive(run, summary)
 
 
 RECOVER = "recover"
@@ -13248,7 +13119,7 @@ def escalate(run: Run, progress: bool | None) -> Outcome | None:
     run.progress.stalled = 0  # what comes now has as many turns as what came before
     run.eyes.zoom(None)  # the Start button has its place on a whole picture
     look = run.eyes.look(f"turn_{run.progress.turn:04d}_recovery")
-    keys = Act(RECOVER, NoArgs(), ToolCall(RECOVER, {}))
+    keys = Act(RECOVER, {}, ToolCall(RECOVER, {}))
     deed = touch(run, keys, look)
     tell_turn(run, "program", "recovery keys", deed.result)
     return None
@@ -13438,16 +13309,16 @@ def native_act(call: GrammarCall) -> Act:
         return CANONICAL.parse(replace(made, thought=thought))
     name = call.name
     words = str(call.arguments.get("text") or call.said)
-    args: Args = SayArgs(words or "it does not say why")
+    args: JsonDict = {}
     if name == "wait":
-        args = WaitArgs(min(call.arguments["seconds"], SECONDS_MOST))
-    elif name == "screenshot":
-        args = NoArgs()
+        args = {"seconds": min(call.arguments["seconds"], SECONDS_MOST)}
+    elif name == "failed":
+        args = {"evidence": words or "it does not say why"}
     elif name in ("finished", "answer"):
         name = name.replace("finished", "report_complete")
-        args = DoneArgs(words or "the task is done")
+        args = {"evidence": words or "the task is done"}
     elif name == PERSON:
-        args = AskArgs(words or "Do the next step here yourself. Is it done?")
+        args = {"question": words or "Do the next step here yourself. Is it done?"}
     return Act(name, args, ToolCall(name, {}, thought=thought))
 
 
@@ -13698,26 +13569,26 @@ def plan_turn(run: Run) -> None:
     act, said = ask_role(run, planner, question, None, corrections)
     run.progress.planned += not config.described
     run.progress.planner_streak += run.session.requests - asked
-    args = None
     run.progress.no_plan = ""
-    if isinstance(act, Act):
-        args = act.args
-    else:
-        run.progress.no_plan = act
     goes_on = config.described
-    if isinstance(args, PlanArgs):
-        goes_on = False
-        run.progress.plan = said or args.reasoning or run.progress.plan
-        run.progress.done_when = run.progress.done_when or clean_checks(args.done_when)
-        if not run.progress.touched:  # what their files hold now they held before
-            run.progress.files = {**file_facts(*run.progress.done_when), **run.progress.files}
-        run.progress.execution_instructions = args.instructions
-        done = f"plan: {args.instructions}"
-    elif isinstance(args, ArchiveArgs):
-        done = f"archived {archive(run, args)} turns"
-    else:
+    if isinstance(act, str):
+        run.progress.no_plan = act
         run.progress.plan = said or run.progress.plan
         done = "no usable plan"
+    elif act.name == "update_plan":
+        args = act.args
+        goes_on = False
+        run.progress.plan = said or act.reasoning or run.progress.plan
+        run.progress.done_when = run.progress.done_when or clean_checks(args.get("done_when", ()))
+        if not run.progress.touched:  # what their files hold now they held before
+            run.progress.files = {**file_facts(*run.progress.done_when), **run.progress.files}
+        run.progress.execution_instructions = args["instructions"]
+        done = f"plan: {args['instructions']}"
+    else:
+        args = act.args
+        patterns = args.get("patterns_detected", "")
+        number = archive(run, args["summary"], args["archived_turns"], patterns)
+        done = f"archived {number} turns"
     if run.progress.memory.needs_compression:
         number = archive_by_itself(run, config.memory_keep_actions)
         done += f"; archived {number} turns by itself"
@@ -14163,7 +14034,7 @@ def perform_action(run: Run, chapter: Chapter, number: int, action: object) -> s
         if deed.became in ("done", "dry"):
             chapter.done.append(story_mark(deed.act))
             chapter.wrong = deed.wrong
-            if not (deed.became == "dry" or deed.wrong or isinstance(act.args, AskArgs)):
+            if not (deed.became == "dry" or deed.wrong or act.name == "ask_person"):
                 return "done"
             # The picture cannot show it, and a story has no other memory.
             chapter.notes.append(f"{result}.")
@@ -14180,7 +14051,7 @@ def perform_action(run: Run, chapter: Chapter, number: int, action: object) -> s
 def story_mark(act: Act) -> JsonDict:
     mark = {"name": act.call.name, **act.call.arguments}
     mark.pop("label", None)
-    for number, place in enumerate(values_of(act.args, Coordinate), 1):
+    for number, place in enumerate(act.places, 1):
         mark[f"x{number}"] = place.x
         mark[f"y{number}"] = place.y
     return mark
@@ -16858,7 +16729,7 @@ MCP_WORDS = Vocabulary(
         observe click double_click right_click middle_click triple_click drag move type_text
         press_key scroll_down scroll_up scroll_at open_app focus_window wait run_task
     """),
-    {"modifiers": {}, "reasoning": {}},
+    left_out={"modifiers", "reasoning"},
 )
 MCP_PROFILE = Profile(
     "mcp", "what a client calls", "chat", MCP_WORDS, {"executor": Role("client", "")}

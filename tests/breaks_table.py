@@ -105,7 +105,7 @@ ROWS = (
     ("wheel-direction", "Hands", "the wheel turns the way that was asked for", "Hands.scroll", "ticks < 0", "ticks > 0"),
     ("fresh-frame", "Actuator", "no act without a look since the last one", "gate_fresh_frame", "<= actuator.used_frame", "< actuator.used_frame"),
     ("takeover-quiet", "Actuator", "after a person used the mouse the run waits for quiet", "Actuator.rest", ">= self.config.takeover_quiet", ">= 0"),
-    ("text-length", "Actuator", "a text that is too long is refused", "gate_arguments", "len(text) > TEXT_CHARS_MOST", "len(text) > 2 * TEXT_CHARS_MOST"),
+    ("text-length", "Actuator", "a text that is too long is refused", "gate_arguments", "len(attempt.act.text) > TEXT_CHARS_MOST", "len(attempt.act.text) > 2 * TEXT_CHARS_MOST"),
     ("nesting", "Server answers", "an answer that is nested too deeply is refused", "strict_json", "> NESTING_MOST + 1", "> 99 * NESTING_MOST"),
     ("retries", "Model", "a request is sent again as often as set", "ModelServer._ask", "failed[kind] >= most", "failed[kind] > most"),
     ("answer-status", "Model", "an answer of a status beyond 299 is a fault", "ModelServer._value", "200 <= response.status < 300", "200 <= response.status < 500"),

@@ -32,7 +32,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import MISSING, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -158,10 +158,12 @@ def place(rng: Random) -> list[int]:
 def arguments(rng: Random, words: Any, tool: str) -> Json:
     """What a model gives for a tool's arguments, in its own words; what may be left out often is."""
     given: Json = {}
-    for argument, shape in words.shown(agent.TOOLS[tool]):
-        if argument.default is MISSING or rng.random() < 0.3:
-            is_place = "Coordinate" in str(argument.type)
-            value = place(rng) if is_place else rng.choice(VALUES.get(argument.name, ("why",)))
+    shown = words.shown(agent.TOOLS[tool])
+    for argument, mark in agent.TOOLS[tool].takes.items():
+        shape = shown.get(argument, {})
+        if mark != "?" or rng.random() < 0.3:
+            is_place = argument in ("position", "start", "end")
+            value = place(rng) if is_place else rng.choice(VALUES.get(argument, ("why",)))
             values = value if len(shape) > 1 else [value] * len(shape)
             given |= dict(zip(shape, values, strict=True))
     return given

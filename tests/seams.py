@@ -117,7 +117,7 @@ def steps_of(whole: agent.Act) -> list[agent.Act]:
 
 def chord(text: str) -> tuple[str, ...]:
     """The keys that a model presses with this text; raises agent.ToolError for none."""
-    return tuple(str(act("press_key", key=text).args.key).split("+"))  # type: ignore[attr-defined]
+    return tuple(str(act("press_key", key=text).args["key"]).split("+"))
 
 
 def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -249,8 +249,10 @@ def person_at_main(types: Types) -> Iterator[Keyboard]:
 
 
 @contextlib.contextmanager
-def tool_for_a_while(name: str, args: type[Any], hand: Callable[[Any, Any], None]) -> Any:
+def tool_for_a_while(name: str, takes: str, hand: Callable[[Any, Any], None]) -> Any:
     """A new tool by the two rows that it takes: what it is, and what mouse and keyboard do."""
-    tool = agent.TOOLS["click"]._replace(name=name, args=args, done="Done")
+    tool = agent.TOOLS["click"]._replace(
+        name=name, takes=dict.fromkeys(takes.split(), ""), done="Done"
+    )
     with mock.patch.dict(agent.TOOLS, {name: tool}), mock.patch.dict(agent.HANDS, {name: hand}):
         yield

@@ -9,8 +9,8 @@ import io
 import os
 import unittest
 from contextlib import redirect_stdout
-from dataclasses import make_dataclass, replace
-from typing import Any, get_type_hints
+from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import agent
@@ -18,7 +18,7 @@ from agent import Rect
 from tests.attacks import attacks_of, gets_through, outside, scenes, secrets
 from tests.fakes import Foreground
 from tests.scripted import EngineCase
-from tests.seams import tool_for_a_while
+from tests.seams import act, tool_for_a_while
 from tests.test_actuator import Stage
 
 NOTEPAD = Foreground()
@@ -198,38 +198,27 @@ class Programs(unittest.TestCase):
             self.assertEqual(bool(questions), asked, (typed, value))
 
 
-def kind_of(tool: str, argument: str) -> Any:
-    """How an argument of a tool is annotated."""
-    return get_type_hints(agent.TOOLS[tool].args)[argument]
-
-
-# Arguments of a tool that nobody has yet, each by its annotation alone.
-KINDS = {"caption": kind_of("click", "element_name"), "spot": agent.Coordinate}
-KINDS["words"] = kind_of("type_text", "text")
-FillArgs: Any = make_dataclass("FillArgs", KINDS.items(), frozen=True)
-
-
 class NewTools(unittest.TestCase):
-    def test_their_arguments_are_guarded_whatever_they_are_called(self) -> None:
+    def test_their_arguments_are_guarded_by_their_names(self) -> None:
+        """A click and a text in one, a tool that nobody has yet."""
+
         def fill(hands: Any, args: Any) -> None:
             hands.click(args)
-            hands.type_text(agent.TypeTextArgs(args.words))
+            hands.type_text(args)
 
         stage = Stage(config={"blocked_windows": "mail.exe"})
         mail = Foreground("Mail", Rect(0, 900, 600, 180), "C:\\mail.exe", 0x30002, 4712)
         stage.world.others = [mail]
-        whole = {"caption": "Name", "spot": agent.Coordinate(300, 400), "words": "abc"}
-        with tool_for_a_while("fill", FillArgs, fill):
+        whole = {"element_name": "Name", "position": [300, 400], "text": "abc"}
+        with tool_for_a_while("fill", " ".join(whole), fill):
             for kind, change in (
-                ("too_long", {"words": "x" * 10_001}),
-                ("not_allowed", {"words": "{{PIN}}"}),
-                ("not_allowed", {"caption": "Password"}),
-                ("forbidden_window", {"spot": agent.Coordinate(20, 900)}),
+                ("too_long", {"text": "x" * 10_001}),
+                ("not_allowed", {"text": "{{PIN}}"}),
+                ("not_allowed", {"element_name": "Password"}),
+                ("forbidden_window", {"position": [20, 900]}),
                 ("", {}),
             ):
-                args = FillArgs(**{**whole, **change})
-                act = agent.Act("fill", args, agent.ToolCall("fill", {}))
-                done = stage.actuator.perform(act, stage.look())
+                done = stage.actuator.perform(act("fill", **{**whole, **change}), stage.look())
                 self.assertEqual((done.refused, bool(stage.world.events)), (kind, not kind))
         self.assertEqual(stage.world.typed, "abc")
 

@@ -30,7 +30,7 @@ def native(arguments, name=PRESS):
 
 def typed(words):
     """What is typed where a model says this."""
-    return read_call(Reply(native({"text": words}, TYPE), "stop"), TOOLS["planner"]).args.text
+    return read_call(Reply(native({"text": words}, TYPE), "stop"), TOOLS["planner"]).args["text"]
 
 
 class Cases(unittest.TestCase):

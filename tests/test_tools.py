@@ -23,9 +23,8 @@ ARGUMENTS: dict[str, Any] = {
     "position": "place",
     "click.reasoning": "justification",
     "evidence": "proof",
-    "modifiers": {},
 }
-WORDS = Vocabulary(TOOLS, ARGUMENTS)
+WORDS = Vocabulary(TOOLS, ARGUMENTS, {"modifiers"})
 OK = {"label": "OK"}
 
 
@@ -80,8 +79,8 @@ class Texts(unittest.TestCase):
     def test_a_text_is_typed_as_it_stands_but_for_its_line_ends(self) -> None:
         odd = "  Grüße „x“ 日本 😀👩‍👩‍👧 e\u0301 \u202eabc\u200b\ufeff \u00a0\U0010fffd\ue000 {} null  "
         for text in (odd, "true", "null", "5", "[1, 2]", "{}", " ", "\\n"):
-            self.assertEqual(parse("write", text=text).args.text, text)
-        typed = parse("write", text="a\r\nb\rc\nd\r\r\n\te").args.text
+            self.assertEqual(parse("write", text=text).args["text"], text)
+        typed = parse("write", text="a\r\nb\rc\nd\r\r\n\te").args["text"]
         self.assertEqual(typed, "a\nb\nc\nd\n\n\te")
 
     def test_what_cannot_be_typed_is_refused_with_its_place(self) -> None:
@@ -104,12 +103,12 @@ class Calls(unittest.TestCase):
     def test_a_good_call_becomes_an_act_with_its_arguments(self) -> None:
         act = read("click_it", label="OK", place=[0, 1000], justification="secret")
         args = act.args
-        self.assertEqual((args.element_name, args.position), ("OK", Coordinate(0, 1000)))
-        self.assertEqual((act.name, args.reasoning), ("click", "secret"))
+        self.assertEqual((args["element_name"], args["position"]), ("OK", Coordinate(0, 1000)))
+        self.assertEqual((act.name, act.reasoning), ("click", "secret"))
         self.assertEqual(str(act), 'click "OK" (0, 1000)')
-        self.assertEqual(read("click_it", label="OK", place=[1, 2]).args.reasoning, "")
-        self.assertEqual(read("press", key="Control + ESC").args.key, "ctrl+escape")
-        forgotten = read("forget", summary="s", archived_turns=[1, 2]).args.archived_turns
+        self.assertEqual(read("click_it", label="OK", place=[1, 2]).reasoning, "")
+        self.assertEqual(read("press", key="Control + ESC").args["key"], "ctrl+escape")
+        forgotten = read("forget", summary="s", archived_turns=[1, 2]).args["archived_turns"]
         self.assertEqual(forgotten, (1, 2))
 
     def test_what_is_not_certain_is_refused_in_the_names_that_the_model_knows(self) -> None:
@@ -147,7 +146,7 @@ class Calls(unittest.TestCase):
 
     def test_a_scroll_by_nothing_or_by_more_than_100_is_refused(self) -> None:
         for ticks in (-100, -1, 1, 100):
-            self.assertEqual(vars(act("scroll", ticks=ticks).args)["ticks"], ticks)
+            self.assertEqual(act("scroll", ticks=ticks).args["ticks"], ticks)
         for ticks in (-101, 0, 101):
             with self.assertRaisesRegex(ToolError, f"must be 1 to 100 ticks.*, not {ticks}"):
                 act("scroll", ticks=ticks)

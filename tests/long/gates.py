@@ -188,7 +188,7 @@ def random_call(rng: random.Random) -> ToolCall:
 
 def is_risky(act: agent.Act) -> bool:
     """Whether an act is one of the few that are certainly risky, by its plain words."""
-    values = vars(act.args)
+    values = act.args
     keys = plain(*filter(None, str(values.get("key") or "").split("+")))
     return (
         values.get("element_name") in RISKY_LABELS
@@ -217,7 +217,7 @@ class Trial:
         """Which windows the act reaches: those under its places, or the one in front."""
         if self.act and self.act.name == "open_app":
             return [0]
-        values = vars(self.act.args).values() if self.act else []
+        values = self.act.args.values() if self.act else []
         places = [agent.to_point(at, AREA) for at in values if isinstance(at, agent.Coordinate)]
         found = [self.desktop.window_at(place) for place in places] or [self.desktop.front]
         return [window.handle for window in found]

@@ -16,7 +16,7 @@ PLANNER = PROFILES["planner"].vocabulary.tools
 VOCABULARIES = {
     **{name: PROFILES[name].vocabulary for name in ("commander", "chat", "pointer", "story")},
     "planner": Vocabulary(
-        {**PLANNER, "scroll": "scroll_screen"}, {"ticks": "amount", "modifiers": {}}
+        {**PLANNER, "scroll": "scroll_screen"}, {"ticks": "amount"}, {"modifiers"}
     ),
     "other": Vocabulary({"wait": "wait"}),
 }

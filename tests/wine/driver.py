@@ -71,10 +71,10 @@ class Driver:
 
     def scroll(self, place: list[int], ticks: int, horizontal: bool) -> dict[str, Any]:
         """The wheel in any direction: the tools of the profiles turn it vertically and in the middle only."""
-        turn = agent.WheelArgs(3 * ticks, agent.Coordinate(*place))
+        turn = {"ticks": 3 * ticks, "position": agent.Coordinate(*place)}
         act = agent.Act("scroll", turn, agent.ToolCall("scroll", {}))
         frame = self.desktop.capture(self.desktop.screen(), 64, 36)
-        at = agent.to_point(turn.position, frame.area)
+        at = agent.to_point(agent.Coordinate(*place), frame.area)
         self.actuator.attempt = agent.Attempt(act, frame, places=[at])
         self.actuator.scroll(turn, horizontal=horizontal)
         return {}
