@@ -364,19 +364,19 @@ class Frame:
 JsonDict = dict[str, Any]
 
 
-# Name, default, whose type is the setting's, meaning with its unit, what it takes (a range, words,
-# or one of TEXT_FORMS), and environment variable.
+# Name, default (a number may be unset), meaning with its unit, what it takes (a range, with a point
+# where it need not be whole; words; or text), and environment variable.
 ABOUT = """
 # model server
 lmstudio_endpoint | http://127.0.0.1:1234/v1/chat/completions | its URL | | LMSTUDIO_ENDPOINT
 lmstudio_model | | model to ask for; empty: the program chooses | | LMSTUDIO_MODEL
-lmstudio_timeout | 240.0 | seconds, connect to last byte | 1 to 86400 | LMSTUDIO_TIMEOUT
-lmstudio_temperature | 0.5 | acting role; higher = more varied acts; at 0.5 a grammar has its own |
-     0 to 2 | LMSTUDIO_TEMPERATURE
-planner_temperature | 0.35 | sampling of the planning role; low = consistent plans | 0 to 2
-executor_max_tokens | 1400 | tokens of a reply of the acting role; at 1400 a grammar has its own |
-     16 to 65536 | LMSTUDIO_MAX_TOKENS
-planner_max_tokens | 1800 | tokens of one reply of the planning role | 16 to 65536
+lmstudio_timeout | 240.0 | seconds, connect to last byte | 1.0 to 86400.0 | LMSTUDIO_TIMEOUT
+lmstudio_temperature | | of the acting role; higher = more varied acts; if unset a grammar's own, in
+     profile chat 0.6, pointer 0.2, else 0.5 | 0.0 to 2.0 | LMSTUDIO_TEMPERATURE
+executor_max_tokens | | tokens of a reply of the acting role; if unset a grammar's own, in profile
+     commander 1024, chat and pointer 2048, else 1400 | 16 to 65536 | LMSTUDIO_MAX_TOKENS
+planner_max_tokens | | tokens of a reply of the planning role; if unset 1800, in profile commander
+     1200 | 16 to 65536
 request_retries | 3 | further tries where asking again is safe (refused, reset, 5xx ...) | 0 to 10
 model_failures | 3 | failed exchanges in a row that the run bears, a turn each | 0 to 100
 reply_corrections | 2 | short corrections in one turn when no call can be read | 0 to 5
@@ -399,20 +399,20 @@ area | primary | where it may look and act | primary, all, LEFT,TOP,WIDTH,HEIGHT
 image_tokens | 1296 | most tokens of a picture, one each 32x32 pixels; 1024 or more | 16 to 65536
 capture_scale_percent | 100 | per cent of the area's pixels on a side at most; 0 or less: not
      scaled | -100 to 100
-blind_patience | 30.0 | seconds to wait for a screen to be seen (locked, black) | 0 to 86400
+blind_patience | 30.0 | seconds to wait for a screen to be seen (locked, black) | 0.0 to 86400.0
 # hands
 dry_run | false | look, ask and log, but move and press nothing
 drag_steps | 15 | interpolated moves of a drag | 1 to 500
-drag_step_ms | 8.0 | milliseconds between the moves of a drag and before its release | 0 to 1000
+drag_step_ms | 8.0 | milliseconds between the moves of a drag and before its release | 0.0 to 1000.0
 text_batch_events | 100 | most keyboard events in one SendInput | 4 to 1000
-char_input_delay | 0.02 | seconds between batches of text (the described systems: 0.01) | 0 to 5
+char_input_delay | 0.02 | seconds between batches of text (the described systems: 0.01) | 0.0 to 5.0
 scroll_ticks | 3 | wheel notches a scroll tool turns (the described systems: 1) | 1 to 50
 # pace
-settle_cap_ms | 2000.0 | milliseconds until a restless screen is taken as it is; 0: at once | 0 to
-     60000
-ui_settle_delay | 0.0 | further fixed seconds after an act (the described systems: 0.3) | 0 to 60
-turn_delay | 0.0 | seconds between turns, at the cost of speed (the described: 0.4 to 1.5) | 0 to
-     60 | AGENT_STEP_DELAY
+settle_cap_ms | 2000.0 | milliseconds until a restless screen is taken as it is; 0: at once | 0.0 to
+     60000.0
+ui_settle_delay | 0.0 | further fixed seconds after an act (the described: 0.3) | 0.0 to 60.0
+turn_delay | 0.0 | seconds between turns, at the cost of speed (the described: 0.4 to 1.5) | 0.0 to
+     60.0 | AGENT_STEP_DELAY
 # limits of a run
 max_steps | 50 | turns; chat, pointer: acts on the desktop | 1 to 100000 | AGENT_MAX_STEPS
 review_interval | 0 | executor turns between two planner reviews; 0: only at the end of a goal or
@@ -426,15 +426,13 @@ not_proven_most | 5 | completions that a fresh look refuses, without anything ne
 stall_stop | 10 | turns without progress until the run ends as stuck; after a fifth of them the
      executor is told, after two the planner reviews, after three come the recovery keys; 0: none of
      it | 0 to 1000
-keep_last_screenshots | 0 | screenshots that a conversation shows; 0: as a grammar advises, else 2
-     to 4, as pruning costs the server's prefix cache | 0 to 100 | AGENT_KEEP_LAST_SCREENSHOTS
+keep_last_screenshots | | screenshots that a conversation shows; if unset as a grammar advises, else
+     2 to 4, as pruning costs the server's prefix cache | 1 to 100 | AGENT_KEEP_LAST_SCREENSHOTS
 enable_loop_recovery | true | whether the recovery keys may be pressed
 last_look | true | whether a run that gives up looks once more whether its task is done
 described | false | run the profile as it was described, tool for tool (--help described)
 auto_zoom | true | whether a click that changed nothing is followed by a closer picture of its place
 # profile story
-max_actions | 5 | actions of a turn that are carried out; what follows is left out | 1 to 100
-max_bboxes | 8 | boxes of a turn that are drawn | 0 to 100
 boot_vlm_output | {"observation": "I begin."} | first reply; empty: it looks first; with --described
      and --panel it waits for POST /inject
 ui_config | {"executed_heat": {"enabled": true, "radius_scale": 0.024, "stops":
@@ -449,27 +447,26 @@ blocked_keys | win+l; ctrl+alt+delete; ctrl+shift+escape; sleep | chords never p
 blocked_windows | | windows never touched, by title or program, such as: *bank*; keepass.exe
 allowed_windows | | if given, the only windows that are touched, by title or program
 acts_per_minute | 120 | most acts a minute; the next one waits | 1 to 10000
-minutes_most | 120.0 | most minutes of a run, 0 for no limit | 0 to 100000
-takeover_quiet | 3.0 | quiet seconds of mouse and keyboard until it goes on; 0: not watched | 0 to
-     3600
+minutes_most | 120.0 | most minutes of a run, 0 for no limit | 0.0 to 100000.0
+takeover_quiet | 3.0 | quiet seconds of mouse and keyboard until it goes on; 0: not watched | 0.0 to
+     3600.0
 confirm | risky | which acts wait for a person's yes | never or risky or always
 notify | true | whether a sound and the taskbar tell that it waits for an answer, and a box for ten
      seconds, too, that a run of over half a minute has ended
-confirm_wait | 60.0 | seconds; no answer in time is a no | 1 to 86400
+confirm_wait | 60.0 | seconds; no answer in time is a no | 1.0 to 86400.0
 risky_words | | further words of a label that make an act risky, as in your language, such as:
      löschen; senden
 allow_risky | | risks allowed in advance, anywhere or in a window, such as: run; send in *Bob*
 stop_hotkey | ctrl+alt+backspace | stops at once; where it is taken another one, which is told
 pause_hotkey | ctrl+alt+insert | pauses, and goes on; where it is taken another one, too
 controls | check | what Windows knows of controls: unused, held against each click and told of what
-     came of it, or listed for the model as well | off or check or list
-vision | true | send pictures; without them the list of controls is all that the model knows
+     came of it, listed for the model as well, or listed in the place of pictures |
+     off or check or list or only
 # panel and replay
 panel_port | 0 | port on 127.0.0.1; 0 = any free one | 0 to 65535
 demo_page_wait | 60.0 | seconds that a demo with a panel waits for the page; 0: not at all, nor in
-     the end | 0 to 3600
+     the end | 0.0 to 3600.0
 # files
-keep_runs | 100 | runs kept in dump_dir, the latest; 0 for all | 0 to 1000000
 keep_megabytes | 2000 | megabytes of runs kept, the latest; beyond them the current one keeps no
      more screenshots, and beyond a further eighth it ends; 0 for all | 0 to 100000000
 scenarios_file | | prepared tasks of one's own, as JSON such as {"chat": [{"name": "Notes",
@@ -486,32 +483,6 @@ _SAMPLING = (
     rf"(?:(?:top_p|min_p) {_SHARE}|presence_penalty -?(?:2|[01](?:\.\d{{1,6}})?)"
     r"|(?:top_k|seed) \d{1,9})"
 )
-TEXT_FORMS = {
-    "primary, all, LEFT,TOP,WIDTH,HEIGHT in pixels such as 0,0,960,1080, or with decimal points"
-    " X1,Y1,X2,Y2 as fractions of the primary monitor such as 0.0,0.0,0.5,1.0": (
-        rf"primary|all|{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}"
-    ),
-    "some of top_p, top_k, min_p, presence_penalty and seed, such as: top_p 0.8; seed 7": (
-        rf"|{_SAMPLING}(?:; ?{_SAMPLING})*"
-    ),
-    "up to 40 letters, digits, _ and -": r"[\w-]{0,40}",
-    "": ".*",
-}
-
-
-class Setting(NamedTuple):
-    name: str
-    default: Any
-    text: str
-    takes: str = ""
-    env: str = ""
-
-    def __str__(self) -> str:
-        kind = KIND_WORDS[type(self.default)]
-        return ", ".join(filter(None, (kind, self.takes))) or "text"
-
-
-KIND_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: ""}
 
 
 def table_lines(table: str) -> list[str]:
@@ -523,35 +494,6 @@ def table_lines(table: str) -> list[str]:
 def table_rows(table: str) -> list[list[str]]:
     """The cells of each line of a table, between which a blank and | stand."""
     return [[cell.strip() for cell in line.split(" |")] for line in table_lines(table)]
-
-
-def _settings() -> Iterator[Setting]:
-    for name, default, *about in table_rows(ABOUT):
-        is_text = not re.fullmatch(r"true|false|[\d.]+", default)
-        yield Setting(name, default if is_text else json.loads(default), *about)
-
-
-SETTINGS = {setting.name: setting for setting in _settings()}
-_FIELDS = [(name, type(setting.default), setting.default) for name, setting in SETTINGS.items()]
-
-
-class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[misc]
-    # A type checker does not read ABOUT; of these it has to know the type.
-    calls: str
-    controls: str
-    max_steps: int
-    memory_compression_threshold: int
-    stall_stop: int
-    ui_config: str
-
-    def stall_after(self, fifths: int) -> int:
-        """Turns without progress, so many fifths of stall_stop, until something is done of it."""
-        return max(1, self.stall_stop * fifths // 5)
-
-    @property
-    def memory_keep_actions(self) -> int:
-        threshold = self.memory_compression_threshold
-        return min(max(4, threshold // 3), threshold - 1)
 
 
 _BYTE = r" *(\d\d?|1\d\d|2[0-4]\d|25[0-5]) *"
@@ -577,7 +519,7 @@ def laid_over(usual: Any, own: Any) -> Any:
 
 def marks_of(text: str) -> JsonDict:
     """How a story's marks are drawn, by ui_config; raises one of NO_MARKS."""
-    usual = json.loads(SETTINGS["ui_config"].default)
+    usual = json.loads(SETTINGS["ui_config"].written)
     marks: JsonDict = laid_over(usual, json.loads(text))
     return marks
 
@@ -590,30 +532,99 @@ def colour_of(rgba: str) -> tuple[int, float]:
     return int.from_bytes(bytes(map(int, channels)), "big"), float(alpha)
 
 
+# What a text setting takes that is no choice of words.
+TEXT_FORMS = {
+    "area": rf"primary|all|{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}",
+    "sampling": rf"|{_SAMPLING}(?:; ?{_SAMPLING})*",
+    "dump_prefix": r"[\w-]{0,40}",
+}
 SWITCHES = {"true": True, "1": True, "yes": True, "on": True}
 SWITCHES |= {"false": False, "0": False, "no": False, "off": False}
 
 
-def _taken(setting: Setting, value: object) -> Any:
-    # A value of JSON, or its text, in the setting's type; None for a wrong one.
-    kind = type(setting.default)
-    if kind is bool:
-        return SWITCHES.get(str(value).strip().lower())
-    if setting.name == "ui_config":  # in a file it may be an object
-        with suppress(*NO_MARKS):
-            text = value if isinstance(value, str) else json.dumps(value)
-            return marks_of(text) and text
+class Setting(NamedTuple):
+    name: str
+    written: str  # its default
+    text: str
+    takes: str = ""
+    env: str = ""
+
+    def __str__(self) -> str:
+        takes = self.takes.replace(".0", "") if self.kind is float else self.takes
+        return ", ".join(filter(None, (KIND_WORDS[self.kind], takes))) or "text"
+
+    @property
+    def kind(self) -> type:
+        if self.written in SWITCHES and not self.takes:
+            return bool
+        if re.match(r"-?[\d.]+ to ", self.takes):
+            return float if "." in self.takes else int
+        return str
+
+    @property
+    def default(self) -> Any:
+        return self.read(self.written)
+
+    def read(self, value: object) -> Any:
+        """Reads a value of JSON, or its text; None for a wrong one."""
+        if self.kind is bool:
+            return SWITCHES.get(str(value).strip().lower())
+        if self.name == "ui_config":  # in a file it may be an object
+            with suppress(*NO_MARKS):
+                text = value if isinstance(value, str) else json.dumps(value)
+                return marks_of(text) and text
+            return None
+        if self.kind is str:
+            pattern = TEXT_FORMS.get(self.name) or self.takes.replace(" or ", "|") or ".*"
+            fits = isinstance(value, str) and re.fullmatch(pattern, value, re.DOTALL)
+            return value if fits else None
+        least, most = map(float, self.takes.split(" to "))
+        with suppress(ValueError):
+            number = float(str(value))
+            if least <= number <= most and self.kind(number) == number:
+                return self.kind(number)
         return None
-    if kind is str:
-        pattern = TEXT_FORMS.get(setting.takes) or setting.takes.replace(" or ", "|")
-        fits = isinstance(value, str) and re.fullmatch(pattern, value, re.DOTALL)
-        return value if fits else None
-    least, most = map(float, setting.takes.split(" to "))
-    with suppress(ValueError):
-        number = float(str(value))
-        if least <= number <= most and kind(number) == number:
-            return kind(number)
-    return None
+
+
+KIND_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: ""}
+
+
+SETTINGS = {row[0]: Setting(*row) for row in table_rows(ABOUT)}
+_FIELDS = [(name, setting.kind, setting.default) for name, setting in SETTINGS.items()]
+
+
+# What was one, and what to say or to know instead.
+FORMER_SETTINGS = {
+    "keep_runs": "100 are kept; keep_megabytes says how much of them",
+    "max_actions": "five are carried out in a turn",
+    "max_bboxes": "eight are drawn",
+    "planner_temperature": "a planner's is 0.35",
+    "vision": "give controls=only in the place of vision=false",
+}
+
+
+class Config(make_dataclass("Settings", _FIELDS, frozen=True)):  # type: ignore[misc]
+    # A type checker does not read ABOUT; of these it has to know the type.
+    calls: str
+    controls: str
+    max_steps: int
+    memory_compression_threshold: int
+    stall_stop: int
+    ui_config: str
+
+    @property
+    def vision(self) -> bool:
+        """Tells whether pictures are sent."""
+        return self.controls != "only"
+
+    def stall_after(self, fifths: int) -> int:
+        """Turns without progress, so many fifths of stall_stop, until something is done of it."""
+        return max(1, self.stall_stop * fifths // 5)
+
+    @property
+    def memory_keep_actions(self) -> int:
+        threshold = self.memory_compression_threshold
+        return min(max(4, threshold // 3), threshold - 1)
 
 
 LIKENESS_LEAST = 0.7  # of difflib's ratio; below it another word helps nobody
@@ -637,20 +648,20 @@ def load_config(layers: Mapping[str, Mapping[str, object]]) -> Config:
     values: JsonDict = {}
     for where, layer in layers.items():
         for name, value in layer.items():
+            if name in FORMER_SETTINGS:
+                raise ConfigError(
+                    f"{where}: {name} is no setting any more: {FORMER_SETTINGS[name]}."
+                )
             if name not in SETTINGS:
                 hint = nearest(name, SETTINGS, "--settings")
                 raise ConfigError(f"{where}: there is no setting {name[:60]!r}; {hint}.")
             setting = SETTINGS[name]
-            values[name] = _taken(setting, value)
-            if values[name] is None:
+            values[name] = setting.read(value)
+            is_unset = value is None and setting.default is None  # as a record says it
+            if values[name] is None and not is_unset:
                 takes = f"{name} ({setting.text}) takes {setting}"
                 raise ConfigError(f"{where}: {takes}, not {str(value)[:60]!r}.")
     config = Config(**values)
-    if config.controls == "off" and not config.vision:
-        raise ConfigError(
-            "vision=false and controls=off leave the model nothing to see;"
-            " give controls=list, or leave out vision=false."
-        )
     if config.confirm == "never" and config.risky_words:
         raise ConfigError(
             "risky_words names acts that wait for a yes, and with confirm=never none does;"
@@ -9323,12 +9334,24 @@ tool. When the whole task is done, call {report_complete} with the visible proof
 EXTRA_TOOLS = ("open_app", "focus_window", "wait", "zoom", "ask_person")
 
 
+# The settings that change a role's sampling, by what a request calls it.
+ACTING_SETTINGS = {"temperature": "lmstudio_temperature", "max_tokens": "executor_max_tokens"}
+REPLY_TOKENS = 1400
+
+
+def set_sampling(config: Config, settings: Mapping[str, str] = ACTING_SETTINGS) -> JsonDict:
+    """Collects what is set of a role's sampling, by what a request calls it."""
+    values = {name: getattr(config, setting) for name, setting in settings.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 class Role(NamedTuple):
     name: str
     prompt: str
     tools: tuple[str, ...] = ()  # canonical names
-    temperature: str | float = "lmstudio_temperature"  # or another setting's name
-    max_tokens: str | int = "executor_max_tokens"
+    temperature: float = 0.5
+    max_tokens: int = REPLY_TOKENS
+    settings: Mapping[str, str] = ACTING_SETTINGS
     extra: str = ""  # rules about the extra tools, behind the prompt
     briefing: str = ""  # before the prompt, with {task}, {plan}, {instructions} and settings
     described: JsonDict = {}  # what of this is otherwise in its description
@@ -9362,11 +9385,11 @@ class Profile(NamedTuple):
         return replace(self.vocabulary, tools=shown)
 
 
-_PLANNING = (("update_plan",), "planner_temperature", "planner_max_tokens")
+_PLANNING = {"max_tokens": "planner_max_tokens"}
 # As described, it is asked to archive, too.
 _PLANNER_TOOLS = ("update_plan", "archive")
 # A judge says the same of the same picture, and no more than a line a check.
-_JUDGING = ((), 0.0, 200)
+_JUDGING: tuple[Any, ...] = ((), 0.0, 200, {})
 _JUDGES = {
     "verifier": Role("verifier", VERIFIER_PROMPT, *_JUDGING),
     "examiner": Role("examiner", EXAMINER_PROMPT, *_JUDGING),
@@ -9494,12 +9517,7 @@ _OWN_TOOLS = tuple(name for name in _acting(PLANNER_WORDS) if name != "report_st
 # Told apart more finely than one of the descriptions does.
 INVALID_ARGUMENTS = """invalid_args invalid_box invalid_json incomplete cut missing_text missing_x
 missing_y empty_text"""
-_CHAT: JsonDict = {
-    "executor_max_tokens": 2048,
-    "max_steps": 10,
-    "turn_delay": 0.4,
-    "memory_compression_threshold": 24,
-}
+_CHAT: JsonDict = {"max_steps": 10, "turn_delay": 0.4, "memory_compression_threshold": 24}
 # As described:
 _SIDES = """{grid} [0, 1000] is bottom left. LEFT: x 0-300, RIGHT: x 700-1000, TOP: y 0-300, \
 BOTTOM: y 700-1000."""
@@ -9522,7 +9540,10 @@ PROFILES = {
                 "planner": Role(
                     "planner",
                     PLANNER_PROMPT,
-                    *_PLANNING,
+                    ("update_plan",),
+                    0.35,
+                    1800,
+                    _PLANNING,
                     PLANNER_EXTRA,
                     described={
                         "briefing": "TASK: {task}\n" + DESCRIBED_PLANNING,
@@ -9553,7 +9574,10 @@ PROFILES = {
                 "planner": Role(
                     "leader",
                     TEAM_LEADER_PROMPT,
-                    *_PLANNING,
+                    ("update_plan",),
+                    0.35,
+                    1200,
+                    _PLANNING,
                     PLANNER_EXTRA,
                     described={
                         "briefing": "You lead an SOF desktop automation unit.\n"
@@ -9567,6 +9591,7 @@ PROFILES = {
                     "operator",
                     OPERATOR_PROMPT,
                     _acting(COMMANDER_WORDS),
+                    max_tokens=1024,
                     extra=EXECUTOR_EXTRA,
                     described={
                         "briefing": "You are an SOF Operator specialist.\n"
@@ -9575,12 +9600,7 @@ PROFILES = {
                     },
                 ),
             },
-            {
-                "max_steps": 30,
-                "memory_compression_threshold": 8,
-                "executor_max_tokens": 1024,
-                "planner_max_tokens": 1200,
-            },
+            {"max_steps": 30, "memory_compression_threshold": 8},
             report=COMMANDER_REPORT,
             modes={PLANNING: "EVALUATION"},
             described=_TWO_AGENT_ENDS,
@@ -9597,8 +9617,8 @@ PROFILES = {
             "one conversation that clicks what it names",
             "chat",
             CHAT_WORDS,
-            {"executor": Role("chat", CHAT_PROMPT, tuple(CHAT_WORDS.tools)), **_JUDGES},
-            {**_CHAT, "lmstudio_temperature": 0.6},
+            {"executor": Role("chat", CHAT_PROMPT, tuple(CHAT_WORDS.tools), 0.6, 2048), **_JUDGES},
+            _CHAT,
             "observe",
             described=_CAPTION,
         ),
@@ -9607,10 +9627,12 @@ PROFILES = {
             "one conversation that moves the mouse, looks, then clicks",
             "chat",
             POINTER_WORDS,
-            {"executor": Role("pointer", POINTER_PROMPT, tuple(POINTER_WORDS.tools)), **_JUDGES},
+            {
+                "executor": Role("pointer", POINTER_PROMPT, tuple(POINTER_WORDS.tools), 0.2, 2048),
+                **_JUDGES,
+            },
             {
                 **_CHAT,
-                "lmstudio_temperature": 0.2,
                 "scroll_ticks": 1,  # as the text of its tool says
                 # The described 1344x756 are 1,008 tokens; this makes 1376x768 of 16:9, the nearest
                 # size above the 1,024 that pointing wants.
@@ -10019,6 +10041,7 @@ def known_runs(root: Path) -> dict[int, Path]:
 
 
 UNENDED_KEPT_S = 24 * 3600
+RUNS_MOST = 100  # the latest
 
 
 def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
@@ -10029,8 +10052,7 @@ def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
         with suppress(OSError, ConfigError):  # what cannot be seen now is deleted another time
             for path in run.rglob("*"):
                 size += path.lstat().st_size
-            too_many = 0 < config.keep_runs <= place
-            beyond = too_many or 0 < config.keep_megabytes << 20 < size
+            beyond = place >= RUNS_MOST or 0 < config.keep_megabytes << 20 < size
             if beyond and run.resolve() not in in_use:
                 kinds = [record.kind for record in read_journal(run).records]
                 age_s = time.time() - (run / "turns.jsonl").stat().st_mtime
@@ -10604,11 +10626,9 @@ class Session(Asker):
 
     def _settings(self, manner: Manner) -> JsonDict:
         config = self.config
-        settings: JsonDict = {}
-        for name in ("temperature", "max_tokens"):
-            value = getattr(self.role, name)  # a number, or the name of a setting
-            settings[name] = vars(config).get(value, value)
-        settings |= manner.settings
+        role = self.role
+        settings: JsonDict = {"temperature": role.temperature, "max_tokens": role.max_tokens}
+        settings |= {**manner.settings, **set_sampling(config, role.settings)}
         for name, value in map(str.split, filter(None, config.sampling.split(";"))):
             settings[name] = int(value) if value.isdecimal() else float(value)
         return settings
@@ -13194,17 +13214,8 @@ def at_size_of(desktop: Desktop, config: Config, grammar: Grammar | None = None)
 
 
 def native_manner(grammar: Grammar, config: Config, picture: Size) -> Manner:
-    settings = dict(grammar.sampling)
-    for name, setting in SAMPLING_SETTINGS.items():
-        value = getattr(config, setting)
-        # A default cannot be told from what nobody set, so that the grammar's own counts.
-        if value != getattr(Config, setting):
-            settings[name] = value
+    settings = {**grammar.sampling, **set_sampling(config)}
     return Manner(grammar.announce(picture), settings=settings)
-
-
-# What a request calls these settings.
-SAMPLING_SETTINGS = {"temperature": "lmstudio_temperature", "max_tokens": "executor_max_tokens"}
 
 
 class NativeTurn(NamedTuple):
@@ -13890,6 +13901,10 @@ def condense(run: Run, chat: Conversation, keep: int) -> None:
 # Story loop - the model's own story and its marks are its memory; and the end of each run
 ####################################################################################################
 
+# Of a turn; what follows is left out.
+ACTIONS_MOST = 5
+BOXES_MOST = 8
+
 
 @dataclass
 class Story:
@@ -13964,8 +13979,8 @@ def ask_for_story(run: Run, story: Story, notes: Sequence[str], image: bytes) ->
     task = fill_form(
         STORY_FORM,
         task=run.progress.task,
-        acts=config.max_actions,
-        boxes=config.max_bboxes,
+        acts=ACTIONS_MOST,
+        boxes=BOXES_MOST,
         dry_run=DRY_RUN if config.dry_run else "",
     )
     told = json.dumps(story.told, ensure_ascii=False)
@@ -14006,17 +14021,16 @@ def ask_for_story(run: Run, story: Story, notes: Sequence[str], image: bytes) ->
 def perform_actions(run: Run, chapter: Chapter, actions: Sequence[object]) -> None:
     if not actions:
         note_action(run, ActionRecord("look", result=cut(run.progress.plan, 100)))
-    most = run.config.max_actions
     for number, action in enumerate(actions, 1):
-        if chapter.wrong or len(chapter.done) < min(number - 1, most):
+        if chapter.wrong or len(chapter.done) < min(number - 1, ACTIONS_MOST):
             became = "left out: the one before it was not done"
-        elif number > most:
-            became = f"left out: at most {most} a turn"
+        elif number > ACTIONS_MOST:
+            became = f"left out: at most {ACTIONS_MOST} a turn"
         else:
             became = perform_action(run, chapter, number, action)
         chapter.asked.append({"action": action, "became": became})
-    if len(actions) > most == len(chapter.done):
-        chapter.notes.append(f"Only {most} of {len(actions)} actions were carried out.")
+    if len(actions) > ACTIONS_MOST == len(chapter.done):
+        chapter.notes.append(f"Only {ACTIONS_MOST} of {len(actions)} actions were carried out.")
 
 
 def perform_action(run: Run, chapter: Chapter, number: int, action: object) -> str:
@@ -14059,14 +14073,13 @@ def story_mark(act: Act) -> JsonDict:
 
 def place_boxes(run: Run, chapter: Chapter, written: Sequence[object]) -> None:
     # The boxes to draw, within the picture's edge.
-    most = run.config.max_bboxes
     boxes = [box for item in written if (box := read_box(item))]
-    chapter.boxes += boxes[:most]
+    chapter.boxes += boxes[:BOXES_MOST]
     drawn = len(chapter.boxes)
     if drawn < len(written):
         chapter.notes.append(
-            f"Only {drawn} of {len(written)} boxes are drawn: at most {most}, each with x1, y1,"
-            " x2, y2, whole numbers from 0 to 1000."
+            f"Only {drawn} of {len(written)} boxes are drawn: at most {BOXES_MOST}, each with x1,"
+            " y1, x2, y2, whole numbers from 0 to 1000."
         )
 
 
@@ -15925,7 +15938,8 @@ class Asked(Asker):
         `before` stands before the task, and the form of the request is changed as in a run.
         """
         config = self.config
-        manner = Manner("", tools, {"temperature": 0, "max_tokens": config.executor_max_tokens})
+        tokens = config.executor_max_tokens or REPLY_TOKENS
+        manner = Manner("", tools, {"temperature": 0, "max_tokens": tokens})
         messages = [*before, Message("user", task, picture)]
         if self.grammar:
             manner = native_manner(self.grammar, config, self.size)
@@ -17561,7 +17575,7 @@ def read_config(
     for setting in SETTINGS.values():  # a layer each, so that a wrong one is named
         if environ.get(setting.env):
             layers[f"environment variable {setting.env}"] = {setting.name: environ[setting.env]}
-    given: JsonDict = {"vision": False} if options.no_vision else {}
+    given: JsonDict = {"controls": "only"} if options.no_vision else {}
     for option, value in vars(options).items():
         name = SHORT_NAMES.get(option, option)
         if name in SETTINGS and value not in (None, False):
@@ -17688,7 +17702,7 @@ def settings_table(word: str) -> Iterator[str]:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) or "(empty)"
+    return "(unset)" if value is None else str(value) or "(empty)"
 
 
 # A line for each kind of thing; the functions of Windows follow from their tables.

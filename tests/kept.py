@@ -375,7 +375,7 @@ class Run(NamedTuple):
 
 
 FIXED = """planner_max_tokens=1801 executor_max_tokens=1401 screen_capture_w=64 screen_capture_h=36 drag_steps=3
-    keep_runs=0 confirm=never dump_dir=dumps boot_vlm_output={}"""
+    confirm=never dump_dir=dumps boot_vlm_output={}"""
 LONG = "max_steps=10 model_failures=50 not_proven_most=9"
 MEMORY = f"{LONG} memory_compression_threshold=6 review_interval=3"
 FAILING = "max_steps=10 model_failures=2 request_retries=0"

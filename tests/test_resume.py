@@ -228,10 +228,10 @@ class Housekeeping(CommandLineCase):
             os.utime(run / "turns.jsonl", (long_ago, long_ago))
         return root
 
-    def real_run(self, *argv: str, task: str = "Open Notes", runs: int = 0, mb: int = 0) -> None:
-        """A run of one turn that is no demo, on a drawn desktop, with these limits."""
+    def real_run(self, *argv: str, task: str = "Open Notes", mb: int = 0) -> None:
+        """A run of one turn that is no demo, on a drawn desktop, with this limit."""
         words = [*filter(None, [task]), "--max-steps", "1"]
-        words += ["--set", f"keep_runs={runs}", "--set", f"keep_megabytes={mb}"]
+        words += ["--set", f"keep_megabytes={mb}"]
         with self.drawn() as endpoint:
             code, _, err = self.main(*words, "--endpoint", endpoint, *argv)
         self.assertEqual((code, err), (1, ""))
@@ -240,11 +240,15 @@ class Housekeeping(CommandLineCase):
         return sorted(path.name for path in (self.folder / "dumps").iterdir())
 
     def test_runs_beyond_the_count_go_oldest_first_by_number_not_by_name(self) -> None:
-        self.make("run_0001", "run_0002", "run_9999", "run_10000", "run_10001")
+        numbers = range(10_002 - agent.RUNS_MOST + 1, 10_002)
+        self.make(*(f"run_{number}" for number in numbers))
         self.real_run()
-        self.assertEqual(len(self.left()), 6)  # without limits nothing goes
-        self.real_run(runs=3)
-        self.assertEqual(self.left(), ["run_10001", "run_10002", "run_10003"])
+        self.assertEqual(len(self.left()), agent.RUNS_MOST)  # up to so many nothing goes
+        self.real_run()
+        self.real_run()
+        self.assertEqual(len(self.left()), agent.RUNS_MOST)
+        gone = {f"run_{number}" for number in numbers} - {*self.left()}
+        self.assertEqual(gone, {"run_9903", "run_9904"})
 
     def test_runs_beyond_the_size_go_but_never_the_one_that_is_written(self) -> None:
         root = self.make("run_0001", "run_0002", "run_0003", size=700_000)
@@ -266,7 +270,7 @@ class Housekeeping(CommandLineCase):
 
     def test_what_may_go_on_or_is_somebody_elses_stays_and_no_link_is_followed(self) -> None:
         for name, journal, old, _ in FOLDERS:
-            root = self.make(name, journal=journal, old=old)
+            root = self.make(name, journal=journal, old=old, size=1 << 20)
         outside = self.folder / "outside"
         outside.mkdir()
         (outside / "keep").write_text("x")
@@ -274,7 +278,7 @@ class Housekeeping(CommandLineCase):
         with contextlib.suppress(OSError):  # Windows lets only some people make links
             (root / "run_0013").symlink_to(outside, target_is_directory=True)
             (root / "run_0007" / "link").symlink_to(outside, target_is_directory=True)
-        self.real_run(runs=1, mb=1)
+        self.real_run(mb=1)
         staying = {name for name, _, _, stays in FOLDERS if stays}
         # One of them is the new run, as links could be made or not.
         links = {"run_0013", "run_0014"}
@@ -286,25 +290,25 @@ class Housekeeping(CommandLineCase):
         for dry, left in ((["--dry-run"], 3), ([], 2)):
             self.real_run("--max-steps", "3")
             self.make("run_0001", journal=(self.run_folder() / "turns.jsonl").read_bytes())
-            self.make("run_0002", "run_0003")
+            self.make("run_0002", "run_0003", size=1 << 20)
             with seams.desktop_of_main(agent.DemoDesktop):
-                code, out, err = self.main("--replay", "1", *dry, "--set", "keep_runs=1")
+                code, out, err = self.main("--replay", "1", *dry, "--set", "keep_megabytes=1")
             self.assertEqual((code, err), (0, ""), out)
             self.assertIn("run_0001", self.left())
             self.assertEqual(len(self.left()), left)
-            self.real_run("--resume", "1", "--max-steps", "4", task="", runs=1)
+            self.real_run("--resume", "1", "--max-steps", "4", task="", mb=1)
             self.assertIn("run_0001", self.left())
             shutil.rmtree(self.folder / "dumps")
 
     def test_only_a_run_that_acts_deletes_old_ones(self) -> None:
-        self.make("run_0001", "run_0002", "run_0003")
-        self.real_run("--dry-run", runs=1)
-        keep = ("--set", "keep_runs=1")
+        self.make("run_0001", "run_0002", "run_0003", size=1 << 20)
+        self.real_run("--dry-run", mb=1)
+        keep = ("--set", "keep_megabytes=1")
         self.main("--demo", "--max-steps", "1", *keep)
         for look in (["--runs"], ["--stats", "1"], ["--report", "1"]):
             self.main(*look, *keep)
         self.assertEqual(len(self.left()), 5)
-        self.real_run(runs=1)
+        self.real_run(mb=1)
         self.assertEqual({*self.left()} & {"run_0001", "run_0002", "run_0003"}, set())
 
 
