@@ -9389,10 +9389,10 @@ _PLANNING = {"max_tokens": "planner_max_tokens"}
 # As described, it is asked to archive, too.
 _PLANNER_TOOLS = ("update_plan", "archive")
 # A judge says the same of the same picture, and no more than a line a check.
-_JUDGING: tuple[Any, ...] = ((), 0.0, 200, {})
+_judge = partial(Role, temperature=0.0, max_tokens=200, settings={})
 _JUDGES = {
-    "verifier": Role("verifier", VERIFIER_PROMPT, *_JUDGING),
-    "examiner": Role("examiner", EXAMINER_PROMPT, *_JUDGING),
+    "verifier": _judge("verifier", VERIFIER_PROMPT),
+    "examiner": _judge("examiner", EXAMINER_PROMPT),
 }
 # Arguments that no description has.
 _EXTRA_ARGUMENTS = frozenset(

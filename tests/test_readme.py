@@ -50,7 +50,7 @@ STATED = (
     ("it waits {} s (`blind_patience`)", number_of(CONFIG.blind_patience)),
     ("at most {} acts a minute and", CONFIG.acts_per_minute),
     ("acts a minute and {} minutes", number_of(CONFIG.minutes_most)),
-    ("The latest {} runs", agent.RUNS_MOST),
+    ("The latest {} runs", 100),
     ("runs and {} MB are kept", number_of(CONFIG.keep_megabytes)),
     ("and goes on after {} quiet seconds", number_of(CONFIG.takeover_quiet)),
     ("on this control, for {} seconds;", 60),
