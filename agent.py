@@ -4297,10 +4297,13 @@ class Vocabulary:
         for name, known in self.tools.items():
             if known == shown:
                 return TOOLS[name]
-        raise ReplyError(
-            f"There is no tool {shown!r:.60}; the tools are {', '.join(self.tools.values())}.",
-            "unknown_tool",
-        )
+        names = self.meant(str(shown)) or ", ".join(self.tools.values())
+        raise ReplyError(f"There is no tool {shown!r:.60}; there is {names}.", "unknown_tool")
+
+    def meant(self, name: str) -> str:
+        """The tool whose name is most like this one, with a word of it; told, never called."""
+        like = [tool for tool in self.tools.values() if {*tool.split("_")} & {*name.split("_")}]
+        return "".join(difflib.get_close_matches(name, like, 1, 0.45))
 
     def parse(self, call: ToolCall, by_model: bool = False) -> Act:
         """Reads a call as an act, each argument by its name; raises ToolError."""
@@ -7401,7 +7404,7 @@ def _instances(name: str, entry: JsonDict) -> Iterator[ModelInfo]:
 
 
 def reply_warnings(
-    reply: Reply, info: ModelInfo, image_tokens: int, text_chars: int
+    reply: Reply, info: ModelInfo, image_tokens: int, text_chars: int, token_chars: float = 5
 ) -> dict[str, str]:
     """For the person: sentences by their kinds."""
     # `image_tokens` is what the screenshots cost at least, `text_chars` the length of all else.
@@ -7414,8 +7417,7 @@ def reply_warnings(
     counted = reply.usage.prompt
     if not (counted and image_tokens):
         return warnings
-    # A token is about 4 characters of text; with 5 there is no false alarm.
-    if counted - text_chars // 5 < 0.6 * image_tokens:
+    if counted - text_chars / token_chars < 0.6 * image_tokens:
         warnings["tokens"] = (
             f"The server counted {counted} tokens for a screenshot of {image_tokens} and"
             f" {text_chars} characters of text: it shrank or left out a part of either."
@@ -10563,6 +10565,7 @@ class Session(Asker):
     requests: int = 0
     full: bool = False  # the next request and its reply may not fit into the context
     _failures: int = 0  # failed exchanges in a row
+    _token_chars: list[float] = field(default_factory=list)  # of requests without a picture
     role: Role = field(init=False)  # that is asked
     reasons: list[str] = field(default_factory=list)  # of turns lost in a row, "" for an act
     _image: bytes = b""  # the last picture between context and question, in base64 ...
@@ -10669,7 +10672,10 @@ class Session(Asker):
         reply = replace(reply, message=self.logger.hide(reply.message))
         size = len(body) - sum(len(message.image) for message in messages)
         image_tokens = sum(message.image_tokens for message in messages)
-        warnings = reply_warnings(reply, self.model, image_tokens, size)
+        if reply.usage.prompt and not image_tokens:
+            self._token_chars.append(size / reply.usage.prompt)
+        most = max(self._token_chars, default=5)  # else about 4
+        warnings = reply_warnings(reply, self.model, image_tokens, size, most)
         title = f"RESPONSE {call} in {reply.seconds:.2f} s, {reply.usage}"
         self.logger.exchange(title, [*reply_lines(reply.message), *warnings.values()])
         for kind, warning in warnings.items():
@@ -12492,12 +12498,30 @@ def examined(run: Run, question: str) -> str:
     return strip_think(reply.text)[:FACT_CHARACTERS] if isinstance(reply, Reply) else ""
 
 
+_WORDS = re.compile(r"\b(?![a-z]{1,20}_[a-z])\w{4,}")  # no labels
+_OF_SCREENS = "window dialog title field text file folder"
+_EMPTY = "task done complete completed success successful successfully finished achieved correctly"
+
+
+def real_checks(run: Run, lines: Iterable[str]) -> list[str]:
+    """Those that tell something, and not only what the prompts say without the task."""
+    systems = map(run.profile.system, run.profile.roles.values())
+    told = {*_WORDS.findall(" ".join([_EMPTY, *systems]).lower())}
+    told -= {*_WORDS.findall(f"{_OF_SCREENS} {run.progress.task}".lower())}
+    checks = []
+    for check in clean_checks(lines):
+        if len(check.split()) > 2 and not told.issuperset(_WORDS.findall(check.lower())):
+            checks.append(check)
+    return checks
+
+
 def ask_for_checks(run: Run) -> None:
     """Asks the model once what proves the task, where no plan says it."""
     planned = "planner" in run.profile.roles
     if run.config.derive_checks and not (planned or run.progress.done_when):
         said = examined(run, EXAMINER_QUESTION.format(run.progress.task))
-        run.progress.done_when = clean_checks(_LISTED.findall(said))
+        sentence = [] if re.match(r"(?i)(?:yes|no)\b|.*\n", said) else [said]
+        run.progress.done_when = real_checks(run, _LISTED.findall(said) or sentence)
     run.progress.done_when = run.progress.done_when or [cut(run.progress.task, 300)]
 
 
@@ -13569,6 +13593,16 @@ def planner_question(run: Run) -> str:
     )
 
 
+def with_tools_meant(run: Run, instructions: str) -> str:
+    """The planner's words, and which tools it means where it says other names."""
+    words = run.profile.words(run.executor)
+    for name in dict.fromkeys(re.findall(r"(?<![\w.\"'])[a-z]+_[a-z_]+\b", instructions)):
+        meant = words.meant(name)
+        if meant not in ("", name) and name not in run.progress.task:
+            instructions += f" ({name} is the tool {meant}.)"
+    return instructions
+
+
 def plan_turn(run: Run) -> None:
     """Afterwards the executor has instructions and memory has room."""
     config = run.config
@@ -13590,10 +13624,11 @@ def plan_turn(run: Run) -> None:
         args = act.args
         goes_on = False
         run.progress.plan = said or act.reasoning or run.progress.plan
-        run.progress.done_when = run.progress.done_when or clean_checks(args.get("done_when", ()))
+        checks = real_checks(run, args.get("done_when", ()))
+        run.progress.done_when = run.progress.done_when or checks
         if not run.progress.touched:  # what their files hold now they held before
             run.progress.files = {**file_facts(*run.progress.done_when), **run.progress.files}
-        run.progress.execution_instructions = args["instructions"]
+        run.progress.execution_instructions = with_tools_meant(run, args["instructions"])
         done = f"plan: {args['instructions']}"
     else:
         args = act.args

@@ -269,6 +269,23 @@ class TwoAgents(EngineCase):
         )
         self.assertEqual(trial.run().kind, "stuck")
 
+    def test_a_name_that_is_nearly_a_tools_is_told_with_the_one_that_is_meant(self) -> None:
+        for name, told in (
+            ("start_app", "(start_app is the tool open_app.)"),
+            ("press_key", "(press_key is the tool press_keyboard_key.)"),
+            ("open_app", ""),
+            ("my_file", ""),
+            ('"press_key"', ""),  # a text
+            ("do_it", ""),
+        ):
+            words = f"Use {name} for Notepad."
+            trial = self.playing(
+                self.clicks(), call("update_execution_plan", instructions=words), max_steps=1
+            )
+            trial.run()
+            asked = next(user_text(r) for r in trial.requests if role_of(r) == "executor")
+            self.assertIn(f"INSTRUCTIONS:\n{words} {told}".rstrip() + "\n\n", asked)
+
     def test_in_a_next_task_the_executor_is_told_of_turns_that_it_has(self) -> None:
         trial = self.playing(self.clicks(), max_steps=3)
         trial.state.first = trial.state.turn = 60

@@ -18,7 +18,7 @@ from unittest import mock
 import agent
 from tests.fakes import VirtualClock
 from tests.samples import sample
-from tests.scripted import PLAN, EngineCase
+from tests.scripted import PLAN, EngineCase, role_of, text
 from tests.seams import desktop_of_main, person_at_main
 from tests.servers import (
     RoutedServer,
@@ -414,6 +414,23 @@ class Warnings(EngineCase):
         ):  # fmt: skip
             with self.subTest(f"{wanted} {context} {model} {tokens}"):
                 self.assertRegex(self.warnings(wanted, context, model, tokens), words or r"\A\Z")
+
+    def test_how_long_a_token_is_the_first_requests_without_a_picture_tell(self) -> None:
+        for token_chars, warned in ((3, True), (12, False)):  # of JSON they may be long
+            trial = self.trial(
+                lambda r: PLAN if role_of(r) == "planner" else text(""),
+                max_steps=1, screen_capture_w=1536, screen_capture_h=864, reply_corrections=0,
+            )  # fmt: skip
+            plain = trial.server.complete
+
+            def complete(body: bytes, chars: int = token_chars, plain: Any = plain) -> agent.Reply:
+                pictured = b"image_url" in body
+                counted = 1700 if pictured else len(body) // chars
+                return replace(plain(body), usage=agent.Usage(counted))
+
+            trial.server.complete = complete
+            trial.run()
+            self.assertEqual("it shrank or left out" in "\n".join(self.lines), warned)
 
 
 class Person(CommandLineCase):

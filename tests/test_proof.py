@@ -383,3 +383,50 @@ class Clipboard(Judged):
         stage.world.calls.clear()
         self.assertIsNone(stage.desktop.clipboard_length())
         self.assertNotIn("OpenClipboard", stage.world.calls)
+
+
+class RealChecks(EngineCase):
+    """What of a planner's or an examiner's words is a check."""
+
+    def checks(self, *said: str) -> list[str]:
+        plan = call("update_execution_plan", instructions="Go on.", done_when=[*said])
+        trial = self.trial(lambda r: plan if role_of(r) == "planner" else text(""), max_steps=1)
+        trial.state.task = "Open Notepad and type hello"
+        trial.run()
+        return [*trial.state.done_when]
+
+    def test_what_tells_nothing_of_the_task_or_the_screen_is_none(self) -> None:
+        for said in (
+            "CURRENT_TURN: 2",
+            "LAST_ACTION_RESULT: worked or failed",
+            "Notepad open",
+            "what proves the whole task done",
+            "The task is completed successfully.",
+            "  ",
+        ):
+            self.assertEqual(self.checks(said), [], said)
+        for said in (
+            'Notepad shows "hello"',
+            "The text is in a window.",
+            "the goal type is hello",  # words of the prompt, and of the task
+            "The two options are set as asked",
+            r"C:\out\note.txt exists now",
+        ):
+            self.assertEqual(self.checks(said), [said])
+
+    def test_one_sentence_of_an_examiner_is_a_check_and_an_answer_is_none(self) -> None:
+        for said, wanted in (
+            ("Notepad shows the word hello.", ["Notepad shows the word hello."]),
+            ("1. Notepad is open.\n2. It shows hello.", ["Notepad is open.", "It shows hello."]),
+            ("YES: Notepad shows hello.", ["Press the button"]),
+            ("I think so.\nNotepad shows hello.", ["Press the button"]),
+        ):
+            says = {"examiner": said, "verifier": "1 NO: no"}
+            trial = self.trial(
+                lambda r, says=says: text(says[role_of(r)]) if role_of(r) != "executor" else DONE,
+                "native",
+                max_steps=1,
+                executor_grammar="tools",
+            )
+            trial.run()
+            self.assertEqual(trial.state.done_when, wanted)

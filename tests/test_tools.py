@@ -112,8 +112,15 @@ class Calls(unittest.TestCase):
         self.assertEqual(forgotten, (1, 2))
 
     def test_what_is_not_certain_is_refused_in_the_names_that_the_model_knows(self) -> None:
-        for name in ("click", "Click_it", "scroll_down", "archive"):
-            words = f"There is no tool {name!r}; the tools are {', '.join(TOOLS.values())}."
+        every = ", ".join(TOOLS.values())
+        for name, told in (
+            ("click", "click_it"),
+            ("click_on_it", "click_it"),
+            ("Click_it", "click_it"),
+            ("scroll_down", "down"),
+            ("archive", every),
+        ):
+            words = f"There is no tool {name!r}; there is {told}."
             self.refused(read, name, {**OK, "place": [1, 2]}, "unknown_tool", words)
         self.refused(read, "click_it", OK, "missing_place", " place ")
         self.refused(read, "click_it", {**OK, "position": [1, 2]}, "missing_place", " place ")
