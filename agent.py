@@ -1356,17 +1356,17 @@ class Deed:
         ]
 
 
-class Item:
-    # What those who watch a live run get.
-    ...
+@dataclass
+class Event:
+    """Is told to all who follow a run: its files, figures, terminal, page and client."""
 
 
 RECORDS: dict[str, type[Record]] = {}
 
 
 @dataclass
-class Record(Item):
-    # A line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970).
+class Record(Event):
+    """Is a line of turns.jsonl; the logger fills in `turn` and `time` (seconds since 1970)."""
 
     # Older journals may lack any field, so that each has a default.
 
@@ -1639,17 +1639,44 @@ def from_json(entry: Mapping[str, object]) -> Record:
     return record(**values)
 
 
-# -- what only those who watch a live run get, beside every record
+# -- what is told beside every record, and stands in no journal
 
 
 @dataclass
-class Phase(Item):
+class Line(Event):
+    """Is for the person: it stands in the log, and at a terminal that shows its level."""
+
+    text: str
+    level: int = 1  # 0 is always shown, 1 unless -q is given, 2 with -v
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass
+class Exchange(Event):
+    """Is a request or a reply, of which a described run keeps a log of its own."""
+
     text: str
 
 
 @dataclass
-class TurnLine(Item):
-    # What a turn leaves on the terminal.
+class Section(Event):
+    """Begins a part of the log."""
+
+    title: str
+
+
+@dataclass
+class Phase(Event):
+    """Says what goes on now."""
+
+    text: str
+
+
+@dataclass
+class TurnLine(Event):
+    """Is the row of a turn at the terminal, and a line of the log."""
 
     turn: int
     role: str
@@ -1657,18 +1684,21 @@ class TurnLine(Item):
     effect: str
     seconds: float
 
+    def __str__(self) -> str:
+        return f"{self.turn} {self.role}: {self.done}: {self.effect} ({self.seconds:.1f} s)"
+
 
 @dataclass
-class Told(Item):
-    # A text for the page, at a place of its state.
+class PageText(Event):
+    """Stands on the page, at a place of its state."""
 
     place: str
     text: str
 
 
 @dataclass
-class Shown(Item):
-    # A new picture; of a story with the boxes where its model looked.
+class Shown(Event):
+    """Is a new picture of the screen; a story's has the boxes where its model looked."""
 
     # It is a PNG, or the frame at rest after an act, before anybody looks in order to act again.
 
@@ -6032,7 +6062,7 @@ class Hands:
     config: Config
     clock: Clock
     stop: Stop
-    notice: Say = lambda text: None
+    say: Say = lambda text: None
     # Whether the person allows it, None for no answer, with what of `allow_risky` would; whether
     # the person says yes; and what the person answers.
     confirm: Callable[[str, str], bool | None] = lambda question, switch: False
@@ -6066,17 +6096,17 @@ class Hands:
         self.attempt: Attempt  # the present act, behind its gates
         self._held: list[tuple[Switch, str]] = []  # down; let go of on every way out
 
-    def tell_once(self, text: str) -> None:
+    def say_once(self, text: str) -> None:
         if text not in self.told:
             self.told.add(text)
-            self.notice(text)
+            self.say(text)
 
     def outside(self, window: Window | None, frame: Frame) -> str:
         """Tells a model of a window that it does not see, "" of one that it sees."""
         if window is None or window.rect.overlaps(frame.whole or frame.area):
             return ""
         if window.rect.overlaps(self.desktop.screen()):  # else it is minimised
-            self.tell_once(
+            self.say_once(
                 f"{quoted_title(window)} is outside the working area, which is all that the model"
                 " sees; with --area all it sees all monitors."
             )
@@ -6470,7 +6500,7 @@ class Actuator(Hands):
         while self.stop.paused:
             if self.stop.paused != told:
                 told = self.stop.paused
-                self.notice(f"paused: {told}")
+                self.say(f"paused: {told}")
             self.clock.sleep(0.1)
             if self.stop.paused != IN_USE:  # it ends when the person goes on
                 continue
@@ -6479,12 +6509,12 @@ class Actuator(Hands):
                 judged = self.clock.now()
                 self.strange = 0 if self.used_by_hand() else self.strange + 1
             if self.strange >= STRANGE_PAUSES:
-                self.tell_once(STRANGE_USE)
+                self.say_once(STRANGE_USE)
                 quiet = True
             if quiet:
                 self.stop.paused = ""
         self.last_own = self.clock.now()
-        self.notice("going on")
+        self.say("going on")
         return True
 
 
@@ -6667,7 +6697,7 @@ def gate_controls(actuator: Actuator, attempt: Attempt) -> None:
         if matters or is_dialog(window):
             attempt.inside = asked(window)
     if attempt.unanswered:
-        actuator.tell_once(
+        actuator.say_once(
             "Windows does not tell in time what its windows hold: acts there go unchecked, and you"
             " are asked before what looks like an answer (--set controls=off asks for none)."
         )
@@ -7524,7 +7554,7 @@ class ModelServer:
     clock: Clock
     stop: Stop
     api_key: str = field(default="", repr=False)
-    notice: Say = lambda text: None  # gets a sentence before each wait
+    say: Say = lambda text: None  # gets a sentence before each wait
     hide: Callable[[str], str] = lambda text: text  # replaces secrets in what a server says
     # Asks the person which of these models to use; None for no answer.
     choose: Callable[[Sequence[ModelInfo]], ModelInfo | None] = lambda able: None
@@ -7598,7 +7628,7 @@ class ModelServer:
                 wait_s = first_s * 2.0 ** failed[kind]
                 failed[kind] += 1
                 sentence = str(error).rstrip(".")
-                self.notice(f"{sentence}; asking again in {wait_s:.1f} s.")
+                self.say(f"{sentence}; asking again in {wait_s:.1f} s.")
                 self.clock.sleep(wait_s)
 
     def _exchange(self, path: str, body: bytes | None) -> JsonDict:
@@ -10117,17 +10147,16 @@ def _new_run_folder(root: Path) -> Path:
         ) from None
 
 
-# The level of a log entry that the terminal never shows.
-LOG_ONLY = 3
-
-
 def _readable(text: str) -> str:
     # Its further lines indented.
     return printable(text).strip().replace("\n", "\n    ")
 
 
+AnyEvent = TypeVar("AnyEvent", bound=Event)
+
+
 class ExecutionLogger:
-    """A run's files, and the seam by which whoever watches it hears of each record."""
+    """Writes a run's files, and tells each event of the run to all who listen."""
 
     # What cannot be written raises AgentError, so that no run acts unrecorded.
 
@@ -10142,9 +10171,8 @@ class ExecutionLogger:
         self._size = 0
         self._full = False  # whether it was said so
         self.hide = hide  # secrets in a text or in JSON data
-        self.notice: Callable[[str, int], None] = lambda text, level: None
         self.turn = 0  # of a record that names none
-        self.listeners: list[Callable[[Item], None]] = []
+        self.listeners: list[Callable[[Event], None]] = []
         self._exchanges: IO[str] | None = None
         with self._writing():
             self._log = open_log(self.folder / "execution_log.txt")
@@ -10158,50 +10186,52 @@ class ExecutionLogger:
                 written = in_run(old, "turns.jsonl").read_bytes()
                 self._turns.truncate(written.rfind(b"\n") + 1)
 
-    def log(self, text: str, level: int = 2) -> None:
-        text = self.hide(redact(text))
-        self.notice(text, level)
-        self._write(
-            self._log, f"{datetime.now().time().isoformat('milliseconds')} {_readable(text)}\n"
-        )
+    def say(self, text: str, level: int = 1) -> None:
+        """Tells a person a line."""
+        self.tell(Line(redact(text), level))
 
-    def section(self, title: str) -> None:
-        self._write(self._log, f"\n=== {title} ===\n")
-
-    def exchange(self, title: str, lines: Iterable[str]) -> None:
-        text = self.hide(redact("\n".join([title, *lines])))
-        self.log(f"API {text}")
-        if self._exchanges:
-            self._write(self._exchanges, f"{datetime.now():%H:%M:%S} {_readable(text)}\n\n")
-
-    def publish(self, item: Item) -> None:
-        if isinstance(item, Told):
-            item = replace(item, text=self.hide(item.text))
+    def tell(self, event: AnyEvent) -> AnyEvent:
+        """Tells an event without its secrets; gives it back as it is, a record with its time."""
+        told: Event
+        if isinstance(event, Record):
+            turn = event.turn or self.turn
+            event = replace(event, time=round(time.time(), 3), turn=turn)
+            told = self._written(event)
+        else:
+            told = replace(event, **self.hide(vars(event)))
         for listener in self.listeners:
-            listener(item)
+            listener(told)
+        self._log_event(told)
+        return event
 
-    def record(self, record: Record) -> Record:
-        """Writes a line of turns.jsonl, and publishes it as it was written."""
-        stamped = replace(record, time=round(time.time(), 3), turn=record.turn or self.turn)
-        entry = self.hide(to_json(stamped))
-        line = redact(json.dumps(entry, default=str))
+    def _written(self, record: Record) -> Record:
+        line = redact(json.dumps(self.hide(to_json(record)), default=str))
         self._write(self._turns, line + "\n")
-        written = from_json(json.loads(line))
-        self.publish(written)
-        return stamped
+        return from_json(json.loads(line))
+
+    def _log_event(self, event: Event) -> None:
+        now = datetime.now()
+        if isinstance(event, Section):
+            self._write(self._log, f"\n=== {event.title} ===\n")
+        elif isinstance(event, Exchange) and self._exchanges:
+            text = _readable(redact(event.text))
+            self._write(self._exchanges, f"{now:%H:%M:%S} {text}\n\n")
+        elif isinstance(event, (Line, TurnLine)):
+            text = _readable(redact(str(event)))
+            self._write(self._log, f"{now.time().isoformat('milliseconds')} {text}\n")
 
     def save_screenshot(self, name: str, png: bytes) -> str:
         """Under that path in the run's folder, or by its bare name with the screenshots."""
         path = name if "." in name else f"screenshots/{name}.png"
         if self._size < self._most:
-            self.log(f"SAVED {path}")
+            self.say(f"SAVED {path}", 2)
             self._size += len(png)
             with self._writing():
                 (self.folder / path).parent.mkdir(exist_ok=True)
                 patiently(partial(in_run(self.folder, path).write_bytes, png))
         elif not self._full:
             self._full = True
-            self.log("The run's folder is full (keep_megabytes): no more screenshots.", 1)
+            self.say("The run's folder is full (keep_megabytes): no more screenshots.")
         return path
 
     def close(self) -> None:
@@ -10260,7 +10290,7 @@ def export_lmstudio_log(before: Mapping[Path, int], logger: ExecutionLogger) -> 
     except OSError as error:
         told = f"LM Studio's log could not be copied: {error.strerror}."
     with suppress(AgentError):
-        logger.log(told)
+        logger.say(told, 2)
 
 
 ####################################################################################################
@@ -10589,13 +10619,13 @@ class Session(Asker):
         acting = role == self.profile.roles["executor"]
         manner = manner or self.manner(role)
         for hint in self.inbox.take_hints():
-            self.logger.record(HintRecord(hint))
-            self.tell(HINT.format(hint))
+            self.logger.tell(HintRecord(hint))
+            self.remind(HINT.format(hint))
         if acting and self._hints:  # told until a reply has come
             messages = [*messages, Message("user", "\n".join(self._hints))]
         self.role = role
         self.acts = self.profile.loop in ("two_agent", "native")
-        self.logger.publish(Phase(f"{role.name} is thinking"))
+        self.logger.tell(Phase(f"{role.name} is thinking"))
         settings = self._settings(manner)
         reply = self.exchange(manner._replace(settings=settings), messages)
         more = max(message.image_tokens for message in messages)
@@ -10609,7 +10639,7 @@ class Session(Asker):
                 stays = False
             if stays or self._failures > self.config.model_failures:
                 raise reply
-            self.logger.record(FailureRecord(reply.kind, str(reply)))
+            self.logger.tell(FailureRecord(reply.kind, str(reply)))
             self.say(f"warning: {reply}")
             return reply
         self._failures = 0
@@ -10623,7 +10653,7 @@ class Session(Asker):
         holds = self.model.context_length or sys.maxsize
         return reply.usage.total + more > holds
 
-    def tell(self, hint: str) -> None:
+    def remind(self, hint: str) -> None:
         """The acting role hears it until a reply has come."""
         self._hints.append(hint)
 
@@ -10642,6 +10672,11 @@ class Session(Asker):
         for name in ("text", "before", "more", "thought"):
             words[name] = self.logger.hide(getattr(message, name))
         return replace(message, **words)
+
+    def _tell_exchange(self, title: str, lines: Iterable[str]) -> None:
+        text = "\n".join([title, *lines])
+        self.logger.say(f"API {text}", 2)
+        self.logger.tell(Exchange(text))
 
     def send(self, settings: JsonDict, messages: Sequence[Message]) -> Reply:
         """The reply; both stand in log and journal, each part of a request once."""
@@ -10664,8 +10699,8 @@ class Session(Asker):
         call = self.requests
         name = self.role.name
         title = f"REQUEST {call} to {name}: {len(messages)} messages, {len(body)} bytes"
-        self.logger.exchange(title, fresh)
-        self.logger.record(RequestRecord(call=call, role=name, sent=sent, parts=parts))
+        self._tell_exchange(title, fresh)
+        self.logger.tell(RequestRecord(call=call, role=name, sent=sent, parts=parts))
         begin = self.clock.now()
         reply = self.server.complete(body)
         besides_s = self.clock.now() - begin - reply.seconds
@@ -10677,11 +10712,11 @@ class Session(Asker):
         most = max(self._token_chars, default=5)  # else about 4
         warnings = reply_warnings(reply, self.model, image_tokens, size, most)
         title = f"RESPONSE {call} in {reply.seconds:.2f} s, {reply.usage}"
-        self.logger.exchange(title, [*reply_lines(reply.message), *warnings.values()])
+        self._tell_exchange(title, [*reply_lines(reply.message), *warnings.values()])
         for kind, warning in warnings.items():
             self.say_once(kind, f"warning: {warning}")
         thought = len(thoughts(reply.message)) // CHARACTERS_OF_A_TOKEN
-        self.logger.record(
+        self.logger.tell(
             ReplyRecord(
                 call=call,
                 role=name,
@@ -10731,7 +10766,7 @@ class Session(Asker):
             except ToolError as error:
                 why = str(error)
                 self.why = self.why or why
-                self.logger.record(NoCallRecord(error.kind, why))
+                self.logger.tell(NoCallRecord(error.kind, why))
                 answers = [Message("user", advice(error))]
                 # Its own call is shown as one; no words of ours in its mouth, which it says again.
                 for call in harmless_calls(reply)[:1] if manner.tools else []:
@@ -11034,7 +11069,6 @@ class Eyes:
     actuator: Actuator
     logger: ExecutionLogger
     clock: Clock
-    say: Say
     # Where secrets were typed, by their numbers, ...
     secrets: dict[int, SecretRecord] = field(default_factory=dict)
     # ... and the frame before that, until it is known what it changed.
@@ -11053,7 +11087,7 @@ class Eyes:
 
     def look(self, name: str = "") -> Look:
         """Once no pause holds; it is saved under a `name`, else that of the turn."""
-        self.logger.publish(Phase("looking"))
+        self.logger.tell(Phase("looking"))
         begin = self.clock.now()
         self.actuator.rest()
         closer = self._closer
@@ -11072,9 +11106,9 @@ class Eyes:
         frame = replace(frame, pixels=bytes(canvas.pixels))
         looked = self.clock.now()
         png = png or encode_png(frame.pixels, frame.width, frame.height)
-        self.logger.publish(Shown(png))
+        self.logger.tell(Shown(png))
         path = self.logger.save_screenshot(name or f"turn_{self.logger.turn:04d}", png)
-        self.logger.record(
+        self.logger.tell(
             LookRecord(
                 screenshot=path,
                 width=frame.width,
@@ -11140,7 +11174,7 @@ class Eyes:
                         error.code,
                     ) from None
                 if not told:
-                    self.say(f"paused: {error}")
+                    self.logger.say(f"paused: {error}")
                 told = True
                 self.clock.sleep(0.5)
         window = frame.window and self._hidden(frame.window)
@@ -11166,7 +11200,7 @@ class Eyes:
             return False
         if waited:
             self._black.add(window.handle)
-            self.say(f"going on, since {quoted_title(window)} fills the screen")
+            self.logger.say(f"going on, since {quoted_title(window)} fills the screen")
         return not waited
 
     def _hidden(self, window: Window) -> Window:
@@ -11191,7 +11225,7 @@ class Eyes:
 
     def _keep_secret(self, place: SecretRecord) -> None:
         self.secrets[place.place] = place
-        self.logger.record(place)
+        self.logger.tell(place)
 
     def _secret_box(self, place: SecretRecord, window: Rect, frame: Frame) -> Rect:
         # Where a place is now; that of no known field is what changed first in its window.
@@ -11304,7 +11338,7 @@ class Eyes:
         at_rest = agreed == wanted
         self._settled = Settled(after, png, last, self.desktop.cursor()) if at_rest else None
         if not self.secrets:  # else whoever watches waits for a look, which greys them
-            self.logger.publish(Shown(after))
+            self.logger.tell(Shown(after))
         return after
 
 
@@ -12076,7 +12110,6 @@ class Run:
     actuator: Actuator
     logger: ExecutionLogger
     clock: Clock
-    say: Say  # one line for the person, and into the log
     grammar: Grammar | None = None  # that the executor speaks; None: the profile's vocabulary
     correction: Correction = NO_CORRECTION  # of the places that the model says
     way: Way | None = None
@@ -12111,11 +12144,11 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
         refuse_replaced(run, act, look.frame)
         if not act.way:
             object_to(run, act, look)
-        logger.record(Place(act, look.frame, run.eyes, run.controls).record)
+        logger.tell(Place(act, look.frame, run.eyes, run.controls).record)
     except ToolError as error:
         deed = Deed(act, str(error), "refused", error.kind)
-    logger.record(IntentRecord(tool=act.name, args=act.given, way=act.way))
-    logger.publish(Phase(f"doing {act.name}"))
+    logger.tell(IntentRecord(tool=act.name, args=act.given, way=act.way))
+    logger.tell(Phase(f"doing {act.name}"))
     if not deed.refused:
         deed = take_steps(run, act, look.frame)
     words = "Not done: " if deed.refused else ""
@@ -12123,7 +12156,7 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
         words = "Failed half-way, so look before doing it again: "
     deed = replace(deed, result=logger.hide(words + deed.result))
     seconds = round(run.clock.now() - begin, 3)
-    logger.record(
+    logger.tell(
         ResultRecord(
             result=deed.result,
             settle_ms=deed.settle_ms,
@@ -12136,7 +12169,7 @@ def touch(run: Run, act: Act, look: Look) -> Deed:
             filled=run.progress.filled or None,
         )
     )
-    logger.log(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s")
+    logger.say(f"TOOL {act} -> {deed.result}; changed {deed.changed}, {seconds} s", 2)
     return deed
 
 
@@ -12211,7 +12244,7 @@ def take_steps(run: Run, act: Act, frame: Frame) -> Deed:
             if deed.refused:
                 break
             if deed.acted:
-                run.logger.publish(Phase("waiting for the screen to rest"))
+                run.logger.tell(Phase("waiting for the screen to rest"))
                 sent = run.clock.now()
                 after = run.eyes.settle(whole, before)
                 act_s += sent - begin
@@ -12274,12 +12307,9 @@ def seen_deed(run: Run, deed: Deed, frame: Frame, after: Frame) -> Deed:
 
 
 def tell_turn(run: Run, role: str, done: str, effect: str) -> None:
-    turn = run.logger.turn
+    """Tells the row of the present turn: who did what, and what came of it."""
     seconds = run.clock.now() - run.progress.began
-    # The terminal lays it out for its width, so that the log's entry is not shown there.
-    entry = f"{turn} {role}: {done}: {effect} ({seconds:.1f} s)"
-    run.logger.log(entry, LOG_ONLY)
-    run.logger.publish(TurnLine(turn, role, done, effect, seconds))
+    run.logger.tell(TurnLine(run.logger.turn, role, done, effect, seconds))
 
 
 ####################################################################################################
@@ -12585,7 +12615,7 @@ def judge(run: Run, evidence: str, name: str = "check") -> Sequence[Ruling]:
         run.progress.lead += 1
         if run.progress.lead >= needed or files_prove(run, files):
             break
-    run.logger.record(
+    run.logger.tell(
         VerificationRecord(
             text="\n".join(map(str, verdict)), checks=[ruling._asdict() for ruling in verdict]
         )
@@ -12683,7 +12713,7 @@ def last_look(run: Run, outcome: Outcome) -> Outcome:
     try:
         verdict = judge(run, NO_CLAIM, "end")
     except (ModelError, Win32Error) as error:  # the run has its end without them
-        run.say(f"warning: {error}")
+        run.logger.say(f"warning: {error}")
         return outcome
     if what_lacks(verdict) or not verdict:
         return outcome._replace(checks=verdict)
@@ -12784,12 +12814,13 @@ def run_turns(run: Run, begin: Callable[[], TakeTurn]) -> Outcome:
         run.progress.began = run.clock.now()
         logger.turn = run.progress.turn
         mode = run.progress.mode
-        logger.section(f"TURN {run.progress.turn} - {run.profile.modes.get(mode, mode)}")
+        logger.tell(Section(f"TURN {run.progress.turn} - {run.profile.modes.get(mode, mode)}"))
         active = len(run.progress.memory.active_history)
         archives = len(run.progress.memory.all_snapshots)
-        logger.log(
+        logger.say(
             f"STATE UPDATE turn {run.progress.turn}, {active} active actions, {archives} archives,"
-            f" {run.progress.stalled} turns without progress"
+            f" {run.progress.stalled} turns without progress",
+            2,
         )
         led, outcome = way_turn(run)
         if led:
@@ -12803,7 +12834,7 @@ def run_turns(run: Run, begin: Callable[[], TakeTurn]) -> Outcome:
                 run.way.reach += 1
         if outcome:
             return outcome
-        logger.record(run.progress)
+        logger.tell(run.progress)
         run.clock.sleep(run.config.turn_delay)
     return Outcome("max_steps", f"Not completed within {count_of(most, 'turn')}.")
 
@@ -13068,10 +13099,10 @@ def leave_way(run: Run, way: Way, why: Outcome) -> Outcome | None:
         way.reach = JOINED_AT - 1
         run.progress.needs_review = True
         name = way.folder.name
-        run.logger.record(WayRecord(name, why.text, why.kind == "disproved"))
-        run.say(f"The way of {name} is left to the model: {why.text}")
+        run.logger.tell(WayRecord(name, why.text, why.kind == "disproved"))
+        run.logger.say(f"The way of {name} is left to the model: {why.text}")
         done = "; ".join(str(step.act) for step in way.steps[: way.next])
-        run.session.tell(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
+        run.session.remind(WAY_LEFT.format(cut(done, 600) or "nothing", why.text))
     return None
 
 
@@ -13089,7 +13120,7 @@ def note_action(run: Run, record: ActionRecord, act: Act | None = None) -> None:
 
     The row tells the `act` in a person's words; without one it has those of the record.
     """
-    run.progress.take(run.logger.record(record))
+    run.progress.take(run.logger.tell(record))
     effect = record.result
     if record.changed is not None:
         effect = "changed" if record.changed else "unchanged"
@@ -13108,7 +13139,7 @@ def archive(run: Run, summary: str, turns: Collection[int], patterns: str) -> in
     chosen = tuple(turn for turn in active if turn in turns)
     if chosen:
         snapshot = MemorySnapshot(summary, patterns, chosen)
-        run.progress.take(run.logger.record(snapshot))
+        run.progress.take(run.logger.tell(snapshot))
     return len(chosen)
 
 
@@ -13193,7 +13224,7 @@ def resume(run: Run) -> None:
             pending = None
     logger.turn = run.progress.turn
     sentence = f"Going on with {logger.folder.name} after turn {run.progress.turn}."
-    run.say(" ".join([sentence, *journal.left_out]))
+    run.logger.say(" ".join([sentence, *journal.left_out]))
     run.actuator.return_to(last)
     if pending:
         unknown = "Unknown: the program ended in the middle of it, so look before doing it again."
@@ -13645,7 +13676,7 @@ def plan_turn(run: Run) -> None:
         run.progress.needs_review = False
         run.progress.since_review = 0
     progress = run.progress
-    run.logger.record(
+    run.logger.tell(
         PlanRecord(done, progress.plan, progress.execution_instructions, progress.done_when)
     )
     tell_turn(run, planner.name, done, "")
@@ -13811,7 +13842,7 @@ def lost_step(run: Run, chat: Conversation, error: ToolError, said: str) -> Chat
     config = run.config
     profile = run.profile
     why = str(error)
-    run.logger.record(NoCallRecord(error.kind, why))
+    run.logger.tell(NoCallRecord(error.kind, why))
     run.session.why = run.session.why or why
     lost = ActionRecord("no_call", error.kind, why, response_text=said)
     note_action(run, lost)
@@ -13955,7 +13986,7 @@ def begin_story(run: Run) -> TakeTurn:
     if not run.progress.turn:
         story.said = run.config.boot_vlm_output
         while run.session.inbox.injects and not story.said:
-            run.logger.publish(Phase("waiting_inject"))
+            run.logger.tell(Phase("waiting_inject"))
             run.actuator.rest()
             run.clock.sleep(0.1)
             story.said = run.session.inbox.take_injected()
@@ -13980,7 +14011,7 @@ class Chapter:
 def story_turn(run: Run, story: Story) -> Outcome | None:
     config = run.config
     said = str(run.logger.hide(story.said))
-    run.logger.publish(Told("vlm_json", said))
+    run.logger.tell(PageText("vlm_json", said))
     observation, actions, written_boxes = read_story({"content": said})
     observation = cut_repetition(observation)
     chapter = Chapter(story.seen, notes=story.notes)
@@ -14090,7 +14121,7 @@ def perform_action(run: Run, chapter: Chapter, number: int, action: object) -> s
             return result
     except ToolError as error:
         result = str(error)
-        run.logger.record(NoCallRecord(error.kind, result))
+        run.logger.tell(NoCallRecord(error.kind, result))
         lost = ActionRecord("no_call", "", result, look.screenshot, run.progress.plan)
         note_action(run, lost)
     chapter.notes.append(f"Action {number} was not executed: {result}")
@@ -14129,7 +14160,7 @@ def marked_picture(run: Run, story: Story, chapter: Chapter) -> bytes:
     look = run.eyes.look(f"{name}_raw.png")
     frame = look.frame
     story.seen = frame
-    logger.record(
+    logger.tell(
         StageRecord(
             stage="raw",
             raw_png=look.screenshot,
@@ -14139,18 +14170,18 @@ def marked_picture(run: Run, story: Story, chapter: Chapter) -> bytes:
             asked=chapter.asked,
         )
     )
-    logger.publish(Shown(look.png, boxes))
+    logger.tell(Shown(look.png, boxes))
     marks = marks_of(run.config.ui_config)
     most = max(1, int(marks["executed_heat"]["trail_turns"]))
     run.progress.trail = [chapter.done, *run.progress.trail][:most]
     drawn = run.session.inbox.annotated(run.progress.turn)
     if not drawn:
         if run.session.inbox.injects:
-            run.logger.log("No page sent the picture with its marks in time.")
+            run.logger.say("No page sent the picture with its marks in time.", 2)
         pixels = annotate(frame, run.progress.trail, boxes, marks)
         drawn = encode_png(pixels, frame.width, frame.height)
     path = logger.save_screenshot(f"{name}_annotated.png", drawn)
-    logger.record(StageRecord(stage="annotated", annotated_png=path))
+    logger.tell(StageRecord(stage="annotated", annotated_png=path))
     return base64.b64encode(drawn)
 
 
@@ -15341,7 +15372,7 @@ COUNTED = {
     "no_call": ("errors", "corrections"),
     "archive": ("archives",),
 }
-BOOK_RECORDS = 5000  # of a live run, the latest ones, for a page that is opened late
+STATS_RECORDS = 5000  # of a live run, the latest ones, for a page that is opened late
 
 
 def day_and_time(record: Record) -> str:
@@ -15349,7 +15380,7 @@ def day_and_time(record: Record) -> str:
     return f"{datetime.fromtimestamp(max(0.0, record.time)):%Y-%m-%d %H:%M}"
 
 
-class Book:
+class Stats:
     def __init__(self, name: str, most: int = sys.maxsize) -> None:
         self.run: JsonDict = {
             "turn": -1,
@@ -15368,24 +15399,24 @@ class Book:
         self._turn = -1
         self._refused = False
 
-    def take(self, item: Item) -> None:
-        if not isinstance(item, Record) or isinstance(item, (StateRecord, PlaceRecord)):
+    def take(self, event: Event) -> None:
+        if not isinstance(event, Record) or isinstance(event, (StateRecord, PlaceRecord)):
             return
-        if isinstance(item, RunRecord):
+        if isinstance(event, RunRecord):
             self.run |= {
-                "begun": self.run["begun"] or day_and_time(item),
-                "task": item.task,
-                "profile": item.profile,
-                "model": item.model,
+                "begun": self.run["begun"] or day_and_time(event),
+                "task": event.task,
+                "profile": event.profile,
+                "model": event.model,
                 "outcome": "",
                 "text": "",
             }
-        elif isinstance(item, EndRecord):
-            self.run |= {"outcome": item.outcome, "text": item.text, "refusals": item.refusals}
+        elif isinstance(event, EndRecord):
+            self.run |= {"outcome": event.outcome, "text": event.text, "refusals": event.refusals}
         elif self.run["begun"]:
-            self._enter(item)
+            self._enter(event)
         self.run["number"] += 1
-        self._last = item.time
+        self._last = event.time
 
     def _enter(self, record: Record) -> None:
         # A record of a turn, which may begin with it.
@@ -15465,14 +15496,14 @@ def _plan_with_checks(record: PlanRecord) -> str:
     return plan
 
 
-def book_of(folder: Path) -> Book:
+def stats_of(folder: Path) -> Stats:
     journal = read_journal(folder)
     run_of(journal, folder)
-    book = Book(folder.resolve().name)
-    book.left_out = journal.left_out
+    stats = Stats(folder.resolve().name)
+    stats.left_out = journal.left_out
     for record in journal.records:
-        book.take(record)
-    return book
+        stats.take(record)
+    return stats
 
 
 def data_block(data: object, name: str = "") -> str:
@@ -15510,10 +15541,10 @@ def within_report(items: deque[JsonDict]) -> Iterator[JsonDict]:
 
 def report_text(folder: Path, pictures: bool = False) -> str:
     """Made anew from the journal; raises AgentError."""
-    book = book_of(folder)
-    items = [*within_report(book.items)][::-1]
-    blocks = [report_page(), *map(data_block, [book.run_item(), *items])]
-    shots = dict.fromkeys(item.get("screenshot", "") for item in book.items if pictures)
+    stats = stats_of(folder)
+    items = [*within_report(stats.items)][::-1]
+    blocks = [report_page(), *map(data_block, [stats.run_item(), *items])]
+    shots = dict.fromkeys(item.get("screenshot", "") for item in stats.items if pictures)
     for name in filter(picture_name, shots):
         with suppress(AgentError, OSError):  # the page says which one is missing
             png = in_run(folder, name).read_bytes()
@@ -15539,15 +15570,15 @@ def write_text(target: Path, text: str, mode: str) -> str:
     return f"Written: {target}"
 
 
-def leave_report(folder: Path, book: Book, item: Item) -> None:
+def leave_report(folder: Path, stats: Stats, event: Event) -> None:
     """A listener, by which a run's folder has its report when its end is told to others."""
-    if isinstance(item, EndRecord):
+    if isinstance(event, EndRecord):
         report = folder / "report.html"
-        book.report = f"see {report}"
+        stats.report = f"see {report}"
         try:
             write_text(report, report_text(folder), "w")
         except AgentError as error:  # the run does not end because of it
-            book.report = str(error)
+            stats.report = str(error)
 
 
 ####################################################################################################
@@ -15658,10 +15689,10 @@ class Unawaited(Exception):
 class Panel(Inbox):
     """Any thread may call any method. Raises ConfigError when its port cannot be had."""
 
-    def __init__(self, config: Config, stop: Stop, book: Book, folder: Path) -> None:
+    def __init__(self, config: Config, stop: Stop, stats: Stats, folder: Path) -> None:
         self.config = config
         self.stop = stop
-        self.book = book  # must hear of each record before the panel does
+        self.stats = stats  # must hear of each record before the panel does
         self.folder = folder
         self._asked = -math.inf  # when a page asked last
         self._screen: bytes | Frame = b""  # the latest picture: a PNG, or what becomes one if asked
@@ -15708,21 +15739,21 @@ class Panel(Inbox):
         self.server.shutdown()
         self.server.server_close()
 
-    def take(self, item: Item) -> None:
-        if isinstance(item, Phase):
-            self.update(phase=item.text, since=time.time())
-        elif isinstance(item, EndRecord):
-            self.update(phase=item.outcome)
-        elif isinstance(item, FailureRecord):
-            self.update(error=item.text)
-        elif isinstance(item, ReplyRecord):  # a failure is shown until a reply comes
+    def take(self, event: Event) -> None:
+        if isinstance(event, Phase):
+            self.update(phase=event.text, since=time.time())
+        elif isinstance(event, EndRecord):
+            self.update(phase=event.outcome)
+        elif isinstance(event, FailureRecord):
+            self.update(error=event.text)
+        elif isinstance(event, ReplyRecord):  # a failure is shown until a reply comes
             self.update(error="")
-        elif isinstance(item, Told):
-            self.update(**{item.place: item.text})
-        elif isinstance(item, Shown):
-            self._screen = item.screen
+        elif isinstance(event, PageText):
+            self.update(**{event.place: event.text})
+        elif isinstance(event, Shown):
+            self._screen = event.screen
             self._state["picture"] += 1
-            self.update(settled=isinstance(item.screen, Frame), boxes=item.boxes)
+            self.update(settled=isinstance(event.screen, Frame), boxes=event.boxes)
 
     def update(self, **values: object) -> None:
         self._state |= values
@@ -15746,14 +15777,14 @@ class Panel(Inbox):
             return 404, {"error": problem}
 
     def _news(self, words: JsonDict) -> JsonDict:
-        # The state, and what is new in the book. It waits here, since browsers hold up the timers
-        # of a page behind others.
+        # The state, and what is new. It waits here, since browsers hold up the timers of a page
+        # behind others.
         time.sleep(PANEL_NEWS_S)
-        run = self.book.run_item()
+        run = self.stats.run_item()
         # What is entered meanwhile is told the next time.
         items = [
             item
-            for item in (run, *self.book.items)
+            for item in (run, *self.stats.items)
             if words["seen"] < item["number"] <= run["number"]
         ]
         self._asked = time.monotonic()
@@ -15816,11 +15847,11 @@ class StoryPanel(Panel):
     injects = True
     patience_s = 20.0  # for a picture with its marks, after which the program draws them
 
-    def __init__(self, config: Config, stop: Stop, book: Book, folder: Path) -> None:
+    def __init__(self, config: Config, stop: Stop, stats: Stats, folder: Path) -> None:
         self._injected = SimpleQueue[str]()
         self._annotated = b""
         self._missed = False  # whether the last picture did not come
-        super().__init__(config, stop, book, folder)
+        super().__init__(config, stop, stats, folder)
         self._state = STORY_STATE | self._state
         self.routes |= {
             "GET /config": self._config,
@@ -15829,11 +15860,11 @@ class StoryPanel(Panel):
             "POST /annotated": self._annotate,
         }
 
-    def take(self, item: Item) -> None:
-        super().take(item)
-        if isinstance(item, StageRecord) and item.stage == "raw":
-            self.update(msg_id=self._state["msg_id"] + 1, turn=item.turn, bboxes=item.bboxes)
-            self.update(observation=item.observation, actions=item.actions)
+    def take(self, event: Event) -> None:
+        super().take(event)
+        if isinstance(event, StageRecord) and event.stage == "raw":
+            self.update(msg_id=self._state["msg_id"] + 1, turn=event.turn, bboxes=event.bboxes)
+            self.update(observation=event.observation, actions=event.actions)
 
     def take_injected(self) -> str:
         return "" if self._injected.empty() else self._injected.get()
@@ -16090,8 +16121,8 @@ def keep_calibration(asked: Asked, measured: Correction) -> str:
     return ""
 
 
-def correction_for(asked: Asked, notice: Say) -> Correction:
-    """Loads what undoes the faults of a model's places, and tells `notice` of it.
+def correction_for(asked: Asked, tell: Say) -> Correction:
+    """Loads what undoes the faults of a model's places, and tells so.
 
     Raises ConfigError if the model's places are too far from what it means to be corrected.
     """
@@ -16110,7 +16141,7 @@ def correction_for(asked: Asked, notice: Say) -> Correction:
         return NO_CORRECTION
     except (OSError, ValueError, TypeError, LookupError) as error:
         reason = getattr(error, "strerror", None) or "damaged"
-        notice(f"{path} is ignored ({reason}); --check measures anew")
+        tell(f"{path} is ignored ({reason}); --check measures anew")
         return NO_CORRECTION
     measured = Correction(*lines)
     if measured.beyond:
@@ -16121,7 +16152,7 @@ def correction_for(asked: Asked, notice: Say) -> Correction:
         )
     if measured != NO_CORRECTION:
         day = plain_line(str(kept.get("measured")), 40)
-        notice(f"Places are corrected as measured on {day}: {measured}.")
+        tell(f"Places are corrected as measured on {day}: {measured}.")
     return measured
 
 
@@ -16869,11 +16900,13 @@ class McpClient:
             self.call = {}
             self.stop.cancelled = ""
 
-    def take(self, item: Item) -> None:
+    def take(self, event: Event) -> None:
         """As a run's listener, it tells the present call's progress, which is in seconds."""
-        if isinstance(item, EndRecord):
-            self.end = item
-        text = getattr(item, "text", getattr(item, "result", ""))
+        if isinstance(event, EndRecord):
+            self.end = event
+        text = ""
+        if isinstance(event, (Record, Phase, PageText)):
+            text = getattr(event, "text", getattr(event, "result", ""))
         token = found_at(self.call, "params._meta.progressToken")
         if text and token is not None:
             told = {"progressToken": token, "progress": self.clock.now()}
@@ -17005,7 +17038,8 @@ FURTHER_LINE = "    | "
 
 def turn_row(line: TurnLine, columns: int) -> str:
     # A row of at most so many columns, 59 or more; a long effect stands in a second.
-    effect = line.effect
+    done = plain_backslashes(line.done)
+    effect = plain_backslashes(line.effect)
     reason = ""
     if len(effect) > EFFECT_MOST:
         reason = "\n" + cut(effect, REASON_MOST)
@@ -17013,7 +17047,7 @@ def turn_row(line: TurnLine, columns: int) -> str:
     front = f"{line.turn:>4}  {line.role:<9} "
     back = f" {effect:<10} {line.seconds:5.1f} s"
     left = min(DONE_MOST, columns - len(front + back))
-    return f"{front}{cut(line.done, left):<{left}}{back}".rstrip() + reason
+    return f"{front}{cut(done, left):<{left}}{back}".rstrip() + reason
 
 
 def row_width() -> int:
@@ -17107,16 +17141,14 @@ class Terminal:
                 break  # nobody types any more
         return typed.popleft().strip() if printed.is_set() and typed else ""
 
-    def take(self, item: Item) -> None:
-        if isinstance(item, TurnLine):
-            # Hidden before it is cut and its backslashes are halved: neither part would be found.
-            done = plain_backslashes(self.hide(item.done))
-            effect = plain_backslashes(self.hide(item.effect))
-            shown = replace(item, done=done, effect=effect)
-            self.last_row = turn_row(shown, self._columns())
+    def take(self, event: Event) -> None:
+        if isinstance(event, Line):
+            self.say(event.text, event.level)
+        elif isinstance(event, TurnLine):
+            self.last_row = turn_row(event, self._columns())
             self.say(self.last_row)
-        elif isinstance(item, Phase):
-            self._doing = (item.text, self.clock.now())
+        elif isinstance(event, Phase):
+            self._doing = (event.text, self.clock.now())
 
     def _columns(self) -> int:
         return row_width() if self.live else PIPE_COLUMNS
@@ -17343,7 +17375,7 @@ class Person:
         logger = self.logger
         hidden = printable(logger.hide(question))
         place = "question" if others else "error"
-        logger.publish(Told(place, WAITS.format(hidden)))
+        logger.tell(PageText(place, WAITS.format(hidden)))
         now = self.terminal.clock.now
         begin = now()
 
@@ -17360,8 +17392,8 @@ class Person:
                 )
                 return answer if answer or left_s() else None
         finally:
-            logger.publish(Told(place, ""))
-            logger.record(AnswerRecord(seconds=round(now() - begin, 3)))
+            logger.tell(PageText(place, ""))
+            logger.tell(AnswerRecord(seconds=round(now() - begin, 3)))
 
 
 NOTIFY_AFTER_S = 30.0  # after a shorter run the person is still there
@@ -17793,11 +17825,11 @@ def look_back(options: Namespace) -> Iterator[str]:
                 for at, (_, name, task) in enumerate(rows, 1):
                     yield f"{profile:<10}{at:>2}  {name}: {cut(task, 300)}"
         elif options.stats is not None:
-            book = book_of(find_run(root, options.stats))
-            yield from book.left_out
-            run = book.run
+            stats = stats_of(find_run(root, options.stats))
+            yield from stats.left_out
+            run = stats.run
             yield f"{run['name']}: {run['outcome'] or 'unfinished'}, {run['task']}"
-            for name, value in book.figures():
+            for name, value in stats.figures():
                 yield f"{name:<24} {value:>18}"
         elif options.report:
             name, *files = options.report
@@ -18050,7 +18082,7 @@ def run_task(
     asked = Asked(at_size_of(desktop, config), model, server, grammar=grammar)
     corrected = correction_for(asked, told.append)
     logger = ExecutionLogger(config, actuator.secrets.hide, old)
-    book = keep_book(logger, old, undo, terminal)
+    stats = follow_run(logger, old, undo, terminal)
     who = Person(config, terminal, logger, desktop, by_box=options.mcp)
     vars(actuator).update(config=config, confirm=who.allows, vouch=who.vouches, ask=who.answers)
     if isinstance(desktop, WindowsDesktop):
@@ -18059,10 +18091,10 @@ def run_task(
     run.correction = corrected
     run.way = way
     if options.panel:
-        open_panel(run, book, who, undo)
+        open_panel(run, stats, who, undo)
     if not options.demo:
         tend_files(run, undo)
-    carry_on = partial(carry_out_task, run, who, book, client)
+    carry_on = partial(carry_out_task, run, who, stats, client)
     code = carry_on(task, options.by_client, told, resumed=old is not None)
     while not (options.task or options.demo) and code in (0, 1) and (task := next_task(terminal)):
         task = actuator.secrets.hide(task)
@@ -18128,19 +18160,17 @@ def tend_files(run: Run, undo: ExitStack) -> None:
         delete_old_runs(config, spared)
 
 
-def keep_book(
+def follow_run(
     logger: ExecutionLogger, old: Path | None, undo: ExitStack, terminal: Terminal
-) -> Book:
+) -> Stats:
     undo.callback(logger.close)
-    book = Book(logger.folder.name, BOOK_RECORDS)
-    logger.listeners.append(book.take)
+    stats = Stats(logger.folder.name, STATS_RECORDS)
+    logger.listeners.append(stats.take)
     if old:
         for record in read_journal(old).records:
-            logger.publish(record)
-    # It is told nothing of what was before.
-    logger.listeners += [partial(leave_report, logger.folder, book), terminal.take]
-    logger.notice = terminal.say
-    return book
+            stats.take(record)
+    logger.listeners += [partial(leave_report, logger.folder, stats), terminal.take]
+    return stats
 
 
 def made_run(
@@ -18153,20 +18183,21 @@ def made_run(
 ) -> Run:
     config = actuator.config
     clock = actuator.clock
-    notice = partial(logger.log, level=1)  # into the log and onto the terminal
-    actuator.notice = notice
-    server.notice = notice
-    eyes = Eyes(config, actuator.desktop, actuator, logger, clock, notice, actuator.places)
+    actuator.say = logger.say
+    server.say = logger.say
+    eyes = Eyes(config, actuator.desktop, actuator, logger, clock, actuator.places)
     actuator.typing_secret = eyes.secret_typed
-    session = Session(config, model, server, notice, profile=profile, logger=logger, clock=clock)
-    return Run(config, profile, eyes, session, actuator, logger, clock, notice, grammar)
+    session = Session(
+        config, model, server, logger.say, profile=profile, logger=logger, clock=clock
+    )
+    return Run(config, profile, eyes, session, actuator, logger, clock, grammar)
 
 
-def open_panel(run: Run, book: Book, person: Person, undo: ExitStack) -> None:
+def open_panel(run: Run, stats: Stats, person: Person, undo: ExitStack) -> None:
     logger = run.logger
     is_story = run.config.described and run.profile.loop == "story"
     kind = StoryPanel if is_story else Panel
-    panel = kind(run.config, run.actuator.stop, book, logger.folder)
+    panel = kind(run.config, run.actuator.stop, stats, logger.folder)
     undo.callback(panel.close)
     person.terminal.say(f"panel: {panel.url}", 0)  # and into no log
     is_there = _person_is_there()
@@ -18183,32 +18214,32 @@ def begin_records(run: Run, task: str, by_client: bool, told: Iterable[str], res
     name = run.profile.name
     model = run.session.model.name
     logger = run.logger
-    logger.section("EXECUTION LOG START")
-    logger.log(f"agent.py {__version__}, profile {name}, model {model}")
-    logger.section("INITIALIZATION")
-    logger.log(f"TASK: {task}\n{run.config}")
+    logger.tell(Section("EXECUTION LOG START"))
+    logger.say(f"agent.py {__version__}, profile {name}, model {model}", 2)
+    logger.tell(Section("INITIALIZATION"))
+    logger.say(f"TASK: {task}\n{run.config}", 2)
     kind = ResumeRecord if resumed else RunRecord
     settings = asdict(run.config)
-    written = logger.record(kind(__version__, name, model, task, by_client, settings))
-    run.say(f"Task: {task}")
-    run.say(f"Model {model}; all of it is kept in {logger.folder}.")
+    written = logger.tell(kind(__version__, name, model, task, by_client, settings))
+    run.logger.say(f"Task: {task}")
+    run.logger.say(f"Model {model}; all of it is kept in {logger.folder}.")
     for text in filter(None, told):
-        run.say(text)
+        run.logger.say(text)
     if run.profile.loop == "native" or run.grammar:
-        run.say(f"{model} is asked in the grammar {grammar_name(run.grammar)}.")
+        run.logger.say(f"{model} is asked in the grammar {grammar_name(run.grammar)}.")
     if resumed:
         resume(run)  # which reads that line, too
     else:
         run.progress.take(written)
     if run.way:
-        logger.record(WayRecord(run.way.folder.name))
+        logger.tell(WayRecord(run.way.folder.name))
         run.progress.done_when = run.way.checks
 
 
 def carry_out_task(
     run: Run,
     person: Person,
-    book: Book,
+    stats: Stats,
     client: McpClient | None,
     task: str,
     by_client: bool,
@@ -18251,13 +18282,13 @@ def carry_out_task(
         outcome = Outcome("stopped", "Ctrl+C, twice.")
         raise
     except Exception as bug:
-        run.logger.log(traceback.format_exc())
+        run.logger.say(traceback.format_exc(), 2)
         raise RuntimeError(run.logger.hide(f"{bug!r}, see execution_log.txt")) from None
     finally:
         try:
             run.actuator.release()
         finally:
-            text = tell_end(run, person.terminal, book, outcome)
+            text = tell_end(run, person.terminal, stats, outcome)
             lasted_s = run.clock.now() - run.actuator.began
             attended = isinstance(person.desktop, WindowsDesktop) and _person_is_there()
             if run.config.notify and attended and lasted_s > NOTIFY_AFTER_S:
@@ -18276,12 +18307,12 @@ def turns_of(run: Run) -> int:
 ENDS = {"answered": "answered; nothing was done", "not_proven": "not proven"}
 
 
-def tell_end(run: Run, terminal: Terminal, book: Book, outcome: Outcome) -> str:
+def tell_end(run: Run, terminal: Terminal, stats: Stats, outcome: Outcome) -> str:
     logger = run.logger
     completed = outcome.kind in SUCCESSES
     seconds = run.clock.now() - run.actuator.began
     with suppress(AgentError):  # the disk may be what ended the run
-        logger.record(
+        logger.tell(
             EndRecord(
                 outcome=outcome.kind,
                 text=outcome.text,
@@ -18292,9 +18323,9 @@ def tell_end(run: Run, terminal: Terminal, book: Book, outcome: Outcome) -> str:
             )
         )
         if completed:
-            logger.section("MISSION COMPLETE")
-        logger.section("DEBRIEF")
-        logger.log(book.debrief())
+            logger.tell(Section("MISSION COMPLETE"))
+        logger.tell(Section("DEBRIEF"))
+        logger.say(stats.debrief(), 2)
     said = ENDS.get(outcome.kind, outcome.kind)
     if run.progress.refusals:
         said += ", but not all was allowed" if completed else ""
@@ -18309,13 +18340,13 @@ def tell_end(run: Run, terminal: Terminal, book: Book, outcome: Outcome) -> str:
     if not completed and terminal.level == 0 and terminal.last_row:
         terminal.say(terminal.last_row, 0)  # which tells why
     # From the records: of a resumed run they hold what earlier processes did, too.
-    sums = book.run["sums"]
+    sums = stats.run["sums"]
     turns = count_of(turns_of(run), "turn")
     if run.progress.planned:
         turns += f", {count_of(run.progress.planned, 'plan')}"
     acts = count_of(sums["acted"], "act")
     counted = f"{turns}, {acts}, {sums['refused']} refused, {sums['seconds']:.1f} s"
-    terminal.say(f"{counted}; {book.report}", 0)
+    terminal.say(f"{counted}; {stats.report}", 0)
     return f"{said}: {outcome.text}"
 
 

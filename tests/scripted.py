@@ -305,9 +305,9 @@ class Trial:
     def write(self, *records: agent.Record) -> None:
         """Puts lines into the journal."""
         for line in records:
-            self.engine.logger.record(line)
+            self.engine.logger.tell(line)
 
-    def listen(self, listener: Callable[[agent.Item], None]) -> None:
+    def listen(self, listener: Callable[[agent.Event], None]) -> None:
         """Tells a listener, as the page is told, what the run does."""
         self.engine.logger.listeners.append(listener)
 

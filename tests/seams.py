@@ -90,11 +90,16 @@ def make_engine(
     """The engine of a run, without anybody who looks on; its logger is to be closed."""
     actuator = agent.Actuator(desktop, config, clock, stop)
     logger = agent.ExecutionLogger(config, old=old)
-    eyes = agent.Eyes(config, desktop, actuator, logger, clock, say, actuator.places)
+    logger.listeners.append(
+        lambda event: say(event.text) if getattr(event, "level", 2) < 2 else None
+    )
+    eyes = agent.Eyes(config, desktop, actuator, logger, clock, actuator.places)
     actuator.typing_secret = eyes.secret_typed
-    session = agent.Session(config, model, server, say, profile=profile, logger=logger, clock=clock)
+    session = agent.Session(
+        config, model, server, logger.say, profile=profile, logger=logger, clock=clock
+    )
     grammar = agent.chosen_grammar(config, profile, model)
-    return agent.Run(config, profile, eyes, session, actuator, logger, clock, say, grammar)
+    return agent.Run(config, profile, eyes, session, actuator, logger, clock, grammar)
 
 
 # -- Windows' side: keys, pictures, tools

@@ -210,7 +210,7 @@ class Takeover(GateCase):
 
     def test_the_person_pauses_the_run_until_it_was_quiet_and_a_new_look_is_needed(self) -> None:
         stage, said = Stage(), []
-        stage.actuator.notice = said.append
+        stage.actuator.say = said.append
         stage.do("press_key")
         stage.clock.advance(5)
         frame = stage.look()

@@ -279,7 +279,7 @@ class Waits(unittest.TestCase):
 
         with ScriptedServer(BUSY) as server:
             client = model_server(server.url, stop=stop)
-            client.clock, client.notice = agent.SystemClock(stop), notice
+            client.clock, client.say = agent.SystemClock(stop), notice
             with self.assertRaises(agent.Stopped):
                 client.complete(b"{}")
         self.assertRegex(told[0], r"\AThe server at .* failed .*; asking again in 0\.5 s\.\Z")

@@ -36,14 +36,14 @@ NOTHING = {"seen": 0}  # what a page knows that was just opened
 
 def a_panel(config: agent.Config, stop: agent.Stop, folder: Path = Path("run_0001")) -> agent.Panel:
     """A panel with an empty book."""
-    return agent.Panel(config, stop, agent.Book("run_0001"), folder)
+    return agent.Panel(config, stop, agent.Stats("run_0001"), folder)
 
 
 def tell(panel: agent.Panel, *lines: Json) -> None:
     """Lines of a journal, for the book and then for the panel, as in a run."""
     for line in lines:
         read = record(**{"time": 1.0, **line})
-        panel.book.take(read)
+        panel.stats.take(read)
         panel.take(read)
 
 
@@ -304,14 +304,14 @@ class Control(PanelTest):
         self.assertRegex(shown.call_args[0][0], r"^file://.*/report\.html$")
 
     def test_while_a_question_waits_what_is_said_is_its_answer(self) -> None:
-        self.panel.take(agent.Told("question", "Which file?"))
+        self.panel.take(agent.PageText("question", "Which file?"))
         self.assertEqual(self.ask("POST /news", {"seen": 0})[1]["question"], "Which file?")
         self.ask("POST /control", {"action": "hint", "text": "a.txt"})
-        self.panel.take(agent.Told("question", ""))
+        self.panel.take(agent.PageText("question", ""))
         self.ask("POST /control", {"action": "hint", "text": "go on"})
         self.assertEqual((self.panel.take_answer(), self.panel.take_answer()), ("a.txt", ""))
         self.assertEqual(self.panel.take_hints(), ["go on"])
-        self.panel.take(agent.Told("question", "Which folder?"))
+        self.panel.take(agent.PageText("question", "Which folder?"))
         self.ask("POST /control", {"action": "hint", "text": "late"})  # another way was first
         self.assertEqual((self.panel.take_hints(), self.panel.take_answer()), (["late"], ""))
 
@@ -347,14 +347,14 @@ class News(PanelTest):
 
     def test_what_is_entered_while_a_page_asks_is_told_once_and_the_next_time(self) -> None:
         tell(self.panel, RUN, reply(1))
-        about_run = self.panel.book.run_item
+        about_run = self.panel.stats.run_item
 
         def interrupted() -> Json:
             run = about_run()
             tell(self.panel, {"kind": "hint", "turn": 1})
             return run
 
-        with mock.patch.object(self.panel.book, "run_item", interrupted):
+        with mock.patch.object(self.panel.stats, "run_item", interrupted):
             first = self.news()
         self.assertEqual(self.told(first), [(-1, None), (1, "reply")])
         self.assertEqual(self.told(self.news(first)), [(-1, None), (1, "hint")])
@@ -477,7 +477,9 @@ class AtRest(EngineCase):
             self.assertEqual(found, frames)
             if frames:
                 self.assertEqual(trial.desktop.number, 2)
-                self.assertEqual(type(items[-1]).__name__, "ResultRecord")
+                self.assertEqual(
+                    [type(item).__name__ for item in items[-2:]], ["ResultRecord", "Line"]
+                )
 
 
 @AT_ONCE

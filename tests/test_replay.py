@@ -145,7 +145,7 @@ class Replay(ReplayCase):
         refused = [r["refused"] for r in self.records(2) if r["kind"] == "result" and r["refused"]]
         self.assertGreater(len(refused), 5)
         self.assertEqual(set(refused), {"stale_frame"})
-        figures = dict(agent.book_of(self.run_folder(2)).figures())
+        figures = dict(agent.stats_of(self.run_folder(2)).figures())
         self.assertEqual((figures["acts"], figures["turns"]), ("4", "4"))
 
     def test_a_dry_run_shows_the_acts_and_touches_no_desktop(self) -> None:

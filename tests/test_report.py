@@ -66,7 +66,7 @@ class Books(EngineCase):
         plans = [item["done"] for item in told if item["kind"] == "plan"]
         self.assertEqual(plans, [f"plan {turn}" for turn in range(1, 201)])
 
-    @mock.patch.object(agent, "BOOK_RECORDS", 100)
+    @mock.patch.object(agent, "STATS_RECORDS", 100)
     def test_a_long_run_keeps_its_latest_records_and_the_sums_of_all(self) -> None:
         trial, undo = self.trial(lambda request: PLAN), ExitStack()
         self.addCleanup(undo.close)
@@ -79,7 +79,7 @@ class Books(EngineCase):
             trial.write(look, plan, seams.record("state", turn=turn))
         kept = [item["turn"] for item in [book.run_item(), *book.items]]
         self.assertEqual((len(kept), set(kept)), (101, {-1, *range(351, 401)}))
-        facts = dict(agent.book_of(trial.folder).figures())
+        facts = dict(agent.stats_of(trial.folder).figures())
         self.assertEqual((facts["turns"], facts["capture"]), ("400", "200.0 s"))
         self.assertEqual(dict(book.figures()), facts)
         shown = {item["turn"] for item in blocks(agent.report_text(trial.folder))}
@@ -94,7 +94,7 @@ class Report(CommandLineCase):
         found: list[str] = []
         heard = agent.Terminal.take
 
-        def hear(terminal: agent.Terminal, item: agent.Item) -> None:
+        def hear(terminal: agent.Terminal, item: agent.Event) -> None:
             heard(terminal, item)
             if isinstance(item, agent.EndRecord):
                 found.append(run_of(self.page())["outcome"])

@@ -57,7 +57,7 @@ class Journals(EngineCase):
 
         trial = self.trial(decide, max_steps=20, review_interval=4, memory_compression_threshold=8)
 
-        def noted(item: agent.Item) -> None:
+        def noted(item: agent.Event) -> None:
             if getattr(item, "kind", "") == "state":
                 lines = (trial.folder / "turns.jsonl").read_text().count("\n")
                 seen.append((lines, facts(trial.state)))

@@ -205,7 +205,7 @@ class Files(StoryCase):
     base = FEWER_REQUESTS
 
     def test_the_panel_gets_the_raw_picture_and_its_boxes(self) -> None:
-        items: list[agent.Item] = []
+        items: list[agent.Event] = []
         box = {"x1": 1, "y1": 2, "x2": 300, "y2": 400}
         replies = (told("I click.", [CLICK], [box]), told("Again.", [CLICK]))
         trial, _ = self.story(*replies, prepare=lambda trial: trial.listen(items.append))

@@ -335,7 +335,8 @@ class Asked(unittest.TestCase):
         self.begun = self.clock.now()
         with self.printing(), person_there(there):
             answer = person.answers("Which file?")
-        told = [call.args[0] for call in logger.publish.call_args_list]
+        told = [call.args[0] for call in logger.tell.call_args_list]
+        told = [one for one in told if not isinstance(one, agent.Record)]
         if there or said:
             self.assertEqual({one.place for one in told}, {"question"})
             self.assertIn("a box on the screen: The model asks: Which file?", told[0].text)

@@ -85,7 +85,7 @@ class Page(Browser):
 
     def test_a_question_is_answered_there_and_at_the_end_the_report_is_offered(self) -> None:
         self.open(RUN)
-        self.panel.take(agent.Told("question", "It waits for an answer: Which file?"))
+        self.panel.take(agent.PageText("question", "It waits for an answer: Which file?"))
         self.see("#note", "Which file?")
         self.see("#send", "Answer")
         self.assertFalse(self.chrome.seen("#report"))

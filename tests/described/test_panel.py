@@ -165,7 +165,7 @@ class Hasty(agent.StoryPanel):
 class Alone(EngineCase):
     def test_without_a_picture_in_time_the_program_draws_and_waits_for_nobody_twice(self) -> None:
         trial = self.trial(lambda _: text("I look."), "story", described=True, max_steps=4)
-        panel = Hasty(trial.config, trial.stop, agent.Book("run_0001"), trial.folder)
+        panel = Hasty(trial.config, trial.stop, agent.Stats("run_0001"), trial.folder)
         self.addCleanup(panel.server.server_close)
         self.addCleanup(panel.server.shutdown)
         trial.engine.session.inbox = panel
@@ -182,7 +182,7 @@ class Strangers(PanelTest):
     ROUTES = ("GET /config", "GET /state", "POST /inject", "POST /annotated")
 
     def test_nobody_without_the_key_learns_or_drives_anything(self) -> None:
-        panel = agent.StoryPanel(agent.Config(), self.stop, self.panel.book, self.folder)
+        panel = agent.StoryPanel(agent.Config(), self.stop, self.panel.stats, self.folder)
         self.addCleanup(panel.close)
         browser = Browser(panel.url)
         for route in self.ROUTES:
