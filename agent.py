@@ -10196,18 +10196,15 @@ class ExecutionLogger:
         if isinstance(event, Record):
             turn = event.turn or self.turn
             event = replace(event, time=round(time.time(), 3), turn=turn)
-            told = self._written(event)
+            line = redact(json.dumps(self.hide(to_json(event)), default=str))
+            self._write(self._turns, line + "\n")
+            told = from_json(json.loads(line))
         else:
             told = replace(event, **self.hide(vars(event)))
         for listener in self.listeners:
             listener(told)
         self._log_event(told)
         return event
-
-    def _written(self, record: Record) -> Record:
-        line = redact(json.dumps(self.hide(to_json(record)), default=str))
-        self._write(self._turns, line + "\n")
-        return from_json(json.loads(line))
 
     def _log_event(self, event: Event) -> None:
         now = datetime.now()

@@ -70,7 +70,7 @@ class Books(EngineCase):
     def test_a_long_run_keeps_its_latest_records_and_the_sums_of_all(self) -> None:
         trial, undo = self.trial(lambda request: PLAN), ExitStack()
         self.addCleanup(undo.close)
-        book = agent.keep_book(trial.engine.logger, None, undo, mock.Mock())
+        book = agent.follow_run(trial.engine.logger, None, undo, mock.Mock())
         self.begin(trial)
         for turn in range(1, 401):
             path = "screenshots/turn_0001.png"
