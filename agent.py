@@ -1181,6 +1181,7 @@ class ToolCall:
     arguments: JsonDict  # as JSON knows them; places are [x, y] in whole numbers
     ignored: int = 0  # further calls in the same reply, which are not performed
     thought: str = ""  # before it, where the call has no word for its reason
+    said: str = ""  # before it, where the reply is in a grammar
 
 
 def shown_args(args: Mapping[str, object]) -> str:
@@ -8427,83 +8428,83 @@ FARA_ARGUMENTS = (
 # A line is an action, the act that it means, and its arguments as `given>meant`, with a ? where one
 # may be left out. The line counts whose `given=value` stands in the call; `meant:value` it says.
 QWEN_WORDS = """
-    key              press_key     keys
-    type             type_text     text
-    mouse_move       move          coordinate>position
-    left_click       click         coordinate>position text>modifiers?
-    right_click      right_click   coordinate>position text>modifiers?
-    middle_click     middle_click  coordinate>position text>modifiers?
-    double_click     double_click  coordinate>position text>modifiers?
-    triple_click     triple_click  coordinate>position text>modifiers?
-    left_click_drag  drag          coordinate>end
-    scroll           scroll        pixels>ticks coordinate>position? text>modifiers?
-    hscroll          hscroll       pixels>ticks coordinate>position?
-    wait             wait          time>seconds? seconds:1
-    terminate        failed        status=failure
-    terminate        finished      status=success
-    terminate        finished
-    answer           answer        text
-    interact         ask_person    text?
-    call_user        ask_person    text?
-    click            click         coordinate>position
-    drag             drag          coordinate>end
-    hotkey           press_key     keys
-    open_app         open_app      app_name>name
-    screenshot       screenshot
-    stop             finished
-    done             finished
+    key              press_key        keys
+    type             type_text        text
+    mouse_move       move             coordinate>position
+    left_click       click            coordinate>position text>modifiers?
+    right_click      right_click      coordinate>position text>modifiers?
+    middle_click     middle_click     coordinate>position text>modifiers?
+    double_click     double_click     coordinate>position text>modifiers?
+    triple_click     triple_click     coordinate>position text>modifiers?
+    left_click_drag  drag             coordinate>end
+    scroll           scroll           pixels>ticks coordinate>position? text>modifiers?
+    hscroll          hscroll          pixels>ticks coordinate>position?
+    wait             wait             time>seconds? seconds:1
+    terminate        failed           status=failure
+    terminate        report_complete  status=success
+    terminate        report_complete
+    answer           answer           text
+    interact         ask_person       text?
+    call_user        ask_person       text?
+    click            click            coordinate>position
+    drag             drag             coordinate>end
+    hotkey           press_key        keys
+    open_app         open_app         app_name>name
+    screenshot       observe
+    stop             report_complete
+    done             report_complete
 """
 # What Fara does in a browser alone, such as visit_url, has no equal on a desktop.
 FARA_WORDS = """
-    key              press_key     keys
-    type             type_text     text coordinate>position? press_enter>submit? submit:true
-                                   delete_existing_text>clear?
-    mouse_move       move          coordinate>position
-    left_click       click         coordinate>position
-    scroll           scroll        pixels>pages coordinate>position?
-    wait             wait          time>seconds
-    terminate        failed        status=failure
-    terminate        finished      status=success
+    key              press_key        keys
+    type             type_text        text coordinate>position? press_enter>submit? submit:true
+                                      delete_existing_text>clear?
+    mouse_move       move             coordinate>position
+    left_click       click            coordinate>position
+    scroll           scroll           pixels>pages coordinate>position?
+    wait             wait             time>seconds
+    terminate        failed           status=failure
+    terminate        report_complete  status=success
 """
 # The models say no amount of a scroll; their makers' executors use five notches.
 TARS_WORDS = """
-    click            click         start_box>position
-    left_double      double_click  start_box>position
-    right_single     right_click   start_box>position
-    drag             drag          start_box>start end_box>end
-    hotkey           press_key     key>keys
-    type             type_text     content>text
-    scroll           scroll        direction=up    start_box>position? ticks:5
-    scroll           scroll        direction=down  start_box>position? ticks:-5
-    scroll           hscroll       direction=left  start_box>position? ticks:-5
-    scroll           hscroll       direction=right start_box>position? ticks:5
-    wait             wait          time>seconds? seconds:5
-    finished         finished      content>text?
+    click            click            start_box>position
+    left_double      double_click     start_box>position
+    right_single     right_click      start_box>position
+    drag             drag             start_box>start end_box>end
+    hotkey           press_key        key>keys
+    type             type_text        content>text
+    scroll           scroll           direction=up    start_box>position? ticks:5
+    scroll           scroll           direction=down  start_box>position? ticks:-5
+    scroll           hscroll          direction=left  start_box>position? ticks:-5
+    scroll           hscroll          direction=right start_box>position? ticks:5
+    wait             wait             time>seconds? seconds:5
+    finished         report_complete  content>text?
     call_user        ask_person
 """
 TARS2_WORDS = """
-    move_to          move          point>position
-    take_screenshot  screenshot
+    move_to          move             point>position
+    take_screenshot  observe
 """ + TARS_WORDS.replace("start_box>start ", "start_point>start ").replace(
     "end_box", "end_point"
 ).replace("start_box", "point")
 CUA_WORDS = """
-    pyautogui.click        click         coordinate>position button=left
-    pyautogui.click        click         coordinate>position
-    pyautogui.doubleClick  double_click  coordinate>position
-    pyautogui.rightClick   right_click   coordinate>position
-    pyautogui.middleClick  middle_click  coordinate>position
-    pyautogui.moveTo       move          coordinate>position
-    pyautogui.dragTo       drag          coordinate>end button=left
-    pyautogui.dragTo       drag          coordinate>end
-    pyautogui.scroll       scroll        clicks>ticks coordinate>position?
-    pyautogui.hscroll      hscroll       clicks>ticks coordinate>position?
-    pyautogui.write        type_text     message>text
-    pyautogui.press        press_key     keys
-    pyautogui.hotkey       press_key     keys
-    computer.triple_click  triple_click  coordinate>position
-    computer.terminate     failed        status=failure
-    computer.terminate     finished      status=success
+    pyautogui.click        click            coordinate>position button=left
+    pyautogui.click        click            coordinate>position
+    pyautogui.doubleClick  double_click     coordinate>position
+    pyautogui.rightClick   right_click      coordinate>position
+    pyautogui.middleClick  middle_click     coordinate>position
+    pyautogui.moveTo       move             coordinate>position
+    pyautogui.dragTo       drag             coordinate>end button=left
+    pyautogui.dragTo       drag             coordinate>end
+    pyautogui.scroll       scroll           clicks>ticks coordinate>position?
+    pyautogui.hscroll      hscroll          clicks>ticks coordinate>position?
+    pyautogui.write        type_text        message>text
+    pyautogui.press        press_key        keys
+    pyautogui.hotkey       press_key        keys
+    computer.triple_click  triple_click     coordinate>position
+    computer.terminate     failed           status=failure
+    computer.terminate     report_complete  status=success
 """
 _PART = re.compile(r"(\w{1,40})(?:([>=:])([-\w]{1,40}))?(\??)")
 
@@ -8539,19 +8540,11 @@ PAGE_NOTCHES = 8  # of 900 pixels at 100 a notch, less what stays in sight
 WISHED_SECONDS_MOST = 3600  # nobody means to wait longer
 SENTENCE_CHARS = 400  # of a reply's own sentence
 LABEL_CHARS = 300  # of it: what it risks may stand at its end
+THOUGHT_CHARS = 600
 THOUGHT_END_CHARS = 120  # which say what is done now
 
 PERSON = "ask_person"  # the act of a word that asks for the person
 CANONICAL = Vocabulary({name: name for name in TOOLS})  # as in journals
-
-
-class GrammarCall(NamedTuple):
-    # The one act that a reply in a grammar asks for, by its canonical name.
-
-    name: str
-    arguments: JsonDict  # places are [x, y] on the grid of 0..1000
-    said: str = ""  # the reply's own sentence
-    thought: str = ""  # what it only thought
 
 
 def _chords(value: object) -> JsonDict:
@@ -8611,26 +8604,32 @@ _TELLING = frozenset(
 )
 
 
-def native_call(call: GrammarCall) -> ToolCall:
-    """The call of this program's tools that a grammar's call comes to."""
-    # Grammars do not say what an act is done to: the reply's sentence stands for it, or the end of
-    # a silent one's thought.
-    arguments = call.arguments
-    if call.name != "type_text" or "position" in arguments:  # else nothing is clicked
-        label = cut(call.said, LABEL_CHARS) or cut(call.thought[::-1], THOUGHT_END_CHARS)[::-1]
-        arguments = {"element_name": label, "position": None, "start": None, **arguments}
-    return ToolCall(call.name, arguments)
+def completed(call: ToolCall) -> JsonDict:
+    """Adds to a grammar's arguments what its models do not say."""
+    # What an act is done to tells the reply's sentence, or the end of a silent one's thought.
+    given = call.arguments
+    label = cut(call.said, LABEL_CHARS) or cut(call.thought[::-1], THOUGHT_END_CHARS)[::-1]
+    if call.name == "type_text" and "position" not in given:  # nothing is clicked
+        label = ""
+    words = given.get("text") or call.said
+    silent = "it does not say why" if call.name == "failed" else "the task is done"
+    seconds = math.ceil(given.get("seconds", 0)) or 1
+    return {
+        "element_name": label,
+        "position": None,
+        "start": None,
+        "evidence": words or silent,
+        "question": words or "Do the next step here yourself. Is it done?",
+        **given,
+        "seconds": min(seconds, SECONDS_MOST),
+    }
 
 
 _LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
 
 
-# An action, its arguments, and what was said before it.
-Written = tuple[str, JsonDict, str]
-
-
-def read_function(functions: Sequence[str], reply: Reply) -> Written:
-    """A call of a function such as computer_use, in JSON or XML; raises ReplyError."""
+def read_function(functions: Sequence[str], reply: Reply) -> ToolCall:
+    """Reads a call of a function such as computer_use, in JSON or XML; raises ReplyError."""
     # Without functions the name of the call is the action. Some models write it there though they
     # have one, and that is as certain.
     said, _ = parted(reply.text, CALL_BEGINS)
@@ -8646,7 +8645,7 @@ def read_function(functions: Sequence[str], reply: Reply) -> Written:
     elif "action" in given:
         known = " or ".join(functions) or "an action"
         raise ReplyError(f"There is no function {name!r:.60}; call {known}.", "unknown_tool")
-    return name.replace(" ", "_"), given, without_calls(said)
+    return ToolCall(name.replace(" ", "_"), given, said=without_calls(said))
 
 
 # A call as Python writes it, and one of its arguments.
@@ -8674,8 +8673,8 @@ _UNNAMED = {
 }
 
 
-def read_verb(begins: str, reply: Reply) -> Written:
-    """The first call behind a label; raises ReplyError."""
+def read_verb(begins: str, reply: Reply) -> ToolCall:
+    """Reads the first call behind a label; raises ReplyError."""
     if reply.finish_reason in _CUT_REASONS:
         raise ReplyError("The reply was cut.", "cut")
     text, _ = parted(reply.text, begins)
@@ -8695,7 +8694,7 @@ def read_verb(begins: str, reply: Reply) -> Written:
     given = unique([(name, value) for name, value in values if name])
     if {"x", "y"} <= given.keys() and "coordinate" not in given:
         given["coordinate"] = [given.pop("x"), given.pop("y")]
-    return found[1], given, before
+    return ToolCall(found[1], given, said=before)
 
 
 class PictureRule(NamedTuple):
@@ -8733,7 +8732,7 @@ class Grammar(NamedTuple):
     frame: str  # the system text, with {tools}
     example: str  # of a reply, for corrections
     words: Words
-    reader: Callable[[Reply], Written] = partial(read_function, ("computer_use", "computer"))
+    reader: Callable[[Reply], ToolCall] = partial(read_function, ("computer_use", "computer"))
     question: str = NEXT_MOVE  # with {task}, and {steps} before it
     step: str = "Step {number}: {said}"
     actions: str = ""  # that it is told of, where more are understood
@@ -8744,20 +8743,22 @@ class Grammar(NamedTuple):
     screenshots: int = 5  # of so many turns, as the models' documents advise
     text_apart: bool = False  # in a message before that of its picture
 
-    def read(self, reply: Reply, picture: tuple[int, int]) -> GrammarCall:
-        """The first act of a reply to a picture of that size; raises ReplyError."""
+    def read(self, reply: Reply, picture: tuple[int, int]) -> Act:
+        """Reads the first act of a reply to a picture of that size; raises ReplyError."""
         try:
-            call = self._certain_act(reply, self.sides(picture))
-            if call.name in HANDS:
-                CANONICAL.parse(native_call(call))
-            return call
+            call = self._certain_call(reply, self.sides(picture))
+            act = CANONICAL.parse(replace(call, arguments=completed(call)))
+            return replace(act, call=replace(call, thought=cut(call.thought, THOUGHT_CHARS)))
         except (ToolError, RecursionError, ValueError) as error:
             raise explained(error, reply) from None
 
-    def _certain_act(self, reply: Reply, sides: Sides) -> GrammarCall:
-        # What it means in this grammar's words; raises ToolError.
-        action, said_with, before = self.reader(reply)
-        given = {name: value for name, value in said_with.items() if value not in (None, "", [])}
+    def _certain_call(self, reply: Reply, sides: Sides) -> ToolCall:
+        # In the program's own names, with places on the grid; raises ToolError.
+        written = self.reader(reply)
+        action = written.name
+        given = {
+            name: value for name, value in written.arguments.items() if value not in (None, "", [])
+        }
         meanings = self.words.get(action, [])
         choices = [choice for one in meanings for choice in one.choice.items()]
         chosen = {name: given[name] for name, _ in choices if name in given}
@@ -8782,8 +8783,11 @@ class Grammar(NamedTuple):
                 arguments |= found if isinstance(found, dict) else {meant: found}
             elif not (name in given or optional):
                 raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
-        said = next(filter(str.strip, reversed(_LABELS.split(before))), "")
-        return GrammarCall(word.act, arguments, cut(said, SENTENCE_CHARS), thoughts(reply.message))
+        if word.act == PERSON:  # a question speaks for itself
+            return ToolCall(PERSON, arguments)
+        said = next(filter(str.strip, reversed(_LABELS.split(written.said))), "")
+        thought = thoughts(reply.message)
+        return ToolCall(word.act, arguments, thought=thought, said=cut(said, SENTENCE_CHARS))
 
     def sides(self, picture: tuple[int, int]) -> Sides:
         """The largest x and y that the model can mean."""
@@ -8932,15 +8936,15 @@ def trained_in(model: ModelInfo) -> str:
 _NOT_ITS_FORM = ("no_call", "unknown_tool", "foreign")
 
 
-def read_any(reply: Reply, picture: tuple[int, int], asked_in: str) -> tuple[GrammarCall, bool]:
-    """The first act of a reply, and whether it is in the grammar `asked_in`; raises ReplyError."""
+def read_any(reply: Reply, picture: tuple[int, int], asked_in: str) -> tuple[Act, bool]:
+    """Reads the first act of a reply; tells whether it is in `asked_in`; raises ReplyError."""
     # In another form it counts if all grammars that read it read the same: not all that share a
     # form share a space.
     try:
         return GRAMMARS[asked_in].read(reply, picture), True
     except ReplyError as error:
         refused = error
-    found: list[GrammarCall] = []
+    found: list[Act] = []
     for grammar in GRAMMARS.values():
         try:
             found.append(grammar.read(reply, picture))
@@ -12600,7 +12604,7 @@ def perform(run: Run, act: Act, look: Look) -> Deed:
         return follow_words(run, act, args["evidence"])
     if act.name == "ask_person":
         return ask_person(run, act, args["question"])
-    if act.name == "screenshot":
+    if act.name == "observe":
         return Deed(act, "Looked", helped=is_watching(run, look))
     if act.name == "wait":
         return wait_a_while(run, act, look, args["seconds"])
@@ -13040,7 +13044,6 @@ Your last step: {effect}
 {recovered}
 The last {stalled} steps made no progress; do something different.
 {listed}"""
-THOUGHT_CHARS = 600
 STEP_CHARS = 160
 
 
@@ -13097,41 +13100,20 @@ def shown_to(grammar: Grammar, words: str, image: bytes) -> list[Message]:
     return [Message("user", "", image, before=words)]
 
 
-def native_act(call: GrammarCall) -> Act:
-    """The act that a call comes to; without words of its own it has the reply's sentence."""
-    thought = cut(call.thought, THOUGHT_CHARS)
-    if call.name in HANDS:
-        made = native_call(call)
-        return CANONICAL.parse(replace(made, thought=thought))
-    name = call.name
-    words = str(call.arguments.get("text") or call.said)
-    args: JsonDict = {}
-    if name == "wait":
-        args = {"seconds": min(call.arguments["seconds"], SECONDS_MOST)}
-    elif name == "failed":
-        args = {"evidence": words or "it does not say why"}
-    elif name in ("finished", "answer"):
-        name = name.replace("finished", "report_complete")
-        args = {"evidence": words or "the task is done"}
-    elif name == PERSON:
-        args = {"question": words or "Do the next step here yourself. Is it done?"}
-    return Act(name, args, ToolCall(name, {}, thought=thought))
-
-
 def ask_native(run: Run, native: Native, look: Look) -> tuple[Act | str, str]:
     """A reply's act, or why there is none, and its sentence."""
     grammar = native.grammar
     picture = native.picture
 
-    def read(reply: Reply, _: bool) -> GrammarCall:
-        call, is_its_form = read_any(reply, picture, grammar.name)
+    def read(reply: Reply, _: bool) -> Act:
+        act, is_its_form = read_any(reply, picture, grammar.name)
         if not is_its_form:
             another = f"another grammar than {grammar.name}"
             run.session.say_once(another, f"note: the model answers in {another}; see --grammar.")
-        return call
+        return act
 
     active = len(run.progress.memory.active_history)
-    call, reply = run.session.ask_until_read(
+    act, reply = run.session.ask_until_read(
         run.executor,
         native_messages(run, native, look),
         native.manner,
@@ -13144,14 +13126,12 @@ def ask_native(run: Run, native: Native, look: Look) -> tuple[Act | str, str]:
         native.shown.clear()
         if active:
             archive_by_itself(run, active // 2)
-    if isinstance(call, str) or isinstance(reply, ModelError):
+    if isinstance(act, str) or isinstance(reply, ModelError):
         return NO_USABLE_CALL, ""
-    if call.name == PERSON:
-        call = call._replace(said="", thought="")
-    else:
+    if act.name != PERSON:
         said = reply_as_it_was(reply)
         native.shown.append(NativeTurn(look.base64, said, run.progress.turn))
-    return native_act(call), call.said
+    return act, act.call.said
 
 
 def reply_as_it_was(reply: Reply) -> str:
@@ -16014,10 +15994,10 @@ class Asked(Asker):
             raise found
         return found
 
-    def call_in(self, reply: Reply, words: Vocabulary = CANONICAL) -> ToolCall | GrammarCall:
-        """The call that it made; raises ReplyError."""
+    def call_in(self, reply: Reply, words: Vocabulary = CANONICAL) -> ToolCall:
+        """Returns the call that it made; raises ReplyError."""
         if self.grammar:
-            return self.grammar.read(reply, self.size)
+            return self.grammar.read(reply, self.size).call
         return read_call(reply, words).call
 
 

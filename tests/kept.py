@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 import agent
 from tests.fakes import FakeWin32, Foreground, VirtualClock
-from tests.long import gates, replies
+from tests.long import gates, grammars, replies
 from tests.servers import ScriptedServer, Step, answer, hang_up, http, raw, reply, reset
 
 Json = dict[str, Any]
@@ -535,8 +535,8 @@ def read_reply(message: Json, reason: str | None, case: Json) -> Any:
             act = agent.read_call(agent.Reply(message, reason), words)
             return [act.call.name, act.call.arguments, act.name, act.shown]
         size = tuple(case.get("image") or (1280, 720))
-        call = agent.GRAMMARS[case["grammar"]].read(agent.Reply(message, reason), size)
-        return [call.name, call.arguments]
+        act = agent.GRAMMARS[case["grammar"]].read(agent.Reply(message, reason), size)
+        return [*grammars.named(act)]
     except agent.ToolError as error:
         return [error.kind, str(error), agent.correction(error)]
 

@@ -62,11 +62,8 @@ class Meanings(NativeCase):
     """What a reply comes to in tools of this program."""
 
     def given(self, grammar: str, reply: Message) -> dict[str, Any]:
-        """The arguments of the call, which its tool takes."""
-        call = agent.native_call(
-            agent.GRAMMARS[grammar].read(agent.Reply(reply, "stop"), (1000, 1000))
-        )
-        return agent.CANONICAL.parse(call).call.arguments
+        """The arguments of the act that it is."""
+        return agent.GRAMMARS[grammar].read(agent.Reply(reply, "stop"), (1000, 1000)).args
 
     def test_the_sentence_of_a_click_or_else_the_end_of_its_thought_is_its_label(self) -> None:
         corner = "Click the button in the lower right corner of the window, " * 3
