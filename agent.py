@@ -1168,14 +1168,14 @@ EXECUTION: Mode = "EXECUTION"
 
 
 def on_grid(box: Rect, area: Rect) -> Region:
-    """What of a box lies within an area, as places on its grid."""
+    """Returns what of a box lies within an area, as places on its grid."""
     places = box.intersection(area).scaled(area, Rect(0, 0, GRID, GRID))
     return (places.left, places.top, places.right, places.bottom)
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call as the model named it, checked against the tools that were sent."""
+    """Is a call as the model named it, checked against the tools that were sent."""
 
     name: str
     arguments: JsonDict  # as JSON knows them; places are [x, y] in whole numbers
@@ -1185,7 +1185,7 @@ class ToolCall:
 
 
 def shown_args(args: Mapping[str, object]) -> str:
-    """Arguments of an act or of a journal, where a place is {x, y}, on one line."""
+    """Returns the arguments of an act or of a journal, where a place is {x, y}, in one line."""
     words = []
     for name, value in args.items():
         if name == "reasoning" or value is None:
@@ -1208,7 +1208,7 @@ SUBJECTS = ("text", "key", "name", "title", "question", "element_name")
 
 @dataclass(frozen=True)
 class Act:
-    """A call that passed parsing: the tool's canonical name, its arguments, the call as said."""
+    """Is a call that passed parsing: the tool's canonical name, its arguments, the call as said."""
 
     name: str
     args: JsonDict  # what was given, by its own names; a place is a Coordinate
@@ -1260,7 +1260,7 @@ class Act:
         return self.call.thought or str(self.args.get("reasoning", ""))
 
     def in_words(self, by_name: bool = True) -> str:
-        """For a person: what is done to what, without the reason."""
+        """Tells a person what is done to what, without the reason."""
         given = self.given
         if not by_name:  # in a grammar the name is the model's sentence
             given.pop("element_name", None)
@@ -1275,7 +1275,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Look:
-    """What the model is shown, and what the next act relies on."""
+    """Is what the model is shown, and what the next act relies on."""
 
     frame: Frame
     png: bytes  # as the model gets it, with typed secrets greyed out
@@ -1316,7 +1316,7 @@ Became = Literal["", "done", "refused", "failed", "half-way", "dry"]
 
 @dataclass(frozen=True)
 class Deed:
-    """One act and what became of it, as far as that is known yet.
+    """Is one act and what became of it, as far as that is known yet.
 
     done; refused before any of it; failed behind all gates without input; half-way; dry, where a
     dry run left out nothing but the input; "" for what needs no hands.
@@ -1616,7 +1616,7 @@ class EndRecord(Record, kind="end"):
 
 
 def to_json(record: Record) -> JsonDict:
-    """A record as its line; what is None is left out."""
+    """Returns a record as JSON, without what is None."""
     entry = {"kind": record.kind, "time": record.time}
     for name, value in vars(record).items():
         if name in record.hints and value is not None:
@@ -1625,7 +1625,7 @@ def to_json(record: Record) -> JsonDict:
 
 
 def from_json(entry: Mapping[str, object]) -> Record:
-    """The record of a line, without what is unknown or of another type, as older versions wrote it.
+    """Returns the record that JSON tells, without what is unknown or of another type.
 
     Raises ValueError for what is no record, KeyError for one of an unknown kind.
     """
@@ -1737,7 +1737,7 @@ CHECKS_MOST = 5
 
 
 def clean_checks(lines: Iterable[str]) -> list[str]:
-    """Each once: a ruling belongs to the words of its check."""
+    """Returns each check once, as a ruling belongs to the words of its check, and not too many."""
     checks = dict.fromkeys(cut(line, 160) for line in lines if line.strip())
     return [*checks][:CHECKS_MOST]
 
@@ -5620,7 +5620,7 @@ TEXT_SHOWN = 1000  # characters that a person can be asked to read
 
 
 def said_shortly(attempt: Attempt) -> str:
-    """The act in a person's words, its text whole."""
+    """Returns an act in a person's words, its text whole."""
     act = attempt.act
     text = act.text
     if text:
@@ -5630,7 +5630,7 @@ def said_shortly(attempt: Attempt) -> str:
 
 
 def place_name(attempt: Attempt) -> str:
-    """What a person calls the window that an act reaches: Notepad of 'Untitled - Notepad'."""
+    """Returns what a person calls the window of an act: Notepad of 'Untitled - Notepad'."""
     # As it is written into a setting: it is of letters that have no meaning there.
     window = next(iter(attempt.reached), Window(0, "", "this window"))
     name = window.title.rpartition(" - ")[2].strip()
@@ -5638,30 +5638,30 @@ def place_name(attempt: Attempt) -> str:
 
 
 def switch_for(attempt: Attempt) -> str:
-    """What of `allow_risky` would have allowed just this."""
+    """Returns what of `allow_risky` would have allowed just this."""
     return "; ".join(f"{risk} in *{place_name(attempt)}*" for risk in attempt.risks)
 
 
-def told_of(control: Control) -> str:
-    """For the person: what has the keyboard, and what it holds."""
+def field_in_words(control: Control) -> str:
+    """Tells the person what has the keyboard, and what it holds."""
     holds = ""
     if control.password:
         holds = ", a password field"
     elif control.value:
         holds = f" with {in_quotes(control.value, 60)}"
-    told = f"({control.role}{holds})"
-    return f"{in_quotes(control.name, 60)} {told}" if control.name else told
+    kind = f"({control.role}{holds})"
+    return f"{in_quotes(control.name, 60)} {kind}" if control.name else kind
 
 
 def question_about(attempt: Attempt) -> str:
-    """What the person is asked: the act with its whole text, what it enters, where, the risks.
+    """Returns the question to the person: an act with its whole text, where, and the risks.
 
     Raises ToolError for more text than a person can be asked to read.
     """
     act = attempt.act
     said = said_shortly(attempt)
     if attempt.act.types and attempt.focused:
-        said += f" on {told_of(attempt.focused)}"
+        said += f" on {field_in_words(attempt.focused)}"
     for name in true_names(attempt.controls)[-1:]:
         if fold_label(name) != fold_label(act.label):
             said += f", which is {in_quotes(name, 40)},"
@@ -5681,7 +5681,7 @@ def question_about(attempt: Attempt) -> str:
 
 
 def is_one_of(patterns: Iterable[str], *names: str) -> bool:
-    """Whether one of the names is among these, in which * is anything."""
+    """Tells whether one of the names is among these, in which * is anything."""
     wanted = [fold(pattern) for pattern in patterns]
     return any(fnmatchcase(fold(name), pattern) for name in names for pattern in wanted)
 
@@ -5699,7 +5699,7 @@ def is_allowed(risks: Iterable[str], attempt: Attempt, config: Config) -> bool:
 
 
 def risks_to_confirm(attempt: Attempt, config: Config) -> list[str]:
-    """The risks that the person has not allowed in advance, all of them or none."""
+    """Returns the risks that are not allowed in advance, all of them or none."""
     if config.confirm == "never":
         return []
     facts = facts_of(attempt)
@@ -6741,8 +6741,8 @@ def gate_confirm(actuator: Actuator, attempt: Attempt) -> None:
     wanted = what_a_yes_is_for(attempt)
     if wanted != actuator.allowed or actuator.clock.now() > actuator.allowed_until:
         allowed = actuator.put(actuator.confirm, question_about(attempt), switch_for(attempt))
-        said = cut(said_shortly(attempt), 90).removeprefix("press ")
-        known = f"{said} in {place_name(attempt)}"
+        said = attempt.act.key.title() or said_shortly(attempt)
+        known = f"{cut(said, 90)} in {place_name(attempt)}"
         if not allowed:
             if known not in actuator.refusals:
                 actuator.refusals.append(known)
@@ -6804,7 +6804,7 @@ def in_any(places: Iterable[Rect], *points: Point | None) -> bool:
 
 
 def take_hotkey(api: Win32, number: int, name: str, config: Config) -> tuple[str, str]:
-    """The first free one of that setting's keys, "" if none is, and what the person is told."""
+    """Takes the first free one of a setting's keys; returns it, or "", and what to tell of it."""
     wanted: str = vars(config)[name]
     chords = (wanted, *OTHER_HOTKEYS[name])
     for chord in chords:
@@ -6945,7 +6945,7 @@ def box_text(question: str) -> str:
 
 
 def box_place(desktop: WindowsDesktop, width: int, height: int, line: int) -> Rect | None:
-    """A corner of the screen where a box hides no console of ours, in which the question is, too.
+    """Returns a corner of the screen where a box hides no console of ours.
 
     None where there is none and the person has the console in front.
     """
@@ -6965,7 +6965,7 @@ def box_place(desktop: WindowsDesktop, width: int, height: int, line: int) -> Re
 def show_question(
     desktop: WindowsDesktop, question: str, words: Sequence[str], undo: ExitStack
 ) -> tuple[int, dict[int, str]]:
-    """The window with a question, until `undo`, and which of its parts is which answer."""
+    """Shows a question until `undo`; returns its window, and which part is which answer."""
     # No look is taken meanwhile, so it is in none even where Windows cannot leave it out.
     api = desktop.api
     screen = desktop.primary()
@@ -7002,7 +7002,7 @@ def show_question(
 
 
 def call_person(desktop: WindowsDesktop) -> None:
-    """A sound, and the program's windows blink in the taskbar until one of them is in front."""
+    """Makes a sound; the program's windows blink in the taskbar until one is in front."""
     for handle in filter(None, desktop.own_windows):
         flash = FLASHWINFO(sizeof(FLASHWINFO), handle, FLASHW_UNTIL_FRONT)
         desktop.api.FlashWindowEx(byref(flash))
@@ -7017,7 +7017,7 @@ def box_on_screen(
     left_s: Callable[[], float] = float,
     calls: bool = True,
 ) -> Iterator[list[str]]:
-    """Gives a list, to which what is clicked or sent in the box is added."""
+    """Shows a box; yields a list, to which is added what is clicked or sent in it."""
     answers: list[str] = []
     shown = (desktop, question, words, left_s, answers, calls)
     box = threading.Thread(target=_show_box, args=shown, daemon=True)
@@ -9687,12 +9687,12 @@ class RunJournal(NamedTuple):
 
     @property
     def left_out(self) -> list[str]:
-        """What of it is passed over, in a sentence if there is any."""
+        """Tells in a sentence, if there is any, what of it is passed over."""
         return [f"Damaged lines left out: {', '.join(self.damaged)}."] if self.damaged else []
 
 
 def in_run(folder: Path, name: str) -> Path:
-    """A file's path in a run's folder, which may come from somebody else.
+    """Returns a file's path in a run's folder, which may come from somebody else.
 
     Raises OSError if it, or its own folder, is a link, a pipe or a device.
     """
@@ -9709,7 +9709,7 @@ LOCKED_S = (0.1, 0.2, 0.4, 0.8)
 
 
 def patiently(write: Callable[[], Taken]) -> Taken:
-    """What it answers; raises what it raises, but PermissionError only after some tries."""
+    """Returns what `write` does, or raises it; PermissionError only after some tries."""
     for wait_s in LOCKED_S:
         try:
             return write()
@@ -9719,7 +9719,7 @@ def patiently(write: Callable[[], Taken]) -> Taken:
 
 
 def open_log(path: Path, mode: str = "a") -> IO[str]:
-    """A text file that has each line at once; OSError for a link or a pipe."""
+    """Opens a text file that has each line at once; raises OSError for a link or a pipe."""
     return open(in_run(path.parent, path.name), mode, 1, "utf-8", "backslashreplace")
 
 
@@ -9731,7 +9731,7 @@ HELD_BYTE = 1 << 30  # beyond what a journal holds, as what is held on Windows c
 
 
 def hold_alone(stream: IO[str]) -> bool:
-    """Whether no other process holds this file, which from now on is ours until it is closed."""
+    """Takes a file until it is closed; tells whether no other process holds it."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -9748,7 +9748,7 @@ def hold_alone(stream: IO[str]) -> bool:
 
 
 def read_journal(folder: Path, outline: bool = False) -> RunJournal:
-    """Its torn last line is dropped; raises ConfigError if there is none.
+    """Reads a run's records but for a torn last line; raises ConfigError if there are none.
 
     Of an `outline` only what stands in OUTLINE, and what stands right before that, is read.
     """
@@ -9771,7 +9771,7 @@ def read_journal(folder: Path, outline: bool = False) -> RunJournal:
 
 
 def run_of(journal: RunJournal, folder: Path) -> RunRecord:
-    """How a run began, or was last resumed; raises ConfigError if it is none."""
+    """Returns how a run began, or was last resumed; raises ConfigError if it is none."""
     for record in reversed(journal.records):
         if isinstance(record, RunRecord):
             return record
@@ -9779,12 +9779,12 @@ def run_of(journal: RunJournal, folder: Path) -> RunRecord:
 
 
 def picture_name(name: str) -> str:
-    """The name, if it is that of a picture in a run's folder and nowhere else."""
+    """Returns the name if it is that of a picture in a run's folder, else nothing."""
     return name if re.fullmatch(r"(?:[\w-]+/)?[\w-]+\.png", name) else ""
 
 
 def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
-    """(RGB, width, height) of a run's screenshot; raises AgentError."""
+    """Returns (RGB, width, height) of a run's screenshot; raises AgentError."""
     try:
         return png_to_rgb(in_run(folder, picture_name(name)).read_bytes())
     except (AgentError, OSError) as error:
@@ -9795,7 +9795,7 @@ def read_picture(folder: Path, name: str) -> tuple[bytes, int, int]:
 
 
 def known_runs(root: Path) -> dict[int, Path]:
-    """The folders run_NNNN in `root`, the latest first; raises ConfigError."""
+    """Returns the folders run_NNNN in `root`, the latest first; raises ConfigError."""
     found = {}
     try:
         for path in root.glob("run_*"):
@@ -9814,7 +9814,8 @@ RUNS_MOST = 100  # the latest
 
 
 def delete_old_runs(config: Config, spared: Iterable[Path]) -> None:
-    # The `spared` stay, and for a day one without an end: it may be resumed, or go on right now.
+    """Deletes what keep_runs and keep_megabytes do not keep, but for the `spared`."""
+    # One without an end stays for a day: it may be resumed, or go on right now.
     in_use = [path.resolve() for path in spared]
     size = 0
     for place, run in enumerate(known_runs(Path(config.dump_dir)).values()):
@@ -9834,7 +9835,7 @@ LATEST = "last"
 
 
 def find_run(root: Path, name: str) -> Path:
-    """By its number, name or path, LATEST for the latest; raises ConfigError."""
+    """Finds a run by its number, name or path, LATEST for the latest; raises ConfigError."""
     wanted = name.removeprefix("run_").lstrip("0")
     for number, folder in known_runs(root).items():
         if name == LATEST or str(number) == wanted:
@@ -9955,7 +9956,7 @@ class ExecutionLogger:
             self._write(self._log, f"{now.time().isoformat('milliseconds')} {text}\n")
 
     def save_screenshot(self, name: str, png: bytes) -> str:
-        """Under that path in the run's folder, or by its bare name with the screenshots."""
+        """Keeps a picture under a path in the run's folder, or a bare name; returns the path."""
         path = name if "." in name else f"screenshots/{name}.png"
         if self._size < self._most:
             self.say(f"SAVED {path}", 2)
@@ -9997,7 +9998,7 @@ class ExecutionLogger:
 
 
 def lmstudio_logs() -> dict[Path, int]:
-    """LM Studio's own logs and their sizes; what one grows by in a run is the run's."""
+    """Returns LM Studio's logs and their sizes; what one grows by in a run is the run's."""
     sizes = {}
     for root in ("~/.cache/lm-studio", "~/.lmstudio"):  # in older versions, and now
         for path in sorted(Path(os.path.expanduser(root)).glob("server-logs/*/*.log")):
@@ -15154,7 +15155,7 @@ class Stats:
         self.run["sums"].update(sums)
 
     def figures(self) -> list[tuple[str, str]]:
-        """(name, text): the same for report, statistics and the last line of a run."""
+        """Returns (name, text) of each figure, for report, statistics and log."""
         sums: Counter[str] = Counter(self.run["sums"])
         sums["own"] = max(0, sums["seconds"] - sums["model"] - sums["person"])
         reused = "not told by this server"
@@ -15223,7 +15224,7 @@ def data_block(data: object, name: str = "") -> str:
 
 
 def page_policy(*more: str) -> str:
-    """What the page may load besides its own style and script."""
+    """Returns the rule for what the page may load besides its own style and script."""
     rules = ["default-src 'none'", *more]
     for part, text in (("style", PAGE_STYLE), ("script", PAGE_SCRIPT)):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -15232,7 +15233,7 @@ def page_policy(*more: str) -> str:
 
 
 def report_page() -> str:
-    """The page without a run; it stays open at its end, where the blocks of one follow."""
+    """Returns the page without a run, open at its end, where the blocks of one follow."""
     # Its pictures come from beside it or from inside it.
     page = PAGE.replace("CSP", page_policy("img-src file: data: 'self'"), 1)
     return page.replace("TITLE", "A run of agent.py", 1).removesuffix("  </body>\n</html>\n")
@@ -15242,7 +15243,7 @@ REPORT_CHARACTERS = 20_000_000  # of its records; more, and a browser takes long
 
 
 def within_report(items: deque[JsonDict]) -> Iterator[JsonDict]:
-    """The latest first; beyond REPORT_CHARACTERS without what was sent, which is most of it."""
+    """Yields the items, the latest first; beyond REPORT_CHARACTERS without what was sent."""
     left = REPORT_CHARACTERS
     for item in reversed(items):
         left -= len(json.dumps(item))
@@ -15250,7 +15251,7 @@ def within_report(items: deque[JsonDict]) -> Iterator[JsonDict]:
 
 
 def report_text(folder: Path, pictures: bool = False) -> str:
-    """Made anew from the journal; raises AgentError."""
+    """Makes a report anew from the journal; raises AgentError."""
     stats = stats_of(folder)
     items = [*within_report(stats.items)][::-1]
     blocks = [report_page(), *map(data_block, [stats.run_item(), *items])]
@@ -15281,7 +15282,7 @@ def write_text(target: Path, text: str, mode: str) -> str:
 
 
 def leave_report(folder: Path, stats: Stats, event: Event) -> None:
-    """A listener, by which a run's folder has its report when its end is told to others."""
+    """Listens for a run's end, and writes its report before others hear of that."""
     if isinstance(event, EndRecord):
         report = folder / "report.html"
         stats.report = f"see {report}"
@@ -15330,10 +15331,10 @@ class PanelRequest(BaseHTTPRequestHandler):
             super().handle()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the terminal belongs to the run."""
+        """Says nothing: the terminal belongs to the run."""
 
     def do_GET(self) -> None:
-        """The body is not read before all the rest is as it should."""
+        """Answers whoever has the key; the body is not read before all else is as it should."""
         panel = self.server.panel
         route = f"{self.command} {self.path}"
         key = self.headers.get("Authorization", "").encode()
@@ -15355,7 +15356,7 @@ class PanelRequest(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refusals, the module's own too."""
+        """Sends a refusal, the module's own too."""
         self._send(code, {"error": message})
 
     def _send(self, status: int, content: object, kind: str = "image/png") -> None:
@@ -15393,11 +15394,11 @@ def show_in_browser(address: str) -> None:
 
 
 class Unawaited(Exception):
-    """For what nobody waits for now."""
+    """Refuses what nobody waits for now."""
 
 
 class Panel(Inbox):
-    """Any thread may call any method. Raises ConfigError when its port cannot be had."""
+    """Shows a live run to its page; raises ConfigError when its port cannot be had."""
 
     def __init__(self, config: Config, stop: Stop, stats: Stats, folder: Path) -> None:
         self.config = config
@@ -15440,7 +15441,7 @@ class Panel(Inbox):
         threading.Thread(target=serve, name="panel", daemon=True).start()
 
     def watched(self) -> bool:
-        """Whether a page is open: it asks again and again."""
+        """Tells whether a page is open: it asks again and again."""
         return time.monotonic() - self._asked < PANEL_GONE
 
     def close(self) -> None:
@@ -15477,7 +15478,7 @@ class Panel(Inbox):
         return "" if self._answers.empty() else self._answers.get()
 
     def answer(self, route: str, body: bytes) -> tuple[int, object]:
-        """(HTTP status, a PNG or what is sent as JSON)."""
+        """Returns the HTTP status with a PNG, or with what is sent as JSON."""
         try:
             return 200, self.routes[route](json.loads(body or b"{}")) or {}
         except Unawaited as error:
@@ -15819,7 +15820,7 @@ STORY_STATE: JsonDict = {
 
 
 class StoryPanel(Panel):
-    """Its page, or who else has its key, draws the marks and may say what the model would say."""
+    """Lets its page, or who else has the key, draw the marks and speak for the model."""
 
     injects = True
     patience_s = 20.0  # for a picture with its marks, after which the program draws them
@@ -15847,7 +15848,7 @@ class StoryPanel(Panel):
         return "" if self._injected.empty() else self._injected.get()
 
     def annotated(self, seq: int) -> bytes:
-        """Raises Stopped."""
+        """Waits for the picture with the marks of a turn, in vain for nothing; raises Stopped."""
         end = time.monotonic() + self.patience_s
         self._annotated = b""
         self.update(phase=WAITS_FOR_PICTURE, pending_seq=seq)
@@ -16989,7 +16990,7 @@ MCP_BLOCKED = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
 
 
 def say(text: str) -> None:
-    """A closed pipe must not end the run."""
+    """Prints a text; a closed pipe does not end the run."""
     with suppress(OSError, ValueError):
         print(printable(text), flush=True)
 
@@ -17014,7 +17015,7 @@ FURTHER_LINE = "    | "
 
 
 def turn_row(line: TurnLine, columns: int) -> str:
-    # A row of at most so many columns, 59 or more; a long effect stands in a second.
+    """Returns a row of at most so many columns, 59 or more; a long effect stands in a second."""
     done = plain_backslashes(line.done)
     effect = plain_backslashes(line.effect)
     reason = ""
@@ -17038,7 +17039,7 @@ def plain_backslashes(text: str) -> str:
 
 
 class Terminal:
-    """Lines that stay, on a capable terminal a live one below, and what the person types."""
+    """Prints lines that stay, on a capable terminal a live one below; reads what is typed."""
 
     # Level 0 is always shown, 1 unless -q is given, 2 with -v. A thread prints, since whoever
     # selects in a Windows console holds it up.
@@ -17094,7 +17095,7 @@ class Terminal:
         waits: Callable[[], object] = lambda: True,
         others: Sequence[Callable[[], str]] = (),
     ) -> str:
-        """What the person types while it `waits`, or says in other ways; "" for nothing."""
+        """Returns what the person types while it `waits`, or says in other ways; "" for nothing."""
         # One thread reads between questions, too: what was typed before one was printed is no
         # answer.
         typed = deque[str]()
@@ -17169,7 +17170,7 @@ def _person_is_there() -> bool:
 
 @lru_cache(maxsize=1)  # one for all that asks, since a thread that reads cannot be ended
 def typed_into(stream: IO[str]) -> tuple[deque[str], threading.Thread]:
-    """The lines that are typed from now on, and the thread that reads them until there are none."""
+    """Returns the lines that are typed from now on, and the thread that reads them."""
     lines = deque[str]()
     reader = threading.Thread(target=lambda: lines.extend(stream), daemon=True)
     reader.start()
@@ -17177,7 +17178,7 @@ def typed_into(stream: IO[str]) -> tuple[deque[str], threading.Thread]:
 
 
 def hold_console() -> None:
-    """Where the console closes with the program it waits until somebody has read it."""
+    """Waits until somebody has read a console that closes with the program."""
     if sys.platform == "win32" and _person_is_there() and is_own_console(load_win32()):
         say("Press Enter to close this window.")
         typed, reader = typed_into(sys.stdin)
@@ -17230,7 +17231,7 @@ def choose_model(terminal: Terminal, able: Sequence[ModelInfo]) -> ModelInfo | N
 def chosen_way(
     options: Namespace, config: Config, terminal: Terminal, task: str, old: Path | None
 ) -> Way | None:
-    """That of an earlier run, if the person wants it or wanted it for the `old` one."""
+    """Returns the way of an earlier run if the person wants it, or did for the `old` one."""
     gone = ""
     for record in read_journal(old).records if old else ():
         if isinstance(record, WayRecord):
@@ -17255,7 +17256,7 @@ def chosen_way(
 
 
 def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
-    """From the environment, else a hidden prompt; raises ConfigError for what cannot be hidden."""
+    """Reads secrets from the environment, else a prompt; ConfigError for what cannot be hidden."""
     # No secret may be a part of a word of this file: of a tool, of a record or of a request.
     source = Path(__file__).read_text("utf-8") if key or names else ""
     words = "\n".join(re.findall("[a-zA-Z_]+", source))
@@ -17299,7 +17300,7 @@ def read_secrets(names: Sequence[str], key: str = "") -> Secrets:
 
 @dataclass
 class Person:
-    """Who is asked at the terminal, in a box on the screen and, unless for a yes, in the panel."""
+    """Asks the person: at the terminal, in a box and, unless for a yes, in the panel."""
 
     config: Config
     terminal: Terminal
@@ -17314,7 +17315,7 @@ class Person:
         return by_box or _person_is_there()
 
     def allows(self, question: str, switch: str) -> bool | None:
-        """Whether an act may be done, None for no answer; `switch` would have allowed it."""
+        """Asks for a yes to an act; None for no answer. `switch` would have allowed it."""
         if self.can_say_yes:
             return self._says_yes(question, "allows it", self.config.confirm_wait)
         advice = f'--set "allow_risky={switch}" allows just this, --confirm never everything'
@@ -17322,7 +17323,7 @@ class Person:
         return None
 
     def vouches(self, question: str) -> bool | None:
-        """What the person says of the end; None where nobody is there or answers."""
+        """Asks for a yes to the end; None where nobody is there or answers."""
         if not self.can_say_yes:
             return None
         wait_s = self.config.confirm_wait
@@ -17336,7 +17337,7 @@ class Person:
         return None if answer is None else answer.lower() in ("y", "yes")
 
     def answers(self, question: str) -> str | None:
-        """None where nobody is there."""
+        """Asks what only the person knows; None where nobody is there."""
         if _person_is_there() or self.inbox.watched():
             return self._asked(
                 f"The model asks: {question}",
@@ -17379,7 +17380,7 @@ END_SEEN_S = 1.0  # of it at least, though somebody uses mouse or keyboard
 
 
 def notify_of_end(person: Person, text: str) -> None:
-    """A box with the end of the run, which is gone when somebody comes."""
+    """Shows the end of the run in a box, which goes when somebody comes."""
     clock = person.terminal.clock
     shown_at = clock.now()
     with suppress(Stopped), box_on_screen(person.desktop, text):
@@ -17680,7 +17681,7 @@ DEMO_PACE_S = 1.5  # seconds between two turns of a demo that somebody watches
 
 
 def in_columns(line: str) -> str:
-    """A line broken between words where the terminal ends, each part under its last column."""
+    """Breaks a line between words where the terminal ends, each part under its last column."""
     hang = re.match(r" *(?:\S.{0,24}?  +)?", line)
     return textwrap.fill(
         line,
@@ -17777,7 +17778,7 @@ def manifest(config: Config) -> Iterator[str]:
 
 
 def look_back(options: Namespace) -> Iterator[str]:
-    """The lines of the options that only tell something."""
+    """Yields the lines of the options that only tell something."""
     if options.version:
         yield f"agent.py {__version__}"
     elif options.help in HELP_TOPICS:
