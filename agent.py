@@ -12024,7 +12024,7 @@ def seen_deed(run: Run, deed: Deed, frame: Frame, after: Frame) -> Deed:
     carets = 1
     box = run.eyes.changed(frame.clean, after.clean, frame, 1)
     seen = box
-    if box is None and not run.config.described:  # a caret may stand in another field now
+    if box is None:  # a caret may stand in another field now
         carets = 0
         seen = run.eyes.changed(frame.clean, after.clean, frame, 1, carets)
     new = seen is not None and is_new(progress.screens, after, seen, carets)
@@ -12500,14 +12500,9 @@ def as_believed(run: Run, outcome: Outcome) -> Outcome:
     Nobody can tell by a rule whether just that act was the point: a completion needs a fact then,
     or the person's own word.
     """
-    config = run.config
-    if config.described or config.dry_run:
-        return outcome
     refused = cut("; ".join(run.progress.refusals), 300)
-    idle = not run.progress.touched and config.verify_completion
-    if outcome.kind != "completed":
-        return outcome
-    if not (refused or idle):
+    idle = not run.progress.touched and run.config.verify_completion
+    if run.config.dry_run or outcome.kind != "completed" or not (refused or idle):
         return outcome
     with suppress(Win32Error):  # a locked screen proves nothing
         if facts_prove(run):
