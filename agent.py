@@ -2064,7 +2064,7 @@ def annotate(
 
 
 ####################################################################################################
-# Win32 table - structures, constants, and every function with its types and its check
+# Win32 table - every function of Windows with its types and its check, and what many rooms need
 ####################################################################################################
 
 # ctypes has no name for "any type of mine", and a function takes and answers what its row says.
@@ -2106,112 +2106,12 @@ def structure(declaration: str) -> type[ctypes.Structure]:
 
 POINT = structure("POINT: LONG x, LONG y")
 RECT = LONG * 4  # left, top, right, bottom
-CURSORINFO = structure("CURSORINFO: DWORD cbSize, DWORD flags, HCURSOR hCursor, POINT ptScreenPos")
-ICONINFO = structure(
-    "ICONINFO: BOOL fIcon, DWORD xHotspot, DWORD yHotspot, HBITMAP hbmMask, HBITMAP hbmColor"
-)
-BITMAPINFOHEADER = structure(
-    "BITMAPINFOHEADER: DWORD biSize, LONG biWidth, LONG biHeight, WORD biPlanes, WORD biBitCount,"
-    " DWORD biCompression, DWORD biSizeImage, LONG biXPelsPerMeter, LONG biYPelsPerMeter,"
-    " DWORD biClrUsed, DWORD biClrImportant"
-)
-MOUSEINPUT = structure(
-    "MOUSEINPUT: LONG dx, LONG dy, DWORD mouseData, DWORD dwFlags, DWORD time,"
-    " ULONG_PTR dwExtraInfo"
-)
-KEYBDINPUT = structure(
-    "KEYBDINPUT: WORD wVk, WORD wScan, DWORD dwFlags, DWORD time, ULONG_PTR dwExtraInfo"
-)
-LASTINPUTINFO = structure("LASTINPUTINFO: UINT cbSize, DWORD dwTime")
-FLASHWINFO = structure(
-    "FLASHWINFO: UINT cbSize, HWND hwnd, DWORD dwFlags, UINT uCount, DWORD dwTimeout"
-)
-MSG = structure("MSG: HWND hwnd, UINT message, WPARAM wParam, LPARAM lParam, DWORD time, POINT pt")
 
-
-class INPUT_UNION(ctypes.Union):
-    _fields_ = [("mi", MOUSEINPUT), ("ki", KEYBDINPUT)]
-
-
-class INPUT(ctypes.Structure):
-    _anonymous_ = ("u",)  # so that `mi` and `ki` can be given and read directly
-    _fields_ = [("type", DWORD), ("u", INPUT_UNION)]
-
-
-# Mouse, keys and messages.
-INPUT_MOUSE = 0
-INPUT_KEYBOARD = 1
-MOUSEEVENTF_MOVE = 0x0001
-MOUSEEVENTF_WHEEL = 0x0800
-MOUSEEVENTF_HWHEEL = 0x1000
-MOUSEEVENTF_VIRTUALDESK = 0x4000
-MOUSEEVENTF_ABSOLUTE = 0x8000
-# The flags of MOUSEINPUT that press a button and let it go.
-MOUSEEVENTF_BUTTON = {
-    "left": (0x0002, 0x0004),
-    "right": (0x0008, 0x0010),
-    "middle": (0x0020, 0x0040),
-}
-KEYEVENTF_EXTENDEDKEY = 0x0001
-KEYEVENTF_KEYUP = 0x0002
-KEYEVENTF_UNICODE = 0x0004
-WM_SETFONT = 0x0030
-WM_KEYDOWN = 0x0100
-WM_LBUTTONDOWN = 0x0201
-WM_LBUTTONUP = 0x0202
-WM_MBUTTONDBLCLK = 0x0209  # the last message of the three buttons
-WM_HOTKEY = 0x0312
-PM_NOREMOVE = 0
-PM_REMOVE = 1
-# Codes of alt, ctrl, shift and win, and what RegisterHotKey calls them (MOD_ALT and so on).
-MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}
-MOD_NOREPEAT = 0x4000
-
-# Screen and drawing.
-SM_CXSCREEN = 0
-SM_CYSCREEN = 1
-SM_CXCURSOR = 13
-SM_CYCURSOR = 14
-SM_SWAPBUTTON = 23
-SM_XVIRTUALSCREEN = 76  # then its y, width and height
-MONITOR_DEFAULTTONULL = 0
-DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2 = -4
-SRCCOPY = 0x00CC0020
-COLORONCOLOR = 3
-HALFTONE = 4
-DIB_RGB_COLORS = 0
-CURSOR_SHOWING = 1
-IDC_ARROW = 32512
-DI_NORMAL = 3
 
 # Windows, processes and the console.
 GA_ROOT = 2
-GA_ROOTOWNER = 3
-DWMWA_EXTENDED_FRAME_BOUNDS = 9
-DWMWA_CLOAKED = 14
-SW_SHOWNORMAL = 1
-SW_SHOWNOACTIVATE = 4
-SW_RESTORE = 9
-# Of a window: topmost, not on the taskbar, without the keyboard; with a frame; a part of another.
-WS_EX_TOPMOST_NOACTIVATE = 0x08000088
-WS_POPUP_DLGFRAME = 0x80400000
-WS_CHILD_VISIBLE = 0x50000000
-WS_CHILD_VISIBLE_BORDER_SCROLL = 0x50800080  # of a field, ES_AUTOHSCROLL
-WDA_EXCLUDEFROMCAPTURE = 0x11
-MB_ICONQUESTION = 0x20
-FLASHW_UNTIL_FRONT = 0x0F  # FLASHW_ALL | FLASHW_TIMERNOFG
-DESKTOP_READOBJECTS = 0x0001
-PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
-TOKEN_QUERY = 0x0008
-TokenIntegrityLevel = 25
-SECURITY_MANDATORY_MEDIUM_RID = 0x2000
 STD_INPUT_HANDLE = 0xFFFFFFF6
-STD_OUTPUT_HANDLE = 0xFFFFFFF5
-ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0x0004
-ENABLE_QUICK_EDIT_MODE = 0x0040
 ENABLE_EXTENDED_FLAGS = 0x0080
-WAIT_TIMEOUT = 258
-ERROR_ACCESS_DENIED = 5
 
 # A virtual-key code and the names of its key and of those that follow without a gap; a sign is the
 # key that bears it on a US keyboard.
@@ -2245,16 +2145,6 @@ VK_MAP = {
     for first, names in _KEY_ROWS.items()
     for code, name in enumerate(names.split(), first)
 }
-CF_UNICODETEXT = 13
-# Without the E0 prefix of their scan codes Windows takes these for their twins on the numpad.
-EXTENDED_KEYS = frozenset(
-    """
-    pageup pagedown end home left up right down printscreen insert delete
-    win rwin apps menu numdivide numenter numlock rctrl ralt
-    browserback browserforward browserrefresh browserhome
-    volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay
-    """.split()
-)
 
 
 class Row(NamedTuple):
@@ -3031,6 +2921,92 @@ def known_programs(api: Win32, environment: Mapping[str, str]) -> list[Program]:
 ####################################################################################################
 # Windows desktop - Windows' answer to what the program needs, and the console that it runs in
 ####################################################################################################
+
+CURSORINFO = structure("CURSORINFO: DWORD cbSize, DWORD flags, HCURSOR hCursor, POINT ptScreenPos")
+ICONINFO = structure(
+    "ICONINFO: BOOL fIcon, DWORD xHotspot, DWORD yHotspot, HBITMAP hbmMask, HBITMAP hbmColor"
+)
+BITMAPINFOHEADER = structure(
+    "BITMAPINFOHEADER: DWORD biSize, LONG biWidth, LONG biHeight, WORD biPlanes, WORD biBitCount,"
+    " DWORD biCompression, DWORD biSizeImage, LONG biXPelsPerMeter, LONG biYPelsPerMeter,"
+    " DWORD biClrUsed, DWORD biClrImportant"
+)
+MOUSEINPUT = structure(
+    "MOUSEINPUT: LONG dx, LONG dy, DWORD mouseData, DWORD dwFlags, DWORD time,"
+    " ULONG_PTR dwExtraInfo"
+)
+KEYBDINPUT = structure(
+    "KEYBDINPUT: WORD wVk, WORD wScan, DWORD dwFlags, DWORD time, ULONG_PTR dwExtraInfo"
+)
+LASTINPUTINFO = structure("LASTINPUTINFO: UINT cbSize, DWORD dwTime")
+
+
+class INPUT_UNION(ctypes.Union):
+    _fields_ = [("mi", MOUSEINPUT), ("ki", KEYBDINPUT)]
+
+
+class INPUT(ctypes.Structure):
+    _anonymous_ = ("u",)  # so that `mi` and `ki` can be given and read directly
+    _fields_ = [("type", DWORD), ("u", INPUT_UNION)]
+
+
+# Mouse, keys and messages.
+INPUT_MOUSE = 0
+INPUT_KEYBOARD = 1
+MOUSEEVENTF_MOVE = 0x0001
+MOUSEEVENTF_WHEEL = 0x0800
+MOUSEEVENTF_HWHEEL = 0x1000
+MOUSEEVENTF_VIRTUALDESK = 0x4000
+MOUSEEVENTF_ABSOLUTE = 0x8000
+# The flags of MOUSEINPUT that press a button and let it go.
+MOUSEEVENTF_BUTTON = {
+    "left": (0x0002, 0x0004),
+    "right": (0x0008, 0x0010),
+    "middle": (0x0020, 0x0040),
+}
+KEYEVENTF_EXTENDEDKEY = 0x0001
+KEYEVENTF_KEYUP = 0x0002
+KEYEVENTF_UNICODE = 0x0004
+
+# Screen and drawing.
+SM_CXSCREEN = 0
+SM_CYSCREEN = 1
+SM_CXCURSOR = 13
+SM_CYCURSOR = 14
+SM_SWAPBUTTON = 23
+SM_XVIRTUALSCREEN = 76  # then its y, width and height
+MONITOR_DEFAULTTONULL = 0
+DPI_AWARENESS_CONTEXT_PER_MONITOR_AWARE_V2 = -4
+SRCCOPY = 0x00CC0020
+COLORONCOLOR = 3
+HALFTONE = 4
+DIB_RGB_COLORS = 0
+CURSOR_SHOWING = 1
+IDC_ARROW = 32512
+DI_NORMAL = 3
+
+# Windows, processes and the clipboard.
+GA_ROOTOWNER = 3
+DWMWA_EXTENDED_FRAME_BOUNDS = 9
+DWMWA_CLOAKED = 14
+SW_SHOWNORMAL = 1
+SW_RESTORE = 9
+DESKTOP_READOBJECTS = 0x0001
+PROCESS_QUERY_LIMITED_INFORMATION = 0x1000
+TOKEN_QUERY = 0x0008
+TokenIntegrityLevel = 25
+SECURITY_MANDATORY_MEDIUM_RID = 0x2000
+ERROR_ACCESS_DENIED = 5
+CF_UNICODETEXT = 13
+# Without the E0 prefix of their scan codes Windows takes these for their twins on the numpad.
+EXTENDED_KEYS = frozenset(
+    """
+    pageup pagedown end home left up right down printscreen insert delete
+    win rwin apps menu numdivide numenter numlock rctrl ralt
+    browserback browserforward browserrefresh browserhome
+    volumemute volumedown volumeup medianext mediaprevious mediastop mediaplay
+    """.split()
+)
 
 
 def console_mode(api: Win32, which: int, undo: ExitStack, on: int = 0, off: int = 0) -> bool:
@@ -6788,6 +6764,32 @@ GATES: tuple[Gate, ...] = (
 ####################################################################################################
 # Watcher - what comes from outside: hotkeys, the corner, the close button, an answer in a box
 ####################################################################################################
+
+FLASHWINFO = structure(
+    "FLASHWINFO: UINT cbSize, HWND hwnd, DWORD dwFlags, UINT uCount, DWORD dwTimeout"
+)
+MSG = structure("MSG: HWND hwnd, UINT message, WPARAM wParam, LPARAM lParam, DWORD time, POINT pt")
+WM_SETFONT = 0x0030
+WM_KEYDOWN = 0x0100
+WM_LBUTTONDOWN = 0x0201
+WM_LBUTTONUP = 0x0202
+WM_MBUTTONDBLCLK = 0x0209  # the last message of the three buttons
+WM_HOTKEY = 0x0312
+PM_NOREMOVE = 0
+PM_REMOVE = 1
+# Codes of alt, ctrl, shift and win, and what RegisterHotKey calls them (MOD_ALT and so on).
+MOD_KEYS = {0x12: 1, 0x11: 2, 0x10: 4, 0x5B: 8}
+MOD_NOREPEAT = 0x4000
+SW_SHOWNOACTIVATE = 4
+# Of a window: topmost, not on the taskbar, without the keyboard; with a frame; a part of another.
+WS_EX_TOPMOST_NOACTIVATE = 0x08000088
+WS_POPUP_DLGFRAME = 0x80400000
+WS_CHILD_VISIBLE = 0x50000000
+WS_CHILD_VISIBLE_BORDER_SCROLL = 0x50800080  # of a field, ES_AUTOHSCROLL
+WDA_EXCLUDEFROMCAPTURE = 0x11
+MB_ICONQUESTION = 0x20
+FLASHW_UNTIL_FRONT = 0x0F  # FLASHW_ALL | FLASHW_TIMERNOFG
+
 
 # A stop must be felt within 0.2 s.
 WATCH_PAUSE_S = 0.03
@@ -16983,6 +16985,9 @@ MCP_BLOCKED = "blocked_windows=LM Studio.exe; Claude.exe; Code.exe"
 # Terminal - what a person sees and says while it runs
 ####################################################################################################
 
+STD_OUTPUT_HANDLE = 0xFFFFFFF5
+ENABLE_VIRTUAL_TERMINAL_PROCESSING = 0x0004
+
 
 def say(text: str) -> None:
     """Prints a text; a closed pipe does not end the run."""
@@ -17861,6 +17866,9 @@ def list_runs(root: Path) -> Iterator[str]:
 ####################################################################################################
 # Command line - the only place where things are constructed and wired
 ####################################################################################################
+
+ENABLE_QUICK_EDIT_MODE = 0x0040
+WAIT_TIMEOUT = 258
 
 
 def doctor(options: Namespace, config: Config, stop: Stop) -> int:
