@@ -79,7 +79,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache, partial, reduce
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
-from itertools import chain, combinations, islice, product, starmap, zip_longest
+from itertools import chain, combinations, filterfalse, islice, product, starmap, zip_longest
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from secrets import compare_digest, token_urlsafe
@@ -4401,6 +4401,10 @@ def keys_of(act: Act) -> str:
     return "+".join(name for code, name in KEY_NAMES.items() if code in codes)
 
 
+# What keys with a name type; a formula that begins with a plus is one that begins with =.
+SIGNS = {"space": " ", "numadd": "=", "numsubtract": "-"}
+
+
 LINE_BREAK = "\v"  # in a text that is typed: one that is no Enter
 UNKNOWN = "?"  # begins a line of which nobody knows how it begins
 SHELLS = (
@@ -4420,6 +4424,10 @@ SELECTING = (
     rf"ctrl\+a|ctrl\+shift\+(home|end)|ctrl\+num5|{A_CLICK}\("
     r"(select all|alles (markieren|auswahlen)|tout selectionner"
     r"|seleccionar todo|zaznacz wszystko|выделить все|全选)\b.*"
+)
+# What selects nobody knows how much, which matters where a document cannot be read.
+SELECTING_PART = (
+    r"drag\(.*|shift\+\w*click\(.*|(ctrl\+)?shift\+(pageup|pagedown)|ctrl\+shift\+(up|down)"
 )
 REPLACING = (
     r"ctrl\+(shift\+)?v|shift\+insert|delete|backspace|ctrl\+x|enter|(shift\+)?(.|space)"
@@ -4474,6 +4482,7 @@ class Typed:
     # one that cannot be read and all of which was replaced.
     held: Mapping[str, str | None] = field(default_factory=dict)
     own: str = ""  # all that this program typed
+    unsent: frozenset[str] = frozenset()  # places that hold what no task named, see NOTES
 
     def of(self, window: Window) -> Typed:
         starts = re.fullmatch(START, window.program.lower())
@@ -4495,9 +4504,10 @@ class Typed:
         act = attempt.act
         if act.name in MOVES:
             return before
-        text = act.text
         keys = keys_of(act)
-        last = keys or f"{act.name}({fold_label(act.label)})"
+        text = act.text or (keys and character_of(SIGNS.get(keys, keys).split("+")))
+        clicked = f"{act.name}({fold_label(act.label)})"
+        last = keys or f"{act.args.get('modifiers', '')}+{clicked}".strip("+")
         emptying = keys_that_empty(window, attempt.focused)
         if keys in emptying[-1:]:
             last = "emptied"
@@ -4516,14 +4526,29 @@ class Typed:
             line = ""
         elif keys or replaces:
             line = UNKNOWN + line.strip(UNKNOWN)
+            if keys == "tab" and line != UNKNOWN:
+                line += "\t"
         stays = text or re.fullmatch(WITHIN, last)
-        name = document_in(attempt.front or window, attempt.focused)
+        front = attempt.front or window
+        name = document_in(front, attempt.focused)
         value = getattr(attempt.focused, "value", None)
         held = dict(before.held)
         if last == "ctrl+s":  # it is as it was saved
             held.pop(name, None)
-        elif all_of_it or value is not None:
+            held.pop(document_in(front, None), None)
+        elif value is not None or (
+            replaces and re.fullmatch(f"{SELECTING}|{SELECTING_PART}", before.last)
+        ):
             held.setdefault(name, value)
+        if "loses" in attempt.notes:
+            held[document_in(front, None)] = None
+        if "selects" in attempt.notes:
+            last = "ctrl+a"
+        unsent = before.unsent
+        if attempt.risks:  # the person has said yes
+            unsent -= {before.place}
+        if "brings" in attempt.notes and "\n" not in text:
+            unsent |= {before.place}
         return replace(
             before,
             line=line[-FACT_CHARACTERS:],
@@ -4531,6 +4556,7 @@ class Typed:
             last=last,
             held=held,
             own=self.own + text,
+            unsent=unsent,
         )
 
 
@@ -4561,6 +4587,7 @@ class Attempt:
     unanswered: bool = False  # whether a question for controls was not answered
     holds_secret: bool = False  # whether a secret was typed into a window that it reaches
     enters: str = ""  # the line that stands there, or what it has Windows run
+    notes: Sequence[str] = ()  # see NOTES
     risks: Sequence[str] = ()
 
     @property
@@ -4918,9 +4945,9 @@ LINES .*\b(terminal|console|konsole|immediate|direkt(bereich|fenster)|shell|repl
 RUN_TITLES microsoft visual basic.*|.*\b(cloud ?shell|web terminal|ttyd|command palette)\b.*
     |.*\bidle shell\b.*|.*\b(devtools|developer tools)\b.*
 UPLOADS open|file upload|choose .*|select .*|offnen|datei(en)? .*|ouvrir|abrir|otworz|otkpыtь|打开
-SCRIPT_TITLES \W?\S+\.(<RUNS>|sh|ini|ya?ml|service)\b.*
-    |\W?(hosts|makefile|dockerfile|crontab|package\.json|authorized_keys|\.\w+(rc|profile
-    |config))\b.*
+# Files that run, or that programs read to know what to do.
+SCRIPT_TITLES (.*[\s\\/(*])?([^\s\\/(*]+\.(<RUNS>|sh|ini|ya?ml|toml|json|cfg|conf|service|\w*proj)
+    |hosts|makefile|dockerfile|crontab|authorized_keys|\.\w+(rc|profile|config))\b.*
 NOTEBOOKS .*\b(jupyter\w*|colab|kaggle|databricks)\b.*
 # Programs that run what is open in them, and fields whose line gets started.
 STUDIOS (code|devenv|idea64|pycharm64|powershell_ise|ssms|dbeaver|heidisql|mysqlworkbench|rstudio
@@ -4983,6 +5010,35 @@ SETUPS .*\.(exe|ms[ip]|msix|bat|cmd|ps1|vbs|hta|scr|reg|iso|jar|wsf)\b.*
 CLOUDS .*\b(onedrive|dropbox|google drive|icloud|nextcloud|sharepoint)\b.*
 PASTES_LABEL (.*\n)?(paste|einfugen|coller|pegar|incolla|wklej|bctabиtь|粘贴)\b.*
 MAIL_TITLES .*\b(gmail|inbox|posteingang|mail|outlook|boite de reception)\b.*
+# Programs whose fields another machine reads, by name or by what shows their windows.
+SENDS (<BROWSERS>|<CHATS>|olk\.exe) .*
+    |(?!<STUDIOS>|<EDITORS>).* (chrome_widgetwin.*|mozillawindowclass|.*webview.*)
+# A site as it is registered, with a short word in front: more can carry what somebody has read.
+SITE ([a-z]{1,4}\.)?(?=.{4,30}$)[a-z0-9-]+\.((com?|org|net|ac|gov)\.)?[a-z]{2,}
+# What is no search but data, or an address.
+DATA .*(\d{6}|(\d\W?){9}|[:/\\@|<>{}=&%#]).*|\S*[^\s.]\.[^\s.]\S*|.{81,}
+# What a list holds that is named like a command: no columns, no file, no time.
+AN_ENTRY (list item|tree item|table row|data item|cell):
+     (?!.*, |.*\d:\d|<ENDING_SHOWS>$)(\S+ ){,6}\S+
+ONWARD (next|weiter|go|done|finish|fertig|suivant|terminer|siguiente|avanti|dalej
+    |дaлee)\b.*|<AGREEING>
+LEAVING (<CANCELS>|close|back|help|schliessen|zuruck|hilfe|fermer|retour|aide|cerrar|ayuda
+    |zamknij)\W*
+ANOTHER_DISK (.*\n)?\W*(?!c:)[a-z]:.*
+SAVE_TITLES .*(save|speichern|enregistrer|guardar|zapis|coxpah|保存|export).*
+REPLACES_ALL (.*\n)?(replace all|alles? ersetzen|tout remplacer|remplacer tout|reemplazar todo
+    |zamien wszystk\w*|зamehиtь bce|全部替换)\W*
+CALENDARS .*(calendar|kalend|agenda|planner|schedul|termin|trello|jira|kanban|\bboard
+    |kaлehдap).*
+# What a drag scrolls, sizes, selects in or draws on, instead of moving it.
+DRAGGED_THERE edit|document|text|combo box|slider|scroll ?bar|thumb|pane|image|title bar|window
+    |header.*|tabs?|separator
+# Keys that Office has for itself; the others may be those of a macro.
+OFFICE_KEYS ctrl\+([a-dfgh-ilknopr-z]|shift\+[aflo-pstu])
+# A line that leads to a cell, or to many, as sheets take it.
+RANGE (?i:(.*!)?\$?[a-z]{1,3}(\$?\d{1,7}(:\$?[a-z]{1,3}\$?\d{1,7})?|:\$?[a-z]{1,3}))
+CELLS data item|cell|table row
+FIELDS_THERE edit|combo box|document|field
 KEPT_AT_ONCE .*(google docs|google sheets|google slides|autosaved|automatisch gespeichert
     |word online
     |confluence|notion|onenote|obsidian)\b.*
@@ -5123,10 +5179,9 @@ shell | runner=shell | command=(?i)(dir|ls|cd|pwd|whoami|hostname|ver|cls|clear|
     |(python3?|py|node|npm|git|pip3?|java|dotnet|go|docker) (--version|-v))?(\s(?!//|\\\\)
     (-{0,2}(all|oneline|stat|name-only|l?al?|[1-9]\d*)|/(\w|all)
     |[\w.*~^:][\w.*~^:\\/-]*))*
-web | runner=web|start|address|dialog
-     | command=(?i)https?://(?=.{4,50}$)([a-z0-9-]+\.)+[a-z]{2,}(:\d+)?/?
-web | runner=web | command=(?i)(?=.{4,50}$)([a-z0-9-]+\.)+[a-z]{2,}(:\d+)?/?|
-words | runner=web | line=[^?].* | command=(?!.*\d{6})[^:/\\@|<>{}=&%#]{1,80}
+web | runner=web|start|address|dialog | command=(?i)https?://<SITE>/?
+web | runner=web | command=(?i)<SITE>/?|
+words | runner=web | line=[^?].* | command=(?!(<DATA>)$).+
 address | runner=address | command=(?i)(this pc|dieser pc|ce pc|este equipo|desktop|documents
     |dokumente|downloads|pictures|bilder|music|musik|videos|)
 """)
@@ -5173,10 +5228,18 @@ move | does=ctrl\+[xz] | in=(?!edit|field).* | program=<EXPLORER>
 move | label=(.*\n)?(cut|ausschneiden|couper|cortar|wytnij|bыpeзatь|剪切)\W* | program=<EXPLORER>
 move | does=drag | in=(list|tree) item
 move | does=drag | in=<ROWS>| | program=<EXPLORER>|<MAILS>
+move | does=drag | in=(?!(<DRAGGED_THERE>)$).+ | program=<BROWSERS>|<CHATS>|<MAILS>
+move | does=drag | in=|field | title=<CALENDARS>
+share | does=drag | across=yes | in=(?!title bar|window|pane|scroll|thumb|slider).+
 pay | label=(yes|ok|continue|weiter|place|confirm\w*|bestatigen|确认)\b.*[$€£¥₽].*
 send | enters=enter | program=<CHATS> | control=(?!<SEARCHING>).*
 send | enters=enter | program=<BROWSERS> | in=edit | control=(?!<SEARCHING>).*
 send | enters=enter | program=<BROWSERS> | title=<CHAT_TITLES> | control=(?!<SEARCHING>).*
+send | unsent=yes | enters=enter | runner=(?!web).* | control=(?!<SEARCHING>).+
+send | unsent=yes | enters=enter | runner=(?!web).* | line=\??(<DATA>)
+send | unsent=yes | does=<A_CLICK>|space | in=(split )?button|menu item|(hyper)?link|image|control
+     | label=(?!(.*\n)?<LEAVING>$).*
+send | unsent=yes | does=<A_CLICK> | in=|field | label=(.*\n)?(<ONWARD>)
 send | does=ctrl\+enter | program=(?!<EDITORS>|<TERMINALS>).*
 send | does=alt\+s|ctrl\+(shift\+)?enter | program=<MAILS>
 send | text=.+ | in=<ROWS> | program=<BROWSERS>|<MAILS>
@@ -5191,6 +5254,7 @@ overwrite | text=.+ | last=<SELECTING> | control=(?!.*(search|such|ad+ress)).*
 overwrite | does=(shift\+)?.|space|enter|delete|backspace|ctrl\+x | last=<SELECTING>
      | control=(?!.*(search|such|ad+ress)).* | title=<KEPT_AT_ONCE>
 overwrite | label=<SAVES> | lost=yes | owned= | program=(?!<BROWSERS>).*
+overwrite | label=<REPLACES_ALL> | path=.+
 rename | text=.+ | named= | program=<EXPLORER> | control=name|nom|nombre
     |dateiname | in=edit | owned=
      | line=.*
@@ -5202,9 +5266,20 @@ address | does=drag | program=<BROWSERS> | control=<ADDRESS_BAR>
 address | text=.+ | line=\??\s*((java|vb)script|data|view-source|file|blob|filesystem):.*
      | program=<BROWSERS>
 address | label=(.*\n)?(paste and (go|search)|einfugen und)\b.*
+share | sends=yes | does=<PASTES> | program=(?!<CHATS>).*
+share | sends=yes | label=<PASTES_LABEL> | program=(?!<CHATS>).*
+share | title=<SHARES> | program=(?!<BROWSERS>|<EDITORS>).* | does=<A_CLICK>|enter|space
+     | in=(list|menu) item|(split )?button|link | control=(?!<LEAVING>$).+
+share | enters=enter | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
+share | does=space|alt\+\w | owned=yes | title=<SAVE_TITLES> | path=<ANOTHER_DISK>
+     | dialog=(?!left).*
+share | label=<SAVES> | owned=yes | path=<ANOTHER_DISK>
 network | path=<NETWORK> | text=.+ | program=(?!<EDITORS>|<MAILS>|<CHATS>).*
 network | path=<NETWORK> | text=.+ | owned=yes
 formula | text=.+ | named= | line=<FORMULA> | program=(?!<CHATS>|<MAILS>).*
+formula | does=enter|tab|up|down | last=(shift\+)?. | line=<FORMULA> | program=(?!<CHATS>|<MAILS>).*
+formula | does=(shift\+)?[=2-]|numadd|numsubtract | opened=f2 | program=(?!<EXPLORER>).*
+formula | text=[=+@-].* | opened=f2 | line=\?.* | program=(?!<EXPLORER>).*
 share | text=.+ | named= | line=<ADDRESSEE> | control=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<SHARES>
 share | text=.+ | named= | line=<ADDRESSEE> | title=<RULES>
@@ -5263,9 +5338,9 @@ run | program=<STUDIOS> | does=((ctrl|shift)\+)?f5|f9|(ctrl\+)?shift\+f10|ctrl\+
 file | text=.+ | named= | control=<STARTED>
 file | text=.+ | named= | program=<EXPLORER> | in=edit|field | control=(?!<SEARCHING>).* | runner=
      | line=<RUNNABLE>
-file | does=ctrl\+s | title=<SCRIPT_TITLES> | program=(?!<STUDIOS>).*
-file | does=s | opened=<BAR_KEYS> | title=<SCRIPT_TITLES>
-file | label=<SAVES> | title=<SCRIPT_TITLES> | owned= | program=(?!<STUDIOS>|<BROWSERS>).*
+file | does=ctrl\+(shift\+)?s | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).*
+file | does=s | opened=<BAR_KEYS>|ctrl\+k | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).*
+file | label=<SAVES> | file=<SCRIPT_TITLES> | program=(?!<BROWSERS>|<MAILS>).* | owned=
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | enters=enter | dialog=(?!left).*
 send | owned=yes | program=<BROWSERS> | title=<UPLOADS> | does=<A_CLICK>|alt\+\w | dialog=(?!left).*
      | in=(split )?button|
@@ -5295,7 +5370,12 @@ move | program=<FILERS> | does=<A_CLICK>|space | in=button | dialog=(?!left).*
 run | program=<START> | does=<A_CLICK>|enter | in=list item|button|menu item | owned=
      | control=(?!((<SHOWN_PROGRAMS>)(, .*)?|<LOOKING>|all( apps)?|power|unnamed)$).+
 run | program=<START> | does=ctrl\+shift\+enter
-run | title=ma[ck]ros? | enters=enter
+run | title=.*\bma[ck]ros?\b.* | owned=yes | enters=enter
+run | title=.*\bma[ck]ros?\b.* | does=enter|space|alt\+\w
+run | does=ctrl\+alt\+(?!(shift\+)?(shift|win|shift\+win|tab|up|down|left|right|delete)$).+
+    |((ctrl|alt|shift)\+)*win\+\d
+run | does=(?!(<OFFICE_KEYS>)$)ctrl\+(shift\+)?[a-z] | program=excel\.exe
+run | does=(?!(<OFFICE_KEYS>)$)ctrl\+(shift\+)?[a-z] | title=.*\.(do[ct]m|pp[st]m)\b.*
 run | program=<BROWSERS>|<CHATS> | does=<A_CLICK>|enter | in=list item | control=<SETUPS>
 address | program=<BROWSERS> | does=<A_CLICK>|enter | in=list item
      | control=(https?://)?[\w.-]+\.\w+[/?#]\S.*
@@ -5332,6 +5412,17 @@ run | does=<A_CLICK>|enter | program=<BROWSERS>|<MAILS> | kind=|runs
 run | enters=enter | program=<EXPLORER> | runner= | label=<RUNNABLE>
 run | enters=enter | program=<EXPLORER> | opened=<A_CLICK>\(<RUNNABLE>
 """)
+# What Typed remembers of an act: it brings to others what no task named, or types over a cell.
+NOTES = rules_of(r"""
+brings | sends=yes | text=.*\w.* | named= | runner=(?!web).* | control=(?!<SEARCHING>).*
+brings | sends=yes | does=(shift\+)?. | in=<FIELDS_THERE> | control=(?!<SEARCHING>).*
+brings | sends=yes | text=.*\w.* | named= | runner=(?!web).* | line=\??(<DATA>)
+brings | sends=yes | does=<PASTES>
+brings | sends=yes | label=<PASTES_LABEL>
+selects | enters=enter | line=\?*<RANGE>\n?
+loses | text=.*\w.* | named= | in=<CELLS> | holds=.+ | opened=(?!f2).*
+loses | does=(shift\+)?.|space|delete|backspace | in=<CELLS> | holds=.+ | opened=(?!f2).*
+""")
 
 
 def rules_met(rules: Iterable[Rule], facts: Facts) -> list[str]:
@@ -5356,18 +5447,32 @@ def does_of(attempt: Attempt) -> str:
     return key if key in ("space", "enter") else does
 
 
+def buttons_by(letter: str, inside: Iterable[Control]) -> list[str]:
+    """The buttons that this letter may press: of which a word begins with it, or all with it."""
+    names = [fold_label(control.name) for control in inside if control.role in ANSWERING]
+    begin = [name for name in names if f" {letter}" in f" {name}"]
+    return begin or [name for name in names if letter in name]
+
+
 def label_pressed(attempt: Attempt, does: str) -> str:
     """As the model calls it, and on the last line as Windows does."""
     opens = does in OPENERS
     shows = any(control.role in SHOWING for control in attempt.known)
-    if does in MOVES or (shows and not opens):
-        return ""
     names = [attempt.act.label]
+    if does in MOVES:
+        return ""
     if attempt.program:
         names = [attempt.program.name]
-    if opens or does == "space" or not attempt.act.types:
+    if re.fullmatch(r"alt\+\w", does):
+        names = buttons_by(does[-1], attempt.inside)
+    elif shows and not opens:
+        names = []
+        for control in attempt.known:
+            if has_form("AN_ENTRY", f"{control.role}: {control.name}"):
+                names.append(control.name)
+    elif opens or does == "space" or not attempt.act.types:
         names += true_names(attempt.known)
-    return "\n".join(fold_label(name) for name in names if name)
+    return "\n".join(map(fold_label, filter(None, names)))
 
 
 def is_dialog(window: Window) -> bool:
@@ -5414,7 +5519,7 @@ def has_lost(attempt: Attempt, window: Window) -> bool:
     typed = attempt.typed
     unread = typed.held.get(document_in(window, None), "")
     before = typed.held.get(document_in(window, attempt.focused), unread)
-    if before is None:
+    if None in (unread, before):
         return True
     value = getattr(attempt.focused, "value", None)
     if value is None:
@@ -5440,10 +5545,12 @@ def decides(attempt: Attempt, label: str) -> bool:
 
 def lines_there(attempt: Attempt, line: str) -> str:
     """The line, and all that the fields of a dialog hold, but for what the task names."""
-    lines = [line.strip(UNKNOWN)]
+    lines = line.strip(UNKNOWN).split("\t")
     for control in [*attempt.known, *attempt.inside]:
         if control.role in FIELDS or control.role == "toolbar":
-            lines += [control.value or "", control.name.rpartition(": ")[2]]
+            lines += [control.value or "", control.name.partition(": ")[2]]
+    if not any(lines):  # nobody knows what is there
+        lines.append(UNKNOWN)
     return "\n".join(line for line in lines if not is_in_task(line.strip(), attempt.task)).lower()
 
 
@@ -5456,23 +5563,29 @@ def item_opened(attempt: Attempt, label: str) -> str:
     return names[0] if names else label
 
 
+# does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
+# control that gets it, field if it is typed into, empty if unknown), control (the name of where
+# it ends); title, program; owned (yes of a dialog), about (what it says); line (with what is
+# typed now), opened, last (see Typed); named (yes of a text that the task names), path (see
+# lines_there); kind (see kind_of_item); lost (yes: see has_lost); decides (yes: see there);
+# dialog (asks, line, left), runner (what runs a line there) and runs (what the act has Windows
+# run); unanswered (yes: see Attempt), secret (yes: it reaches a window that one went into);
+# sends (yes: see SENDS), unsent (yes: it holds what no task named), across (yes: it ends in
+# another window), file (the title without what the task names), holds (a control's value).
 def facts_of(attempt: Attempt) -> Facts:
     """What rules are held against."""
-    # does (its keys, or its tool), text, enters, label (see label_pressed); in (the role of the
-    # control that gets it, field if it is typed into, empty if unknown), control (the name of where
-    # it ends); title, program; owned (yes of a dialog), about (what it says); line (with what is
-    # typed now), opened, last (see Typed); named (yes of a text that the task names), path (see
-    # lines_there); kind (see kind_of_item); lost (yes: see has_lost); decides (yes: see there);
-    # dialog (asks, line, left), runner (what runs a line there) and runs (what the act has Windows
-    # run); unanswered (yes: see Attempt), secret (yes: it reaches a window that one went into).
     window = next(iter(attempt.reached), Window(0, ""))
     front = attempt.front or window
     typed = attempt.typed.of(window)
     does = does_of(attempt)
     text = attempt.act.text
     line = typed.with_text(text)
+    words = window.title.strip("*●• ").split()
     so = {
         "named": is_in_task(text.strip(), attempt.task),
+        "sends": has_form("SENDS", f"{window.program} {window.class_name}"),
+        "across": not same_window(window, [window, *attempt.reached][-1]),
+        "unsent": typed.place in typed.unsent,
         "owned": is_dialog(window),
         "lost": has_lost(attempt, front),
         "unanswered": attempt.unanswered,
@@ -5489,15 +5602,16 @@ def facts_of(attempt: Attempt) -> Facts:
         "label": label_pressed(attempt, does),
         "in": "field" if typed.line.strip(UNKNOWN) else "",
         "control": "",
+        "holds": "",
         "title": fold(window.title),
+        "file": fold(" ".join(filterfalse(partial(is_in_task, task=attempt.task), words))),
         "program": window.program.lower(),
         "about": fold("; ".join(control.name for control in attempt.inside)),
         "decides": "",
         "kind": "shows",
-        "runner": "",
     }
     for control in attempt.known[:1]:
-        facts["in"] = control.role
+        facts |= {"in": control.role, "holds": control.value or ""}
     for control in attempt.known[-1:]:
         facts["control"] = fold(control.name) or "unnamed"
     label = facts["label"].rpartition("\n")[2]
@@ -5512,9 +5626,11 @@ def facts_of(attempt: Attempt) -> Facts:
     called = next(iter(true_names(attempt.known)), label)
     if len(called.split()) > 3 and is_in_task(called, attempt.task):
         facts["label"] = ""  # the person has said just this
-    for runner in rules_met(RUNNERS, facts):
-        facts["runner"] = runner
+    facts["runner"] = ["", *rules_met(RUNNERS, facts)][-1]
     facts["runs"] = "\n".join(risky_lines(attempt, facts))
+    attempt.notes = rules_met(NOTES, facts)
+    if "brings" in attempt.notes:
+        facts["unsent"] = "yes"
     return facts
 
 
