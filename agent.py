@@ -16,7 +16,7 @@ The file is divided into rooms, each under its banner. A room uses only itself a
 
     Values, Config, Seams, Desktop, Records, Pictures, Win32 table, Sources, Shell, Windows
     desktop, Controls, Keys, Arguments, Tools, Facts, Labels, Risks, Questions, Names, Bounds,
-    Hands, Actuator, Watcher, Server answers, Model, Replies, Grammar texts, Grammars, Texts,
+    Hands, Actuator, Watcher, Server answers, Model, Replies, Grammars, Grammar texts, Texts,
     Profiles, Journal, Exchange, Calibration, Eyes, Control check, Typing, Way, Turn engine, Proof,
     Turns, Native turn, Two-agent loop, Chat loop, Story loop, Page, Report, Panel, As
     described, Check, Demo desktop, Demo model, MCP, Terminal, Options, Look back, Command line.
@@ -8355,7 +8355,359 @@ def correction(error: ToolError) -> str:
 
 
 ####################################################################################################
-# Grammar texts - what the models of each grammar are told, and what their words mean
+# Grammars - a reply in the words that a model was trained in, as the one act that it asks for
+####################################################################################################
+
+NOTCHES_MOST = 20  # a larger number is one of the screen's units
+UNITS_OF_NOTCH = 100
+PAGE_NOTCHES = 8  # of 900 pixels at 100 a notch, less what stays in sight
+WISHED_SECONDS_MOST = 3600  # nobody means to wait longer
+SENTENCE_CHARS = 400  # of a reply's own sentence
+LABEL_CHARS = 300  # of it: what it risks may stand at its end
+THOUGHT_CHARS = 600
+THOUGHT_END_CHARS = 120  # which say what is done now
+
+PERSON = "ask_person"  # the act of a word that asks for the person
+CANONICAL = Vocabulary({name: name for name in TOOLS})  # as in journals
+
+
+def _chords(value: object) -> JsonDict:
+    """Reads modifiers with one key, or single keys in turn; raises ToolError."""
+    # A list may have been written inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"].
+    chords: list[str] = []
+    for key in value if isinstance(value, list) else spelled_list(str(value)):
+        name = str(key).removeprefix("keys=")
+        chords.append(as_chord(name.strip("[]'\"") or name))
+    if not MODIFIERS.isdisjoint(chords):
+        chords = [as_chord("+".join(chords))]
+    first, *then = chords
+    return {"key": first, "then": then} if then else {"key": first}
+
+
+def _notches(value: object) -> int | None:
+    """Reads an amount of notches or of the screen's units as notches; None for anything else."""
+    amount = read_whole(value)
+    if not amount or abs(amount) <= NOTCHES_MOST:
+        return amount or None
+    return round(amount / UNITS_OF_NOTCH) or int(math.copysign(1, amount))
+
+
+def _pages(value: object) -> JsonDict | None:
+    """Reads an amount of which only the sign counts; None for anything else."""
+    amount = read_number(value)
+    return {"ticks": int(math.copysign(PAGE_NOTCHES, amount))} if amount else None
+
+
+# What grammars write otherwise than this program, by what they mean.
+_WRITTEN = {
+    "keys": Argument("a list of names of keys", _chords),
+    "ticks": Argument("an amount to scroll, not 0", _notches),
+    "pages": Argument("an amount to scroll, not 0", _pages),
+    "seconds": Argument(
+        "a number of seconds", partial(read_number, least=0, most=WISHED_SECONDS_MOST)
+    ),
+}
+
+
+def written_as(name: str, meant: str, sides: Sides) -> Argument:
+    """Tells how an argument of this name is written that means one of the program's.
+
+    `sides` are the largest x and y of the places.
+    """
+    if meant not in ("position", "start", "end"):
+        return _WRITTEN.get(meant) or ARGUMENTS.get(meant, TEXT)
+    width, height = sides
+    space = f"x from 0 to {width} and y from 0 to {height}"
+    read = partial(read_place, sides=sides, boxes="coordinate" not in name)
+    return Argument(f"one place [x, y] on the screenshot, {space}", read)
+
+
+# Arguments that an action does not take show by these that something else was meant.
+_TELLING = frozenset(
+    "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
+    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks status"
+    " direction".split()
+)
+
+
+def completed(call: ToolCall) -> JsonDict:
+    """Adds to a grammar's arguments what its models do not say."""
+    # What an act is done to tells the reply's sentence, or the end of a silent one's thought.
+    given = call.arguments
+    label = cut(call.said, LABEL_CHARS) or cut(call.thought[::-1], THOUGHT_END_CHARS)[::-1]
+    if call.name == "type_text" and "position" not in given:  # nothing is clicked
+        label = ""
+    words = given.get("text") or call.said
+    silent = "it does not say why" if call.name == "failed" else "the task is done"
+    seconds = math.ceil(given.get("seconds", 0)) or 1
+    return {
+        "element_name": label,
+        "position": None,
+        "start": None,
+        "evidence": words or silent,
+        "question": words or "Do the next step here yourself. Is it done?",
+        **given,
+        "seconds": min(seconds, SECONDS_MOST),
+    }
+
+
+_LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
+
+
+def read_function(functions: Sequence[str], reply: Reply) -> ToolCall:
+    """Reads a call of a function such as computer_use, in JSON or XML; raises ReplyError."""
+    # Without functions the name of the call is the action. Some models write it there though they
+    # have one, and that is as certain.
+    said, _ = parted(reply.text, CALL_BEGINS)
+    call, *_ = _found_calls(reply)
+    called = _called(call)
+    name = called.name
+    given = called.arguments
+    if name in functions:
+        action = given.pop("action", None)
+        if not isinstance(action, str):
+            raise ReplyError("The call lacks its action.", "missing_action")
+        name = action.strip()
+    elif "action" in given:
+        known = " or ".join(functions) or "an action"
+        raise ReplyError(f"There is no function {name!r:.60}; call {known}.", "unknown_tool")
+    return ToolCall(name.replace(" ", "_"), given, said=without_calls(said))
+
+
+# A call as Python writes it, and one of its arguments.
+_VERB = re.compile(
+    r"\s{0,9}([\w.]{1,60})\(((?:[^'\"()]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*)\)"
+    r"[ \t]*(?:[\r\n]|\Z|</|```|<\|im_end)",
+    re.S,
+)
+_ARGUMENT = re.compile(
+    r"\s{0,9}(?:(\w{1,40})\s{0,9}=\s{0,9})?"
+    r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[[^][]*\]|True|False|None"
+    r"|-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?)\s{0,9}(?:,\s{0,9}|\Z)",
+    re.S,
+)
+# What a function's arguments without a name are; those of all others are a place.
+_UNNAMED = {
+    "pyautogui.scroll": "clicks",
+    "pyautogui.hscroll": "clicks",
+    "pyautogui.write": "message",
+    "pyautogui.press": "keys",
+    "pyautogui.hotkey": "keys",
+    "computer.terminate": "status",
+}
+
+
+def read_verb(begins: str, reply: Reply) -> ToolCall:
+    """Reads the first call behind a label; raises ReplyError."""
+    if reply.finish_reason in _CUT_REASONS:
+        raise ReplyError("The reply was cut.", "cut")
+    text, _ = parted(reply.text, begins)
+    before, *behind = re.split(begins, text, maxsplit=1)
+    if not behind:
+        raise ReplyError("The reply has no action in its form.", "no_call")
+    found = _VERB.match(behind[0])
+    if not found or _ARGUMENT.sub("", found[2]).strip():
+        raise ReplyError("The action is incomplete or has another form.", "invalid_json")
+    if "\\" in re.sub(r"\\[\\'\"nt]", "", found[2]):  # it may as well be part of a path
+        raise ReplyError("A text holds a single backslash; write it as two.")
+    values = [(name, read_json(value)[0]) for name, value in _ARGUMENT.findall(found[2])]
+    unnamed = [value for name, value in values if not name]
+    if unnamed:
+        name = _UNNAMED.get(found[1], "coordinate")
+        values.append((name, unnamed if len(unnamed) > 1 else unnamed[0]))
+    given = unique([(name, value) for name, value in values if name])
+    if {"x", "y"} <= given.keys() and "coordinate" not in given:
+        given["coordinate"] = [given.pop("x"), given.pop("y")]
+    return ToolCall(found[1], given, said=before)
+
+
+class PictureRule(NamedTuple):
+    """Says which sizes the processor gives to pictures that a model was trained with."""
+
+    factor: int  # both sides are multiples of it, in pixels; its square is a token
+    least_pixels: int
+    most_pixels: int
+
+    def tokens(self, size: Size) -> int:
+        """Counts those of a picture of that size."""
+        return size.pixels // self.factor**2
+
+    def seen_size(self, sent: Size) -> Size:
+        """Computes the size that the server makes of a picture."""
+        # It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py.
+        seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
+        pixels = min(max(seen.pixels, self.least_pixels), self.most_pixels)
+        if pixels == seen.pixels:
+            return seen
+        scale = math.sqrt(pixels / sent.pixels)
+        whole = math.floor if pixels < seen.pixels else math.ceil
+        return Size(*(whole(side * scale / self.factor) * self.factor for side in sent))
+
+
+class Word(NamedTuple):
+    """Says which act an action of a grammar is, and which of the act's arguments its own are."""
+
+    act: str
+    choice: dict[str, str]  # those that must have these values
+    takes: dict[str, str]  # the others, each with what it means, and ? where it may be left out
+    more: JsonDict  # what the action says without them
+
+
+def words_of_table(table: str) -> dict[str, list[Word]]:
+    """Reads what the actions of a grammar mean, by their names."""
+    words: dict[str, list[Word]] = {}
+    for action, act, *parts in map(str.split, table_lines(table)):
+        word = Word(act, {}, {}, {})
+        for part in parts:
+            name, sign, meant = re.split(r"([=:>?]|$)", part, maxsplit=1)
+            if sign == "=":
+                word.choice[name] = meant
+            elif sign == ":":
+                word.more[name] = json.loads(meant)
+            else:
+                word.takes[name] = meant or name + sign
+        words.setdefault(action, []).append(word)
+    return words
+
+
+COMPUTER_USE = """Use a mouse and keyboard to interact with a computer, and take screenshots.
+* This is an interface to a desktop GUI. You do not have access to a terminal or applications \
+menu. You must click on desktop icons to start applications.
+* Some applications may take time to start or process actions, so you may need to wait and take \
+successive screenshots to see the results of your actions.
+* The screen's resolution is {width}x{height}.
+* Whenever you intend to move the cursor to click on an element, consult the screenshot to find \
+its coordinates first.
+* Click buttons, links and icons with the cursor's tip in the centre of the element."""
+
+
+COMPUTER_TOOL = (
+    '{"type": "function", "function": {"name": "computer_use", "description": %s,'
+    ' "parameters": {"properties": {"action": {"description": "The action to perform.",'
+    ' "type": "string", "enum": %s}, %s},'
+    ' "required": ["action"], "type": "object"}}}'
+)
+QWEN_ARGUMENTS = (
+    '"keys": {"description": "Required only by `action=key`.", "type": "array"},'
+    ' "text": {"description": "Required only by `action=type` and `action=answer`.",'
+    ' "type": "string"},'
+    ' "coordinate": {"description": "(x, y): pixels from the left edge and from the top edge.",'
+    ' "type": "array"},'
+    ' "pixels": {"description": "The amount of scrolling: positive scrolls up, negative down.'
+    ' Required only by `action=scroll` and `action=hscroll`.", "type": "number"},'
+    ' "time": {"description": "The seconds to wait. Required only by `action=wait`.",'
+    ' "type": "number"},'
+    ' "status": {"description": "The status of the task. Required only by `action=terminate`.",'
+    ' "type": "string", "enum": ["success", "failure"]}'
+)
+
+
+class Grammar(NamedTuple):
+    """Says how a model is asked that was trained in these words, and what its words mean."""
+
+    name: str
+    matches: str  # in the names of models, in lower case
+    frame: str  # the system text, with {tools}
+    example: str  # of a reply, for corrections
+    words: Mapping[str, list[Word]]  # by action
+    question: str  # with {task}, and {steps} before it
+    # What begins a call that is written as Python does, else the functions that take an action.
+    begins: str = ""
+    functions: Sequence[str] = ("computer_use", "computer")
+    step: str = "Step {number}: {said}"
+    actions: str = ""  # that it is told of, where more are understood
+    arguments: str = QWEN_ARGUMENTS
+    in_pixels: bool = False  # places are pixels of the picture, not 0..1000
+    picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
+    sampling: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
+    screenshots: int = 5  # of so many turns, as the models' documents advise
+    text_apart: bool = False  # in a message before that of its picture
+
+    def read(self, reply: Reply, picture: tuple[int, int]) -> Act:
+        """Reads the first act of a reply to a picture of that size; raises ReplyError."""
+        try:
+            call = self._certain_call(reply, self.sides(picture))
+            act = CANONICAL.parse(replace(call, arguments=completed(call)))
+            return replace(act, call=replace(call, thought=cut(call.thought, THOUGHT_CHARS)))
+        except (ToolError, RecursionError, ValueError) as error:
+            raise explained(error, reply) from None
+
+    def _certain_call(self, reply: Reply, sides: Sides) -> ToolCall:
+        """Reads a call in the program's own names, with places on the grid; raises ToolError."""
+        written = (
+            read_verb(self.begins, reply) if self.begins else read_function(self.functions, reply)
+        )
+        action = written.name
+        given = {
+            name: value for name, value in written.arguments.items() if value not in (None, "", [])
+        }
+        word = self._word(action, given)
+        arguments: JsonDict = {}
+        for name, meant in word.takes.items():
+            if name in given:
+                meant = meant.rstrip("?")
+                found = written_as(name, meant, sides).value(name, given[name])
+                arguments |= found if isinstance(found, dict) else {meant: found}
+            elif not meant.endswith("?"):
+                raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
+        for name, value in word.more.items():
+            arguments.setdefault(name, value)
+        if word.act == PERSON:  # a question speaks for itself
+            return ToolCall(PERSON, arguments)
+        said = next(filter(str.strip, reversed(_LABELS.split(written.said))), "")
+        thought = thoughts(reply.message)
+        return ToolCall(word.act, arguments, thought=thought, said=cut(said, SENTENCE_CHARS))
+
+    def _word(self, action: str, given: JsonDict) -> Word:
+        """Finds what an action means with these arguments; raises ReplyError."""
+        meanings = self.words.get(action, [])
+        choices = [choice for one in meanings for choice in one.choice.items()]
+        chosen = {name: given[name] for name, _ in choices if name in given}
+        word = next((one for one in meanings if one.choice == chosen), None)
+        if word is None:
+            known = ", ".join(self.actions.split() or self.words)
+            problem = f"There is no action {action!r:.60}; there are {known}."
+            if meanings:
+                problem = f"{action} must be said with {' or '.join(map('='.join, choices))}."
+            raise ReplyError(problem, "unknown_tool")
+        for name in sorted(given.keys() & _TELLING - {*word.choice, *word.takes}):
+            all_words = chain(*self.words.values())
+            elsewhere = any(name in {*one.choice, *one.takes} for one in all_words)
+            raise ReplyError(
+                f"{action} takes no {name}.", "invalid_args" if elsewhere else "foreign"
+            )
+        return word
+
+    def sides(self, picture: tuple[int, int]) -> Sides:
+        """Returns the largest x and y that the model can mean."""
+        return self.picture.seen_size(Size(*picture)) if self.in_pixels else (GRID, GRID)
+
+    def announce(self, picture: tuple[int, int]) -> str:
+        """Returns the system text, with the tool in it."""
+        width, height = self.sides(picture)
+        description = json.dumps(COMPUTER_USE.format(width=width, height=height))
+        actions = json.dumps(self.actions.split())
+        return self.frame.replace("{tools}", COMPUTER_TOOL % (description, actions, self.arguments))
+
+    def first_text(self, task: str, steps: Sequence[str]) -> str:
+        """Returns the first question: the task, and the steps done before its picture."""
+        told = "\n".join(
+            self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)
+        )
+        words = self.question.format(task=task, steps=told or "None")
+        if told and "{steps}" not in self.question:
+            # The question leaves them to the pictures: without them the model would begin again
+            # each time that a picture goes.
+            words += f"\n\nSteps done before:\n{told}"
+        return words
+
+    def correction(self, error: ToolError) -> str:
+        """Tells a model the defect of its reply, and the form of a good one."""
+        return f"{error} Nothing was done. {self.example}"
+
+
+####################################################################################################
+# Grammar texts - the grammars: what their models are told, and what their words mean
 ####################################################################################################
 
 # The models were trained with these texts and names, and follow them better than other words.
@@ -8394,18 +8746,6 @@ Instruction: {task}
 
 Previous actions:
 {steps}"""
-# Behind a question that leaves earlier steps to the pictures: without them the model would begin
-# again each time that a picture goes.
-STEPS_BEFORE = "\n\nSteps done before:\n"
-COMPUTER_USE = """Use a mouse and keyboard to interact with a computer, and take screenshots.
-* This is an interface to a desktop GUI. You do not have access to a terminal or applications \
-menu. You must click on desktop icons to start applications.
-* Some applications may take time to start or process actions, so you may need to wait and take \
-successive screenshots to see the results of your actions.
-* The screen's resolution is {width}x{height}.
-* Whenever you intend to move the cursor to click on an element, consult the screenshot to find \
-its coordinates first.
-* Click buttons, links and icons with the cursor's tip in the centre of the element."""
 XML_FRAME = """# Tools
 
 You have access to the following functions:
@@ -8516,25 +8856,6 @@ TARS2_EXAMPLE = """Answer with one call in this form:
 </function>
 </seed:tool_call>"""
 
-COMPUTER_TOOL = (
-    '{"type": "function", "function": {"name": "computer_use", "description": %s,'
-    ' "parameters": {"properties": {"action": {"description": "The action to perform.",'
-    ' "type": "string", "enum": %s}, %s},'
-    ' "required": ["action"], "type": "object"}}}'
-)
-QWEN_ARGUMENTS = (
-    '"keys": {"description": "Required only by `action=key`.", "type": "array"},'
-    ' "text": {"description": "Required only by `action=type` and `action=answer`.",'
-    ' "type": "string"},'
-    ' "coordinate": {"description": "(x, y): pixels from the left edge and from the top edge.",'
-    ' "type": "array"},'
-    ' "pixels": {"description": "The amount of scrolling: positive scrolls up, negative down.'
-    ' Required only by `action=scroll` and `action=hscroll`.", "type": "number"},'
-    ' "time": {"description": "The seconds to wait. Required only by `action=wait`.",'
-    ' "type": "number"},'
-    ' "status": {"description": "The status of the task. Required only by `action=terminate`.",'
-    ' "type": "string", "enum": ["success", "failure"]}'
-)
 FARA_ARGUMENTS = (
     QWEN_ARGUMENTS + ', "press_enter":'
     ' {"description": "Whether to press Enter after typing, true if left out.",'
@@ -8544,7 +8865,8 @@ FARA_ARGUMENTS = (
 
 
 # A line is an action, the act that it means, and its arguments as `given>meant`, with a ? where one
-# may be left out. The line counts whose `given=value` stands in the call; `meant:value` it says.
+# may be left out. The line counts whose `given=value` stands in the call; what it says without a
+# word is `meant:value`.
 QWEN_WORDS = """
     key              press_key        keys
     type             type_text        text
@@ -8603,9 +8925,20 @@ TARS_WORDS = """
 TARS2_WORDS = """
     move_to          move             point>position
     take_screenshot  observe
-""" + TARS_WORDS.replace("start_box>start ", "start_point>start ").replace(
-    "end_box", "end_point"
-).replace("start_box", "point")
+    click            click            point>position
+    left_double      double_click     point>position
+    right_single     right_click      point>position
+    drag             drag             start_point>start end_point>end
+    hotkey           press_key        key>keys
+    type             type_text        content>text
+    scroll           scroll           direction=up    point>position? ticks:5
+    scroll           scroll           direction=down  point>position? ticks:-5
+    scroll           hscroll          direction=left  point>position? ticks:-5
+    scroll           hscroll          direction=right point>position? ticks:5
+    wait             wait             time>seconds? seconds:5
+    finished         report_complete  content>text?
+    call_user        ask_person
+"""
 CUA_WORDS = """
     pyautogui.click        click            coordinate>position button=left
     pyautogui.click        click            coordinate>position
@@ -8624,332 +8957,29 @@ CUA_WORDS = """
     computer.terminate     failed           status=failure
     computer.terminate     report_complete  status=success
 """
-_PART = re.compile(r"(\w{1,40})(?:([>=:])([-\w]{1,40}))?(\??)")
-
-
-class Word(NamedTuple):
-    act: str
-    choice: dict[str, str]  # arguments that must say this
-    parts: dict[str, tuple[str, str, str]]  # all: sign, what is meant, ?
-
-
-Words = Mapping[str, list[Word]]  # by action
-
-
-def words_of_table(table: str) -> Words:
-    # A line that goes on begins farther right.
-    words: dict[str, list[Word]] = {}
-    for line in re.findall(r"\S.*(?:\n {20,}.*)*", table):
-        action, act, *rest = line.split(maxsplit=2)
-        found = _PART.findall("".join(rest))
-        parts = {given: (sign, meant or given, optional) for given, sign, meant, optional in found}
-        choice = {given: meant for given, (sign, meant, _) in parts.items() if sign == "="}
-        words.setdefault(action, []).append(Word(act, choice, parts))
-    return words
-
-
-####################################################################################################
-# Grammars - the grammars that models were trained in, and a reply as the one act that it asks for
-####################################################################################################
-
-NOTCHES_MOST = 20  # a larger number is one of the screen's units
-UNITS_OF_NOTCH = 100
-PAGE_NOTCHES = 8  # of 900 pixels at 100 a notch, less what stays in sight
-WISHED_SECONDS_MOST = 3600  # nobody means to wait longer
-SENTENCE_CHARS = 400  # of a reply's own sentence
-LABEL_CHARS = 300  # of it: what it risks may stand at its end
-THOUGHT_CHARS = 600
-THOUGHT_END_CHARS = 120  # which say what is done now
-
-PERSON = "ask_person"  # the act of a word that asks for the person
-CANONICAL = Vocabulary({name: name for name in TOOLS})  # as in journals
-
-
-def _chords(value: object) -> JsonDict:
-    # Modifiers with one key, or single keys in turn; raises ToolError. A list may have been written
-    # inside a list: ["['ctrl", "a']"], ["keys=['ctrl", "a']"].
-    chords: list[str] = []
-    for key in value if isinstance(value, list) else spelled_list(str(value)):
-        name = str(key).removeprefix("keys=")
-        chords.append(as_chord(name.strip("[]'\"") or name))
-    if not MODIFIERS.isdisjoint(chords):
-        chords = [as_chord("+".join(chords))]
-    first, *then = chords
-    return {"key": first, "then": then} if then else {"key": first}
-
-
-def _notches(value: object) -> int | None:
-    # From notches or the screen's units; None for anything else.
-    amount = read_whole(value)
-    if not amount or abs(amount) <= NOTCHES_MOST:
-        return amount or None
-    return round(amount / UNITS_OF_NOTCH) or int(math.copysign(1, amount))
-
-
-def _pages(value: object) -> JsonDict | None:
-    # Of an amount only the sign counts.
-    amount = read_number(value)
-    return {"ticks": int(math.copysign(PAGE_NOTCHES, amount))} if amount else None
-
-
-# What a grammar says otherwise than this program; the tool judges the rest.
-_GRAMMAR_KINDS = {
-    "keys": Argument("a list of names of keys", _chords),
-    "ticks": Argument("an amount to scroll, not 0", _notches),
-    "pages": Argument("an amount to scroll, not 0", _pages),
-    "seconds": Argument(
-        "a number of seconds", partial(read_number, least=0, most=WISHED_SECONDS_MOST)
-    ),
-    "submit": ARGUMENTS["submit"],
-    "clear": ARGUMENTS["clear"],
-}
-
-
-def _grammar_kind(given: str, meant: str, sides: Sides) -> Argument:
-    if meant not in ("position", "start", "end"):
-        return _GRAMMAR_KINDS.get(meant, TEXT)
-    width, height = sides
-    space = f"x from 0 to {width} and y from 0 to {height}"
-    read = partial(read_place, sides=sides, boxes="coordinate" not in given)
-    return Argument(f"one place [x, y] on the screenshot, {space}", read)
-
-
-# Arguments that an action does not take show by these that something else was meant.
-_TELLING = frozenset(
-    "coordinate coordinate2 start_coordinate end_coordinate point start_point end_point start_box"
-    " end_box position bbox bbox_2d box x y x1 y1 x2 y2 text content keys key button clicks status"
-    " direction".split()
-)
-
-
-def completed(call: ToolCall) -> JsonDict:
-    """Adds to a grammar's arguments what its models do not say."""
-    # What an act is done to tells the reply's sentence, or the end of a silent one's thought.
-    given = call.arguments
-    label = cut(call.said, LABEL_CHARS) or cut(call.thought[::-1], THOUGHT_END_CHARS)[::-1]
-    if call.name == "type_text" and "position" not in given:  # nothing is clicked
-        label = ""
-    words = given.get("text") or call.said
-    silent = "it does not say why" if call.name == "failed" else "the task is done"
-    seconds = math.ceil(given.get("seconds", 0)) or 1
-    return {
-        "element_name": label,
-        "position": None,
-        "start": None,
-        "evidence": words or silent,
-        "question": words or "Do the next step here yourself. Is it done?",
-        **given,
-        "seconds": min(seconds, SECONDS_MOST),
-    }
-
-
-_LABELS = re.compile(r"(?:#{2} )?(?:Thought|Action_Summary|Action|Code) ?[:：]|</?action>")
-
-
-def read_function(functions: Sequence[str], reply: Reply) -> ToolCall:
-    """Reads a call of a function such as computer_use, in JSON or XML; raises ReplyError."""
-    # Without functions the name of the call is the action. Some models write it there though they
-    # have one, and that is as certain.
-    said, _ = parted(reply.text, CALL_BEGINS)
-    call, *_ = _found_calls(reply)
-    called = _called(call)
-    name = called.name
-    given = called.arguments
-    if name in functions:
-        action = given.pop("action", None)
-        if not isinstance(action, str):
-            raise ReplyError("The call lacks its action.", "missing_action")
-        name = action.strip()
-    elif "action" in given:
-        known = " or ".join(functions) or "an action"
-        raise ReplyError(f"There is no function {name!r:.60}; call {known}.", "unknown_tool")
-    return ToolCall(name.replace(" ", "_"), given, said=without_calls(said))
-
-
-# A call as Python writes it, and one of its arguments.
-_VERB = re.compile(
-    r"\s{0,9}([\w.]{1,60})\(((?:[^'\"()]|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*)\)"
-    r"[ \t]*(?:[\r\n]|\Z|</|```|<\|im_end)",
-    re.S,
-)
-_ARGUMENT = re.compile(
-    r"\s{0,9}(?:(\w{1,40})\s{0,9}=\s{0,9})?"
-    r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[[^][]*\]|True|False|None"
-    r"|-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?)\s{0,9}(?:,\s{0,9}|\Z)",
-    re.S,
-)
-_ACTION = r"Action ?[:：](?=\s{0,9}\w{1,60}\()"
-_CODE = r"```(?:python|code)?[ \t]{0,9}\n"
-# What a function's arguments without a name are; those of all others are a place.
-_UNNAMED = {
-    "pyautogui.scroll": "clicks",
-    "pyautogui.hscroll": "clicks",
-    "pyautogui.write": "message",
-    "pyautogui.press": "keys",
-    "pyautogui.hotkey": "keys",
-    "computer.terminate": "status",
-}
-
-
-def read_verb(begins: str, reply: Reply) -> ToolCall:
-    """Reads the first call behind a label; raises ReplyError."""
-    if reply.finish_reason in _CUT_REASONS:
-        raise ReplyError("The reply was cut.", "cut")
-    text, _ = parted(reply.text, begins)
-    before, *behind = re.split(begins, text, maxsplit=1)
-    if not behind:
-        raise ReplyError("The reply has no action in its form.", "no_call")
-    found = _VERB.match(behind[0])
-    if not found or _ARGUMENT.sub("", found[2]).strip():
-        raise ReplyError("The action is incomplete or has another form.", "invalid_json")
-    if "\\" in re.sub(r"\\[\\'\"nt]", "", found[2]):  # it may as well be part of a path
-        raise ReplyError("A text holds a single backslash; write it as two.")
-    values = [(name, read_json(value)[0]) for name, value in _ARGUMENT.findall(found[2])]
-    unnamed = [value for name, value in values if not name]
-    if unnamed:
-        name = _UNNAMED.get(found[1], "coordinate")
-        values.append((name, unnamed if len(unnamed) > 1 else unnamed[0]))
-    given = unique([(name, value) for name, value in values if name])
-    if {"x", "y"} <= given.keys() and "coordinate" not in given:
-        given["coordinate"] = [given.pop("x"), given.pop("y")]
-    return ToolCall(found[1], given, said=before)
-
-
-class PictureRule(NamedTuple):
-    # By the processor that a model was trained with.
-
-    factor: int  # both sides are multiples of it, in pixels; its square is a token
-    least_pixels: int
-    most_pixels: int
-
-    def tokens(self, size: Size) -> int:
-        return size.pixels // self.factor**2
-
-    def seen_size(self, sent: Size) -> Size:
-        """Computes the size that the server makes of a picture."""
-        # It is "smart_resize" of bytedance/UI-TARS, codes/ui_tars/action_parser.py.
-        seen = Size(*(max(1, round(side / self.factor)) * self.factor for side in sent))
-        pixels = min(max(seen.pixels, self.least_pixels), self.most_pixels)
-        if pixels == seen.pixels:
-            return seen
-        scale = math.sqrt(pixels / sent.pixels)
-        whole = math.floor if pixels < seen.pixels else math.ceil
-        return Size(*(whole(side * scale / self.factor) * self.factor for side in sent))
-
 
 QWEN_ACTIONS = (
     "key type mouse_move left_click left_click_drag right_click middle_click double_click"
     " triple_click scroll hscroll wait terminate answer"
 )
-_COLD: Mapping[str, float | int] = {"temperature": 0, "top_p": 0.9, "max_tokens": 2048}
-
-
-class Grammar(NamedTuple):
-    name: str
-    matches: str  # in the names of models, in lower case
-    frame: str  # the system text, with {tools}
-    example: str  # of a reply, for corrections
-    words: Words
-    reader: Callable[[Reply], ToolCall] = partial(read_function, ("computer_use", "computer"))
-    question: str = NEXT_MOVE  # with {task}, and {steps} before it
-    step: str = "Step {number}: {said}"
-    actions: str = ""  # that it is told of, where more are understood
-    arguments: str = QWEN_ARGUMENTS
-    in_pixels: bool = False  # places are pixels of the picture, not 0..1000
-    picture: PictureRule = PictureRule(32, 3_136, 12_845_056)
-    sampling: Mapping[str, float | int] = _COLD
-    screenshots: int = 5  # of so many turns, as the models' documents advise
-    text_apart: bool = False  # in a message before that of its picture
-
-    def read(self, reply: Reply, picture: tuple[int, int]) -> Act:
-        """Reads the first act of a reply to a picture of that size; raises ReplyError."""
-        try:
-            call = self._certain_call(reply, self.sides(picture))
-            act = CANONICAL.parse(replace(call, arguments=completed(call)))
-            return replace(act, call=replace(call, thought=cut(call.thought, THOUGHT_CHARS)))
-        except (ToolError, RecursionError, ValueError) as error:
-            raise explained(error, reply) from None
-
-    def _certain_call(self, reply: Reply, sides: Sides) -> ToolCall:
-        # In the program's own names, with places on the grid; raises ToolError.
-        written = self.reader(reply)
-        action = written.name
-        given = {
-            name: value for name, value in written.arguments.items() if value not in (None, "", [])
-        }
-        meanings = self.words.get(action, [])
-        choices = [choice for one in meanings for choice in one.choice.items()]
-        chosen = {name: given[name] for name, _ in choices if name in given}
-        word = next((one for one in meanings if one.choice == chosen), None)
-        if word is None:
-            known = ", ".join(self.actions.split() or self.words)
-            problem = f"There is no action {action!r:.60}; there are {known}."
-            if meanings:
-                problem = f"{action} must be said with {' or '.join(map('='.join, choices))}."
-            raise ReplyError(problem, "unknown_tool")
-        for name in sorted(given.keys() & _TELLING - word.parts.keys()):
-            elsewhere = any(name in one.parts for one in chain(*self.words.values()))
-            raise ReplyError(
-                f"{action} takes no {name}.", "invalid_args" if elsewhere else "foreign"
-            )
-        arguments: JsonDict = {}
-        for name, (sign, meant, optional) in word.parts.items():
-            if sign == ":":
-                arguments.setdefault(name, json.loads(meant))
-            elif name in given and sign != "=":
-                found = _grammar_kind(name, meant, sides).value(name, given[name])
-                arguments |= found if isinstance(found, dict) else {meant: found}
-            elif not (name in given or optional):
-                raise ReplyError(f"{action} lacks its {name}.", f"missing_{name}")
-        if word.act == PERSON:  # a question speaks for itself
-            return ToolCall(PERSON, arguments)
-        said = next(filter(str.strip, reversed(_LABELS.split(written.said))), "")
-        thought = thoughts(reply.message)
-        return ToolCall(word.act, arguments, thought=thought, said=cut(said, SENTENCE_CHARS))
-
-    def sides(self, picture: tuple[int, int]) -> Sides:
-        """The largest x and y that the model can mean."""
-        return self.picture.seen_size(Size(*picture)) if self.in_pixels else (GRID, GRID)
-
-    def announce(self, picture: tuple[int, int]) -> str:
-        """The system text, with the tool in it."""
-        width, height = self.sides(picture)
-        description = json.dumps(COMPUTER_USE.format(width=width, height=height))
-        actions = json.dumps(self.actions.split())
-        return self.frame.replace("{tools}", COMPUTER_TOOL % (description, actions, self.arguments))
-
-    def first_text(self, task: str, steps: Sequence[str]) -> str:
-        """Of the first user turn: the task, and the steps done before its picture."""
-        told = "\n".join(
-            self.step.format(number=number, said=said) for number, said in enumerate(steps, 1)
-        )
-        words = self.question.format(task=task, steps=told or "None")
-        if told and "{steps}" not in self.question:
-            words += STEPS_BEFORE + told
-        return words
-
-    def correction(self, error: ToolError) -> str:
-        """The defect and the form of a reply."""
-        return f"{error} Nothing was done. {self.example}"
-
-
 _QWEN = Grammar(
-    "qwen3-vl",
-    r"qwen-?3-?vl",
-    HELPFUL + JSON_FRAME + ACTION_FORMAT,
-    CALL_EXAMPLE,
-    words_of_table(QWEN_WORDS),
+    name="qwen3-vl",
+    matches=r"qwen-?3-?vl",
+    frame=HELPFUL + JSON_FRAME + ACTION_FORMAT,
+    example=CALL_EXAMPLE,
+    words=words_of_table(QWEN_WORDS),
+    question=NEXT_MOVE,
     actions=QWEN_ACTIONS,
 )
 _QWEN2_PICTURE = PictureRule(28, 3_136, 12_845_056)
 _TARS = Grammar(
-    "ui-tars-1.5",
-    r"ui-?tars-?1[.-]5",
-    "",
-    "Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')",
-    words_of_table(TARS_WORDS),
-    partial(read_verb, _ACTION),
-    TARS_QUESTION,
+    name="ui-tars-1.5",
+    matches=r"ui-?tars-?1[.-]5",
+    frame="",
+    example="Answer in this form:\nThought: ...\nAction: click(start_box='(x,y)')",
+    words=words_of_table(TARS_WORDS),
+    question=TARS_QUESTION,
+    begins=r"Action ?[:：](?=\s{0,9}\w{1,60}\()",
     in_pixels=True,
     picture=PictureRule(28, 100 * 28**2, 16384 * 28**2),
     sampling={"temperature": 0, "top_p": 0.7, "max_tokens": 1000},
@@ -8979,7 +9009,7 @@ _ROWS = (
         frame=JSON_FRAME + ACTION_FORMAT,
         actions=f"{QWEN_ACTIONS} interact",
         # vLLM knows it by the first name, LM Studio and llama.cpp by the second.
-        sampling={**_COLD, "repetition_penalty": 1.05, "repeat_penalty": 1.05},
+        sampling={**_QWEN.sampling, "repetition_penalty": 1.05, "repeat_penalty": 1.05},
     ),
     _QWEN._replace(
         name="fara-7b",
@@ -8999,7 +9029,8 @@ _ROWS = (
         matches=r"ui-?tars-?2(?![0-9]*b)",
         example=TARS2_EXAMPLE,
         words=words_of_table(TARS2_WORDS),
-        reader=partial(read_function, ()),
+        begins="",
+        functions=(),
         question=TARS2_QUESTION,
         in_pixels=False,
         picture=_QWEN.picture,
@@ -9012,12 +9043,13 @@ _ROWS = (
         picture=PictureRule(28, 100 * 28**2, 2700 * 28**2),
     ),
     Grammar(
-        "opencua",
-        r"opencua(?!.{0,9}a3b)",
-        CUA_FRAME,
-        "Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
-        words_of_table(CUA_WORDS),
-        partial(read_verb, _CODE),
+        name="opencua",
+        matches=r"opencua(?!.{0,9}a3b)",
+        frame=CUA_FRAME,
+        example="Answer with ## Thought, ## Action and ## Code, with one call of pyautogui.",
+        words=words_of_table(CUA_WORDS),
+        question=NEXT_MOVE,
+        begins=r"```(?:python|code)?[ \t]{0,9}\n",
         step="# Step {number}:\n## Action:\n{said}",
         in_pixels=True,
         picture=_QWEN2_PICTURE,
@@ -9039,7 +9071,7 @@ _OTHER_TRAINING = re.compile(
 
 
 def trained_in(model: ModelInfo) -> str:
-    """By its name, else by the architecture that a server tells of a model named otherwise."""
+    """Names the grammar of a model: by its name, else by the architecture that a server tells."""
     for letters in (model.stored or model.name, model.architecture):
         letters = letters.lower().replace("_", "-")
         if _OTHER_TRAINING.search(letters):
